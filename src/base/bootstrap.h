@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks find each other: one all-gather of small byte strings, served by MPI, a launcher's store, or threads.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lanecast {
+
+struct Bootstrap {
+  int rank = 0;
+  int size = 1;
+  /// Collective: every rank hands in `bytes` bytes and gets size * bytes back, in rank order. Blocks; throws
+  /// TransportError when it cannot.
+  std::function<void(const void* in, void* out, std::size_t bytes)> all_gather;
+
+  /// The same for strings of any length.
+  std::vector<std::string> all_gather_strings(const std::string& mine) const;
+  void barrier() const;
+};
+
+}  // namespace lanecast

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library's errors: one family, four kinds, told apart by who can mend them.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace lanecast {
+
+struct Error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The caller asked for something impossible: the message names the argument and the rank.
+struct UsageError : Error {
+  using Error::Error;
+};
+
+/// The machine or a library below failed: a lost peer, no memory for a segment, an MPI error.
+struct TransportError : Error {
+  using Error::Error;
+};
+
+/// A deadline passed: the message says who waited for whom, in which step of which plan.
+struct TimeoutError : Error {
+  using Error::Error;
+};
+
+/// A promise inside the library was broken; always a bug to report.
+struct InternalError : Error {
+  using Error::Error;
+};
+
+}  // namespace lanecast

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions on the CPU. Knows no rank and no plan.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/dtype.h"
+
+namespace lanecast::host {
+
+/// dst[i] = sources[0][i] op sources[1][i] op … from left to right, for i < count elements.
+///
+/// One rounding: 16- and 8-bit floats accumulate in fp32 and are rounded once, at the end. `divisor` divides the
+/// result before that rounding (the last step of an average; 1 elsewhere); op avg adds like sum.
+/// dst may be exactly one of the sources; a partial overlap is not allowed. Any alignment.
+/// min and max hand on NaN. Integers wrap.
+void reduce(DType dtype, ReduceOp op, void* dst, std::span<const void* const> sources, std::size_t count,
+            double divisor = 1.0);
+
+}  // namespace lanecast::host

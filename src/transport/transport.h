@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The border between plans and wires: tagged messages between ranks, and whole collectives where a library has them.
+//
+// A transport knows no algorithm, no step and no clock: it moves what it is handed, in whatever order it can, and the
+// executor above it does the waiting. All calls on one transport come from one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace lanecast {
+
+struct Span {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// Takes an arriving message piece by piece instead of having it written to memory: a reduction at the receiver.
+class Consumer {
+ public:
+  virtual ~Consumer() = default;
+  /// Bytes [offset, offset + bytes) of the message, in order. Cuts fall on multiples of 8 bytes from the message's
+  /// start, or on the borders of the sender's spans, so never inside an element.
+  virtual void consume(std::size_t offset, const std::byte* data, std::size_t bytes) = 0;
+};
+
+/// One message. The executor owns it and keeps it, and the memory it names, untouched until the transport reports it
+/// done. Messages between a pair of ranks match by tag; equal tags match in the order in which they were posted.
+struct Message {
+  int peer = -1;              // rank in the communicator
+  std::uint64_t tag = 0;      // below Transport::max_tag()
+  std::size_t bytes = 0;      // equal on both sides, else the transport throws; may be 0
+  std::span<const Span> memory;  // sent from, or received into, in this order
+  Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
+};
+
+enum class GroupKind : std::uint8_t { all_gather, reduce_scatter, all_reduce };
+
+/// One collective on a subgroup, run by the transport's own library. Member k has counts[k] elements: its share of an
+/// all-gather's output or of a reduce-scatter's input; an all-reduce has one count in all.
+struct GroupCall {
+  int group = -1;  // from open_group
+  GroupKind kind{};
+  DType dtype{};
+  ReduceOp op{};  // avg adds like sum; the executor divides
+  const std::byte* in = nullptr;  // equal to its place in `out` for an in-place call
+  std::byte* out = nullptr;
+  std::span<const std::size_t> counts;  // elements
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string_view name() const = 0;
+
+  virtual bool reaches(int peer) const = 0;
+  virtual std::uint64_t max_tag() const { return UINT64_MAX; }
+
+  /// May `Message::memory` hold several spans, and may a receive name a consumer? Where not, the executor packs and
+  /// unpacks (that packing is the shuffle of the papers) and reduces when the message has arrived.
+  virtual bool scatters() const { return false; }
+  virtual bool consumes() const { return false; }
+
+  virtual void post_send(Message& message) = 0;
+  virtual void post_recv(Message& message) = 0;
+
+  /// Moves what can be moved without blocking and appends what has finished. Throws TransportError for a lost peer.
+  virtual void progress(std::vector<Message*>& done) = 0;
+
+  /// Gives up everything posted; its memory is not touched afterwards. The transport is of no further use.
+  virtual void abort() = 0;
+
+  /// Why `peer` can no longer answer ("process 4711 has ended"), empty while nothing is known against it.
+  virtual std::string lost(int /*peer*/) { return {}; }
+
+  // Native collectives; a transport without them keeps these defaults.
+  virtual bool runs(GroupKind, DType, ReduceOp) const { return false; }
+  /// Collective over `ranks` (communicator ranks, this one among them). May block.
+  virtual int open_group(std::span<const int> /*ranks*/) { return -1; }
+  virtual void post_group(GroupCall&) {}
+  virtual void progress_groups(std::vector<GroupCall*>& /*done*/) {}
+};
+
+}  // namespace lanecast
