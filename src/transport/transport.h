@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/group_kind.h"
 
 namespace lanecast {
 
@@ -39,8 +40,6 @@ struct Message {
   std::span<const Span> memory;  // sent from, or received into, in this order
   Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
 };
-
-enum class GroupKind : std::uint8_t { all_gather, reduce_scatter, all_reduce };
 
 /// One collective on a subgroup, run by the transport's own library. Member k has counts[k] elements: its share of an
 /// all-gather's output or of a reduce-scatter's input; an all-reduce has one count in all.

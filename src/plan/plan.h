@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan: what one rank does in a collective, as data. Proven by verify(), run by any executor, bound to counts late.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/group_kind.h"
+#include "plan/block.h"
+#include "plan/collective.h"
+
+namespace lanecast {
+
+enum class StepKind : std::uint8_t { send, recv, recv_reduce, copy, reduce, group };
+
+/// Part of an array that all steps of a plan share.
+struct Range {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+struct Step {
+  StepKind kind{};
+  bool completes = false;      // the result holds every contribution: an average divides here, and only here
+  std::int32_t peer = -1;      // send, recv, recv_reduce
+  std::int32_t group = -1;     // group: index into Plan::groups
+  std::uint32_t ordinal = 0;   // the k-th message to (from) this peer meets its k-th receive (send); groups alike
+  std::uint32_t sources = 1;   // reduce: src is this many lists, one after the other, each with the pieces of dst
+  Range src;
+  Range dst;
+  Range deps;  // earlier steps that must have finished: read after write, write after read, write after write
+};
+
+/// The members of a group step and the pieces of each. Equal on all members.
+struct Group {
+  GroupKind kind{};
+  std::vector<int> ranks;
+  std::vector<Pieces> own;
+  friend bool operator==(const Group&, const Group&) = default;
+};
+
+/// A value of [lo, hi) of a part, kept in a scratch slot for a while. Slots are reused; their size is that of the
+/// largest region they ever hold, known when counts are bound.
+struct Region {
+  std::int32_t part = 0;
+  Fraction lo = kZero;
+  Fraction hi = kOne;
+  std::int32_t slot = 0;
+};
+
+struct Plan {
+  Collective collective;
+  int rank = 0;
+  std::string algorithm;
+  std::vector<Step> steps;
+  std::vector<Block> blocks;
+  std::vector<std::uint32_t> dependencies;
+  std::vector<Group> groups;
+  std::vector<Region> regions;
+  std::int32_t slots = 0;
+
+  std::span<const Block> src(const Step& step) const { return {blocks.data() + step.src.first, step.src.count}; }
+  std::span<const Block> dst(const Step& step) const { return {blocks.data() + step.dst.first, step.dst.count}; }
+  std::span<const std::uint32_t> deps(const Step& step) const {
+    return {dependencies.data() + step.deps.first, step.deps.count};
+  }
+};
+
+std::string_view name_of(StepKind kind);
+
+/// "step 3 of 12: recv from rank 2 out/part 1[0,1/2)"
+std::string describe(const Plan& plan, std::size_t step);
+/// The whole plan, a line per step.
+std::string describe(const Plan& plan);
+
+}  // namespace lanecast
