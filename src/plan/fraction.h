@@ -11,6 +11,8 @@
 
 namespace lanecast {
 
+__extension__ typedef __int128 Wide;  // products of counts and fractions exceed 64 bits
+
 struct Fraction {
   std::int32_t num = 0;
   std::int32_t den = 1;  // > 0, and num/den in lowest terms
@@ -41,11 +43,11 @@ inline constexpr Fraction kOne{1, 1};
 inline Fraction between(Fraction lo, Fraction hi, std::int64_t a, std::int64_t b) {
   if (a == 0) return lo;
   if (a == b) return hi;
-  const __int128 den = static_cast<__int128>(lo.den) * hi.den * b;
-  const __int128 num = static_cast<__int128>(lo.num) * hi.den * (b - a) + static_cast<__int128>(hi.num) * lo.den * a;
-  __int128 x = num, y = den;
+  const Wide den = static_cast<Wide>(lo.den) * hi.den * b;
+  const Wide num = static_cast<Wide>(lo.num) * hi.den * (b - a) + static_cast<Wide>(hi.num) * lo.den * a;
+  Wide x = num, y = den;
   while (y != 0) {
-    const __int128 rest = x % y;
+    const Wide rest = x % y;
     x = y;
     y = rest;
   }
@@ -63,7 +65,7 @@ struct Chunk {
 inline std::size_t position(Fraction at, Chunk chunk, std::size_t elements) {
   const std::int64_t num = std::int64_t{chunk.index} * at.den + at.num;
   const std::int64_t den = std::int64_t{chunk.count} * at.den;
-  return static_cast<std::size_t>(static_cast<__int128>(num) * elements / den);
+  return static_cast<std::size_t>(static_cast<Wide>(num) * elements / den);
 }
 
 }  // namespace lanecast

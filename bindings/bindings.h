@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function per room of the core adds that room to the Python module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace lanecast {
+
+void bind_errors(nanobind::module_& m);
+void bind_topology(nanobind::module_& m);
+void bind_plan(nanobind::module_& m);
+
+}  // namespace lanecast

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/builder.h"
+
+#include <algorithm>
+
+namespace lanecast {
+namespace {
+
+constexpr std::int32_t kNowhere = -1;
+
+Pieces flatten(const PieceLists& lists) {
+  Pieces all;
+  for (const Pieces& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(const Collective& collective, int rank) {
+  plan_.collective = collective;
+  plan_.rank = rank;
+}
+
+IntervalMap<PlanBuilder::Newest>& PlanBuilder::newest(std::int32_t part) {
+  const bool brought = plan_.collective.inputs(plan_.rank).has(part);
+  return newest_.try_emplace(part, Newest{brought ? kIn : kNowhere, -1}).first->second;
+}
+
+Blocks PlanBuilder::where(const Pieces& pieces) {
+  Blocks blocks;
+  for (const Piece& piece : pieces) {
+    auto& map = newest(piece.part);
+    const auto [first, last] = map.span(piece.lo, piece.hi);
+    for (std::size_t k = first; k < last; ++k) {
+      const std::int32_t space = map[k].space;
+      if (space == kNowhere)
+        throw InternalError("plan: rank " + std::to_string(rank()) + " has no value of " + describe(piece));
+      if (!blocks.empty() && blocks.back().space == space && blocks.back().part == piece.part &&
+          blocks.back().hi == map.lo(k))
+        blocks.back().hi = map.hi(k);
+      else
+        blocks.push_back({space, piece.part, map.lo(k), map.hi(k)});
+    }
+  }
+  return blocks;
+}
+
+Block PlanBuilder::scratch(const Piece& piece) {
+  plan_.regions.push_back({piece.part, piece.lo, piece.hi, -1});
+  return {kScratch + static_cast<std::int32_t>(plan_.regions.size()) - 1, piece.part, piece.lo, piece.hi};
+}
+
+Blocks PlanBuilder::home(const Pieces& pieces) {
+  Blocks blocks;
+  for (const Piece& piece : joined(pieces))
+    blocks.push_back(plan_.collective.outputs(rank()).has(piece.part) ? Block{kOut, piece.part, piece.lo, piece.hi}
+                                                                      : scratch(piece));
+  return blocks;
+}
+
+Step& PlanBuilder::add(StepKind kind, int peer, const Blocks& src, const Blocks& dst) {
+  const auto index = static_cast<std::int32_t>(plan_.steps.size());
+  Step step;
+  step.kind = kind;
+  step.peer = peer;
+  if (peer >= 0) step.ordinal = messages_[std::int64_t{peer} * 2 + (kind == StepKind::send)]++;
+  const auto append = [this](const Blocks& blocks) {
+    const Range range{static_cast<std::uint32_t>(plan_.blocks.size()), static_cast<std::uint32_t>(blocks.size())};
+    plan_.blocks.insert(plan_.blocks.end(), blocks.begin(), blocks.end());
+    return range;
+  };
+  step.src = append(src);
+  step.dst = append(dst);
+  for (const Block& b : dst) newest(b.part).assign(b.lo, b.hi, {b.space, index});
+  return plan_.steps.emplace_back(step);
+}
+
+void PlanBuilder::send(int peer, const Pieces& pieces) {
+  if (!pieces.empty()) add(StepKind::send, peer, where(pieces), {});
+}
+
+void PlanBuilder::recv(int peer, const Pieces& pieces) {
+  if (!pieces.empty()) add(StepKind::recv, peer, {}, home(pieces));
+}
+
+void PlanBuilder::recv_reduce(int peer, const Pieces& pieces, Sum sum) {
+  if (pieces.empty()) return;
+  const Blocks src = where(pieces);
+  Blocks dst;
+  for (const Block& s : src) {
+    const bool output = plan_.collective.outputs(rank()).has(s.part);
+    const bool here = plan_.collective.home(rank(), kOut, s.part) == plan_.collective.home(rank(), s.space, s.part);
+    if (sum == Sum::apart)
+      dst.push_back(output && !here ? Block{kOut, s.part, s.lo, s.hi} : scratch(s.piece()));
+    else if (s.space != kIn)
+      dst.push_back(s);
+    else
+      dst.push_back(home({s.piece()}).front());
+  }
+  add(StepKind::recv_reduce, peer, src, dst);
+}
+
+Blocks PlanBuilder::recv_aside(int peer, const Pieces& pieces) {
+  Blocks aside;
+  for (const Piece& piece : joined(pieces)) aside.push_back(scratch(piece));
+  std::vector<std::pair<Block, Newest>> before;
+  for (const Block& b : where(pieces)) before.push_back({b, {b.space, -1}});
+  add(StepKind::recv, peer, {}, aside);
+  for (const auto& [b, value] : before) newest(b.part).assign(b.lo, b.hi, value);
+  return aside;
+}
+
+void PlanBuilder::reduce(const std::vector<Blocks>& sources, const Pieces& pieces) {
+  Blocks src;
+  for (const Blocks& source : sources) src.insert(src.end(), source.begin(), source.end());
+  add(StepKind::reduce, -1, src, home(pieces)).sources = static_cast<std::uint32_t>(sources.size());
+}
+
+void PlanBuilder::group(GroupKind kind, const Ranks& ranks, const PieceLists& own) {
+  if (ranks.size() < 2) return;
+  const std::size_t me = std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin();
+  const Pieces all = flatten(own);
+  const Blocks src = where(kind == GroupKind::all_gather ? own[me] : all);
+  const Blocks dst = home(kind == GroupKind::reduce_scatter ? own[me] : all);
+  if (all.empty()) return;
+  Group call{kind, ranks, own};
+  const auto ordinal = std::count_if(plan_.steps.begin(), plan_.steps.end(), [&](const Step& s) {
+    return s.kind == StepKind::group && plan_.groups[s.group].ranks == ranks;
+  });
+  Step& step = add(StepKind::group, -1, src, dst);
+  step.ordinal = static_cast<std::uint32_t>(ordinal);
+  step.group = static_cast<std::int32_t>(plan_.groups.size());
+  plan_.groups.push_back(std::move(call));
+}
+
+void PlanBuilder::complete(const Pieces& pieces) {
+  for (const Piece& piece : pieces) {
+    auto& map = newest(piece.part);
+    const auto [first, last] = map.span(piece.lo, piece.hi);
+    for (std::size_t k = first; k < last; ++k)
+      if (map[k].step >= 0) plan_.steps[map[k].step].completes = true;
+  }
+}
+
+Plan PlanBuilder::finish(std::string algorithm) {
+  const PartRange outputs = plan_.collective.outputs(rank());
+  Blocks src, dst;
+  for (std::int32_t part = outputs.first; part < outputs.first + outputs.count; ++part)
+    for (const Block& b : where(whole(part))) {
+      const auto& collective = plan_.collective;
+      if (collective.home(rank(), b.space, part) == collective.home(rank(), kOut, part)) continue;
+      src.push_back(b);
+      dst.push_back({kOut, part, b.lo, b.hi});
+    }
+  if (!src.empty()) add(StepKind::copy, -1, src, dst);
+  plan_.algorithm = std::move(algorithm);
+  assign_slots(plan_);
+  derive_dependencies(plan_);
+  return std::move(plan_);
+}
+
+}  // namespace lanecast

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns sends and receives of pieces into a plan: finds where values live, gives scratch, derives the dependencies.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "plan/interval_map.h"
+#include "plan/plan.h"
+#include "plan/writer.h"
+
+namespace lanecast {
+
+class PlanBuilder final : public PlanWriter {
+ public:
+  PlanBuilder(const Collective& collective, int rank);
+
+  int rank() const override { return plan_.rank; }
+  void send(int peer, const Pieces& pieces) override;
+  void recv(int peer, const Pieces& pieces) override;
+  void group(GroupKind kind, const Ranks& ranks, const PieceLists& own) override;
+
+  /// Receives a contribution and adds it to the newest value. An exchange, which sends that same value meanwhile, needs
+  /// the sum `apart`: written over a value still being sent, it would deadlock wherever sends are not buffered.
+  enum class Sum { in_place, apart };
+  void recv_reduce(int peer, const Pieces& pieces, Sum sum = Sum::in_place);
+
+  /// Receives a second value of pieces beside the newest one, for a later reduce().
+  Blocks recv_aside(int peer, const Pieces& pieces);
+  /// The newest value of `pieces` becomes the sum of the sources, added from left to right.
+  void reduce(const std::vector<Blocks>& sources, const Pieces& pieces);
+
+  /// Blocks that hold the newest value of the pieces now.
+  Blocks where(const Pieces& pieces);
+
+  /// Every contribution has arrived in these pieces: the step that summed them last is where an average divides.
+  void complete(const Pieces& pieces);
+
+  /// Copies what is still elsewhere to the output, assigns scratch slots and derives the dependencies.
+  Plan finish(std::string algorithm);
+
+ private:
+  struct Newest {
+    std::int32_t space;  // kNowhere where this rank holds no value
+    std::int32_t step;   // that wrote it; −1 for the caller's input
+  };
+  IntervalMap<Newest>& newest(std::int32_t part);
+  Blocks home(const Pieces& pieces);
+  Block scratch(const Piece& piece);
+  Step& add(StepKind kind, int peer, const Blocks& src, const Blocks& dst);
+
+  Plan plan_;
+  std::unordered_map<std::int32_t, IntervalMap<Newest>> newest_;
+  std::unordered_map<std::int64_t, std::uint32_t> messages_;  // per kind and peer: sent or received so far
+};
+
+/// Gives every region a slot of its own for as long as it lives; slots of dead regions are used again.
+void assign_slots(Plan& plan);
+
+/// Fills Plan::dependencies from list order and blocks.
+void derive_dependencies(Plan& plan);
+
+}  // namespace lanecast

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/topology.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace lanecast {
+
+Topology::Topology(int size, std::vector<Level> levels) : size_(size), levels_(std::move(levels)) {
+  const std::vector<int>* outer = nullptr;
+  for (const Level& level : levels_) {
+    if (static_cast<int>(level.domain.size()) != size)
+      throw UsageError("topology: level '" + level.name + "' places " + std::to_string(level.domain.size()) +
+                       " ranks, the communicator has " + std::to_string(size));
+    std::map<int, int> around;  // inner domain → outer domain
+    for (int r = 0; outer && r < size; ++r)
+      if (around.try_emplace(level.domain[r], (*outer)[r]).first->second != (*outer)[r])
+        throw UsageError("topology: domain " + std::to_string(level.domain[r]) + " of level '" + level.name +
+                         "' (rank " + std::to_string(r) + ") reaches into two domains of the level around it");
+    outer = &level.domain;
+  }
+}
+
+std::vector<int> Topology::everyone() const {
+  std::vector<int> ranks(size_);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+std::vector<std::vector<int>> Topology::partition(const std::vector<int>& ranks, int k) const {
+  std::vector<std::vector<int>> domains;
+  std::map<int, std::size_t> index;
+  for (int r : ranks) {
+    const auto [at, fresh] = index.try_emplace(levels_[k].domain[r], domains.size());
+    if (fresh) domains.emplace_back();
+    domains[at->second].push_back(r);
+  }
+  return domains;
+}
+
+Topology Topology::subset(const std::vector<int>& ranks) const {
+  std::vector<Level> levels;
+  for (const Level& level : levels_) {
+    Level kept{level.name, {}};
+    for (int r : ranks) kept.domain.push_back(level.domain[r]);
+    const bool divides = std::any_of(kept.domain.begin(), kept.domain.end(), [&](int d) { return d != kept.domain[0]; });
+    if (divides) levels.push_back(std::move(kept));
+  }
+  return {static_cast<int>(ranks.size()), std::move(levels)};
+}
+
+std::string Topology::str() const {
+  if (levels_.empty()) return std::to_string(size_);
+  std::string text;
+  std::vector<std::vector<int>> domains{everyone()};
+  for (int k = 0; k < levels(); ++k) {  // even levels multiply; the first uneven one is written out and ends the text
+    std::vector<std::vector<int>> inner;
+    std::vector<std::size_t> counts;
+    for (const auto& ranks : domains) {
+      const auto parts = partition(ranks, k);
+      counts.push_back(parts.size());
+      inner.insert(inner.end(), parts.begin(), parts.end());
+    }
+    if (std::any_of(counts.begin(), counts.end(), [&](std::size_t n) { return n != counts[0]; }))
+      return text + "uneven(" + std::to_string(inner.size()) + " " + levels_[k].name + "s)";
+    domains = std::move(inner);
+    const bool last = k + 1 == levels();
+    const bool even = std::all_of(domains.begin(), domains.end(), [&](auto& d) { return d.size() == domains[0].size(); });
+    if (last && !even) {
+      for (std::size_t d = 0; d < domains.size(); ++d) text += (d ? "+" : "") + std::to_string(domains[d].size());
+      return text;
+    }
+    text += std::to_string(counts[0]) + "x";
+    if (last) text += std::to_string(domains[0].size());
+  }
+  return text;
+}
+
+}  // namespace lanecast
