@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// The Python extension lanecast._core.
 #include "bindings.h"
 
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of Lanecast; use the package lanecast instead.";
+  m.attr("VERSION") = LANECAST_VERSION;
   lanecast::bind_errors(m);
   lanecast::bind_topology(m);
   lanecast::bind_plan(m);

@@ -29,8 +29,7 @@ constexpr std::array<DTypeRow, kDTypes> kDTypeRows{{
     {"uint64", 8, false},
 }};
 
-constexpr std::array<std::string_view, kReduceOps> kOpNames{"sum", "prod", "min",  "max",
-                                                            "avg", "band", "bor", "bxor"};
+constexpr std::array<std::string_view, kReduceOps> kOpNames{"sum", "prod", "min", "max", "avg", "band", "bor", "bxor"};
 
 const DTypeRow& row(DType dtype) { return kDTypeRows[static_cast<std::size_t>(dtype)]; }
 

@@ -34,9 +34,9 @@ class Consumer {
 /// One message. The executor owns it and keeps it, and the memory it names, untouched until the transport reports it
 /// done. Messages between a pair of ranks match by tag; equal tags match in the order in which they were posted.
 struct Message {
-  int peer = -1;              // rank in the communicator
-  std::uint64_t tag = 0;      // below Transport::max_tag()
-  std::size_t bytes = 0;      // equal on both sides, else the transport throws; may be 0
+  int peer = -1;                 // rank in the communicator
+  std::uint64_t tag = 0;         // below Transport::max_tag()
+  std::size_t bytes = 0;         // equal on both sides, else the transport throws; may be 0
   std::span<const Span> memory;  // sent from, or received into, in this order
   Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
 };
@@ -47,7 +47,7 @@ struct GroupCall {
   int group = -1;  // from open_group
   GroupKind kind{};
   DType dtype{};
-  ReduceOp op{};  // avg adds like sum; the executor divides
+  ReduceOp op{};                  // avg adds like sum; the executor divides
   const std::byte* in = nullptr;  // equal to its place in `out` for an in-place call
   std::byte* out = nullptr;
   std::span<const std::size_t> counts;  // elements

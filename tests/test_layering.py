@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may include whom: layers point downward only, and the planning layers stay pure."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SRC = ROOT / "src"
+PACKAGE = ROOT / "python" / "lanecast"
+
+# Room → the rooms it may include besides itself. Each folder under transport/ is a room of its own: none sees another.
+ALLOWED = {
+    "base": set(),
+    "topology": {"base"},
+    "plan": {"base", "topology"},
+    "algorithms": {"base", "topology", "plan"},
+    "select": {"base", "topology", "plan", "algorithms"},
+    "transport": {"base"},
+    "device": {"base"},
+    "runtime": {"base", "topology", "plan", "algorithms", "select", "transport", "device"},
+    "capi": {"base", "topology", "plan", "algorithms", "select", "transport", "device", "runtime"},
+}
+TRANSPORT_BORDER = "transport/transport.h"
+
+PURE_ROOMS = ("topology", "plan", "algorithms", "select")
+IMPURE_HEADER = re.compile(
+    r"(thread|mutex|shared_mutex|condition_variable|atomic|chrono|ctime|time\.h)$|mpi|cuda|hip|nccl"
+)
+
+LAZY_MODULES = {"torch", "mpi4py"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"(?P<own>[^"]+)"|<(?P<system>[^>]+)>)', re.MULTILINE)
+
+
+def sources(folder: Path, *suffixes: str) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in suffixes)
+
+
+def included(path: Path) -> Iterator[re.Match[str]]:
+    return INCLUDE.finditer(path.read_text())
+
+
+def room_of(relative: str) -> str:
+    """The first folder, for transports the first two: `transport/shm/ring.h` lies in `transport/shm`."""
+    parts = Path(relative).parts
+    return "/".join(parts[:2]) if parts[0] == "transport" and len(parts) > 2 else parts[0]
+
+
+def may_include(source: str, header: str) -> bool:
+    if header == TRANSPORT_BORDER and source.startswith("transport/"):
+        return True
+    here, there = room_of(source), room_of(header)
+    if here == "transport":  # what joins the transports, not one of them
+        return there.startswith(("transport", "base"))
+    return here == there or there.split("/")[0] in ALLOWED[here.split("/")[0]]
+
+
+def names(paths: list[Path], base: Path) -> list[str]:
+    return [str(path.relative_to(base)) for path in paths]
+
+
+CPP = names(sources(SRC, ".h", ".cpp", ".cu"), SRC)
+PYTHON = names(sources(PACKAGE, ".py"), PACKAGE)
+
+
+@pytest.mark.parametrize("source", CPP)
+def test_includes_point_downward(source: str) -> None:
+    assert room_of(source).split("/")[0] in ALLOWED, f"src/{source} lies in no known room"
+    own = [match["own"] for match in included(SRC / source) if match["own"]]
+    bare = [header for header in own if not (SRC / header).exists() and not header.startswith("lanecast/")]
+    assert not bare, f'src/{source}: write these includes from src/, as in "plan/plan.h": {bare}'
+    upward = [header for header in own if (SRC / header).exists() and not may_include(source, header)]
+    assert not upward, f"src/{source} includes what lies above or beside it: {upward}"
+
+
+@pytest.mark.parametrize("source", [name for name in CPP if name.startswith(PURE_ROOMS)])
+def test_planning_is_pure(source: str) -> None:
+    impure = [
+        header for match in included(SRC / source) if match["system"] and IMPURE_HEADER.match(header := match["system"])
+    ]
+    assert not impure, f"src/{source} must know no thread, clock, MPI or GPU, but includes {impure}"
+
+
+def imported_at_module_level(tree: ast.Module) -> Iterator[str]:
+    """Modules imported when this one is, so also inside `if` and `try`, but not in functions or for type checkers."""
+    pending: list[ast.stmt] = list(tree.body)
+    while pending:
+        statement = pending.pop()
+        if isinstance(statement, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+            yield statement.module.split(".")[0]
+        elif isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.unparse(statement.test):
+            pending += statement.orelse
+        elif not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            pending += [
+                child for child in ast.walk(statement) if isinstance(child, ast.stmt) and child is not statement
+            ]
+
+
+@pytest.mark.parametrize("source", PYTHON)
+def test_python_needs_no_framework_to_import(source: str) -> None:
+    eager = LAZY_MODULES & set(imported_at_module_level(ast.parse((PACKAGE / source).read_text())))
+    assert not eager, f"python/lanecast/{source} imports {eager} at module level; import where it is used"

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The installed package is whole: version, library, types, headers."""
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import lanecast
+from lanecast import _core
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_version_is_the_one_in_cmake() -> None:
+    written = re.search(r"project\(lanecast VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())
+    assert written is not None
+    assert lanecast.__version__ == version("lanecast") == written[1]
+
+
+def test_core_library_lies_beside_the_extension() -> None:
+    package = Path(_core.__file__).parent
+    assert (package / "liblanecast.so").is_file()
+    assert (package / "_core.pyi").is_file()
