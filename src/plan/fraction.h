@@ -65,6 +65,7 @@ struct Chunk {
 inline std::size_t position(Fraction at, Chunk chunk, std::size_t elements) {
   const std::int64_t num = std::int64_t{chunk.index} * at.den + at.num;
   const std::int64_t den = std::int64_t{chunk.count} * at.den;
+  if (num <= UINT32_MAX && elements <= UINT32_MAX) return static_cast<std::uint64_t>(num) * elements / den;  // usual
   return static_cast<std::size_t>(static_cast<Wide>(num) * elements / den);
 }
 

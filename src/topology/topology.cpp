@@ -41,15 +41,19 @@ std::vector<std::vector<int>> Topology::partition(const std::vector<int>& ranks,
   return domains;
 }
 
+bool Topology::divides(const std::vector<int>& ranks, int k) const {
+  const auto& domain = levels_[k].domain;
+  return std::any_of(ranks.begin(), ranks.end(), [&](int r) { return domain[r] != domain[ranks[0]]; });
+}
+
 Topology Topology::subset(const std::vector<int>& ranks) const {
-  std::vector<Level> levels;
-  for (const Level& level : levels_) {
-    Level kept{level.name, {}};
-    for (int r : ranks) kept.domain.push_back(level.domain[r]);
-    const bool divides = std::any_of(kept.domain.begin(), kept.domain.end(), [&](int d) { return d != kept.domain[0]; });
-    if (divides) levels.push_back(std::move(kept));
+  std::vector<Level> kept;
+  for (int k = 0; k < levels(); ++k) {
+    if (!divides(ranks, k)) continue;
+    kept.push_back({levels_[k].name, {}});
+    for (int r : ranks) kept.back().domain.push_back(levels_[k].domain[r]);
   }
-  return {static_cast<int>(ranks.size()), std::move(levels)};
+  return {static_cast<int>(ranks.size()), std::move(kept)};
 }
 
 std::string Topology::str() const {

@@ -38,6 +38,9 @@ class Topology {
   std::vector<std::vector<int>> partition(const std::vector<int>& ranks, int k) const;
   std::vector<int> everyone() const;
 
+  /// Do these ranks sit in more than one domain of level k?
+  bool divides(const std::vector<int>& ranks, int k) const;
+
   /// The same places seen by a subgroup whose k-th rank is ranks[k]; levels that no longer divide anything are dropped.
   Topology subset(const std::vector<int>& ranks) const;
 

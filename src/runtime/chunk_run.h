@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// One chunk in flight: the plan's steps bound to a slice of the buffers, each started as soon as it may.
+#pragma once
+
+#include <memory>
+#include <queue>
+
+#include "runtime/layout.h"
+#include "runtime/prepared_plan.h"
+#include "runtime/router.h"
+#include "runtime/span_ops.h"
+#include "runtime/staging.h"
+
+namespace lanecast {
+
+/// What all chunks of a call share.
+struct CallContext {
+  const PreparedPlan& prepared;
+  const Shape& shape;
+  const Layout& layout;
+  Router& router;
+  StagingPool& staging;
+  std::uint32_t window = 0;  // a step may start when it is among the first `window` unfinished ones
+};
+
+class ChunkRun {
+ public:
+  explicit ChunkRun(const CallContext& context);
+  ChunkRun(const ChunkRun&) = delete;
+  ChunkRun& operator=(const ChunkRun&) = delete;
+
+  void begin(Chunk chunk, std::byte* in, std::byte* out);
+  /// Starts whatever may start; finished() may hold afterwards.
+  void start_ready();
+  bool finished() const { return unfinished_ == 0; }
+  /// Nothing more to do for this call.
+  void retire() { chunk_.count = 0; }
+  bool retired() const { return chunk_.count == 0; }
+  Chunk chunk() const { return chunk_; }
+
+  /// Messages and group calls come back from the transports as what they were posted as; these know their way home.
+  struct StepMessage : Message {
+    ChunkRun* run = nullptr;
+    std::uint32_t step = 0;
+    StagingPool::Buffer staged;
+    Span staged_span;
+    ReduceOnArrival reduction;
+  };
+  struct StepGroup : GroupCall {
+    ChunkRun* run = nullptr;
+    std::uint32_t step = 0;
+    StagingPool::Buffer staged_in, staged_out;
+    std::vector<std::size_t> elements;
+  };
+  void arrived(StepMessage& message);
+  void arrived(StepGroup& group);
+
+  /// Started but unfinished steps, the oldest first.
+  std::vector<std::uint32_t> waiting() const;
+
+ private:
+  enum class State : std::uint8_t { waiting, started, finished };
+
+  void start(std::uint32_t step);
+  void finish(std::uint32_t step);
+  void send(std::uint32_t step);
+  void receive(std::uint32_t step);
+  void call_group(std::uint32_t step);
+  Reduction reduction(const Step& step) const;
+  bool overlaps(std::span<const Span> a, std::span<const Span> b) const;
+
+  CallContext context_;
+  const Plan& plan_;
+  Chunk chunk_;
+  int bound_chunk_ = -1;
+  BoundSteps bound_;
+  std::unique_ptr<std::byte[]> scratch_;
+  std::vector<State> state_;
+  std::vector<std::uint32_t> waits_;
+  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready_;
+  std::uint32_t first_unfinished_ = 0;
+  std::uint32_t unfinished_ = 0;
+  std::vector<StepMessage> messages_;  // of each step
+  std::vector<StepGroup> groups_;      // of each Plan::groups
+};
+
+}  // namespace lanecast

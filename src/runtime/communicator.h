@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks that call collectives together: what users hold.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "runtime/call.h"
+#include "runtime/options.h"
+#include "runtime/patience.h"
+#include "runtime/plan_cache.h"
+#include "runtime/surroundings.h"
+#include "runtime/work.h"
+
+namespace lanecast {
+
+/// Looks whether the user wants to stop (Ctrl-C); throws to end the wait.
+using Interrupt = std::function<void()>;
+
+class Communicator {
+ public:
+  /// Collective. `progress` may serve other communicators as well.
+  Communicator(Surroundings surroundings, CommunicatorOptions options, std::shared_ptr<ProgressThread> progress);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return around_.bootstrap.rank; }
+  int size() const { return around_.bootstrap.size; }
+  const Topology& topology() const { return topology_; }
+  std::string transports() const { return router_->str(); }
+  const CommunicatorOptions& options() const { return options_; }
+
+  /// Blocks until this rank's buffers may be used again. Throws UsageError before any data moves; after any other error
+  /// the communicator has failed and every further call says so.
+  void run(const Call& call, const Interrupt& interrupt = {});
+
+  /// Returns at once. Calls on one communicator run in the order in which they were made.
+  std::shared_ptr<Work> start(const Call& call);
+  static void wait(Work& work, const Interrupt& interrupt = {});
+
+  /// Ranks that give the same color become a communicator, ordered by key, then by rank. Collective; a negative color
+  /// takes no part and gets null.
+  std::unique_ptr<Communicator> split(int color, int key);
+
+  /// What would run: algorithm and chunks after all defaults.
+  Choice chosen(const Call& call) const;
+
+ private:
+  friend class ProgressThread;
+  struct Started;
+
+  std::shared_ptr<Execution> prepare(const Call& call);
+  void drive(Execution& execution, const Interrupt& interrupt);
+  bool advance_started();
+  bool has_started();
+
+  /// Looks at deadline and peers, at most every few milliseconds; throws when there is no hope.
+  void look_around(const Execution& execution, std::chrono::steady_clock::time_point last_progress);
+  std::string describe_wait(const Execution& execution) const;
+  void fail(const std::string& why);
+  void refuse_if_failed() const;
+
+  Surroundings around_;
+  CommunicatorOptions options_;
+  Topology topology_;
+  std::shared_ptr<Router> router_;
+  std::vector<Link> links_;  // equal on every rank
+  bool crowded_ = false;     // more ranks than cores on some host
+  std::shared_ptr<ProgressThread> progress_;
+  std::uint64_t splits_ = 0;
+
+  std::mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
+  PlanCache plans_;
+  std::uint64_t calls_ = 0;
+  std::string failure_;
+  std::deque<std::unique_ptr<Started>> started_;
+  std::chrono::steady_clock::time_point last_look_{};
+};
+
+}  // namespace lanecast

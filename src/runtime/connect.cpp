@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transports by name: one row each. The order is that of preference.
+#include <algorithm>
+
+#include "runtime/surroundings.h"
+#include "transport/loopback/transport.h"
+#include "transport/loopback/world.h"
+#include "transport/mpi/mpi.h"
+#include "transport/shm/shm.h"
+
+namespace lanecast {
+namespace {
+
+struct TransportRow {
+  std::string_view name;
+  bool (*reaches)(const Surroundings&, int peer);
+  std::unique_ptr<Transport> (*open)(const Surroundings&);  // collective over all ranks
+  std::string_view needs;
+};
+
+bool same_host(const Surroundings& around, int peer) {
+  return !around.world && around.hosts[peer] == around.hosts[around.bootstrap.rank];
+}
+
+std::unique_ptr<Transport> open_shm(const Surroundings& around) {
+  std::vector<int> local;
+  for (int r = 0; r < around.bootstrap.size; ++r)
+    if (same_host(around, r)) local.push_back(r);
+  return std::make_unique<ShmTransport>(around.bootstrap, local);
+}
+
+const TransportRow kTransports[] = {
+    {"loopback", [](const Surroundings& around, int) { return around.world != nullptr; },
+     [](const Surroundings& around) -> std::unique_ptr<Transport> {
+       return std::make_unique<LoopbackTransport>(around.world, around.bootstrap.rank, around.channel);
+     },
+     "ranks that are threads of one process"},
+    {"shm", same_host, open_shm, "ranks that are processes of one host"},
+    {"mpi", [](const Surroundings& around, int) { return around.mpi != nullptr; },
+     [](const Surroundings& around) -> std::unique_ptr<Transport> { return std::make_unique<MpiTransport>(around.mpi); },
+     "a start under mpirun, mpiexec or srun"},
+};
+
+std::vector<std::string> split_names(const std::string& list) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    names.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+int row_named(const std::string& name) {
+  std::string known;
+  for (int k = 0; k < static_cast<int>(std::size(kTransports)); ++k) {
+    if (kTransports[k].name == name) return k;
+    known += " " + std::string(kTransports[k].name);
+  }
+  throw UsageError("transports: unknown name '" + name + "'; known:" + known);
+}
+
+/// Level at which two ranks part ways; topology.levels() for two of one innermost domain.
+int parting(const Topology& topology, int a, int b) {
+  for (int k = 0; k < topology.levels(); ++k)
+    if (topology.level(k).domain[a] != topology.level(k).domain[b]) return k;
+  return topology.levels();
+}
+
+}  // namespace
+
+std::vector<std::string> transport_names() {
+  std::vector<std::string> names;
+  for (const TransportRow& row : kTransports) names.emplace_back(row.name);
+  return names;
+}
+
+std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topology, const std::string& wanted) {
+  const int me = around.bootstrap.rank;
+  std::vector<int> row_at_level;
+  if (!wanted.empty())
+    for (const std::string& name : split_names(wanted)) row_at_level.push_back(row_named(name));
+  if (row_at_level.size() > 1 && static_cast<int>(row_at_level.size()) != topology.levels() + 1)
+    throw UsageError("transports '" + wanted + "': topology " + topology.str() + " needs one name, or " +
+                     std::to_string(topology.levels() + 1) + ", outermost level first");
+
+  std::vector<int> row_of_peer(topology.size(), -1);
+  for (int peer = 0; peer < topology.size(); ++peer) {
+    if (peer == me) continue;
+    if (row_at_level.empty()) {
+      const auto row = std::find_if(std::begin(kTransports), std::end(kTransports),
+                                    [&](const TransportRow& r) { return r.reaches(around, peer); });
+      if (row == std::end(kTransports))
+        throw UsageError("rank " + std::to_string(me) + ": no transport reaches rank " + std::to_string(peer) + " on " +
+                         around.hosts[peer] + "; start the job with mpirun, mpiexec or srun");
+      row_of_peer[peer] = static_cast<int>(row - std::begin(kTransports));
+    } else {
+      const int level = row_at_level.size() == 1 ? 0 : parting(topology, me, peer);
+      row_of_peer[peer] = row_at_level[level];
+      const TransportRow& row = kTransports[row_of_peer[peer]];
+      if (!row.reaches(around, peer))
+        throw UsageError("transports '" + wanted + "': " + std::string(row.name) + " does not reach rank " +
+                         std::to_string(peer) + " from rank " + std::to_string(me) + "; it needs " + std::string(row.needs));
+    }
+  }
+
+  // Opening is collective, so every rank opens what any rank uses, in the same order. MPI, where it runs, is always
+  // opened: its native collectives are an algorithm of their own.
+  std::vector<std::uint8_t> mine(std::size(kTransports)), all(mine.size() * topology.size());
+  for (int row : row_of_peer)
+    if (row >= 0) mine[row] = 1;
+  if (around.mpi) mine[row_named("mpi")] = 1;
+  around.bootstrap.all_gather(mine.data(), all.data(), mine.size());
+  std::vector<std::unique_ptr<Transport>> transports;
+  std::vector<int> index(mine.size(), -1);
+  for (std::size_t k = 0; k < mine.size(); ++k) {
+    bool used = false;
+    for (int r = 0; r < topology.size(); ++r) used |= all[r * mine.size() + k] != 0;
+    if (!used) continue;
+    index[k] = static_cast<int>(transports.size());
+    transports.push_back(kTransports[k].open(around));
+  }
+  std::vector<int> by_peer;
+  for (int row : row_of_peer) by_peer.push_back(row < 0 ? 0 : index[row]);
+  return std::make_unique<Router>(std::move(transports), std::move(by_peer));
+}
+
+}  // namespace lanecast

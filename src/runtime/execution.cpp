@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/execution.h"
+
+#include <algorithm>
+
+namespace lanecast {
+
+Execution::Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router,
+                     const ExecutorOptions& options)
+    : prepared_(std::move(prepared)), shape_(std::move(shape)), layout_(prepared_->plan, shape_), router_(router) {
+  const CallContext context{*prepared_, shape_, layout_, router_, staging_, options.window};
+  for (int k = 0; k < std::min(shape_.chunks, options.chunks_in_flight); ++k)
+    runs_.push_back(std::make_unique<ChunkRun>(context));
+}
+
+void Execution::start(const std::byte* in, std::byte* out) {
+  in_ = const_cast<std::byte*>(in);  // spans serve reading and writing; no plan writes its input, which verify() proves
+  out_ = out;
+  next_chunk_ = 0;
+  chunks_left_ = shape_.chunks;
+  for (auto& run : runs_) {
+    run->begin({next_chunk_++, shape_.chunks}, in_, out_);
+    run->start_ready();
+  }
+  refill();
+}
+
+void Execution::refill() {
+  for (auto& run : runs_)
+    while (!run->retired() && run->finished()) {
+      --chunks_left_;
+      if (next_chunk_ < shape_.chunks) {
+        run->begin({next_chunk_++, shape_.chunks}, in_, out_);
+        run->start_ready();
+      } else {
+        run->retire();
+      }
+    }
+}
+
+bool Execution::advance() {
+  messages_done_.clear();
+  groups_done_.clear();
+  for (std::size_t t = 0; t < router_.count(); ++t) {
+    router_[t].progress(messages_done_);
+    router_[t].progress_groups(groups_done_);
+  }
+  for (Message* message : messages_done_) {
+    auto& mine = *static_cast<ChunkRun::StepMessage*>(message);
+    mine.run->arrived(mine);
+    mine.run->start_ready();
+  }
+  for (GroupCall* group : groups_done_) {
+    auto& mine = *static_cast<ChunkRun::StepGroup*>(group);
+    mine.run->arrived(mine);
+    mine.run->start_ready();
+  }
+  if (messages_done_.empty() && groups_done_.empty()) return false;
+  refill();
+  return true;
+}
+
+std::string Execution::waiting_for() const {
+  std::string text;
+  for (const auto& run : runs_)
+    for (std::uint32_t step : run->waiting()) {
+      if (!text.empty()) return text + "; and more";  // the oldest says most
+      text = describe(prepared_->plan, step);
+      if (shape_.chunks > 1)
+        text += ", chunk " + std::to_string(run->chunk().index) + " of " + std::to_string(shape_.chunks);
+    }
+  return text;
+}
+
+std::vector<int> Execution::awaited_peers() const {
+  std::vector<int> peers;
+  for (const auto& run : runs_)
+    for (std::uint32_t i : run->waiting()) {
+      const Step& step = prepared_->plan.steps[i];
+      if (step.peer >= 0) peers.push_back(step.peer);
+      if (step.kind == StepKind::group)
+        for (int rank : prepared_->plan.groups[step.group].ranks)
+          if (rank != prepared_->plan.rank) peers.push_back(rank);
+    }
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  return peers;
+}
+
+}  // namespace lanecast

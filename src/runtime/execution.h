@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a plan over transports, chunk by chunk; whatever may start is started, and that makes the levels overlap.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/chunk_run.h"
+
+namespace lanecast {
+
+struct ExecutorOptions {
+  std::uint32_t window = 256;  // steps a chunk looks ahead; at least the plan's min_window
+  int chunks_in_flight = 4;
+};
+
+/// A plan bound to a shape. It can be started again and again, also with other buffers, and then allocates nothing.
+class Execution {
+ public:
+  Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, const ExecutorOptions& options);
+
+  void start(const std::byte* in, std::byte* out);
+  /// Moves what can be moved; true when something did. Throws what the transports throw.
+  bool advance();
+  bool finished() const { return chunks_left_ == 0; }
+
+  const Plan& plan() const { return prepared_->plan; }
+  const Shape& shape() const { return shape_; }
+  const Layout& layout() const { return layout_; }
+
+  /// "rank 1 in step 3 of 12: recv from rank 1 …, chunk 0 of 4": what has been started and is not done, for people.
+  std::string waiting_for() const;
+  /// Peers that the unfinished steps wait for.
+  std::vector<int> awaited_peers() const;
+
+ private:
+  void refill();
+
+  std::shared_ptr<const PreparedPlan> prepared_;
+  Shape shape_;
+  Layout layout_;
+  Router& router_;
+  StagingPool staging_;
+  std::vector<std::unique_ptr<ChunkRun>> runs_;
+  std::byte* in_ = nullptr;
+  std::byte* out_ = nullptr;
+  int next_chunk_ = 0;
+  int chunks_left_ = 0;
+  std::vector<Message*> messages_done_;
+  std::vector<GroupCall*> groups_done_;
+};
+
+}  // namespace lanecast

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/layout.h"
+
+#include <algorithm>
+
+namespace lanecast {
+namespace {
+
+constexpr std::size_t kSlotAlignment = 64;  // a cache line
+
+std::vector<std::size_t> offsets(PartRange parts, const Shape& shape, std::size_t element_bytes) {
+  std::vector<std::size_t> at{0};
+  for (std::int32_t p = parts.first; p < parts.first + parts.count; ++p)
+    at.push_back(at.back() + shape.counts[p] * element_bytes);
+  return at;
+}
+
+}  // namespace
+
+Layout::Layout(const Plan& plan, const Shape& shape)
+    : plan_(plan),
+      shape_(shape),
+      element_bytes_(size_of(shape.dtype)),
+      inputs_(plan.collective.inputs(plan.rank)),
+      outputs_(plan.collective.outputs(plan.rank)),
+      in_(offsets(inputs_, shape, element_bytes_)),
+      out_(offsets(outputs_, shape, element_bytes_)) {
+  std::vector<std::size_t> largest(plan.slots, 0);
+  for (const Region& r : plan.regions) {
+    // Chunks of a part differ by an element at most, so one more than the first chunk's is enough for all.
+    const std::size_t count = elements({r.part, r.lo, r.hi}, {0, shape.chunks}) + (shape.chunks > 1 ? 2 : 0);
+    largest[r.slot] = std::max(largest[r.slot], count * element_bytes_);
+  }
+  slots_.push_back(0);
+  for (std::size_t bytes : largest)
+    slots_.push_back(slots_.back() + (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment);
+}
+
+std::size_t Layout::elements(const Piece& piece, Chunk chunk) const {
+  const std::size_t count = shape_.counts[piece.part];
+  return position(piece.hi, chunk, count) - position(piece.lo, chunk, count);
+}
+
+Layout::Place Layout::place(const Block& block, Chunk chunk) const {
+  const std::size_t count = shape_.counts[block.part];
+  const std::size_t lo = position(block.lo, chunk, count), hi = position(block.hi, chunk, count);
+  const std::size_t bytes = (hi - lo) * element_bytes_;
+  if (block.space == kIn) return {kIn, in_offset(block.part) + lo * element_bytes_, bytes};
+  if (block.space == kOut) return {kOut, out_offset(block.part) + lo * element_bytes_, bytes};
+  const Region& region = plan_.regions[block.space - kScratch];
+  const std::size_t start = position(region.lo, chunk, count);
+  return {kScratch, slots_[region.slot] + (lo - start) * element_bytes_, bytes};
+}
+
+void BoundSteps::bind(const Plan& plan, const Layout& layout, Chunk chunk) {
+  places_.clear();
+  first_.assign(1, 0);
+  bytes_.clear();
+  for (const Step& step : plan.steps)
+    for (const auto& blocks : {plan.src(step), plan.dst(step)}) {
+      std::size_t bytes = 0;
+      const std::size_t first = places_.size();
+      for (const Block& block : blocks) {
+        const Layout::Place place = layout.place(block, chunk);
+        if (place.bytes == 0) continue;
+        bytes += place.bytes;
+        const bool follows = places_.size() > first && places_.back().space == place.space &&
+                             places_.back().offset + places_.back().bytes == place.offset;
+        if (follows)
+          places_.back().bytes += place.bytes;
+        else
+          places_.push_back(place);
+      }
+      first_.push_back(static_cast<std::uint32_t>(places_.size()));
+      bytes_.push_back(bytes);
+    }
+  spans_.resize(places_.size());
+}
+
+void BoundSteps::locate(const std::array<std::byte*, 3>& bases) {
+  for (std::size_t k = 0; k < places_.size(); ++k)
+    spans_[k] = {bases[places_[k].space] + places_[k].offset, places_[k].bytes};
+}
+
+}  // namespace lanecast

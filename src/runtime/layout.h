@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binds a plan's blocks to bytes, once the counts are known.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "base/dtype.h"
+#include "plan/plan.h"
+#include "transport/transport.h"
+
+namespace lanecast {
+
+/// What a call looks like, without its buffers: equal shapes share everything but addresses.
+struct Shape {
+  DType dtype{};
+  ReduceOp op{};
+  int chunks = 1;
+  std::vector<std::size_t> counts;  // elements of each part
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+class Layout {
+ public:
+  Layout(const Plan& plan, const Shape& shape);
+
+  struct Place {
+    std::int32_t space = kIn;  // kIn, kOut, or kScratch for any slot
+    std::size_t offset = 0;    // bytes
+    std::size_t bytes = 0;
+  };
+  Place place(const Block& block, Chunk chunk) const;
+  std::size_t elements(const Piece& piece, Chunk chunk) const;
+
+  /// Bytes of the input's part r before which, and of the output's, others lie.
+  std::size_t in_bytes() const { return in_.back(); }
+  std::size_t out_bytes() const { return out_.back(); }
+  std::size_t in_offset(std::int32_t part) const { return in_[part - inputs_.first]; }
+  std::size_t out_offset(std::int32_t part) const { return out_[part - outputs_.first]; }
+  std::size_t scratch_bytes() const { return slots_.back(); }  // of one chunk in flight
+  std::size_t element_bytes() const { return element_bytes_; }
+
+ private:
+  const Plan& plan_;
+  const Shape& shape_;
+  std::size_t element_bytes_;
+  PartRange inputs_, outputs_;
+  std::vector<std::size_t> in_, out_, slots_;  // offsets in bytes, with the total at the end
+};
+
+/// The spans of all steps for one chunk. Neighbours in memory are one span; empty ones are dropped.
+class BoundSteps {
+ public:
+  void bind(const Plan& plan, const Layout& layout, Chunk chunk);
+  void locate(const std::array<std::byte*, 3>& bases);  // input, output, scratch
+
+  std::span<const Span> src(std::size_t step) const { return list(2 * step); }
+  std::span<const Span> dst(std::size_t step) const { return list(2 * step + 1); }
+  std::size_t src_bytes(std::size_t step) const { return bytes_[2 * step]; }
+  std::size_t dst_bytes(std::size_t step) const { return bytes_[2 * step + 1]; }
+
+ private:
+  std::span<const Span> list(std::size_t k) const { return {spans_.data() + first_[k], first_[k + 1] - first_[k]}; }
+
+  std::vector<Layout::Place> places_;
+  std::vector<Span> spans_;
+  std::vector<std::uint32_t> first_;  // 2 * step: src, 2 * step + 1: dst
+  std::vector<std::size_t> bytes_;
+};
+
+}  // namespace lanecast

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/options.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+extern char** environ;
+
+namespace lanecast {
+namespace {
+
+constexpr std::array<std::string_view, 7> kKnown{"LANECAST_TOPOLOGY", "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",
+                                                 "LANECAST_CHUNKS",   "LANECAST_TIMEOUT",    "LANECAST_HOST",
+                                                 "LANECAST_MPI_LIBRARY"};
+
+std::string_view value_of(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+template <class Number>
+void read_number(const char* name, Number& into, Number smallest) {
+  const std::string_view text = value_of(name);
+  if (text.empty()) return;
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < smallest)
+    throw UsageError(std::string(name) + "='" + std::string(text) + "': expected a number of at least " +
+                     std::to_string(smallest));
+  into = value;
+}
+
+}  // namespace
+
+void apply_environment(CommunicatorOptions& options) {
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (!name.starts_with("LANECAST_") || std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) continue;
+    std::string known;
+    for (std::string_view k : kKnown) known += " " + std::string(k);
+    throw UsageError("environment variable " + std::string(name) + " is unknown; known:" + known);
+  }
+  if (options.topology.empty() && !options.placed) options.topology = value_of("LANECAST_TOPOLOGY");
+  if (options.transports.empty()) options.transports = value_of("LANECAST_TRANSPORTS");
+  if (options.algorithm.empty()) options.algorithm = value_of("LANECAST_ALGORITHM");
+  if (options.chunks == 0) read_number("LANECAST_CHUNKS", options.chunks, 1);
+  if (options.timeout_s == CommunicatorOptions{}.timeout_s) read_number("LANECAST_TIMEOUT", options.timeout_s, 0.001);
+}
+
+}  // namespace lanecast

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user may set for a communicator, in code or by LANECAST_… in the environment.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/execution.h"
+#include "topology/topology.h"
+
+namespace lanecast {
+
+struct CommunicatorOptions {
+  std::string topology;  // "2x4", …; empty: from the hosts that the ranks run on
+  std::optional<Topology> placed;  // levels of any shape, instead of the text
+  std::string transports;  // "shm", or per level, outermost first: "mpi,shm"; empty: the best that reaches each peer
+  std::string algorithm;   // for every call; empty: chosen per call
+  int chunks = 0;          // 0: chosen per call
+  double timeout_s = 300;  // without progress
+  ExecutorOptions executor;
+};
+
+/// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
+/// LANECAST_CHUNKS and LANECAST_TIMEOUT. Throws UsageError for values that are no such thing, and for any other
+/// variable that starts with LANECAST_: a misspelt option must not pass in silence.
+void apply_environment(CommunicatorOptions& options);
+
+}  // namespace lanecast

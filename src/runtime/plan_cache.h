@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans are built once, and bound once per shape: the second of two equal calls plans nothing and allocates nothing.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+
+#include "runtime/call.h"
+#include "runtime/execution.h"
+#include "select/choose.h"
+
+namespace lanecast {
+
+class PlanCache {
+ public:
+  PlanCache(const Topology& topology, int rank, Router& router, const ExecutorOptions& options)
+      : topology_(topology), rank_(rank), router_(router), options_(options) {}
+
+  /// The execution of an equal call before, or null.
+  std::shared_ptr<Execution> find(const Call& call, bool in_place);
+  std::shared_ptr<Execution> make(const Call& call, bool in_place, const Choice& choice);
+
+ private:
+  static constexpr std::size_t kPlans = 64;
+  static constexpr std::size_t kExecutions = 32;
+
+  std::shared_ptr<const PreparedPlan> plan(const Call& call, bool in_place, const std::string& algorithm);
+
+  void require_native(const Plan& plan, const Call& call) const;
+
+  struct PlanEntry {
+    Kind kind;
+    bool in_place;
+    std::string algorithm;
+    std::shared_ptr<const PreparedPlan> prepared;
+  };
+  struct ExecutionEntry {
+    Kind kind;
+    bool in_place;
+    std::size_t count;
+    std::vector<std::size_t> counts;
+    DType dtype;
+    ReduceOp op;
+    std::string algorithm;  // as the call asked for, empty where it did not
+    int chunks;
+    std::shared_ptr<Execution> execution;
+  };
+
+  const Topology& topology_;
+  int rank_;
+  Router& router_;
+  ExecutorOptions options_;
+  std::list<PlanEntry> plans_;            // the latest used first
+  std::list<ExecutionEntry> executions_;  // the latest used first
+};
+
+}  // namespace lanecast

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which transport carries what: messages by peer, group calls by the level at which their members meet.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "plan/writer.h"
+#include "transport/transport.h"
+
+namespace lanecast {
+
+class Router {
+ public:
+  /// by_peer[r]: index of the transport that carries messages to rank r (anything for this rank itself).
+  Router(std::vector<std::unique_ptr<Transport>> transports, std::vector<int> by_peer)
+      : transports_(std::move(transports)), by_peer_(std::move(by_peer)) {}
+
+  Transport& to(int peer) { return *transports_[by_peer_[peer]]; }
+  std::size_t count() const { return transports_.size(); }
+  Transport& operator[](std::size_t k) { return *transports_[k]; }
+
+  /// A transport that runs this collective among these ranks by itself, or null.
+  Transport* native(GroupKind kind, DType dtype, ReduceOp op) {
+    for (auto& transport : transports_)
+      if (transport->runs(kind, dtype, op)) return transport.get();
+    return nullptr;
+  }
+
+  /// "mpi+shm": what the messages of this rank go over.
+  std::string str() const {
+    std::string names;
+    for (const auto& transport : transports_) names += (names.empty() ? "" : "+") + std::string(transport->name());
+    return names;
+  }
+
+  void abort() {
+    for (auto& transport : transports_) transport->abort();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Transport>> transports_;
+  std::vector<int> by_peer_;
+};
+
+}  // namespace lanecast

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a communicator finds around it when it is made, and the transports that this allows.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bootstrap.h"
+#include "runtime/router.h"
+#include "topology/topology.h"
+
+namespace lanecast {
+
+class LoopbackWorld;
+class MpiCommunicator;
+
+struct Surroundings {
+  Bootstrap bootstrap;
+  std::shared_ptr<LoopbackWorld> world;       // ranks are threads
+  std::uint64_t channel = 0;                  // of that world
+  std::shared_ptr<const MpiCommunicator> mpi; // our own, with the same ranks; null where no MPI runs
+  std::vector<std::string> hosts;             // of each rank
+};
+
+/// One kernel's boot id, its host name and the process namespace: ranks that agree share memory. LANECAST_HOST
+/// overrides it, which makes several hosts of one.
+std::string host_identity();
+
+// Collective.
+Surroundings among_threads(const std::shared_ptr<LoopbackWorld>& world, int rank);
+Surroundings among_mpi(const std::shared_ptr<MpiCommunicator>& mpi);
+Surroundings among_processes(Bootstrap bootstrap);
+
+/// Opens what `wanted` asks for ("mpi,shm": one name per level, outermost first, or one for all; empty: the fastest
+/// that reaches each peer). Collective. Throws UsageError for unknown names and peers that cannot be reached.
+std::unique_ptr<Router> connect(const Surroundings& surroundings, const Topology& topology, const std::string& wanted);
+
+/// Why calls may not be moved by a thread of ours here ("needs …"), or empty.
+std::string threads_refused(const Surroundings& surroundings);
+
+/// Names of all transports, in order of preference.
+std::vector<std::string> transport_names();
+
+}  // namespace lanecast

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call under way, and the thread that moves calls nobody is waiting for.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace lanecast {
+
+class Communicator;
+
+/// State of one started call, shared by its caller and the progress thread.
+class Work {
+ public:
+  void finish(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+    error_ = std::move(error);
+    changed_.notify_all();
+  }
+
+  /// Waits up to `span`; true when done. Throws the call's error.
+  template <class Duration>
+  bool wait_for(Duration span) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, span, [this] { return done_; });
+    if (done_ && error_) std::rethrow_exception(error_);
+    return done_;
+  }
+
+  bool done() {
+    const std::lock_guard lock(mutex_);
+    return done_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::exception_ptr error_;
+};
+
+/// Serves any number of communicators. Starts with the first call, sleeps while there is none.
+class ProgressThread {
+ public:
+  ~ProgressThread();
+  void add(Communicator& communicator);
+  /// Returns when the thread does not touch the communicator any more.
+  void remove(Communicator& communicator);
+
+ private:
+  void run();
+
+  std::mutex mutex_;  // guards everything below; held while communicators are driven
+  std::condition_variable call_made_;
+  std::vector<Communicator*> active_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lanecast
