@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU kernels as Python sees them, for tests and benchmarks: raw bytes in, raw bytes out.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "device/host/variant.h"
+
+namespace nb = nanobind;
+
+namespace lanecast {
+namespace {
+
+using Bytes = nb::ndarray<std::uint8_t, nb::c_contig, nb::device::cpu>;
+using ConstBytes = nb::ndarray<const std::uint8_t, nb::c_contig, nb::device::cpu>;
+
+std::vector<std::string> variant_names() {
+  std::vector<std::string> names;
+  for (const host::Variant* variant : host::usable_variants()) names.emplace_back(variant->name);
+  return names;
+}
+
+const host::Variant& find_variant(const std::string& name) {
+  for (const host::Variant* variant : host::usable_variants())
+    if (name.empty() || variant->name == name) return *variant;
+  throw UsageError("reduce: this CPU cannot run a variant '" + name + "'; kernel_variants() lists those it can");
+}
+
+DType find_dtype(const std::string& name) {
+  if (const auto dtype = dtype_from(name)) return *dtype;
+  throw UsageError("reduce: unknown dtype '" + name + "'");
+}
+
+ReduceOp find_op(const std::string& name) {
+  if (const auto op = op_from(name)) return *op;
+  throw UsageError("reduce: unknown op '" + name + "'");
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): nanobind hands arrays over by value
+void reduce(const std::string& dtype, const std::string& op, Bytes dst, const std::vector<ConstBytes>& sources,
+            std::size_t count, double divisor, const std::string& variant) {
+  host::Reduction reduction{find_dtype(dtype), find_op(op), dst.data(), {}, count, divisor};
+  const std::size_t room = dst.nbytes() / size_of(reduction.dtype);
+  if (count > room) throw UsageError("reduce: dst has room for " + std::to_string(room) + " elements only");
+  std::vector<const void*> addresses;
+  for (const ConstBytes& source : sources) {
+    if (source.nbytes() / size_of(reduction.dtype) < count)
+      throw UsageError("reduce: a source has fewer than " + std::to_string(count) + " elements");
+    addresses.push_back(source.data());
+  }
+  reduction.sources = addresses;
+  const host::Variant& chosen = find_variant(variant);
+  const nb::gil_scoped_release others_may_run;
+  host::reduce_with(chosen, reduction);
+}
+
+}  // namespace
+
+void bind_kernels(nb::module_& m) {
+  using namespace nb::literals;
+  m.def("kernel_variants", variant_names,
+        "Builds of the CPU kernels that this CPU can run, fastest (the default) first.");
+  m.def("reduce", reduce, "dtype"_a, "op"_a, "dst"_a, "sources"_a, "count"_a, "divisor"_a = 1.0, "variant"_a = "",
+        "Reduces the first `count` elements of the sources, given as bytes, into dst.");
+}
+
+}  // namespace lanecast

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks a reduction's arguments and hands it to the fastest kernel that this CPU can run.
+#include "device/host/kernels.h"
+
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "device/host/variant.h"
+
+namespace lanecast::host {
+namespace {
+
+void check(const Reduction& reduction) {
+  const std::string name = std::string(name_of(reduction.op)) + " of " + std::string(name_of(reduction.dtype));
+  if (!supports(reduction.op, reduction.dtype))
+    throw UsageError("reduce: no " + name +
+                     (is_float(reduction.dtype) ? ": bitwise operators need an integer type"
+                                                : ": an average needs a floating-point type"));
+  if (reduction.sources.empty()) throw UsageError("reduce: " + name + " needs at least one source");
+  if (reduction.divisor != 1.0 && !is_float(reduction.dtype))
+    throw UsageError("reduce: " + name + " with a divisor: only floating-point types can be divided");
+}
+
+}  // namespace
+
+void reduce_with(const Variant& variant, const Reduction& reduction) {
+  check(reduction);
+  const auto& [dtype, op, dst, sources, count, divisor] = reduction;
+  if (count == 0) return;
+  if (sources.size() == 1 && divisor == 1.0) {
+    if (dst != sources[0]) std::memcpy(dst, sources[0], count * size_of(dtype));
+    return;
+  }
+  const ReduceKernel kernel = variant.reduce[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)];
+  kernel(dst, sources.data(), sources.size(), count, divisor);
+}
+
+void reduce(DType dtype, ReduceOp op, void* dst, std::span<const void* const> sources, std::size_t count,
+            double divisor) {
+  reduce_with(*usable_variants().front(), {dtype, op, dst, sources, count, divisor});
+}
+
+}  // namespace lanecast::host
