@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPI as this library sees it. No MPI type appears here: handle types, constants and status layout differ between
+// MPICH, Open MPI and the MPI-5 standard ABI, and which of them serves is known only when the program runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "transport/transport.h"
+
+namespace lanecast {
+
+enum class MpiComm : std::uint64_t {};  // the bits of an MPI_Comm
+enum class MpiThreads : std::uint8_t { single, funneled, serialized, multiple };
+
+/// What was found, for `lanecast info`.
+struct MpiLibrary {
+  std::string path;
+  std::string abi;      // "MPICH", "Open MPI", "MPI-5 standard", or "mpi.h" when compiled against a header
+  std::string version;  // as MPI_Get_library_version says, first clause
+};
+
+struct MpiMessage {
+  MpiComm comm{};
+  int peer = -1;
+  int tag = 0;
+  void* data = nullptr;
+  std::size_t bytes = 0;  // any size; no limit at 2^31
+};
+
+struct MpiCollective {
+  MpiComm comm{};
+  GroupKind kind{};
+  DType dtype{};
+  ReduceOp op{};  // avg adds like sum
+  /// Unused when in_place. A reduce-scatter's `out` may lie within it; no other overlap is allowed.
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::span<const std::size_t> counts;  // as GroupCall::counts
+  /// In MPI's sense: the input is in `out`, for an all-gather at this rank's place. A reduce-scatter reads all of `out`
+  /// and leaves its result at the front.
+  bool in_place = false;
+};
+
+/// Whether MPI has a predefined reduction for the type; 16- and 8-bit floats have none.
+constexpr bool mpi_reduces(DType dtype) {
+  return dtype != DType::float16 && dtype != DType::bfloat16 && dtype != DType::float8_e4m3 &&
+         dtype != DType::float8_e5m2;
+}
+
+struct MpiCompletion {
+  void* owner = nullptr;
+  bool receive = false;
+  bool truncated = false;  // receive: the message was longer than its buffer
+  std::size_t bytes = 0;   // receive: the message's length; 0 after a truncation where the library does not tell
+  std::string error;       // MPI's words; empty when all went well
+};
+
+/// Operations under way. Each is posted with an owner, which comes back when it has finished; buffers stay valid until
+/// then. Must not outlive its MpiApi.
+class MpiRequests {
+ public:
+  virtual ~MpiRequests() = default;
+  virtual void send(const MpiMessage& message, void* owner) = 0;
+  virtual void receive(const MpiMessage& message, void* owner) = 0;
+  virtual void post(const MpiCollective& call, void* owner) = 0;
+
+  /// Appends what has finished, without blocking (test) or after blocking for at least one (wait; none when empty).
+  virtual void test(std::vector<MpiCompletion>& done) = 0;
+  virtual void wait(std::vector<MpiCompletion>& done) = 0;
+
+  /// Gives up whatever is left without waiting for any peer. MPI can recall a receive that has met no message yet, and
+  /// nothing else: the memory of a send or of a receive half way is MPI's until its peer has answered.
+  virtual void abandon() = 0;
+};
+
+class MpiApi {
+ public:
+  virtual ~MpiApi() = default;
+  virtual const MpiLibrary& library() const = 0;
+
+  virtual bool initialized() const = 0;
+  virtual bool finalized() const = 0;
+  bool alive() const { return initialized() && !finalized(); }
+  /// Starts MPI unless it runs already, with errors that return; gives back the level of thread support.
+  virtual MpiThreads init_thread(MpiThreads wanted) = 0;
+  /// Ends MPI if init_thread started it, and does nothing otherwise.
+  virtual void finalize() = 0;
+
+  virtual MpiComm world() const = 0;
+  virtual MpiComm comm_at(const void* mpi_comm) const = 0;  // the address of a user's MPI_Comm
+  virtual int rank(MpiComm comm) const = 0;
+  virtual int size(MpiComm comm) const = 0;
+  virtual int tag_upper_bound() const = 0;
+
+  // New communicators return errors instead of aborting the job. Those still alive are freed when MPI ends.
+  virtual MpiComm dup(MpiComm comm) = 0;
+  virtual MpiComm split(MpiComm comm, int color, int key) = 0;
+  /// Collective over `ranks` of `comm` only; member k of the result is ranks[k].
+  virtual MpiComm create_group(MpiComm comm, std::span<const int> ranks, int tag) = 0;
+  virtual void free(MpiComm comm) = 0;
+
+  virtual void barrier(MpiComm comm) = 0;
+  virtual void run(const MpiCollective& call) = 0;  // blocking
+  virtual std::unique_ptr<MpiRequests> requests() = 0;
+};
+
+/// The MPI this process has loaded already, else the one that fits the launcher. `directories` are searched last.
+/// Throws TransportError that says where it looked and what to install.
+std::shared_ptr<MpiApi> load_mpi(std::span<const std::string> directories);
+
+}  // namespace lanecast

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator of our own, and the bootstrap that MPI serves.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "base/bootstrap.h"
+#include "transport/mpi/api.h"
+
+namespace lanecast {
+
+/// Freed with the object, unless MPI has ended before and taken it along.
+class MpiCommunicator {
+ public:
+  /// Collective over `parent`, so that our messages never meet the user's.
+  static std::shared_ptr<MpiCommunicator> duplicate(std::shared_ptr<MpiApi> api, MpiComm parent);
+  /// Collective over `ranks` of this communicator only.
+  std::shared_ptr<MpiCommunicator> group(std::span<const int> ranks) const;
+
+  ~MpiCommunicator();
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  MpiApi& api() const { return *api_; }
+  MpiComm handle() const { return handle_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+ private:
+  MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle);
+
+  std::shared_ptr<MpiApi> api_;
+  MpiComm handle_;
+  int rank_;
+  int size_;
+};
+
+Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm);
+
+}  // namespace lanecast

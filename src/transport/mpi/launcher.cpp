@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/mpi/launcher.h"
+
+#include <cstdlib>
+
+namespace lanecast::mpi {
+
+std::string Launcher::name() const {
+  switch (family) {
+    case Family::open_mpi:
+      return "Open MPI's mpiexec";
+    case Family::mpich:
+      return "a PMI launcher (MPICH's mpiexec)";
+    case Family::unknown:
+      break;
+  }
+  return "no MPI launcher";
+}
+
+Launcher detect_launcher() {
+  // Open MPI first: under a batch system's PMI its launcher's own variables are there as well.
+  if (const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE")) return {Family::open_mpi, std::atoi(ranks)};
+  if (const char* ranks = std::getenv("PMI_SIZE")) return {Family::mpich, std::atoi(ranks)};
+  return {};
+}
+
+Family family_of(const std::string& version) {
+  return version.find("Open MPI") != std::string::npos ? Family::open_mpi : Family::mpich;
+}
+
+}  // namespace lanecast::mpi

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/mpi/mpi.h"
+
+#include <numeric>
+#include <string>
+
+#include "base/error.h"
+
+namespace lanecast {
+
+MpiTransport::MpiTransport(std::shared_ptr<const MpiCommunicator> comm)
+    : comm_(std::move(comm)),
+      max_tag_(static_cast<std::uint64_t>(comm_->api().tag_upper_bound()) + 1),
+      messages_(comm_->api().requests()),
+      collectives_(comm_->api().requests()) {}
+
+MpiMessage MpiTransport::native(const Message& message) const {
+  if (message.memory.size() > 1 || message.consumer != nullptr || message.tag >= max_tag_)
+    throw InternalError(
+        "rank " + std::to_string(comm_->rank()) + ": a message to or from rank " + std::to_string(message.peer) +
+        " with " + std::to_string(message.memory.size()) + " spans and tag " + std::to_string(message.tag) +
+        " came to the MPI transport, which takes one span, no consumer, and tags below " + std::to_string(max_tag_));
+  return {.comm = comm_->handle(),
+          .peer = message.peer,
+          .tag = static_cast<int>(message.tag),
+          .data = message.memory.empty() ? nullptr : message.memory[0].data,
+          .bytes = message.bytes};
+}
+
+void MpiTransport::post_send(Message& message) { messages_->send(native(message), &message); }
+void MpiTransport::post_recv(Message& message) { messages_->receive(native(message), &message); }
+
+void MpiTransport::progress(std::vector<Message*>& done) {
+  completions_.clear();
+  messages_->test(completions_);
+  for (const MpiCompletion& completion : completions_) {
+    Message& message = *static_cast<Message*>(completion.owner);
+    if (completion.receive && (!completion.error.empty() || completion.bytes != message.bytes))
+      fail_receive(message, completion);
+    if (!completion.error.empty())
+      throw TransportError("rank " + std::to_string(comm_->rank()) + ": sending to rank " +
+                           std::to_string(message.peer) + ", tag " + std::to_string(message.tag) + ": " +
+                           completion.error);
+    done.push_back(&message);
+  }
+}
+
+void MpiTransport::fail_receive(const Message& message, const MpiCompletion& completion) const {
+  std::string text = "rank " + std::to_string(comm_->rank()) + ": receiving from rank " + std::to_string(message.peer) +
+                     ", tag " + std::to_string(message.tag) + ": expected " + std::to_string(message.bytes) +
+                     " bytes, ";
+  if (!completion.error.empty() && !completion.truncated) throw TransportError(text + "but " + completion.error);
+  text += completion.truncated && completion.bytes == 0 ? "more" : std::to_string(completion.bytes);
+  throw TransportError(text + " arrived. The ranks disagree about this call: compare their counts and dtypes");
+}
+
+void MpiTransport::abort() {
+  messages_->abandon();
+  collectives_->abandon();
+}
+
+bool MpiTransport::runs(GroupKind kind, DType dtype, ReduceOp op) const {
+  return kind == GroupKind::all_gather || (mpi_reduces(dtype) && supports(op, dtype));
+}
+
+int MpiTransport::open_group(std::span<const int> ranks) {
+  const auto [entry, is_new] = group_of_.try_emplace({ranks.begin(), ranks.end()}, static_cast<int>(groups_.size()));
+  if (is_new) {
+    try {
+      groups_.push_back(comm_->group(ranks));
+    } catch (...) {
+      group_of_.erase(entry);
+      throw;
+    }
+  }
+  return entry->second;
+}
+
+void MpiTransport::post_group(GroupCall& call) {
+  const MpiCommunicator& group = *groups_.at(call.group);
+  const std::byte* place = call.out;
+  if (call.kind == GroupKind::all_gather)
+    place +=
+        size_of(call.dtype) * std::accumulate(call.counts.begin(), call.counts.begin() + group.rank(), std::size_t{0});
+  collectives_->post({.comm = group.handle(),
+                      .kind = call.kind,
+                      .dtype = call.dtype,
+                      .op = call.op,
+                      .in = call.in,
+                      .out = call.out,
+                      .counts = call.counts,
+                      .in_place = call.kind != GroupKind::reduce_scatter && call.in == place},
+                     &call);
+}
+
+void MpiTransport::progress_groups(std::vector<GroupCall*>& done) {
+  completions_.clear();
+  collectives_->test(completions_);
+  for (const MpiCompletion& completion : completions_) {
+    auto* call = static_cast<GroupCall*>(completion.owner);
+    if (!completion.error.empty())
+      throw TransportError("rank " + std::to_string(comm_->rank()) + ": MPI's own collective on group " +
+                           std::to_string(call->group) + " failed: " + completion.error);
+    done.push_back(call);
+  }
+}
+
+}  // namespace lanecast

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transport over MPI: messages by non-blocking point-to-point calls, groups by MPI's own non-blocking collectives.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "transport/mpi/communicator.h"
+#include "transport/transport.h"
+
+namespace lanecast {
+
+/// Needs MPI's thread support only as far as its caller does: `serialized` when calls come from changing threads one at
+/// a time, `multiple` when another thread uses MPI at the same time.
+class MpiTransport final : public Transport {
+ public:
+  explicit MpiTransport(std::shared_ptr<const MpiCommunicator> comm);
+
+  std::string_view name() const override { return "mpi"; }
+  bool reaches(int peer) const override { return peer >= 0 && peer < comm_->size(); }
+  std::uint64_t max_tag() const override { return max_tag_; }
+
+  void post_send(Message& message) override;
+  void post_recv(Message& message) override;
+  void progress(std::vector<Message*>& done) override;
+  /// Cannot keep the whole promise of Transport::abort: see MpiRequests::abandon for the memory that stays MPI's.
+  void abort() override;
+
+  bool runs(GroupKind kind, DType dtype, ReduceOp op) const override;
+  int open_group(std::span<const int> ranks) override;
+  void post_group(GroupCall& call) override;
+  void progress_groups(std::vector<GroupCall*>& done) override;
+
+ private:
+  MpiMessage native(const Message& message) const;
+  [[noreturn]] void fail_receive(const Message& message, const MpiCompletion& completion) const;
+
+  // Requests go before the communicators they run on, so they are declared after.
+  std::shared_ptr<const MpiCommunicator> comm_;
+  std::vector<std::shared_ptr<const MpiCommunicator>> groups_;
+  std::map<std::vector<int>, int> group_of_;
+  std::uint64_t max_tag_;
+  std::unique_ptr<MpiRequests> messages_;
+  std::unique_ptr<MpiRequests> collectives_;
+  std::vector<MpiCompletion> completions_;
+};
+
+}  // namespace lanecast

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// One collective through MPI's own call: blocking or not, plain or uneven, with int counts or MPI_Count ones.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "transport/mpi/shim/binding.h"
+
+namespace lanecast::mpi {
+
+/// Elements that all members' shares make up.
+inline std::size_t total_count(const MpiCollective& call) {
+  return std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
+}
+
+/// The arrays of a call with uneven counts; MPI reads them until a non-blocking one has finished.
+template <class Counted>
+struct Parts {
+  std::vector<typename Counted::Count> counts;
+  std::vector<typename Counted::Offset> offsets;
+
+  explicit Parts(std::span<const std::size_t> elements) : counts(elements.size()), offsets(elements.size()) {
+    std::size_t offset = 0;
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      counts[i] = static_cast<typename Counted::Count>(elements[i]);
+      offsets[i] = static_cast<typename Counted::Offset>(offset);
+      offset += elements[i];
+    }
+  }
+};
+
+template <class Request, class Blocking, class NonBlocking, class... Arguments>
+int either(Request* request, Blocking blocking, NonBlocking non_blocking, Arguments... arguments) {
+  return request == nullptr ? blocking(arguments...) : non_blocking(arguments..., request);
+}
+
+/// Blocks when `request` is null; else starts the call, and `keep` must live until it has finished.
+template <class Abi, class Counted>
+void start(const Binding<Abi>& mpi, const Counted& calls, const MpiCollective& call, std::shared_ptr<void>& keep,
+           typename Abi::Request* request) {
+  const auto comm = mpi.unwrap(call.comm);
+  const auto type = mpi.abi.datatypes[static_cast<std::size_t>(call.dtype)];
+  const auto op = mpi.abi.ops[static_cast<std::size_t>(call.op)];
+  const void* in = call.in_place ? mpi.abi.in_place() : call.in;
+  const auto first = static_cast<typename Counted::Count>(call.counts[0]);
+  const bool even = std::ranges::adjacent_find(call.counts, std::not_equal_to<>()) == call.counts.end();
+  std::shared_ptr<Parts<Counted>> parts;
+  if (!even) keep = parts = std::make_shared<Parts<Counted>>(call.counts);
+
+  int code = 0;
+  switch (call.kind) {
+    case GroupKind::all_reduce:
+      code = either(request, calls.Allreduce, calls.Iallreduce, in, call.out, first, type, op, comm);
+      break;
+    case GroupKind::all_gather:
+      if (even)
+        code = either(request, calls.Allgather, calls.Iallgather, in, first, type, call.out, first, type, comm);
+      else
+        code = either(request, calls.Allgatherv, calls.Iallgatherv, in, parts->counts[mpi.rank(comm)], type, call.out,
+                      parts->counts.data(), parts->offsets.data(), type, comm);
+      break;
+    case GroupKind::reduce_scatter:
+      if (even)
+        code = either(request, calls.Reduce_scatter_block, calls.Ireduce_scatter_block, in, call.out, first, type, op,
+                      comm);
+      else
+        code = either(request, calls.Reduce_scatter, calls.Ireduce_scatter, in, call.out, parts->counts.data(), type,
+                      op, comm);
+      break;
+  }
+  if (code != 0) mpi.fail(code, "MPI's own collective");
+}
+
+/// The same by the library's int calls where they suffice, else by its _c calls. False when it has none.
+template <class Abi>
+bool start(const Binding<Abi>& mpi, const MpiCollective& call, std::shared_ptr<void>& keep,
+           typename Abi::Request* request) {
+  if (fits_int(total_count(call)))
+    start(mpi, mpi.functions.small, call, keep, request);
+  else if (mpi.functions.has_large())
+    start(mpi, mpi.functions.large, call, keep, request);
+  else
+    return false;
+  return true;
+}
+
+}  // namespace lanecast::mpi

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations under way, as one dense array of native requests for MPI_Testsome, with what belongs to each beside it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "transport/mpi/shim/big_type.h"
+#include "transport/mpi/shim/collective.h"
+#include "transport/mpi/shim/pieces.h"
+
+namespace lanecast::mpi {
+
+/// What MPI may still read or write after its operation was given up; kept as long as the library is in use.
+class Parked {
+ public:
+  void keep(std::shared_ptr<void> memory) {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(memory));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<void>> kept_;
+};
+
+/// A collective under way: one request, or several for one cut into pieces.
+struct Operation {
+  void* owner = nullptr;
+  int requests_left = 0;
+  std::string error;
+  std::shared_ptr<void> arguments;       // arrays that MPI reads until the end
+  std::unique_ptr<std::byte[]> scratch;  // takes the result where `out` may not be written before the end
+  std::size_t scratch_bytes = 0;
+  void* out = nullptr;
+};
+
+template <class Abi>
+class Requests final : public MpiRequests {
+ public:
+  using Request = typename Abi::Request;
+  using Status = typename Abi::Status;
+
+  Requests(const Binding<Abi>& mpi, std::function<bool()> alive, Parked& parked)
+      : mpi_(mpi), alive_(std::move(alive)), parked_(parked) {}
+  ~Requests() override { abandon(); }
+
+  void send(const MpiMessage& m, void* owner) override {
+    Request request;
+    const int code = post_bytes(mpi_, m.bytes, [&](const auto& calls, auto count, auto type) {
+      return calls.Isend(m.data, count, type, m.peer, m.tag, mpi_.unwrap(m.comm), &request);
+    });
+    if (code != 0) mpi_.fail(code, "sending to rank " + std::to_string(m.peer) + ", tag " + std::to_string(m.tag));
+    add(request, {owner, false, nullptr});
+  }
+
+  void receive(const MpiMessage& m, void* owner) override {
+    Request request;
+    const int code = post_bytes(mpi_, m.bytes, [&](const auto& calls, auto count, auto type) {
+      return calls.Irecv(m.data, count, type, m.peer, m.tag, mpi_.unwrap(m.comm), &request);
+    });
+    if (code != 0) mpi_.fail(code, "receiving from rank " + std::to_string(m.peer) + ", tag " + std::to_string(m.tag));
+    add(request, {owner, true, nullptr});
+  }
+
+  void post(const MpiCollective& wanted, void* owner) override {
+    auto operation = std::make_shared<Operation>();
+    operation->owner = owner;
+    MpiCollective call = wanted;
+    if (needs_scratch(call)) redirect(call, *operation);
+    const auto add_piece = [&](Request request) {
+      add(request, {owner, false, operation});
+      ++operation->requests_left;
+    };
+    Request request;
+    if (start(mpi_, call, operation->arguments, &request))
+      add_piece(request);
+    else
+      Pieces(mpi_, call, add_piece).start();
+  }
+
+  void test(std::vector<MpiCompletion>& done) override { complete(mpi_.functions.calls.Testsome, done); }
+  void wait(std::vector<MpiCompletion>& done) override { complete(mpi_.functions.calls.Waitsome, done); }
+
+  void abandon() override;
+
+  /// Whether the result must go through memory of our own: MPI forbids an output inside the input, and the pieces of a
+  /// call in place would overwrite what others still need.
+  bool needs_scratch(const MpiCollective& call) const;
+
+ private:
+  struct Entry {
+    void* owner;
+    bool receive;
+    std::shared_ptr<Operation> collective;  // null for a message
+  };
+
+  void redirect(MpiCollective& call, Operation& operation) const;
+  void complete(int (*some)(int, Request*, int*, int*, Status*), std::vector<MpiCompletion>& done);
+  void finish(const Entry& entry, const Status& status, std::vector<MpiCompletion>& done) const;
+
+  void add(Request request, Entry entry) {
+    requests_.push_back(request);
+    entries_.push_back(std::move(entry));
+  }
+
+  const Binding<Abi>& mpi_;
+  std::function<bool()> alive_;
+  Parked& parked_;
+  std::vector<Request> requests_;
+  std::vector<Entry> entries_;  // entries_[i] describes requests_[i]
+  std::vector<int> finished_;
+  std::vector<Status> statuses_;
+};
+
+template <class Abi>
+bool Requests<Abi>::needs_scratch(const MpiCollective& call) const {
+  if (call.kind != GroupKind::reduce_scatter) return false;
+  const std::size_t total = total_count(call);
+  if (call.in_place) return !fits_int(total) && !mpi_.functions.has_large();
+  const auto* in = static_cast<const std::byte*>(call.in);
+  const std::less_equal<const void*> at_most;
+  return at_most(in, call.out) && !at_most(in + total * size_of(call.dtype), call.out);
+}
+
+template <class Abi>
+void Requests<Abi>::redirect(MpiCollective& call, Operation& operation) const {
+  operation.scratch_bytes = call.counts[mpi_.rank(mpi_.unwrap(call.comm))] * size_of(call.dtype);
+  operation.scratch = std::make_unique_for_overwrite<std::byte[]>(operation.scratch_bytes);
+  operation.out = call.out;
+  if (call.in_place) call.in = call.out;
+  call.in_place = false;
+  call.out = operation.scratch.get();
+}
+
+template <class Abi>
+void Requests<Abi>::complete(int (*some)(int, Request*, int*, int*, Status*), std::vector<MpiCompletion>& done) {
+  if (requests_.empty()) return;
+  if (statuses_.size() < requests_.size()) {
+    finished_.resize(requests_.size());
+    statuses_.resize(requests_.size());
+  }
+  int count = 0;
+  const int code =
+      some(static_cast<int>(requests_.size()), requests_.data(), &count, finished_.data(), statuses_.data());
+  bool explained = code == 0;
+  for (int i = 0; i < count; ++i) {
+    explained |= statuses_[i].MPI_ERROR != 0;
+    finish(entries_[finished_[i]], statuses_[i], done);
+    statuses_[i] = {};  // MPI writes the error only when something failed, and then perhaps nothing else
+  }
+  // From the back, so that the element moved into a gap is never one that has finished too.
+  std::sort(finished_.begin(), finished_.begin() + std::max(count, 0), std::greater<>());
+  for (int i = 0; i < count; ++i) {
+    requests_[finished_[i]] = requests_.back();
+    requests_.pop_back();
+    entries_[finished_[i]] = std::move(entries_.back());
+    entries_.pop_back();
+  }
+  if (!explained) mpi_.fail(code, "completing operations");
+}
+
+template <class Abi>
+void Requests<Abi>::finish(const Entry& entry, const Status& status, std::vector<MpiCompletion>& done) const {
+  const int code = status.MPI_ERROR;
+  if (entry.collective == nullptr) {
+    MpiCompletion completion;
+    completion.owner = entry.owner;
+    completion.receive = entry.receive;
+    if (code != 0) completion.error = mpi_.describe(code);
+    completion.truncated = code != 0 && mpi_.truncation(code);
+    if (entry.receive && (code == 0 || (completion.truncated && Abi::kTellsTruncatedLength)))
+      completion.bytes = received_bytes(mpi_, status);
+    done.push_back(std::move(completion));
+    return;
+  }
+  Operation& operation = *entry.collective;
+  if (code != 0) operation.error = mpi_.describe(code);
+  if (--operation.requests_left > 0) return;
+  if (operation.scratch != nullptr && operation.error.empty())
+    std::memcpy(operation.out, operation.scratch.get(), operation.scratch_bytes);
+  done.push_back({.owner = operation.owner, .error = operation.error});
+}
+
+template <class Abi>
+void Requests<Abi>::abandon() {
+  if (!alive_()) return;
+  constexpr int kRounds = 16;  // a cancelled receive finishes at the next test in every library at hand
+  for (std::size_t i = 0; i < requests_.size(); ++i)
+    if (entries_[i].receive) mpi_.functions.calls.Cancel(&requests_[i]);
+  std::vector<MpiCompletion> ignored;
+  try {
+    for (int round = 0; round < kRounds && !requests_.empty(); ++round) test(ignored);
+  } catch (const Error&) {
+    // The caller is giving up because something is broken; that it is broken here too changes nothing.
+  }
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (entries_[i].collective == nullptr)
+      mpi_.functions.calls.Request_free(&requests_[i]);
+    else
+      parked_.keep(std::move(entries_[i].collective));  // MPI forbids freeing the request of a collective
+  }
+  requests_.clear();
+  entries_.clear();
+}
+
+}  // namespace lanecast::mpi

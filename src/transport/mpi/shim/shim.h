@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// MpiApi over one ABI: the shared implementation of all shims.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "transport/mpi/api.h"
+#include "transport/mpi/launcher.h"
+#include "transport/mpi/shim/binding.h"
+#include "transport/mpi/shim/collective.h"
+#include "transport/mpi/shim/requests.h"
+
+namespace lanecast::mpi {
+
+template <class Abi>
+class Shim final : public MpiApi {
+ public:
+  using Comm = typename Abi::Comm;
+
+  Shim(Binding<Abi> mpi, MpiLibrary library) : mpi_(std::move(mpi)), calls_(mpi_.functions.calls) {
+    library_ = std::move(library);
+    library_.abi = Abi::kName;
+  }
+  ~Shim() override {
+    if (!alive() || !hooked_) return;
+    calls_.Comm_delete_attr(mpi_.abi.self(), keyval_);  // frees what is left, by at_end
+    calls_.Comm_free_keyval(&keyval_);
+  }
+
+  const MpiLibrary& library() const override { return library_; }
+  bool initialized() const override { return flag(calls_.Initialized); }
+  bool finalized() const override { return flag(calls_.Finalized); }
+  MpiThreads init_thread(MpiThreads wanted) override;
+  void finalize() override {
+    if (started_here_ && alive()) mpi_.check(calls_.Finalize(), "MPI_Finalize");
+  }
+
+  MpiComm world() const override { return mpi_.wrap(mpi_.abi.world()); }
+  MpiComm comm_at(const void* mpi_comm) const override { return mpi_.wrap(*static_cast<const Comm*>(mpi_comm)); }
+  int rank(MpiComm comm) const override { return mpi_.rank(mpi_.unwrap(comm)); }
+  int size(MpiComm comm) const override { return mpi_.size(mpi_.unwrap(comm)); }
+  int tag_upper_bound() const override;
+
+  MpiComm dup(MpiComm comm) override {
+    Comm made;
+    mpi_.check(calls_.Comm_dup(mpi_.unwrap(comm), &made), "MPI_Comm_dup");
+    return adopt(made);
+  }
+  MpiComm split(MpiComm comm, int color, int key) override {
+    Comm made;
+    mpi_.check(calls_.Comm_split(mpi_.unwrap(comm), color, key, &made), "MPI_Comm_split");
+    return adopt(made);
+  }
+  MpiComm create_group(MpiComm comm, std::span<const int> ranks, int tag) override;
+  void free(MpiComm comm) override;
+
+  void barrier(MpiComm comm) override { mpi_.check(calls_.Barrier(mpi_.unwrap(comm)), "MPI_Barrier"); }
+  void run(const MpiCollective& call) override;
+  std::unique_ptr<MpiRequests> requests() override {
+    return std::make_unique<Requests<Abi>>(mpi_, [this] { return alive(); }, parked_);
+  }
+
+ private:
+  static bool flag(int (*query)(int*)) {
+    int set = 0;
+    return query(&set) == 0 && set != 0;
+  }
+  MpiComm adopt(Comm comm);
+  void hook();
+  /// MPI's callback when an attribute of MPI_COMM_SELF goes: the first thing MPI_Finalize does.
+  static int at_end(Comm self, int keyval, void* value, void* shim) noexcept;
+  static int copy_nothing(Comm, int, void*, void*, void*, int* copied) noexcept {
+    *copied = 0;
+    return 0;
+  }
+
+  Binding<Abi> mpi_;
+  const Calls<Abi>& calls_;
+  MpiLibrary library_;
+  bool started_here_ = false;
+  bool hooked_ = false;
+  int keyval_ = 0;
+  std::mutex comms_mutex_;  // communicators may come and go in another thread than the one that progresses
+  std::vector<Comm> comms_;
+  Parked parked_;
+};
+
+template <class Abi>
+MpiThreads Shim<Abi>::init_thread(MpiThreads wanted) {
+  int level = 0;
+  if (initialized()) {
+    mpi_.check(calls_.Query_thread(&level), "MPI_Query_thread");
+  } else {
+    mpi_.check(calls_.Init_thread(nullptr, nullptr, Abi::kThreads[static_cast<int>(wanted)], &level),
+               "MPI_Init_thread");
+    started_here_ = true;
+    // MPICH raises what Testsome finds on MPI_COMM_WORLD. Who starts MPI elsewhere chooses its handler there (mpi4py:
+    // ours).
+    for (const Comm comm : {mpi_.abi.world(), mpi_.abi.self()})
+      mpi_.check(calls_.Comm_set_errhandler(comm, mpi_.abi.errors_return()), "MPI_Comm_set_errhandler");
+    const Launcher launcher = detect_launcher();
+    if (launcher.ranks > 1 && size(world()) == 1)
+      throw TransportError("this process was started as one of " + std::to_string(launcher.ranks) + " by " +
+                           launcher.name() + ", but " + library_.version + " (" + library_.path +
+                           ") runs it alone: use that library's own mpiexec, or name the library that belongs to the "
+                           "launcher in LANECAST_MPI_LIBRARY");
+  }
+  const auto found = std::find(Abi::kThreads.begin(), Abi::kThreads.end(), level);
+  return static_cast<MpiThreads>(found - Abi::kThreads.begin());
+}
+
+template <class Abi>
+int Shim<Abi>::tag_upper_bound() const {
+  void* value = nullptr;
+  int found = 0;
+  mpi_.check(calls_.Comm_get_attr(mpi_.abi.world(), Abi::kTagUpperBound, &value, &found), "MPI_Comm_get_attr");
+  constexpr int kLeast = 32767;  // promised by the standard
+  return found != 0 ? *static_cast<const int*>(value) : kLeast;
+}
+
+template <class Abi>
+MpiComm Shim<Abi>::create_group(MpiComm comm, std::span<const int> ranks, int tag) {
+  typename Abi::Group all, members;
+  mpi_.check(calls_.Comm_group(mpi_.unwrap(comm), &all), "MPI_Comm_group");
+  int code = calls_.Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &members);
+  calls_.Group_free(&all);
+  mpi_.check(code, "MPI_Group_incl");
+  Comm made;
+  code = calls_.Comm_create_group(mpi_.unwrap(comm), members, tag, &made);
+  calls_.Group_free(&members);
+  mpi_.check(code, "MPI_Comm_create_group");
+  return adopt(made);
+}
+
+template <class Abi>
+void Shim<Abi>::free(MpiComm comm) {
+  Comm gone = mpi_.unwrap(comm);
+  {
+    const std::lock_guard lock(comms_mutex_);
+    std::erase(comms_, gone);
+  }
+  mpi_.check(calls_.Comm_free(&gone), "MPI_Comm_free");
+}
+
+template <class Abi>
+void Shim<Abi>::run(const MpiCollective& call) {
+  Requests<Abi> requests(mpi_, [this] { return alive(); }, parked_);
+  std::shared_ptr<void> arguments;
+  if (!requests.needs_scratch(call) && start(mpi_, call, arguments, nullptr)) return;
+  requests.post(call, nullptr);
+  std::vector<MpiCompletion> done;
+  while (done.empty()) requests.wait(done);
+  if (!done[0].error.empty()) throw TransportError("MPI's own collective failed: " + done[0].error);
+}
+
+template <class Abi>
+MpiComm Shim<Abi>::adopt(Comm comm) {
+  mpi_.check(calls_.Comm_set_errhandler(comm, mpi_.abi.errors_return()), "MPI_Comm_set_errhandler");
+  const std::lock_guard lock(comms_mutex_);
+  if (!hooked_) hook();
+  comms_.push_back(comm);
+  return mpi_.wrap(comm);
+}
+
+template <class Abi>
+void Shim<Abi>::hook() {
+  mpi_.check(calls_.Comm_create_keyval(&copy_nothing, &at_end, &keyval_, this), "MPI_Comm_create_keyval");
+  mpi_.check(calls_.Comm_set_attr(mpi_.abi.self(), keyval_, nullptr), "MPI_Comm_set_attr");
+  hooked_ = true;
+}
+
+template <class Abi>
+int Shim<Abi>::at_end(Comm, int, void*, void* shim) noexcept {
+  auto& self = *static_cast<Shim*>(shim);
+  std::vector<Comm> left;
+  {
+    const std::lock_guard lock(self.comms_mutex_);
+    left.swap(self.comms_);
+  }
+  for (Comm& comm : left) self.calls_.Comm_free(&comm);
+  return 0;
+}
+
+}  // namespace lanecast::mpi
