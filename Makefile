@@ -28,11 +28,11 @@ help: ## Print this list
 demo: $(INSTALLED) ## Set everything up and show the library at work
 	.venv/bin/lanecast demo
 
-test: $(INSTALLED) $(OPENMPI) ## Run the tests (under 15 minutes on two cores)
+test: $(INSTALLED) $(OPENMPI) ## Run the tests but for the long ones (minutes on two cores)
 	.venv/bin/pytest -m "not long" $(ARGS)
 
-test-long: $(INSTALLED) $(OPENMPI) ## Run the long tests: more ranks, more examples, more data
-	HYPOTHESIS_PROFILE=long .venv/bin/pytest -m long $(ARGS)
+test-long: $(INSTALLED) $(OPENMPI) ## Run all tests, the long ones too, with more random examples
+	HYPOTHESIS_PROFILE=long .venv/bin/pytest --timeout=1200 -o faulthandler_timeout=1500 $(ARGS)
 
 lint: $(INSTALLED) $(LINTERS) ## Check format, C++, Python and types
 	.ci/lint
