@@ -8,4 +8,6 @@ NB_MODULE(_core, m) {
   lanecast::bind_errors(m);
   lanecast::bind_topology(m);
   lanecast::bind_plan(m);
+  lanecast::bind_kernels(m);
+  lanecast::bind_runtime(m);
 }

@@ -132,8 +132,7 @@ void Communicator::drive(Execution& execution, const Interrupt& interrupt) {
         patience.reset();
       } else if (patience.pause()) {
         if (std::exchange(moved, false)) last_progress = Clock::now();
-        if (interrupt) interrupt();
-        look_around(execution, last_progress);
+        look_around(execution, last_progress, interrupt);
       }
     }
   } catch (const std::exception& error) {
@@ -142,10 +141,12 @@ void Communicator::drive(Execution& execution, const Interrupt& interrupt) {
   }
 }
 
-void Communicator::look_around(const Execution& execution, Clock::time_point last_progress) {
+void Communicator::look_around(const Execution& execution, Clock::time_point last_progress,
+                               const Interrupt& interrupt) {
   const auto now = Clock::now();
   if (now - last_look_ < kLookEvery) return;
   last_look_ = now;
+  if (interrupt) interrupt();
   for (int peer : execution.awaited_peers())
     if (const std::string why = router_->to(peer).lost(peer); !why.empty())
       throw TransportError("rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" + why +
@@ -222,7 +223,7 @@ bool Communicator::advance_started() {
     if (moved)
       call.last_progress = Clock::now();
     else
-      look_around(*call.execution, call.last_progress);
+      look_around(*call.execution, call.last_progress, {});
     if (call.execution->finished()) {
       call.work->finish(nullptr);
       started_.pop_front();

@@ -59,8 +59,9 @@ class Communicator {
   bool advance_started();
   bool has_started();
 
-  /// Looks at deadline and peers, at most every few milliseconds; throws when there is no hope.
-  void look_around(const Execution& execution, std::chrono::steady_clock::time_point last_progress);
+  /// Looks at the user's wishes, the peers and the deadline, at most every few milliseconds; throws to give up.
+  void look_around(const Execution& execution, std::chrono::steady_clock::time_point last_progress,
+                   const Interrupt& interrupt);
   std::string describe_wait(const Execution& execution) const;
   void fail(const std::string& why);
   void refuse_if_failed() const;

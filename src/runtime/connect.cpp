@@ -6,7 +6,7 @@
 #include "transport/loopback/transport.h"
 #include "transport/loopback/world.h"
 #include "transport/mpi/mpi.h"
-#include "transport/shm/shm.h"
+#include "transport/shm/transport.h"
 
 namespace lanecast {
 namespace {

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communicators as the Python package uses them. Arrays come checked (contiguous, writable where written); this layer
+// adds nothing but releasing the GIL and looking for Ctrl-C while it waits.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.h"
+#include "runtime/communicator.h"
+#include "transport/loopback/world.h"
+#include "transport/mpi/communicator.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lanecast {
+namespace {
+
+using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+void raise_signals() {
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+/// A started call with the arrays it reads and writes, which must not go before it is done.
+struct AsyncWork {
+  std::shared_ptr<Work> work;
+  nb::object input, output;
+};
+
+struct Details {
+  int dtype, op;
+  std::size_t count;
+  const std::vector<std::size_t>& counts;
+  std::string_view algorithm;
+  int chunks;
+};
+
+Call make_call(int kind, const Array& input, const Array& output, const Details& d) {
+  return {static_cast<Kind>(kind),     input.data(), const_cast<void*>(output.data()), d.count,  d.counts,
+          static_cast<DType>(d.dtype), static_cast<ReduceOp>(d.op), d.algorithm,         d.chunks};
+}
+
+CommunicatorOptions options_from(const nb::dict& d) {
+  CommunicatorOptions options;
+  for (auto [key, value] : d) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "topology" && nb::isinstance<Topology>(value))
+      options.placed = nb::cast<Topology>(value);
+    else if (name == "topology")
+      options.topology = nb::cast<std::string>(value);
+    else if (name == "transports")
+      options.transports = nb::cast<std::string>(value);
+    else if (name == "algorithm")
+      options.algorithm = nb::cast<std::string>(value);
+    else if (name == "chunks")
+      options.chunks = nb::cast<int>(value);
+    else if (name == "timeout_s")
+      options.timeout_s = nb::cast<double>(value);
+    else
+      throw UsageError("option '" + name + "' is unknown");
+  }
+  return options;
+}
+
+using SharedProgress = std::shared_ptr<ProgressThread>;
+
+std::unique_ptr<Communicator> from_threads(const std::shared_ptr<LoopbackWorld>& world, int rank,
+                                           const SharedProgress& progress, const nb::dict& options) {
+  auto parsed = options_from(options);
+  const nb::gil_scoped_release release;
+  return std::make_unique<Communicator>(among_threads(world, rank), std::move(parsed), progress);
+}
+
+std::unique_ptr<Communicator> from_mpi(const std::shared_ptr<MpiApi>& mpi, std::uintptr_t comm_address,
+                                       const SharedProgress& progress, const nb::dict& options) {
+  auto parsed = options_from(options);
+  const nb::gil_scoped_release release;
+  const MpiComm parent = comm_address ? mpi->comm_at(reinterpret_cast<const void*>(comm_address)) : mpi->world();
+  return std::make_unique<Communicator>(among_mpi(MpiCommunicator::duplicate(mpi, parent)), std::move(parsed), progress);
+}
+
+using PyAllGather = std::function<nb::bytes(nb::bytes)>;
+
+std::unique_ptr<Communicator> from_all_gather(int rank, int size, const PyAllGather& all_gather,
+                                              const SharedProgress& progress, const nb::dict& options) {
+  Bootstrap bootstrap{rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
+                        const nb::gil_scoped_acquire gil;
+                        const nb::bytes all = all_gather(nb::bytes(in, bytes));
+                        if (all.size() != bytes * size)
+                          throw UsageError("all_gather: returned " + std::to_string(all.size()) + " bytes, expected " +
+                                           std::to_string(bytes * size));
+                        std::memcpy(out, all.data(), all.size());
+                      }};
+  auto parsed = options_from(options);
+  const nb::gil_scoped_release release;
+  return std::make_unique<Communicator>(among_processes(std::move(bootstrap)), std::move(parsed), progress);
+}
+
+}  // namespace
+
+void bind_runtime(nb::module_& m) {
+  nb::class_<LoopbackWorld>(m, "LoopbackWorld", "Ranks that are threads of this process.")
+      .def_prop_ro("size", &LoopbackWorld::size);
+  m.def("make_world", [](int size) { return std::make_shared<LoopbackWorld>(size); }, "size"_a);
+
+  nb::class_<ProgressThread>(m, "ProgressThread", "Moves started calls; sleeps while there are none.");
+  m.def("make_progress_thread", [] { return std::make_shared<ProgressThread>(); });
+
+  nb::class_<MpiApi>(m, "Mpi", "An MPI library, opened at run time.")
+      .def_prop_ro("path", [](const MpiApi& mpi) { return mpi.library().path; })
+      .def_prop_ro("abi", [](const MpiApi& mpi) { return mpi.library().abi; })
+      .def_prop_ro("version", [](const MpiApi& mpi) { return mpi.library().version; })
+      .def_prop_ro("initialized", &MpiApi::initialized)
+      .def("init", [](MpiApi& mpi) { return static_cast<int>(mpi.init_thread(MpiThreads::multiple)); },
+           nb::call_guard<nb::gil_scoped_release>(), "Start MPI unless it runs; returns its thread level, 0 to 3.")
+      .def("finalize", &MpiApi::finalize, nb::call_guard<nb::gil_scoped_release>(), "End MPI if init() started it.");
+  m.def("load_mpi", [](const std::vector<std::string>& directories) { return load_mpi(directories); }, "directories"_a);
+
+  nb::class_<AsyncWork>(m, "Work", "A started call.")
+      .def("wait",
+           [](AsyncWork& w) {
+             {
+               const nb::gil_scoped_release release;
+               Communicator::wait(*w.work, raise_signals);
+             }
+             w.input.reset();
+             w.output.reset();
+           },
+           "Block until the buffers may be used again; raises the call's error.")
+      .def("is_completed", [](AsyncWork& w) { return w.work->done(); }, "True when done, also after an error.");
+
+  nb::class_<Communicator>(m, "Communicator")
+      .def_static("from_threads", &from_threads, "world"_a, "rank"_a, "progress"_a, "options"_a)
+      .def_static("from_mpi", &from_mpi, "mpi"_a, "comm_address"_a, "progress"_a, "options"_a)
+      .def_static("from_all_gather", &from_all_gather, "rank"_a, "size"_a, "all_gather"_a, "progress"_a, "options"_a)
+      .def_prop_ro("rank", &Communicator::rank)
+      .def_prop_ro("size", &Communicator::size)
+      .def_prop_ro("topology", &Communicator::topology, nb::rv_policy::copy)
+      .def_prop_ro("transports", &Communicator::transports)
+      .def_prop_ro("timeout_s", [](const Communicator& c) { return c.options().timeout_s; })
+      .def(
+          "run",
+          [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
+             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks) {
+            const Call call = make_call(kind, input, output, {dtype, op, count, counts, algorithm, chunks});
+            const nb::gil_scoped_release release;
+            c.run(call, raise_signals);
+          },
+          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a)
+      .def(
+          "start",
+          [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
+             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks) {
+            const Call call = make_call(kind, input, output, {dtype, op, count, counts, algorithm, chunks});
+            AsyncWork work{nullptr, nb::cast(input), nb::cast(output)};
+            const nb::gil_scoped_release release;
+            work.work = c.start(call);
+            return work;
+          },
+          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a)
+      .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "chosen",
+          [](const Communicator& c, int kind, std::size_t count, int dtype) {
+            Call call;
+            call.kind = static_cast<Kind>(kind);
+            call.count = count;
+            call.dtype = static_cast<DType>(dtype);
+            const Choice choice = c.chosen(call);
+            return nb::make_tuple(choice.algorithm, choice.chunks);
+          },
+          "kind"_a, "count"_a, "dtype"_a);
+
+  m.attr("KINDS") = nb::make_tuple("all_gather", "reduce_scatter", "all_reduce");
+  nb::list dtypes, ops;
+  for (int k = 0; k < kDTypes; ++k) dtypes.append(name_of(static_cast<DType>(k)));
+  for (int k = 0; k < kReduceOps; ++k) ops.append(name_of(static_cast<ReduceOp>(k)));
+  m.attr("DTYPES") = nb::tuple(dtypes);
+  m.attr("OPS") = nb::tuple(ops);
+  m.attr("TRANSPORTS") = nb::tuple(nb::cast(transport_names()));
+  m.def("host_identity", &host_identity, "What ranks must agree on to share memory.");
+}
+
+}  // namespace lanecast
