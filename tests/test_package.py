@@ -21,3 +21,9 @@ def test_core_library_lies_beside_the_extension() -> None:
     package = Path(_core.__file__).parent
     assert (package / "liblanecast.so").is_file()
     assert (package / "_core.pyi").is_file()
+
+
+def test_headers_are_installed() -> None:
+    installed = Path(_core.__file__).parent / "include"
+    headers = [path.relative_to(ROOT / "include") for path in (ROOT / "include").rglob("*.h")]
+    assert [header for header in headers if not (installed / header).is_file()] == []
