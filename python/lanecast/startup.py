@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How ranks come together: under an MPI launcher, from a given all-gather, or as threads."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lanecast import _core
+from lanecast.communicator import Communicator
+
+T = TypeVar("T")
+
+# Any of these says that a launcher has started this process as one rank of a job: MPICH and its kin, Open MPI, PMIx.
+_LAUNCHERS = ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "MV2_COMM_WORLD_SIZE")
+
+
+def under_launcher() -> bool:
+    """Was this process started by mpirun, mpiexec or srun, or has it MPI running already?"""
+    return any(name in os.environ for name in _LAUNCHERS) or "mpi4py.MPI" in sys.modules
+
+
+@functools.cache
+def progress_thread() -> _core.ProgressThread:
+    """The one thread that moves asynchronous calls of all communicators; it starts with the first such call."""
+    return _core.make_progress_thread()
+
+
+@functools.cache
+def mpi() -> _core.Mpi:
+    """The MPI library of this process, started if it was not; it ends with the process if we started it."""
+    folders = dict.fromkeys(str(Path(prefix) / "lib") for prefix in (sys.prefix, sys.base_prefix))
+    library = _core.load_mpi(list(folders))
+    library.init()
+    atexit.register(library.finalize)
+    return library
+
+
+def init(**options: Any) -> Communicator:
+    """Make the communicator of all ranks of this job; of one rank where no launcher has started any others.
+
+    options, also settable as LANECAST_… in the environment:
+      topology: "2x4" (2 nodes of 4), "2x2x2", "3+2+4", with ":cyclic" for ranks dealt out; or a Topology. Default: the
+        hosts that the ranks run on.
+      transports: "shm", or one name per level, outermost first: "mpi,shm". Default: the fastest that reaches each peer.
+      algorithm, chunks: for every call. Default: chosen per call.
+      timeout_s: seconds without progress after which a call gives up. Default: 300.
+    Collective. Raises UsageError for options that do not fit, TransportError where no transport can be opened.
+    """
+    if under_launcher():
+        return Communicator(_core.Communicator.from_mpi(mpi(), 0, progress_thread(), options))
+    return from_all_gather(0, 1, lambda mine: mine, **options)
+
+
+def from_mpi(comm: Any, **options: Any) -> Communicator:
+    """Make a communicator of the ranks of `comm`, an mpi4py communicator; messages never mix with the caller's.
+
+    options: as for init(). Collective over `comm`.
+    """
+    from mpi4py import MPI  # noqa: PLC0415  only for those who have it
+
+    return Communicator(_core.Communicator.from_mpi(mpi(), MPI._addressof(comm), progress_thread(), options))  # noqa: SLF001
+
+
+def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], **options: Any) -> Communicator:
+    """Make a communicator from nothing but an all-gather of short byte strings, such as a launcher's store offers.
+
+    all_gather(mine) gets equally many bytes on each rank and returns those of all ranks, in rank order. It is called
+    only while communicators are made or split. options: as for init(). Collective.
+    """
+    return Communicator(_core.Communicator.from_all_gather(rank, size, all_gather, progress_thread(), options))
+
+
+def run_threads(size: int, function: Callable[[Communicator], T], **options: Any) -> list[T]:
+    """Run function(comm) on `size` ranks that are threads of this process, and return what each rank returned.
+
+    For trying things out and for tests: the same plans and executor as between processes. options: as for init().
+    Raises the error of the lowest rank that failed, the others' as notes.
+    """
+    world = _core.make_world(size)
+    results: list[Any] = [None] * size
+    errors: dict[int, BaseException] = {}
+
+    def rank_main(rank: int) -> None:
+        try:
+            core = _core.Communicator.from_threads(world, rank, progress_thread(), options)
+            results[rank] = function(Communicator(core))
+        except BaseException as error:  # noqa: BLE001  raised again below, in the caller's thread
+            errors[rank] = error
+
+    threads = [threading.Thread(target=rank_main, args=(rank,), name=f"rank {rank}") for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        first, *others = sorted(errors)
+        for rank in others:
+            errors[first].add_note(f"rank {rank}: {type(errors[rank]).__name__}: {errors[rank]}")
+        raise errors[first]
+    return results

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/loopback/transport.h"
+
+#include "base/error.h"
+#include "transport/span_cursor.h"
+
+namespace lanecast {
+
+using State = LoopbackMailbox::State;
+
+namespace {
+
+std::string gone(int peer, State state) {
+  if (state == State::closed) return "rank " + std::to_string(peer) + " has closed its loopback transport";
+  if (state == State::aborted) return "rank " + std::to_string(peer) + " has aborted";
+  return {};
+}
+
+}  // namespace
+
+LoopbackTransport::LoopbackTransport(const std::shared_ptr<LoopbackWorld>& world, int rank, std::uint64_t channel)
+    : channel_(world->channel(channel)), rank_(rank) {
+  if (rank < 0 || rank >= world->size())
+    throw UsageError("rank " + std::to_string(rank) + " is outside a loopback world of " +
+                     std::to_string(world->size()));
+  std::lock_guard lock(mine().in_use);
+  if (mine().state != State::absent)
+    throw UsageError("rank " + std::to_string(rank) + " already has a transport on loopback channel " +
+                     std::to_string(channel));
+  mine().state = State::open;
+}
+
+LoopbackTransport::~LoopbackTransport() { leave(State::closed); }
+void LoopbackTransport::abort() { leave(State::aborted); }
+
+void LoopbackTransport::leave(State state) {
+  {
+    std::lock_guard lock(mine().in_use);
+    if (mine().state != State::open) return;
+    mine().state = state;
+  }
+  std::lock_guard lock(mine().mutex);
+  for (auto& queues : mine().receives) queues = {};
+  mine().matches.clear();
+  mine().taken.clear();
+}
+
+void LoopbackTransport::post_send(Message& message) {
+  LoopbackMailbox& to = (*channel_)[message.peer];
+  std::lock_guard lock(to.mutex);
+  if (auto receive = to.receives[rank_].pop(message.tag))
+    to.matches.push_back({rank_, &message, *receive});
+  else
+    to.sends[rank_].push(message.tag, &message);
+}
+
+void LoopbackTransport::post_recv(Message& message) {
+  std::lock_guard lock(mine().mutex);
+  if (auto send = mine().sends[message.peer].pop(message.tag))
+    mine().matches.push_back({message.peer, *send, &message});
+  else
+    mine().receives[message.peer].push(message.tag, &message);
+}
+
+void LoopbackTransport::progress(std::vector<Message*>& done) {
+  matches_.clear();
+  {
+    std::lock_guard lock(mine().mutex);
+    if (!mine().refused.empty()) throw TransportError(mine().refused);
+    done.insert(done.end(), mine().taken.begin(), mine().taken.end());
+    mine().taken.clear();
+    matches_.swap(mine().matches);
+  }
+  for (const LoopbackMatch& match : matches_) {
+    copy(match);
+    done.push_back(match.receive);
+  }
+}
+
+void LoopbackTransport::copy(const LoopbackMatch& match) {
+  LoopbackMailbox& source = (*channel_)[match.source];
+  std::string refusal;
+  {
+    std::shared_lock in_use(source.in_use);
+    if (source.state != State::open) throw TransportError(gone(match.source, source.state) + " before its message was taken");
+    const Message &from = *match.send, &to = *match.receive;
+    if (from.bytes == to.bytes) {
+      SpanCursor in(from.memory), out(to.memory);
+      for (std::size_t offset = 0; offset < from.bytes;) {
+        const Span piece = in.take(from.bytes - offset);
+        if (to.consumer)
+          to.consumer->consume(offset, piece.data, piece.bytes);
+        else
+          out.scatter(piece.data, piece.bytes);
+        offset += piece.bytes;
+      }
+    } else {
+      refusal = "rank " + std::to_string(match.source) + " sends " + std::to_string(from.bytes) +
+                " bytes under tag " + std::to_string(from.tag) + ", rank " + std::to_string(rank_) + " expects " +
+                std::to_string(to.bytes) + ": the ranks have made different calls";
+    }
+  }
+  // The mutex orders the copy before the sender's reuse of its memory: it learns of `taken` under the same mutex.
+  std::lock_guard lock(source.mutex);
+  if (!refusal.empty()) {
+    source.refused = refusal;
+    throw TransportError(refusal);
+  }
+  source.taken.push_back(match.send);
+}
+
+std::string LoopbackTransport::lost(int peer) {
+  std::string reason;
+  {
+    LoopbackMailbox& theirs = (*channel_)[peer];
+    std::shared_lock in_use(theirs.in_use);
+    reason = gone(peer, theirs.state);
+  }
+  // What the peer did before it left still counts: let progress() report it first.
+  std::lock_guard lock(mine().mutex);
+  return mine().taken.empty() ? reason : std::string{};
+}
+
+}  // namespace lanecast

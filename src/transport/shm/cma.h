@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Single copy: reading a message straight from the memory of the process that sends it (cross-memory attach).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/span_cursor.h"
+
+namespace lanecast::shm {
+
+/// Copies up to `bytes` bytes from `remote`, spans in the memory of process `pid`, to `local`, in one system call.
+/// Returns how many; both cursors move by as much. Throws TransportError where the system refuses.
+std::size_t read_remote(int pid, SpanCursor& local, SpanCursor& remote, std::size_t bytes);
+
+/// Tries it on `bytes` bytes at `address` of process `pid`: is one copy by the system faster here than two by memcpy?
+/// Throws as read_remote().
+bool single_copy_is_faster(int pid, std::uint64_t address, std::size_t bytes);
+
+}  // namespace lanecast::shm

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the ranks of one host come to share memory: each reserves an inbox with a lane for every other rank, and maps
+// its own lane in theirs.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/bootstrap.h"
+#include "transport/shm/lane.h"
+#include "transport/shm/layout.h"
+#include "transport/shm/memory.h"
+#include "transport/shm/process.h"
+
+namespace lanecast::shm {
+
+/// One other rank of this host.
+struct Neighbour {
+  int rank = -1;
+  Process process;
+  Lane in;                   // from it to me, in my inbox
+  Lane out;                  // from me to it, in its inbox
+  bool single_copy = false;  // may and should I read large messages straight from its memory?
+};
+
+class Host {
+ public:
+  /// Collective over all ranks of the communicator, also those that have their host for themselves. Where one rank
+  /// fails, all throw.
+  Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layout& layout, SingleCopy single_copy);
+
+  const std::vector<Neighbour>& neighbours() const { return neighbours_; }
+  /// Lets every neighbour see the state of this rank; the first one to be announced stays.
+  void announce(OwnerState state, std::string_view reason);
+
+ private:
+  std::vector<Neighbour> neighbours_;
+  Mapping inbox_;
+  std::vector<Mapping> lanes_;  // in the inboxes of the neighbours
+};
+
+}  // namespace lanecast::shm

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/incoming.h"
+
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "transport/shm/cma.h"
+
+namespace lanecast::shm {
+
+namespace {
+
+constexpr std::size_t kReadBytesPerTurn = std::size_t{1} << 20;  // bounds the time of one call of progress()
+
+void check(const Message& receive, std::size_t sent_bytes) {
+  if (receive.bytes == sent_bytes) return;
+  throw TransportError("rank " + std::to_string(receive.peer) + " sends " + std::to_string(sent_bytes) +
+                       " bytes under tag " + std::to_string(receive.tag) + ", the receive expects " +
+                       std::to_string(receive.bytes) + ": the ranks have made different calls");
+}
+
+void deliver_whole(const Message& receive, const std::byte* data) {
+  if (receive.bytes == 0) return;
+  if (receive.consumer)
+    receive.consumer->consume(0, data, receive.bytes);
+  else
+    SpanCursor(receive.memory).scatter(data, receive.bytes);
+}
+
+}  // namespace
+
+void Incoming::post(Message& message, std::vector<Message*>& done) {
+  ++pending_;
+  if (const auto early = early_.pop(message.tag)) {
+    check(message, early->bytes);
+    if (!is_large(early->bytes)) {
+      deliver_whole(message, early->data.get());
+      finish(&message, done);
+      return;
+    }
+    noticed_.push(message.tag, &message);
+  } else {
+    posted_.push(message.tag, &message);
+  }
+  if (is_large(message.bytes)) ask_for(message);
+}
+
+void Incoming::ask_for(const Message& message) {
+  const bool read = sender_.single_copy && !message.consumer;
+  const Note note{read ? ControlKind::read : ControlKind::stream, message.tag};
+  if (!unsent_notes_.empty() || !notes_.put(note)) unsent_notes_.push_back(note);
+}
+
+void Incoming::progress(std::vector<Message*>& done) {
+  while (!unsent_notes_.empty() && notes_.put(unsent_notes_.front())) unsent_notes_.pop_front();
+  for (int packet = 0; packet < kPacketsPerTurn; ++packet) {
+    const PacketHeader* next = packets_.peek();
+    if (!next || !take(*next, done)) return;
+  }
+}
+
+bool Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {
+  // Relaxed: peek() has acquired the packet.
+  switch (packet.kind.load(std::memory_order_relaxed)) {
+    case PacketKind::eager:
+    case PacketKind::notice:
+      take_first(packet, done);
+      break;
+    case PacketKind::fragment:
+      take_fragment(packet, done);
+      break;
+    case PacketKind::remote:
+      if (!take_remote(packet, done)) return false;
+      break;
+    default:
+      throw InternalError("a shared-memory ring holds a packet of no known kind");
+  }
+  packets_.pop();
+  return true;
+}
+
+void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& done) {
+  const PacketFields& fields = packet.fields;
+  const std::byte* data = PacketReader::payload(packet);
+  const auto receive = posted_.pop(fields.tag);
+  if (!receive) {
+    Early early{fields.message_bytes, nullptr};
+    if (fields.payload_bytes > 0) {
+      early.data = std::make_unique_for_overwrite<std::byte[]>(fields.payload_bytes);
+      std::memcpy(early.data.get(), data, fields.payload_bytes);
+    }
+    early_.push(fields.tag, std::move(early));
+    return;
+  }
+  check(**receive, fields.message_bytes);
+  if (is_large(fields.message_bytes)) {
+    noticed_.push(fields.tag, *receive);
+  } else {
+    deliver_whole(**receive, data);
+    finish(*receive, done);
+  }
+}
+
+Message* Incoming::match(const PacketFields& fields) {
+  const auto receive = (fields.noticed ? noticed_ : posted_).pop(fields.tag);
+  if (!receive) throw InternalError("a large message arrives that nobody has asked for");
+  check(**receive, fields.message_bytes);
+  return *receive;
+}
+
+void Incoming::take_fragment(const PacketHeader& packet, std::vector<Message*>& done) {
+  if (!stream_.message) {
+    Message* const receive = match(packet.fields);
+    stream_ = {receive, SpanCursor(receive->memory), 0};
+  }
+  const std::byte* data = PacketReader::payload(packet);
+  const std::size_t bytes = packet.fields.payload_bytes;
+  if (stream_.message->consumer)
+    stream_.message->consumer->consume(stream_.received_bytes, data, bytes);
+  else
+    stream_.memory.scatter(data, bytes);
+  stream_.received_bytes += bytes;
+  if (stream_.received_bytes < stream_.message->bytes) return;
+  finish(stream_.message, done);
+  stream_.message = nullptr;
+}
+
+bool Incoming::take_remote(const PacketHeader& packet, std::vector<Message*>& done) {
+  if (!remote_.message) {
+    Message* const receive = match(packet.fields);
+    const auto* spans = reinterpret_cast<const Span*>(PacketReader::payload(packet));
+    const std::size_t count = packet.fields.payload_bytes / sizeof(Span);
+    remote_ = {receive, SpanCursor(receive->memory), SpanCursor({spans, count}), 0};
+  }
+  const std::size_t total = remote_.message->bytes;
+  if (remote_.read_bytes < total) {
+    const std::size_t bytes = std::min(kReadBytesPerTurn, total - remote_.read_bytes);
+    remote_.read_bytes += read_remote(sender_.pid, remote_.local, remote_.remote, bytes);
+  }
+  if (remote_.read_bytes < total || !notes_.has_room()) return false;
+  // A sender that has given up may have changed the memory. The fence: its state is read after its memory.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (sender_.state->load(std::memory_order_relaxed) != OwnerState::open)
+    throw TransportError("rank " + std::to_string(remote_.message->peer) + " gave up while its memory was read");
+  notes_.put({ControlKind::taken});
+  finish(remote_.message, done);
+  remote_.message = nullptr;
+  return true;
+}
+
+void Incoming::finish(Message* message, std::vector<Message*>& done) {
+  --pending_;
+  done.push_back(message);
+}
+
+}  // namespace lanecast::shm

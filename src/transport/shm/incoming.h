@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiver's half of a lane: asks for what is posted, matches what arrives and puts it where it belongs.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "transport/shm/control.h"
+#include "transport/shm/layout.h"
+#include "transport/shm/ring.h"
+#include "transport/span_cursor.h"
+#include "transport/tag_queues.h"
+#include "transport/transport.h"
+
+namespace lanecast::shm {
+
+/// The process at the other end, for a receiver that reads its memory.
+struct Sender {
+  int pid = -1;
+  const std::atomic<OwnerState>* state = nullptr;
+  bool single_copy = false;
+};
+
+class Incoming {
+ public:
+  Incoming(const Lane& lane, const Layout& layout, const Sender& sender)
+      : packets_(lane), notes_(lane.control), layout_(layout), sender_(sender) {}
+
+  void post(Message& message, std::vector<Message*>& done);
+  void progress(std::vector<Message*>& done);
+
+  bool has_pending() const { return pending_ > 0; }
+  /// Has the sender put something that progress() has not taken yet?
+  bool has_unread() { return packets_.peek() != nullptr; }
+
+ private:
+  /// An eager message or a notice that came before its receive.
+  struct Early {
+    std::size_t bytes;                  // of the message
+    std::unique_ptr<std::byte[]> data;  // none for a notice
+  };
+  struct Stream {
+    Message* message = nullptr;
+    SpanCursor memory;
+    std::size_t received_bytes = 0;
+  };
+  struct Remote {
+    Message* message = nullptr;
+    SpanCursor local, remote;
+    std::size_t read_bytes = 0;
+  };
+
+  bool is_large(std::size_t message_bytes) const { return message_bytes > layout_.eager_bytes; }
+  void ask_for(const Message& message);
+  /// Each of these takes the oldest packet and returns true, or leaves it where it is.
+  bool take(const PacketHeader& packet, std::vector<Message*>& done);
+  void take_first(const PacketHeader& packet, std::vector<Message*>& done);
+  void take_fragment(const PacketHeader& packet, std::vector<Message*>& done);
+  bool take_remote(const PacketHeader& packet, std::vector<Message*>& done);
+  /// The receive for a large message of which the first packet, or the first after its notice, is here.
+  Message* match(const PacketFields& fields);
+  void finish(Message* message, std::vector<Message*>& done);
+
+  PacketReader packets_;
+  ControlWriter notes_;
+  const Layout layout_;
+  const Sender sender_;
+  std::size_t pending_ = 0;
+
+  TagQueues<Message*> posted_;   // not met by any packet yet
+  TagQueues<Message*> noticed_;  // met by a notice, but by no data yet
+  TagQueues<Early> early_;
+  std::deque<Note> unsent_notes_;  // while the control slots are full
+  Stream stream_;
+  Remote remote_;
+};
+
+}  // namespace lanecast::shm

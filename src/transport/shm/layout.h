@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// How large the parts of a lane are; equal at both of its ends.
+#pragma once
+
+#include <cstddef>
+
+#include "transport/shm/options.h"
+
+namespace lanecast::shm {
+
+struct Layout {
+  std::size_t ring_bytes = 0;      // a power of two
+  std::size_t eager_bytes = 0;     // up to here a message leaves at once; larger ones wait to be asked for
+  std::size_t fragment_bytes = 0;  // payload of a packet of a large message, a multiple of 64
+  bool operator==(const Layout&) const = default;
+};
+
+/// The layout when `ranks` ranks share a host: all its rings together stay near 64 MiB.
+Layout layout_for(std::size_t ranks, const ShmOptions& options);
+
+}  // namespace lanecast::shm

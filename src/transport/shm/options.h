@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be set about the shared-memory transport; equal on all ranks of a host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lanecast {
+
+/// May a receiver copy a large message straight out of the sender's process? `automatic`: where a trial at the start
+/// finds it faster than two copies through shared memory.
+enum class SingleCopy : std::uint8_t { automatic, on, off };
+
+struct ShmOptions {
+  std::size_t ring_bytes = 0;        // per ordered pair of ranks, a power of two; 0: shm::ring_bytes_for(ranks)
+  std::size_t eager_bytes = 8192;    // messages up to here leave before the receiver has asked for them
+  std::size_t fragment_bytes = 32768;  // larger ones travel in pieces of this size
+  SingleCopy single_copy = SingleCopy::automatic;
+};
+
+}  // namespace lanecast

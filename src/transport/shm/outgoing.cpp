@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/outgoing.h"
+
+#include <cstring>
+
+namespace lanecast::shm {
+
+namespace {
+
+PacketFields fields(const Message& message, std::size_t payload_bytes, bool noticed) {
+  return {message.tag, message.bytes, static_cast<std::uint32_t>(payload_bytes), noticed ? 1u : 0u};
+}
+
+}  // namespace
+
+void Outgoing::post(Message& message, std::vector<Message*>& done) {
+  ++pending_;
+  if (is_large(message)) {
+    if (const auto wish = asked_for_.pop(message.tag)) {
+      turns_.push_back({kind_for(*wish, message), &message});
+      return;
+    }
+  }
+  const bool first = !held_.front(message.tag);
+  if (is_large(message) || !first) held_.push(message.tag, &message);
+  if (!first) return;
+  const Turn turn{is_large(message) ? PacketKind::notice : PacketKind::eager, &message};
+  if (!turns_.empty() || !put_single(turn, done)) turns_.push_back(turn);
+}
+
+void Outgoing::progress(std::vector<Message*>& done) {
+  read_notes(done);
+  for (int packet = 0; packet < kPacketsPerTurn && put_next(done); ++packet) {
+  }
+}
+
+PacketKind Outgoing::kind_for(ControlKind wish, const Message& message) const {
+  const bool list_fits = message.memory.size_bytes() <= layout_.fragment_bytes;
+  return wish == ControlKind::read && list_fits ? PacketKind::remote : PacketKind::fragment;
+}
+
+void Outgoing::read_notes(std::vector<Message*>& done) {
+  while (const auto note = notes_.pop()) {
+    if (note->kind == ControlKind::taken) {
+      finish(being_read_.front(), done);
+      being_read_.pop_front();
+    } else if (held_.front(note->tag)) {
+      release_held(*note);
+    } else {
+      asked_for_.push(note->tag, note->kind);
+    }
+  }
+}
+
+void Outgoing::release_held(const Note& note) {
+  Message* const message = *held_.pop(note.tag);
+  turns_.push_back({kind_for(note.kind, *message), message, /*noticed=*/true});
+  while (Message** next = held_.front(note.tag)) {
+    if (is_large(**next)) {
+      turns_.push_back({PacketKind::notice, *next});
+      return;
+    }
+    turns_.push_back({PacketKind::eager, *held_.pop(note.tag)});
+  }
+}
+
+bool Outgoing::put_next(std::vector<Message*>& done) {
+  if (turns_.empty()) return stream_.message && put_fragment(done);
+  const Turn turn = turns_.front();
+  if (turn.kind != PacketKind::fragment) {
+    if (!put_single(turn, done)) return false;
+  } else if (stream_.message) {
+    return put_fragment(done);
+  } else {
+    stream_ = {turn.message, SpanCursor(turn.message->memory), 0, turn.noticed};
+    if (!put_fragment(done)) {
+      stream_.message = nullptr;  // a stream is under way from its first packet on: nothing overtakes that one
+      return false;
+    }
+  }
+  turns_.pop_front();
+  return true;
+}
+
+bool Outgoing::put_single(const Turn& turn, std::vector<Message*>& done) {
+  const Message& message = *turn.message;
+  std::size_t bytes = 0;
+  if (turn.kind == PacketKind::eager) bytes = message.bytes;
+  if (turn.kind == PacketKind::remote) bytes = message.memory.size_bytes();
+  std::byte* payload = packets_.reserve(bytes);
+  if (!payload) return false;
+  if (turn.kind == PacketKind::eager) SpanCursor(message.memory).gather(payload, bytes);
+  if (turn.kind == PacketKind::remote) std::memcpy(payload, message.memory.data(), bytes);
+  packets_.publish(turn.kind, fields(message, bytes, turn.noticed));
+  if (turn.kind == PacketKind::eager) finish(turn.message, done);
+  if (turn.kind == PacketKind::remote) being_read_.push_back(turn.message);
+  return true;
+}
+
+bool Outgoing::put_fragment(std::vector<Message*>& done) {
+  const Message& message = *stream_.message;
+  const std::size_t bytes = std::min(layout_.fragment_bytes, message.bytes - stream_.sent_bytes);
+  std::byte* payload = packets_.reserve(bytes);
+  if (!payload) return false;
+  stream_.memory.gather(payload, bytes);
+  packets_.publish(PacketKind::fragment, fields(message, bytes, stream_.noticed));
+  stream_.sent_bytes += bytes;
+  if (stream_.sent_bytes == message.bytes) {
+    finish(stream_.message, done);
+    stream_.message = nullptr;
+  }
+  return true;
+}
+
+void Outgoing::finish(Message* message, std::vector<Message*>& done) {
+  --pending_;
+  done.push_back(message);
+}
+
+}  // namespace lanecast::shm

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sender's half of a lane: which message may go, in which order, and its packets.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "transport/shm/control.h"
+#include "transport/shm/layout.h"
+#include "transport/shm/ring.h"
+#include "transport/span_cursor.h"
+#include "transport/tag_queues.h"
+#include "transport/transport.h"
+
+namespace lanecast::shm {
+
+class Outgoing {
+ public:
+  Outgoing(const Lane& lane, const Layout& layout) : packets_(lane), notes_(lane.control), layout_(layout) {}
+
+  void post(Message& message, std::vector<Message*>& done);
+  void progress(std::vector<Message*>& done);
+
+  bool has_pending() const { return pending_ > 0; }
+  /// Has the receiver said something that progress() has not seen yet?
+  bool has_unread() const { return notes_.has_note(); }
+
+ private:
+  struct Turn {
+    PacketKind kind;  // fragment: a whole stream of them; the others take one packet
+    Message* message;
+    bool noticed = false;
+  };
+  struct Stream {
+    Message* message = nullptr;
+    SpanCursor memory;
+    std::size_t sent_bytes = 0;
+    bool noticed = false;
+  };
+
+  bool is_large(const Message& message) const { return message.bytes > layout_.eager_bytes; }
+  PacketKind kind_for(ControlKind wish, const Message& message) const;
+  void read_notes(std::vector<Message*>& done);
+  void release_held(const Note& note);
+  bool put_next(std::vector<Message*>& done);
+  bool put_single(const Turn& turn, std::vector<Message*>& done);
+  bool put_fragment(std::vector<Message*>& done);
+  void finish(Message* message, std::vector<Message*>& done);
+
+  PacketWriter packets_;
+  ControlReader notes_;
+  const Layout layout_;
+  std::size_t pending_ = 0;
+
+  // Under each tag: a large message that is not asked for yet, whose notice has its turn, then what came after it. So
+  // under one tag the first packets of all messages enter the ring in the order of posting, which is what matches them.
+  TagQueues<Message*> held_;
+  TagQueues<ControlKind> asked_for_;  // receives whose send is not posted yet
+  std::deque<Turn> turns_;            // what may go, in this order
+  Stream stream_;                     // under way; single packets of turns_ overtake it
+  std::deque<Message*> being_read_;   // remote, until the receiver has taken them
+};
+
+}  // namespace lanecast::shm

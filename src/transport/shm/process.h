@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is a process still the one that it was, and alive?
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace lanecast::shm {
+
+/// A process is known by its id and the time of its start, since ids are given again.
+class Process {
+ public:
+  Process() = default;
+  explicit Process(int pid);
+
+  int id() const { return pid_; }
+  /// Reads one file of /proc: microseconds. A killed child that its parent has not waited for counts as ended.
+  bool has_ended() const;
+
+ private:
+  int pid_ = -1;
+  std::uint64_t start_ticks_ = 0;
+};
+
+}  // namespace lanecast::shm

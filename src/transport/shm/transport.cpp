@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/transport.h"
+
+#include "base/error.h"
+
+namespace lanecast {
+
+using shm::OwnerState;
+
+ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> local_ranks, const ShmOptions& options)
+    : rank_(bootstrap.rank),
+      layout_(shm::layout_for(local_ranks.size(), options)),
+      host_(bootstrap, {local_ranks.begin(), local_ranks.end()}, layout_, options.single_copy),
+      pair_of_rank_(bootstrap.size, -1) {
+  for (const shm::Neighbour& neighbour : host_.neighbours()) {
+    pair_of_rank_[neighbour.rank] = static_cast<int>(pairs_.size());
+    const shm::Sender sender{neighbour.process.id(), &neighbour.out.control->owner_state, neighbour.single_copy};
+    pairs_.emplace_back(neighbour, shm::Outgoing(neighbour.out, layout_), shm::Incoming(neighbour.in, layout_, sender));
+  }
+}
+
+ShmTransport::~ShmTransport() { leave(OwnerState::closed, "it has closed its transport"); }
+
+void ShmTransport::abort() { leave(OwnerState::aborted, "it has aborted"); }
+
+void ShmTransport::leave(OwnerState state, const std::string& reason) {
+  left_ = true;
+  active_.clear();
+  done_.clear();
+  host_.announce(state, reason);
+}
+
+bool ShmTransport::reaches(int peer) const {
+  return peer >= 0 && peer < static_cast<int>(pair_of_rank_.size()) && pair_of_rank_[peer] >= 0;
+}
+
+ShmTransport::Pair& ShmTransport::activate(int peer) {
+  if (left_) throw TransportError("rank " + std::to_string(rank_) + " has left; make a new communicator");
+  Pair& pair = pairs_[pair_of_rank_[peer]];
+  if (!pair.active) active_.push_back(&pair);
+  pair.active = true;
+  return pair;
+}
+
+template <class Step>
+void ShmTransport::run(const Step& step) {
+  try {
+    step();
+  } catch (const std::exception& error) {
+    leave(OwnerState::aborted, error.what());
+    throw;
+  }
+}
+
+void ShmTransport::post_send(Message& message) { activate(message.peer).out.post(message, done_); }
+
+void ShmTransport::post_recv(Message& message) {
+  Pair& pair = activate(message.peer);
+  run([&] { pair.in.post(message, done_); });
+}
+
+void ShmTransport::progress(std::vector<Message*>& done) {
+  if (!done_.empty()) {
+    done.insert(done.end(), done_.begin(), done_.end());
+    done_.clear();
+  }
+  run([&] {
+    for (std::size_t i = 0; i < active_.size();) {
+      Pair& pair = *active_[i];
+      if (pair.in.has_pending()) pair.in.progress(done);
+      if (pair.out.has_pending()) pair.out.progress(done);
+      pair.active = pair.in.has_pending() || pair.out.has_pending();
+      if (pair.active) {
+        ++i;
+      } else {
+        active_[i] = active_.back();
+        active_.pop_back();
+      }
+    }
+  });
+}
+
+std::string ShmTransport::lost(int peer) {
+  if (!reaches(peer)) return {};
+  Pair& pair = pairs_[pair_of_rank_[peer]];
+  const shm::LaneControl& control = *pair.neighbour.out.control;
+  std::string reason;
+  // Acquire: pairs with the release in Host::announce().
+  if (control.owner_state.load(std::memory_order_acquire) != OwnerState::open)
+    reason = control.owner_reason;
+  else if (pair.neighbour.process.has_ended())
+    reason = "it has ended";
+  else
+    return {};
+  // What the peer did before still counts: let progress() take it first.
+  if ((pair.in.has_pending() && pair.in.has_unread()) || (pair.out.has_pending() && pair.out.has_unread())) return {};
+  return "rank " + std::to_string(peer) + " (process " + std::to_string(pair.neighbour.process.id()) + "): " + reason;
+}
+
+}  // namespace lanecast

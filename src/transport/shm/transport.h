@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between processes of one host through shared memory.
+//
+// Each ordered pair of ranks has a lane: a ring of packets to the receiver, and slots for short notes back. Small
+// messages leave at once; a large one waits until its receiver has asked for its tag, so whatever the order of the
+// calls, no ring is ever blocked by a message that nobody wants yet.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bootstrap.h"
+#include "transport/shm/host.h"
+#include "transport/shm/incoming.h"
+#include "transport/shm/options.h"
+#include "transport/shm/outgoing.h"
+#include "transport/transport.h"
+
+namespace lanecast {
+
+class ShmTransport : public Transport {
+ public:
+  /// `local_ranks`: the ranks of the communicator that live on this host, the caller among them. Collective over the
+  /// whole communicator; when it fails on one rank, it throws on all.
+  ShmTransport(const Bootstrap& bootstrap, std::span<const int> local_ranks, const ShmOptions& options = {});
+  ~ShmTransport() override;
+  ShmTransport(const ShmTransport&) = delete;
+  ShmTransport& operator=(const ShmTransport&) = delete;
+
+  std::string_view name() const override { return "shm"; }
+  bool reaches(int peer) const override;
+  bool scatters() const override { return true; }
+  bool consumes() const override { return true; }
+  void post_send(Message& message) override;
+  void post_recv(Message& message) override;
+  /// Looks only at peers with something pending; makes no system call except to read a peer's memory.
+  void progress(std::vector<Message*>& done) override;
+  void abort() override;
+  /// Reads a file of /proc: microseconds, for every few thousand idle calls of progress().
+  std::string lost(int peer) override;
+
+ private:
+  struct Pair {
+    const shm::Neighbour& neighbour;
+    shm::Outgoing out;
+    shm::Incoming in;
+    bool active = false;  // listed in active_
+  };
+
+  Pair& activate(int peer);
+  void leave(shm::OwnerState state, const std::string& reason);
+  /// Runs `step`; an error in it ends this transport and lets the peers say why.
+  template <class Step>
+  void run(const Step& step);
+
+  const int rank_;
+  const shm::Layout layout_;
+  shm::Host host_;
+  std::deque<Pair> pairs_;         // stays where it is: active_ points into it
+  std::vector<int> pair_of_rank_;  // place in pairs_, or -1: not on this host
+  std::vector<Pair*> active_;      // pairs with something pending
+  std::vector<Message*> done_;     // finished as soon as they were posted
+  bool left_ = false;              // aborted or failed: of no further use
+};
+
+}  // namespace lanecast
