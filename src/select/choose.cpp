@@ -15,8 +15,22 @@ const AllGatherRow* all_gather_row(std::string_view name) {
   return nullptr;
 }
 
-double seconds(const Cost& cost, std::size_t bytes, const Link& link) {
+// Adding two values costs a core about this much; what a rank receives in a reduction it also adds.
+constexpr double kReduceSecondsPerByte = 1e-10;
+
+double transfer(const Cost& cost, std::size_t bytes, const Link& link) {
   return cost.rounds * link.alpha_s + cost.volume * static_cast<double>(bytes) * link.beta_s_per_byte;
+}
+
+double reduction(const Cost& cost, std::size_t bytes) {
+  return cost.volume * static_cast<double>(bytes) * kReduceSecondsPerByte;
+}
+
+/// An all-gather's row serves three collectives: forwards, backwards with reductions, or both.
+double seconds(const AllGatherRow& row, int ranks, std::size_t bytes, const Link& link, Kind kind) {
+  const Cost cost = row.cost(ranks);
+  const double passes = kind == Kind::all_reduce ? 2 : 1;
+  return passes * transfer(cost, bytes, link) + (kind == Kind::all_gather ? 0 : reduction(cost, bytes));
 }
 
 /// Largest group of ranks that meet at each level: nodes in all, …, ranks in a domain.
@@ -47,13 +61,14 @@ bool is_hierarchical(const std::string& algorithm) { return algorithm.starts_wit
 }  // namespace
 
 double predict(const Request& request, const Topology& topology, const std::string& algorithm) {
-  const double passes = request.kind == Kind::all_reduce ? 2 : 1;  // reverse and forward
   if (!is_hierarchical(algorithm)) {
     const Link& slowest = request.links.front();
     if (request.kind == Kind::all_reduce)
       for (const AllReduceRow& row : all_reduce_rows())
-        if (row.name == algorithm) return seconds(row.cost(topology.size()), request.bytes, slowest);
-    return passes * seconds(all_gather_row(algorithm)->cost(topology.size()), request.bytes, slowest);
+        if (row.name == algorithm)
+          return transfer(row.cost(topology.size()), request.bytes, slowest) +
+                 reduction(row.cost(topology.size()), request.bytes);
+    return seconds(*all_gather_row(algorithm), topology.size(), request.bytes, slowest, request.kind);
   }
   // A level's groups share the buffer among the ranks inside them: a lane of N nodes with M ranks each carries 1/M.
   const std::vector<int> sizes = group_sizes(topology);
@@ -65,10 +80,10 @@ double predict(const Request& request, const Topology& topology, const std::stri
     const AllGatherRow* row = all_gather_row(algorithm.substr(begin, end - begin));
     inside /= sizes[k];
     const auto share = static_cast<std::size_t>(static_cast<double>(request.bytes) / std::max(1.0, inside));
-    if (sizes[k] > 1) total += seconds(row->cost(sizes[k]), share, request.links[k]);
+    if (sizes[k] > 1) total += seconds(*row, sizes[k], share, request.links[k], request.kind);
     begin = end + 1;
   }
-  return passes * total;
+  return total;
 }
 
 int choose_chunks(const Request& request, const std::string& algorithm) {
