@@ -44,7 +44,6 @@ ReduceOp find_op(const std::string& name) {
   throw UsageError("reduce: unknown op '" + name + "'");
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): nanobind hands arrays over by value
 void reduce(const std::string& dtype, const std::string& op, Bytes dst, const std::vector<ConstBytes>& sources,
             std::size_t count, double divisor, const std::string& variant) {
   host::Reduction reduction{find_dtype(dtype), find_op(op), dst.data(), {}, count, divisor};
@@ -67,7 +66,6 @@ std::size_t extent(std::size_t stride_bytes, std::size_t row_bytes, std::size_t 
   return rows == 0 ? 0 : (rows - 1) * stride_bytes + row_bytes;
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): nanobind hands arrays over by value
 void copy_strided(Bytes dst, ConstBytes src, std::pair<std::size_t, std::size_t> strides, std::size_t row_bytes,
                   std::size_t rows) {
   const auto [dst_stride, src_stride] = strides;

@@ -5,7 +5,7 @@
 // up in is the format's own affair. What is stored holds no NaN but the positive quiet one without payload.
 #pragma once
 
-#if defined(__F16C__) || defined(__AVX512F__)
+#if defined(__F16C__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
@@ -54,7 +54,7 @@ using BFloat16 = Narrow<BFloat16Codec>;
 using Float8E4M3 = Narrow<SmallFloatCodec<4, 3, Specials::nan_only>>;
 using Float8E5M2 = Narrow<SmallFloatCodec<5, 2, Specials::ieee>>;
 
-#if defined(__F16C__) || defined(__AVX512F__) || defined(__aarch64__)
+#if defined(__F16C__) || defined(__aarch64__)
 /// By the CPU's own conversion, which rounds as the codec does.
 struct Float16 {
   static constexpr int kVectors = 2;
@@ -73,16 +73,10 @@ struct Float16 {
   static Floats widen(Half codes) { return vcvt_f32_f16(codes); }
   static Half narrow(Floats value) { return vcvt_f16_f32(value); }
 #else
-  using Half = Vector<long long, kVectorBytes / 2>;  // the type beneath __m128i and __m256i
+  using Half = Vector<long long, kVectorBytes / 2>;  // the type beneath __m128i
   static constexpr int kToNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-#if defined(__AVX512F__)
-  // The forms without a mask make GCC 12 warn of an uninitialised variable in its own header.
-  static Floats widen(Half codes) { return _mm512_maskz_cvtph_ps(0xffff, codes); }
-  static Half narrow(Floats value) { return _mm512_maskz_cvtps_ph(0xffff, value, kToNearest); }
-#else
   static Floats widen(Half codes) { return _mm256_cvtph_ps(codes); }
   static Half narrow(Floats value) { return _mm256_cvtps_ph(value, kToNearest); }
-#endif
 #endif
 };
 #else

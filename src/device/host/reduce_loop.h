@@ -6,15 +6,21 @@
 // and buffers that lie alike in their pages evict each other.
 #pragma once
 
+#include <type_traits>
+
 #include "device/host/formats.h"
 #include "device/host/operators.h"
 
 namespace lanecast::host {
 namespace {
 
-constexpr int kGroup = 4;          // vectors of values: enough to hide the latency of the arithmetic
+constexpr int kGroup = 4;          // vectors of values: more hide no latency, and slow down the memory's streams
 constexpr int kTileBytes = 16384;  // of values: partial results stay in the first-level cache
 constexpr std::size_t kBatch = 4;  // sources
+
+struct Bytes {
+  std::size_t begin, end;
+};
 
 struct Batch {
   const void* const* sources;
@@ -22,11 +28,11 @@ struct Batch {
   bool first, last;
 };
 
-/// Floats only: divides, and gives every NaN the same bits, which else would hang on the order in which the compiler
-/// hands an addition its operands.
+/// Floats only: divides, and gives every NaN the same bits. (Those of NaN + NaN depend on which operand the compiler
+/// puts first, and those of inf - inf on the CPU.)
 template <class T, class V>
 V finish(V value, double divisor) {
-  if constexpr (static_cast<T>(0.5) != 0) {
+  if constexpr (std::is_floating_point_v<T>) {
     if (divisor != 1.0) value /= V{} + static_cast<T>(divisor);
     value = value == value ? value : V{} + static_cast<T>(__builtin_nan(""));
   }
@@ -68,25 +74,24 @@ void reduce_group(std::byte* dst, GroupOf group_of, const Batch& batch, typename
   store_group<Format>(dst, values);
 }
 
-/// Takes a batch into the bytes [begin, end) of dst, a tile at most.
+/// Takes a batch into the bytes of a tile.
 template <class Format, class Op>
-void reduce_tile(std::byte* dst, std::size_t begin, std::size_t end, const Batch& batch,
-                 typename Format::Value* partial, double divisor) {
+void reduce_tile(std::byte* dst, Bytes tile, const Batch& batch, typename Format::Value* partial, double divisor) {
   constexpr std::size_t kGroupBytes = kGroup / Format::kVectors * kVectorBytes;
-  std::size_t at = begin;
-  for (; at + kGroupBytes <= end; at += kGroupBytes, partial += kGroup) {
+  std::size_t at = tile.begin;
+  for (; at + kGroupBytes <= tile.end; at += kGroupBytes, partial += kGroup) {
     const auto in_place = [&](std::size_t s) { return static_cast<const std::byte*>(batch.sources[s]) + at; };
     reduce_group<Format, Op>(dst + at, in_place, batch, partial, divisor);
   }
-  if (at == end) return;
+  if (at == tile.end) return;
   // The rest goes through a buffer as long as a group, so that every element takes the same instructions.
   std::byte staging[kGroupBytes] = {};
   const auto staged = [&](std::size_t s) -> const std::byte* {
-    __builtin_memcpy(staging, static_cast<const std::byte*>(batch.sources[s]) + at, end - at);
+    __builtin_memcpy(staging, static_cast<const std::byte*>(batch.sources[s]) + at, tile.end - at);
     return staging;
   };
   reduce_group<Format, Op>(staging, staged, batch, partial, divisor);
-  if (batch.last) __builtin_memcpy(dst + at, staging, end - at);
+  if (batch.last) __builtin_memcpy(dst + at, staging, tile.end - at);
 }
 
 template <class Format, class Op>
@@ -95,11 +100,11 @@ void reduce_loop(void* dst, const void* const* sources, std::size_t source_count
   constexpr std::size_t kTile = kTileBytes / Format::kVectors;
   const std::size_t bytes = count * (sizeof(typename Format::Element) / Format::kVectors);
   for (std::size_t begin = 0; begin < bytes; begin += kTile) {
-    const std::size_t end = begin + kTile < bytes ? begin + kTile : bytes;
+    const Bytes tile{begin, begin + kTile < bytes ? begin + kTile : bytes};
     for (std::size_t s = 0; s < source_count; s += kBatch) {
       const bool last = s + kBatch >= source_count;
       const Batch batch{sources + s, last ? source_count - s : kBatch, s == 0, last};
-      reduce_tile<Format, Op>(static_cast<std::byte*>(dst), begin, end, batch, partial, divisor);
+      reduce_tile<Format, Op>(static_cast<std::byte*>(dst), tile, batch, partial, divisor);
     }
   }
 }

@@ -46,12 +46,12 @@ struct SmallFloatCodec {
   static constexpr int kInfinity = 255 * kExponent;
   static constexpr int kTopCode = ((1 << exponent_bits) * kExponent) - kUlp;
   static constexpr int kOverflow =
-      specials == Specials::ieee ? kTopCode + kUlp - kExponent : kTopCode;         // Infinity or NaN
+      specials == Specials::ieee ? kTopCode + kUlp - kExponent : kTopCode;         // infinity or NaN
   static constexpr int kNan = kBits == 16 ? kOverflow + kExponent / 2 : kTopCode;  // PyTorch's choices
 
   static Floats decode(Words code) {
     const Words magnitude = (code & ~kSign) >> kAlign;
-    // Added to 1 in the unit of the smallest normal, and that taken off again, a subnormal finds its exponent.
+    // As the mantissa of the smallest normal, less that normal: a subnormal finds its exponent.
     const Floats subnormal = as_floats(magnitude + kSmallestNormal) - as_floats(splat(kSmallestNormal));
     Words bits = magnitude < kExponent ? as_words(subnormal) : magnitude + kRebias;
     bits |= magnitude < kOverflow ? splat(0) : splat(kInfinity);  // infinity, or a NaN by its mantissa

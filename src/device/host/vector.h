@@ -11,9 +11,7 @@
 namespace lanecast::host {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
+#if defined(__AVX2__)
 constexpr int kVectorBytes = 32;
 #else
 constexpr int kVectorBytes = 16;
@@ -25,7 +23,7 @@ struct VectorOf {
 };
 
 template <class T, int bytes = kVectorBytes>
-using Vector = typename VectorOf<T, bytes>::type;
+using Vector = VectorOf<T, bytes>::type;
 
 /// Any alignment, and no aliasing rule broken: buffers are bytes to us.
 template <class V>
