@@ -14,7 +14,8 @@ namespace lanecast::host {
 /// One rounding: 16- and 8-bit floats accumulate in fp32 and are rounded once, at the end. `divisor` divides the
 /// result before that rounding (the last step of an average; 1 elsewhere); op avg adds like sum.
 /// dst may be exactly one of the sources; a partial overlap is not allowed. Any alignment.
-/// min and max hand on NaN. Integers wrap.
+/// min and max hand on NaN. Integers wrap. The bits are the same on every CPU: a NaN that comes out is the positive
+/// quiet one (but one source without a divisor is copied as it is).
 void reduce(DType dtype, ReduceOp op, void* dst, std::span<const void* const> sources, std::size_t count,
             double divisor = 1.0);
 

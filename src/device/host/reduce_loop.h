@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop that all reduction kernels share.
 //
-// A group of vectors takes in every source before it is stored: dst is written once, whatever the number of sources,
-// and partial results of narrow floats never leave their fp32 registers.
+// A group of vectors takes in several sources before it is stored: dst is written once, and partial results of narrow
+// floats stay in fp32. Many sources are read a batch at a time, tile by tile, since a CPU prefetches only a few streams
+// and buffers that lie alike in their pages evict each other.
 #pragma once
+
+#include <type_traits>
 
 #include "device/host/formats.h"
 #include "device/host/operators.h"
@@ -11,53 +14,99 @@
 namespace lanecast::host {
 namespace {
 
-constexpr int kGroup = 4;  // vectors: enough to hide the latency of the arithmetic
+constexpr int kGroup = 4;          // vectors of values: more hide no latency, and slow down the memory's streams
+constexpr int kTileBytes = 16384;  // of values: partial results stay in the first-level cache
+constexpr std::size_t kBatch = 4;  // sources
 
-/// Floats only: divides, and gives every NaN the same bits, which else would hang on the order in which the compiler
-/// hands an addition its operands.
+struct Bytes {
+  std::size_t begin, end;
+};
+
+struct Batch {
+  const void* const* sources;
+  std::size_t count;
+  bool first, last;
+};
+
+/// Floats only: divides, and gives every NaN the same bits. (Those of NaN + NaN depend on which operand the compiler
+/// puts first, and those of inf - inf on the CPU.)
 template <class T, class V>
 V finish(V value, double divisor) {
-  if constexpr (static_cast<T>(0.5) != 0) {
+  if constexpr (std::is_floating_point_v<T>) {
     if (divisor != 1.0) value /= V{} + static_cast<T>(divisor);
     value = value == value ? value : V{} + static_cast<T>(__builtin_nan(""));
   }
   return value;
 }
 
-/// `group_of(s)` points at this group's elements in source s.
+template <class Format>
+void load_group(const std::byte* from, typename Format::Value* values) {
+  for (int k = 0; k < kGroup; k += Format::kVectors)
+    Format::load(from + k / Format::kVectors * kVectorBytes, values + k);
+}
+
+template <class Format>
+void store_group(std::byte* to, const typename Format::Value* values) {
+  for (int k = 0; k < kGroup; k += Format::kVectors)
+    Format::store(to + k / Format::kVectors * kVectorBytes, values + k);
+}
+
+/// Takes a batch into one group. `group_of(s)` points at its bytes in the batch's source s; `partial` is what the
+/// batches before have left and this one leaves.
 template <class Format, class Op, class GroupOf>
-void reduce_group(std::byte* dst, GroupOf group_of, std::size_t source_count, double divisor) {
-  using Value = typename Format::Value;
-  const std::byte* source = group_of(0);
-  Value values[kGroup];
-  for (int k = 0; k < kGroup; ++k) values[k] = Format::load(source + k * Format::kBytes);
-  for (std::size_t s = 1; s < source_count; ++s) {
-    source = group_of(s);
-    for (int k = 0; k < kGroup; ++k) values[k] = Op::combine(values[k], Format::load(source + k * Format::kBytes));
+void reduce_group(std::byte* dst, GroupOf group_of, const Batch& batch, typename Format::Value* partial,
+                  double divisor) {
+  typename Format::Value values[kGroup], more[kGroup];
+  std::size_t s = 0;
+  if (batch.first)
+    load_group<Format>(group_of(s++), values);
+  else
+    for (int k = 0; k < kGroup; ++k) values[k] = partial[k];
+  for (; s < batch.count; ++s) {
+    load_group<Format>(group_of(s), more);
+    for (int k = 0; k < kGroup; ++k) values[k] = Op::combine(values[k], more[k]);
   }
-  for (int k = 0; k < kGroup; ++k)
-    Format::store(dst + k * Format::kBytes, finish<typename Format::Element>(values[k], divisor));
+  if (!batch.last) {
+    for (int k = 0; k < kGroup; ++k) partial[k] = values[k];
+    return;
+  }
+  for (int k = 0; k < kGroup; ++k) values[k] = finish<typename Format::Element>(values[k], divisor);
+  store_group<Format>(dst, values);
+}
+
+/// Takes a batch into the bytes of a tile.
+template <class Format, class Op>
+void reduce_tile(std::byte* dst, Bytes tile, const Batch& batch, typename Format::Value* partial, double divisor) {
+  constexpr std::size_t kGroupBytes = kGroup / Format::kVectors * kVectorBytes;
+  std::size_t at = tile.begin;
+  for (; at + kGroupBytes <= tile.end; at += kGroupBytes, partial += kGroup) {
+    const auto in_place = [&](std::size_t s) { return static_cast<const std::byte*>(batch.sources[s]) + at; };
+    reduce_group<Format, Op>(dst + at, in_place, batch, partial, divisor);
+  }
+  if (at == tile.end) return;
+  // The rest goes through a buffer as long as a group, so that every element takes the same instructions.
+  std::byte staging[kGroupBytes] = {};
+  const auto staged = [&](std::size_t s) -> const std::byte* {
+    __builtin_memcpy(staging, static_cast<const std::byte*>(batch.sources[s]) + at, tile.end - at);
+    return staging;
+  };
+  reduce_group<Format, Op>(staging, staged, batch, partial, divisor);
+  if (batch.last) __builtin_memcpy(dst + at, staging, tile.end - at);
 }
 
 template <class Format, class Op>
 void reduce_loop(void* dst, const void* const* sources, std::size_t source_count, std::size_t count, double divisor) {
-  constexpr std::size_t kGroupBytes = std::size_t{kGroup} * Format::kBytes;
-  auto* const out = static_cast<std::byte*>(dst);
-  const std::size_t bytes = count * (Format::kBytes / Format::kLanes);
-  std::size_t offset = 0;
-  for (; offset + kGroupBytes <= bytes; offset += kGroupBytes) {
-    const auto in_place = [=](std::size_t s) { return static_cast<const std::byte*>(sources[s]) + offset; };
-    reduce_group<Format, Op>(out + offset, in_place, source_count, divisor);
+  typename Format::Value partial[kTileBytes / kVectorBytes];
+  constexpr std::size_t kTile = kTileBytes / Format::kVectors;
+  const std::size_t bytes = count * (sizeof(typename Format::Element) / Format::kVectors);
+  for (std::size_t begin = 0; begin < bytes; begin += kTile) {
+    const Bytes tile{begin, begin + kTile < bytes ? begin + kTile : bytes};
+    for (std::size_t s = 0; s < source_count; s += kBatch) {
+      const bool last = s + kBatch >= source_count;
+      const Batch batch{sources + s, last ? source_count - s : kBatch, s == 0, last};
+      reduce_tile<Format, Op>(static_cast<std::byte*>(dst), tile, batch, partial, divisor);
+    }
   }
-  if (offset == bytes) return;
-  // The rest goes through a buffer as long as a group, so that every element takes the same instructions.
-  std::byte staging[kGroupBytes] = {};
-  const auto staged = [&](std::size_t s) -> const std::byte* {
-    __builtin_memcpy(staging, static_cast<const std::byte*>(sources[s]) + offset, bytes - offset);
-    return staging;
-  };
-  reduce_group<Format, Op>(staging, staged, source_count, divisor);
-  __builtin_memcpy(out + offset, staging, bytes - offset);
 }
 
 }  // namespace

@@ -11,22 +11,19 @@
 namespace lanecast::host {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
+#if defined(__AVX2__)
 constexpr int kVectorBytes = 32;
 #else
 constexpr int kVectorBytes = 16;
 #endif
 
-template <class T, int lanes>
+template <class T, int bytes>
 struct VectorOf {
-  typedef T type
-      __attribute__((vector_size(sizeof(T) * lanes)));  // NOLINT: `using` takes no attribute with a size here
+  typedef T type __attribute__((vector_size(bytes)));  // `using` takes no attribute that depends on a template
 };
 
-template <class T, int lanes>
-using Vector = typename VectorOf<T, lanes>::type;
+template <class T, int bytes = kVectorBytes>
+using Vector = VectorOf<T, bytes>::type;
 
 /// Any alignment, and no aliasing rule broken: buffers are bytes to us.
 template <class V>
