@@ -25,8 +25,7 @@ std::shared_ptr<MpiCommunicator> MpiCommunicator::duplicate(std::shared_ptr<MpiA
 }
 
 std::shared_ptr<MpiCommunicator> MpiCommunicator::group(std::span<const int> ranks) const {
-  constexpr int kTag = 0;  // of create_group's own tag space
-  const MpiComm handle = api_->create_group(handle_, ranks, kTag);
+  const MpiComm handle = api_->create_group(handle_, ranks, message_tags());
   return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api_, handle));
 }
 

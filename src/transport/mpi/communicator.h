@@ -26,6 +26,9 @@ class MpiCommunicator {
   MpiComm handle() const { return handle_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  /// Tags from 0 up that messages may use. The one above is that of group(): Open MPI makes a group's communicator by
+  /// messages with this tag on the parent, which would meet receives that are posted there.
+  int message_tags() const { return api_->tag_upper_bound(); }
 
  private:
   MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle);

@@ -13,7 +13,7 @@
 
 #include "transport/mpi/shim/big_type.h"
 #include "transport/mpi/shim/collective.h"
-#include "transport/mpi/shim/pieces.h"
+#include "transport/mpi/shim/windows.h"
 
 namespace lanecast::mpi {
 
@@ -30,13 +30,13 @@ class Parked {
   std::vector<std::shared_ptr<void>> kept_;
 };
 
-/// A collective under way: one request, or several for one cut into pieces.
+/// A collective under way: one request, or one per window.
 struct Operation {
   void* owner = nullptr;
   int requests_left = 0;
   std::string error;
-  std::shared_ptr<void> arguments;       // arrays that MPI reads until the end
-  std::unique_ptr<std::byte[]> scratch;  // takes the result where `out` may not be written before the end
+  std::vector<std::shared_ptr<void>> arguments;  // arrays that MPI reads until the end
+  std::unique_ptr<std::byte[]> scratch;          // takes the result where `out` may not be written before the end
   std::size_t scratch_bytes = 0;
   void* out = nullptr;
 };
@@ -74,15 +74,19 @@ class Requests final : public MpiRequests {
     operation->owner = owner;
     MpiCollective call = wanted;
     if (needs_scratch(call)) redirect(call, *operation);
-    const auto add_piece = [&](Request request) {
+    const auto start_one = [&](const auto& calls, const MpiCollective& part) {
+      Request request;
+      operation->arguments.push_back(start(mpi_, calls, part, &request));
       add(request, {owner, false, operation});
       ++operation->requests_left;
     };
-    Request request;
-    if (start(mpi_, call, operation->arguments, &request))
-      add_piece(request);
+    if (fits_int(total_count(call)))
+      start_one(mpi_.functions.small, call);
+    else if (mpi_.functions.has_large())
+      start_one(mpi_.functions.large, call);
     else
-      Pieces(mpi_, call, add_piece).start();
+      for_each_window(call, mpi_.rank(mpi_.unwrap(call.comm)),
+                      [&](const MpiCollective& window) { start_one(mpi_.functions.small, window); });
   }
 
   void test(std::vector<MpiCompletion>& done) override { complete(mpi_.functions.calls.Testsome, done); }
@@ -90,8 +94,8 @@ class Requests final : public MpiRequests {
 
   void abandon() override;
 
-  /// Whether the result must go through memory of our own: MPI forbids an output inside the input, and the pieces of a
-  /// call in place would overwrite what others still need.
+  /// Whether the result must go through memory of our own: MPI forbids an output inside the input, and windows
+  /// of a call in place would overwrite each other's input.
   bool needs_scratch(const MpiCollective& call) const;
 
  private:

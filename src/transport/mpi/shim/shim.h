@@ -149,8 +149,10 @@ void Shim<Abi>::free(MpiComm comm) {
 template <class Abi>
 void Shim<Abi>::run(const MpiCollective& call) {
   Requests<Abi> requests(mpi_, [this] { return alive(); }, parked_);
-  std::shared_ptr<void> arguments;
-  if (!requests.needs_scratch(call) && start(mpi_, call, arguments, nullptr)) return;
+  if (!requests.needs_scratch(call)) {
+    if (fits_int(total_count(call))) return void(start(mpi_, mpi_.functions.small, call, nullptr));
+    if (mpi_.functions.has_large()) return void(start(mpi_, mpi_.functions.large, call, nullptr));
+  }
   requests.post(call, nullptr);
   std::vector<MpiCompletion> done;
   while (done.empty()) requests.wait(done);
