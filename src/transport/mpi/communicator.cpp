@@ -11,7 +11,7 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle)
     : api_(std::move(api)), handle_(handle), rank_(api_->rank(handle)), size_(api_->size(handle)) {}
 
 MpiCommunicator::~MpiCommunicator() {
-  if (!api_->alive()) return;
+  if (retired_ || !api_->alive()) return;
   try {
     api_->free(handle_);
   } catch (const TransportError&) {

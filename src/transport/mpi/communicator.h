@@ -22,6 +22,10 @@ class MpiCommunicator {
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
 
+  /// Keeps the communicator from being freed before MPI ends: messages that nobody received may still lie at a peer,
+  /// and would meet the receives of a later communicator that was given the same context.
+  void retire() { retired_ = true; }
+
   MpiApi& api() const { return *api_; }
   MpiComm handle() const { return handle_; }
   int rank() const { return rank_; }
@@ -37,6 +41,7 @@ class MpiCommunicator {
   MpiComm handle_;
   int rank_;
   int size_;
+  bool retired_ = false;
 };
 
 Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm);

@@ -18,11 +18,15 @@ bool reduces_alike(DType dtype, ReduceOp op) {
 
 }  // namespace
 
-MpiTransport::MpiTransport(std::shared_ptr<const MpiCommunicator> comm)
+MpiTransport::MpiTransport(std::shared_ptr<MpiCommunicator> comm)
     : comm_(std::move(comm)),
       max_tag_(static_cast<std::uint64_t>(comm_->message_tags())),
       messages_(comm_->api().requests()),
       collectives_(comm_->api().requests()) {}
+
+MpiTransport::~MpiTransport() {
+  if (!messages_->empty() || !collectives_->empty()) abort();
+}
 
 MpiMessage MpiTransport::native(const Message& message) const {
   if (message.memory.size() > 1 || message.consumer != nullptr || message.tag >= max_tag_)
@@ -67,6 +71,8 @@ void MpiTransport::fail_receive(const Message& message, const MpiCompletion& com
 void MpiTransport::abort() {
   messages_->abandon();
   collectives_->abandon();
+  comm_->retire();
+  for (const auto& group : groups_) group->retire();
 }
 
 bool MpiTransport::runs(GroupKind kind, DType dtype, ReduceOp op) const {

@@ -92,6 +92,7 @@ class Requests final : public MpiRequests {
   void test(std::vector<MpiCompletion>& done) override { complete(mpi_.functions.calls.Testsome, done); }
   void wait(std::vector<MpiCompletion>& done) override { complete(mpi_.functions.calls.Waitsome, done); }
 
+  bool empty() const override { return requests_.empty(); }
   void abandon() override;
 
   /// Whether the result must go through memory of our own: MPI forbids an output inside the input, and windows
