@@ -73,6 +73,7 @@ class MpiRequests {
   /// Appends what has finished, without blocking (test) or after blocking for at least one (wait; none when empty).
   virtual void test(std::vector<MpiCompletion>& done) = 0;
   virtual void wait(std::vector<MpiCompletion>& done) = 0;
+  virtual bool empty() const = 0;
 
   /// Gives up whatever is left without waiting for any peer. MPI can recall a receive that has met no message yet, and
   /// nothing else: the memory of a send or of a receive half way is MPI's until its peer has answered.

@@ -11,7 +11,7 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle)
     : api_(std::move(api)), handle_(handle), rank_(api_->rank(handle)), size_(api_->size(handle)) {}
 
 MpiCommunicator::~MpiCommunicator() {
-  if (!api_->alive()) return;
+  if (retired_ || !api_->alive()) return;
   try {
     api_->free(handle_);
   } catch (const TransportError&) {
@@ -25,8 +25,7 @@ std::shared_ptr<MpiCommunicator> MpiCommunicator::duplicate(std::shared_ptr<MpiA
 }
 
 std::shared_ptr<MpiCommunicator> MpiCommunicator::group(std::span<const int> ranks) const {
-  constexpr int kTag = 0;  // of create_group's own tag space
-  const MpiComm handle = api_->create_group(handle_, ranks, kTag);
+  const MpiComm handle = api_->create_group(handle_, ranks, message_tags());
   return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api_, handle));
 }
 

@@ -22,10 +22,17 @@ class MpiCommunicator {
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
 
+  /// Keeps the communicator from being freed before MPI ends: messages that nobody received may still lie at a peer,
+  /// and would meet the receives of a later communicator that was given the same context.
+  void retire() { retired_ = true; }
+
   MpiApi& api() const { return *api_; }
   MpiComm handle() const { return handle_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  /// Tags from 0 up that messages may use. The one above is that of group(): Open MPI makes a group's communicator by
+  /// messages with this tag on the parent, which would meet receives that are posted there.
+  int message_tags() const { return api_->tag_upper_bound(); }
 
  private:
   MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle);
@@ -34,6 +41,7 @@ class MpiCommunicator {
   MpiComm handle_;
   int rank_;
   int size_;
+  bool retired_ = false;
 };
 
 Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm);

@@ -77,13 +77,15 @@ class Search {
       dlclose(handle);
       return reject(name + ": not an MPI library");
     }
-    Opened opened{handle, {defining_file(handle), {}, version}};
-    if (wanted_ == mpi::Family::unknown || mpi::family_of(version) == wanted_) {
-      found_ = std::move(opened);
-      return true;
+    const bool fits = wanted_ == mpi::Family::unknown || mpi::family_of(version) == wanted_;
+    if (!fits && best_.handle != nullptr) {
+      dlclose(handle);
+      return false;
     }
-    if (second_.handle == nullptr) second_ = std::move(opened);
-    return false;
+    // What stays open would count as the process's own MPI at the next call.
+    if (best_.handle != nullptr) dlclose(best_.handle);
+    best_ = {handle, {defining_file(handle), {}, version}};
+    return fits;
   }
 
   bool accepts_in(const fs::path& directory) {
@@ -96,8 +98,8 @@ class Search {
     return false;
   }
 
-  /// A library of another family is a last resort: some launchers serve several.
-  Opened result() const { return found_.handle != nullptr ? found_ : second_; }
+  /// Empty, or of another family as a last resort: some launchers serve several.
+  Opened result() const { return best_; }
 
   std::string report() const {
     std::string text;
@@ -113,8 +115,7 @@ class Search {
   }
 
   mpi::Family wanted_;
-  Opened found_;
-  Opened second_;
+  Opened best_;
   std::vector<std::string> reasons_;
   std::set<fs::path> looked_in_;
 };

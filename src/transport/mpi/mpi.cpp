@@ -7,12 +7,26 @@
 #include "base/error.h"
 
 namespace lanecast {
+namespace {
 
-MpiTransport::MpiTransport(std::shared_ptr<const MpiCommunicator> comm)
+/// MPI leaves the corners to its libraries, and they differ from our kernels there: MPICH and Open MPI lose a NaN in
+/// min and max, and Open MPI's vector code saturates sums of 8 and 16 bits where its scalar code wraps.
+bool reduces_alike(DType dtype, ReduceOp op) {
+  if (op == ReduceOp::min || op == ReduceOp::max) return !is_float(dtype);
+  return op != ReduceOp::sum || size_of(dtype) > 2;
+}
+
+}  // namespace
+
+MpiTransport::MpiTransport(std::shared_ptr<MpiCommunicator> comm)
     : comm_(std::move(comm)),
-      max_tag_(static_cast<std::uint64_t>(comm_->api().tag_upper_bound()) + 1),
+      max_tag_(static_cast<std::uint64_t>(comm_->message_tags())),
       messages_(comm_->api().requests()),
       collectives_(comm_->api().requests()) {}
+
+MpiTransport::~MpiTransport() {
+  if (!messages_->empty() || !collectives_->empty()) abort();
+}
 
 MpiMessage MpiTransport::native(const Message& message) const {
   if (message.memory.size() > 1 || message.consumer != nullptr || message.tag >= max_tag_)
@@ -57,10 +71,12 @@ void MpiTransport::fail_receive(const Message& message, const MpiCompletion& com
 void MpiTransport::abort() {
   messages_->abandon();
   collectives_->abandon();
+  comm_->retire();
+  for (const auto& group : groups_) group->retire();
 }
 
 bool MpiTransport::runs(GroupKind kind, DType dtype, ReduceOp op) const {
-  return kind == GroupKind::all_gather || (mpi_reduces(dtype) && supports(op, dtype));
+  return kind == GroupKind::all_gather || (mpi_reduces(dtype) && supports(op, dtype) && reduces_alike(dtype, op));
 }
 
 int MpiTransport::open_group(std::span<const int> ranks) {

@@ -15,7 +15,8 @@ namespace lanecast {
 /// a time, `multiple` when another thread uses MPI at the same time.
 class MpiTransport final : public Transport {
  public:
-  explicit MpiTransport(std::shared_ptr<const MpiCommunicator> comm);
+  explicit MpiTransport(std::shared_ptr<MpiCommunicator> comm);
+  ~MpiTransport() override;
 
   std::string_view name() const override { return "mpi"; }
   bool reaches(int peer) const override { return peer >= 0 && peer < comm_->size(); }
@@ -24,7 +25,8 @@ class MpiTransport final : public Transport {
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
   void progress(std::vector<Message*>& done) override;
-  /// Cannot keep the whole promise of Transport::abort: see MpiRequests::abandon for the memory that stays MPI's.
+  /// Retires the communicator too, which a bootstrap may share. Cannot keep the whole promise of Transport::abort: see
+  /// MpiRequests::abandon for the memory that stays MPI's.
   void abort() override;
 
   bool runs(GroupKind kind, DType dtype, ReduceOp op) const override;
@@ -37,8 +39,8 @@ class MpiTransport final : public Transport {
   [[noreturn]] void fail_receive(const Message& message, const MpiCompletion& completion) const;
 
   // Requests go before the communicators they run on, so they are declared after.
-  std::shared_ptr<const MpiCommunicator> comm_;
-  std::vector<std::shared_ptr<const MpiCommunicator>> groups_;
+  std::shared_ptr<MpiCommunicator> comm_;
+  std::vector<std::shared_ptr<MpiCommunicator>> groups_;
   std::map<std::vector<int>, int> group_of_;
   std::uint64_t max_tag_;
   std::unique_ptr<MpiRequests> messages_;

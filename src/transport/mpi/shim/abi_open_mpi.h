@@ -66,7 +66,9 @@ struct OpenMpiAbi {
   template <class Handle>
   static Handle object(void* library, const std::string& name) {
     const std::string symbol = "ompi_mpi_" + name;
-    void* address = dlsym(library, symbol.c_str());
+    // Global scope first, as the library itself binds: a program linked to Open MPI may hold the one valid copy.
+    void* address = dlsym(RTLD_DEFAULT, symbol.c_str());
+    if (address == nullptr) address = dlsym(library, symbol.c_str());
     if (address == nullptr) throw TransportError("the Open MPI found has no symbol " + symbol + "; use version 3 to 5");
     return static_cast<Handle>(address);
   }

@@ -40,10 +40,10 @@ int either(Request* request, Blocking blocking, NonBlocking non_blocking, Argume
   return request == nullptr ? blocking(arguments...) : non_blocking(arguments..., request);
 }
 
-/// Blocks when `request` is null; else starts the call, and `keep` must live until it has finished.
+/// Blocks when `request` is null; else starts the call, and what is returned must live until it has finished.
 template <class Abi, class Counted>
-void start(const Binding<Abi>& mpi, const Counted& calls, const MpiCollective& call, std::shared_ptr<void>& keep,
-           typename Abi::Request* request) {
+std::shared_ptr<void> start(const Binding<Abi>& mpi, const Counted& calls, const MpiCollective& call,
+                            typename Abi::Request* request) {
   const auto comm = mpi.unwrap(call.comm);
   const auto type = mpi.abi.datatypes[static_cast<std::size_t>(call.dtype)];
   const auto op = mpi.abi.ops[static_cast<std::size_t>(call.op)];
@@ -51,7 +51,7 @@ void start(const Binding<Abi>& mpi, const Counted& calls, const MpiCollective& c
   const auto first = static_cast<typename Counted::Count>(call.counts[0]);
   const bool even = std::ranges::adjacent_find(call.counts, std::not_equal_to<>()) == call.counts.end();
   std::shared_ptr<Parts<Counted>> parts;
-  if (!even) keep = parts = std::make_shared<Parts<Counted>>(call.counts);
+  if (!even) parts = std::make_shared<Parts<Counted>>(call.counts);
 
   int code = 0;
   switch (call.kind) {
@@ -75,19 +75,7 @@ void start(const Binding<Abi>& mpi, const Counted& calls, const MpiCollective& c
       break;
   }
   if (code != 0) mpi.fail(code, "MPI's own collective");
-}
-
-/// The same by the library's int calls where they suffice, else by its _c calls. False when it has none.
-template <class Abi>
-bool start(const Binding<Abi>& mpi, const MpiCollective& call, std::shared_ptr<void>& keep,
-           typename Abi::Request* request) {
-  if (fits_int(total_count(call)))
-    start(mpi, mpi.functions.small, call, keep, request);
-  else if (mpi.functions.has_large())
-    start(mpi, mpi.functions.large, call, keep, request);
-  else
-    return false;
-  return true;
+  return parts;
 }
 
 }  // namespace lanecast::mpi

@@ -4,42 +4,16 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "transport/mpi/shim/big_type.h"
-#include "transport/mpi/shim/collective.h"
-#include "transport/mpi/shim/pieces.h"
+#include "transport/mpi/shim/operation.h"
+#include "transport/mpi/shim/windows.h"
 
 namespace lanecast::mpi {
-
-/// What MPI may still read or write after its operation was given up; kept as long as the library is in use.
-class Parked {
- public:
-  void keep(std::shared_ptr<void> memory) {
-    const std::lock_guard lock(mutex_);
-    kept_.push_back(std::move(memory));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<void>> kept_;
-};
-
-/// A collective under way: one request, or several for one cut into pieces.
-struct Operation {
-  void* owner = nullptr;
-  int requests_left = 0;
-  std::string error;
-  std::shared_ptr<void> arguments;       // arrays that MPI reads until the end
-  std::unique_ptr<std::byte[]> scratch;  // takes the result where `out` may not be written before the end
-  std::size_t scratch_bytes = 0;
-  void* out = nullptr;
-};
 
 template <class Abi>
 class Requests final : public MpiRequests {
@@ -47,8 +21,7 @@ class Requests final : public MpiRequests {
   using Request = typename Abi::Request;
   using Status = typename Abi::Status;
 
-  Requests(const Binding<Abi>& mpi, std::function<bool()> alive, Parked& parked)
-      : mpi_(mpi), alive_(std::move(alive)), parked_(parked) {}
+  Requests(const MpiApi& api, const Binding<Abi>& mpi, Parked& parked) : api_(api), mpi_(mpi), parked_(parked) {}
   ~Requests() override { abandon(); }
 
   void send(const MpiMessage& m, void* owner) override {
@@ -73,26 +46,27 @@ class Requests final : public MpiRequests {
     auto operation = std::make_shared<Operation>();
     operation->owner = owner;
     MpiCollective call = wanted;
-    if (needs_scratch(call)) redirect(call, *operation);
-    const auto add_piece = [&](Request request) {
+    const int rank = mpi_.rank(mpi_.unwrap(call.comm));
+    if (needs_scratch(mpi_, call)) operation->redirect(call, call.counts[rank] * size_of(call.dtype));
+    const auto start_one = [&](const auto& calls, const MpiCollective& part) {
+      Request request;
+      operation->arguments.push_back(start(mpi_, calls, part, &request));
       add(request, {owner, false, operation});
       ++operation->requests_left;
     };
-    Request request;
-    if (start(mpi_, call, operation->arguments, &request))
-      add_piece(request);
+    if (fits_int(total_count(call)))
+      start_one(mpi_.functions.small, call);
+    else if (mpi_.functions.has_large())
+      start_one(mpi_.functions.large, call);
     else
-      Pieces(mpi_, call, add_piece).start();
+      for_each_window(call, rank, [&](const MpiCollective& window) { start_one(mpi_.functions.small, window); });
   }
 
   void test(std::vector<MpiCompletion>& done) override { complete(mpi_.functions.calls.Testsome, done); }
   void wait(std::vector<MpiCompletion>& done) override { complete(mpi_.functions.calls.Waitsome, done); }
 
+  bool empty() const override { return requests_.empty(); }
   void abandon() override;
-
-  /// Whether the result must go through memory of our own: MPI forbids an output inside the input, and the pieces of a
-  /// call in place would overwrite what others still need.
-  bool needs_scratch(const MpiCollective& call) const;
 
  private:
   struct Entry {
@@ -101,7 +75,6 @@ class Requests final : public MpiRequests {
     std::shared_ptr<Operation> collective;  // null for a message
   };
 
-  void redirect(MpiCollective& call, Operation& operation) const;
   void complete(int (*some)(int, Request*, int*, int*, Status*), std::vector<MpiCompletion>& done);
   void finish(const Entry& entry, const Status& status, std::vector<MpiCompletion>& done) const;
 
@@ -110,34 +83,14 @@ class Requests final : public MpiRequests {
     entries_.push_back(std::move(entry));
   }
 
+  const MpiApi& api_;
   const Binding<Abi>& mpi_;
-  std::function<bool()> alive_;
   Parked& parked_;
   std::vector<Request> requests_;
   std::vector<Entry> entries_;  // entries_[i] describes requests_[i]
   std::vector<int> finished_;
   std::vector<Status> statuses_;
 };
-
-template <class Abi>
-bool Requests<Abi>::needs_scratch(const MpiCollective& call) const {
-  if (call.kind != GroupKind::reduce_scatter) return false;
-  const std::size_t total = total_count(call);
-  if (call.in_place) return !fits_int(total) && !mpi_.functions.has_large();
-  const auto* in = static_cast<const std::byte*>(call.in);
-  const std::less_equal<const void*> at_most;
-  return at_most(in, call.out) && !at_most(in + total * size_of(call.dtype), call.out);
-}
-
-template <class Abi>
-void Requests<Abi>::redirect(MpiCollective& call, Operation& operation) const {
-  operation.scratch_bytes = call.counts[mpi_.rank(mpi_.unwrap(call.comm))] * size_of(call.dtype);
-  operation.scratch = std::make_unique_for_overwrite<std::byte[]>(operation.scratch_bytes);
-  operation.out = call.out;
-  if (call.in_place) call.in = call.out;
-  call.in_place = false;
-  call.out = operation.scratch.get();
-}
 
 template <class Abi>
 void Requests<Abi>::complete(int (*some)(int, Request*, int*, int*, Status*), std::vector<MpiCompletion>& done) {
@@ -183,14 +136,13 @@ void Requests<Abi>::finish(const Entry& entry, const Status& status, std::vector
   Operation& operation = *entry.collective;
   if (code != 0) operation.error = mpi_.describe(code);
   if (--operation.requests_left > 0) return;
-  if (operation.scratch != nullptr && operation.error.empty())
-    std::memcpy(operation.out, operation.scratch.get(), operation.scratch_bytes);
+  operation.deliver();
   done.push_back({.owner = operation.owner, .error = operation.error});
 }
 
 template <class Abi>
 void Requests<Abi>::abandon() {
-  if (!alive_()) return;
+  if (!api_.alive()) return;
   constexpr int kRounds = 16;  // a cancelled receive finishes at the next test in every library at hand
   for (std::size_t i = 0; i < requests_.size(); ++i)
     if (entries_[i].receive) mpi_.functions.calls.Cancel(&requests_[i]);

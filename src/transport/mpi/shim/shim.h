@@ -60,9 +60,7 @@ class Shim final : public MpiApi {
 
   void barrier(MpiComm comm) override { mpi_.check(calls_.Barrier(mpi_.unwrap(comm)), "MPI_Barrier"); }
   void run(const MpiCollective& call) override;
-  std::unique_ptr<MpiRequests> requests() override {
-    return std::make_unique<Requests<Abi>>(mpi_, [this] { return alive(); }, parked_);
-  }
+  std::unique_ptr<MpiRequests> requests() override { return std::make_unique<Requests<Abi>>(*this, mpi_, parked_); }
 
  private:
   static bool flag(int (*query)(int*)) {
@@ -91,6 +89,7 @@ class Shim final : public MpiApi {
 
 template <class Abi>
 MpiThreads Shim<Abi>::init_thread(MpiThreads wanted) {
+  if (finalized()) throw TransportError("MPI has ended in this process, and cannot be started twice");
   int level = 0;
   if (initialized()) {
     mpi_.check(calls_.Query_thread(&level), "MPI_Query_thread");
@@ -98,8 +97,8 @@ MpiThreads Shim<Abi>::init_thread(MpiThreads wanted) {
     mpi_.check(calls_.Init_thread(nullptr, nullptr, Abi::kThreads[static_cast<int>(wanted)], &level),
                "MPI_Init_thread");
     started_here_ = true;
-    // MPICH raises what Testsome finds on MPI_COMM_WORLD. Who starts MPI elsewhere chooses its handler there (mpi4py:
-    // ours).
+    // MPICH raises what Testsome finds on MPI_COMM_WORLD, not on the request's communicator. Where a user started MPI,
+    // the handler there is the user's choice.
     for (const Comm comm : {mpi_.abi.world(), mpi_.abi.self()})
       mpi_.check(calls_.Comm_set_errhandler(comm, mpi_.abi.errors_return()), "MPI_Comm_set_errhandler");
     const Launcher launcher = detect_launcher();
@@ -148,9 +147,11 @@ void Shim<Abi>::free(MpiComm comm) {
 
 template <class Abi>
 void Shim<Abi>::run(const MpiCollective& call) {
-  Requests<Abi> requests(mpi_, [this] { return alive(); }, parked_);
-  std::shared_ptr<void> arguments;
-  if (!requests.needs_scratch(call) && start(mpi_, call, arguments, nullptr)) return;
+  if (!needs_scratch(mpi_, call)) {
+    if (fits_int(total_count(call))) return void(start(mpi_, mpi_.functions.small, call, nullptr));
+    if (mpi_.functions.has_large()) return void(start(mpi_, mpi_.functions.large, call, nullptr));
+  }
+  Requests<Abi> requests(*this, mpi_, parked_);
   requests.post(call, nullptr);
   std::vector<MpiCompletion> done;
   while (done.empty()) requests.wait(done);
