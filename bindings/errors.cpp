@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
-
 #include "bindings.h"
 #include "plan/verify.h"
 

@@ -50,8 +50,8 @@ void bind_topology(nb::module_& m) {
       .def("__repr__", [](const Topology& t) { return "Topology('" + t.str() + "')"; });
   m.def(
       "assign_nics",
-      [](int ranks, int nics, const std::string& map) { return assign_nics(ranks, nics, nic_map_from(map)); }, "ranks"_a,
-      "nics"_a, "nic_map"_a, "NIC of each rank of a node.");
+      [](int ranks, int nics, const std::string& map) { return assign_nics(ranks, nics, nic_map_from(map)); },
+      "ranks"_a, "nics"_a, "nic_map"_a, "NIC of each rank of a node.");
   m.def("nic_balance", &nic_balance, "nic_of_rank"_a, "nics"_a, "Usable share of the node's NIC bandwidth.");
 }
 

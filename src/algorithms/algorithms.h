@@ -25,7 +25,8 @@ void one_shot(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
 void native_all_reduce(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
 
 /// All-gathers `across` (one per level of the topology, outermost first) and `within` the innermost domains, combined.
-AllGather hierarchical(const Topology& topology, std::vector<AllGather> across, AllGather within);
+/// The result refers to the topology.
+AllGather hierarchical(const Topology& topology, std::vector<AllGather> across, const AllGather& within);
 
 /// Rounds and the share of the full buffer that the busiest rank sends, for n members: T = rounds·α + volume·bytes·β.
 struct Cost {

@@ -2,8 +2,9 @@
 // Bruck's all-gather, for any number of ranks: in each round everyone fetches, from the rank `distance` ahead, as many
 // shares as it holds already.
 //
-// ⌈log2 n⌉ rounds, (n − 1)/n of the buffer sent by each rank. Source: Bruck et al., "Efficient algorithms for all-to-all
-// communications in multiport message-passing systems". No rotation at the end: pieces are named, not counted.
+// ⌈log2 n⌉ rounds, (n − 1)/n of the buffer sent by each rank. Source: Bruck et al., "Efficient algorithms for
+// all-to-all communications in multiport message-passing systems". No rotation at the end: pieces are named, not
+// counted.
 #include "algorithms/algorithms.h"
 #include "algorithms/group.h"
 

@@ -58,7 +58,7 @@ void combine(PlanWriter& plan, const Ranks& ranks, const PieceLists& own, const 
 
 }  // namespace
 
-AllGather hierarchical(const Topology& topology, std::vector<AllGather> across, AllGather within) {
+AllGather hierarchical(const Topology& topology, std::vector<AllGather> across, const AllGather& within) {
   AllGather gather = across[0];
   for (std::size_t k = 0; k < across.size(); ++k) {
     AllGather inner = k + 1 < across.size() ? across[k + 1] : within;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a collective and an algorithm's name to a plan: reduce-scatter as the reverse, all-reduce as reverse and forward.
+// From a collective and an algorithm's name to a plan: reduce-scatter as the reverse, all-reduce as reverse and
+// forward.
 #include "algorithms/algorithms.h"
 #include "plan/reverse.h"
 
@@ -86,9 +87,9 @@ AllGather all_gather_named(std::string_view algorithm, const Topology& topology)
                             "; bruck takes any number");
     builds.emplace_back(row.build);
   }
-  AllGather within = std::move(builds.back());
+  const AllGather within = std::move(builds.back());
   builds.pop_back();
-  return hierarchical(topology, std::move(builds), std::move(within));
+  return hierarchical(topology, std::move(builds), within);
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ constexpr AllGatherRow kAllGathers[] = {
 };
 
 constexpr AllReduceRow kAllReduces[] = {
-    {"folding", folding, [](int n) { return Cost{std::floor(std::log2(n)) + (power_of_two(n) ? 0 : 2), rounds_log2(n)}; },
-     "Thakur et al."},
+    {"folding", folding,
+     [](int n) { return Cost{std::floor(std::log2(n)) + (power_of_two(n) ? 0 : 2), rounds_log2(n)}; }, "Thakur et al."},
     {"one_shot", one_shot, [](int n) { return Cost{std::max(1.0, 0.3 * (n - 1)), n - 1.0}; }, "peer-memory libraries"},
     {"native", native_all_reduce, [](int n) { return Cost{2 * rounds_log2(n), 2 * shared(n)}; }, "the transport's own"},
 };

@@ -21,7 +21,7 @@ struct Fingerprints {
   static constexpr std::uint64_t kPrime = (1ull << 61) - 1;
 
   explicit Fingerprints(int ranks) {
-    std::mt19937_64 random(20240229);  // fixed: a proof is to be repeatable
+    std::mt19937_64 random(20240229);  // NOLINT(bugprone-random-generator-seed): a proof is to be repeatable
     for (int r = 0; r < ranks; ++r) origin.push_back(random() % (kPrime - 1) + 1);
     for (std::uint64_t value : origin) sum_of_all = add(sum_of_all, value);
   }
@@ -51,7 +51,7 @@ struct ExactSets {
 template <class Algebra>
 class Flow {
  public:
-  using Value = typename Algebra::Value;
+  using Value = Algebra::Value;
 
   Flow(const std::vector<Plan>& plans, Algebra algebra, std::optional<Piece> only = {})
       : plans_(plans), algebra_(std::move(algebra)), only_(only), memory_(plans.size()) {}
@@ -61,18 +61,15 @@ class Flow {
     const Step& step = plan.steps[i];
     switch (step.kind) {
       case StepKind::copy:
-        return write(rank, i, read(rank, plan.src(step)));
-      case StepKind::reduce: {
-        const auto blocks = plan.src(step);
-        return write(rank, i, sum(rank, i, {read(rank, blocks)}));
-      }
+        return write(rank, i, read(rank, i));
+      case StepKind::reduce:
+        return write(rank, i, sum(rank, i, {read(rank, i)}));
       case StepKind::group:
         return group(rank, matching.calls[matching.partner[rank][i]], plan.groups[step.group]);
       default: {
-        const Plan& sender = plans_[step.peer];
-        Readings message = read(step.peer, sender.src(sender.steps[matching.partner[rank][i]]));
+        Readings message = read(step.peer, matching.partner[rank][i]);
         if (step.kind == StepKind::recv) return write(rank, i, std::move(message));
-        return write(rank, i, sum(rank, i, {std::move(message), read(rank, plan.src(step))}));
+        return write(rank, i, sum(rank, i, {std::move(message), read(rank, i)}));
       }
     }
   }
@@ -83,6 +80,7 @@ class Flow {
     Piece piece;
     Value value, expected;
     bool divided;
+    std::uint32_t step;  // that wrote it
   };
   std::optional<Wrong> first_wrong() {
     for (const Plan& plan : plans_) {
@@ -91,9 +89,9 @@ class Flow {
         const Block whole_part{kOut, part, kZero, kOne};
         const Value expected = algebra_.of(plan.collective.contributors(part));
         const bool divided = plan.collective.reduces() && plan.collective.size > 1;
-        for (const Reading& r : read(plan.rank, {&whole_part, 1}))
+        for (const Reading& r : look(plan.rank, whole_part))
           if (r.value.sum != expected || r.value.divided != divided)
-            return Wrong{plan.rank, r.piece, r.value.sum, expected, r.value.divided};
+            return Wrong{plan.rank, r.piece, r.value.sum, expected, r.value.divided, r.value.step};
       }
     }
     return {};
@@ -103,6 +101,7 @@ class Flow {
   struct Content {
     bool written = false;
     bool divided = false;  // by a step that says it completes the sum
+    std::uint32_t step = Matching::kNone;
     Value sum{};
   };
   struct Reading {
@@ -117,7 +116,9 @@ class Flow {
     const auto found = memory_[rank].find(key);
     if (found != memory_[rank].end()) return found->second;
     const bool brought = space == kIn && plans_[rank].collective.inputs(rank).has(b.part);
-    return memory_[rank].emplace(key, Content{brought, false, brought ? algebra_.of(rank) : Value{}}).first->second;
+    return memory_[rank]
+        .emplace(key, Content{brought, false, Matching::kNone, brought ? algebra_.of(rank) : Value{}})
+        .first->second;
   }
 
   std::optional<Block> clipped(Block b) const {
@@ -128,20 +129,28 @@ class Flow {
     return b;
   }
 
-  Readings read(int rank, std::span<const Block> blocks) {
+  Readings look(int rank, const Block& whole_block) {
     Readings readings;
-    for (const Block& whole_block : blocks) {
-      const auto b = clipped(whole_block);
-      if (!b) continue;
-      auto& map = at(rank, *b);
-      const auto [first, last] = map.span(b->lo, b->hi);
-      for (std::size_t k = first; k < last; ++k) {
-        if (!map[k].written)
-          throw PlanError("rank " + std::to_string(rank) + " reads " + describe(*b) + " before anything is there");
-        readings.push_back({{b->part, map.lo(k), map.hi(k)}, map[k]});
-      }
-    }
+    const auto b = clipped(whole_block);
+    if (!b) return readings;
+    auto& map = at(rank, *b);
+    const auto [first, last] = map.span(b->lo, b->hi);
+    for (std::size_t k = first; k < last; ++k) readings.push_back({{b->part, map.lo(k), map.hi(k)}, map[k]});
     return readings;
+  }
+
+  Readings read(int rank, std::uint32_t i) {
+    Readings readings;
+    for (const Block& b : plans_[rank].src(plans_[rank].steps[i]))
+      for (Reading& r : look(rank, b)) {
+        if (!r.value.written) throw PlanError(where(rank, i) + ": reads " + describe(b) + " before anything is there");
+        readings.push_back(std::move(r));
+      }
+    return readings;
+  }
+
+  std::string where(int rank, std::uint32_t i) const {
+    return "rank " + std::to_string(rank) + " " + describe(plans_[rank], i);
   }
 
   /// Several readings of the same pieces, added.
@@ -150,12 +159,11 @@ class Flow {
     std::map<std::int32_t, IntervalMap<Content>> total;
     for (const Readings& source : sources)
       for (const Reading& r : source) {
-        if (r.value.divided)
-          throw PlanError("rank " + std::to_string(rank) + " " + describe(plans_[rank], i) + ": adds to a complete sum");
+        if (r.value.divided) throw PlanError(where(rank, i) + ": adds to a complete sum");
         auto& map = total.try_emplace(r.piece.part, Content{}).first->second;
         const auto [first, last] = map.span(r.piece.lo, r.piece.hi);
         for (std::size_t k = first; k < last; ++k)
-          map[k] = {true, step.completes, map[k].written ? Algebra::add(map[k].sum, r.value.sum) : r.value.sum};
+          map[k] = {true, step.completes, i, map[k].written ? Algebra::add(map[k].sum, r.value.sum) : r.value.sum};
       }
     Readings readings;
     for (auto& [part, map] : total)
@@ -178,7 +186,10 @@ class Flow {
         if (b->part < r.piece.part) continue;
         if (r.piece.hi <= b->lo) break;
         const Fraction lo = std::max(b->lo, r.piece.lo), hi = std::min(b->hi, r.piece.hi);
-        if (lo < hi) at(rank, *b).assign(lo, hi, r.value);
+        if (!(lo < hi)) continue;
+        Content value = r.value;
+        value.step = i;
+        at(rank, *b).assign(lo, hi, std::move(value));
       }
     }
   }
@@ -187,7 +198,7 @@ class Flow {
     std::vector<Readings> shares;
     for (std::size_t k = 0; k < group.ranks.size(); ++k) {
       const Plan& plan = plans_[group.ranks[k]];
-      shares.push_back(read(plan.rank, plan.src(plan.steps[call.step[k]])));
+      shares.push_back(read(plan.rank, call.step[k]));
     }
     Readings result;
     if (group.kind == GroupKind::all_gather)
@@ -220,24 +231,25 @@ std::string text(const std::map<int, int>& set) {
 void check_contributions(const std::vector<Plan>& plans) {
   const Matching matching = match(plans);
   Flow<Fingerprints> flow(plans, Fingerprints(static_cast<int>(plans.size())));
-  const std::string stuck = simulate(plans, matching, UINT32_MAX,
-                                     [&](int rank, std::uint32_t i) { flow.happens(rank, i, matching); });
+  const std::string stuck =
+      simulate(plans, matching, UINT32_MAX, [&](int rank, std::uint32_t i) { flow.happens(rank, i, matching); });
   if (!stuck.empty()) throw PlanError(stuck);
   const auto wrong = flow.first_wrong();
   if (!wrong) return;
 
-  Flow<ExactSets> exact(plans, ExactSets{}, wrong->piece);
-  simulate(plans, matching, UINT32_MAX, [&](int rank, std::uint32_t i) { exact.happens(rank, i, matching); });
   const Plan& plan = plans[wrong->rank];
-  const std::string where = "rank " + std::to_string(wrong->rank) + ": output " + describe(wrong->piece) + " of " +
-                            std::string(name_of(plan.collective.kind)) + " by " + plan.algorithm;
+  const std::string rank = "rank " + std::to_string(wrong->rank);
+  const std::string output = "output " + describe(wrong->piece) + " of " + std::string(name_of(plan.collective.kind)) +
+                             " by " + plan.algorithm;
+  if (wrong->step == Matching::kNone) throw PlanError(rank + ": no step writes " + output);
+  const std::string where = rank + " " + describe(plan, wrong->step) + ": leaves " + output;
   if (wrong->value == wrong->expected)
-    throw PlanError(where + (wrong->divided ? ": an average divides a part that is no sum"
-                                            : ": no step says that the sum is complete, so an average never divides"));
-  Flow<ExactSets>::Value got;
-  std::optional<Flow<ExactSets>::Wrong> place = exact.first_wrong();
-  if (place) got = place->value;
-  throw PlanError(where + " holds contributions of ranks " + text(got) + ", expected " +
+    throw PlanError(where + (wrong->divided ? " divided for an average, but it is no sum"
+                                            : " without saying that the sum is complete, so an average never divides"));
+  Flow<ExactSets> exact(plans, ExactSets{}, wrong->piece);
+  simulate(plans, matching, UINT32_MAX, [&](int r, std::uint32_t i) { exact.happens(r, i, matching); });
+  const auto place = exact.first_wrong();
+  throw PlanError(where + " with contributions of ranks " + (place ? text(place->value) : "unknown") + ", expected " +
                   text(ExactSets::of(plan.collective.contributors(wrong->piece.part))));
 }
 

@@ -78,6 +78,8 @@ class RaceCheck {
     Slot& slot = slots_[plan_.regions[region].slot];
     if (slot.tenant != region) {
       if (evicted_[region]) throw PlanError(where(i) + ": returns to a scratch region that another one has replaced");
+      if (!slot.users.empty() && slot.users.back() == i)
+        throw PlanError(where(i) + ": uses two regions of one scratch slot");
       if (slot.tenant >= 0) evicted_[slot.tenant] = true;
       slot = {region, std::move(slot.users), {}};
     }

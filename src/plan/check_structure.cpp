@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said of one step by itself: its blocks exist, do not overlap, and name the same pieces on both sides.
+// What can be said of one rank's steps without the others': blocks exist, do not overlap, and name the same pieces on
+// both sides; messages and group calls are numbered in list order.
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "plan/verify.h"
 
@@ -12,23 +15,26 @@ class StepCheck {
   StepCheck(const Plan& plan, std::size_t index) : plan_(plan), index_(index), step_(plan.steps[index]) {}
 
   void run() const {
-    if (step_.src.first + step_.src.count > plan_.blocks.size() || step_.dst.first + step_.dst.count > plan_.blocks.size() ||
+    if (step_.src.first + step_.src.count > plan_.blocks.size() ||
+        step_.dst.first + step_.dst.count > plan_.blocks.size() ||
         step_.deps.first + step_.deps.count > plan_.dependencies.size())
       throw PlanError("rank " + std::to_string(plan_.rank) + " step " + std::to_string(index_) + " names no blocks");
     const auto deps = plan_.deps(step_);
     require(std::is_sorted(deps.begin(), deps.end()), "dependencies are not in ascending order");
     require(deps.empty() || deps.back() < index_, "depends on a later step");
     const auto src = plan_.src(step_), dst = plan_.dst(step_);
+    partners();
     for (const Block& b : src) exists(b, false);
     for (const Block& b : dst) exists(b, true);
     disjoint(dst);
-    peer();
     shapes(src, dst);
+    require(!step_.completes || sums(), "completes a sum, but adds nothing");
   }
 
  private:
   void require(bool holds, const std::string& otherwise) const {
-    if (!holds) throw PlanError("rank " + std::to_string(plan_.rank) + " " + describe(plan_, index_) + ": " + otherwise);
+    if (!holds)
+      throw PlanError("rank " + std::to_string(plan_.rank) + " " + describe(plan_, index_) + ": " + otherwise);
   }
 
   void exists(const Block& b, bool written) const {
@@ -49,26 +55,32 @@ class StepCheck {
     }
   }
 
+  /// A step names a piece once, whatever the space: values are followed by the names of their pieces.
   void disjoint(std::span<const Block> written) const {
     std::vector<Block> blocks(written.begin(), written.end());
-    for (Block& b : blocks) b.space = plan_.collective.home(plan_.rank, b.space, b.part);
-    std::sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) {
-      return std::pair(a.space, a.part) != std::pair(b.space, b.part)
-                 ? std::pair(a.space, a.part) < std::pair(b.space, b.part)
-                 : a.lo < b.lo;
-    });
+    std::sort(blocks.begin(), blocks.end(),
+              [](const Block& a, const Block& b) { return a.part != b.part ? a.part < b.part : a.lo < b.lo; });
     for (std::size_t k = 1; k < blocks.size(); ++k)
-      require(blocks[k - 1].space != blocks[k].space || blocks[k - 1].part != blocks[k].part ||
-                  blocks[k - 1].hi <= blocks[k].lo,
-              "writes " + describe(blocks[k]) + " twice");
+      require(blocks[k - 1].part != blocks[k].part || blocks[k - 1].hi <= blocks[k].lo,
+              "writes " + describe(blocks[k].piece()) + " twice");
   }
 
-  void peer() const {
-    const bool talks = step_.kind == StepKind::send || step_.kind == StepKind::recv || step_.kind == StepKind::recv_reduce;
-    require(!talks || (step_.peer >= 0 && step_.peer < plan_.collective.size && step_.peer != plan_.rank),
+  void partners() const {
+    const int size = plan_.collective.size;
+    require(!talks(step_) || (step_.peer >= 0 && step_.peer < size && step_.peer != plan_.rank),
             "no such peer: " + std::to_string(step_.peer));
-    require(step_.kind != StepKind::group || (step_.group >= 0 && step_.group < static_cast<int>(plan_.groups.size())),
-            "no such group");
+    if (step_.kind != StepKind::group) return;
+    require(plan_.has_group(step_), "no such group: " + std::to_string(step_.group));
+    std::vector<int> ranks = plan_.groups[step_.group].ranks;
+    std::sort(ranks.begin(), ranks.end());
+    require(std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end(), "the group has a member twice");
+    require(std::binary_search(ranks.begin(), ranks.end(), plan_.rank), "this rank is no member of the group");
+    require(ranks.front() >= 0 && ranks.back() < size, "the group has a member that does not exist");
+  }
+
+  bool sums() const {
+    if (step_.kind == StepKind::group) return plan_.groups[step_.group].kind != GroupKind::all_gather;
+    return step_.kind == StepKind::recv_reduce || step_.kind == StepKind::reduce;
   }
 
   void shapes(std::span<const Block> src, std::span<const Block> dst) const {
@@ -85,12 +97,28 @@ class StepCheck {
         // Sources may be split into blocks differently, so the lists are told apart by the length of dst.
         const Pieces one = pieces(dst);
         Pieces expected;
+        require(step_.sources > 0 && step_.sources <= src.size(), "not that many sources");
         for (std::uint32_t k = 0; k < step_.sources; ++k) expected.insert(expected.end(), one.begin(), one.end());
-        return require(step_.sources > 0 && pieces(src) == joined(expected), "sources differ from the destination's pieces");
+        return require(pieces(src) == joined(expected), "sources differ from the destination's pieces");
       }
       case StepKind::group:
-        return;  // compared with the other members in match()
+        return group(pieces(src), pieces(dst));
     }
+  }
+
+  /// The library below is told the group's pieces and nothing else, so the blocks must be those pieces in that order.
+  void group(const Pieces& src, const Pieces& dst) const {
+    const Group& group = plan_.groups[step_.group];
+    Pieces all;
+    for (const Pieces& own : group.own) all.insert(all.end(), own.begin(), own.end());
+    all = joined(all);
+    Pieces mine = all;
+    if (group.kind != GroupKind::all_reduce) {
+      require(group.own.size() == group.ranks.size(), "the group needs one list of pieces per member");
+      mine = joined(group.own[std::find(group.ranks.begin(), group.ranks.end(), plan_.rank) - group.ranks.begin()]);
+    }
+    require(src == (group.kind == GroupKind::all_gather ? mine : all), "reads other pieces than the group names");
+    require(dst == (group.kind == GroupKind::reduce_scatter ? mine : all), "writes other pieces than the group names");
   }
 
   const Plan& plan_;
@@ -98,10 +126,34 @@ class StepCheck {
   const Step& step_;
 };
 
+/// Transports that match messages in order and those that match them by tag must agree.
+void check_ordinals(const Plan& plan) {
+  using Line = std::tuple<bool, int, std::vector<int>>;  // to or from, peer, group
+  std::map<Line, std::uint32_t> next;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    const bool group = step.kind == StepKind::group;
+    if (!group && !talks(step)) continue;
+    const Line line{step.kind == StepKind::send, group ? -1 : step.peer,
+                    group ? plan.groups[step.group].ranks : std::vector<int>{}};
+    if (const std::uint32_t expected = next[line]++; step.ordinal != expected)
+      throw PlanError("rank " + std::to_string(plan.rank) + " " + describe(plan, i) + ": carries ordinal " +
+                      std::to_string(step.ordinal) + ", in list order it is number " + std::to_string(expected));
+  }
+}
+
 }  // namespace
 
 void check_structure(const Plan& plan) {
+  if (plan.slots < 0 || plan.slots > static_cast<std::int64_t>(plan.regions.size()))
+    throw PlanError("rank " + std::to_string(plan.rank) + ": " + std::to_string(plan.slots) + " scratch slots for " +
+                    std::to_string(plan.regions.size()) + " regions");
+  for (std::size_t k = 0; k < plan.regions.size(); ++k)
+    if (const Region& r = plan.regions[k]; !(kZero <= r.lo && r.lo < r.hi && r.hi <= kOne))
+      throw PlanError("rank " + std::to_string(plan.rank) + ": scratch region " + std::to_string(k) +
+                      " is no piece of " + describe(Piece{r.part, r.lo, r.hi}));
   for (std::size_t i = 0; i < plan.steps.size(); ++i) StepCheck(plan, i).run();
+  check_ordinals(plan);
 }
 
 }  // namespace lanecast

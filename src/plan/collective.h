@@ -35,6 +35,8 @@ struct Collective {
 
   /// The space where a block really lies: an in-place output is the input's memory.
   std::int32_t home(int rank, std::int32_t space, std::int32_t part) const;
+
+  friend bool operator==(const Collective&, const Collective&) = default;
 };
 
 }  // namespace lanecast

@@ -23,11 +23,11 @@ struct Range {
 
 struct Step {
   StepKind kind{};
-  bool completes = false;      // the result holds every contribution: an average divides here, and only here
-  std::int32_t peer = -1;      // send, recv, recv_reduce
-  std::int32_t group = -1;     // group: index into Plan::groups
-  std::uint32_t ordinal = 0;   // the k-th message to (from) this peer meets its k-th receive (send); groups alike
-  std::uint32_t sources = 1;   // reduce: src is this many lists, one after the other, each with the pieces of dst
+  bool completes = false;     // the result holds every contribution: an average divides here, and only here
+  std::int32_t peer = -1;     // send, recv, recv_reduce
+  std::int32_t group = -1;    // group: index into Plan::groups
+  std::uint32_t ordinal = 0;  // the k-th message to (from) this peer meets its k-th receive (send); groups alike
+  std::uint32_t sources = 1;  // reduce: src is this many lists, one after the other, each with the pieces of dst
   Range src;
   Range dst;
   Range deps;  // earlier steps that must have finished: read after write, write after read, write after write
@@ -66,7 +66,15 @@ struct Plan {
   std::span<const std::uint32_t> deps(const Step& step) const {
     return {dependencies.data() + step.deps.first, step.deps.count};
   }
+  bool has_group(const Step& step) const {
+    return step.group >= 0 && step.group < static_cast<std::int32_t>(groups.size());
+  }
 };
+
+/// Is the step one side of a message?
+inline bool talks(const Step& step) {
+  return step.kind == StepKind::send || step.kind == StepKind::recv || step.kind == StepKind::recv_reduce;
+}
 
 std::string_view name_of(StepKind kind);
 

@@ -30,9 +30,11 @@ std::string action(const Plan& plan, const Step& step) {
     case StepKind::copy:
       return text + " " + list(plan.src(step)) + " -> " + list(plan.dst(step));
     case StepKind::reduce:
-      text += " of " + std::to_string(step.sources) + " sources " + list(plan.src(step)) + " -> " + list(plan.dst(step));
+      text +=
+          " of " + std::to_string(step.sources) + " sources " + list(plan.src(step)) + " -> " + list(plan.dst(step));
       break;
     case StepKind::group: {
+      if (!plan.has_group(step)) return text + " that does not exist";
       const Group& group = plan.groups[step.group];
       text += " " + std::string(kGroupNames[static_cast<int>(group.kind)]) + " among ranks ";
       for (std::size_t k = 0; k < group.ranks.size(); ++k) text += (k ? "," : "") + std::to_string(group.ranks[k]);
@@ -61,7 +63,7 @@ std::string describe(const Plan& plan) {
     text += "  " + std::to_string(i) + "  " + action(plan, plan.steps[i]);
     const auto deps = plan.deps(plan.steps[i]);
     for (std::size_t k = 0; k < deps.size(); ++k) text += (k ? "," : "  after ") + std::to_string(deps[k]);
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

@@ -29,7 +29,8 @@ class Simulation {
     std::string stuck;
     int shown = 0;
     for (std::size_t r = 0; r < plans_.size(); ++r) {
-      const auto unfinished = std::find_if(state_[r].begin(), state_[r].end(), [](State s) { return s != State::finished; });
+      const auto unfinished =
+          std::find_if(state_[r].begin(), state_[r].end(), [](State s) { return s != State::finished; });
       if (unfinished == state_[r].end() || ++shown > 3) continue;
       stuck += (stuck.empty() ? "deadlock: rank " : "; rank ") + std::to_string(r) + " " +
                describe(plans_[r], unfinished - state_[r].begin());

@@ -26,9 +26,13 @@ std::uint32_t smallest_window(const std::vector<Plan>& plans, const Matching& ma
 }  // namespace
 
 Proof verify(const std::vector<Plan>& plans) {
+  if (plans.empty()) throw PlanError("verify: no plans");
   for (std::size_t r = 0; r < plans.size(); ++r) {
     if (plans[r].rank != static_cast<int>(r) || plans[r].collective.size != static_cast<int>(plans.size()))
       throw PlanError("verify: needs the plans of all ranks, in rank order");
+    if (plans[r].collective != plans[0].collective)
+      throw PlanError("rank " + std::to_string(r) +
+                      ": its plan is for another collective than rank 0's, or is in-place " + "where the other is not");
     check_structure(plans[r]);
     check_races(plans[r]);
   }

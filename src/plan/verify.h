@@ -47,6 +47,7 @@ struct Matching {
   std::vector<Call> calls;
 };
 Matching match(const std::vector<Plan>& plans);
+void match_groups(const std::vector<Plan>& plans, Matching& matching);  // its second half
 
 /// Called when a message (receiver's rank and step), a local step or a group call (first member's) takes place.
 using Happens = std::function<void(int rank, std::uint32_t step)>;

@@ -19,7 +19,7 @@ struct Surroundings {
   Bootstrap bootstrap;
   std::shared_ptr<LoopbackWorld> world;       // ranks are threads
   std::uint64_t channel = 0;                  // of that world
-  std::shared_ptr<const MpiCommunicator> mpi; // our own, with the same ranks; null where no MPI runs
+  std::shared_ptr<MpiCommunicator> mpi; // our own, with the same ranks; null where no MPI runs
   std::vector<std::string> hosts;             // of each rank
 };
 

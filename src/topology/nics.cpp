@@ -18,9 +18,16 @@ std::vector<int> assign_nics(int ranks, int nics, NicMap map) {
 }
 
 double nic_balance(const std::vector<int>& nic_of_rank, int nics) {
+  if (nics < 1) throw UsageError("nics: a node needs at least one NIC, not " + std::to_string(nics));
+  if (nic_of_rank.empty()) throw UsageError("nic_of_rank: a node needs at least one rank");
   std::vector<int> load(nics);
-  for (int nic : nic_of_rank) ++load.at(nic);
-  return static_cast<double>(nic_of_rank.size()) / (static_cast<double>(nics) * *std::max_element(load.begin(), load.end()));
+  for (int nic : nic_of_rank) {
+    if (nic < 0 || nic >= nics)
+      throw UsageError("nic_of_rank: NIC " + std::to_string(nic) + " does not exist among " + std::to_string(nics));
+    ++load[nic];
+  }
+  return static_cast<double>(nic_of_rank.size()) /
+         (static_cast<double>(nics) * *std::max_element(load.begin(), load.end()));
 }
 
 }  // namespace lanecast

@@ -12,13 +12,14 @@ namespace {
 std::vector<int> numbers(std::string_view text, char separator) {
   std::vector<int> result;
   for (std::string_view rest = text;;) {
-    const std::size_t end = std::min(rest.find(separator), rest.size());
+    const std::string_view number = rest.substr(0, rest.find(separator));
+    const char* const end = number.begin() + number.size();
     int value = 0;
-    const auto [stop, error] = std::from_chars(rest.data(), rest.data() + end, value);
-    if (error != std::errc{} || stop != rest.data() + end || value < 1) return {};
+    const auto [stop, error] = std::from_chars(number.begin(), end, value);
+    if (error != std::errc{} || stop != end || value < 1) return {};
     result.push_back(value);
-    if (end == rest.size()) return result;
-    rest.remove_prefix(end + 1);
+    if (number.size() == rest.size()) return result;
+    rest.remove_prefix(number.size() + 1);
   }
 }
 
@@ -58,7 +59,10 @@ Topology Topology::parse(std::string_view text, int size) {
   const std::vector<int> parts = numbers(shape, uneven ? '+' : 'x');
   if (parts.empty()) throw UsageError(quoted + ": expected sizes such as 2x4, 2x2x2 or 3+2+4");
   long total = uneven ? 0 : 1;
-  for (int n : parts) total = uneven ? total + n : total * n;
+  for (int n : parts) {
+    total = uneven ? total + n : total * n;
+    if (total > INT32_MAX) throw UsageError(quoted + " describes more than 2^31 ranks");
+  }
   if (total != size)
     throw UsageError(quoted + " describes " + std::to_string(total) + " ranks, but there are " + std::to_string(size));
 
@@ -85,6 +89,7 @@ Topology Topology::parse(std::string_view text, int size) {
 
 Topology Topology::from_hosts(const std::vector<std::string>& hosts) {
   std::map<std::string, int> index;
+  if (hosts.empty()) throw UsageError("hosts: at least one rank must report its host");
   Level level{"node", {}};
   for (const std::string& host : hosts)
     level.domain.push_back(index.try_emplace(host, static_cast<int>(index.size())).first->second);

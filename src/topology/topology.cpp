@@ -8,8 +8,19 @@
 #include "base/error.h"
 
 namespace lanecast {
+namespace {
+
+void require_ranks(const std::vector<int>& ranks, int size) {
+  if (ranks.empty()) throw UsageError("ranks: at least one is needed");
+  for (int r : ranks)
+    if (r < 0 || r >= size)
+      throw UsageError("ranks: rank " + std::to_string(r) + " does not exist among " + std::to_string(size));
+}
+
+}  // namespace
 
 Topology::Topology(int size, std::vector<Level> levels) : size_(size), levels_(std::move(levels)) {
+  if (size < 1) throw UsageError("size: a topology needs at least one rank, not " + std::to_string(size));
   const std::vector<int>* outer = nullptr;
   for (const Level& level : levels_) {
     if (static_cast<int>(level.domain.size()) != size)
@@ -31,6 +42,10 @@ std::vector<int> Topology::everyone() const {
 }
 
 std::vector<std::vector<int>> Topology::partition(const std::vector<int>& ranks, int k) const {
+  require_ranks(ranks, size_);
+  if (k < 0 || k >= levels())
+    throw UsageError("level: " + std::to_string(k) + " does not exist in topology " + str() + " of " +
+                     std::to_string(levels()) + " levels above the ranks");
   std::vector<std::vector<int>> domains;
   std::map<int, std::size_t> index;
   for (int r : ranks) {
@@ -47,6 +62,7 @@ bool Topology::divides(const std::vector<int>& ranks, int k) const {
 }
 
 Topology Topology::subset(const std::vector<int>& ranks) const {
+  require_ranks(ranks, size_);
   std::vector<Level> kept;
   for (int k = 0; k < levels(); ++k) {
     if (!divides(ranks, k)) continue;
@@ -72,7 +88,8 @@ std::string Topology::str() const {
       return text + "uneven(" + std::to_string(inner.size()) + " " + levels_[k].name + "s)";
     domains = std::move(inner);
     const bool last = k + 1 == levels();
-    const bool even = std::all_of(domains.begin(), domains.end(), [&](auto& d) { return d.size() == domains[0].size(); });
+    const bool even =
+        std::all_of(domains.begin(), domains.end(), [&](auto& d) { return d.size() == domains[0].size(); });
     if (last && !even) {
       for (std::size_t d = 0; d < domains.size(); ++d) text += (d ? "+" : "") + std::to_string(domains[d].size());
       return text;

@@ -19,8 +19,8 @@ enum class NicMap { packed, round_robin, one_to_one };
 class Topology {
  public:
   /// One level of everything: `size` ranks side by side.
-  explicit Topology(int size) : size_(size) {}
-  /// Throws UsageError where the levels do not nest or do not cover every rank.
+  explicit Topology(int size) : Topology(size, {}) {}
+  /// Throws UsageError where there is no rank, or the levels do not nest or do not cover every rank.
   Topology(int size, std::vector<Level> levels);
 
   /// "2x4" (2 nodes of 4), "2x2x2", uneven nodes "3+2+4"; ":cyclic" deals the ranks out like cards, ":block" (the
@@ -34,7 +34,7 @@ class Topology {
   int levels() const { return static_cast<int>(levels_.size()); }
   const Level& level(int k) const { return levels_[k]; }
 
-  /// `ranks` by their domains at level k, in order of first appearance.
+  /// `ranks` by their domains at level k, in order of first appearance. Throws UsageError for what does not exist.
   std::vector<std::vector<int>> partition(const std::vector<int>& ranks, int k) const;
   std::vector<int> everyone() const;
 
@@ -42,6 +42,7 @@ class Topology {
   bool divides(const std::vector<int>& ranks, int k) const;
 
   /// The same places seen by a subgroup whose k-th rank is ranks[k]; levels that no longer divide anything are dropped.
+  /// Throws UsageError where `ranks` is empty or names one that does not exist.
   Topology subset(const std::vector<int>& ranks) const;
 
   /// "2x4", "3+2+4", "8"; "2x2x2" for even nested levels.
@@ -57,7 +58,8 @@ class Topology {
 std::vector<int> assign_nics(int ranks, int nics, NicMap map);
 
 /// Share of the node's NIC bandwidth that this map can use when every rank sends equally much: 12 ranks dealt out on 8
-/// NICs reach 0.75, since four NICs carry twice what the others do (HiCCL, section VI).
+/// NICs reach 0.75, since four NICs carry twice what the others do (HiCCL, section VI). Throws UsageError for a NIC
+/// that does not exist.
 double nic_balance(const std::vector<int>& nic_of_rank, int nics);
 
 }  // namespace lanecast

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan_dict.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/error.h"
+
+namespace nb = nanobind;
+
+namespace lanecast {
+namespace {
+
+constexpr std::string_view kGroupKinds[] = {"all_gather", "reduce_scatter", "all_reduce"};
+
+nb::tuple pack(Fraction f) { return nb::make_tuple(f.num, f.den); }
+nb::tuple pack(const Piece& p) { return nb::make_tuple(p.part, pack(p.lo), pack(p.hi)); }
+nb::tuple pack(const Block& b) { return nb::make_tuple(b.space, b.part, pack(b.lo), pack(b.hi)); }
+
+template <class Items>
+nb::list pack_all(const Items& items) {
+  nb::list list;
+  for (const auto& item : items) list.append(pack(item));
+  return list;
+}
+
+Fraction fraction(nb::handle h) {
+  const auto num = nb::cast<std::int32_t>(h[0]), den = nb::cast<std::int32_t>(h[1]);
+  if (den < 1) throw UsageError("plan: a fraction's denominator is " + std::to_string(den));
+  return Fraction::of(num, den);
+}
+Piece piece(nb::handle h) { return {nb::cast<std::int32_t>(h[0]), fraction(h[1]), fraction(h[2])}; }
+Block block(nb::handle h) {
+  return {nb::cast<std::int32_t>(h[0]), nb::cast<std::int32_t>(h[1]), fraction(h[2]), fraction(h[3])};
+}
+
+StepKind step_kind(const std::string& name) {
+  for (int k = 0; k < 6; ++k)
+    if (name_of(static_cast<StepKind>(k)) == name) return static_cast<StepKind>(k);
+  throw UsageError("plan: unknown step kind '" + name + "'");
+}
+
+GroupKind group_kind(const std::string& name) {
+  for (int k = 0; k < 3; ++k)
+    if (kGroupKinds[k] == name) return static_cast<GroupKind>(k);
+  throw UsageError("plan: unknown group kind '" + name + "'");
+}
+
+Group read_group(nb::handle g) {
+  Group group{group_kind(nb::cast<std::string>(g["kind"])), nb::cast<std::vector<int>>(g["ranks"]), {}};
+  for (nb::handle list : g["own"]) {
+    auto& pieces = group.own.emplace_back();
+    for (nb::handle p : list) pieces.push_back(piece(p));
+  }
+  return group;
+}
+
+void read_step(Plan& plan, nb::handle s) {
+  Step& step = plan.steps.emplace_back();
+  step.kind = step_kind(nb::cast<std::string>(s["kind"]));
+  step.peer = nb::cast<std::int32_t>(s["peer"]);
+  step.group = nb::cast<std::int32_t>(s["group"]);
+  step.ordinal = nb::cast<std::uint32_t>(s["ordinal"]);
+  step.sources = nb::cast<std::uint32_t>(s["sources"]);
+  step.completes = nb::cast<bool>(s["completes"]);
+  const auto append = [](auto& all, nb::handle list, auto read) {
+    const auto first = static_cast<std::uint32_t>(all.size());
+    for (nb::handle item : list) all.push_back(read(item));
+    return Range{first, static_cast<std::uint32_t>(all.size()) - first};
+  };
+  step.src = append(plan.blocks, s["src"], block);
+  step.dst = append(plan.blocks, s["dst"], block);
+  step.deps = append(plan.dependencies, s["deps"], [](nb::handle d) { return nb::cast<std::uint32_t>(d); });
+}
+
+Plan read_plan(const nb::dict& d) {
+  Plan plan;
+  plan.collective = {kind_named(nb::cast<std::string>(d["collective"])), nb::cast<int>(d["size"]),
+                     nb::cast<bool>(d["in_place"])};
+  plan.rank = nb::cast<int>(d["rank"]);
+  plan.algorithm = nb::cast<std::string>(d["algorithm"]);
+  plan.slots = nb::cast<std::int32_t>(d["slots"]);
+  for (nb::handle r : nb::object(d["regions"]))
+    plan.regions.push_back(
+        {nb::cast<std::int32_t>(r[0]), fraction(r[1]), fraction(r[2]), nb::cast<std::int32_t>(r[3])});
+  for (nb::handle g : nb::object(d["groups"])) plan.groups.push_back(read_group(g));
+  for (nb::handle s : nb::object(d["steps"])) read_step(plan, s);
+  return plan;
+}
+
+}  // namespace
+
+Kind kind_named(std::string_view name) {
+  if (const auto kind = kind_from(name)) return *kind;
+  throw UsageError("collective '" + std::string(name) + "': expected all_gather, reduce_scatter or all_reduce");
+}
+
+nb::dict to_dict(const Plan& plan) {
+  nb::dict d;
+  d["collective"] = name_of(plan.collective.kind);
+  d["size"] = plan.collective.size;
+  d["in_place"] = plan.collective.in_place;
+  d["rank"] = plan.rank;
+  d["algorithm"] = plan.algorithm;
+  d["slots"] = plan.slots;
+  nb::list regions, groups, steps;
+  for (const Region& r : plan.regions) regions.append(nb::make_tuple(r.part, pack(r.lo), pack(r.hi), r.slot));
+  for (const Group& g : plan.groups) {
+    nb::dict group;
+    nb::list own;
+    for (const Pieces& pieces : g.own) own.append(pack_all(pieces));
+    group["kind"] = kGroupKinds[static_cast<int>(g.kind)];
+    group["ranks"] = g.ranks;
+    group["own"] = own;
+    groups.append(group);
+  }
+  for (const Step& s : plan.steps) {
+    nb::dict step;
+    step["kind"] = name_of(s.kind);
+    step["peer"] = s.peer;
+    step["group"] = s.group;
+    step["ordinal"] = s.ordinal;
+    step["sources"] = s.sources;
+    step["completes"] = s.completes;
+    step["src"] = pack_all(plan.src(s));
+    step["dst"] = pack_all(plan.dst(s));
+    nb::list deps;
+    for (std::uint32_t dep : plan.deps(s)) deps.append(dep);
+    step["deps"] = deps;
+    steps.append(step);
+  }
+  d["regions"] = regions;
+  d["groups"] = groups;
+  d["steps"] = steps;
+  return d;
+}
+
+Plan from_dict(const nb::dict& dict) {
+  try {
+    return read_plan(dict);
+  } catch (const nb::python_error& error) {
+    throw UsageError(std::string("plan: an entry is missing or of the wrong form: ") + error.what());
+  } catch (const std::bad_cast&) {
+    throw UsageError("plan: an entry is of the wrong type; expected what Plan.to_dict gives");
+  }
+}
+
+}  // namespace lanecast

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plain dictionary as the way of plans out of the core and in again: JSON, pictures, mutants for tests.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string_view>
+
+#include "plan/plan.h"
+
+namespace lanecast {
+
+/// Throws UsageError for names of no collective.
+Kind kind_named(std::string_view name);
+
+nanobind::dict to_dict(const Plan& plan);
+
+/// Throws UsageError for what is no plan at all; whether it is a right one is for verify() to say.
+Plan from_dict(const nanobind::dict& dict);
+
+}  // namespace lanecast

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every algorithm, on any topology: proven right, run with data, and as cheap as its source file says."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import ceil, floor, log2
+from time import process_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lanecast._core import Topology, UsageError, algorithms_for, make_plan, make_plans, verify, verify_all_ranks
+from plan_interpreter import run_and_check
+from plan_memory import PlanDict, Schedule
+from topologies import topologies
+
+COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")
+collectives = st.sampled_from(COLLECTIVES)
+
+
+def dicts(collective: str, topology: Topology, algorithm: str, in_place: bool = False) -> list[PlanDict]:
+    return [plan.to_dict() for plan in make_plans(collective, topology, algorithm, in_place)]
+
+
+def prove(topology: Topology, data: st.DataObject) -> None:
+    collective, in_place = data.draw(collectives), data.draw(st.booleans())
+    algorithm = data.draw(st.sampled_from(algorithms_for(collective, topology)))
+    proof = verify_all_ranks(collective, topology, algorithm, in_place)
+    assert proof["min_window"] <= max(2, topology.size - 1)
+
+
+@settings(max_examples=1000)
+@given(topologies(64), st.data())
+def test_any_plan_is_proven(topology: Topology, data: st.DataObject) -> None:
+    prove(topology, data)
+
+
+@pytest.mark.long
+@settings(max_examples=5000)
+@given(topologies(64), st.data())
+def test_many_plans_are_proven(topology: Topology, data: st.DataObject) -> None:
+    prove(topology, data)
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("size", [*range(1, 18), 31, 32, 33, 63, 64])
+def test_every_flat_algorithm_at_every_size(collective: str, size: int) -> None:
+    for algorithm in algorithms_for(collective, Topology(size)):
+        for in_place in (False, True):
+            verify_all_ranks(collective, Topology(size), algorithm, in_place)
+
+
+def run_with_data(topology: Topology, data: st.DataObject) -> None:
+    collective, in_place = data.draw(collectives), data.draw(st.booleans())
+    algorithm = data.draw(st.sampled_from(algorithms_for(collective, topology)))
+    plans = make_plans(collective, topology, algorithm, in_place)
+    window = verify(plans)["min_window"]
+    parts = 1 if collective == "all_reduce" else topology.size
+    schedule = Schedule(
+        counts=data.draw(st.lists(st.sampled_from([0, 1, 2, 3, 7, 30]), min_size=parts, max_size=parts)),
+        chunks=data.draw(st.sampled_from([1, 3])),
+        average=data.draw(st.booleans()),
+        window=data.draw(st.sampled_from([None, window])),
+        seed=data.draw(st.integers(0, 2**32)),
+    )
+    run_and_check([plan.to_dict() for plan in plans], schedule)
+
+
+@settings(max_examples=600)
+@given(topologies(16), st.data())
+def test_plans_compute_under_any_schedule(topology: Topology, data: st.DataObject) -> None:
+    run_with_data(topology, data)
+
+
+@pytest.mark.long
+@settings(max_examples=5000)
+@given(topologies(16), st.data())
+def test_plans_compute_under_many_schedules(topology: Topology, data: st.DataObject) -> None:
+    run_with_data(topology, data)
+
+
+def sends(plan: PlanDict) -> list[PlanDict]:
+    return [step for step in plan["steps"] if step["kind"] == "send"]
+
+
+def amount(blocks: Sequence[tuple[int, int, tuple[int, int], tuple[int, int]]]) -> Fraction:
+    """In parts: 1 is what one rank brings to an all-gather, or the whole vector of an all-reduce."""
+    return sum((Fraction(*hi) - Fraction(*lo) for _, _, lo, hi in blocks), start=Fraction(0))
+
+
+SENDS: dict[str, Callable[[int], int]] = {
+    "ring": lambda n: n - 1,
+    "direct": lambda n: n - 1,
+    "recursive_doubling": lambda n: round(log2(n)),
+    "bruck": lambda n: ceil(log2(n)),
+}
+
+
+SIZES = [2, 3, 4, 7, 8, 16, 24]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "size"), [(a, n) for n in SIZES for a in SENDS if a in algorithms_for("all_gather", Topology(n))]
+)
+def test_sends_and_bytes_are_those_of_the_file_header(algorithm: str, size: int) -> None:
+    for collective, passes, parts in (("all_gather", 1, size), ("reduce_scatter", 1, size), ("all_reduce", 2, 1)):
+        for plan in dicts(collective, Topology(size), algorithm):
+            assert len(sends(plan)) == passes * SENDS[algorithm](size)
+            sent = sum(amount(step["src"]) for step in sends(plan))
+            assert sent == passes * parts * Fraction(size - 1, size)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 6, 8, 15])
+def test_whole_vector_algorithms(size: int) -> None:
+    power = 2 ** floor(log2(size))
+    for rank, plan in enumerate(dicts("all_reduce", Topology(size), "folding")):
+        extra = size - power
+        expected = 1 if rank >= power else floor(log2(size)) + (rank < extra)
+        assert [amount(step["src"]) for step in sends(plan)] == [1] * expected
+    for plan in dicts("all_reduce", Topology(size), "one_shot"):
+        assert [amount(step["src"]) for step in sends(plan)] == [1] * (size - 1)
+        (step,) = (step for step in plan["steps"] if step["kind"] == "reduce")
+        assert step["sources"] == size
+
+
+@given(topologies(32), st.data())
+def test_reduce_scatter_sends_what_the_all_gather_receives(topology: Topology, data: st.DataObject) -> None:
+    algorithm = data.draw(st.sampled_from(algorithms_for("all_gather", topology)))
+
+    def messages(collective: str, forward: bool) -> Counter[tuple[int, int, tuple[object, ...]]]:
+        found: Counter[tuple[int, int, tuple[object, ...]]] = Counter()
+        for plan in dicts(collective, topology, algorithm):
+            for step in sends(plan):
+                pieces: dict[int, Fraction] = defaultdict(Fraction)
+                for block in step["src"]:
+                    pieces[block[1]] += amount([block])
+                pair = (plan["rank"], step["peer"]) if forward else (step["peer"], plan["rank"])
+                found[*pair, tuple(sorted(pieces.items()))] += 1
+        return found
+
+    assert messages("all_gather", forward=True) == messages("reduce_scatter", forward=False)
+
+
+@pytest.mark.parametrize("size", [4, 9, 16, 64])
+def test_ring_reduce_scatter_needs_few_slots_at_any_size(size: int) -> None:
+    assert max(plan["slots"] for plan in dicts("reduce_scatter", Topology(size), "ring")) <= 3
+
+
+def test_wrong_names_are_refused_with_those_that_exist() -> None:
+    for algorithm, said in (
+        ("rings", "unknown name 'rings'; known: ring recursive_doubling bruck direct"),
+        ("folding", "all_reduce only"),
+        ("recursive_doubling", "does not take 6 ranks; bruck"),
+        ("hierarchical(ring,ring)", "one level only"),
+        ("hierarchical(ring", "closing parenthesis"),
+    ):
+        with pytest.raises(UsageError, match=said.replace("(", r"\(")):
+            make_plan("all_gather", 0, Topology(6), algorithm)
+    for algorithm, said in (
+        ("hierarchical(ring)", "needs 2 names for topology 2x3"),
+        ("hierarchical(ring,recursive_doubling)", "recursive_doubling does not take the group sizes of topology 2x3"),
+        ("hierarchical(,ring)", "unknown name ''"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            make_plan("all_gather", 0, Topology.parse("2x3", 6), algorithm)
+    with pytest.raises(UsageError, match="rank 6 does not exist among 6"):
+        make_plan("all_gather", 6, Topology(6), "ring")
+    with pytest.raises(UsageError, match="collective 'all_together'"):
+        make_plan("all_together", 0, Topology(6), "ring")
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "direct", "hierarchical(ring,direct)", "hierarchical(bruck,native)"])
+def test_one_rank_of_1024_plans_in_an_instant(algorithm: str) -> None:
+    start = process_time()
+    make_plan("all_reduce", 517, Topology.parse("128x8", 1024), algorithm)
+    assert process_time() - start < 0.5
+
+
+LARGE = ["bruck", "recursive_doubling", "hierarchical(bruck,native)", "hierarchical(ring,direct)"]
+
+
+@pytest.mark.parametrize("algorithm", LARGE[:1])
+def test_1024_ranks_are_proven(algorithm: str) -> None:
+    verify_all_ranks("all_gather", Topology.parse("128x8", 1024), algorithm)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("algorithm", [*LARGE, "ring"])
+def test_1024_ranks_are_proven_with_every_algorithm(collective: str, algorithm: str) -> None:
+    start = process_time()
+    verify_all_ranks(collective, Topology.parse("128x8", 1024), algorithm, in_place=True)
+    assert process_time() - start < 60
