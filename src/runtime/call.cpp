@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/call.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -35,7 +36,10 @@ bool check(const Call& call, int rank, int size) {
   const std::size_t element = size_of(call.dtype);
   if (!call.counts.empty() && (call.kind == Kind::all_reduce || call.counts.size() != static_cast<std::size_t>(size)))
     refuse("counts: needs one per rank (" + std::to_string(size) + "), got " + std::to_string(call.counts.size()));
-  if (call.count > SIZE_MAX / element / static_cast<std::size_t>(size) / 2) refuse("count: larger than any memory");
+  // Keeps every sum of counts, and every offset in bytes, within 64 bits.
+  const std::size_t most = SIZE_MAX / element / static_cast<std::size_t>(size) / 2;
+  if (call.count > most || std::ranges::any_of(call.counts, [&](std::size_t count) { return count > most; }))
+    refuse("count: larger than any memory");
   if (call.kind != Kind::all_gather && !supports(call.op, call.dtype))
     refuse("op " + std::string(name_of(call.op)) + " does not take dtype " + std::string(name_of(call.dtype)));
   if (call.chunks < 0) refuse("chunks: " + std::to_string(call.chunks) + " is negative");
@@ -49,7 +53,8 @@ bool check(const Call& call, int rank, int size) {
   if (full == 0 || in.first >= out.last() || out.first >= in.last()) return false;
 
   const std::size_t before = call.kind == Kind::all_reduce ? 0 : elements_before(call, rank) * element;
-  const bool in_place = call.kind == Kind::reduce_scatter ? out.first == in.first + before : in.first == out.first + before;
+  const bool in_place =
+      call.kind == Kind::reduce_scatter ? out.first == in.first + before : in.first == out.first + before;
   if (!in_place && in.bytes > 0 && out.bytes > 0)
     refuse("input and output overlap; in-place needs rank " + std::to_string(rank) + "'s share at the same address");
   return in_place;

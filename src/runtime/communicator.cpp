@@ -30,6 +30,7 @@ Topology topology_for(const CommunicatorOptions& options, const Surroundings& ar
 
 CommunicatorOptions with_environment(CommunicatorOptions options) {
   apply_environment(options);
+  check(options);
   return options;
 }
 

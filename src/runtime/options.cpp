@@ -12,8 +12,8 @@ extern char** environ;
 namespace lanecast {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKnown{"LANECAST_TOPOLOGY", "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",
-                                                 "LANECAST_CHUNKS",   "LANECAST_TIMEOUT",    "LANECAST_HOST",
+constexpr std::array<std::string_view, 7> kKnown{"LANECAST_TOPOLOGY",   "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",
+                                                 "LANECAST_CHUNKS",     "LANECAST_TIMEOUT",    "LANECAST_HOST",
                                                  "LANECAST_MPI_LIBRARY"};
 
 std::string_view value_of(const char* name) {
@@ -27,7 +27,8 @@ void read_number(const char* name, Number& into, Number smallest) {
   if (text.empty()) return;
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < smallest)
+  // Not `value < smallest`, which a NaN would pass.
+  if (error != std::errc{} || end != text.data() + text.size() || !(value >= smallest))
     throw UsageError(std::string(name) + "='" + std::string(text) + "': expected a number of at least " +
                      std::to_string(smallest));
   into = value;
@@ -49,6 +50,12 @@ void apply_environment(CommunicatorOptions& options) {
   if (options.algorithm.empty()) options.algorithm = value_of("LANECAST_ALGORITHM");
   if (options.chunks == 0) read_number("LANECAST_CHUNKS", options.chunks, 1);
   if (options.timeout_s == CommunicatorOptions{}.timeout_s) read_number("LANECAST_TIMEOUT", options.timeout_s, 0.001);
+}
+
+void check(const CommunicatorOptions& options) {
+  if (options.chunks < 0) throw UsageError("chunks: " + std::to_string(options.chunks) + " is negative");
+  if (!(options.timeout_s > 0))
+    throw UsageError("timeout_s: " + std::to_string(options.timeout_s) + " must be more than 0");
 }
 
 }  // namespace lanecast

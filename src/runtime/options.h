@@ -11,7 +11,7 @@
 namespace lanecast {
 
 struct CommunicatorOptions {
-  std::string topology;  // "2x4", …; empty: from the hosts that the ranks run on
+  std::string topology;            // "2x4", …; empty: from the hosts that the ranks run on
   std::optional<Topology> placed;  // levels of any shape, instead of the text
   std::string transports;  // "shm", or per level, outermost first: "mpi,shm"; empty: the best that reaches each peer
   std::string algorithm;   // for every call; empty: chosen per call
@@ -24,5 +24,8 @@ struct CommunicatorOptions {
 /// LANECAST_CHUNKS and LANECAST_TIMEOUT. Throws UsageError for values that are no such thing, and for any other
 /// variable that starts with LANECAST_: a misspelt option must not pass in silence.
 void apply_environment(CommunicatorOptions& options);
+
+/// Throws UsageError for numbers out of range.
+void check(const CommunicatorOptions& options);
 
 }  // namespace lanecast

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lanecast's C interface, shaped like NCCL's: hierarchical all-gather, reduce-scatter and all-reduce. C99 or C++.
+ *
+ *     lanecastComm_t comm;
+ *     lanecastCommInitMPI(&comm, NULL, NULL);                                    // under mpiexec or srun
+ *     lanecastAllReduce(in, out, count, lanecastFloat32, lanecastSum, comm);
+ *     lanecastCommDestroy(comm);
+ *
+ * Every function returns a lanecastResult_t and throws nothing. Counts are in elements, times in seconds. Each rank has
+ * its own communicator, and all ranks make the same calls on it in the same order, with equal counts, type and
+ * operator. One thread at a time uses a communicator and what was started on it; different communicators are
+ * independent.
+ */
+#ifndef LANECAST_LANECAST_H_
+#define LANECAST_LANECAST_H_
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define LANECAST_API __attribute__((visibility("default")))
+#else
+#define LANECAST_API
+#endif
+
+/** The ranks that call collectives together. */
+typedef struct lanecastComm* lanecastComm_t;
+
+/** A started call. */
+typedef struct lanecastWork* lanecastWork_t;
+
+/** How a call ended. After any error but lanecastUsageError the communicator has failed: each further call on it
+ * returns lanecastTransportError, and only lanecastCommDestroy is of use. A new communicator works. */
+typedef enum {
+  lanecastSuccess = 0,
+  lanecastUsageError = 1,     /* asked for something impossible; nothing has moved, the communicator is as before */
+  lanecastTransportError = 2, /* the machine or a library below failed: a lost peer, no memory, an MPI error */
+  lanecastTimeoutError = 3,   /* a deadline passed; the text says who waited for whom, in which step */
+  lanecastInternalError = 4   /* a promise inside the library was broken: please report it */
+} lanecastResult_t;
+
+/** Element types. */
+typedef enum {
+  lanecastFloat64 = 0,
+  lanecastFloat32 = 1,
+  lanecastFloat16 = 2,
+  lanecastBfloat16 = 3,
+  lanecastFloat8e4m3 = 4, /* OCP e4m3fn: no infinity */
+  lanecastFloat8e5m2 = 5,
+  lanecastInt8 = 6,
+  lanecastUint8 = 7,
+  lanecastInt16 = 8,
+  lanecastUint16 = 9,
+  lanecastInt32 = 10,
+  lanecastUint32 = 11,
+  lanecastInt64 = 12,
+  lanecastUint64 = 13
+} lanecastDataType_t;
+
+/** Reduction operators. Integers wrap; min and max hand on NaN; 16- and 8-bit floats are added in fp32 within a step.
+ */
+typedef enum {
+  lanecastSum = 0,
+  lanecastProd = 1,
+  lanecastMin = 2,
+  lanecastMax = 3,
+  lanecastAvg = 4,  /* floats only */
+  lanecastBand = 5, /* bitwise: integers only */
+  lanecastBor = 6,
+  lanecastBxor = 7
+} lanecastRedOp_t;
+
+/** Takes the text of an error where there is no communicator yet to ask. */
+typedef struct {
+  char text[1024]; /* ends with a zero; longer texts are cut */
+} lanecastError_t;
+
+/** Options of a communicator, equal on every rank. Start from LANECAST_CONFIG_INITIALIZER, so that fields that later
+ * versions add have their defaults. What is left at its default here is taken from the environment, where the variable
+ * is set: LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM, LANECAST_CHUNKS, LANECAST_TIMEOUT. */
+typedef struct {
+  size_t size;            /* of this struct, in bytes: its version */
+  const char* topology;   /* "2x4": 2 nodes of 4 ranks; "2x2x2", "3+2+4", "2x4:cyclic"; NULL: the hosts of the ranks */
+  const char* transports; /* "shm", or one per level, outermost first: "mpi,shm"; NULL: the fastest to each peer */
+  const char* algorithm;  /* for every call: "ring", "hierarchical(ring,direct)", …; NULL: chosen per call */
+  int chunks;             /* slices of a call that overlap on the levels; 0: chosen per call */
+  double timeout_s;       /* seconds without progress after which a call gives up; 0: 300 */
+  lanecastError_t* error; /* receives the text when making the communicator fails; NULL: nobody wants it */
+} lanecastConfig_t;
+
+#define LANECAST_CONFIG_INITIALIZER {sizeof(lanecastConfig_t), NULL, NULL, NULL, 0, 0.0, NULL}
+
+/* ---- Communicators: collective calls over the ranks named ---------------------------------------------------------*/
+
+/** An all-gather of small byte strings: every rank hands in `bytes` bytes at `in` and gets those of all ranks, in rank
+ * order, at `out`. Blocks; returns 0, or anything else to say that it failed. `ctx`: as given with the function. */
+typedef int (*lanecastAllGatherFn)(const void* in, void* out, size_t bytes, void* ctx);
+
+/** Makes a communicator of `nranks` processes that know each other only through `all_gather`, which is called while
+ * this communicator is made or split, and at no other time. rank: 0 … nranks − 1. config: NULL for the defaults. On any
+ * error *comm becomes NULL. Errors: usage (arguments, options, a LANECAST_… variable that does not exist), transport.
+ */
+LANECAST_API lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int nranks,
+                                                        lanecastAllGatherFn all_gather, void* ctx,
+                                                        const lanecastConfig_t* config);
+
+/** Makes a communicator of the ranks of an MPI communicator; messages never mix with the caller's. mpi_comm: address of
+ * an MPI_Comm, or NULL for MPI_COMM_WORLD. The MPI library is found at run time (the one in the process, else that of
+ * the launcher, or LANECAST_MPI_LIBRARY). If MPI does not run yet it is started, with MPI_THREAD_MULTIPLE, and ends
+ * with the process. config, errors: as above. */
+LANECAST_API lanecastResult_t lanecastCommInitMPI(lanecastComm_t* comm, const void* mpi_comm,
+                                                  const lanecastConfig_t* config);
+
+/** Makes one communicator of all ranks with the same color, ordered by key, then by rank. Collective over `comm`; calls
+ * started on it must have been waited for. A negative color takes no part: *newcomm becomes NULL. The new communicator
+ * has the options of `comm` and what remains of its topology, and may outlive it. Errors: usage, transport, timeout. */
+LANECAST_API lanecastResult_t lanecastCommSplit(lanecastComm_t comm, int color, int key, lanecastComm_t* newcomm);
+
+/** Frees a communicator, also one that has failed; NULL is allowed. Calls under way are given up: their lanecastWait
+ * returns lanecastTransportError. Not a barrier; allowed before and after MPI_Finalize. */
+LANECAST_API lanecastResult_t lanecastCommDestroy(lanecastComm_t comm);
+
+/** Number of ranks. Errors: usage (null pointers). */
+LANECAST_API lanecastResult_t lanecastCommCount(lanecastComm_t comm, int* count);
+
+/** This process' rank, 0 … count − 1. Errors: usage (null pointers). */
+LANECAST_API lanecastResult_t lanecastCommUserRank(lanecastComm_t comm, int* rank);
+
+/* ---- Collectives: return when this rank's buffers may be used again, which is no barrier --------------------------
+ *
+ * In-place, as in NCCL: the send buffer lies where the receive buffer holds this rank's share (all-gather: sendbuff ==
+ * recvbuff + rank · sendcount elements), or the other way round for a reduce-scatter; all-reduce: both are equal. Any
+ * other overlap is a usage error. Out-of-place, and for the shares of other ranks, the send buffer is never changed.
+ * Empty buffers may be NULL. All may return usage, transport and timeout errors. */
+
+/** Gathers every rank's `sendcount` elements into every rank's recvbuff, in rank order: nranks · sendcount elements. */
+LANECAST_API lanecastResult_t lanecastAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                                                lanecastDataType_t datatype, lanecastComm_t comm);
+
+/** Reduces sendbuff (nranks · recvcount elements) over all ranks; rank r keeps the r-th `recvcount` elements. */
+LANECAST_API lanecastResult_t lanecastReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                                                    lanecastDataType_t datatype, lanecastRedOp_t op,
+                                                    lanecastComm_t comm);
+
+/** Reduces `count` elements over all ranks; every rank ends with the result. */
+LANECAST_API lanecastResult_t lanecastAllReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                                lanecastDataType_t datatype, lanecastRedOp_t op, lanecastComm_t comm);
+
+/** lanecastAllGather where rank r brings counts[r] elements. counts: nranks numbers, equal on every rank; read before
+ * the call returns. In-place: sendbuff is at the sum of the counts of lower ranks. */
+LANECAST_API lanecastResult_t lanecastAllGatherV(const void* sendbuff, void* recvbuff, const size_t* counts,
+                                                 lanecastDataType_t datatype, lanecastComm_t comm);
+
+/** lanecastReduceScatter where rank r keeps counts[r] elements; counts as in lanecastAllGatherV. */
+LANECAST_API lanecastResult_t lanecastReduceScatterV(const void* sendbuff, void* recvbuff, const size_t* counts,
+                                                     lanecastDataType_t datatype, lanecastRedOp_t op,
+                                                     lanecastComm_t comm);
+
+/* ---- Started collectives: return at once ---------------------------------------------------------------------------
+ *
+ * A thread of the library moves them; calls on one communicator run in the order in which they were made, blocking ones
+ * too. The buffers belong to the call until lanecastWait or lanecastTest says that it is done. Over MPI they need
+ * MPI_THREAD_MULTIPLE, else a usage error. *work is set on success only and goes to lanecastWait once. */
+
+LANECAST_API lanecastResult_t lanecastAllGatherStart(const void* sendbuff, void* recvbuff, size_t sendcount,
+                                                     lanecastDataType_t datatype, lanecastComm_t comm,
+                                                     lanecastWork_t* work);
+LANECAST_API lanecastResult_t lanecastReduceScatterStart(const void* sendbuff, void* recvbuff, size_t recvcount,
+                                                         lanecastDataType_t datatype, lanecastRedOp_t op,
+                                                         lanecastComm_t comm, lanecastWork_t* work);
+LANECAST_API lanecastResult_t lanecastAllReduceStart(const void* sendbuff, void* recvbuff, size_t count,
+                                                     lanecastDataType_t datatype, lanecastRedOp_t op,
+                                                     lanecastComm_t comm, lanecastWork_t* work);
+LANECAST_API lanecastResult_t lanecastAllGatherVStart(const void* sendbuff, void* recvbuff, const size_t* counts,
+                                                      lanecastDataType_t datatype, lanecastComm_t comm,
+                                                      lanecastWork_t* work);
+LANECAST_API lanecastResult_t lanecastReduceScatterVStart(const void* sendbuff, void* recvbuff, const size_t* counts,
+                                                          lanecastDataType_t datatype, lanecastRedOp_t op,
+                                                          lanecastComm_t comm, lanecastWork_t* work);
+
+/** Blocks until the call is done, frees `work` in every case, and returns how the call ended. */
+LANECAST_API lanecastResult_t lanecastWait(lanecastWork_t work);
+
+/** *done becomes 1 when the call is done, also by an error, which lanecastWait then returns; else 0. Never blocks. */
+LANECAST_API lanecastResult_t lanecastTest(lanecastWork_t work, int* done);
+
+/* ---- Errors and version ------------------------------------------------------------------------------------------*/
+
+/** What a result means, in a few words; never NULL. The text stays valid. */
+LANECAST_API const char* lanecastGetErrorString(lanecastResult_t result);
+
+/** Text of the last error of a call on `comm` or of a call started there: it names the rank, the argument or the peer,
+ * and what to do. Empty when there was none; valid until the next error on `comm` or its end. With NULL it explains
+ * where the texts of failed inits are: in lanecastConfig_t::error. Never NULL. */
+LANECAST_API const char* lanecastGetLastError(lanecastComm_t comm);
+
+/** Version of the library: 10000 · major + 100 · minor + patch. Errors: usage (null pointer). */
+LANECAST_API lanecastResult_t lanecastGetVersion(int* version);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LANECAST_LANECAST_H_ */

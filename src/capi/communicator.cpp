@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making, splitting and freeing communicators.
+#include "transport/mpi/communicator.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "capi/config.h"
+#include "capi/handles.h"
+
+namespace lanecast::capi {
+namespace {
+
+/// Each communicator made here has a helper of its own, which its splits share: there is no global one to find. Its
+/// thread starts with the first started call.
+lanecastComm_t make(Surroundings around, const lanecastConfig_t* config) {
+  auto comm = std::make_unique<lanecastComm>();
+  comm->core =
+      std::make_unique<Communicator>(std::move(around), options_from(config), std::make_shared<ProgressThread>());
+  return comm.release();
+}
+
+template <class Body>
+lanecastResult_t init(lanecastComm_t* comm, const lanecastConfig_t* config, const Body& around) {
+  return guarded(error_of(config), [&] {
+    if (!comm) throw UsageError("comm: null pointer");
+    *comm = nullptr;
+    *comm = make(around(), config);
+  });
+}
+
+Bootstrap bootstrap_from(int rank, int size, lanecastAllGatherFn all_gather, void* ctx) {
+  if (!all_gather) throw UsageError("all_gather: null pointer");
+  if (size < 1 || rank < 0 || rank >= size)
+    throw UsageError("rank " + std::to_string(rank) + " of " + std::to_string(size) + ": must be 0 to nranks - 1");
+  return {rank, size, [=](const void* in, void* out, std::size_t bytes) {
+            if (const int code = all_gather(in, out, bytes, ctx))
+              throw TransportError("rank " + std::to_string(rank) + ": the all-gather callback returned " +
+                                   std::to_string(code));
+          }};
+}
+
+/// Ends an MPI that we have started when the process ends; until then later communicators use it too.
+void end_with_process(std::shared_ptr<MpiApi> mpi) {
+  const auto end = [](int, void* held) {
+    const std::unique_ptr<std::shared_ptr<MpiApi>> owned(static_cast<std::shared_ptr<MpiApi>*>(held));
+    guarded(static_cast<lanecastError_t*>(nullptr), [&] { (*owned)->finalize(); });
+  };
+  // Unlike std::atexit it hands an argument on, so no global is needed.
+  auto held = std::make_unique<std::shared_ptr<MpiApi>>(std::move(mpi));
+  if (on_exit(end, held.get()) != 0) throw std::bad_alloc();
+  static_cast<void>(held.release());  // `end` owns it
+}
+
+}  // namespace
+}  // namespace lanecast::capi
+
+using namespace lanecast;
+using namespace lanecast::capi;
+
+lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int nranks, lanecastAllGatherFn all_gather,
+                                           void* ctx, const lanecastConfig_t* config) {
+  return init(comm, config, [&] { return among_processes(bootstrap_from(rank, nranks, all_gather, ctx)); });
+}
+
+lanecastResult_t lanecastCommInitMPI(lanecastComm_t* comm, const void* mpi_comm, const lanecastConfig_t* config) {
+  return init(comm, config, [&] {
+    std::shared_ptr<MpiApi> mpi = load_mpi({});
+    if (mpi->finalized()) throw UsageError("MPI has been finalized; make communicators before");
+    if (!mpi->initialized()) {
+      mpi->init_thread(MpiThreads::multiple);
+      end_with_process(mpi);
+    }
+    const MpiComm parent = mpi_comm ? mpi->comm_at(mpi_comm) : mpi->world();
+    return among_mpi(MpiCommunicator::duplicate(mpi, parent));
+  });
+}
+
+lanecastResult_t lanecastCommSplit(lanecastComm_t comm, int color, int key, lanecastComm_t* newcomm) {
+  return guarded(comm, [&](Communicator& parent) {
+    if (!newcomm) throw UsageError("rank " + std::to_string(parent.rank()) + ": newcomm: null pointer");
+    *newcomm = nullptr;
+    auto made = std::make_unique<lanecastComm>();
+    made->core = parent.split(color, key);
+    if (made->core) *newcomm = made.release();
+  });
+}
+
+lanecastResult_t lanecastCommDestroy(lanecastComm_t comm) {
+  return guarded(static_cast<lanecastError_t*>(nullptr), [&] { delete comm; });
+}
+
+lanecastResult_t lanecastCommCount(lanecastComm_t comm, int* count) {
+  return guarded(comm, [&](const Communicator& core) {
+    if (!count) throw UsageError("rank " + std::to_string(core.rank()) + ": count: null pointer");
+    *count = core.size();
+  });
+}
+
+lanecastResult_t lanecastCommUserRank(lanecastComm_t comm, int* rank) {
+  return guarded(comm, [&](const Communicator& core) {
+    if (!rank) throw UsageError("rank " + std::to_string(core.rank()) + ": rank: null pointer");
+    *rank = core.rank();
+  });
+}
+
+const char* lanecastGetLastError(lanecastComm_t comm) {
+  return comm ? comm->error->text : "no communicator: the text of a failed init is in lanecastConfig_t::error";
+}

