@@ -58,7 +58,7 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
       topology_(topology_for(options_, around_)),
       router_(connect(around_, topology_, options_.transports)),
       progress_(std::move(progress)),
-      plans_(topology_, around_.bootstrap.rank, *router_, options_.executor) {
+      plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)) {
   // What enters a choice has to be equal everywhere: the slowest link that any rank sees at each level.
   struct Seen {
     std::array<Link, 8> links{};
@@ -87,6 +87,8 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
 Communicator::~Communicator() {
   progress_->remove(*this);
   if (!started_.empty()) fail("the communicator was destroyed while calls were under way");
+  // MPI cannot recall a message under way and may write to its buffers until the process ends: they stay.
+  if (!failure_.empty() && around_.mpi) static_cast<void>(plans_.release());
 }
 
 Choice Communicator::chosen(const Call& call) const {
@@ -105,8 +107,8 @@ Choice Communicator::chosen(const Call& call) const {
 std::shared_ptr<Execution> Communicator::prepare(const Call& call) {
   const bool in_place = check(call, rank(), size());
   refuse_if_failed();
-  if (auto known = plans_.find(call, in_place)) return known;
-  return plans_.make(call, in_place, chosen(call));
+  if (auto known = plans_->find(call, in_place)) return known;
+  return plans_->make(call, in_place, chosen(call));
 }
 
 void Communicator::run(const Call& call, const Interrupt& interrupt) {

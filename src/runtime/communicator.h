@@ -76,7 +76,7 @@ class Communicator {
   std::uint64_t splits_ = 0;
 
   std::mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
-  PlanCache plans_;
+  std::unique_ptr<PlanCache> plans_;
   std::uint64_t calls_ = 0;
   std::string failure_;
   std::deque<std::unique_ptr<Started>> started_;

@@ -2,6 +2,7 @@
 #include "transport/shm/process.h"
 
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "base/error.h"
@@ -10,11 +11,12 @@ namespace lanecast::shm {
 
 namespace {
 
-/// The start time of a living process, 0 for one that has ended: fields 3 (state) and 22 of /proc/<pid>/stat, proc(5).
-std::uint64_t start_ticks_of(int pid) {
+/// The start time of a living process, none for one that has ended: fields 3 (state) and 22 of /proc/<pid>/stat, proc(5).
+/// Some sandboxes report 0 for every process.
+std::optional<std::uint64_t> start_ticks_of(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
-  if (!std::getline(file, line)) return 0;
+  if (!std::getline(file, line)) return {};
   // Field 2, the program's name, is the only one that may hold blanks and brackets.
   std::istringstream fields(line.substr(line.rfind(')') + 1));
   char state = 0;
@@ -23,14 +25,16 @@ std::uint64_t start_ticks_of(int pid) {
   for (int field = 4; field < 22; ++field) fields >> skipped;
   std::uint64_t ticks = 0;
   fields >> ticks;
-  const bool ended = state == 'Z' || state == 'X';
-  return ended ? 0 : ticks;
+  if (state == 'Z' || state == 'X') return {};
+  return ticks;
 }
 
 }  // namespace
 
-Process::Process(int pid) : pid_(pid), start_ticks_(start_ticks_of(pid)) {
-  if (start_ticks_ == 0) throw TransportError("process " + std::to_string(pid) + " has ended already");
+Process::Process(int pid) : pid_(pid) {
+  const auto ticks = start_ticks_of(pid);
+  if (!ticks) throw TransportError("process " + std::to_string(pid) + " has ended already");
+  start_ticks_ = *ticks;
 }
 
 bool Process::has_ended() const { return start_ticks_of(pid_) != start_ticks_; }
