@@ -2,6 +2,7 @@
 #include "runtime/call.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "base/error.h"

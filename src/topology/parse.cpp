@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Topologies from text and from host names.
 #include <charconv>
+#include <cstdint>
 #include <map>
 
 #include "base/error.h"
