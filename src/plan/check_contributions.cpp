@@ -4,6 +4,7 @@
 // contribution counted twice cancel. Where a sum is wrong, the run is repeated for that one place with exact sets, to
 // name the culprits.
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <random>

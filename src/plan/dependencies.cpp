@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Derives what must wait for what: read after write, write after read and write after write, by list order and blocks.
 #include <algorithm>
+#include <cstdint>
 
 #include "plan/builder.h"
 

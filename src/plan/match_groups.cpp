@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which steps of the members make up a group call, do they agree on it, and does everyone enter the calls in one order.
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include "plan/verify.h"

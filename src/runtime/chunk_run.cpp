@@ -7,6 +7,8 @@
 namespace lanecast {
 namespace {
 
+constexpr std::size_t kSliceBytes = std::size_t{128} << 10;  // some ten microseconds away from the transports
+
 void copy_spans(std::span<const Span> dst, std::span<const Span> src) {
   SpanCursor to(dst);
   for (const Span& from : src) to.scatter(from.data, from.bytes);
@@ -52,6 +54,12 @@ void ChunkRun::start(std::uint32_t step) {
     case StepKind::recv_reduce:
       return receive(step);
     case StepKind::copy:
+      // Nobody waits for it, so messages go first: a peer may be waiting for them.
+      if (context_.prepared.successors_of(step).empty()) {
+        late_copies_.push_back(
+            {step, SpanCursor(bound_.src(step)), SpanCursor(bound_.dst(step)), bound_.dst_bytes(step)});
+        return;
+      }
       copy_spans(bound_.dst(step), bound_.src(step));
       return finish(step);
     case StepKind::reduce: {
@@ -64,6 +72,23 @@ void ChunkRun::start(std::uint32_t step) {
     case StepKind::group:
       return call_group(step);
   }
+}
+
+bool ChunkRun::copy_meanwhile() {
+  if (late_copies_.empty()) return false;
+  LateCopy& copy = late_copies_.back();
+  for (std::size_t slice = std::min(kSliceBytes, copy.left_bytes); slice > 0;) {
+    const Span from = copy.src.take(slice);
+    copy.dst.scatter(from.data, from.bytes);
+    copy.left_bytes -= from.bytes;
+    slice -= from.bytes;
+  }
+  if (copy.left_bytes == 0) {
+    const std::uint32_t step = copy.step;
+    late_copies_.pop_back();
+    finish(step);
+  }
+  return true;
 }
 
 void ChunkRun::finish(std::uint32_t step) {

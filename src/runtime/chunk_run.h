@@ -32,6 +32,8 @@ class ChunkRun {
   void begin(Chunk chunk, std::byte* in, std::byte* out);
   /// Starts whatever may start; finished() may hold afterwards.
   void start_ready();
+  /// For when no message moves: does a slice of a copy that nothing waits for. True when there was one.
+  bool copy_meanwhile();
   bool finished() const { return unfinished_ == 0; }
   /// Nothing more to do for this call.
   void retire() { chunk_.count = 0; }
@@ -78,6 +80,12 @@ class ChunkRun {
   std::vector<State> state_;
   std::vector<std::uint32_t> waits_;
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready_;
+  struct LateCopy {
+    std::uint32_t step;
+    SpanCursor src, dst;
+    std::size_t left_bytes;
+  };
+  std::vector<LateCopy> late_copies_;
   std::uint32_t first_unfinished_ = 0;
   std::uint32_t unfinished_ = 0;
   std::vector<StepMessage> messages_;  // of each step

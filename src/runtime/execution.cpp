@@ -55,9 +55,10 @@ bool Execution::advance() {
     mine.run->arrived(mine);
     mine.run->start_ready();
   }
-  if (messages_done_.empty() && groups_done_.empty()) return false;
-  refill();
-  return true;
+  bool moved = !messages_done_.empty() || !groups_done_.empty();
+  for (auto& run : runs_) moved = moved || run->copy_meanwhile();
+  if (moved) refill();
+  return moved;
 }
 
 std::string Execution::waiting_for() const {
