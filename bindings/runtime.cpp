@@ -10,6 +10,9 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
+#include <cmath>
+
 #include "bindings.h"
 #include "runtime/communicator.h"
 #include "transport/loopback/world.h"
@@ -108,7 +111,12 @@ std::unique_ptr<Communicator> from_all_gather(int rank, int size, const PyAllGat
 void bind_runtime(nb::module_& m) {
   nb::class_<LoopbackWorld>(m, "LoopbackWorld", "Ranks that are threads of this process.")
       .def_prop_ro("size", &LoopbackWorld::size);
-  m.def("make_world", [](int size) { return std::make_shared<LoopbackWorld>(size); }, "size"_a);
+  m.def(
+      "make_world",
+      [](int size, double deadline_s) {
+        return std::make_shared<LoopbackWorld>(size, std::chrono::milliseconds(std::llround(deadline_s * 1e3)));
+      },
+      "size"_a, "deadline_s"_a = 30.0, "deadline_s: how long a rank waits for the others while they come together.");
 
   nb::class_<ProgressThread>(m, "ProgressThread", "Moves started calls; sleeps while there are none.");
   m.def("make_progress_thread", [] { return std::make_shared<ProgressThread>(); });

@@ -30,12 +30,12 @@ struct LoopbackMailbox {
   std::shared_mutex in_use;
   State state = State::absent;  // guarded by in_use
 
-  std::mutex mutex;                            // guards everything below
-  std::vector<TagQueues<Message*>> sends;      // [source]: to this rank, not yet matched
-  std::vector<TagQueues<Message*>> receives;   // [source]: of this rank, not yet matched
-  std::vector<LoopbackMatch> matches;          // for this rank to copy
-  std::vector<Message*> taken;                 // sends of this rank whose receivers have copied them
-  std::string refused;                         // why a receiver could not take a send of this rank
+  std::mutex mutex;                           // guards everything below
+  std::vector<TagQueues<Message*>> sends;     // [source]: to this rank, not yet matched
+  std::vector<TagQueues<Message*>> receives;  // [source]: of this rank, not yet matched
+  std::vector<LoopbackMatch> matches;         // for this rank to copy
+  std::vector<Message*> taken;                // sends of this rank whose receivers have copied them
+  std::string refused;                        // why a receiver could not take a send of this rank
 };
 
 class LoopbackChannel {

@@ -10,9 +10,9 @@ using State = LoopbackMailbox::State;
 
 namespace {
 
-std::string gone(int peer, State state) {
-  if (state == State::closed) return "rank " + std::to_string(peer) + " has closed its loopback transport";
-  if (state == State::aborted) return "rank " + std::to_string(peer) + " has aborted";
+std::string gone(State state) {
+  if (state == State::closed) return "its thread has closed its transport";
+  if (state == State::aborted) return "its thread has given up";
   return {};
 }
 
@@ -82,7 +82,9 @@ void LoopbackTransport::copy(const LoopbackMatch& match) {
   std::string refusal;
   {
     std::shared_lock in_use(source.in_use);
-    if (source.state != State::open) throw TransportError(gone(match.source, source.state) + " before its message was taken");
+    if (source.state != State::open)
+      throw TransportError("rank " + std::to_string(match.source) +
+                           " left before its message was taken: " + gone(source.state));
     const Message &from = *match.send, &to = *match.receive;
     if (from.bytes == to.bytes) {
       SpanCursor in(from.memory), out(to.memory);
@@ -95,9 +97,9 @@ void LoopbackTransport::copy(const LoopbackMatch& match) {
         offset += piece.bytes;
       }
     } else {
-      refusal = "rank " + std::to_string(match.source) + " sends " + std::to_string(from.bytes) +
-                " bytes under tag " + std::to_string(from.tag) + ", rank " + std::to_string(rank_) + " expects " +
-                std::to_string(to.bytes) + ": the ranks have made different calls";
+      refusal = "rank " + std::to_string(match.source) + " sends " + std::to_string(from.bytes) + " bytes under tag " +
+                std::to_string(from.tag) + ", rank " + std::to_string(rank_) + " expects " + std::to_string(to.bytes) +
+                ": the ranks have made different calls";
     }
   }
   // The mutex orders the copy before the sender's reuse of its memory: it learns of `taken` under the same mutex.
@@ -114,11 +116,11 @@ std::string LoopbackTransport::lost(int peer) {
   {
     LoopbackMailbox& theirs = (*channel_)[peer];
     std::shared_lock in_use(theirs.in_use);
-    reason = gone(peer, theirs.state);
+    reason = gone(theirs.state);
   }
   // What the peer did before it left still counts: let progress() report it first.
   std::lock_guard lock(mine().mutex);
-  return mine().taken.empty() ? reason : std::string{};
+  return mine().taken.empty() && mine().refused.empty() ? reason : std::string{};
 }
 
 }  // namespace lanecast

@@ -43,9 +43,9 @@ class LoopbackWorld : public std::enable_shared_from_this<LoopbackWorld> {
   std::uint64_t round_ = 0;
   std::vector<bool> arrived_;
   int arrivals_ = 0;
-  std::vector<std::byte> gathering_;                         // the round under way
+  std::vector<std::byte> gathering_;                        // the round under way
   std::shared_ptr<const std::vector<std::byte>> gathered_;  // the last one; late readers hold on to theirs
-  std::string broken_;                                       // why no further round can succeed
+  std::string broken_;                                      // why no further round can succeed
   std::map<std::uint64_t, std::weak_ptr<LoopbackChannel>> channels_;
 };
 

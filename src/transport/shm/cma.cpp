@@ -60,10 +60,10 @@ std::size_t read_remote(int pid, SpanCursor& local, SpanCursor& remote, std::siz
                        " failed: " + cause + "; see whether it lives, or set ShmOptions::single_copy to off");
 }
 
-bool single_copy_is_faster(int pid, std::uint64_t address, std::size_t bytes) {
+bool single_copy_is_faster(int pid, std::byte* address, std::size_t bytes) {
   std::vector<std::byte> near(bytes), middle(bytes), source(bytes);
   const Span here{near.data(), bytes};
-  const Span there{reinterpret_cast<std::byte*>(address), bytes};
+  const Span there{address, bytes};
   const double once_s = fastest_of_three_s([&] {
     SpanCursor local({&here, 1}), remote({&there, 1});
     read_remote(pid, local, remote, bytes);

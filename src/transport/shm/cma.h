@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "transport/span_cursor.h"
 
@@ -15,6 +14,6 @@ std::size_t read_remote(int pid, SpanCursor& local, SpanCursor& remote, std::siz
 
 /// Tries it on `bytes` bytes at `address` of process `pid`: is one copy by the system faster here than two by memcpy?
 /// Throws as read_remote().
-bool single_copy_is_faster(int pid, std::uint64_t address, std::size_t bytes);
+bool single_copy_is_faster(int pid, std::byte* address, std::size_t bytes);
 
 }  // namespace lanecast::shm

@@ -20,7 +20,7 @@ struct Greeting {
   int pid;
   int fd;
   FileId file;
-  std::uint64_t inbox_address;
+  std::byte* inbox_address;  // in its memory
   Layout layout;
 };
 
@@ -84,7 +84,7 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
     if (ranks == 1) return std::string{};
     file = reserve_memory(inbox_bytes);
     inbox_ = Mapping(file, 0, inbox_bytes);
-    const Greeting mine{getpid(), file.get(), id_of(file), reinterpret_cast<std::uint64_t>(inbox_.data()), layout};
+    const Greeting mine{getpid(), file.get(), id_of(file), inbox_.data(), layout};
     return std::string(reinterpret_cast<const char*>(&mine), sizeof mine);
   });
 

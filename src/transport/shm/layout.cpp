@@ -19,7 +19,8 @@ constexpr std::size_t kSmallestRingBytes = std::size_t{16} << 10;
 constexpr std::size_t kLargestRingBytes = std::size_t{2} << 20;
 
 std::size_t ring_bytes_for(std::size_t ranks, std::size_t wish) {
-  if (wish == 0) return std::bit_floor(std::clamp(kBudgetBytes / (ranks * ranks), kSmallestRingBytes, kLargestRingBytes));
+  if (wish == 0)
+    return std::bit_floor(std::clamp(kBudgetBytes / (ranks * ranks), kSmallestRingBytes, kLargestRingBytes));
   if (wish < kSmallestRingBytes || !std::has_single_bit(wish))
     throw UsageError("ShmOptions::ring_bytes is " + std::to_string(wish) + "; it has to be a power of two from " +
                      std::to_string(kSmallestRingBytes) + " on");
@@ -31,7 +32,8 @@ std::size_t ring_bytes_for(std::size_t ranks, std::size_t wish) {
 Layout layout_for(std::size_t ranks, const ShmOptions& options) {
   const std::size_t ring_bytes = ring_bytes_for(ranks, options.ring_bytes);
   // A packet takes at most a quarter of the ring; with their headers, fragments fill a ring without a rest.
-  const std::size_t packet_bytes = std::bit_floor(std::clamp(options.fragment_bytes, std::size_t{1024}, ring_bytes / 4));
+  const std::size_t packet_bytes =
+      std::bit_floor(std::clamp(options.fragment_bytes, std::size_t{1024}, ring_bytes / 4));
   const std::size_t fragment_bytes = packet_bytes - kLine;
   return {ring_bytes, std::min(options.eager_bytes, fragment_bytes), fragment_bytes};
 }

@@ -25,8 +25,8 @@ FileDescriptor::~FileDescriptor() {
 }
 
 Mapping::Mapping(const FileDescriptor& file, std::size_t offset, std::size_t bytes) : bytes_(bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(),
-                    static_cast<off_t>(offset));
+  void* data =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), static_cast<off_t>(offset));
   if (data == MAP_FAILED)
     throw TransportError("cannot map " + std::to_string(bytes) + " bytes of shared memory: " + reason(errno));
   data_ = static_cast<std::byte*>(data);
@@ -37,7 +37,7 @@ Mapping::~Mapping() {
 }
 
 FileId id_of(const FileDescriptor& file) {
-  struct stat status {};
+  struct stat status{};
   if (fstat(file.get(), &status) != 0) throw TransportError("fstat of shared memory failed: " + reason(errno));
   return {status.st_dev, status.st_ino};
 }
@@ -61,7 +61,8 @@ FileDescriptor open_memory_of(int pid, int fd, const FileId& id) {
     throw TransportError("cannot open " + path + ": " + reason(errno) +
                          "; ranks of one host need one user and one PID namespace");
   if (id_of(file) != id)
-    throw TransportError(path + " is not the shared memory that was announced; ranks of one host need one PID namespace");
+    throw TransportError(path +
+                         " is not the shared memory that was announced; ranks of one host need one PID namespace");
   return file;
 }
 

@@ -44,23 +44,23 @@ void Outgoing::read_notes(std::vector<Message*>& done) {
     if (note->kind == ControlKind::taken) {
       finish(being_read_.front(), done);
       being_read_.pop_front();
-    } else if (held_.front(note->tag)) {
-      release_held(*note);
+    } else if (const auto message = held_.pop(note->tag)) {
+      turns_.push_back({kind_for(note->kind, **message), *message, /*noticed=*/true});
+      release_behind(note->tag);
     } else {
       asked_for_.push(note->tag, note->kind);
     }
   }
 }
 
-void Outgoing::release_held(const Note& note) {
-  Message* const message = *held_.pop(note.tag);
-  turns_.push_back({kind_for(note.kind, *message), message, /*noticed=*/true});
-  while (Message** next = held_.front(note.tag)) {
+void Outgoing::release_behind(std::uint64_t tag) {
+  while (Message** next = held_.front(tag)) {
     if (is_large(**next)) {
       turns_.push_back({PacketKind::notice, *next});
       return;
     }
-    turns_.push_back({PacketKind::eager, *held_.pop(note.tag)});
+    turns_.push_back({PacketKind::eager, *next});
+    held_.pop(tag);
   }
 }
 

@@ -41,7 +41,8 @@ class Outgoing {
   bool is_large(const Message& message) const { return message.bytes > layout_.eager_bytes; }
   PacketKind kind_for(ControlKind wish, const Message& message) const;
   void read_notes(std::vector<Message*>& done);
-  void release_held(const Note& note);
+  /// A large message under `tag` has its turn: give what waited behind it theirs.
+  void release_behind(std::uint64_t tag);
   bool put_next(std::vector<Message*>& done);
   bool put_single(const Turn& turn, std::vector<Message*>& done);
   bool put_fragment(std::vector<Message*>& done);

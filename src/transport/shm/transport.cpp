@@ -19,9 +19,9 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
   }
 }
 
-ShmTransport::~ShmTransport() { leave(OwnerState::closed, "it has closed its transport"); }
+ShmTransport::~ShmTransport() { leave(OwnerState::closed, "has closed its transport"); }
 
-void ShmTransport::abort() { leave(OwnerState::aborted, "it has aborted"); }
+void ShmTransport::abort() { leave(OwnerState::aborted, "has given up"); }
 
 void ShmTransport::leave(OwnerState state, const std::string& reason) {
   left_ = true;
@@ -47,7 +47,7 @@ void ShmTransport::run(const Step& step) {
   try {
     step();
   } catch (const std::exception& error) {
-    leave(OwnerState::aborted, error.what());
+    leave(OwnerState::aborted, std::string("has given up: ") + error.what());
     throw;
   }
 }
@@ -89,12 +89,12 @@ std::string ShmTransport::lost(int peer) {
   if (control.owner_state.load(std::memory_order_acquire) != OwnerState::open)
     reason = control.owner_reason;
   else if (pair.neighbour.process.has_ended())
-    reason = "it has ended";
+    reason = "has ended";
   else
     return {};
   // What the peer did before still counts: let progress() take it first.
   if ((pair.in.has_pending() && pair.in.has_unread()) || (pair.out.has_pending() && pair.out.has_unread())) return {};
-  return "rank " + std::to_string(peer) + " (process " + std::to_string(pair.neighbour.process.id()) + "): " + reason;
+  return "process " + std::to_string(pair.neighbour.process.id()) + " " + reason;
 }
 
 }  // namespace lanecast

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared memory: what the conformance suite cannot ask of every transport."""
+
+from __future__ import annotations
+
+import functools
+import os
+import resource
+import signal
+import struct
+import time
+from pathlib import Path
+
+import pytest
+
+from lanecast import _core
+from ranks import Rank, in_processes
+from transport_endpoint import Endpoint, Item
+
+
+def open_shm(me: Rank, **options: int) -> _core.Transport:
+    return _core.open_shm(me.rank, me.size, me.all_gather, list(range(me.size)), options)
+
+
+def shared_memory_of_this_process() -> list[str]:
+    """What lanecast has mapped or holds open here."""
+    mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if "memfd:lanecast" in line]
+    links = [str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
+    return mapped + [link for link in links if "memfd:lanecast" in link]
+
+
+def _killed_peer(single_copy: int, me: Rank) -> None:
+    transport = open_shm(me, single_copy=single_copy)
+    end = Endpoint(transport, me)
+    last = me.size - 1
+    if me.rank == last:
+        end.send(0, Item(1, 0, 50_000_000))
+        for _ in range(3):
+            end.progress()
+    elif me.rank == 0:
+        end.receive(last, Item(1, 0, 50_000_000))
+    else:
+        end.receive(last, Item(1, 0, 8))
+    now = struct.pack("d", time.monotonic())
+    killed_at = struct.unpack(f"{me.size}d", me.all_gather(now))[last]
+    if me.rank == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    why = end.wait_until_lost(last)
+    assert time.monotonic() - killed_at < 0.2
+    assert "process" in why
+    transport.close()
+    assert not shared_memory_of_this_process()
+
+
+@pytest.mark.parametrize("single_copy", [0, 1])
+def test_a_killed_peer_is_noticed_and_leaves_nothing(single_copy: int) -> None:
+    in_processes(3, functools.partial(_killed_peer, single_copy), dying={2})
+    assert not list(Path("/dev/shm").glob("*lanecast*"))
+
+
+def _last_words(me: Rank) -> None:
+    transport = open_shm(me)
+    end = Endpoint(transport, me)
+    if me.rank == 1:
+        end.send(0, Item(1, 0, 4_000))
+        end.wait()
+        me.barrier()
+        os.kill(os.getpid(), signal.SIGKILL)
+    me.barrier()
+    time.sleep(0.1)
+    end.receive(1, Item(1, 0, 4_000))
+    assert not transport.lost(1), "there is a message to take yet"
+    end.wait()
+    end.receive(1, Item(2, 0, 8))
+    assert "has ended" in end.wait_until_lost(1)
+    transport.close()
+
+
+def test_what_a_dead_peer_has_sent_arrives() -> None:
+    in_processes(2, _last_words, dying={1})
+
+
+def _little_memory(me: Rank) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if me.rank == 1:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    with pytest.raises(_core.TransportError, match=r"rank 1: cannot reserve \d{7,} bytes of shared memory"):
+        open_shm(me)
+    assert not shared_memory_of_this_process()
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    open_shm(me).close()
+
+
+def test_lack_of_memory_is_an_error_on_every_rank() -> None:
+    in_processes(3, _little_memory)
+
+
+def _two_hosts(me: Rank) -> None:
+    hosts = [[0, 2], [1]]
+    transport = _core.open_shm(me.rank, me.size, me.all_gather, hosts[me.rank % 2])
+    assert [transport.reaches(peer) for peer in range(3)] == [me.rank == 2, False, me.rank == 0]
+    assert bool(shared_memory_of_this_process()) == (me.rank != 1)
+    if me.rank != 1:
+        end = Endpoint(transport, me)
+        end.send(2 - me.rank, Item(1, 0, 100_000))
+        end.receive(2 - me.rank, Item(1, 0, 100_000))
+        end.wait()
+    me.barrier()
+    transport.close()
+
+
+def test_only_ranks_of_one_host_share_memory() -> None:
+    in_processes(3, _two_hosts)
+
+
+def _different_options(me: Rank) -> None:
+    with pytest.raises(_core.TransportError, match="has other ShmOptions"):
+        open_shm(me, eager_bytes=1024 * (me.rank + 1))
+
+
+def test_options_have_to_agree() -> None:
+    in_processes(2, _different_options)
+
+
+@pytest.mark.parametrize("ring_bytes", [8192, 100_000])
+def test_ring_sizes_that_cannot_be(ring_bytes: int) -> None:
+    with pytest.raises(_core.UsageError, match="power of two"):
+        _core.open_shm(0, 1, lambda mine: mine, [0], {"ring_bytes": ring_bytes})

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conformance suite: every transport passes every scenario. A new transport is one more row of KINDS."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+import transport_scenarios as scenarios
+from lanecast import _core
+from ranks import Rank, in_processes, in_threads, under_mpiexec
+from transport_endpoint import Endpoint
+
+Scenario = Callable[[Endpoint], None]
+
+
+def open_loopback(me: Rank) -> _core.Transport:
+    assert me.world is not None
+    return _core.open_loopback(me.world, me.rank)
+
+
+def open_shm(me: Rank, **options: int) -> _core.Transport:
+    return _core.open_shm(me.rank, me.size, me.all_gather, list(range(me.size)), options)
+
+
+def open_mpi(me: Rank) -> _core.Transport:
+    assert me.mpi is not None
+    return _core.open_mpi(me.mpi)
+
+
+@dataclass(frozen=True)
+class Kind:
+    start: Callable[..., object]  # (size, function of a Rank)
+    open: Callable[[Rank], _core.Transport]
+    sizes: tuple[int, ...] = (1, 2, 3, 4, 7)
+    knows_lost_peers: bool = True
+
+
+KINDS = {
+    "loopback": Kind(in_threads, open_loopback),
+    "shm": Kind(in_processes, functools.partial(open_shm, single_copy=0)),
+    "shm-single-copy": Kind(in_processes, functools.partial(open_shm, single_copy=1), sizes=(2, 3, 7)),
+    # As with 64 ranks on a host: rings that are always full, fragments that never fit twice.
+    "shm-smallest": Kind(
+        in_processes, functools.partial(open_shm, ring_bytes=16384, fragment_bytes=4096), sizes=(2, 3, 7)
+    ),
+    "mpi": Kind(under_mpiexec, open_mpi, sizes=(2, 3), knows_lost_peers=False),
+}
+
+
+def _rank_main(open_transport: Callable[[Rank], _core.Transport], scenario: Scenario, me: Rank) -> None:
+    transport = open_transport(me)
+    try:
+        scenario(Endpoint(transport, me))
+        me.barrier()
+    finally:
+        transport.close()
+
+
+def run(kind: str, size: int, scenario: Scenario) -> None:
+    KINDS[kind].start(size, functools.partial(_rank_main, KINDS[kind].open, scenario))
+
+
+def rows(*, least: int = 1) -> list[tuple[str, int]]:
+    return [(name, size) for name, kind in KINDS.items() for size in kind.sizes if size >= least]
+
+
+@pytest.mark.parametrize("scenario", scenarios.EVERY_TRANSPORT, ids=lambda s: s.__name__)
+@pytest.mark.parametrize(("kind", "size"), rows())
+def test_messages(kind: str, size: int, scenario: Scenario) -> None:
+    run(kind, size, scenario)
+
+
+@pytest.mark.parametrize("scenario", scenarios.MISMATCHES, ids=lambda s: s.__name__)
+@pytest.mark.parametrize("kind", KINDS)
+def test_unequal_sizes_are_named(kind: str, scenario: Scenario) -> None:
+    run(kind, 2, scenario)
+
+
+@pytest.mark.parametrize("scenario", scenarios.DEPARTURES, ids=lambda s: s.__name__)
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.knows_lost_peers])
+def test_departures_are_noticed(kind: str, scenario: Scenario) -> None:
+    run(kind, 3, scenario)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scenario", [scenarios.a_million_messages, scenarios.more_than_two_gib])
+@pytest.mark.parametrize("kind", KINDS)
+def test_extremes(kind: str, scenario: Scenario) -> None:
+    run(kind, 2, scenario)

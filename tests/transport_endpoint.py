@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rank with an open transport: posts messages whose payload it can check when they arrive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanecast import _core
+from ranks import DEADLINE_S, Rank
+
+Bytes = NDArray[np.uint8]
+
+
+def payload(source: int, destination: int, serial: int, size: int) -> Bytes:
+    """Bytes that depend on all of these and on their position, so a swap of any of them shows."""
+    seed = ((source * 1009 + destination) * 1_000_003 + serial) * 0x9E3779B97F4A7C15 % 2**64
+    words = np.arange((size + 7) // 8, dtype=np.uint64) + np.uint64(seed)
+    words = (words ^ (words >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return words.view(np.uint8)[:size]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One message between a pair of ranks."""
+
+    tag: int
+    serial: int
+    size: int
+    cuts: Sequence[int] = ()  # where its memory is cut into spans
+
+
+class Recorder:
+    """A consumer that checks that pieces come in order, and notes where they were cut."""
+
+    def __init__(self, into: Bytes) -> None:
+        self.into = into
+        self.cuts = [0]
+
+    def __call__(self, offset: int, data: bytes) -> None:
+        assert offset == self.cuts[-1], f"a piece starts at byte {offset}, due was {self.cuts[-1]}"
+        assert data, "an empty piece"
+        self.cuts.append(offset + len(data))
+        self.into[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+
+
+class Endpoint:
+    def __init__(self, transport: _core.Transport, me: Rank) -> None:
+        self.transport = transport
+        self.rank = me.rank
+        self.size = me.size
+        self.barrier = me.barrier
+        self.peers = [peer for peer in range(me.size) if peer != me.rank]
+        self._open: set[int] = set()
+        self._due: list[tuple[Bytes, Bytes, str]] = []
+
+    def send(self, peer: int, item: Item) -> None:
+        data = payload(self.rank, peer, item.serial, item.size)
+        self._open.add(self.transport.send(peer, item.tag, np.split(data, item.cuts)))
+
+    def receive(self, peer: int, item: Item) -> None:
+        into = self._due_from(peer, item)
+        self._open.add(self.transport.receive(peer, item.tag, np.split(into, item.cuts)))
+
+    def consume(self, peer: int, item: Item) -> Recorder:
+        recorder = Recorder(self._due_from(peer, item))
+        self._open.add(self.transport.consume(peer, item.tag, item.size, recorder))
+        return recorder
+
+    def _due_from(self, peer: int, item: Item) -> Bytes:
+        into = np.full(item.size, 0xEE, np.uint8)
+        self._due.append((into, payload(peer, self.rank, item.serial, item.size), f"{item} from rank {peer}"))
+        return into
+
+    def progress(self) -> None:
+        done = self.transport.progress()
+        assert self._open.issuperset(done), "reported twice, or never posted"
+        self._open.difference_update(done)
+        if not done:
+            time.sleep(0)  # there may be more ranks than cores
+
+    def wait(self) -> None:
+        """Wait for everything posted and compare what came with what was due."""
+        deadline = time.monotonic() + DEADLINE_S
+        while self._open:
+            self.progress()
+            assert time.monotonic() < deadline, f"rank {self.rank}: {len(self._open)} requests are still open"
+        for into, due, what in self._due:
+            assert np.array_equal(into, due), f"rank {self.rank}: {what}: wrong data"
+        self._due.clear()
+
+    def wait_until_lost(self, peer: int) -> str:
+        """Poll until the transport knows something against the peer; returns what."""
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline:
+            if why := self.transport.lost(peer):
+                return why
+            try:
+                self.transport.progress()
+            except _core.TransportError as error:
+                return str(error)
+            time.sleep(0)
+        raise AssertionError(f"rank {self.rank} never learned that rank {peer} is lost")

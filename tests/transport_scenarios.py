@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every transport has to do, as functions that each rank runs: scenario(endpoint).
+
+They stand at module level because they travel to other processes by name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import defaultdict
+
+import pytest
+
+from lanecast import _core
+from transport_endpoint import Endpoint, Item
+
+# Empty, smallest, around the limit of what is sent unasked, several fragments with a rest.
+SIZES = (0, 8, 8_192, 8_193, 100_001)
+
+
+def any_order_of_tags(end: Endpoint) -> None:
+    """Four messages, empty to large, sent in every order and received in one."""
+    for order in itertools.permutations(range(4)):
+        for peer in end.peers:
+            for tag in order:
+                end.send(peer, Item(tag, tag, SIZES[tag + 1]))
+            for tag in range(4):
+                end.receive(peer, Item(tag, tag, SIZES[tag + 1]))
+        end.wait()
+
+
+def equal_tags(end: Endpoint) -> None:
+    """Equal tags match in the order of posting, whatever the sizes and whoever posts first."""
+    rng = random.Random(1)
+    for early in (True, False):
+        sizes = [rng.choice(SIZES) for _ in range(60)]
+        if early == (end.rank % 2 == 0):
+            end.barrier()
+        for peer in end.peers:
+            for serial, size in enumerate(sizes):
+                end.send(peer, Item(5, serial, size))
+        if early != (end.rank % 2 == 0):
+            end.barrier()
+        for peer in end.peers:
+            for serial, size in enumerate(sizes):
+                end.receive(peer, Item(5, serial, size))
+        end.wait()
+
+
+def some_pairs_only(end: Endpoint) -> None:
+    """Every rank sends to the next two and to nobody else."""
+    steps = [step for step in (1, 2) if step < end.size]
+    for serial, size in enumerate(SIZES * 3):
+        for step in steps:
+            end.send((end.rank + step) % end.size, Item(step, serial, size))
+            end.receive((end.rank - step) % end.size, Item(step, serial, size))
+    end.wait()
+
+
+def storm(end: Endpoint) -> None:
+    """All to all: random sizes, tags and orders, some of it before the peer has posted anything."""
+    queues: dict[tuple[str, int, int], list[Item]] = defaultdict(list)
+    for peer in end.peers:
+        for direction, source, destination in (("send", end.rank, peer), ("receive", peer, end.rank)):
+            rng = random.Random(source * 64 + destination)
+            for serial in range(40):
+                tag = rng.choice([0, 1, 2, rng.randrange(2**20)])
+                size = rng.choice(
+                    [rng.randrange(100), rng.randrange(20_000), rng.randrange(2**20) // rng.randint(1, 9)]
+                )
+                queues[direction, peer, tag].append(Item(tag, serial, size))
+    rng = random.Random(end.rank)
+    waiting = list(queues)
+    while waiting:
+        place = rng.randrange(len(waiting))
+        direction, peer, tag = key = waiting[place]
+        item = queues[key].pop(0)
+        if direction == "send":
+            end.send(peer, item)
+        else:
+            end.receive(peer, item)
+        if not queues[key]:
+            waiting[place] = waiting[-1]
+            waiting.pop()
+        if rng.random() < 0.3:
+            end.progress()
+    end.wait()
+
+
+def late_receiver(end: Endpoint) -> None:
+    """A flood of small messages and a few large ones arrive before any receive is posted, and are wanted backwards."""
+    flood = [Item(tag, tag, 200_000 if tag % 100 == 0 else tag) for tag in range(600)]
+    for item in flood:
+        for peer in end.peers:
+            end.send(peer, item)
+    for _ in range(10):
+        end.progress()
+    end.barrier()
+    for item in reversed(flood):
+        for peer in end.peers:
+            end.receive(peer, item)
+    end.wait()
+
+
+def gather_and_scatter(end: Endpoint) -> None:
+    """Both sides cut their memory in places of their own, some spans empty."""
+    if not end.transport.scatters:
+        return
+    for serial, size in enumerate((0, 64, 5_000, 300_000)):
+        for peer in end.peers:
+            cuts = [
+                sorted(random.Random(serial * 2 + side).choices(range(size + 1), k=50) + [size // 2] * 2)
+                for side in range(2)
+            ]
+            end.send(peer, Item(serial, serial, size, cuts[0]))
+            end.receive(peer, Item(serial, serial, size, cuts[1]))
+    end.wait()
+
+
+def consumer(end: Endpoint) -> None:
+    """Pieces come in order, cut only at multiples of 8 bytes or where the sender's spans end."""
+    if not end.transport.consumes:
+        return
+    for serial, size in enumerate((0, 24, 8_192, 500_001)):
+        borders = sorted(random.Random(serial).choices(range(size + 1), k=5)) if size > 24 else []
+        recorders = [end.consume(peer, Item(1, serial, size)) for peer in end.peers]
+        for peer in end.peers:
+            end.send(peer, Item(1, serial, size, borders))
+        end.wait()
+        for recorder in recorders:
+            assert recorder.cuts[-1] == size
+            assert all(cut % 8 == 0 or cut in borders for cut in recorder.cuts[:-1]), recorder.cuts
+
+
+def _mismatch(end: Endpoint, sent: int, expected: int) -> None:
+    if end.rank == 1:
+        end.receive(0, Item(42, 0, expected))
+        with pytest.raises(_core.TransportError) as caught:
+            end.wait()
+        known = ["rank 0", str(expected), "42"]
+        if end.transport.name != "mpi" or sent < expected:  # MPI keeps the size of what does not fit to itself
+            known.append(str(sent))
+        assert all(part in str(caught.value) for part in known), f"one of {known} is missing in: {caught.value}"
+        end.transport.abort()
+    elif end.rank == 0:
+        end.send(1, Item(42, 0, sent))
+        if end.transport.name != "mpi":  # which tells only the receiver
+            why = end.wait_until_lost(1)
+            assert str(sent) in why, f"the sender should know as well: {why}"
+    end.barrier()
+
+
+def small_for_smaller(end: Endpoint) -> None:
+    _mismatch(end, 64, 32)
+
+
+def small_for_large(end: Endpoint) -> None:
+    _mismatch(end, 64, 100_000)
+
+
+def large_for_small(end: Endpoint) -> None:
+    _mismatch(end, 100_000, 64)
+
+
+def large_for_larger(end: Endpoint) -> None:
+    _mismatch(end, 100_000, 200_000)
+
+
+def abort_is_seen(end: Endpoint) -> None:
+    """Whoever waits for a rank that has given up hears of it; the memory that rank had posted may go."""
+    last = end.size - 1
+    end.barrier()
+    if end.rank == last:
+        for peer in end.peers:
+            end.send(peer, Item(1, 0, 1_000_000))
+            end.receive(peer, Item(2, 0, 1_000_000))
+        end.transport.abort()
+    else:
+        end.receive(last, Item(3, 0, 8))
+        assert end.wait_until_lost(last)
+    end.barrier()
+
+
+def closing_loses_nothing(end: Endpoint) -> None:
+    """What a rank has sent before it closes still arrives; after that its peers know that it is gone."""
+    last = end.size - 1
+    if end.rank == last:
+        for peer in end.peers:
+            end.send(peer, Item(1, 0, 4_000))
+            end.send(peer, Item(2, 1, 400_000))
+        end.wait()
+        end.transport.close()
+    else:
+        end.receive(last, Item(2, 1, 400_000))
+        end.receive(last, Item(1, 0, 4_000))
+        end.wait()
+        end.receive(last, Item(3, 0, 8))
+        assert end.wait_until_lost(last)
+    end.barrier()
+
+
+def a_million_messages(end: Endpoint) -> None:
+    """Memory stays flat, on the heap and in the transport."""
+    import resource
+
+    peer = end.peers[-1] if end.rank == 0 else 0
+    if end.rank not in (0, end.size - 1):
+        return
+    data, into = memoryview(bytes(64)), bytearray(64)
+    transport = end.transport
+
+    def exchange(rounds: int) -> None:
+        for tag in range(rounds):
+            mine = {transport.receive(peer, tag, [into]), transport.send(peer, tag, [data])}
+            while mine:
+                mine.difference_update(transport.progress())
+
+    exchange(50_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    exchange(950_000)
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown_kib < 1024, f"{grown_kib} KiB more after a million messages"
+
+
+def more_than_two_gib(end: Endpoint) -> None:
+    size = 2**31 + 4_097
+    if end.rank == 0:
+        end.send(1, Item(1, 1, size))
+    elif end.rank == 1:
+        end.receive(0, Item(1, 1, size))
+    end.wait()
+
+
+EVERY_TRANSPORT = (any_order_of_tags, equal_tags, some_pairs_only, storm, late_receiver, gather_and_scatter, consumer)
+MISMATCHES = (small_for_smaller, small_for_large, large_for_small, large_for_larger)
+DEPARTURES = (abort_is_seen, closing_loses_nothing)
