@@ -104,7 +104,7 @@ DAMAGE: list[tuple[dict[str, Any], str]] = [
     ({"src": [block(IN, 0, hi=(0, 1))]}, "no such piece"),
     ({"src": [block(7, 0)]}, "no such scratch region: scratch5"),
     ({"src": [block(-1, 0)]}, "no such scratch region"),
-    ({"kind": "copy", "dst": [output(0), output(0)]}, "writes part 0 twice"),
+    ({"kind": "copy", "dst": [output(0), output(0)]}, "writes a piece twice: out/part 0"),
     ({"kind": "reduce", "dst": [], "sources": 4_000_000_000}, "not that many sources"),
     ({"kind": "send", "src": []}, "a send reads and does not write"),
     ({"kind": "recv", "dst": []}, "a receive writes and does not read"),
