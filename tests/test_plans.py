@@ -31,7 +31,7 @@ def prove(topology: Topology, data: st.DataObject) -> None:
     assert proof["min_window"] <= max(2, topology.size - 1)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(topologies(64), st.data())
 def test_any_plan_is_proven(topology: Topology, data: st.DataObject) -> None:
     prove(topology, data)
@@ -68,7 +68,7 @@ def run_with_data(topology: Topology, data: st.DataObject) -> None:
     run_and_check([plan.to_dict() for plan in plans], schedule)
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(topologies(16), st.data())
 def test_plans_compute_under_any_schedule(topology: Topology, data: st.DataObject) -> None:
     run_with_data(topology, data)

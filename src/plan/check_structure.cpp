@@ -32,26 +32,31 @@ class StepCheck {
   }
 
  private:
-  void require(bool holds, const std::string& otherwise) const {
-    if (!holds)
-      throw PlanError("rank " + std::to_string(plan_.rank) + " " + describe(plan_, index_) + ": " + otherwise);
+  void require(bool holds, std::string_view otherwise) const {
+    if (!holds) fail(std::string(otherwise));
+  }
+  // Thousands of blocks are right for each that is wrong, so the text is made for that one only.
+  void require(bool holds, std::string_view otherwise, const Block& b) const {
+    if (!holds) fail(std::string(otherwise) + " " + describe(b));
+  }
+  [[noreturn]] void fail(const std::string& why) const {
+    throw PlanError("rank " + std::to_string(plan_.rank) + " " + describe(plan_, index_) + ": " + why);
   }
 
   void exists(const Block& b, bool written) const {
     const Collective& what = plan_.collective;
-    require(b.part >= 0 && b.part < what.parts() && kZero <= b.lo && b.lo < b.hi && b.hi <= kOne,
-            "no such piece: " + describe(b));
+    require(b.part >= 0 && b.part < what.parts() && kZero <= b.lo && b.lo < b.hi && b.hi <= kOne, "no such piece:", b);
     if (b.space == kIn) {
-      require(what.inputs(plan_.rank).has(b.part), "this rank brings no " + describe(b));
+      require(what.inputs(plan_.rank).has(b.part), "this rank brings no", b);
       require(!written, "writes the caller's input");
     } else if (b.space == kOut) {
-      require(what.outputs(plan_.rank).has(b.part), "this rank ends with no " + describe(b));
+      require(what.outputs(plan_.rank).has(b.part), "this rank ends with no", b);
     } else {
       const std::size_t region = b.space - kScratch;
-      require(b.space > 0 && region < plan_.regions.size(), "no such scratch region: " + describe(b));
+      require(b.space > 0 && region < plan_.regions.size(), "no such scratch region:", b);
       const Region& r = plan_.regions[region];
       require(r.part == b.part && r.lo <= b.lo && b.hi <= r.hi && r.slot >= 0 && r.slot < plan_.slots,
-              "outside its scratch region: " + describe(b));
+              "outside its scratch region:", b);
     }
   }
 
@@ -62,7 +67,7 @@ class StepCheck {
               [](const Block& a, const Block& b) { return a.part != b.part ? a.part < b.part : a.lo < b.lo; });
     for (std::size_t k = 1; k < blocks.size(); ++k)
       require(blocks[k - 1].part != blocks[k].part || blocks[k - 1].hi <= blocks[k].lo,
-              "writes " + describe(blocks[k].piece()) + " twice");
+              "writes a piece twice:", blocks[k]);
   }
 
   void partners() const {
