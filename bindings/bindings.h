@@ -11,5 +11,6 @@ void bind_topology(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_runtime(nanobind::module_& m);
+void bind_mpi_baseline(nanobind::module_& m);
 
 }  // namespace lanecast

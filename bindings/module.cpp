@@ -10,4 +10,5 @@ NB_MODULE(_core, m) {
   lanecast::bind_plan(m);
   lanecast::bind_kernels(m);
   lanecast::bind_runtime(m);
+  lanecast::bind_mpi_baseline(m);
 }
