@@ -187,6 +187,9 @@ void bind_runtime(nb::module_& m) {
   m.def("supports", [](int op, int dtype) { return supports(static_cast<ReduceOp>(op), static_cast<DType>(dtype)); },
         "op"_a, "dtype"_a, "Does the reduction take this element type?");
   m.attr("TRANSPORTS") = nb::tuple(nb::cast(transport_names()));
+  nb::list variables;
+  for (std::string_view name : known_variables()) variables.append(name);
+  m.attr("VARIABLES") = nb::tuple(variables);
   m.def("host_identity", &host_identity, "What ranks must agree on to share memory.");
 }
 

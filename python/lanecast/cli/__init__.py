@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typer
 
-from lanecast.cli import bench, launch
+from lanecast.cli import bench, demo, info, launch, plan
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -13,8 +13,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Hierarchical collective communication: plans that are proven before they run.",
 )
-app.callback()(lambda: None)  # keeps the subcommand's name even if there is only one
 app.command("bench")(bench.bench)
+app.command("demo")(demo.demo)
+app.command("info")(info.info)
+app.add_typer(plan.app, name="plan")
 
 
 def main() -> None:

@@ -95,6 +95,7 @@ def describe(comm: Communicator, mpi: _core.Mpi | None) -> dict[str, Any]:
         **place,
         "oversubscribed": place["ranks_per_host"] > place["cores"],
         "kernel": platform.release(),
+        "load": round(os.getloadavg()[0], 1),  # of the last minute, so before this run
         "mpi": None if mpi is None else {"version": mpi.version, "abi": mpi.abi, "path": mpi.path},
         "lanecast": lanecast.__version__,
         "commit": git_commit() if comm.rank == 0 else None,
@@ -115,7 +116,7 @@ def lines(run: dict[str, Any]) -> list[str]:
     commit = f" ({run['commit']})" if run["commit"] else ""
     environment = " ".join(f"{name}={value}" for name, value in run["environment"].items())
     return [
-        f"machine   {hosts}{run['cpu']}, {run['cores']} cores, Linux {run['kernel']}",
+        f"machine   {hosts}{run['cpu']}, {run['cores']} cores, Linux {run['kernel']}, load {run['load']}",
         f"ranks     {run['ranks_per_host']} on {run['cores']} cores{crowd}",
         f"mpi       {mpi['version']} ({mpi['abi']} ABI)" if mpi else "mpi       none: ranks are threads of one process",
         f"lanecast  {run['lanecast']}{commit}, Python {run['python']}, numpy {run['numpy']}",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanecast.cli.measure import Row, quartiles
-from lanecast.cli.tables import ratio
+from lanecast.cli.tables import mpi_name, ratio, size_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,17 +17,9 @@ if TYPE_CHECKING:
 _LEAST_SPAN = 2.0  # the colours reach at least from half to twice the baseline's speed, so that noise looks pale
 
 
-def size_text(size: int) -> str:
-    """ "64 KiB"; sizes that were rounded to fit the ranks keep a decimal."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= factor:
-            return f"{size / factor:.4g} {unit}"
-    return f"{size} B"
-
-
 def machine_text(run: dict[str, Any]) -> str:
     crowd = ", oversubscribed" if run["oversubscribed"] else ""
-    mpi = f", {run['mpi']['version'].replace(' Version:', '')}" if run["mpi"] else ""
+    mpi = f", {mpi_name(run)}" if run["mpi"] else ""
     hosts = f"{run['hosts']} hosts, " if run["hosts"] > 1 else ""
     return f"{hosts}{run['ranks_per_host']} ranks on {run['cores']} cores ({run['cpu']}){crowd}{mpi}"
 

@@ -38,6 +38,20 @@ def number(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
+def size_text(size: int) -> str:
+    """ "64 KiB"; sizes that were rounded to fit the ranks keep a decimal."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor:
+            return f"{size / factor:.4g} {unit}"
+    return f"{size} B"
+
+
+def mpi_name(run: dict[str, Any]) -> str:
+    """ "MPICH 5.0.2"; the libraries write it in different ways."""
+    version: str = run["mpi"]["version"]
+    return version.replace(" Version:", "").split(",")[0]
+
+
 def ratio(row: Row, rows: Sequence[Row]) -> float | None:
     """How many times faster than the baseline in the same case; None where that did not run it."""
     keys = ("collective", "bytes", "topology")
