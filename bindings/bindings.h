@@ -9,8 +9,10 @@ namespace lanecast {
 void bind_errors(nanobind::module_& m);
 void bind_topology(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
+void bind_algorithms(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_transports(nanobind::module_& m);
 void bind_runtime(nanobind::module_& m);
+void bind_mpi_baseline(nanobind::module_& m);
 
 }  // namespace lanecast

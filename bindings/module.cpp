@@ -5,10 +5,13 @@
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of Lanecast; use the package lanecast instead.";
   m.attr("VERSION") = LANECAST_VERSION;
+  m.attr("BUILT_WITH") = LANECAST_BUILT_WITH;
   lanecast::bind_errors(m);
   lanecast::bind_topology(m);
   lanecast::bind_plan(m);
+  lanecast::bind_algorithms(m);
   lanecast::bind_kernels(m);
   lanecast::bind_runtime(m);
   lanecast::bind_transports(m);
+  lanecast::bind_mpi_baseline(m);
 }

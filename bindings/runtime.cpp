@@ -192,7 +192,12 @@ void bind_runtime(nb::module_& m) {
   for (int k = 0; k < kReduceOps; ++k) ops.append(name_of(static_cast<ReduceOp>(k)));
   m.attr("DTYPES") = nb::tuple(dtypes);
   m.attr("OPS") = nb::tuple(ops);
+  m.def("supports", [](int op, int dtype) { return supports(static_cast<ReduceOp>(op), static_cast<DType>(dtype)); },
+        "op"_a, "dtype"_a, "Does the reduction take this element type?");
   m.attr("TRANSPORTS") = nb::tuple(nb::cast(transport_names()));
+  nb::list variables;
+  for (std::string_view name : known_variables()) variables.append(name);
+  m.attr("VARIABLES") = nb::tuple(variables);
   m.def("host_identity", &host_identity, "What ranks must agree on to share memory.");
 }
 

@@ -33,10 +33,16 @@ def progress_thread() -> _core.ProgressThread:
 
 
 @functools.cache
+def find_mpi() -> _core.Mpi:
+    """The MPI library of this process, opened; TransportError says where it was looked for."""
+    folders = dict.fromkeys(str(Path(prefix) / "lib") for prefix in (sys.prefix, sys.base_prefix))
+    return _core.load_mpi(list(folders))
+
+
+@functools.cache
 def mpi() -> _core.Mpi:
     """The MPI library of this process, started if it was not; it ends with the process if we started it."""
-    folders = dict.fromkeys(str(Path(prefix) / "lib") for prefix in (sys.prefix, sys.base_prefix))
-    library = _core.load_mpi(list(folders))
+    library = find_mpi()
     library.init()
     atexit.register(library.finalize)
     return library

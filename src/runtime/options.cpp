@@ -36,6 +36,8 @@ void read_number(const char* name, Number& into, Number smallest) {
 
 }  // namespace
 
+std::span<const std::string_view> known_variables() { return kKnown; }
+
 void apply_environment(CommunicatorOptions& options) {
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view text = *entry;

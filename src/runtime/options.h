@@ -3,7 +3,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "runtime/execution.h"
 #include "topology/topology.h"
@@ -19,6 +21,9 @@ struct CommunicatorOptions {
   double timeout_s = 300;  // without progress
   ExecutorOptions executor;
 };
+
+/// Every environment variable that the core reads.
+std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
 /// LANECAST_CHUNKS and LANECAST_TIMEOUT. Throws UsageError for values that are no such thing, and for any other

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `lanecast`; one file per subcommand."""
+
+from __future__ import annotations
+
+import typer
+
+from lanecast.cli import bench, demo, info, launch, plan
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Hierarchical collective communication: plans that are proven before they run.",
+)
+app.command("bench")(bench.bench)
+app.command("demo")(demo.demo)
+app.command("info")(info.info)
+app.add_typer(plan.app, name="plan")
+
+
+def main() -> None:
+    """Entry point of the console script: errors become one line and an exit status, 2 for wrong usage."""
+    try:
+        app()
+    except Exception as error:
+        launch.fail(error)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast info`: what this installation is and what it finds here. Whatever is missing is said, never a failure."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+import lanecast
+from lanecast import _core, startup
+from lanecast.cli import launch, machine, tables
+
+_THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
+
+
+def info() -> None:
+    """Show version, libraries, MPI, transports and settings, and what is missing."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for title, facts in _SECTIONS.items():
+        try:
+            text = facts()
+        except Exception as error:
+            text = f"unknown: {error}"
+        table.add_row(title, Text(text))
+    tables.console().print(table)
+
+
+def _version() -> str:
+    commit = machine.git_commit()
+    return lanecast.__version__ + (f", commit {commit}" if commit else "")
+
+
+def _core_library() -> str:
+    extension = Path(_core.__file__)
+    library = extension.with_name("liblanecast.so")
+    return f"{extension}\n{library if library.is_file() else 'liblanecast.so is missing beside it'}"
+
+
+def _kernels() -> str:
+    usable = _core.kernel_variants()
+    return f"{usable[0]} in use; this CPU can run {', '.join(usable)}"
+
+
+def _mpi() -> str:
+    library = startup.find_mpi()
+    text = f"{library.version}, {library.abi} ABI\n{library.path}"
+    if not startup.under_launcher():
+        return f"{text}\nthread level: shown when a launcher has started this command"
+    return f"{text}\nthread level: {_THREAD_LEVELS[startup.mpi().init()]}"
+
+
+def _mpiexec() -> str:
+    launcher = launch.find_launcher()
+    if launcher is None:
+        return "none beside this Python or on PATH; lanecast bench runs its ranks as threads"
+    return f"{launcher.path} ({launcher.mpi_name})"
+
+
+def _launched_by() -> str:
+    if not startup.under_launcher():
+        return "no launcher: this process is a job of one rank"
+    return f"a launcher, as rank {launch.rank()}"
+
+
+def _variables() -> str:
+    found = machine.set_variables()
+    known = _core.VARIABLES
+    unset = [name for name in known if name not in found]
+    lines = [f"{name}={value}" for name, value in found.items()]
+    unknown = [name for name in found if name.startswith("LANECAST_") and name not in known]
+    return "\n".join([*lines, *(f"{name} is unknown, so no communicator can be made" for name in unknown),
+                      f"not set: {', '.join(unset)}"])  # fmt: skip
+
+
+_SECTIONS: dict[str, Callable[[], str]] = {
+    "lanecast": _version,
+    "core": _core_library,
+    "built with": lambda: _core.BUILT_WITH,
+    "CPU kernels": _kernels,
+    "MPI": _mpi,
+    "mpiexec": _mpiexec,
+    "started by": _launched_by,
+    "transports": lambda: ", ".join(_core.TRANSPORTS),
+    "host": _core.host_identity,
+    "machine": lambda: (
+        f"{machine.cpu_model()}, {launch.cores()} of {os.cpu_count()} cores usable, {platform.platform()}"
+    ),
+    "Python": lambda: f"{platform.python_version()}, {sys.executable}",
+    "environment": _variables,
+}

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts this program's ranks where no launcher has, and ends all of them when one fails."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from lanecast import _core
+
+# Set for the ranks that start_ranks() starts: the streams of theirs that end at a terminal.
+_STARTED_BY_US = "_LANECAST_TERMINALS"
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """An mpiexec, with what starts several ranks with it."""
+
+    path: Path
+    is_open_mpi: bool
+
+    @property
+    def mpi_name(self) -> str:
+        return "Open MPI" if self.is_open_mpi else "MPICH"
+
+    def command(self, ranks: int, program: list[str]) -> list[str]:
+        crowded = ["--oversubscribe"] if self.is_open_mpi and ranks > cores() else []
+        return [str(self.path), *crowded, "-n", str(ranks), *program]
+
+    def environment(self, ranks: int) -> dict[str, str]:
+        """What this MPI needs for so many ranks on this machine."""
+        if not self.is_open_mpi:
+            # A rank that polls shared memory holds the core of the one it waits for; over the network layer it yields.
+            return {"MPIR_CVAR_NOLOCAL": "1"} if ranks > cores() else {}
+        if os.geteuid() != 0:
+            return {}
+        return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def find_launcher() -> Launcher | None:
+    """The mpiexec beside this Python, else the first on PATH; None without one that works."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    path = str(beside) if os.access(beside, os.X_OK) else shutil.which("mpiexec")
+    if path is None:
+        return None
+    try:
+        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return Launcher(Path(path), any(name in answer for name in ("Open MPI", "OpenRTE", "PRRTE", "prte")))
+
+
+def start_ranks(launcher: Launcher, ranks: int) -> NoReturn:
+    """Become the launcher of `ranks` processes that run this same command line; its exit status becomes ours."""
+    if _STARTED_BY_US in os.environ:
+        raise _core.TransportError(
+            f"{launcher.path} started this process without telling it its rank; start it with "
+            f"mpirun -n {ranks} lanecast … of the MPI that you want to use"
+        )
+    extra = {name: value for name, value in launcher.environment(ranks).items() if name not in os.environ}
+    command = launcher.command(ranks, [sys.executable, "-m", "lanecast", *sys.argv[1:]])
+    shown = shlex.join(["mpiexec", *launcher.command(ranks, [])[1:]])
+    settings = "".join(f"{name}={value} " for name, value in extra.items())
+    print(f"starting {ranks} ranks with {launcher.mpi_name}: {settings}{shown}", file=sys.stderr, flush=True)
+    terminals = [name for name in ("stdout", "stderr") if getattr(sys, name).isatty()]
+    os.environ |= extra | {
+        _STARTED_BY_US: ",".join(terminals),
+        "COLUMNS": str(shutil.get_terminal_size((120, 40)).columns),
+        # The core looks for the library beside the first mpiexec on PATH.
+        "PATH": os.pathsep.join([str(launcher.path.parent), os.environ.get("PATH", os.defpath)]),
+    }
+    os.execv(command[0], command)
+
+
+def is_terminal(stream: str) -> bool:
+    """Does this process's "stdout" or "stderr" end at a terminal, maybe through the launcher?"""
+    return bool(getattr(sys, stream).isatty()) or stream in os.environ.get(_STARTED_BY_US, "").split(",")
+
+
+def rank() -> int:
+    """This process's rank as its launcher tells it; 0 where none does."""
+    for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+def fail(error: BaseException) -> NoReturn:
+    """Say what went wrong and end this process, and when it is a rank all others of its job with it."""
+    if rank() != 0:
+        time.sleep(0.5)  # of a mistake that all ranks make rank 0 speaks, and its end ends the job
+    if isinstance(error, _core.Error):
+        notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+        print(f"lanecast: {type(error).__name__}: {error}{notes}", file=sys.stderr)
+    else:
+        traceback.print_exception(error)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not by an exception: atexit would enter MPI_Finalize and there, as threads do at an interpreter's end, wait for
+    # ranks that wait for this one. Launchers end a job when a rank goes without finalizing.
+    os._exit(2 if isinstance(error, _core.UsageError) else 1)

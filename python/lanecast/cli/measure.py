@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times backends side by side: every round runs each of them once, in an order that rotates from round to round."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lanecast import _core
+from lanecast.buffers import DTYPE_CODES, OP_CODES, Array
+from lanecast.cli.options import Backend, Settings, takers
+from lanecast.cli.payload import Case, Payload
+from lanecast.communicator import Communicator
+
+Row = dict[str, Any]
+
+_ROUND_S = 5e-3  # a round calls so often that the clock and the synchronisation before it do not count
+_MOST_REPEATS = 10_000
+
+
+@dataclass
+class Contender:
+    """A backend bound to the buffers of one case."""
+
+    backend: Backend
+    algorithm: str
+    chunks: int | None  # known where the choice is automatic
+    call: Callable[[], None]
+    result: Array  # where the call leaves it
+    repeats: int = 1
+    wrong: int = 0
+
+    def __post_init__(self) -> None:
+        self.times_s: list[float] = []
+
+
+def busbw_factor(collective: str, ranks: int) -> float:
+    """Bus bandwidth over algorithm bandwidth, by nccl-tests: the share of the buffer that each link has to carry."""
+    return (2 if collective == "all_reduce" else 1) * (ranks - 1) / ranks
+
+
+def least_traffic_bytes(case: Case) -> int:
+    """Bytes that all ranks together must read and write in memory: each input once, each output once."""
+    ranks, full = case.ranks, case.full_bytes
+    own = full // case.parts
+    if case.collective == "all_reduce":
+        return 2 * ranks * full
+    if case.collective == "all_gather" and case.in_place:
+        return ranks * own + ranks * (full - own)
+    return ranks * own + ranks * full
+
+
+def case_for(settings: Settings, collective: str, size: int, comm: Communicator) -> Case:
+    """The case of at most `size` bytes, rounded down to whole elements of every rank."""
+    parts = 1 if collective == "all_reduce" else comm.size
+    count = size // (np.dtype(settings.dtype).itemsize * parts)
+    return Case(collective, count, settings.dtype, settings.op, settings.in_place, comm.rank, comm.size)
+
+
+class Bench:
+    """Measures on one communicator; every method is collective."""
+
+    def __init__(self, comm: Communicator, mpi: _core.MpiBaseline | None, settings: Settings) -> None:
+        self.comm = comm
+        self.mpi = mpi
+        self.settings = settings
+
+    def latest(self, own: float) -> float:
+        """The largest of all ranks' numbers."""
+        number = np.array([own])
+        self.comm.all_reduce(number, "max")
+        return float(number[0])
+
+    def timed(self, call: Callable[[], None], repeats: int) -> float:
+        """Mean seconds of `repeats` calls one after the other, on the slowest rank, begun together."""
+        self.latest(0)  # no rank leaves an all-reduce before all have come
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        return self.latest((time.perf_counter() - start) / repeats)
+
+    def measure(self, collective: str, size: int, advance: Callable[[str], None]) -> list[Row]:
+        """Rows of all backends that take this collective; `advance` is told before each round of each."""
+        case = case_for(self.settings, collective, size, self.comm)
+        payload = Payload(case)
+        contenders = [
+            self._contender(backend, payload) for backend in takers(self.settings, collective, self.comm.topology)
+        ]
+        for contender in contenders:
+            self._check(contender, payload)
+            self._warm_up(contender)
+        for turn in range(self.settings.rounds):
+            first = turn % len(contenders)
+            for contender in contenders[first:] + contenders[:first]:
+                advance(contender.backend.name)
+                contender.times_s.append(self.timed(contender.call, contender.repeats))
+        for contender in contenders:
+            self._check(contender, payload)
+        return [self._row(case, contender) for contender in contenders]
+
+    def _contender(self, backend: Backend, payload: Payload) -> Contender:
+        case = payload.case
+        kind, dtype, op = _core.KINDS.index(case.collective), DTYPE_CODES[case.dtype], OP_CODES[case.op]
+        if backend.is_mpi:
+            assert self.mpi is not None, "checked before any rank was started"
+            # MPI's in-place reduce-scatter leaves its result at the front of the input.
+            result = payload.whole[: payload.output.size] if case.in_place else payload.output
+            output = payload.whole if case.in_place else payload.output
+            run = partial(self.mpi.run, kind, payload.input, output, dtype, op, case.count, case.in_place)
+            return Contender(backend, "MPI's own", None, run, result)
+        algorithm, chunks = backend.algorithm, None
+        if not algorithm:
+            algorithm, chunks = self.comm.chosen(case.collective, case.count, case.dtype)
+        core = self.comm._core
+        run = partial(
+            core.run, kind, payload.input, payload.output, dtype, op, case.count, (), backend.algorithm, 0
+        )  # fmt: skip
+        return Contender(backend, algorithm, chunks, run, payload.output)
+
+    def _check(self, contender: Contender, payload: Payload) -> None:
+        payload.reset()
+        contender.call()
+        wrong = np.array([payload.wrong(contender.result)])
+        self.comm.all_reduce(wrong)
+        contender.wrong = max(contender.wrong, int(wrong[0]))
+
+    def _warm_up(self, contender: Contender) -> None:
+        """Run until caches and connections are warm, and find how many calls make a round."""
+        if self.settings.warmup:
+            self.timed(contender.call, self.settings.warmup)
+        while contender.repeats < _MOST_REPEATS:
+            needed = math.ceil(_ROUND_S / self.timed(contender.call, contender.repeats))
+            if needed <= contender.repeats:
+                return
+            contender.repeats = min(_MOST_REPEATS, max(needed, 2 * contender.repeats))
+
+    def _row(self, case: Case, contender: Contender) -> Row:
+        times_us = [seconds * 1e6 for seconds in contender.times_s]
+        time_us = statistics.median(times_us)
+        algbw_gbps = case.full_bytes / time_us / 1e3
+        return {
+            "collective": case.collective,
+            "backend": contender.backend.name,
+            "algorithm": contender.algorithm,
+            "chunks": contender.chunks,
+            "topology": str(self.comm.topology),
+            "nodes": nodes_of(self.comm.topology),
+            "ranks": case.ranks,
+            "bytes": case.full_bytes,
+            "count": case.count,
+            "dtype": case.dtype,
+            "op": None if case.collective == "all_gather" else case.op,
+            "in_place": case.in_place,
+            "repeats": contender.repeats,
+            "time_us": time_us,
+            "time_us_rounds": times_us,
+            "algbw_GBps": algbw_gbps,
+            "busbw_GBps": algbw_gbps * busbw_factor(case.collective, case.ranks),
+            "least_traffic_bytes": least_traffic_bytes(case),
+            "bound_us": None,
+            "wrong": contender.wrong,
+        }
+
+
+def nodes_of(topology: _core.Topology) -> int:
+    """Domains of the outermost level."""
+    return len(set(topology.levels[0][1])) if topology.levels else 1
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float]:
+    """The lower and the upper one; the value itself where there is only one."""
+    if len(values) < 2:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high

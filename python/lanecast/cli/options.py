@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a benchmark is asked to do: names and sizes from the command line, checked against the core's own tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lanecast import _core
+from lanecast.buffers import DTYPE_CODES, OP_CODES
+
+_SIZE = re.compile(r"(\d+)([KMG]?)(?:I?B)?", re.IGNORECASE)
+_UNIT_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Who runs a collective: Lanecast with its own or a pinned algorithm, or the MPI library by itself."""
+
+    name: str
+    algorithm: str = ""  # pinned; empty: chosen per call
+    is_mpi: bool = False
+
+    @property
+    def needs_mpi(self) -> bool:
+        return self.is_mpi or "native" in self.algorithm
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One benchmark; sizes are bytes of the full buffer."""
+
+    collectives: tuple[str, ...]
+    sizes: tuple[int, ...]
+    backends: tuple[Backend, ...]
+    topologies: tuple[str, ...] = ("",)  # empty: as the ranks sit
+    transports: str = ""
+    dtype: str = "float32"
+    op: str = "sum"
+    rounds: int = 10
+    warmup: int = 2
+    in_place: bool = False
+    baseline: str = "mpi"
+
+
+def known_name(what: str, name: str, known: Iterable[str]) -> str:
+    """`name`, or UsageError with what there is."""
+    names = list(known)
+    if name not in names:
+        raise _core.UsageError(f"{what} {name!r} is unknown; known: {', '.join(names)}")
+    return name
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Items between commas, but for commas in parentheses: "mpi,lanecast:hierarchical(ring,direct)" has two."""
+    items = re.findall(r"(?:[^,(]|\([^)]*\)?)+", text)
+    return tuple(item.strip() for item in items if item.strip())
+
+
+def distinct(text: str) -> tuple[str, ...]:
+    """As split_list(), each item once."""
+    return tuple(dict.fromkeys(split_list(text)))
+
+
+def parse_size(text: str) -> int:
+    """Bytes of "64K", "4M" or "1GiB"; units are powers of 1024, as in nccl-tests."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise _core.UsageError(f"size {text!r}: expected a number of bytes such as 512, 64K, 4M or 1G")
+    return int(match[1]) * _UNIT_BYTES[match[2].upper()]
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Sizes of "4M,16M", or of ranges such as "64K..64M", which double."""
+    sizes: list[int] = []
+    for item in split_list(text):
+        first, dots, last = item.partition("..")
+        size, end = parse_size(first), parse_size(last if dots else first)
+        if size > end or size == 0:
+            raise _core.UsageError(f"sizes {item!r}: need at least 1 byte, and ranges run upwards")
+        while size <= end:
+            sizes.append(size)
+            size *= 2
+    if not sizes:
+        raise _core.UsageError("sizes: none given")
+    return tuple(dict.fromkeys(sizes))
+
+
+def parse_backend(text: str) -> Backend:
+    """One of lanecast, lanecast:ALGORITHM, native, mpi. Algorithms are checked by check_algorithms()."""
+    name, _, algorithm = text.partition(":")
+    if name == "lanecast" and (algorithm or ":" not in text):
+        return Backend(text, algorithm)
+    if text == "native":
+        return Backend(text, "native")
+    if text == "mpi":
+        return Backend(text, is_mpi=True)
+    raise _core.UsageError(f"backend {text!r} is unknown; known: lanecast, lanecast:ALGORITHM, native, mpi")
+
+
+def parse_dtype(name: str) -> str:
+    """An element type that the core knows and numpy can fill."""
+    known_name("dtype", name, _core.DTYPES)
+    try:
+        np.dtype(name)
+    except TypeError:
+        raise _core.UsageError(f"dtype {name!r}: buffers are filled by numpy, which has no such type") from None
+    return name
+
+
+def ranks_of(topology: str) -> int:
+    """How many ranks "2x4", "3+2+4" or "2x4:cyclic" describes; Topology.parse() judges the rest."""
+    shape = topology.partition(":")[0]
+    numbers = [int(n) for n in re.findall(r"\d+", shape)]
+    return max(1, sum(numbers) if "+" in shape else math.prod(numbers))
+
+
+def topology_for(text: str, ranks: int) -> _core.Topology:
+    """The topology that `text` describes; one level for an empty text."""
+    return _core.Topology.parse(text, ranks) if text else _core.Topology(ranks)
+
+
+def summary(algorithms: Sequence[str]) -> list[str]:
+    """Algorithm names with all hierarchical ones as one pattern."""
+    flat = [name for name in algorithms if "(" not in name]
+    return flat if len(flat) == len(algorithms) else [*flat, "hierarchical(ACROSS,…,WITHIN) of them"]
+
+
+def choose_baseline(wanted: str, backends: Sequence[Backend]) -> str:
+    """The backend that others are compared with: the wanted one, else MPI, else the first."""
+    names = [backend.name for backend in backends]
+    if wanted:
+        return known_name("baseline", wanted, names)
+    return "mpi" if "mpi" in names else names[0]
+
+
+def takers(settings: Settings, collective: str, topology: _core.Topology) -> list[Backend]:
+    """The backends that run this collective on this topology."""
+    known = _core.algorithms_for(collective, topology)
+    return [backend for backend in settings.backends if not backend.algorithm or backend.algorithm in known]
+
+
+def without_mpi(settings: Settings) -> Settings:
+    """The same with what runs where no MPI does."""
+    backends = tuple(backend for backend in settings.backends if not backend.needs_mpi)
+    if not backends:
+        raise _core.UsageError("all backends need an MPI, and there is none: pip install mpich, or add lanecast")
+    baseline = settings.baseline if settings.baseline in {b.name for b in backends} else backends[0].name
+    return replace(settings, backends=backends, baseline=baseline, transports="")
+
+
+def check(settings: Settings, ranks: int) -> None:
+    """Raise UsageError for what cannot run on so many ranks."""
+    topologies = [topology_for(text, ranks) for text in settings.topologies]
+    smallest = min(settings.sizes)
+    if smallest < ranks * np.dtype(settings.dtype).itemsize:
+        raise _core.UsageError(f"size {smallest} holds less than one {settings.dtype} of each of {ranks} ranks")
+    _check_reduction(settings)
+    for backend in settings.backends:
+        known: dict[str, None] = {}
+        for topology in topologies:
+            for collective in settings.collectives:
+                known.update(dict.fromkeys(_core.algorithms_for(collective, topology)))
+        if backend.algorithm and backend.algorithm not in known:
+            raise _core.UsageError(
+                f"algorithm {backend.algorithm!r} does not run {', '.join(settings.collectives)} on "
+                f"{', '.join(str(topology) for topology in topologies)}; known: {', '.join(summary(list(known)))}"
+            )
+
+
+def _check_reduction(settings: Settings) -> None:
+    if set(settings.collectives) == {"all_gather"}:
+        return
+    op, dtype = OP_CODES[settings.op], DTYPE_CODES[settings.dtype]
+    if not _core.supports(op, dtype):
+        takes = [name for name, code in DTYPE_CODES.items() if _core.supports(op, code)]
+        raise _core.UsageError(f"op {settings.op!r} does not take {settings.dtype}; it takes {', '.join(takes)}")
+    if settings.op == "avg" and any(backend.is_mpi for backend in settings.backends):
+        raise _core.UsageError("backend 'mpi': MPI has no op avg; leave the backend out, or compare with --op sum")
+    if any(backend.needs_mpi for backend in settings.backends) and not _core.mpi_reduces(dtype):
+        takes = [name for name, code in DTYPE_CODES.items() if _core.mpi_reduces(code)]
+        raise _core.UsageError(f"backends mpi and native: MPI reduces no {settings.dtype}; it takes {', '.join(takes)}")

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast plan`: see what a rank would do, and prove that it is right."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from lanecast import _core
+from lanecast.cli import proofs, tables
+from lanecast.cli.options import known_name, ranks_of, topology_for
+
+app = typer.Typer(no_args_is_help=True, help="See the plans of collectives, and prove them.")
+
+_Collective = Annotated[str, typer.Argument(help=f"{', '.join(_core.KINDS)}.")]
+_Algorithm = Annotated[
+    str, typer.Option(help="As in `lanecast plan algorithms`; hierarchical(ring,direct) and the like.")
+]
+_Topology = Annotated[str, typer.Option(help="8, 2x4, 2x2x2, 3+2+4, 2x4:cyclic.")]
+_InPlace = Annotated[bool, typer.Option("--in-place", help="Input within the output.")]
+
+
+def _topology(text: str) -> _core.Topology:
+    return topology_for(text, ranks_of(text))
+
+
+@app.command()
+def show(  # noqa: PLR0913, PLR0917  one per option
+    collective: _Collective,
+    algorithm: _Algorithm = "ring",
+    topology: _Topology = "4",
+    rank: Annotated[int, typer.Option(help="Whose plan.")] = 0,
+    in_place: _InPlace = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Print one rank's steps."""
+    known_name("collective", collective, _core.KINDS)
+    plan = _core.make_plan(collective, rank, _topology(topology), algorithm, in_place)
+    print(json.dumps(plan.to_dict()) if as_json else str(plan))
+
+
+@app.command()
+def verify(
+    collective: Annotated[str, typer.Argument(help=f"{', '.join(_core.KINDS)}; none with --all.")] = "",
+    algorithm: _Algorithm = "ring",
+    topology: _Topology = "4",
+    everything: Annotated[
+        bool, typer.Option("--all", help="All collectives and algorithms, on many topologies.")
+    ] = False,
+    ranks: Annotated[str, typer.Option(help="With --all: a number, or a range such as 1-64.")] = "1-16",
+) -> None:
+    """Prove that plans are right: contributions, matching, no deadlock without buffering, in-place and out-of-place."""
+    if everything == bool(collective):
+        raise _core.UsageError("plan verify: name one collective, or give --all")
+    if everything:
+        _verify_all(_rank_range(ranks))
+        return
+    known_name("collective", collective, _core.KINDS)
+    shape = _topology(topology)
+    for in_place in (False, True):
+        proof = _core.verify_all_ranks(collective, shape, algorithm, in_place)
+        place = "in place" if in_place else "out of place"
+        print(
+            f"proven: {collective} by {algorithm} on {topology}, {place}: {proof['messages']} messages; "
+            f"an executor must look at {proof['min_window']} unfinished steps or more"
+        )
+
+
+def _rank_range(text: str) -> range:
+    match = re.fullmatch(r"(\d+)(?:(?:-|\.\.)(\d+))?", text.strip())
+    if match is None or not 1 <= int(match[1]) <= int(match[2] or match[1]):
+        raise _core.UsageError(f"ranks {text!r}: expected a number, or a range upwards such as 1-64")
+    return range(int(match[1]), int(match[2] or match[1]) + 1)
+
+
+def _summary(proven: Counter[tuple[str, str]]) -> Table:
+    table = Table("algorithm", box=None, header_style="bold", pad_edge=False)
+    for collective in _core.KINDS:
+        table.add_column(collective, justify="right")
+    for family in dict.fromkeys(family for _, family in proven):
+        table.add_row(family, *(str(proven[collective, family] or "-") for collective in _core.KINDS))
+    return table
+
+
+@app.command()
+def algorithms(
+    topology: Annotated[str, typer.Option(help="8, 2x4, 2x2x2, 3+2+4, 2x4:cyclic.")] = "8",
+) -> None:
+    """List the algorithms, with their cost on this many ranks: T = rounds x latency + volume x bytes / bandwidth."""
+    shape = _topology(topology)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("algorithm", "collectives", "source"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("rounds", "volume"):
+        table.add_column(heading, justify="right")
+    rows = _core.algorithm_rows(shape.size)
+    whole_vector = {row["name"] for row in rows if row["whole_vector"]}
+    for row in rows:
+        kinds = ["all_reduce"] if row["whole_vector"] else list(_core.KINDS)
+        if row["name"] in whole_vector and not row["whole_vector"]:
+            kinds.remove("all_reduce")  # has a form of its own
+        cost = [f"{row[key]:.3g}" for key in ("rounds", "volume")] if row["takes"] else ["-", "-"]
+        table.add_row(row["name"], ", ".join(kinds), row["source"], *cost)
+    console = tables.console()
+    console.print(table)
+    print(
+        f"\nrounds and volume, the share of the full buffer that the busiest rank sends, on {shape.size} ranks; "
+        "a dash: does not take so many.\n"
+        "An all-gather runs reversed as a reduce-scatter, and both ways, at twice the cost, as an all-reduce."
+    )
+    if shape.levels:
+        names = [level for level, _ in shape.levels]
+        print(
+            f"On {topology}, hierarchical(A,{'A,' * (len(names) - 1)}B) takes any of them that have an all_gather: "
+            f"A across each level ({', '.join(names)}), outermost first, B within."
+        )
+
+
+def _verify_all(counts: range) -> None:
+    start = time.perf_counter()
+    proven: Counter[tuple[str, str]] = Counter()
+    messages = 0
+    refuted: list[str] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=tables.console("stderr"), transient=True) as progress:
+        task = progress.add_task("", total=sum(n * n for n in counts))  # about what a rank count costs
+        for n in counts:
+            progress.update(task, description=f"{n} ranks")
+            for claim in proofs.claims(n):
+                try:
+                    messages += claim.prove()
+                    proven[claim.collective, claim.family] += 1
+                except _core.PlanError as error:
+                    place = " in place" if claim.in_place else ""
+                    refuted.append(f"{claim.collective} by {claim.algorithm} on {claim.text}{place}: {error}")
+            progress.advance(task, n * n)
+    console = tables.console()
+    console.print(_summary(proven))
+    seconds = time.perf_counter() - start
+    print(
+        f"{proven.total()} plans of {counts[0]} to {counts[-1]} ranks proven, {messages} messages, in {seconds:.1f} s"
+    )
+    if refuted:
+        raise _core.PlanError(f"{len(refuted)} plans are wrong, the first: {refuted[0]}")

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measurements as text, in the columns of nccl-tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from lanecast.cli import launch, machine
+from lanecast.cli.measure import Row, quartiles
+
+_LEFT = ("backend", "algorithm")
+_COLUMNS = (
+    "size\n(B)", "count\n(elements)", "type", "redop", *_LEFT, "time\n(us)", "algbw\n(GB/s)", "busbw\n(GB/s)", "#wrong",
+    "quartiles\n(us)", "of copy",
+)  # fmt: skip
+_WIDE = 200  # for files and pipes: lines there must not be broken or cut
+
+
+def console(stream: str = "stdout") -> Console:
+    """A console for "stdout" or "stderr" that knows what lies behind a launcher's pipe."""
+    terminal = launch.is_terminal(stream)
+    return Console(
+        stderr=stream == "stderr", force_terminal=terminal, width=None if terminal else _WIDE, highlight=False
+    )
+
+
+def number(value: float) -> str:
+    """Four digits that matter, without an exponent."""
+    if value == 0:
+        return "0"
+    digits = 0
+    while digits < 4 and abs(value) * 10**digits < 100:
+        digits += 1
+    return f"{value:.{digits}f}"
+
+
+def size_text(size: int) -> str:
+    """ "64 KiB"; sizes that were rounded to fit the ranks keep a decimal."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor:
+            return f"{size / factor:.4g} {unit}"
+    return f"{size} B"
+
+
+def mpi_name(run: dict[str, Any]) -> str:
+    """ "MPICH 5.0.2"; the libraries write it in different ways."""
+    version: str = run["mpi"]["version"]
+    return version.replace(" Version:", "").split(",")[0]
+
+
+def ratio(row: Row, rows: Sequence[Row]) -> float | None:
+    """How many times faster than the baseline in the same case; None where that did not run it."""
+    keys = ("collective", "bytes", "topology")
+    for other in rows:
+        if other["backend"] == row["run"]["baseline"] and all(other[key] == row[key] for key in keys):
+            return float(other["time_us"] / row["time_us"])
+    return None
+
+
+def of_copy(row: Row) -> float | None:
+    """Least memory traffic over what copies moved in the same time; None across hosts, where memory is no bound."""
+    run = row["run"]
+    if run["hosts"] > 1:
+        return None
+    return float(row["least_traffic_bytes"] / (row["time_us"] * 1e3) / (2 * run["copy_GBps"]))
+
+
+def results(rows: Sequence[Row]) -> Table:
+    """One collective on one topology, all sizes and backends."""
+    first = rows[0]
+    baseline = first["run"]["baseline"]
+    place = "in place" if first["in_place"] else "out of place"
+    table = Table(
+        title=f"{first['collective']}, {place}, {placed(first)}",
+        title_justify="left", box=None, header_style="bold", pad_edge=False,
+    )  # fmt: skip
+    compared = len({row["backend"] for row in rows}) > 1
+    for heading in [*_COLUMNS, *([f"x {baseline}"] if compared else [])]:
+        left = heading in _LEFT
+        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*_cells(row, ratio(row, rows))[: len(table.columns)])
+    return table
+
+
+def placed(row: Row) -> str:
+    """ "8 ranks as 2x4", or only "8 ranks" where they have no levels."""
+    ranks = f"{row['ranks']} ranks"
+    return ranks if row["topology"] == str(row["ranks"]) else f"{ranks} as {row['topology']}"
+
+
+def _cells(row: Row, faster: float | None) -> list[str]:
+    low, high = quartiles(row["time_us_rounds"])
+    share = of_copy(row)
+    chunks = f" /{row['chunks']}" if (row["chunks"] or 1) > 1 else ""
+    return [
+        str(row["bytes"]),
+        str(row["count"]),
+        row["dtype"],
+        row["op"] or "none",
+        row["backend"],
+        row["algorithm"] + chunks,
+        number(row["time_us"]),
+        number(row["algbw_GBps"]),
+        number(row["busbw_GBps"]),
+        f"[red]{row['wrong']}[/red]" if row["wrong"] else "0",
+        f"{number(low)}-{number(high)}",
+        "-" if share is None else f"{share:.0%}",
+        "-" if faster is None else f"{faster:.2f}",
+    ]
+
+
+def footer(run: dict[str, Any]) -> str:
+    """What the columns mean that nccl-tests does not have."""
+    baseline = run["baseline"]
+    notes = [
+        "time: median over the rounds, of the slowest rank's mean call. GB = 1e9 bytes. algorithm /c: in c chunks.",
+        f"x {baseline}: the time of {baseline} over this one; above 1 is faster than {baseline}.",
+    ]
+    if run["hosts"] == 1:
+        notes.insert(
+            1,
+            "of copy: what all ranks must at least read and write, over what copies by all ranks move in that time "
+            f"({run['copy_GBps']:.1f} GB/s copied); above 100% the caches help.",
+        )
+    return "\n".join(notes)
+
+
+def banner(run: dict[str, Any]) -> str:
+    return "\n".join(machine.lines(run))
