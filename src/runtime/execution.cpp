@@ -41,8 +41,9 @@ void Execution::refill() {
 bool Execution::advance() {
   messages_done_.clear();
   groups_done_.clear();
+  bool moved = false;
   for (std::size_t t = 0; t < router_.count(); ++t) {
-    router_[t].progress(messages_done_);
+    moved |= router_[t].progress(messages_done_);
     router_[t].progress_groups(groups_done_);
   }
   for (Message* message : messages_done_) {
@@ -55,7 +56,7 @@ bool Execution::advance() {
     mine.run->arrived(mine);
     mine.run->start_ready();
   }
-  bool moved = !messages_done_.empty() || !groups_done_.empty();
+  moved |= !groups_done_.empty();
   for (auto& run : runs_) moved = moved || run->copy_meanwhile();
   if (moved) refill();
   return moved;

@@ -69,8 +69,9 @@ class Transport {
   virtual void post_send(Message& message) = 0;
   virtual void post_recv(Message& message) = 0;
 
-  /// Moves what can be moved without blocking and appends what has finished. Throws TransportError for a lost peer.
-  virtual void progress(std::vector<Message*>& done) = 0;
+  /// Moves what can be moved without blocking and appends what has finished. Returns whether anything moved, as far as
+  /// the transport can tell: who waits gives up the core only when nothing does. Throws TransportError for a lost peer.
+  virtual bool progress(std::vector<Message*>& done) = 0;
 
   /// Gives up everything posted; its memory is not touched afterwards. The transport is of no further use.
   virtual void abort() = 0;

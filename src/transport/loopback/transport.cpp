@@ -62,7 +62,7 @@ void LoopbackTransport::post_recv(Message& message) {
     mine().receives[message.peer].push(message.tag, &message);
 }
 
-void LoopbackTransport::progress(std::vector<Message*>& done) {
+bool LoopbackTransport::progress(std::vector<Message*>& done) {
   matches_.clear();
   {
     std::lock_guard lock(mine().mutex);
@@ -75,6 +75,7 @@ void LoopbackTransport::progress(std::vector<Message*>& done) {
     copy(match);
     done.push_back(match.receive);
   }
+  return !done.empty();
 }
 
 void LoopbackTransport::copy(const LoopbackMatch& match) {

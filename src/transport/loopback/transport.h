@@ -22,7 +22,7 @@ class LoopbackTransport : public Transport {
   bool consumes() const override { return true; }
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
-  void progress(std::vector<Message*>& done) override;
+  bool progress(std::vector<Message*>& done) override;
   void abort() override;
   std::string lost(int peer) override;
 

@@ -44,7 +44,7 @@ MpiMessage MpiTransport::native(const Message& message) const {
 void MpiTransport::post_send(Message& message) { messages_->send(native(message), &message); }
 void MpiTransport::post_recv(Message& message) { messages_->receive(native(message), &message); }
 
-void MpiTransport::progress(std::vector<Message*>& done) {
+bool MpiTransport::progress(std::vector<Message*>& done) {
   completions_.clear();
   messages_->test(completions_);
   for (const MpiCompletion& completion : completions_) {
@@ -57,6 +57,7 @@ void MpiTransport::progress(std::vector<Message*>& done) {
                            completion.error);
     done.push_back(&message);
   }
+  return !completions_.empty();
 }
 
 void MpiTransport::fail_receive(const Message& message, const MpiCompletion& completion) const {

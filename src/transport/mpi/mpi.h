@@ -24,7 +24,7 @@ class MpiTransport final : public Transport {
 
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
-  void progress(std::vector<Message*>& done) override;
+  bool progress(std::vector<Message*>& done) override;
   /// Retires the communicator too, which a bootstrap may share. Cannot keep the whole promise of Transport::abort: see
   /// MpiRequests::abandon for the memory that stays MPI's.
   void abort() override;

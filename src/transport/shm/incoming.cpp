@@ -52,12 +52,15 @@ void Incoming::ask_for(const Message& message) {
   if (!unsent_notes_.empty() || !notes_.put(note)) unsent_notes_.push_back(note);
 }
 
-void Incoming::progress(std::vector<Message*>& done) {
+bool Incoming::progress(std::vector<Message*>& done) {
   while (!unsent_notes_.empty() && notes_.put(unsent_notes_.front())) unsent_notes_.pop_front();
-  for (int packet = 0; packet < kPacketsPerTurn; ++packet) {
+  int packets = 0;
+  for (; packets < kPacketsPerTurn; ++packets) {
     const PacketHeader* next = packets_.peek();
-    if (!next || !take(*next, done)) return;
+    if (!next) break;
+    if (!take(*next, done)) return true;  // a part of it has been read
   }
+  return packets > 0;
 }
 
 bool Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {

@@ -28,7 +28,7 @@ class Incoming {
       : packets_(lane), notes_(lane.control), layout_(layout), sender_(sender) {}
 
   void post(Message& message, std::vector<Message*>& done);
-  void progress(std::vector<Message*>& done);
+  bool progress(std::vector<Message*>& done);
 
   bool has_pending() const { return pending_ > 0; }
   /// Has the sender put something that progress() has not taken yet?

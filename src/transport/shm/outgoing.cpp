@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/shm/outgoing.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace lanecast::shm {
 
 namespace {
+
+constexpr std::size_t kFragmentsAtLeast = 8;
+constexpr std::size_t kSmallestFragment = 4096 - kLine;
 
 PacketFields fields(const Message& message, std::size_t payload_bytes, bool noticed) {
   return {message.tag, message.bytes, static_cast<std::uint32_t>(payload_bytes), noticed ? 1u : 0u};
@@ -28,10 +32,11 @@ void Outgoing::post(Message& message, std::vector<Message*>& done) {
   if (!turns_.empty() || !put_single(turn, done)) turns_.push_back(turn);
 }
 
-void Outgoing::progress(std::vector<Message*>& done) {
+bool Outgoing::progress(std::vector<Message*>& done) {
   read_notes(done);
-  for (int packet = 0; packet < kPacketsPerTurn && put_next(done); ++packet) {
-  }
+  int packets = 0;
+  while (packets < kPacketsPerTurn && put_next(done)) ++packets;
+  return packets > 0;
 }
 
 PacketKind Outgoing::kind_for(ControlKind wish, const Message& message) const {
@@ -99,7 +104,7 @@ bool Outgoing::put_single(const Turn& turn, std::vector<Message*>& done) {
 
 bool Outgoing::put_fragment(std::vector<Message*>& done) {
   const Message& message = *stream_.message;
-  const std::size_t bytes = std::min(layout_.fragment_bytes, message.bytes - stream_.sent_bytes);
+  const std::size_t bytes = std::min(fragment_bytes_for(message.bytes), message.bytes - stream_.sent_bytes);
   std::byte* payload = packets_.reserve(bytes);
   if (!payload) return false;
   stream_.memory.gather(payload, bytes);
@@ -110,6 +115,13 @@ bool Outgoing::put_fragment(std::vector<Message*>& done) {
     stream_.message = nullptr;
   }
   return true;
+}
+
+std::size_t Outgoing::fragment_bytes_for(std::size_t message_bytes) const {
+  // Several fragments even for a message that fits into one: the receiver copies the first while the sender copies the
+  // second.
+  const std::size_t share = message_bytes / kFragmentsAtLeast / kLine * kLine;
+  return std::clamp(share, std::min(kSmallestFragment, layout_.fragment_bytes), layout_.fragment_bytes);
 }
 
 void Outgoing::finish(Message* message, std::vector<Message*>& done) {

@@ -19,7 +19,7 @@ class Outgoing {
   Outgoing(const Lane& lane, const Layout& layout) : packets_(lane), notes_(lane.control), layout_(layout) {}
 
   void post(Message& message, std::vector<Message*>& done);
-  void progress(std::vector<Message*>& done);
+  bool progress(std::vector<Message*>& done);
 
   bool has_pending() const { return pending_ > 0; }
   /// Has the receiver said something that progress() has not seen yet?
@@ -46,6 +46,7 @@ class Outgoing {
   bool put_next(std::vector<Message*>& done);
   bool put_single(const Turn& turn, std::vector<Message*>& done);
   bool put_fragment(std::vector<Message*>& done);
+  std::size_t fragment_bytes_for(std::size_t message_bytes) const;
   void finish(Message* message, std::vector<Message*>& done);
 
   PacketWriter packets_;

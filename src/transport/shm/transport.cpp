@@ -59,16 +59,17 @@ void ShmTransport::post_recv(Message& message) {
   run([&] { pair.in.post(message, done_); });
 }
 
-void ShmTransport::progress(std::vector<Message*>& done) {
-  if (!done_.empty()) {
+bool ShmTransport::progress(std::vector<Message*>& done) {
+  bool moved = !done_.empty();
+  if (moved) {
     done.insert(done.end(), done_.begin(), done_.end());
     done_.clear();
   }
   run([&] {
     for (std::size_t i = 0; i < active_.size();) {
       Pair& pair = *active_[i];
-      if (pair.in.has_pending()) pair.in.progress(done);
-      if (pair.out.has_pending()) pair.out.progress(done);
+      if (pair.in.has_pending()) moved |= pair.in.progress(done);
+      if (pair.out.has_pending()) moved |= pair.out.progress(done);
       pair.active = pair.in.has_pending() || pair.out.has_pending();
       if (pair.active) {
         ++i;
@@ -78,6 +79,7 @@ void ShmTransport::progress(std::vector<Message*>& done) {
       }
     }
   });
+  return moved;
 }
 
 std::string ShmTransport::lost(int peer) {

@@ -36,7 +36,7 @@ class ShmTransport : public Transport {
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
   /// Looks only at peers with something pending; makes no system call except to read a peer's memory.
-  void progress(std::vector<Message*>& done) override;
+  bool progress(std::vector<Message*>& done) override;
   void abort() override;
   /// Reads a file of /proc: microseconds, for every few thousand idle calls of progress().
   std::string lost(int peer) override;
