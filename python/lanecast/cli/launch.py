@@ -63,6 +63,20 @@ def find_launcher() -> Launcher | None:
     return Launcher(Path(path), any(name in answer for name in ("Open MPI", "OpenRTE", "PRRTE", "prte")))
 
 
+def job(launcher: Launcher, ranks: int, program: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Command and environment that start `program` on so many ranks; says so on standard error."""
+    extra = {name: value for name, value in launcher.environment(ranks).items() if name not in os.environ}
+    shown = shlex.join(["mpiexec", *launcher.command(ranks, [])[1:]])
+    settings = "".join(f"{name}={value} " for name, value in extra.items())
+    print(f"starting {ranks} ranks with {launcher.mpi_name}: {settings}{shown}", file=sys.stderr, flush=True)
+    terminals = [name for name in ("stdout", "stderr") if getattr(sys, name).isatty()]
+    # The core looks for the library beside the first mpiexec on PATH.
+    path = os.pathsep.join([str(launcher.path.parent), os.environ.get("PATH", os.defpath)])
+    width = str(shutil.get_terminal_size((120, 40)).columns)
+    ours = {_STARTED_BY_US: ",".join(terminals), "COLUMNS": width, "PATH": path}
+    return launcher.command(ranks, program), {**os.environ, **extra, **ours}
+
+
 def start_ranks(launcher: Launcher, ranks: int) -> NoReturn:
     """Become the launcher of `ranks` processes that run this same command line; its exit status becomes ours."""
     if _STARTED_BY_US in os.environ:
@@ -70,19 +84,8 @@ def start_ranks(launcher: Launcher, ranks: int) -> NoReturn:
             f"{launcher.path} started this process without telling it its rank; start it with "
             f"mpirun -n {ranks} lanecast … of the MPI that you want to use"
         )
-    extra = {name: value for name, value in launcher.environment(ranks).items() if name not in os.environ}
-    command = launcher.command(ranks, [sys.executable, "-m", "lanecast", *sys.argv[1:]])
-    shown = shlex.join(["mpiexec", *launcher.command(ranks, [])[1:]])
-    settings = "".join(f"{name}={value} " for name, value in extra.items())
-    print(f"starting {ranks} ranks with {launcher.mpi_name}: {settings}{shown}", file=sys.stderr, flush=True)
-    terminals = [name for name in ("stdout", "stderr") if getattr(sys, name).isatty()]
-    os.environ |= extra | {
-        _STARTED_BY_US: ",".join(terminals),
-        "COLUMNS": str(shutil.get_terminal_size((120, 40)).columns),
-        # The core looks for the library beside the first mpiexec on PATH.
-        "PATH": os.pathsep.join([str(launcher.path.parent), os.environ.get("PATH", os.defpath)]),
-    }
-    os.execv(command[0], command)
+    command, environment = job(launcher, ranks, [sys.executable, "-m", "lanecast", *sys.argv[1:]])
+    os.execve(command[0], command, environment)
 
 
 def is_terminal(stream: str) -> bool:

@@ -32,7 +32,7 @@ class Contender:
     backend: Backend
     algorithm: str
     chunks: int | None  # known where the choice is automatic
-    call: Callable[[], None]
+    call: Callable[[], object]
     result: Array  # where the call leaves it
     repeats: int = 1
     wrong: int = 0
@@ -78,7 +78,7 @@ class Bench:
         self.comm.all_reduce(number, "max")
         return float(number[0])
 
-    def timed(self, call: Callable[[], None], repeats: int) -> float:
+    def timed(self, call: Callable[[], object], repeats: int) -> float:
         """Mean seconds of `repeats` calls one after the other, on the slowest rank, begun together."""
         self.latest(0)  # no rank leaves an all-reduce before all have come
         start = time.perf_counter()
@@ -90,9 +90,15 @@ class Bench:
         """Rows of all backends that take this collective; `advance` is told before each round of each."""
         case = case_for(self.settings, collective, size, self.comm)
         payload = Payload(case)
-        contenders = [
-            self._contender(backend, payload) for backend in takers(self.settings, collective, self.comm.topology)
-        ]
+        backends = takers(self.settings, collective, self.comm.topology)
+        contenders = [self.contender(backend, payload) for backend in backends]
+        self.compete(contenders, payload, advance)
+        return [self.row(case, contender) for contender in contenders]
+
+    def compete(
+        self, contenders: list[Contender], payload: Payload, advance: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Check every contender's result, time all of them in rounds, and check again."""
         for contender in contenders:
             self._check(contender, payload)
             self._warm_up(contender)
@@ -103,9 +109,8 @@ class Bench:
                 contender.times_s.append(self.timed(contender.call, contender.repeats))
         for contender in contenders:
             self._check(contender, payload)
-        return [self._row(case, contender) for contender in contenders]
 
-    def _contender(self, backend: Backend, payload: Payload) -> Contender:
+    def contender(self, backend: Backend, payload: Payload) -> Contender:
         case = payload.case
         kind, dtype, op = _core.KINDS.index(case.collective), DTYPE_CODES[case.dtype], OP_CODES[case.op]
         if backend.is_mpi:
@@ -141,7 +146,7 @@ class Bench:
                 return
             contender.repeats = min(_MOST_REPEATS, max(needed, 2 * contender.repeats))
 
-    def _row(self, case: Case, contender: Contender) -> Row:
+    def row(self, case: Case, contender: Contender) -> Row:
         times_us = [seconds * 1e6 for seconds in contender.times_s]
         time_us = statistics.median(times_us)
         algbw_gbps = case.full_bytes / time_us / 1e3

@@ -89,7 +89,7 @@ def results(rows: Sequence[Row]) -> Table:
 
 def placed(row: Row) -> str:
     """ "8 ranks as 2x4", or only "8 ranks" where they have no levels."""
-    ranks = f"{row['ranks']} ranks"
+    ranks = "1 rank" if row["ranks"] == 1 else f"{row['ranks']} ranks"
     return ranks if row["topology"] == str(row["ranks"]) else f"{ranks} as {row['topology']}"
 
 
