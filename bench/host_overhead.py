@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from jobs import rows_of_job
 
 import lanecast
+from jobs import rows_of_job
 from lanecast import _core
 from lanecast.cli import launch, machine, tables
 from lanecast.cli.bench import write_json

@@ -19,9 +19,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from jobs import rows_of_job
 
 import lanecast
+from jobs import rows_of_job
 from lanecast.buffers import Array
 from lanecast.cli import launch, machine, tables
 from lanecast.cli.bench import write_json

@@ -12,9 +12,9 @@ import typer
 
 from lanecast import _core
 from lanecast.cli import runner
+from lanecast.cli.checks import choose_baseline
 from lanecast.cli.options import (
     Settings,
-    choose_baseline,
     distinct,
     known_name,
     parse_backend,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from lanecast import _core
+from lanecast.startup import under_launcher
 
 # Set for the ranks that start_ranks() starts: the streams of theirs that end at a terminal.
 _STARTED_BY_US = "_LANECAST_TERMINALS"
@@ -90,7 +91,10 @@ def start_ranks(launcher: Launcher, ranks: int) -> NoReturn:
 
 def is_terminal(stream: str) -> bool:
     """Does this process's "stdout" or "stderr" end at a terminal, maybe through the launcher?"""
-    return bool(getattr(sys, stream).isatty()) or stream in os.environ.get(_STARTED_BY_US, "").split(",")
+    if _STARTED_BY_US in os.environ:
+        return stream in os.environ[_STARTED_BY_US].split(",")
+    # Some launchers give each rank a terminal of their own, whatever the job writes to.
+    return bool(getattr(sys, stream).isatty()) and not under_launcher()
 
 
 def rank() -> int:

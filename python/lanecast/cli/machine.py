@@ -25,6 +25,8 @@ _COPIES = 5
 _MOST_CORES = 1024
 _SETTINGS = ("LANECAST_", "MPIR_CVAR_", "MPICH_", "OMPI_MCA_", "OMPI_ALLOW_", "PRTE_MCA_", "UCX_", "FI_", "I_MPI_")
 
+_SET_BY_LAUNCHERS = {"OMPI_MCA_PREFIXES", "OMPI_MCA_cpu_type", "OMPI_MCA_initial_wdir", "OMPI_MCA_num_procs"}
+
 
 def cpu_model() -> str:
     try:
@@ -62,7 +64,8 @@ def command_line() -> str:
 
 def set_variables() -> dict[str, str]:
     """Environment variables that change how Lanecast or an MPI works."""
-    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS)}
+    names = sorted(name for name in os.environ if name.startswith(_SETTINGS) and name not in _SET_BY_LAUNCHERS)
+    return {name: os.environ[name] for name in names}
 
 
 def copy_gbps(comm: Communicator) -> float:

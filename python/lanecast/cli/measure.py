@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +15,9 @@ import numpy as np
 
 from lanecast import _core
 from lanecast.buffers import DTYPE_CODES, OP_CODES, Array
-from lanecast.cli.options import Backend, Settings, takers
+from lanecast.cli.checks import takers
+from lanecast.cli.figures import busbw_factor, least_traffic_bytes, nodes_of
+from lanecast.cli.options import Backend, Settings
 from lanecast.cli.payload import Case, Payload
 from lanecast.communicator import Communicator
 
@@ -39,22 +41,6 @@ class Contender:
 
     def __post_init__(self) -> None:
         self.times_s: list[float] = []
-
-
-def busbw_factor(collective: str, ranks: int) -> float:
-    """Bus bandwidth over algorithm bandwidth, by nccl-tests: the share of the buffer that each link has to carry."""
-    return (2 if collective == "all_reduce" else 1) * (ranks - 1) / ranks
-
-
-def least_traffic_bytes(case: Case) -> int:
-    """Bytes that all ranks together must read and write in memory: each input once, each output once."""
-    ranks, full = case.ranks, case.full_bytes
-    own = full // case.parts
-    if case.collective == "all_reduce":
-        return 2 * ranks * full
-    if case.collective == "all_gather" and case.in_place:
-        return ranks * own + ranks * (full - own)
-    return ranks * own + ranks * full
 
 
 def case_for(settings: Settings, collective: str, size: int, comm: Communicator) -> Case:
@@ -172,16 +158,3 @@ class Bench:
             "bound_us": None,
             "wrong": contender.wrong,
         }
-
-
-def nodes_of(topology: _core.Topology) -> int:
-    """Domains of the outermost level."""
-    return len(set(topology.levels[0][1])) if topology.levels else 1
-
-
-def quartiles(values: Sequence[float]) -> tuple[float, float]:
-    """The lower and the upper one; the value itself where there is only one."""
-    if len(values) < 2:
-        return values[0], values[0]
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return low, high
