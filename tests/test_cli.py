@@ -52,6 +52,8 @@ def test_without_arguments_it_shows_help() -> None:
         (["bench", "--op", "foo"], ", ".join(_core.OPS)),
         (["bench", "--transports", "foo"], ", ".join(_core.TRANSPORTS)),
         (["bench", "--baseline", "foo"], "lanecast, mpi"),
+        (["bench", "--json", "/nowhere/rows.json"], "/nowhere does not exist"),
+        (["bench", "--heatmap", "map.txt"], ".png, .pdf, .svg"),
         (["bench", "--topology", "2y2"], "expected sizes such as 2x4"),
         (["bench", "--topology", "2x2", "--ranks", "3"], "describes 4 ranks, but there are 3"),
         (["plan", "show", "foo"], ", ".join(_core.KINDS)),
@@ -242,5 +244,5 @@ def test_verify_proves_one_and_all() -> None:
     assert one.output.count("proven: all_gather by hierarchical(ring,ring) on 3+2") == 2
     every = CliRunner().invoke(app, ["plan", "verify", "--all", "--ranks", "1-8"])
     assert every.exit_code == 0, every.output
-    assert "plans of 1 to 8 ranks proven" in every.output
+    assert "cases of 1 to 8 ranks proven" in every.output
     assert "hierarchical, 3 levels" in every.output

@@ -109,7 +109,7 @@ def fail(error: BaseException) -> NoReturn:
     """Say what went wrong and end this process, and when it is a rank all others of its job with it."""
     if rank() != 0:
         time.sleep(0.5)  # of a mistake that all ranks make rank 0 speaks, and its end ends the job
-    if isinstance(error, _core.Error):
+    if isinstance(error, (_core.Error, OSError)):
         notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
         print(f"lanecast: {type(error).__name__}: {error}{notes}", file=sys.stderr)
     else:

@@ -40,7 +40,7 @@ def verify_all(counts: range) -> None:
         f"{proven.total()} plans of {counts[0]} to {counts[-1]} ranks proven, {messages} messages, in {seconds:.1f} s"
     )
     if refuted:
-        raise _core.PlanError(f"{len(refuted)} plans are wrong, the first: {refuted[0]}")
+        raise _core.PlanError(f"{len(refuted)} cases are wrong, the first: {refuted[0]}")
 
 
 def _summary(proven: Counter[tuple[str, str]]) -> Table:
