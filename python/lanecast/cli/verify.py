@@ -37,7 +37,7 @@ def verify_all(counts: range) -> None:
     console.print(_summary(proven))
     seconds = time.perf_counter() - start
     print(
-        f"{proven.total()} plans of {counts[0]} to {counts[-1]} ranks proven, {messages} messages, in {seconds:.1f} s"
+        f"{proven.total()} cases of {counts[0]} to {counts[-1]} ranks proven, {messages} messages, in {seconds:.1f} s"
     )
     if refuted:
         raise _core.PlanError(f"{len(refuted)} cases are wrong, the first: {refuted[0]}")
