@@ -40,9 +40,9 @@ def show(  # noqa: PLR0913, PLR0917  one per option
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Print what happens in each round, or one rank's steps."""
+    known_name("collective", collective, _core.KINDS)
     from lanecast import plans
 
-    known_name("collective", collective, _core.KINDS)
     shape = _topology(topology)
     if rank is None:
         made = _core.make_plans(collective, shape, algorithm, in_place)
@@ -63,9 +63,9 @@ def draw(
     in_place: _InPlace = False,
 ) -> None:
     """Draw who sends what to whom, round by round."""
+    known_name("collective", collective, _core.KINDS)
     from lanecast import plans
 
-    known_name("collective", collective, _core.KINDS)
     shape = _topology(topology)
     plans.draw(_core.make_plans(collective, shape, algorithm, in_place), shape, output)
     print(f"wrote {output}", file=sys.stderr)
