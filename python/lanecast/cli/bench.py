@@ -12,9 +12,9 @@ import typer
 
 from lanecast import _core
 from lanecast.cli import runner
+from lanecast.cli.checks import choose_baseline
 from lanecast.cli.options import (
     Settings,
-    choose_baseline,
     distinct,
     known_name,
     parse_backend,
@@ -23,6 +23,7 @@ from lanecast.cli.options import (
     split_list,
 )
 
+PICTURES = (".png", ".pdf", ".svg")
 COLLECTIVES = ",".join(_core.KINDS)
 
 
@@ -69,6 +70,11 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         in_place=in_place,
         baseline=choose_baseline(baseline, contenders),
     )
+    for file in (json_file, heatmap):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise _core.UsageError(f"{file}: the folder {file.parent} does not exist")
+    if heatmap is not None and heatmap.suffix not in PICTURES:
+        raise _core.UsageError(f"{heatmap}: pictures end in {', '.join(PICTURES)}")
     rows = runner.run(settings, ranks)
     if rows is None:
         return

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from lanecast import _core
+from lanecast.startup import under_launcher
 
 # Set for the ranks that start_ranks() starts: the streams of theirs that end at a terminal.
 _STARTED_BY_US = "_LANECAST_TERMINALS"
@@ -63,6 +64,20 @@ def find_launcher() -> Launcher | None:
     return Launcher(Path(path), any(name in answer for name in ("Open MPI", "OpenRTE", "PRRTE", "prte")))
 
 
+def job(launcher: Launcher, ranks: int, program: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Command and environment that start `program` on so many ranks; says so on standard error."""
+    extra = {name: value for name, value in launcher.environment(ranks).items() if name not in os.environ}
+    shown = shlex.join(["mpiexec", *launcher.command(ranks, [])[1:]])
+    settings = "".join(f"{name}={value} " for name, value in extra.items())
+    print(f"starting {ranks} ranks with {launcher.mpi_name}: {settings}{shown}", file=sys.stderr, flush=True)
+    terminals = [name for name in ("stdout", "stderr") if getattr(sys, name).isatty()]
+    # The core looks for the library beside the first mpiexec on PATH.
+    path = os.pathsep.join([str(launcher.path.parent), os.environ.get("PATH", os.defpath)])
+    width = str(shutil.get_terminal_size((120, 40)).columns)
+    ours = {_STARTED_BY_US: ",".join(terminals), "COLUMNS": width, "PATH": path}
+    return launcher.command(ranks, program), {**os.environ, **extra, **ours}
+
+
 def start_ranks(launcher: Launcher, ranks: int) -> NoReturn:
     """Become the launcher of `ranks` processes that run this same command line; its exit status becomes ours."""
     if _STARTED_BY_US in os.environ:
@@ -70,24 +85,16 @@ def start_ranks(launcher: Launcher, ranks: int) -> NoReturn:
             f"{launcher.path} started this process without telling it its rank; start it with "
             f"mpirun -n {ranks} lanecast … of the MPI that you want to use"
         )
-    extra = {name: value for name, value in launcher.environment(ranks).items() if name not in os.environ}
-    command = launcher.command(ranks, [sys.executable, "-m", "lanecast", *sys.argv[1:]])
-    shown = shlex.join(["mpiexec", *launcher.command(ranks, [])[1:]])
-    settings = "".join(f"{name}={value} " for name, value in extra.items())
-    print(f"starting {ranks} ranks with {launcher.mpi_name}: {settings}{shown}", file=sys.stderr, flush=True)
-    terminals = [name for name in ("stdout", "stderr") if getattr(sys, name).isatty()]
-    os.environ |= extra | {
-        _STARTED_BY_US: ",".join(terminals),
-        "COLUMNS": str(shutil.get_terminal_size((120, 40)).columns),
-        # The core looks for the library beside the first mpiexec on PATH.
-        "PATH": os.pathsep.join([str(launcher.path.parent), os.environ.get("PATH", os.defpath)]),
-    }
-    os.execv(command[0], command)
+    command, environment = job(launcher, ranks, [sys.executable, "-m", "lanecast", *sys.argv[1:]])
+    os.execve(command[0], command, environment)
 
 
 def is_terminal(stream: str) -> bool:
     """Does this process's "stdout" or "stderr" end at a terminal, maybe through the launcher?"""
-    return bool(getattr(sys, stream).isatty()) or stream in os.environ.get(_STARTED_BY_US, "").split(",")
+    if _STARTED_BY_US in os.environ:
+        return stream in os.environ[_STARTED_BY_US].split(",")
+    # Some launchers give each rank a terminal of their own, whatever the job writes to.
+    return bool(getattr(sys, stream).isatty()) and not under_launcher()
 
 
 def rank() -> int:
@@ -102,7 +109,7 @@ def fail(error: BaseException) -> NoReturn:
     """Say what went wrong and end this process, and when it is a rank all others of its job with it."""
     if rank() != 0:
         time.sleep(0.5)  # of a mistake that all ranks make rank 0 speaks, and its end ends the job
-    if isinstance(error, _core.Error):
+    if isinstance(error, (_core.Error, OSError)):
         notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
         print(f"lanecast: {type(error).__name__}: {error}{notes}", file=sys.stderr)
     else:

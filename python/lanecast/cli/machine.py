@@ -25,6 +25,8 @@ _COPIES = 5
 _MOST_CORES = 1024
 _SETTINGS = ("LANECAST_", "MPIR_CVAR_", "MPICH_", "OMPI_MCA_", "OMPI_ALLOW_", "PRTE_MCA_", "UCX_", "FI_", "I_MPI_")
 
+_SET_BY_LAUNCHERS = {"OMPI_MCA_PREFIXES", "OMPI_MCA_cpu_type", "OMPI_MCA_initial_wdir", "OMPI_MCA_num_procs"}
+
 
 def cpu_model() -> str:
     try:
@@ -53,9 +55,17 @@ def _git(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
 
 
+def command_line() -> str:
+    """What was typed to start this program, without folders."""
+    program = Path(sys.argv[0])
+    name = program.parent.name if program.name == "__main__.py" else program.name
+    return shlex.join([name, *sys.argv[1:]])
+
+
 def set_variables() -> dict[str, str]:
     """Environment variables that change how Lanecast or an MPI works."""
-    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS)}
+    names = sorted(name for name in os.environ if name.startswith(_SETTINGS) and name not in _SET_BY_LAUNCHERS)
+    return {name: os.environ[name] for name in names}
 
 
 def copy_gbps(comm: Communicator) -> float:
@@ -101,7 +111,7 @@ def describe(comm: Communicator, mpi: _core.Mpi | None) -> dict[str, Any]:
         "commit": git_commit() if comm.rank == 0 else None,
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "command": shlex.join(["lanecast", *sys.argv[1:]]),
+        "command": command_line(),
         "environment": set_variables(),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "copy_GBps": rate,

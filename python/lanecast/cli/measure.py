@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +15,9 @@ import numpy as np
 
 from lanecast import _core
 from lanecast.buffers import DTYPE_CODES, OP_CODES, Array
-from lanecast.cli.options import Backend, Settings, takers
+from lanecast.cli.checks import takers
+from lanecast.cli.figures import busbw_factor, least_traffic_bytes, nodes_of
+from lanecast.cli.options import Backend, Settings
 from lanecast.cli.payload import Case, Payload
 from lanecast.communicator import Communicator
 
@@ -32,29 +34,13 @@ class Contender:
     backend: Backend
     algorithm: str
     chunks: int | None  # known where the choice is automatic
-    call: Callable[[], None]
+    call: Callable[[], object]
     result: Array  # where the call leaves it
     repeats: int = 1
     wrong: int = 0
 
     def __post_init__(self) -> None:
         self.times_s: list[float] = []
-
-
-def busbw_factor(collective: str, ranks: int) -> float:
-    """Bus bandwidth over algorithm bandwidth, by nccl-tests: the share of the buffer that each link has to carry."""
-    return (2 if collective == "all_reduce" else 1) * (ranks - 1) / ranks
-
-
-def least_traffic_bytes(case: Case) -> int:
-    """Bytes that all ranks together must read and write in memory: each input once, each output once."""
-    ranks, full = case.ranks, case.full_bytes
-    own = full // case.parts
-    if case.collective == "all_reduce":
-        return 2 * ranks * full
-    if case.collective == "all_gather" and case.in_place:
-        return ranks * own + ranks * (full - own)
-    return ranks * own + ranks * full
 
 
 def case_for(settings: Settings, collective: str, size: int, comm: Communicator) -> Case:
@@ -78,7 +64,7 @@ class Bench:
         self.comm.all_reduce(number, "max")
         return float(number[0])
 
-    def timed(self, call: Callable[[], None], repeats: int) -> float:
+    def timed(self, call: Callable[[], object], repeats: int) -> float:
         """Mean seconds of `repeats` calls one after the other, on the slowest rank, begun together."""
         self.latest(0)  # no rank leaves an all-reduce before all have come
         start = time.perf_counter()
@@ -90,9 +76,15 @@ class Bench:
         """Rows of all backends that take this collective; `advance` is told before each round of each."""
         case = case_for(self.settings, collective, size, self.comm)
         payload = Payload(case)
-        contenders = [
-            self._contender(backend, payload) for backend in takers(self.settings, collective, self.comm.topology)
-        ]
+        backends = takers(self.settings, collective, self.comm.topology)
+        contenders = [self.contender(backend, payload) for backend in backends]
+        self.compete(contenders, payload, advance)
+        return [self.row(case, contender) for contender in contenders]
+
+    def compete(
+        self, contenders: list[Contender], payload: Payload, advance: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Check every contender's result, time all of them in rounds, and check again."""
         for contender in contenders:
             self._check(contender, payload)
             self._warm_up(contender)
@@ -103,9 +95,8 @@ class Bench:
                 contender.times_s.append(self.timed(contender.call, contender.repeats))
         for contender in contenders:
             self._check(contender, payload)
-        return [self._row(case, contender) for contender in contenders]
 
-    def _contender(self, backend: Backend, payload: Payload) -> Contender:
+    def contender(self, backend: Backend, payload: Payload) -> Contender:
         case = payload.case
         kind, dtype, op = _core.KINDS.index(case.collective), DTYPE_CODES[case.dtype], OP_CODES[case.op]
         if backend.is_mpi:
@@ -141,7 +132,7 @@ class Bench:
                 return
             contender.repeats = min(_MOST_REPEATS, max(needed, 2 * contender.repeats))
 
-    def _row(self, case: Case, contender: Contender) -> Row:
+    def row(self, case: Case, contender: Contender) -> Row:
         times_us = [seconds * 1e6 for seconds in contender.times_s]
         time_us = statistics.median(times_us)
         algbw_gbps = case.full_bytes / time_us / 1e3
@@ -167,16 +158,3 @@ class Bench:
             "bound_us": None,
             "wrong": contender.wrong,
         }
-
-
-def nodes_of(topology: _core.Topology) -> int:
-    """Domains of the outermost level."""
-    return len(set(topology.levels[0][1])) if topology.levels else 1
-
-
-def quartiles(values: Sequence[float]) -> tuple[float, float]:
-    """The lower and the upper one; the value itself where there is only one."""
-    if len(values) < 2:
-        return values[0], values[0]
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return low, high

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a benchmark is asked to do: names and sizes from the command line, checked against the core's own tables."""
+"""What a benchmark is asked to do: names and sizes as they stand on the command line."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from lanecast import _core
-from lanecast.buffers import DTYPE_CODES, OP_CODES
 
 _SIZE = re.compile(r"(\d+)([KMG]?)(?:I?B)?", re.IGNORECASE)
 _UNIT_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -122,65 +121,3 @@ def ranks_of(topology: str) -> int:
 def topology_for(text: str, ranks: int) -> _core.Topology:
     """The topology that `text` describes; one level for an empty text."""
     return _core.Topology.parse(text, ranks) if text else _core.Topology(ranks)
-
-
-def summary(algorithms: Sequence[str]) -> list[str]:
-    """Algorithm names with all hierarchical ones as one pattern."""
-    flat = [name for name in algorithms if "(" not in name]
-    return flat if len(flat) == len(algorithms) else [*flat, "hierarchical(ACROSS,…,WITHIN) of them"]
-
-
-def choose_baseline(wanted: str, backends: Sequence[Backend]) -> str:
-    """The backend that others are compared with: the wanted one, else MPI, else the first."""
-    names = [backend.name for backend in backends]
-    if wanted:
-        return known_name("baseline", wanted, names)
-    return "mpi" if "mpi" in names else names[0]
-
-
-def takers(settings: Settings, collective: str, topology: _core.Topology) -> list[Backend]:
-    """The backends that run this collective on this topology."""
-    known = _core.algorithms_for(collective, topology)
-    return [backend for backend in settings.backends if not backend.algorithm or backend.algorithm in known]
-
-
-def without_mpi(settings: Settings) -> Settings:
-    """The same with what runs where no MPI does."""
-    backends = tuple(backend for backend in settings.backends if not backend.needs_mpi)
-    if not backends:
-        raise _core.UsageError("all backends need an MPI, and there is none: pip install mpich, or add lanecast")
-    baseline = settings.baseline if settings.baseline in {b.name for b in backends} else backends[0].name
-    return replace(settings, backends=backends, baseline=baseline, transports="")
-
-
-def check(settings: Settings, ranks: int) -> None:
-    """Raise UsageError for what cannot run on so many ranks."""
-    topologies = [topology_for(text, ranks) for text in settings.topologies]
-    smallest = min(settings.sizes)
-    if smallest < ranks * np.dtype(settings.dtype).itemsize:
-        raise _core.UsageError(f"size {smallest} holds less than one {settings.dtype} of each of {ranks} ranks")
-    _check_reduction(settings)
-    for backend in settings.backends:
-        known: dict[str, None] = {}
-        for topology in topologies:
-            for collective in settings.collectives:
-                known.update(dict.fromkeys(_core.algorithms_for(collective, topology)))
-        if backend.algorithm and backend.algorithm not in known:
-            raise _core.UsageError(
-                f"algorithm {backend.algorithm!r} does not run {', '.join(settings.collectives)} on "
-                f"{', '.join(str(topology) for topology in topologies)}; known: {', '.join(summary(list(known)))}"
-            )
-
-
-def _check_reduction(settings: Settings) -> None:
-    if set(settings.collectives) == {"all_gather"}:
-        return
-    op, dtype = OP_CODES[settings.op], DTYPE_CODES[settings.dtype]
-    if not _core.supports(op, dtype):
-        takes = [name for name, code in DTYPE_CODES.items() if _core.supports(op, code)]
-        raise _core.UsageError(f"op {settings.op!r} does not take {settings.dtype}; it takes {', '.join(takes)}")
-    if settings.op == "avg" and any(backend.is_mpi for backend in settings.backends):
-        raise _core.UsageError("backend 'mpi': MPI has no op avg; leave the backend out, or compare with --op sum")
-    if any(backend.needs_mpi for backend in settings.backends) and not _core.mpi_reduces(dtype):
-        takes = [name for name, code in DTYPE_CODES.items() if _core.mpi_reduces(code)]
-        raise _core.UsageError(f"backends mpi and native: MPI reduces no {settings.dtype}; it takes {', '.join(takes)}")

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import json
 import re
-import time
-from collections import Counter
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from lanecast import _core
-from lanecast.cli import proofs, tables
+from lanecast.cli import tables
 from lanecast.cli.options import known_name, ranks_of, topology_for
+from lanecast.cli.verify import verify_all
 
 app = typer.Typer(no_args_is_help=True, help="See the plans of collectives, and prove them.")
 
@@ -36,14 +35,40 @@ def show(  # noqa: PLR0913, PLR0917  one per option
     collective: _Collective,
     algorithm: _Algorithm = "ring",
     topology: _Topology = "4",
-    rank: Annotated[int, typer.Option(help="Whose plan.")] = 0,
+    rank: Annotated[int | None, typer.Option(help="Only this rank's steps [default: what all ranks do].")] = None,
     in_place: _InPlace = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Print one rank's steps."""
+    """Print what happens in each round, or one rank's steps."""
     known_name("collective", collective, _core.KINDS)
-    plan = _core.make_plan(collective, rank, _topology(topology), algorithm, in_place)
-    print(json.dumps(plan.to_dict()) if as_json else str(plan))
+    from lanecast import plans
+
+    shape = _topology(topology)
+    if rank is None:
+        made = _core.make_plans(collective, shape, algorithm, in_place)
+    else:
+        made = [_core.make_plan(collective, rank, shape, algorithm, in_place)]
+    if as_json:
+        print(plans.to_json(made, shape), end="")
+    else:
+        print(str(made[0]) if rank is not None else plans.show(made, shape), end="")
+
+
+@app.command()
+def draw(
+    collective: _Collective,
+    algorithm: _Algorithm = "ring",
+    topology: _Topology = "4",
+    output: Annotated[Path, typer.Option("--output", "-o", help="PNG, PDF or SVG.")] = Path("plan.png"),
+    in_place: _InPlace = False,
+) -> None:
+    """Draw who sends what to whom, round by round."""
+    known_name("collective", collective, _core.KINDS)
+    from lanecast import plans
+
+    shape = _topology(topology)
+    plans.draw(_core.make_plans(collective, shape, algorithm, in_place), shape, output)
+    print(f"wrote {output}", file=sys.stderr)
 
 
 @app.command()
@@ -60,7 +85,7 @@ def verify(
     if everything == bool(collective):
         raise _core.UsageError("plan verify: name one collective, or give --all")
     if everything:
-        _verify_all(_rank_range(ranks))
+        verify_all(_rank_range(ranks))
         return
     known_name("collective", collective, _core.KINDS)
     shape = _topology(topology)
@@ -78,15 +103,6 @@ def _rank_range(text: str) -> range:
     if match is None or not 1 <= int(match[1]) <= int(match[2] or match[1]):
         raise _core.UsageError(f"ranks {text!r}: expected a number, or a range upwards such as 1-64")
     return range(int(match[1]), int(match[2] or match[1]) + 1)
-
-
-def _summary(proven: Counter[tuple[str, str]]) -> Table:
-    table = Table("algorithm", box=None, header_style="bold", pad_edge=False)
-    for collective in _core.KINDS:
-        table.add_column(collective, justify="right")
-    for family in dict.fromkeys(family for _, family in proven):
-        table.add_row(family, *(str(proven[collective, family] or "-") for collective in _core.KINDS))
-    return table
 
 
 @app.command()
@@ -121,31 +137,3 @@ def algorithms(
             f"On {topology}, hierarchical(A,{'A,' * (len(names) - 1)}B) takes any of them that have an all_gather: "
             f"A across each level ({', '.join(names)}), outermost first, B within."
         )
-
-
-def _verify_all(counts: range) -> None:
-    start = time.perf_counter()
-    proven: Counter[tuple[str, str]] = Counter()
-    messages = 0
-    refuted: list[str] = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=tables.console("stderr"), transient=True) as progress:
-        task = progress.add_task("", total=sum(n * n for n in counts))  # about what a rank count costs
-        for n in counts:
-            progress.update(task, description=f"{n} ranks")
-            for claim in proofs.claims(n):
-                try:
-                    messages += claim.prove()
-                    proven[claim.collective, claim.family] += 1
-                except _core.PlanError as error:
-                    place = " in place" if claim.in_place else ""
-                    refuted.append(f"{claim.collective} by {claim.algorithm} on {claim.text}{place}: {error}")
-            progress.advance(task, n * n)
-    console = tables.console()
-    console.print(_summary(proven))
-    seconds = time.perf_counter() - start
-    print(
-        f"{proven.total()} plans of {counts[0]} to {counts[-1]} ranks proven, {messages} messages, in {seconds:.1f} s"
-    )
-    if refuted:
-        raise _core.PlanError(f"{len(refuted)} plans are wrong, the first: {refuted[0]}")

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanecast.cli.measure import Row, quartiles
+from lanecast.cli.figures import quartiles
+from lanecast.cli.measure import Row
 from lanecast.cli.tables import mpi_name, ratio, size_text
 
 if TYPE_CHECKING:

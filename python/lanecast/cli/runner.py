@@ -14,8 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from lanecast import _core, startup
 from lanecast.cli import launch, machine, tables
+from lanecast.cli.checks import check, takers, without_mpi
 from lanecast.cli.measure import Bench, Row
-from lanecast.cli.options import Settings, check, ranks_of, takers, without_mpi
+from lanecast.cli.options import Settings, ranks_of
 from lanecast.communicator import Communicator
 
 T = TypeVar("T")

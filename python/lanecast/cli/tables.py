@@ -10,22 +10,22 @@ from rich.console import Console
 from rich.table import Table
 
 from lanecast.cli import launch, machine
-from lanecast.cli.measure import Row, quartiles
+from lanecast.cli.figures import quartiles
+from lanecast.cli.measure import Row
 
 _LEFT = ("backend", "algorithm")
 _COLUMNS = (
     "size\n(B)", "count\n(elements)", "type", "redop", *_LEFT, "time\n(us)", "algbw\n(GB/s)", "busbw\n(GB/s)", "#wrong",
     "quartiles\n(us)", "of copy",
 )  # fmt: skip
-_WIDE = 200  # for files and pipes: lines there must not be broken or cut
+_WIDE = 200  # wider than any table, so that a narrow terminal wraps lines and rich never cuts cells
 
 
 def console(stream: str = "stdout") -> Console:
     """A console for "stdout" or "stderr" that knows what lies behind a launcher's pipe."""
     terminal = launch.is_terminal(stream)
-    return Console(
-        stderr=stream == "stderr", force_terminal=terminal, width=None if terminal else _WIDE, highlight=False
-    )
+    width = None if stream == "stderr" and terminal else _WIDE
+    return Console(stderr=stream == "stderr", force_terminal=terminal, width=width, highlight=False)
 
 
 def number(value: float) -> str:
@@ -89,7 +89,7 @@ def results(rows: Sequence[Row]) -> Table:
 
 def placed(row: Row) -> str:
     """ "8 ranks as 2x4", or only "8 ranks" where they have no levels."""
-    ranks = f"{row['ranks']} ranks"
+    ranks = "1 rank" if row["ranks"] == 1 else f"{row['ranks']} ranks"
     return ranks if row["topology"] == str(row["ranks"]) else f"{ranks} as {row['topology']}"
 
 

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `lanecast bench` is made of: parsing, checks, payloads and the arithmetic of its columns."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanecast
+from lanecast import _core
+from lanecast.cli import checks, figures, options
+from lanecast.cli.options import Backend, Settings
+from lanecast.cli.payload import Case, Payload, exact_limit, values
+
+MIB = 1 << 20
+
+
+def settings(**changes: object) -> Settings:
+    given: dict[str, object] = {"collectives": _core.KINDS, "sizes": (4096,), "backends": (Backend("lanecast"),)}
+    return Settings(**(given | changes))  # type: ignore[arg-type]
+
+
+def test_lists_split_outside_parentheses_only() -> None:
+    text = "lanecast, mpi,lanecast:hierarchical(ring,direct),native"
+    assert options.split_list(text) == ("lanecast", "mpi", "lanecast:hierarchical(ring,direct)", "native")
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("512", (512,)),
+        ("64k,4M,1GiB", (64 << 10, 4 * MIB, 1 << 30)),
+        ("1M..8M", (MIB, 2 * MIB, 4 * MIB, 8 * MIB)),
+        ("1M..3M,1M", (MIB, 2 * MIB)),
+    ],
+)
+def test_sizes(text: str, sizes: tuple[int, ...]) -> None:
+    assert options.parse_sizes(text) == sizes
+
+
+@pytest.mark.parametrize("text", ["", "0", "4Q", "-1", "8M..4M", "1.5M"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(lanecast.UsageError, match="size"):
+        options.parse_sizes(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        ("lanecast", Backend("lanecast")),
+        ("lanecast:ring", Backend("lanecast:ring", "ring")),
+        ("native", Backend("native", "native")),
+        ("mpi", Backend("mpi", is_mpi=True)),
+    ],
+)
+def test_backends(name: str, backend: Backend) -> None:
+    assert options.parse_backend(name) == backend
+
+
+@pytest.mark.parametrize("name", ["nccl", "lanecast:", "mpi:ring", ""])
+def test_unknown_backends_say_what_is_known(name: str) -> None:
+    with pytest.raises(lanecast.UsageError, match="lanecast:ALGORITHM, native, mpi"):
+        options.parse_backend(name)
+
+
+@pytest.mark.parametrize(("text", "ranks"), [("8", 8), ("2x4", 8), ("2x2x2:cyclic", 8), ("3+2+4", 9), ("nonsense", 1)])
+def test_ranks_of_a_topology(text: str, ranks: int) -> None:
+    assert options.ranks_of(text) == ranks
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"backends": (Backend("lanecast:foo", "foo"),)}, "known: ring, recursive_doubling, bruck"),
+        ({"topologies": ("2x3",)}, "describes 6 ranks, but there are 4"),
+        ({"sizes": (8,)}, "less than one float32 of each of 4 ranks"),
+        ({"op": "band"}, "it takes int8"),
+        ({"op": "avg", "backends": (Backend("mpi", is_mpi=True),)}, "MPI has no op avg"),
+        ({"dtype": "float16", "backends": (Backend("native", "native"),)}, "MPI reduces no float16"),
+    ],
+)
+def test_what_cannot_run_is_refused_beforehand(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(lanecast.UsageError, match=message):
+        checks.check(settings(**changes), ranks=4)
+
+
+def test_an_algorithm_of_one_collective_is_left_out_of_the_others() -> None:
+    asked = settings(backends=(Backend("lanecast"), Backend("lanecast:one_shot", "one_shot")))
+    checks.check(asked, ranks=4)
+    flat = _core.Topology(4)
+    assert [len(checks.takers(asked, kind, flat)) for kind in ("all_gather", "all_reduce")] == [1, 2]
+
+
+def test_without_mpi_another_baseline_serves() -> None:
+    asked = settings(backends=(Backend("mpi", is_mpi=True), Backend("native", "native"), Backend("lanecast")))
+    left = checks.without_mpi(asked)
+    assert ([backend.name for backend in left.backends], left.baseline) == (["lanecast"], "lanecast")
+    with pytest.raises(lanecast.UsageError, match="pip install mpich"):
+        checks.without_mpi(settings(backends=(Backend("mpi", is_mpi=True),)))
+
+
+def test_bus_bandwidth_is_that_of_nccl_tests() -> None:
+    assert figures.busbw_factor("all_reduce", 4) == pytest.approx(1.5)
+    assert figures.busbw_factor("all_gather", 4) == figures.busbw_factor("reduce_scatter", 4) == pytest.approx(0.75)
+    assert figures.busbw_factor("all_gather", 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("collective", "in_place", "buffers"),
+    [("all_gather", False, 5), ("all_gather", True, 4), ("reduce_scatter", False, 5), ("all_reduce", False, 8)],
+)
+def test_least_traffic_in_full_buffers_on_4_ranks(collective: str, in_place: bool, buffers: int) -> None:
+    count = 100 if collective == "all_reduce" else 25
+    case = Case(collective, count, "float32", "sum", in_place, 0, 4)
+    assert figures.least_traffic_bytes(case) == buffers * 400
+
+
+def plain_result(case: Case) -> Any:
+    """What the collective has to leave on this rank, in Python's own numbers."""
+    brought = [values(case, rank, 0, case.full_count) for rank in range(case.ranks)]
+    if case.collective == "all_gather":
+        return np.concatenate([part[: case.count] for part in brought])
+    combined = {
+        "sum": lambda: np.sum([part.astype(object) for part in brought], axis=0),
+        "avg": lambda: np.sum([part.astype(object) for part in brought], axis=0) / case.ranks,
+        "prod": lambda: np.prod([part.astype(np.float64) for part in brought], axis=0),
+        "max": lambda: np.max(brought, axis=0),
+    }[case.op]()
+    own = slice(case.rank * case.count, (case.rank + 1) * case.count)
+    return combined[own if case.collective == "reduce_scatter" else slice(None)]
+
+
+@pytest.mark.parametrize("collective", _core.KINDS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8", "int32", "uint64"])
+@pytest.mark.parametrize("op", ["sum", "max"])
+def test_payloads_expect_exact_results(collective: str, dtype: str, op: str) -> None:
+    case = Case(collective, 37, dtype, op, False, 2, 3)
+    payload = Payload(case)
+    payload.reset()
+    assert payload.wrong(payload.output) == payload.output.size, "nothing has run yet"
+    exact = plain_result(case)
+    assert max(int(value) for value in exact) <= exact_limit(dtype)
+    payload.output[:] = exact.astype(dtype)
+    assert payload.wrong(payload.output) == 0
+
+
+@pytest.mark.parametrize("op", ["prod", "avg"])
+def test_payloads_of_other_operators(op: str) -> None:
+    case = Case("all_reduce", 1000, "float32", op, False, 0, 6)
+    payload = Payload(case)
+    payload.output[:] = plain_result(case).astype(np.float32)
+    assert payload.wrong(payload.output) == 0
+
+
+@pytest.mark.parametrize("collective", _core.KINDS)
+def test_payloads_differ_per_rank_and_element(collective: str) -> None:
+    case = Case(collective, 5000, "float32", "sum", False, 0, 4)
+    brought = [values(case, rank, 0, 5000) for rank in range(4)]
+    assert all(len(np.unique(part)) == 5000 for part in brought)
+    swapped = [(a, b) for a in range(4) for b in range(a) if np.any(brought[a] == brought[b])]
+    assert swapped == []
+
+
+def test_payloads_in_place_share_memory() -> None:
+    gather = Payload(Case("all_gather", 10, "float32", "sum", True, 1, 3))
+    assert gather.input.ctypes.data == gather.output[10:].ctypes.data
+    scatter = Payload(Case("reduce_scatter", 10, "float32", "sum", True, 1, 3))
+    assert scatter.output.ctypes.data == scatter.input[10:].ctypes.data
+    scatter.reset()
+    assert scatter.input[10] == values(scatter.case, 1, 10, 11)[0]

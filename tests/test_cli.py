@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as users meet it: real runs of few ranks and small sizes, and what it says about mistakes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import lanecast
+from lanecast import _core
+from lanecast.cli import app, launch
+
+BIN = Path(sys.executable).parent
+MAIN = "from lanecast.cli import main; main()"
+needs_mpi = pytest.mark.skipif(launch.find_launcher() is None, reason="no mpiexec beside this Python or on PATH")
+
+
+def run(
+    *arguments: str, code: str = "", cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """`lanecast ARGUMENTS`, or `code` with these arguments, in a process of its own."""
+    program = ["-c", code] if code else ["-m", "lanecast"]
+    return subprocess.run(
+        [sys.executable, *program, *arguments],
+        capture_output=True, text=True, timeout=60, check=False, cwd=cwd, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def rows_in(file: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(file.read_text())
+    return rows
+
+
+def test_without_arguments_it_shows_help() -> None:
+    shown = CliRunner().invoke(app, [])
+    assert all(command in shown.output for command in ("bench", "demo", "info", "plan"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "known"),
+    [
+        (["bench", "--collectives", "foo"], ", ".join(_core.KINDS)),
+        (["bench", "--backends", "foo"], "lanecast:ALGORITHM, native, mpi"),
+        (["bench", "--backends", "lanecast:foo"], "ring, recursive_doubling, bruck, direct"),
+        (["bench", "--dtype", "foo"], ", ".join(_core.DTYPES)),
+        (["bench", "--op", "foo"], ", ".join(_core.OPS)),
+        (["bench", "--transports", "foo"], ", ".join(_core.TRANSPORTS)),
+        (["bench", "--baseline", "foo"], "lanecast, mpi"),
+        (["bench", "--json", "/nowhere/rows.json"], "/nowhere does not exist"),
+        (["bench", "--heatmap", "map.txt"], ".png, .pdf, .svg"),
+        (["bench", "--topology", "2y2"], "expected sizes such as 2x4"),
+        (["bench", "--topology", "2x2", "--ranks", "3"], "describes 4 ranks, but there are 3"),
+        (["plan", "show", "foo"], ", ".join(_core.KINDS)),
+        (["plan", "verify", "all_gather", "--algorithm", "foo"], "known: ring"),
+        (["plan", "verify"], "give --all"),
+        (["plan", "verify", "--all", "--ranks", "9-3"], "upwards"),
+    ],
+)
+def test_mistakes_end_in_one_line_that_says_what_is_known(arguments: list[str], known: str) -> None:
+    refused = CliRunner().invoke(app, arguments)
+    assert isinstance(refused.exception, lanecast.UsageError)
+    assert known in str(refused.exception)
+    assert "\n" not in str(refused.exception)
+
+
+def test_usage_errors_exit_with_2_and_no_traceback() -> None:
+    refused = run("bench", "--op", "foo")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("lanecast: UsageError: op 'foo' is unknown; known: sum")
+    assert len(refused.stderr.splitlines()) == 1
+
+
+ROW_KEYS = {
+    "collective", "backend", "algorithm", "nodes", "ranks", "bytes", "dtype", "time_us", "time_us_rounds", "algbw_GBps",
+    "busbw_GBps", "bound_us", "wrong", "repeats", "topology", "count", "op", "in_place", "transports", "run",
+}  # fmt: skip
+RUN_KEYS = {
+    "cpu",
+    "cores",
+    "kernel",
+    "oversubscribed",
+    "mpi",
+    "lanecast",
+    "commit",
+    "command",
+    "environment",
+    "baseline",
+}
+
+
+@needs_mpi
+def test_bench_starts_its_ranks_and_writes_rows(tmp_path: Path) -> None:
+    done = run(
+        "bench", "--topology", "2x1", "--sizes", "1000,64K", "--rounds", "3", "--json", "rows.json",
+        "--heatmap", "map.png", "--backends", "lanecast,mpi,native,lanecast:ring,lanecast:hierarchical(ring,direct)",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "starting 2 ranks" in done.stderr
+    assert "out of place, 2 ranks as 2x1" in done.stdout
+    rows = rows_in(tmp_path / "rows.json")
+    assert len(rows) == 3 * 2 * 5
+    for row in rows:
+        assert row.keys() >= ROW_KEYS
+        assert row["run"].keys() >= RUN_KEYS
+        assert (row["wrong"], row["nodes"], row["ranks"], len(row["time_us_rounds"])) == (0, 2, 2, 3)
+        assert row["bytes"] in {1000, 65536}
+        assert row["algbw_GBps"] == pytest.approx(row["bytes"] / row["time_us"] / 1e3)
+        factor = 1.0 if row["collective"] == "all_reduce" else 0.5
+        assert row["busbw_GBps"] == pytest.approx(row["algbw_GBps"] * factor)
+    assert rows[0]["run"]["mpi"]["abi"]
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+@needs_mpi
+def test_bench_uses_the_ranks_of_a_launcher(tmp_path: Path) -> None:
+    launcher = launch.find_launcher()
+    assert launcher is not None
+    program = [sys.executable, "-m", "lanecast", "bench", "--collectives", "reduce_scatter", "--sizes", "4K",
+               "--rounds", "1", "--json", "rows.json", "--dtype", "int64", "--in-place"]  # fmt: skip
+    done = subprocess.run(
+        launcher.command(3, program), capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
+        env={**os.environ, **launcher.environment(3)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("machine ") == 1, "only rank 0 speaks"
+    rows = rows_in(tmp_path / "rows.json")
+    assert [(row["ranks"], row["bytes"], row["wrong"]) for row in rows] == [(3, 4080, 0), (3, 4080, 0)]
+
+
+@needs_mpi
+def test_a_failing_rank_ends_the_job_with_its_message() -> None:
+    broken = f"""
+from lanecast import TransportError
+from lanecast.cli import launch, measure
+def fail(*_):
+    raise TransportError("the cable of rank 1 was cut")
+if launch.rank() == 1:
+    measure.Bench.measure = fail
+{MAIN}"""
+    launcher = launch.find_launcher()
+    assert launcher is not None
+    start = time.monotonic()
+    program = [sys.executable, "-c", broken, "bench", "--sizes", "4K"]
+    done = subprocess.run(
+        launcher.command(3, program), capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, **launcher.environment(3)},
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "TransportError: the cable of rank 1 was cut" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert time.monotonic() - start < 20
+
+
+NO_MPI = f"import sys; sys.executable = '/nowhere/python'; {MAIN}"
+
+
+def test_without_mpi_ranks_are_threads(tmp_path: Path) -> None:
+    done = run("bench", "--sizes", "4K", "--rounds", "2", "--topology", "2x2", "--json", "rows.json",
+               code=NO_MPI, cwd=tmp_path, PATH=str(tmp_path))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "what needs MPI is left out" in done.stderr
+    rows = rows_in(tmp_path / "rows.json")
+    assert [(row["backend"], row["topology"], row["wrong"]) for row in rows] == [("lanecast", "2x2", 0)] * 3
+    assert rows[0]["run"]["mpi"] is None
+
+
+def test_a_failing_thread_ends_the_run_too(tmp_path: Path) -> None:
+    broken = f"""
+from lanecast.cli import measure
+whole = measure.Bench.measure
+def fail(bench, *rest):
+    if bench.comm.rank == 1:
+        raise RuntimeError("rank 1 stumbled")
+    return whole(bench, *rest)
+measure.Bench.measure = fail
+{NO_MPI}"""
+    done = run("bench", "--sizes", "4K", code=broken, PATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "rank 1 stumbled" in done.stderr
+
+
+@needs_mpi
+@pytest.mark.long
+def test_demo_shows_and_says_what_it_saw(tmp_path: Path) -> None:
+    done = run("demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"demo.png", "demo.json"}
+    assert len(rows_in(tmp_path / "demo.json")) == 3 * 3 * 2
+    assert "Next: lanecast" in done.stdout
+
+
+def test_info_names_what_it_finds_and_what_is_missing(tmp_path: Path) -> None:
+    found = run("info", LANECAST_HOST="here")
+    assert found.returncode == 0, found.stderr
+    for fact in (
+        lanecast.__version__,
+        "LANECAST_HOST=here",
+        _core.kernel_variants()[0],
+        "loopback",
+        "not set: LANECAST_",
+    ):
+        assert fact in found.stdout
+    missing = run("info", code=NO_MPI, LANECAST_MPI_LIBRARY=str(tmp_path / "libmpi.so"), LANECAST_FOO="1")
+    assert missing.returncode == 0, missing.stderr
+    assert "names no usable MPI library" in missing.stdout
+    assert "LANECAST_FOO is unknown" in missing.stdout
+
+
+def test_algorithms_are_those_of_the_registry() -> None:
+    shown = CliRunner().invoke(app, ["plan", "algorithms", "--topology", "2x3"]).output
+    for name in _core.algorithms_for("all_reduce", _core.Topology(4)):
+        assert name in shown
+    assert "hierarchical(A,B)" in shown
+
+
+def test_show_prints_rounds_one_rank_or_json() -> None:
+    options = ["--algorithm", "hierarchical(ring,direct)", "--topology", "2x2"]
+    rounds = CliRunner().invoke(app, ["plan", "show", "all_reduce", *options]).output
+    assert "round 1" in rounds
+    steps = CliRunner().invoke(app, ["plan", "show", "all_reduce", *options, "--rank", "3"]).output
+    assert "rank 3 of 4" in steps
+    text = CliRunner().invoke(app, ["plan", "show", "all_reduce", *options, "--json"]).output
+    assert len(json.loads(text)["plans"]) == 4
+
+
+def test_draw_writes_a_picture(tmp_path: Path) -> None:
+    file = tmp_path / "plan.png"
+    drawn = CliRunner().invoke(app, ["plan", "draw", "all_gather", "--topology", "2x2", "-o", str(file)])
+    assert drawn.exit_code == 0, drawn.output
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_verify_proves_one_and_all() -> None:
+    one = CliRunner().invoke(
+        app, ["plan", "verify", "all_gather", "--topology", "3+2", "--algorithm", "hierarchical(ring,ring)"]
+    )
+    assert one.output.count("proven: all_gather by hierarchical(ring,ring) on 3+2") == 2
+    every = CliRunner().invoke(app, ["plan", "verify", "--all", "--ranks", "1-8"])
+    assert every.exit_code == 0, every.output
+    assert "cases of 1 to 8 ranks proven" in every.output
+    assert "hierarchical, 3 levels" in every.output
