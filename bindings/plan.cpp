@@ -18,14 +18,19 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
-nb::dict prove(const std::vector<const Plan*>& list) {
-  std::vector<Plan> plans;
-  for (const Plan* plan : list) plans.push_back(*plan);
-  const Proof proof = verify(plans);
-  nb::dict d;
+using Numbers = nb::typed<nb::dict, nb::str, nb::int_>;
+
+Numbers numbers(const Proof& proof) {
+  Numbers d;
   d["messages"] = proof.messages;
   d["min_window"] = proof.min_window;
   return d;
+}
+
+Numbers prove(const std::vector<const Plan*>& list) {
+  std::vector<Plan> plans;
+  for (const Plan* plan : list) plans.push_back(*plan);
+  return numbers(verify(plans));
 }
 
 std::vector<Plan> make_plans(std::string_view collective, const Topology& topology, std::string_view algorithm,
@@ -78,17 +83,12 @@ void bind_plan(nb::module_& m) {
   m.def(
       "verify_all_ranks",
       [](std::string_view collective, const Topology& topology, std::string_view algorithm, bool in_place) {
-        std::vector<Plan> plans;
+        Proof proof;
         {
           nb::gil_scoped_release release;
-          plans = make_plans(collective, topology, algorithm, in_place);
-          const Proof proof = verify(plans);
-          nb::gil_scoped_acquire acquire;
-          nb::dict d;
-          d["messages"] = proof.messages;
-          d["min_window"] = proof.min_window;
-          return d;
+          proof = verify(make_plans(collective, topology, algorithm, in_place));
         }
+        return numbers(proof);
       },
       "collective"_a, "topology"_a, "algorithm"_a, "in_place"_a = false,
       "make_plans and verify without the way through Python.");

@@ -96,8 +96,8 @@ Kind kind_named(std::string_view name) {
   throw UsageError("collective '" + std::string(name) + "': expected all_gather, reduce_scatter or all_reduce");
 }
 
-nb::dict to_dict(const Plan& plan) {
-  nb::dict d;
+PlanDict to_dict(const Plan& plan) {
+  PlanDict d;
   d["collective"] = name_of(plan.collective.kind);
   d["size"] = plan.collective.size;
   d["in_place"] = plan.collective.in_place;
@@ -136,7 +136,7 @@ nb::dict to_dict(const Plan& plan) {
   return d;
 }
 
-Plan from_dict(const nb::dict& dict) {
+Plan from_dict(const PlanDict& dict) {
   try {
     return read_plan(dict);
   } catch (const nb::python_error& error) {

@@ -10,12 +10,14 @@
 
 namespace lanecast {
 
+using PlanDict = nanobind::typed<nanobind::dict, nanobind::str, nanobind::any>;
+
 /// Throws UsageError for names of no collective.
 Kind kind_named(std::string_view name);
 
-nanobind::dict to_dict(const Plan& plan);
+PlanDict to_dict(const Plan& plan);
 
 /// Throws UsageError for what is no plan at all; whether it is a right one is for verify() to say.
-Plan from_dict(const nanobind::dict& dict);
+Plan from_dict(const PlanDict& dict);
 
 }  // namespace lanecast

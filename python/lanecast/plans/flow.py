@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the plans of all ranks do together: who sends what to whom, in which round, over which level."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
+from itertools import permutations
+from typing import Any
+
+from lanecast._core import Plan, Topology, UsageError
+
+Piece = tuple[int, Fraction, Fraction]  # part, from, to
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Pieces that go from rank to rank, by a message or inside a group call."""
+
+    sender: int
+    receiver: int
+    pieces: tuple[Piece, ...]
+    adds: bool  # the receiver adds them to its own
+    round: int
+    level: int  # number of the outermost level at which the ranks part; one more where they part at none
+    group: bool  # the group's library decides how they really go
+
+
+@dataclass(frozen=True)
+class GroupCall:
+    kind: str
+    ranks: tuple[int, ...]
+    round: int
+    level: int
+
+
+@dataclass(frozen=True)
+class LocalStep:
+    kind: str
+    rank: int
+    round: int  # after which it runs
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A round is the length of the longest chain of messages and group calls that leads to one, itself included."""
+
+    transfers: list[Transfer]  # by round
+    calls: list[GroupCall]
+    local: list[LocalStep]
+    rounds: int
+    parts: int  # of which the full buffer consists
+
+    def share(self, pieces: Iterable[Piece]) -> Fraction:
+        """Of the full buffer, parts being equally large."""
+        return sum((hi - lo for _, lo, hi in pieces), start=Fraction(0)) / self.parts
+
+
+def level_names(topology: Topology) -> list[str]:
+    """For people, by the numbers that Transfer.level uses: "across nodes", "within a node"."""
+    names = [name for name, _ in topology.levels]
+    return [*(f"across {name}s" for name in names), f"within a {names[-1]}" if names else "between ranks"]
+
+
+def level_of(topology: Topology, ranks: Iterable[int]) -> int:
+    chosen = list(ranks)
+    for k, (_, domain) in enumerate(topology.levels):
+        if len({domain[rank] for rank in chosen}) > 1:
+            return k
+    return len(topology.levels)
+
+
+def trace(plans: Sequence[Plan], topology: Topology) -> Flow:
+    """Follows the plans of all ranks, in rank order. Raises UsageError where their dependencies form a circle."""
+    described = [plan.to_dict() for plan in plans]
+    if [plan["rank"] for plan in described] != list(range(topology.size)):
+        raise UsageError(f"plans: needs those of all {topology.size} ranks of the topology, in rank order")
+    tracer = _Tracer(described, topology)
+    parts = 1 if described[0]["collective"] == "all_reduce" else len(described)
+    by_round = sorted(tracer.transfers, key=lambda t: (t.round, t.level, t.sender, t.receiver))
+    return Flow(by_round, tracer.calls, tracer.local, max(tracer.round.values(), default=0), parts)
+
+
+class _Tracer:
+    def __init__(self, plans: list[dict[str, Any]], topology: Topology) -> None:
+        self._topology = topology
+        self.transfers: list[Transfer] = []
+        self.calls: list[GroupCall] = []
+        self.local: list[LocalStep] = []
+        self.round = _rounds(plans)
+        for plan in plans:
+            for i, step in enumerate(plan["steps"]):
+                event = _event(plan, i)
+                if step["kind"] == "group":
+                    group = plan["groups"][step["group"]]
+                    if plan["rank"] == group["ranks"][0]:
+                        self._call(group, self.round[event])
+                elif step["kind"] in ("recv", "recv_reduce"):
+                    ranks = step["peer"], plan["rank"]
+                    pieces = _pieces((part, lo, hi) for _, part, lo, hi in step["dst"])
+                    self._transfer(ranks, pieces, self.round[event], adds=step["kind"] == "recv_reduce")
+                elif step["kind"] != "send":
+                    self.local.append(LocalStep(step["kind"], plan["rank"], self.round[event]))
+
+    def _transfer(
+        self, ranks: tuple[int, int], pieces: tuple[Piece, ...], number: int, *, adds: bool, group: bool = False
+    ) -> None:
+        self.transfers.append(Transfer(*ranks, pieces, adds, number, level_of(self._topology, ranks), group))
+
+    def _call(self, group: dict[str, Any], number: int) -> None:
+        ranks = tuple(group["ranks"])
+        self.calls.append(GroupCall(group["kind"], ranks, number, level_of(self._topology, ranks)))
+        own = [_pieces(pieces) for pieces in group["own"]]
+        if group["kind"] == "all_reduce":  # as the cheapest of libraries would: scattered evenly, then gathered
+            own = [_cut(sum(own, start=()), k, len(ranks)) for k in range(len(ranks))]
+        for a, b in permutations(range(len(ranks)), 2):
+            if group["kind"] != "all_gather" and own[b]:
+                self._transfer((ranks[a], ranks[b]), own[b], number, adds=True, group=True)
+            if group["kind"] != "reduce_scatter" and own[a]:
+                self._transfer((ranks[a], ranks[b]), own[a], number, adds=False, group=True)
+
+
+def _pieces(pieces: Iterable[Any]) -> tuple[Piece, ...]:
+    return tuple((part, Fraction(*lo), Fraction(*hi)) for part, lo, hi in pieces)
+
+
+def _cut(pieces: tuple[Piece, ...], k: int, n: int) -> tuple[Piece, ...]:
+    return tuple((part, lo + (hi - lo) * k / n, lo + (hi - lo) * (k + 1) / n) for part, lo, hi in pieces)
+
+
+def _event(plan: dict[str, Any], i: int) -> tuple[Any, ...]:
+    """The same for both sides of a message, and for all members of a group call."""
+    step = plan["steps"][i]
+    match step["kind"]:
+        case "group":
+            return "group", tuple(plan["groups"][step["group"]]["ranks"]), step["ordinal"]
+        case "send":
+            return "message", plan["rank"], step["peer"], step["ordinal"]
+        case "recv" | "recv_reduce":
+            return "message", step["peer"], plan["rank"], step["ordinal"]
+    return "local", plan["rank"], i
+
+
+def _rounds(plans: list[dict[str, Any]]) -> dict[tuple[Any, ...], int]:
+    """Round of each event; a local step counts to the round before it."""
+    before: dict[tuple[Any, ...], set[tuple[Any, ...]]] = defaultdict(set)
+    for plan in plans:
+        for i, step in enumerate(plan["steps"]):
+            before[_event(plan, i)].update(_event(plan, dependency) for dependency in step["deps"])
+    rounds: dict[tuple[Any, ...], int] = {}
+    try:
+        for event in TopologicalSorter(before).static_order():
+            rounds[event] = (event[0] != "local") + max((rounds[e] for e in before[event]), default=0)
+    except CycleError as error:
+        raise UsageError("plans: steps wait for each other in a circle; verify() names them") from error
+    return rounds

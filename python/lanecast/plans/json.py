@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans as JSON text: all ranks of a collective and the topology they were made for, one step a line."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from lanecast._core import Plan, Topology, UsageError
+
+FORMAT = "lanecast-plans"
+VERSION = 1
+
+
+def to_json(plans: Sequence[Plan], topology: Topology) -> str:
+    """The plans and their topology as text that from_json() reads again."""
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "topology": {"size": topology.size, "levels": topology.levels},
+    }
+    entries = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
+    entries.append(' "plans": [\n' + ",\n".join(_plan(plan.to_dict()) for plan in plans) + "\n ]")
+    return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def from_json(text: str) -> tuple[list[Plan], Topology]:
+    """What to_json() wrote. Raises UsageError where the text is none of its kind; verify() says whether it is right."""
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"plans: not JSON: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UsageError(f'plans: not a plan file; its first entry should read "format": "{FORMAT}"')
+    if content.get("version") != VERSION:
+        raise UsageError(f"plans: version {content.get('version')} of the format, but this library reads {VERSION}")
+    try:
+        levels = [(name, domain) for name, domain in content["topology"]["levels"]]
+        topology = Topology(content["topology"]["size"], levels)
+        return [Plan.from_dict(plan) for plan in content["plans"]], topology
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"plans: an entry is missing or of the wrong form: {error}") from error
+
+
+def _plan(plan: dict[str, Any]) -> str:
+    """One plan; its steps get a line each, so that two files compare well."""
+    entries = [f"   {json.dumps(key)}: {json.dumps(value)}" for key, value in plan.items() if key != "steps"]
+    steps = ",\n".join(f"    {json.dumps(step)}" for step in plan["steps"])
+    entries.append('   "steps": [' + (f"\n{steps}\n   " if steps else "") + "]")
+    return "  {\n" + ",\n".join(entries) + "\n  }"
