@@ -112,8 +112,7 @@ void ChunkRun::receive(std::uint32_t step) {
   message.memory = memory;
   message.consumer = nullptr;
   const bool reduces = plan_.steps[step].kind == StepKind::recv_reduce;
-  if (reduces)
-    message.reduction = {reduction(plan_.steps[step]), SpanCursor(bound_.src(step)), SpanCursor(memory)};
+  if (reduces) message.reduction = {reduction(plan_.steps[step]), SpanCursor(bound_.src(step)), SpanCursor(memory)};
   if (reduces && transport.consumes()) {
     message.consumer = &message.reduction;
   } else if (reduces || (memory.size() > 1 && !transport.scatters())) {
@@ -144,11 +143,23 @@ bool ChunkRun::overlaps(std::span<const Span> a, std::span<const Span> b) const 
 }
 
 void ChunkRun::call_group(std::uint32_t step) {
+  const std::int32_t group = plan_.steps[step].group;
+  groups_[group].step = step;
+  if (!context_.turns.is_turn(group, chunk_.index)) return context_.turns.wait(group, chunk_.index, this);
+  post_group(step);
+  if (ChunkRun* const next = context_.turns.pass(group)) next->take_turn(group);
+}
+
+void ChunkRun::take_turn(std::int32_t group) {
+  call_group(groups_[group].step);
+  start_ready();  // an empty call is done at once
+}
+
+void ChunkRun::post_group(std::uint32_t step) {
   const int index = plan_.steps[step].group;
   const Group& group = plan_.groups[index];
   StepGroup& call = groups_[index];
   call.run = this;
-  call.step = step;
   call.group = context_.prepared.handles[index];
   call.kind = group.kind;
   call.dtype = context_.shape.dtype;

@@ -42,6 +42,7 @@ class Execution {
   Layout layout_;
   Router& router_;
   StagingPool staging_;
+  GroupTurns turns_;
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;
