@@ -56,9 +56,9 @@ void ChunkRun::start(std::uint32_t step) {
       return finish(step);
     case StepKind::reduce: {
       const std::size_t bytes = bound_.dst_bytes(step);
-      std::vector<SpanCursor> sources(plan_.steps[step].sources, SpanCursor(bound_.src(step)));
-      for (std::size_t k = 0; k < sources.size(); ++k) sources[k].skip(k * bytes);
-      reduce_spans(reduction(plan_.steps[step]), SpanCursor(bound_.dst(step)), sources, bytes);
+      sources_.cursors.assign(plan_.steps[step].sources, SpanCursor(bound_.src(step)));
+      for (std::size_t k = 0; k < sources_.cursors.size(); ++k) sources_.cursors[k].skip(k * bytes);
+      reduce_spans(reduction(plan_.steps[step]), SpanCursor(bound_.dst(step)), sources_, bytes);
       return finish(step);
     }
     case StepKind::group:
@@ -200,8 +200,8 @@ void ChunkRun::arrived(StepGroup& call) {
   context_.staging.give_back(std::move(call.staged_in));
   context_.staging.give_back(std::move(call.staged_out));
   if (const Reduction divide = reduction(step); divide.divisor != 1) {
-    std::vector<SpanCursor> self{SpanCursor(dst)};
-    reduce_spans(divide, SpanCursor(dst), self, bound_.dst_bytes(call.step));
+    sources_.cursors.assign(1, SpanCursor(dst));
+    reduce_spans(divide, SpanCursor(dst), sources_, bound_.dst_bytes(call.step));
   }
   finish(call.step);
 }

@@ -86,6 +86,7 @@ class ChunkRun {
   std::uint32_t first_unfinished_ = 0;
   std::uint32_t unfinished_ = 0;
   std::vector<StepMessage> messages_;  // of each step
+  ReduceSources sources_;              // of the reduction under way
   std::vector<StepGroup> groups_;      // of each Plan::groups
 };
 

@@ -17,10 +17,10 @@ class MpiCommunicator;
 
 struct Surroundings {
   Bootstrap bootstrap;
-  std::shared_ptr<LoopbackWorld> world;       // ranks are threads
-  std::uint64_t channel = 0;                  // of that world
-  std::shared_ptr<const MpiCommunicator> mpi; // our own, with the same ranks; null where no MPI runs
-  std::vector<std::string> hosts;             // of each rank
+  std::shared_ptr<LoopbackWorld> world;        // ranks are threads
+  std::uint64_t channel = 0;                   // of that world
+  std::shared_ptr<const MpiCommunicator> mpi;  // our own, with the same ranks; null where no MPI runs
+  std::vector<std::string> hosts;              // of each rank
 };
 
 /// One kernel's boot id, its host name and the process namespace: ranks that agree share memory. LANECAST_HOST
