@@ -130,6 +130,7 @@ std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topo
     if (!used) continue;
     index[k] = static_cast<int>(transports.size());
     transports.push_back(kTransports[k].open(around));
+    if (around.decorate) transports.back() = around.decorate(std::move(transports.back()));
   }
   std::vector<int> by_peer;
   for (int row : row_of_peer) by_peer.push_back(row < 0 ? 0 : index[row]);

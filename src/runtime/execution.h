@@ -11,7 +11,7 @@
 namespace lanecast {
 
 struct ExecutorOptions {
-  std::uint32_t window = 256;  // steps a chunk looks ahead; at least the plan's min_window
+  std::uint32_t window = 256;  // steps a chunk looks ahead; at least the plan's min_window, which is 2 at most
   int chunks_in_flight = 4;
 };
 
