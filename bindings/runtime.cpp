@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -15,6 +16,7 @@
 
 #include "bindings.h"
 #include "runtime/communicator.h"
+#include "slow_links.h"
 #include "transport/loopback/world.h"
 #include "transport/mpi/communicator.h"
 
@@ -46,8 +48,15 @@ struct Details {
 };
 
 Call make_call(int kind, const Array& input, const Array& output, const Details& d) {
-  return {static_cast<Kind>(kind),     input.data(), const_cast<void*>(output.data()), d.count,  d.counts,
-          static_cast<DType>(d.dtype), static_cast<ReduceOp>(d.op), d.algorithm,         d.chunks};
+  return {static_cast<Kind>(kind),
+          input.data(),
+          const_cast<void*>(output.data()),
+          d.count,
+          d.counts,
+          static_cast<DType>(d.dtype),
+          static_cast<ReduceOp>(d.op),
+          d.algorithm,
+          d.chunks};
 }
 
 CommunicatorOptions options_from(const nb::dict& d) {
@@ -66,6 +75,10 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.chunks = nb::cast<int>(value);
     else if (name == "timeout_s")
       options.timeout_s = nb::cast<double>(value);
+    else if (name == "window")
+      options.executor.window = nb::cast<int>(value);
+    else if (name == "chunks_in_flight")
+      options.executor.chunks_in_flight = nb::cast<int>(value);
     else
       throw UsageError("option '" + name + "' is unknown");
   }
@@ -81,12 +94,32 @@ std::unique_ptr<Communicator> from_threads(const std::shared_ptr<LoopbackWorld>&
   return std::make_unique<Communicator>(among_threads(world, rank), std::move(parsed), progress);
 }
 
+struct Slowness {
+  std::vector<std::pair<double, double>> links;  // seconds a message, seconds a byte
+  std::vector<int> link_of_peer;
+};
+
+std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWorld>& world, int rank,
+                                                const SharedProgress& progress, const nb::dict& options,
+                                                const Slowness& slowness) {
+  auto parsed = options_from(options);
+  const nb::gil_scoped_release release;
+  Surroundings around = among_threads(world, rank);
+  around.decorate = [slowness](std::unique_ptr<Transport> transport) -> std::unique_ptr<Transport> {
+    std::vector<SlowLink> links;
+    for (const auto& [alpha_s, beta_s_per_byte] : slowness.links) links.push_back({alpha_s, beta_s_per_byte});
+    return std::make_unique<SlowLinks>(std::move(transport), links, slowness.link_of_peer);
+  };
+  return std::make_unique<Communicator>(std::move(around), std::move(parsed), progress);
+}
+
 std::unique_ptr<Communicator> from_mpi(const std::shared_ptr<MpiApi>& mpi, std::uintptr_t comm_address,
                                        const SharedProgress& progress, const nb::dict& options) {
   auto parsed = options_from(options);
   const nb::gil_scoped_release release;
   const MpiComm parent = comm_address ? mpi->comm_at(reinterpret_cast<const void*>(comm_address)) : mpi->world();
-  return std::make_unique<Communicator>(among_mpi(MpiCommunicator::duplicate(mpi, parent)), std::move(parsed), progress);
+  return std::make_unique<Communicator>(among_mpi(MpiCommunicator::duplicate(mpi, parent)), std::move(parsed),
+                                        progress);
 }
 
 using PyAllGather = std::function<nb::bytes(nb::bytes)>;
@@ -126,26 +159,36 @@ void bind_runtime(nb::module_& m) {
       .def_prop_ro("abi", [](const MpiApi& mpi) { return mpi.library().abi; })
       .def_prop_ro("version", [](const MpiApi& mpi) { return mpi.library().version; })
       .def_prop_ro("initialized", &MpiApi::initialized)
-      .def("init", [](MpiApi& mpi) { return static_cast<int>(mpi.init_thread(MpiThreads::multiple)); },
-           nb::call_guard<nb::gil_scoped_release>(), "Start MPI unless it runs; returns its thread level, 0 to 3.")
+      .def(
+          "init", [](MpiApi& mpi) { return static_cast<int>(mpi.init_thread(MpiThreads::multiple)); },
+          nb::call_guard<nb::gil_scoped_release>(), "Start MPI unless it runs; returns its thread level, 0 to 3.")
       .def("finalize", &MpiApi::finalize, nb::call_guard<nb::gil_scoped_release>(), "End MPI if init() started it.");
   m.def("load_mpi", [](const std::vector<std::string>& directories) { return load_mpi(directories); }, "directories"_a);
 
   nb::class_<AsyncWork>(m, "Work", "A started call.")
-      .def("wait",
-           [](AsyncWork& w) {
-             {
-               const nb::gil_scoped_release release;
-               Communicator::wait(*w.work, raise_signals);
-             }
-             w.input.reset();
-             w.output.reset();
-           },
-           "Block until the buffers may be used again; raises the call's error.")
+      .def(
+          "wait",
+          [](AsyncWork& w) {
+            {
+              const nb::gil_scoped_release release;
+              Communicator::wait(*w.work, raise_signals);
+            }
+            w.input.reset();
+            w.output.reset();
+          },
+          "Block until the buffers may be used again; raises the call's error.")
       .def("is_completed", [](AsyncWork& w) { return w.work->done(); }, "True when done, also after an error.");
 
   nb::class_<Communicator>(m, "Communicator")
       .def_static("from_threads", &from_threads, "world"_a, "rank"_a, "progress"_a, "options"_a)
+      .def_static(
+          "from_slow_threads",
+          [](const std::shared_ptr<LoopbackWorld>& world, int rank, const SharedProgress& progress,
+             const nb::dict& options, std::vector<std::pair<double, double>> links, std::vector<int> link_of_peer) {
+            return from_slow_threads(world, rank, progress, options, {std::move(links), std::move(link_of_peer)});
+          },
+          "world"_a, "rank"_a, "progress"_a, "options"_a, "links"_a, "link_of_peer"_a,
+          "For tests: threads whose messages pass links of (seconds a message, seconds a byte).")
       .def_static("from_mpi", &from_mpi, "mpi"_a, "comm_address"_a, "progress"_a, "options"_a)
       .def_static("from_all_gather", &from_all_gather, "rank"_a, "size"_a, "all_gather"_a, "progress"_a, "options"_a)
       .def_prop_ro("rank", &Communicator::rank)

@@ -43,6 +43,10 @@ UFUNCS: dict[str, np.ufunc] = {
 GUARD = 3  # elements watched on each side of a buffer
 
 
+def _limits(dtype: str) -> Any:
+    return ml_dtypes.finfo(DTYPES[dtype])  # type: ignore[no-untyped-call]
+
+
 def ops_of(dtype: str) -> list[str]:
     refused = {"band", "bor", "bxor"} if dtype in FLOATS else {"avg"}
     return [op for op in UFUNCS if op not in refused]
@@ -90,7 +94,7 @@ def values(case: Case, rank: int, size: int) -> Array:
     if case.op == "prod":  # powers of two, so that only exponents add up
         return np.asarray(rng.choice([1.0, -1.0, 2.0, 0.5], case.total)).astype(dtype)
     if case.op in ("sum", "avg"):  # whole numbers whose sum the mantissa still holds
-        most = 2 ** (int(ml_dtypes.finfo(dtype).nmant) + 1) // size
+        most = 2 ** (int(_limits(case.dtype).nmant) + 1) // size
         return rng.integers(0, min(most, 2**30), case.total, endpoint=True).astype(dtype)
     return rng.integers(-100, 100, case.total).astype(dtype)
 
@@ -111,9 +115,9 @@ def expected(case: Case, size: int) -> tuple[Array, Array]:
         return result, np.zeros(case.total)
     # Each of the size − 1 operations may round to the type once and to fp32 before, an average once more.
     roundings = 2 * size if case.op in ("sum", "prod", "avg") else 0
-    epsilon = float(ml_dtypes.finfo(DTYPES[case.dtype]).eps)
+    epsilon = float(_limits(case.dtype).eps)
     magnitude = np.abs(result) if case.op == "prod" else np.abs(wide).sum(axis=0)
-    tiny = float(ml_dtypes.finfo(DTYPES[case.dtype]).smallest_subnormal)
+    tiny = float(_limits(case.dtype).smallest_subnormal)
     tolerance = roundings * (epsilon * magnitude + tiny)
     return (result / size, tolerance / size + tiny) if case.op == "avg" else (result, tolerance)
 

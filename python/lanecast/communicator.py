@@ -41,7 +41,8 @@ class Communicator:
     """
 
     def __init__(self, core: _core.Communicator) -> None:
-        self._core = core
+        self._core = core  # first, so that it goes before the arrays that its calls still use
+        self._under_way: list[Work] = []  # with their arrays, which a caller may drop without waiting
         self.rank: int = core.rank
         self.size: int = core.size
 
@@ -135,6 +136,8 @@ class Communicator:
         """Algorithm and number of chunks that a call would take; count as in the call, elements per part."""
         if collective not in _core.KINDS:
             raise _core.UsageError(f"collective {collective!r} is unknown; known: {', '.join(_core.KINDS)}")
+        if dtype not in _core.DTYPES:
+            raise _core.UsageError(f"dtype {dtype!r} is unknown; known: {', '.join(_core.DTYPES)}")
         algorithm, chunks = self._core.chosen(_core.KINDS.index(collective), count, _core.DTYPES.index(dtype))
         return algorithm, chunks
 
@@ -150,7 +153,7 @@ class Communicator:
         return code
 
     def _check_sizes(self, whole: str, whole_size: int, share: str, share_size: int, counts: Sequence[int]) -> None:
-        if counts:
+        if len(counts) > 0:
             if len(counts) != self.size or min(counts) < 0:
                 raise _core.UsageError(f"rank {self.rank}: counts needs {self.size} numbers, none negative: {counts}")
             expected = (sum(counts), counts[self.rank])
@@ -159,7 +162,7 @@ class Communicator:
         if (whole_size, share_size) != expected:
             raise _core.UsageError(
                 f"rank {self.rank}: {whole} has {whole_size} elements and {share} {share_size}; with {self.size} ranks "
-                f"{whole} needs {expected[0]}" + (f" and {share} {expected[1]}" if counts else "")
+                f"{whole} needs {expected[0]}" + (f" and {share} {expected[1]}" if len(counts) > 0 else "")
             )
 
     def _call(  # noqa: PLR0913, PLR0917  one line to the binding
@@ -176,6 +179,8 @@ class Communicator:
         async_op: bool,
     ) -> Work | None:
         if async_op:
-            return Work(self._core.start(kind, source, target, dtype, op, count, counts, algorithm, chunks))
+            work = Work(self._core.start(kind, source, target, dtype, op, count, counts, algorithm, chunks))
+            self._under_way = [other for other in self._under_way if not other.is_completed()] + [work]
+            return work
         self._core.run(kind, source, target, dtype, op, count, counts, algorithm, chunks)
         return None

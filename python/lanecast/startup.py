@@ -57,6 +57,8 @@ def init(**options: Any) -> Communicator:
       transports: "shm", or one name per level, outermost first: "mpi,shm". Default: the fastest that reaches each peer.
       algorithm, chunks: for every call. Default: chosen per call.
       timeout_s: seconds without progress after which a call gives up. Default: 300.
+      window, chunks_in_flight (code only): how far the executor looks ahead in a chunk, in steps, and how many chunks it
+        moves at a time; each takes scratch memory of its own. Defaults: 256, 4.
     Collective. Raises UsageError for options that do not fit, TransportError where no transport can be opened.
     """
     if under_launcher():
@@ -78,7 +80,7 @@ def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], 
     """Make a communicator from nothing but an all-gather of short byte strings, such as a launcher's store offers.
 
     all_gather(mine) gets equally many bytes on each rank and returns those of all ranks, in rank order. It is called
-    only while communicators are made or split. options: as for init(). Collective.
+    only while this communicator is made. options: as for init(). Collective.
     """
     return Communicator(_core.Communicator.from_all_gather(rank, size, all_gather, progress_thread(), options))
 

@@ -64,9 +64,9 @@ void ChunkRun::start(std::uint32_t step) {
       return finish(step);
     case StepKind::reduce: {
       const std::size_t bytes = bound_.dst_bytes(step);
-      std::vector<SpanCursor> sources(plan_.steps[step].sources, SpanCursor(bound_.src(step)));
-      for (std::size_t k = 0; k < sources.size(); ++k) sources[k].skip(k * bytes);
-      reduce_spans(reduction(plan_.steps[step]), SpanCursor(bound_.dst(step)), sources, bytes);
+      sources_.cursors.assign(plan_.steps[step].sources, SpanCursor(bound_.src(step)));
+      for (std::size_t k = 0; k < sources_.cursors.size(); ++k) sources_.cursors[k].skip(k * bytes);
+      reduce_spans(reduction(plan_.steps[step]), SpanCursor(bound_.dst(step)), sources_, bytes);
       return finish(step);
     }
     case StepKind::group:
@@ -137,8 +137,7 @@ void ChunkRun::receive(std::uint32_t step) {
   message.memory = memory;
   message.consumer = nullptr;
   const bool reduces = plan_.steps[step].kind == StepKind::recv_reduce;
-  if (reduces)
-    message.reduction = {reduction(plan_.steps[step]), SpanCursor(bound_.src(step)), SpanCursor(memory)};
+  if (reduces) message.reduction = {reduction(plan_.steps[step]), SpanCursor(bound_.src(step)), SpanCursor(memory)};
   if (reduces && transport.consumes()) {
     message.consumer = &message.reduction;
   } else if (reduces || (memory.size() > 1 && !transport.scatters())) {
@@ -169,11 +168,23 @@ bool ChunkRun::overlaps(std::span<const Span> a, std::span<const Span> b) const 
 }
 
 void ChunkRun::call_group(std::uint32_t step) {
+  const std::int32_t group = plan_.steps[step].group;
+  groups_[group].step = step;
+  if (!context_.turns.is_turn(group, chunk_.index)) return context_.turns.wait(group, chunk_.index, this);
+  post_group(step);
+  if (ChunkRun* const next = context_.turns.pass(group)) next->take_turn(group);
+}
+
+void ChunkRun::take_turn(std::int32_t group) {
+  call_group(groups_[group].step);
+  start_ready();  // an empty call is done at once
+}
+
+void ChunkRun::post_group(std::uint32_t step) {
   const int index = plan_.steps[step].group;
   const Group& group = plan_.groups[index];
   StepGroup& call = groups_[index];
   call.run = this;
-  call.step = step;
   call.group = context_.prepared.handles[index];
   call.kind = group.kind;
   call.dtype = context_.shape.dtype;
@@ -214,8 +225,8 @@ void ChunkRun::arrived(StepGroup& call) {
   context_.staging.give_back(std::move(call.staged_in));
   context_.staging.give_back(std::move(call.staged_out));
   if (const Reduction divide = reduction(step); divide.divisor != 1) {
-    std::vector<SpanCursor> self{SpanCursor(dst)};
-    reduce_spans(divide, SpanCursor(dst), self, bound_.dst_bytes(call.step));
+    sources_.cursors.assign(1, SpanCursor(dst));
+    reduce_spans(divide, SpanCursor(dst), sources_, bound_.dst_bytes(call.step));
   }
   finish(call.step);
 }

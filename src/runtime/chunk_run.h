@@ -5,6 +5,7 @@
 #include <memory>
 #include <queue>
 
+#include "runtime/group_turns.h"
 #include "runtime/layout.h"
 #include "runtime/prepared_plan.h"
 #include "runtime/router.h"
@@ -20,6 +21,7 @@ struct CallContext {
   const Layout& layout;
   Router& router;
   StagingPool& staging;
+  GroupTurns& turns;
   std::uint32_t window = 0;  // a step may start when it is among the first `window` unfinished ones
 };
 
@@ -68,7 +70,10 @@ class ChunkRun {
   void send(std::uint32_t step);
   void receive(std::uint32_t step);
   void call_group(std::uint32_t step);
+  void post_group(std::uint32_t step);
   Reduction reduction(const Step& step) const;
+  /// It has become this chunk's turn at a group that it has waited for.
+  void take_turn(std::int32_t group);
   bool overlaps(std::span<const Span> a, std::span<const Span> b) const;
 
   CallContext context_;
@@ -89,6 +94,7 @@ class ChunkRun {
   std::uint32_t first_unfinished_ = 0;
   std::uint32_t unfinished_ = 0;
   std::vector<StepMessage> messages_;  // of each step
+  ReduceSources sources_;              // of the reduction under way
   std::vector<StepGroup> groups_;      // of each Plan::groups
 };
 

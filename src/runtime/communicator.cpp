@@ -5,6 +5,8 @@
 #include <array>
 #include <thread>
 
+#include "runtime/agreed.h"
+
 namespace lanecast {
 namespace {
 
@@ -28,9 +30,11 @@ Topology topology_for(const CommunicatorOptions& options, const Surroundings& ar
   return Topology::from_hosts(around.hosts);
 }
 
-CommunicatorOptions with_environment(CommunicatorOptions options) {
-  apply_environment(options);
+/// Everything that the user asks for and that does not depend on what the transports find; the topology is placed.
+CommunicatorOptions settled(CommunicatorOptions options, const Surroundings& around) {
+  if (options.from_environment) apply_environment(options);
   check(options);
+  options.placed = topology_for(options, around);
   return options;
 }
 
@@ -54,8 +58,8 @@ struct Communicator::Started {
 Communicator::Communicator(Surroundings surroundings, CommunicatorOptions options,
                            std::shared_ptr<ProgressThread> progress)
     : around_(std::move(surroundings)),
-      options_(with_environment(std::move(options))),
-      topology_(topology_for(options_, around_)),
+      options_(agreed(around_.bootstrap, [&] { return settled(std::move(options), around_); })),
+      topology_(*options_.placed),
       router_(connect(around_, topology_, options_.transports)),
       progress_(std::move(progress)),
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)) {
@@ -104,30 +108,49 @@ Choice Communicator::chosen(const Call& call) const {
   return choice;
 }
 
-std::shared_ptr<Execution> Communicator::prepare(const Call& call) {
+std::shared_ptr<Execution> Communicator::prepare(const Call& call, std::unique_lock<std::mutex>& lock) {
   const bool in_place = check(call, rank(), size());
   refuse_if_failed();
   if (auto known = plans_->find(call, in_place)) return known;
-  return plans_->make(call, in_place, chosen(call));
+  return plans_->make(call, in_place, chosen(call), [&] { drain(lock); });
+}
+
+void Communicator::drain(std::unique_lock<std::mutex>& lock) {
+  while (!started_.empty()) {
+    const auto last = started_.back()->work;
+    lock.unlock();
+    last->wait_done();
+    lock.lock();
+  }
+  refuse_if_failed();
 }
 
 void Communicator::run(const Call& call, const Interrupt& interrupt) {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (started_.empty()) {
-      const auto execution = prepare(call);
+      const auto execution = prepare(call, lock);
       ++calls_;
       execution->start(static_cast<const std::byte*>(call.in), static_cast<std::byte*>(call.out));
       return drive(*execution, interrupt);
     }
   }
-  wait(*start(call), interrupt);
+  const auto work = start(call);
+  try {
+    wait(*work, interrupt);
+  } catch (const std::exception& error) {
+    if (!work->done()) {  // interrupted: the caller's buffers must not be touched any more
+      const std::lock_guard lock(mutex_);
+      fail(error.what());
+    }
+    throw;
+  }
 }
 
 void Communicator::drive(Execution& execution, const Interrupt& interrupt) {
   Patience patience(crowded_);
   try {
-    Clock::time_point last_progress = Clock::now();
+    Clock::time_point last_progress = last_look_ = Clock::now();  // a short call never stops to look
     bool moved = false;
     while (!execution.finished()) {
       if (execution.advance()) {
@@ -186,11 +209,11 @@ void Communicator::refuse_if_failed() const {
 std::shared_ptr<Work> Communicator::start(const Call& call) {
   std::shared_ptr<Work> work;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (const std::string why = threads_refused(around_); !why.empty())
       throw UsageError("rank " + std::to_string(rank()) + ": an asynchronous call " + why);
     auto started = std::make_unique<Started>();
-    started->execution = prepare(call);
+    started->execution = prepare(call, lock);
     started->in = static_cast<const std::byte*>(call.in);
     started->out = static_cast<std::byte*>(call.out);
     work = started->work;
@@ -219,6 +242,7 @@ bool Communicator::advance_started() {
     if (!call.running) {
       ++calls_;
       call.running = true;
+      last_look_ = Clock::now();
       call.execution->start(call.in, call.out);
     } else {
       moved = call.execution->advance();

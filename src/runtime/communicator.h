@@ -54,8 +54,11 @@ class Communicator {
   friend class ProgressThread;
   struct Started;
 
-  std::shared_ptr<Execution> prepare(const Call& call);
+  std::shared_ptr<Execution> prepare(const Call& call, std::unique_lock<std::mutex>& lock);
+  /// Waits for all started calls, without the lock.
+  void drain(std::unique_lock<std::mutex>& lock);
   void drive(Execution& execution, const Interrupt& interrupt);
+  std::unique_ptr<Communicator> make_child(int color, int key);
   bool advance_started();
   bool has_started();
 

@@ -2,6 +2,7 @@
 // Transports by name: one row each. The order is that of preference.
 #include <algorithm>
 
+#include "runtime/agreed.h"
 #include "runtime/surroundings.h"
 #include "transport/loopback/transport.h"
 #include "transport/loopback/world.h"
@@ -37,7 +38,9 @@ const TransportRow kTransports[] = {
      "ranks that are threads of one process"},
     {"shm", same_host, open_shm, "ranks that are processes of one host"},
     {"mpi", [](const Surroundings& around, int) { return around.mpi != nullptr; },
-     [](const Surroundings& around) -> std::unique_ptr<Transport> { return std::make_unique<MpiTransport>(around.mpi); },
+     [](const Surroundings& around) -> std::unique_ptr<Transport> {
+       return std::make_unique<MpiTransport>(around.mpi);
+     },
      "a start under mpirun, mpiexec or srun"},
 };
 
@@ -67,15 +70,8 @@ int parting(const Topology& topology, int a, int b) {
   return topology.levels();
 }
 
-}  // namespace
-
-std::vector<std::string> transport_names() {
-  std::vector<std::string> names;
-  for (const TransportRow& row : kTransports) names.emplace_back(row.name);
-  return names;
-}
-
-std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topology, const std::string& wanted) {
+/// Row of the transport that carries messages to each peer; -1 for this rank itself.
+std::vector<int> rows_of_peers(const Surroundings& around, const Topology& topology, const std::string& wanted) {
   const int me = around.bootstrap.rank;
   std::vector<int> row_at_level;
   if (!wanted.empty())
@@ -100,9 +96,24 @@ std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topo
       const TransportRow& row = kTransports[row_of_peer[peer]];
       if (!row.reaches(around, peer))
         throw UsageError("transports '" + wanted + "': " + std::string(row.name) + " does not reach rank " +
-                         std::to_string(peer) + " from rank " + std::to_string(me) + "; it needs " + std::string(row.needs));
+                         std::to_string(peer) + " from rank " + std::to_string(me) + "; it needs " +
+                         std::string(row.needs));
     }
   }
+  return row_of_peer;
+}
+
+}  // namespace
+
+std::vector<std::string> transport_names() {
+  std::vector<std::string> names;
+  for (const TransportRow& row : kTransports) names.emplace_back(row.name);
+  return names;
+}
+
+std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topology, const std::string& wanted) {
+  const std::vector<int> row_of_peer =
+      agreed(around.bootstrap, [&] { return rows_of_peers(around, topology, wanted); });
 
   // Opening is collective, so every rank opens what any rank uses, in the same order. MPI, where it runs, is always
   // opened: its native collectives are an algorithm of their own.
@@ -119,6 +130,7 @@ std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topo
     if (!used) continue;
     index[k] = static_cast<int>(transports.size());
     transports.push_back(kTransports[k].open(around));
+    if (around.decorate) transports.back() = around.decorate(std::move(transports.back()));
   }
   std::vector<int> by_peer;
   for (int row : row_of_peer) by_peer.push_back(row < 0 ? 0 : index[row]);

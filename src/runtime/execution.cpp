@@ -8,7 +8,7 @@ namespace lanecast {
 Execution::Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router,
                      const ExecutorOptions& options)
     : prepared_(std::move(prepared)), shape_(std::move(shape)), layout_(prepared_->plan, shape_), router_(router) {
-  const CallContext context{*prepared_, shape_, layout_, router_, staging_, options.window};
+  const CallContext context{*prepared_, shape_, layout_, router_, staging_, turns_, options.window};
   for (int k = 0; k < std::min(shape_.chunks, options.chunks_in_flight); ++k)
     runs_.push_back(std::make_unique<ChunkRun>(context));
 }
@@ -18,6 +18,7 @@ void Execution::start(const std::byte* in, std::byte* out) {
   out_ = out;
   next_chunk_ = 0;
   chunks_left_ = shape_.chunks;
+  turns_.begin(prepared_->plan.groups.size());
   for (auto& run : runs_) {
     run->begin({next_chunk_++, shape_.chunks}, in_, out_);
     run->start_ready();

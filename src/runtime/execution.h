@@ -11,7 +11,7 @@
 namespace lanecast {
 
 struct ExecutorOptions {
-  std::uint32_t window = 256;  // steps a chunk looks ahead; at least the plan's min_window
+  std::uint32_t window = 256;  // steps a chunk looks ahead; at least the plan's min_window, which is 2 at most
   int chunks_in_flight = 4;
 };
 
@@ -42,6 +42,7 @@ class Execution {
   Layout layout_;
   Router& router_;
   StagingPool staging_;
+  GroupTurns turns_;
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;

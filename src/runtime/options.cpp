@@ -56,6 +56,9 @@ void apply_environment(CommunicatorOptions& options) {
 
 void check(const CommunicatorOptions& options) {
   if (options.chunks < 0) throw UsageError("chunks: " + std::to_string(options.chunks) + " is negative");
+  // A ring receives before it sends, so it needs two; no plan needs more.
+  if (options.executor.window < 2 || options.executor.window > INT32_MAX) throw UsageError("window: must be 2 or more");
+  if (options.executor.chunks_in_flight < 1) throw UsageError("chunks_in_flight: must be 1 or more");
   if (!(options.timeout_s > 0))
     throw UsageError("timeout_s: " + std::to_string(options.timeout_s) + " must be more than 0");
 }

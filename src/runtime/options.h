@@ -19,6 +19,7 @@ struct CommunicatorOptions {
   std::string algorithm;   // for every call; empty: chosen per call
   int chunks = 0;          // 0: chosen per call
   double timeout_s = 300;  // without progress
+  bool from_environment = true;  // may LANECAST_… fill what is left at its default?
   ExecutorOptions executor;
 };
 

@@ -2,6 +2,7 @@
 // Plans are built once, and bound once per shape: the second of two equal calls plans nothing and allocates nothing.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -19,14 +20,17 @@ class PlanCache {
 
   /// The execution of an equal call before, or null.
   std::shared_ptr<Execution> find(const Call& call, bool in_place);
-  std::shared_ptr<Execution> make(const Call& call, bool in_place, const Choice& choice);
+  /// `before_groups` runs before groups are opened, which blocks until their other members do so too: they may first
+  /// want a call that is under way here to finish.
+  std::shared_ptr<Execution> make(const Call& call, bool in_place, const Choice& choice,
+                                  const std::function<void()>& before_groups);
 
  private:
   static constexpr std::size_t kPlans = 64;
   static constexpr std::size_t kExecutions = 32;
 
-  std::shared_ptr<const PreparedPlan> plan(const Call& call, bool in_place, const std::string& algorithm);
-
+  std::shared_ptr<const PreparedPlan> plan(const Call& call, bool in_place, const std::string& algorithm,
+                                           const std::function<void()>& before_groups);
   void require_native(const Plan& plan, const Call& call) const;
 
   struct PlanEntry {

@@ -7,13 +7,14 @@
 
 namespace lanecast {
 
-void reduce_spans(const Reduction& reduction, SpanCursor dst, std::vector<SpanCursor>& sources, std::size_t bytes) {
-  std::vector<const void*> addresses(sources.size());
+void reduce_spans(const Reduction& reduction, SpanCursor dst, ReduceSources& sources, std::size_t bytes) {
+  auto& [cursors, addresses] = sources;
+  addresses.resize(cursors.size());
   while (bytes > 0) {
     std::size_t run = std::min(bytes, dst.together());
-    for (SpanCursor& source : sources) run = std::min(run, source.together());
+    for (SpanCursor& source : cursors) run = std::min(run, source.together());
     if (run == 0) throw InternalError("a reduction's sources are shorter than its result");
-    for (std::size_t k = 0; k < sources.size(); ++k) addresses[k] = sources[k].take(run).data;
+    for (std::size_t k = 0; k < cursors.size(); ++k) addresses[k] = cursors[k].take(run).data;
     host::reduce(reduction.dtype, reduction.op, dst.take(run).data, addresses, run / size_of(reduction.dtype),
                  reduction.divisor);
     bytes -= run;

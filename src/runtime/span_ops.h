@@ -15,8 +15,14 @@ struct Reduction {
   double divisor = 1;  // an average's, in the step that completes it
 };
 
+/// Kept by the caller, so that a repeated reduction allocates nothing.
+struct ReduceSources {
+  std::vector<SpanCursor> cursors;
+  std::vector<const void*> addresses;  // used by reduce_spans
+};
+
 /// dst = sources[0] op sources[1] op …, `bytes` of each.
-void reduce_spans(const Reduction& reduction, SpanCursor dst, std::vector<SpanCursor>& sources, std::size_t bytes);
+void reduce_spans(const Reduction& reduction, SpanCursor dst, ReduceSources& sources, std::size_t bytes);
 
 /// Adds an arriving message to local values, as it arrives.
 class ReduceOnArrival final : public Consumer {

@@ -2,6 +2,7 @@
 // What a communicator finds around it when it is made, and the transports that this allows.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,10 +18,12 @@ class MpiCommunicator;
 
 struct Surroundings {
   Bootstrap bootstrap;
-  std::shared_ptr<LoopbackWorld> world;       // ranks are threads
-  std::uint64_t channel = 0;                  // of that world
-  std::shared_ptr<MpiCommunicator> mpi; // our own, with the same ranks; null where no MPI runs
-  std::vector<std::string> hosts;             // of each rank
+  std::shared_ptr<LoopbackWorld> world;        // ranks are threads
+  std::uint64_t channel = 0;                   // of that world
+  std::shared_ptr<MpiCommunicator> mpi;        // our own, with the same ranks; null where no MPI runs
+  /// Puts another transport around each that is opened, as tests do to slow links down; usually empty.
+  std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)> decorate;
+  std::vector<std::string> hosts;  // of each rank
 };
 
 /// One kernel's boot id, its host name and the process namespace: ranks that agree share memory. LANECAST_HOST

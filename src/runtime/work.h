@@ -31,6 +31,11 @@ class Work {
     return done_;
   }
 
+  void wait_done() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return done_; });
+  }
+
   bool done() {
     const std::lock_guard lock(mutex_);
     return done_;

@@ -80,8 +80,10 @@ bool MpiTransport::runs(GroupKind kind, DType dtype, ReduceOp op) const {
   return kind == GroupKind::all_gather || (mpi_reduces(dtype) && supports(op, dtype) && reduces_alike(dtype, op));
 }
 
-int MpiTransport::open_group(std::span<const int> ranks) {
-  const auto [entry, is_new] = group_of_.try_emplace({ranks.begin(), ranks.end()}, static_cast<int>(groups_.size()));
+int MpiTransport::open_group(std::span<const int> ranks, std::uint32_t ordinal) {
+  // A communicator for each ordinal: MPI matches the collectives of one communicator by the order of their calls.
+  const auto [entry, is_new] =
+      group_of_.try_emplace({{ranks.begin(), ranks.end()}, ordinal}, static_cast<int>(groups_.size()));
   if (is_new) {
     try {
       groups_.push_back(comm_->group(ranks));

@@ -30,7 +30,7 @@ class MpiTransport final : public Transport {
   void abort() override;
 
   bool runs(GroupKind kind, DType dtype, ReduceOp op) const override;
-  int open_group(std::span<const int> ranks) override;
+  int open_group(std::span<const int> ranks, std::uint32_t ordinal) override;
   void post_group(GroupCall& call) override;
   void progress_groups(std::vector<GroupCall*>& done) override;
 
@@ -41,7 +41,7 @@ class MpiTransport final : public Transport {
   // Requests go before the communicators they run on, so they are declared after.
   std::shared_ptr<MpiCommunicator> comm_;
   std::vector<std::shared_ptr<MpiCommunicator>> groups_;
-  std::map<std::vector<int>, int> group_of_;
+  std::map<std::pair<std::vector<int>, std::uint32_t>, int> group_of_;  // by ranks and ordinal
   std::uint64_t max_tag_;
   std::unique_ptr<MpiRequests> messages_;
   std::unique_ptr<MpiRequests> collectives_;

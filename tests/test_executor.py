@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The executor overlaps the levels of a hierarchy, and a window of two steps is enough for every plan.
+
+Time is measured against links of a known speed: a message leaves its rank when the wire to that level is free and the
+message has passed it, so how long the phases take one after the other, and at best, follows from bytes alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanecast
+from collective_cases import Case, among_threads
+from lanecast import _core
+from lanecast.startup import progress_thread
+
+NODES, PER_NODE = 4, 2
+RANKS = NODES * PER_NODE
+COUNT = RANKS * 8192
+FULL_S = 0.32  # to send the whole vector over the wire within a node
+# Per all-gather of the hierarchy, as shares of the vector: own parts within the node, lanes across, the rest within.
+OWN, ACROSS, REST = 1 / RANKS, (NODES - 1) / RANKS, (NODES - 1) / RANKS
+ACROSS_SLOWER = (OWN + REST) / ACROSS  # so that both levels have equally much to do
+
+
+def fastest_s(repeats: int = 3, **options: Any) -> float:
+    """Fastest of some all-reduces over slow links; the other repeats are there for the scheduler's whims."""
+    world = _core.make_world(RANKS)
+    per_byte = FULL_S / (4 * COUNT)
+    links = [(0.0, per_byte * ACROSS_SLOWER), (0.0, per_byte)]
+    elapsed = np.zeros((RANKS, repeats))
+    wrong: list[int] = []
+    barrier = threading.Barrier(RANKS)
+
+    def rank_main(rank: int) -> None:
+        link_of_peer = [int(peer // PER_NODE == rank // PER_NODE) for peer in range(RANKS)]
+        settings = {"topology": f"{NODES}x{PER_NODE}", "timeout_s": 30.0, "algorithm": "hierarchical(ring,direct)"}
+        comm = lanecast.Communicator(
+            _core.Communicator.from_slow_threads(
+                world, rank, progress_thread(), {**settings, **options}, links, link_of_peer
+            )
+        )
+        for repeat in range(repeats):
+            vector = np.full(COUNT, rank, np.float32)
+            barrier.wait()
+            begin = time.perf_counter()
+            comm.all_reduce(vector)
+            elapsed[rank, repeat] = time.perf_counter() - begin
+            if (vector != RANKS * (RANKS - 1) / 2).any():
+                wrong.append(rank)
+
+    threads = [threading.Thread(target=rank_main, args=(rank,)) for rank in range(RANKS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    return float(elapsed.max(axis=0).min())
+
+
+# An all-reduce is the all-gather backwards, then forwards; own parts go beside the lanes even in one chunk.
+ONE_AFTER_THE_OTHER_S = 2 * FULL_S * (max(OWN, ACROSS * ACROSS_SLOWER) + REST)
+AT_BEST_S = 2 * FULL_S * (OWN + REST)
+
+
+def test_one_chunk_takes_the_sum_of_its_phases() -> None:
+    took_s = fastest_s(chunks=1)
+    assert 0.97 * ONE_AFTER_THE_OTHER_S < took_s < 1.15 * ONE_AFTER_THE_OTHER_S
+
+
+def test_chunks_let_the_levels_overlap() -> None:
+    took_s = fastest_s(chunks=8)
+    assert AT_BEST_S < took_s < 0.8 * ONE_AFTER_THE_OTHER_S
+
+
+def test_overlap_comes_from_chunks_in_flight() -> None:
+    """The same chunks one at a time: as slow as one chunk."""
+    took_s = fastest_s(chunks=8, chunks_in_flight=1)
+    assert took_s > 0.97 * ONE_AFTER_THE_OTHER_S
+
+
+@pytest.mark.parametrize("topology", ["5", "8", "2x3", "3+1+2", "2x2x2"])
+@pytest.mark.parametrize("chunks_in_flight", [1, 3])
+def test_window_of_two_is_enough_for_every_algorithm(topology: str, chunks_in_flight: int) -> None:
+    """Sends between threads have no buffer at all: one ends when its receiver has taken it."""
+    size = {"5": 5, "8": 8, "2x3": 6, "3+1+2": 6, "2x2x2": 8}[topology]
+    described = _core.Topology(size) if topology.isdigit() else _core.Topology.parse(topology, size)
+    cases = [
+        Case(
+            kind,
+            (40 * size,) if kind == "all_reduce" else (40,) * size,
+            name,
+            "int32",
+            in_place=turn % 2 == 0,
+            chunks=5,
+        )
+        for kind in _core.KINDS
+        for turn, name in enumerate(_core.algorithms_for(kind, described))
+        if "native" not in name
+    ]
+    options = {} if topology.isdigit() else {"topology": topology}
+    assert among_threads(size, cases, window=2, chunks_in_flight=chunks_in_flight, **options) == []
+
+
+@pytest.mark.parametrize("option", [{"window": 1}, {"window": -1}, {"chunks_in_flight": 0}])
+def test_options_out_of_range_are_refused(option: dict[str, int]) -> None:
+    with pytest.raises(lanecast.UsageError, match=next(iter(option))):
+        lanecast.run_threads(1, lambda comm: None, **option)
