@@ -57,7 +57,7 @@ bool Execution::advance() {
     mine.run->arrived(mine);
     mine.run->start_ready();
   }
-  moved |= !groups_done_.empty();
+  moved |= !messages_done_.empty() || !groups_done_.empty();
   for (auto& run : runs_) moved = moved || run->copy_meanwhile();
   if (moved) refill();
   return moved;

@@ -33,10 +33,11 @@ void Outgoing::post(Message& message, std::vector<Message*>& done) {
 }
 
 bool Outgoing::progress(std::vector<Message*>& done) {
+  const std::size_t pending = pending_;
   read_notes(done);
   int packets = 0;
   while (packets < kPacketsPerTurn && put_next(done)) ++packets;
-  return packets > 0;
+  return packets > 0 || pending_ < pending;
 }
 
 PacketKind Outgoing::kind_for(ControlKind wish, const Message& message) const {
