@@ -56,26 +56,38 @@ Call make_call(int kind, const Array& input, const Array& output, const Details&
           d.chunks};
 }
 
+template <class T>
+T option(const std::string& name, nb::handle value, const char* expected) {
+  T converted{};
+  if (!nb::try_cast(value, converted))
+    throw UsageError("option " + name + ": " + nb::cast<std::string>(nb::repr(value)) + " is not " + expected);
+  return converted;
+}
+
 CommunicatorOptions options_from(const nb::dict& d) {
   CommunicatorOptions options;
+  const auto text = [](const std::string& name, nb::handle value) {
+    return option<std::string>(name, value, "a text");
+  };
+  const auto number = [](const std::string& name, nb::handle value) { return option<int>(name, value, "a number"); };
   for (auto [key, value] : d) {
     const auto name = nb::cast<std::string>(key);
     if (name == "topology" && nb::isinstance<Topology>(value))
       options.placed = nb::cast<Topology>(value);
     else if (name == "topology")
-      options.topology = nb::cast<std::string>(value);
+      options.topology = option<std::string>(name, value, "a text or a Topology");
     else if (name == "transports")
-      options.transports = nb::cast<std::string>(value);
+      options.transports = text(name, value);
     else if (name == "algorithm")
-      options.algorithm = nb::cast<std::string>(value);
+      options.algorithm = text(name, value);
     else if (name == "chunks")
-      options.chunks = nb::cast<int>(value);
+      options.chunks = number(name, value);
     else if (name == "timeout_s")
-      options.timeout_s = nb::cast<double>(value);
+      options.timeout_s = option<double>(name, value, "a number of seconds");
     else if (name == "window")
-      options.executor.window = nb::cast<int>(value);
+      options.executor.window = number(name, value);
     else if (name == "chunks_in_flight")
-      options.executor.chunks_in_flight = nb::cast<int>(value);
+      options.executor.chunks_in_flight = number(name, value);
     else
       throw UsageError("option '" + name + "' is unknown");
   }
