@@ -59,26 +59,38 @@ Call make_call(int kind, const Array& input, const Array& output, const Details&
           d.chunks};
 }
 
+template <class T>
+T option(const std::string& name, nb::handle value, const char* expected) {
+  T converted{};
+  if (!nb::try_cast(value, converted))
+    throw UsageError("option " + name + ": " + nb::cast<std::string>(nb::repr(value)) + " is not " + expected);
+  return converted;
+}
+
 CommunicatorOptions options_from(const nb::dict& d) {
   CommunicatorOptions options;
+  const auto text = [](const std::string& name, nb::handle value) {
+    return option<std::string>(name, value, "a text");
+  };
+  const auto number = [](const std::string& name, nb::handle value) { return option<int>(name, value, "a number"); };
   for (auto [key, value] : d) {
     const auto name = nb::cast<std::string>(key);
     if (name == "topology" && nb::isinstance<Topology>(value))
       options.placed = nb::cast<Topology>(value);
     else if (name == "topology")
-      options.topology = nb::cast<std::string>(value);
+      options.topology = option<std::string>(name, value, "a text or a Topology");
     else if (name == "transports")
-      options.transports = nb::cast<std::string>(value);
+      options.transports = text(name, value);
     else if (name == "algorithm")
-      options.algorithm = nb::cast<std::string>(value);
+      options.algorithm = text(name, value);
     else if (name == "chunks")
-      options.chunks = nb::cast<int>(value);
+      options.chunks = number(name, value);
     else if (name == "timeout_s")
-      options.timeout_s = nb::cast<double>(value);
+      options.timeout_s = option<double>(name, value, "a number of seconds");
     else if (name == "window")
-      options.executor.window = nb::cast<int>(value);
+      options.executor.window = number(name, value);
     else if (name == "chunks_in_flight")
-      options.executor.chunks_in_flight = nb::cast<int>(value);
+      options.executor.chunks_in_flight = number(name, value);
     else
       throw UsageError("option '" + name + "' is unknown");
   }
@@ -235,8 +247,9 @@ void bind_runtime(nb::module_& m) {
   for (int k = 0; k < kReduceOps; ++k) ops.append(name_of(static_cast<ReduceOp>(k)));
   m.attr("DTYPES") = nb::tuple(dtypes);
   m.attr("OPS") = nb::tuple(ops);
-  m.def("supports", [](int op, int dtype) { return supports(static_cast<ReduceOp>(op), static_cast<DType>(dtype)); },
-        "op"_a, "dtype"_a, "Does the reduction take this element type?");
+  m.def(
+      "supports", [](int op, int dtype) { return supports(static_cast<ReduceOp>(op), static_cast<DType>(dtype)); },
+      "op"_a, "dtype"_a, "Does the reduction take this element type?");
   m.attr("TRANSPORTS") = nb::tuple(nb::cast(transport_names()));
   nb::list variables;
   for (std::string_view name : known_variables()) variables.append(name);

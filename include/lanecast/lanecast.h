@@ -101,7 +101,7 @@ typedef struct {
 typedef int (*lanecastAllGatherFn)(const void* in, void* out, size_t bytes, void* ctx);
 
 /** Makes a communicator of `nranks` processes that know each other only through `all_gather`, which is called while
- * this communicator is made or split, and at no other time. rank: 0 … nranks − 1. config: NULL for the defaults. On any
+ * this communicator is made, and at no other time. rank: 0 … nranks − 1. config: NULL for the defaults. On any
  * error *comm becomes NULL. Errors: usage (arguments, options, a LANECAST_… variable that does not exist), transport.
  */
 LANECAST_API lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int nranks,

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hierarchical collective communication: plans that are proven before they run.
 
-    import lanecast, numpy
-    comm = lanecast.init()                  # under mpirun or srun: all ranks; otherwise one rank
-    comm.all_reduce(numpy.ones(1 << 20))
+import lanecast, numpy
+comm = lanecast.init()                  # under mpirun or srun: all ranks; otherwise one rank
+comm.all_reduce(numpy.ones(1 << 20))
 """
 
+from lanecast._core import VERSION as __version__
 from lanecast._core import (
     Error,
     InternalError,
     PlanError,
-    TimeoutError,  # noqa: A004  the name that the library's errors share in every language
+    TimeoutError,
     Topology,
     TransportError,
     UsageError,
 )
-from lanecast._core import VERSION as __version__
 from lanecast.communicator import Communicator, Work
 from lanecast.startup import from_all_gather, from_mpi, init, run_threads
 

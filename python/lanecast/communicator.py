@@ -75,7 +75,7 @@ class Communicator:
     def all_gather_into_tensor(
         self,
         output: Any,
-        input: Any,  # noqa: A002  torch's name for it
+        input: Any,
         async_op: bool = False,
         *,
         counts: Sequence[int] = (),
@@ -100,7 +100,7 @@ class Communicator:
     def reduce_scatter_tensor(
         self,
         output: Any,
-        input: Any,  # noqa: A002
+        input: Any,
         op: str = "sum",
         async_op: bool = False,
         *,
@@ -178,9 +178,15 @@ class Communicator:
         chunks: int,
         async_op: bool,
     ) -> Work | None:
-        if async_op:
+        try:
+            if not async_op:
+                self._core.run(kind, source, target, dtype, op, count, counts, algorithm, chunks)
+                return None
             work = Work(self._core.start(kind, source, target, dtype, op, count, counts, algorithm, chunks))
-            self._under_way = [other for other in self._under_way if not other.is_completed()] + [work]
-            return work
-        self._core.run(kind, source, target, dtype, op, count, counts, algorithm, chunks)
-        return None
+        except TypeError:
+            raise _core.UsageError(
+                f"rank {self.rank}: counts={counts!r}, algorithm={algorithm!r}, chunks={chunks!r}: "
+                "expected whole numbers, a name and a number"
+            ) from None
+        self._under_way = [other for other in self._under_way if not other.is_completed()] + [work]
+        return work

@@ -71,9 +71,9 @@ def from_mpi(comm: Any, **options: Any) -> Communicator:
 
     options: as for init(). Collective over `comm`.
     """
-    from mpi4py import MPI  # noqa: PLC0415  only for those who have it
+    from mpi4py import MPI
 
-    return Communicator(_core.Communicator.from_mpi(mpi(), MPI._addressof(comm), progress_thread(), options))  # noqa: SLF001
+    return Communicator(_core.Communicator.from_mpi(mpi(), MPI._addressof(comm), progress_thread(), options))
 
 
 def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], **options: Any) -> Communicator:
@@ -99,7 +99,7 @@ def run_threads(size: int, function: Callable[[Communicator], T], **options: Any
         try:
             core = _core.Communicator.from_threads(world, rank, progress_thread(), options)
             results[rank] = function(Communicator(core))
-        except BaseException as error:  # noqa: BLE001  raised again below, in the caller's thread
+        except BaseException as error:
             errors[rank] = error
 
     threads = [threading.Thread(target=rank_main, args=(rank,), name=f"rank {rank}") for rank in range(size)]

@@ -112,7 +112,11 @@ std::shared_ptr<Execution> Communicator::prepare(const Call& call, std::unique_l
   const bool in_place = check(call, rank(), size());
   refuse_if_failed();
   if (auto known = plans_->find(call, in_place)) return known;
-  return plans_->make(call, in_place, chosen(call), [&] { drain(lock); });
+  try {
+    return plans_->make(call, in_place, chosen(call), [&] { drain(lock); });
+  } catch (const UsageError& error) {  // planning knows no rank
+    throw UsageError("rank " + std::to_string(rank()) + ": " + std::string(name_of(call.kind)) + ": " + error.what());
+  }
 }
 
 void Communicator::drain(std::unique_lock<std::mutex>& lock) {

@@ -18,9 +18,9 @@ class MpiCommunicator;
 
 struct Surroundings {
   Bootstrap bootstrap;
-  std::shared_ptr<LoopbackWorld> world;        // ranks are threads
-  std::uint64_t channel = 0;                   // of that world
-  std::shared_ptr<MpiCommunicator> mpi;        // our own, with the same ranks; null where no MPI runs
+  std::shared_ptr<LoopbackWorld> world;  // ranks are threads
+  std::uint64_t channel = 0;             // of that world
+  std::shared_ptr<MpiCommunicator> mpi;  // our own, with the same ranks; null where no MPI runs
   /// Puts another transport around each that is opened, as tests do to slow links down; usually empty.
   std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)> decorate;
   std::vector<std::string> hosts;  // of each rank

@@ -18,7 +18,7 @@ struct Link {
 /// Only values that are equal on every rank may enter, or ranks would choose differently.
 struct Request {
   Kind kind{};
-  std::size_t bytes = 0;  // the full buffer: all-gather's output, reduce-scatter's input, all-reduce's vector
+  std::size_t bytes = 0;    // the full buffer: all-gather's output, reduce-scatter's input, all-reduce's vector
   std::vector<Link> links;  // per level of the topology, outermost first, and one for the innermost domains
 };
 

@@ -81,8 +81,9 @@ class Transport {
 
   // Native collectives; a transport without them keeps these defaults.
   virtual bool runs(GroupKind, DType, ReduceOp) const { return false; }
-  /// Collective over `ranks` (communicator ranks, this one among them). May block. Members post the calls on one group in
-  /// one order; groups of the same ranks with different ordinals do not meet, so their calls may be posted in any order.
+  /// Collective over `ranks` (communicator ranks, this one among them). May block. Members post the calls on one group
+  /// in one order; groups of the same ranks with different ordinals do not meet, so their calls may be posted in any
+  /// order.
   virtual int open_group(std::span<const int> /*ranks*/, std::uint32_t /*ordinal*/) { return -1; }
   virtual void post_group(GroupCall&) {}
   virtual void progress_groups(std::vector<GroupCall*>& /*done*/) {}

@@ -11,8 +11,8 @@ namespace lanecast::shm {
 
 namespace {
 
-/// The start time of a living process, none for one that has ended: fields 3 (state) and 22 of /proc/<pid>/stat, proc(5).
-/// Some sandboxes report 0 for every process.
+/// The start time of a living process, none for one that has ended: fields 3 (state) and 22 of /proc/<pid>/stat,
+/// proc(5). Some sandboxes report 0 for every process.
 std::optional<std::uint64_t> start_ticks_of(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;

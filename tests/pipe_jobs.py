@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of processes without a launcher: ranks that find each other through pipes to the test, and report to it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import lanecast
+
+_CONTEXT = multiprocessing.get_context("spawn")
+Body = Callable[[lanecast.Communicator, Callable[[Any], None]], Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a rank's body ended: what it returned, or the name and text of what it raised; at_s as time.monotonic()."""
+
+    value: Any
+    error: str
+    text: str
+    at_s: float
+
+
+class _PipeGather:
+    """What a launcher's store would offer; here a thread of the test serves it."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+
+    def __call__(self, mine: bytes) -> bytes:
+        self._pipe.send_bytes(mine)
+        return self._pipe.recv_bytes()
+
+
+def _serve(pipes: list[Connection]) -> None:
+    while True:
+        try:
+            everyone = b"".join([pipe.recv_bytes() for pipe in pipes])
+            for pipe in pipes:
+                pipe.send_bytes(everyone)
+        except (EOFError, OSError):  # the ranks have closed their ends
+            return
+
+
+def _rank_main(place: tuple[int, int], gather: Connection, report: Connection, body: Body, options: Any) -> None:
+    rank, size = place
+    try:
+        comm = lanecast.from_all_gather(rank, size, _PipeGather(gather), **options)
+        gather.close()  # nothing but making a communicator needs it
+        value = body(comm, report.send)
+        report.send(Outcome(value, "", "", time.monotonic()))
+    except BaseException as error:
+        report.send(Outcome(None, type(error).__name__, str(error), time.monotonic()))
+
+
+class PipeJob:
+    """Starts body(comm, tell) on `size` processes; tell(x) sends x to the test."""
+
+    def __init__(self, size: int, body: Body, **options: Any) -> None:
+        here, there = zip(*(_CONTEXT.Pipe() for _ in range(size)), strict=True)
+        self._reports, reports = zip(*(_CONTEXT.Pipe(duplex=False) for _ in range(size)), strict=True)
+        self.processes = [
+            _CONTEXT.Process(target=_rank_main, args=((rank, size), there[rank], reports[rank], body, options))
+            for rank in range(size)
+        ]
+        for process in self.processes:
+            process.start()
+        for pipe in (*there, *reports):
+            pipe.close()
+        threading.Thread(target=_serve, args=(list(here),), daemon=True).start()
+
+    def told(self, rank: int, timeout_s: float = 60) -> Any:
+        """The next thing that the rank's body has told; an Outcome when it has ended."""
+        assert self._reports[rank].poll(timeout_s), f"rank {rank} has told nothing for {timeout_s} s"
+        return self._reports[rank].recv()
+
+    def outcome(self, rank: int, timeout_s: float = 60) -> Outcome:
+        """How the rank ended, past whatever it still had to tell."""
+        while not isinstance(told := self.told(rank, timeout_s), Outcome):
+            pass
+        return told
+
+    def end(self) -> list[int | None]:
+        """Waits for all processes; their exit codes."""
+        for process in self.processes:
+            process.join(30)
+        return [process.exitcode for process in self.processes]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of a job under mpiexec: many communicators, many cases on each, since starting a job takes long.
+
+Arguments: pairs of topology and transports, "-" for a default. Prints what is wrong, then how much it has tried.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator
+
+import lanecast
+from collective_cases import Case, run_cases
+from lanecast import Communicator, _core
+
+# What is tried where it exists: every simple algorithm, and hierarchies with and without the library's own.
+SIMPLE = ("ring", "recursive_doubling", "bruck", "direct", "folding", "one_shot", "native")
+WITHIN = ("direct", "native", "bruck")
+COUNTS = (0, 1, 7, 997, 20_011)
+
+
+def algorithms(comm: Communicator, kind: str) -> Iterator[str]:
+    existing = set(_core.algorithms_for(kind, comm.topology))
+    levels = len(comm.topology.levels)
+    hierarchies = (f"hierarchical({'ring,' * levels}{within})" for within in WITHIN)
+    others = [f"hierarchical({'native,' * levels}native)", f"hierarchical({'bruck,' * levels}ring)"]
+    for name in (*SIMPLE, *hierarchies, *others):
+        if name in existing and ("native" not in name or "mpi" in comm.transports):
+            yield name
+
+
+def cases(comm: Communicator) -> Iterator[Case]:
+    size = comm.size
+    types = itertools.cycle(
+        [
+            ("float32", "sum"),
+            ("int64", "prod"),
+            ("uint8", "max"),
+            ("float64", "avg"),
+            ("int16", "bxor"),
+            ("int8", "min"),
+        ]
+    )
+    flags = itertools.cycle(itertools.product((False, True), (0, 1, 5), (False, True)))
+    small = itertools.cycle([("bfloat16", "sum"), ("float8_e4m3", "max"), ("float16", "avg")])
+    for kind in _core.KINDS:
+        for algorithm in algorithms(comm, kind):
+            shapes = [(count,) if kind == "all_reduce" else (count,) * size for count in COUNTS]
+            if kind != "all_reduce" and size > 1:
+                shapes += [tuple(331 * (rank % 3) for rank in range(size)), (0,) * (size - 1) + (5000,)]
+            for counts in shapes:
+                dtype, op = next(types)
+                in_place, chunks, async_op = next(flags)
+                if kind == "all_gather":
+                    op = "sum"
+                yield Case(kind, counts, algorithm, dtype, op, in_place, chunks, async_op)
+            if "native" not in algorithm:
+                dtype, op = next(small)
+                yield Case(kind, shapes[3], algorithm, dtype, "sum" if kind == "all_gather" else op)
+
+
+def try_out(comm: Communicator) -> tuple[list[str], int]:
+    some = list(cases(comm))
+    wrong = run_cases(comm, some)
+    child = comm.split(comm.rank % 2, key=-comm.rank)
+    assert child is not None
+    del comm
+    of_child = [Case("all_reduce", (5000,), chunks=2), Case("all_gather", (30,) * child.size, in_place=True)]
+    return wrong + run_cases(child, of_child), len(some) + len(of_child)
+
+
+def main(arguments: list[str]) -> None:
+    total = 0
+    for topology, transports in zip(arguments[::2], arguments[1::2], strict=True):
+        options = {"topology": topology, "transports": transports}
+        comm = lanecast.init(timeout_s=60.0, **{name: value for name, value in options.items() if value != "-"})
+        wrong, tried = try_out(comm)
+        total += tried
+        for line in wrong[:5]:
+            print(f"{topology} over {transports}: {line}", flush=True)
+    print(f"rank {comm.rank} of {comm.size}: {total} calls", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

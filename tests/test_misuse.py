@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input is refused before data moves, in words that name rank and argument; the communicator lives on."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanecast
+from collective_cases import Case, run_cases
+from lanecast import Communicator, UsageError
+
+SIZE = 3
+F = np.float32
+
+
+def readonly(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    array.flags.writeable = False
+    return array
+
+
+def overlapping(comm: Communicator) -> None:
+    memory = np.zeros(SIZE * 4 + 1, F)
+    comm.all_gather_into_tensor(memory[1:], memory[comm.rank * 4 : comm.rank * 4 + 4])
+
+
+# What is wrong → the call, and a word that its refusal has to contain.
+MISUSES: dict[str, tuple[Callable[[Communicator], Any], str]] = {
+    "a list": (lambda c: c.all_reduce([1.0, 2.0]), "tensor is a list"),
+    "nothing": (lambda c: c.all_reduce(None), "tensor is a NoneType"),
+    "a scalar": (lambda c: c.all_reduce(3.0), "tensor is a float"),
+    "read-only": (lambda c: c.all_reduce(readonly(np.ones(3))), "tensor is read-only"),
+    "read-only bytes": (lambda c: c.all_reduce(b"abc"), "tensor is read-only"),
+    "strided": (lambda c: c.all_reduce(np.ones(8)[::2]), "tensor is not contiguous"),
+    "transposed": (lambda c: c.all_gather_into_tensor(np.ones((3, 6)).T, np.ones(6)), "output is not contiguous"),
+    "complex": (lambda c: c.all_reduce(np.ones(3, complex)), "complex128"),
+    "bool": (lambda c: c.all_reduce(np.ones(3, bool)), "bool"),
+    "other byte order": (lambda c: c.all_reduce(np.ones(3, ">i4")), "dtype"),
+    "objects": (lambda c: c.all_reduce(np.array([None, 1])), "dtype"),
+    "two dtypes": (lambda c: c.all_gather_into_tensor(np.ones(6, F), np.ones(2)), "output has dtype float32"),
+    "unknown op": (lambda c: c.all_reduce(np.ones(3), "plus"), "op 'plus'"),
+    "average of integers": (lambda c: c.all_reduce(np.ones(3, int), "avg"), "avg"),
+    "bits of floats": (lambda c: c.all_reduce(np.ones(3), "bxor"), "bxor"),
+    "short output": (lambda c: c.all_gather_into_tensor(np.ones(5, F), np.ones(2, F)), "output needs 6"),
+    "long input": (lambda c: c.reduce_scatter_tensor(np.ones(2, F), np.ones(7, F)), "input needs 6"),
+    "counts for two": (lambda c: c.all_gather_into_tensor(np.ones(4), np.ones(2), counts=[2, 2]), "counts needs 3"),
+    "negative counts": (lambda c: c.all_gather_into_tensor(np.ones(4), np.ones(2), counts=[2, 3, -1]), "counts"),
+    "counts of other buffers": (lambda c: c.reduce_scatter_tensor(np.ones(9), np.ones(9), counts=[2, 3, 4]), "needs"),
+    "fractions as counts": (
+        lambda c: c.all_gather_into_tensor(np.ones(6), np.ones(2), counts=[2.0, 2.0, 2.0]),  # type: ignore[list-item]
+        "counts",
+    ),
+    "overlap": (overlapping, "overlap"),
+    "unknown algorithm": (lambda c: c.all_reduce(np.ones(3), algorithm="rings"), "rings"),
+    "a number as algorithm": (lambda c: c.all_reduce(np.ones(3), algorithm=3), "algorithm"),  # type: ignore[arg-type]
+    "algorithm of another collective": (
+        lambda c: c.all_gather_into_tensor(np.ones(3), np.ones(1), algorithm="folding"),
+        "all_reduce only",
+    ),
+    "algorithm for powers of two": (
+        lambda c: c.all_reduce(np.ones(3), algorithm="recursive_doubling"),
+        "does not take 3 ranks",
+    ),
+    "hierarchy without levels": (lambda c: c.all_reduce(np.ones(3), algorithm="hierarchical(ring,ring)"), "one level"),
+    "native without a library": (lambda c: c.all_reduce(np.ones(3), algorithm="native"), "no transport here"),
+    "negative chunks": (lambda c: c.all_reduce(np.ones(3), chunks=-2), "chunks"),
+    "unknown collective": (lambda c: c.chosen("all_scatter", 3), "all_scatter"),
+    "dtype that is none": (lambda c: c.chosen("all_reduce", 3, "float31"), "float31"),
+}
+
+
+@pytest.mark.parametrize("async_op", [False, True])
+@pytest.mark.parametrize("what", MISUSES)
+def test_misuse_is_refused_and_harmless(what: str, async_op: bool) -> None:
+    call, word = MISUSES[what]
+
+    def body(comm: Communicator) -> list[str]:
+        if async_op:  # while another call is under way
+            tensor = np.ones(10_000)
+            work = comm.all_reduce(tensor, async_op=True)
+        with pytest.raises(UsageError) as caught:
+            call(comm)
+        if async_op:
+            assert work is not None
+            work.wait()
+        text = str(caught.value)
+        assert re.search(re.escape(word), text), text
+        assert f"rank {comm.rank}" in text or what in ("unknown collective", "dtype that is none"), text
+        return run_cases(comm, [Case("all_reduce", (31,)), Case("all_gather", (3, 0, 8), in_place=True)])
+
+    assert lanecast.run_threads(SIZE, body, timeout_s=30.0) == [[]] * SIZE
+
+
+# Options that do not fit → a word that the refusal has to contain.
+OPTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"algoritm": "ring"}, "algoritm"),
+    ({"topology": "2x2"}, "2x2"),
+    ({"topology": "0x3"}, "topology"),
+    ({"topology": "threes"}, "threes"),
+    ({"topology": lanecast.Topology.parse("2x2", 4)}, "4 ranks"),
+    ({"topology": 3}, "topology"),
+    ({"transports": "pigeon"}, "pigeon"),
+    ({"transports": "shm"}, "shm"),
+    ({"transports": "mpi"}, "mpi"),
+    ({"transports": "loopback,loopback"}, "one name"),
+    ({"transports": ","}, "transports"),
+    ({"timeout_s": 0.0}, "timeout_s"),
+    ({"timeout_s": float("nan")}, "timeout_s"),
+    ({"timeout_s": "soon"}, "timeout_s"),
+    ({"chunks": -1}, "chunks"),
+    ({"chunks": 2**40}, "chunks"),
+    ({"algorithm": None}, "algorithm"),
+]
+
+
+@pytest.mark.parametrize(("options", "word"), OPTIONS, ids=lambda value: str(value)[:40])
+def test_options_are_refused(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(word)):
+        lanecast.run_threads(SIZE, lambda comm: None, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "word"),
+    [
+        ("LANECAST_FOO", "1", "LANECAST_FOO"),
+        ("LANECAST_CHUNKS", "many", "LANECAST_CHUNKS"),
+        ("LANECAST_CHUNKS", "0", "at least 1"),
+        ("LANECAST_CHUNKS", "99999999999", "LANECAST_CHUNKS"),
+        ("LANECAST_TIMEOUT", "nan", "LANECAST_TIMEOUT"),
+        ("LANECAST_TIMEOUT", "5 s", "LANECAST_TIMEOUT"),
+        ("LANECAST_TIMEOUT", "-1", "LANECAST_TIMEOUT"),
+        ("LANECAST_TOPOLOGY", "9x9", "9x9"),
+        ("LANECAST_TRANSPORTS", "smoke", "smoke"),
+    ],
+)
+def test_environment_is_refused(name: str, value: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match=re.escape(word)):
+        lanecast.run_threads(SIZE, lambda comm: None)
+
+
+def test_environment_sets_what_the_code_leaves_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANECAST_TOPOLOGY", "3x2")
+    monkeypatch.setenv("LANECAST_ALGORITHM", "hierarchical(ring,direct)")
+    monkeypatch.setenv("LANECAST_CHUNKS", "5")
+    chosen = lanecast.run_threads(6, lambda comm: comm.chosen("all_reduce", 100))
+    assert chosen == [("hierarchical(ring,direct)", 5)] * 6
+    pinned = lanecast.run_threads(6, lambda comm: comm.chosen("all_reduce", 100), algorithm="ring", chunks=2)
+    assert pinned == [("ring", 2)] * 6
+
+
+def test_option_that_one_rank_refuses_is_refused_by_all() -> None:
+    """Not all ranks need to be on the host where the variable is misspelt."""
+    world = lanecast._core.make_world(2)
+    progress = lanecast._core.make_progress_thread()
+    errors: dict[int, str] = {}
+
+    def rank_main(rank: int) -> None:
+        options = {"transports": "pigeon"} if rank == 1 else {}
+        try:
+            lanecast._core.Communicator.from_threads(world, rank, progress, options)
+        except UsageError as error:
+            errors[rank] = str(error)
+
+    threads = [threading.Thread(target=rank_main, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert "pigeon" in errors[1]
+    assert "rank 1 refuses" in errors[0]

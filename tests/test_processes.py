@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives among real processes: under two MPIs, over every transport and mix of them, and without any MPI."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from collective_cases import Case, run_cases
+from lanecast import Communicator
+from launch import OPENMPI, mpich, openmpi
+from pipe_jobs import PipeJob
+
+HERE = Path(__file__).parent
+PROGRAM = str(HERE / "process_rank.py")
+# Ranks → topology and transports of each communicator.
+JOBS = {
+    1: [("-", "-"), ("-", "shm"), ("-", "mpi")],
+    2: [("-", "shm"), ("-", "mpi"), ("2x1", "mpi,shm")],
+    3: [("-", "-"), ("2+1", "mpi,shm")],
+    4: [("2x2", "shm"), ("2x2", "mpi"), ("2x2:cyclic", "mpi,shm")],
+    7: [("3+2+2", "shm"), ("3+2+2", "mpi,shm")],
+}
+
+
+def judge(output: str, ranks: int) -> None:
+    """Each rank says how much it has tried, and nothing else. Launchers glue the lines of ranks together."""
+    closing = r"rank (\d+) of \d+: \d+ calls"
+    assert sorted(int(rank) for rank in re.findall(closing, output)) == list(range(ranks)), output
+    assert not re.sub(closing, "", output).strip()
+
+
+def settings(ranks: int) -> list[str]:
+    return [word for pair in JOBS[ranks] for word in pair]
+
+
+@pytest.mark.parametrize("ranks", JOBS)
+def test_mpich(ranks: int) -> None:
+    judge(mpich(ranks, [sys.executable, PROGRAM, *settings(ranks)]), ranks)
+
+
+@pytest.mark.parametrize("ranks", JOBS)
+def test_open_mpi(ranks: int) -> None:
+    judge(openmpi(ranks, [str(OPENMPI / "python"), PROGRAM, *settings(ranks)]), ranks)
+
+
+def over_pipes(comm: Communicator, _: Callable[[Any], None]) -> list[str]:
+    assert comm.transports == "shm"
+    cases = [
+        Case(kind, (3001,) if kind == "all_reduce" else (1000, 0, 2001), algorithm, chunks=chunks, async_op=chunks > 1)
+        for kind in ("all_reduce", "all_gather", "reduce_scatter")
+        for algorithm in ("", "ring", "bruck", "direct")
+        for chunks in (1, 4)
+    ]
+    wrong = run_cases(comm, cases)
+    child = comm.split(0, key=-comm.rank)
+    assert child is not None
+    return wrong + run_cases(child, cases)
+
+
+def test_without_mpi_over_shared_memory() -> None:
+    job = PipeJob(3, over_pipes, timeout_s=60.0)
+    outcomes = [job.outcome(rank) for rank in range(3)]
+    assert [(outcome.value, outcome.text) for outcome in outcomes] == [([], "")] * 3
+    assert job.end() == [0] * 3
+
+
+def with_much(comm: Communicator, _: Callable[[Any], None]) -> None:
+    """More than 2 GiB in a buffer, in a message, and in elements."""
+    share = (1 << 31) + 4099
+    gathered = np.zeros(2 * share, np.uint8)
+    mine = gathered[comm.rank * share : (comm.rank + 1) * share]
+    mine[::4097] = comm.rank + 1
+    mine[-1] = 77
+    comm.all_gather_into_tensor(gathered, mine)
+    for other in range(comm.size):
+        part = gathered[other * share : (other + 1) * share]
+        assert (part[: share - 1 : 4097] == other + 1).all()
+        assert part[-1] == 77
+    comm.all_reduce(gathered, "max", algorithm="ring")
+    assert gathered[share - 1] == 77
+    assert int(gathered[share]) == 2
+
+
+@pytest.mark.long
+def test_more_than_two_gib_over_shared_memory() -> None:
+    job = PipeJob(2, with_much, timeout_s=120.0)
+    assert [job.outcome(rank, 600).text for rank in range(2)] == [""] * 2
+    assert job.end() == [0] * 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("launch", [mpich, openmpi])
+def test_more_than_two_gib_over_mpi(launch: Callable[..., str]) -> None:
+    python = sys.executable if launch is mpich else str(OPENMPI / "python")
+    output = launch(2, [python, str(HERE / "much_rank.py")], timeout_s=600)
+    assert sorted(output.split()) == ["0", "1"]
