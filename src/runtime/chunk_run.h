@@ -57,7 +57,7 @@ class ChunkRun {
     std::vector<std::size_t> elements;
   };
   void arrived(StepMessage& message);
-  void arrived(StepGroup& group);
+  void arrived(StepGroup& call);
 
   /// Started but unfinished steps, the oldest first.
   std::vector<std::uint32_t> waiting() const;

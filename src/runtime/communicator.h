@@ -83,7 +83,7 @@ class Communicator {
   std::uint64_t calls_ = 0;
   std::string failure_;
   std::deque<std::unique_ptr<Started>> started_;
-  std::chrono::steady_clock::time_point last_look_{};
+  std::chrono::steady_clock::time_point last_look_;
 };
 
 }  // namespace lanecast

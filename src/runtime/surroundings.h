@@ -37,10 +37,10 @@ Surroundings among_processes(Bootstrap bootstrap);
 
 /// Opens what `wanted` asks for ("mpi,shm": one name per level, outermost first, or one for all; empty: the fastest
 /// that reaches each peer). Collective. Throws UsageError for unknown names and peers that cannot be reached.
-std::unique_ptr<Router> connect(const Surroundings& surroundings, const Topology& topology, const std::string& wanted);
+std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topology, const std::string& wanted);
 
 /// Why calls may not be moved by a thread of ours here ("needs …"), or empty.
-std::string threads_refused(const Surroundings& surroundings);
+std::string threads_refused(const Surroundings& around);
 
 /// Names of all transports, in order of preference.
 std::vector<std::string> transport_names();

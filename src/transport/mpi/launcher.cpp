@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/mpi/launcher.h"
 
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
 
 namespace lanecast::mpi {
 
@@ -17,10 +19,20 @@ std::string Launcher::name() const {
   return "no MPI launcher";
 }
 
+namespace {
+
+int number(std::string_view text) {
+  int value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
 Launcher detect_launcher() {
   // Open MPI first: under a batch system's PMI its launcher's own variables are there as well.
-  if (const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE")) return {Family::open_mpi, std::atoi(ranks)};
-  if (const char* ranks = std::getenv("PMI_SIZE")) return {Family::mpich, std::atoi(ranks)};
+  if (const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE")) return {Family::open_mpi, number(ranks)};
+  if (const char* ranks = std::getenv("PMI_SIZE")) return {Family::mpich, number(ranks)};
   return {};
 }
 
