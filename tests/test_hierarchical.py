@@ -128,6 +128,7 @@ def test_two_levels_use_fewer_rounds_across_nodes_than_a_flat_one(across: str) -
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_every_pair_of_algorithms_on_every_small_grid() -> None:
     for nodes, ranks in combinations(range(1, 9), 2):
         for shape in (f"{nodes}x{ranks}", f"{ranks}x{nodes}:cyclic"):

@@ -38,6 +38,7 @@ def test_any_plan_is_proven(topology: Topology, data: st.DataObject) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 @settings(max_examples=5000)
 @given(topologies(64), st.data())
 def test_many_plans_are_proven(topology: Topology, data: st.DataObject) -> None:
@@ -75,6 +76,7 @@ def test_plans_compute_under_any_schedule(topology: Topology, data: st.DataObjec
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 @settings(max_examples=5000)
 @given(topologies(16), st.data())
 def test_plans_compute_under_many_schedules(topology: Topology, data: st.DataObject) -> None:
@@ -187,6 +189,7 @@ def test_1024_ranks_are_proven(algorithm: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 @pytest.mark.parametrize("algorithm", [*LARGE, "ring"])
 def test_1024_ranks_are_proven_with_every_algorithm(collective: str, algorithm: str) -> None:

@@ -179,6 +179,7 @@ HUGE = "x".join(["100000"] * 5)
         (lambda: Topology.parse("2x2", 4).partition([0, 4], 0), "ranks: rank 4 does not exist among 4"),
         (lambda: Topology.parse("2x2", 4).subset([-1]), "ranks: rank -1 does not exist"),
         (lambda: Topology.parse("2x2", 4).subset([]), "ranks: "),
+        (lambda: Topology.parse("2x2", 4).subset([2, 3, 2]), "ranks: rank 2 is named twice"),
         (lambda: assign_nics(8, 4, "one_to_one"), "nics: one-to-one .* not 4 NICs for 8 ranks"),
         (lambda: assign_nics(8, 0, "packed"), "nics: "),
         (lambda: assign_nics(0, 4, "packed"), "nics: .* at least one rank"),

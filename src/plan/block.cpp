@@ -38,9 +38,10 @@ std::string describe(const Piece& piece) {
 }
 
 std::string describe(const Block& block) {
-  const std::string space = block.space == kIn    ? "in"
+  const std::string space = block.in_scratch()    ? "scratch" + std::to_string(block.space - kScratch)
+                            : block.space == kIn  ? "in"
                             : block.space == kOut ? "out"
-                                                  : "scratch" + std::to_string(block.space - kScratch);
+                                                  : "space" + std::to_string(block.space);
   return space + "/" + describe(block.piece());
 }
 

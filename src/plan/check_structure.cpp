@@ -15,9 +15,11 @@ class StepCheck {
   StepCheck(const Plan& plan, std::size_t index) : plan_(plan), index_(index), step_(plan.steps[index]) {}
 
   void run() const {
-    if (step_.src.first + step_.src.count > plan_.blocks.size() ||
-        step_.dst.first + step_.dst.count > plan_.blocks.size() ||
-        step_.deps.first + step_.deps.count > plan_.dependencies.size())
+    const auto inside = [](Range range, std::size_t size) {
+      return range.first <= size && range.count <= size - range.first;
+    };
+    if (!inside(step_.src, plan_.blocks.size()) || !inside(step_.dst, plan_.blocks.size()) ||
+        !inside(step_.deps, plan_.dependencies.size()))
       throw PlanError("rank " + std::to_string(plan_.rank) + " step " + std::to_string(index_) + " names no blocks");
     const auto deps = plan_.deps(step_);
     require(std::is_sorted(deps.begin(), deps.end()), "dependencies are not in ascending order");
@@ -52,9 +54,9 @@ class StepCheck {
     } else if (b.space == kOut) {
       require(what.outputs(plan_.rank).has(b.part), "this rank ends with no", b);
     } else {
-      const std::size_t region = b.space - kScratch;
-      require(b.space > 0 && region < plan_.regions.size(), "no such scratch region:", b);
-      const Region& r = plan_.regions[region];
+      const auto regions = static_cast<std::int32_t>(plan_.regions.size());
+      require(b.in_scratch() && b.space - kScratch < regions, "no such scratch region:", b);
+      const Region& r = plan_.regions[b.space - kScratch];
       require(r.part == b.part && r.lo <= b.lo && b.hi <= r.hi && r.slot >= 0 && r.slot < plan_.slots,
               "outside its scratch region:", b);
     }

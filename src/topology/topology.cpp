@@ -12,9 +12,13 @@ namespace {
 
 void require_ranks(const std::vector<int>& ranks, int size) {
   if (ranks.empty()) throw UsageError("ranks: at least one is needed");
-  for (int r : ranks)
+  std::vector<bool> named(size);
+  for (int r : ranks) {
     if (r < 0 || r >= size)
       throw UsageError("ranks: rank " + std::to_string(r) + " does not exist among " + std::to_string(size));
+    if (named[r]) throw UsageError("ranks: rank " + std::to_string(r) + " is named twice");
+    named[r] = true;
+  }
 }
 
 }  // namespace
