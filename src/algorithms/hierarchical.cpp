@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hierarchical all-gather: share inside the node what the node brings, meanwhile gather across nodes along lanes (the
-// j-th ranks of all nodes), then share inside the node what the lanes brought.
+// Hierarchical all-gather: gather across nodes along lanes (the j-th ranks of all nodes), meanwhile share inside the node
+// what it brings itself, then share there what the lanes have brought.
 //
 // Bytes that enter a node: S·(N − 1)/N for N nodes, over all its ranks' NICs at once; a flat ring sends S·(p − 1)/p
 // through one NIC a direction. Played backwards and forwards it is the multi-lane all-reduce, and the shuffles of the
@@ -37,7 +37,10 @@ void combine(PlanWriter& plan, const Ranks& ranks, const PieceLists& own, const 
 
   PieceLists brought;
   for (int rank : node) brought.push_back(own_of(rank));
-  within(plan, node, brought);
+  // What ranks beyond the lanes bring has to reach the lanes first. Otherwise the messages between nodes go first, as
+  // they take longest; backwards they are then what a sum waits for last, and nothing queues behind them.
+  const bool all_in_lanes = node.size() == lanes;
+  if (!all_in_lanes) within(plan, node, brought);
 
   if (me < lanes) {
     Ranks lane;
@@ -48,6 +51,8 @@ void combine(PlanWriter& plan, const Ranks& ranks, const PieceLists& own, const 
     }
     across(plan, lane, shares);
   }
+
+  if (all_in_lanes) within(plan, node, brought);
 
   PieceLists remote(node.size());
   for (std::size_t j = 0; j < lanes; ++j)
