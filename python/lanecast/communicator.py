@@ -72,7 +72,7 @@ class Communicator:
         operator = op_code(op, self.rank)
         return self._call(_ALL_REDUCE, view, view, code, operator, array.size, (), algorithm, chunks, async_op)
 
-    def all_gather_into_tensor(
+    def all_gather_into_tensor(  # noqa: PLR0913  torch's arguments and ours
         self,
         output: Any,
         input: Any,
@@ -97,7 +97,7 @@ class Communicator:
             chunks, async_op,
         )  # fmt: skip
 
-    def reduce_scatter_tensor(
+    def reduce_scatter_tensor(  # noqa: PLR0913
         self,
         output: Any,
         input: Any,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hierarchical all-gather: gather across nodes along lanes (the j-th ranks of all nodes), meanwhile share inside the node
-// what it brings itself, then share there what the lanes have brought.
+// Hierarchical all-gather: gather across nodes along lanes (the j-th ranks of all nodes), meanwhile share inside the
+// node what it brings itself, then share there what the lanes have brought.
 //
 // Bytes that enter a node: S·(N − 1)/N for N nodes, over all its ranks' NICs at once; a flat ring sends S·(p − 1)/p
 // through one NIC a direction. Played backwards and forwards it is the multi-lane all-reduce, and the shuffles of the

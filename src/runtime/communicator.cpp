@@ -59,7 +59,7 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
                            std::shared_ptr<ProgressThread> progress)
     : around_(std::move(surroundings)),
       options_(agreed(around_.bootstrap, [&] { return settled(std::move(options), around_); })),
-      topology_(options_.placed.value()),
+      topology_(options_.placed.value_or(Topology(around_.bootstrap.size))),
       router_(connect(around_, topology_, options_.transports)),
       progress_(std::move(progress)),
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)) {

@@ -56,13 +56,16 @@ class Exchange {
   }
 
  private:
+  [[noreturn]] static void refuse(const std::string& peer, const std::string& why) {
+    throw TransportError("split: lost rank " + peer + " (" + why + ")");
+  }
+
   void look_around(double waited_s, double timeout_s) {
     std::string missing;
     for (const Message& message : messages_) {
       if (message.peer < 0) continue;
       const std::string peer = std::to_string(message.peer);
-      if (const std::string why = router_.to(message.peer).lost(message.peer); !why.empty())
-        throw TransportError("split: lost rank " + peer + " (" + why + ")");
+      if (const std::string why = router_.to(message.peer).lost(message.peer); !why.empty()) refuse(peer, why);
       if (!missing.ends_with(" " + peer)) missing.append(missing.empty() ? " " : ", ").append(peer);
     }
     if (waited_s >= timeout_s)

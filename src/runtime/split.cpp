@@ -67,7 +67,8 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key) {
   std::vector<int> ranks;
   for (int r = 0; r < size(); ++r)
     if (places[r].color == color) ranks.push_back(r);
-  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return places[a].key < places[b].key; });
+  std::sort(ranks.begin(), ranks.end(),
+            [&](int a, int b) { return std::pair(places[a].key, a) < std::pair(places[b].key, b); });
   const int me = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
 
   Surroundings child;

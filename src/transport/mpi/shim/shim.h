@@ -116,7 +116,8 @@ template <class Abi>
 int Shim<Abi>::tag_upper_bound() const {
   void* value = nullptr;
   int found = 0;
-  mpi_.check(calls_.Comm_get_attr(mpi_.abi.world(), Abi::kTagUpperBound, static_cast<void*>(&value), &found), "MPI_Comm_get_attr");
+  mpi_.check(calls_.Comm_get_attr(mpi_.abi.world(), Abi::kTagUpperBound, static_cast<void*>(&value), &found),
+             "MPI_Comm_get_attr");
   constexpr int kLeast = 32767;  // promised by the standard
   return found != 0 ? *static_cast<const int*>(value) : kLeast;
 }
