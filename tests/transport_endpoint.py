@@ -58,17 +58,21 @@ class Endpoint:
         self._open: set[int] = set()
         self._due: list[tuple[Bytes, Bytes, str]] = []
 
+    def watch(self, request: int) -> None:
+        """Let wait() wait for a request that was posted on the transport itself."""
+        self._open.add(request)
+
     def send(self, peer: int, item: Item) -> None:
         data = payload(self.rank, peer, item.serial, item.size)
-        self._open.add(self.transport.send(peer, item.tag, np.split(data, item.cuts)))
+        self.watch(self.transport.send(peer, item.tag, np.split(data, item.cuts)))
 
     def receive(self, peer: int, item: Item) -> None:
         into = self._due_from(peer, item)
-        self._open.add(self.transport.receive(peer, item.tag, np.split(into, item.cuts)))
+        self.watch(self.transport.receive(peer, item.tag, np.split(into, item.cuts)))
 
     def consume(self, peer: int, item: Item) -> Recorder:
         recorder = Recorder(self._due_from(peer, item))
-        self._open.add(self.transport.consume(peer, item.tag, item.size, recorder))
+        self.watch(self.transport.consume(peer, item.tag, item.size, recorder))
         return recorder
 
     def _due_from(self, peer: int, item: Item) -> Bytes:

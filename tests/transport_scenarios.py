@@ -10,10 +10,11 @@ import itertools
 import random
 from collections import defaultdict
 
+import numpy as np
 import pytest
 
 from lanecast import _core
-from transport_endpoint import Endpoint, Item
+from transport_endpoint import Endpoint, Item, payload
 
 # Empty, smallest, around the limit of what is sent unasked, several fragments with a rest.
 SIZES = (0, 8, 8_192, 8_193, 100_001)
@@ -204,34 +205,64 @@ def a_million_messages(end: Endpoint) -> None:
     """Memory stays flat, on the heap and in the transport."""
     import resource
 
-    peer = end.peers[-1] if end.rank == 0 else 0
-    if end.rank not in (0, end.size - 1):
-        return
-    data, into = memoryview(bytes(64)), bytearray(64)
-    transport = end.transport
+    peer = 1 - end.rank
+    data, into = [memoryview(bytes(64))], [bytearray(64)]
 
-    def exchange(rounds: int) -> None:
-        for tag in range(rounds):
-            mine = {transport.receive(peer, tag, [into]), transport.send(peer, tag, [data])}
-            while mine:
-                mine.difference_update(transport.progress())
+    def exchange(messages: int) -> None:
+        window = 64
+        for first in range(0, messages, window):
+            for tag in range(first, first + window):
+                end.watch(end.transport.receive(peer, tag, into))
+                end.watch(end.transport.send(peer, tag, data))
+            end.wait()
 
-    exchange(50_000)
+    exchange(64_000)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    exchange(950_000)
+    exchange(1_000_000)
     grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown_kib < 1024, f"{grown_kib} KiB more after a million messages"
 
 
 def more_than_two_gib(end: Endpoint) -> None:
-    size = 2**31 + 4_097
+    """One contiguous message beyond what fits an int."""
+    words, step = 2**28 + 513, 2**21
     if end.rank == 0:
-        end.send(1, Item(1, 1, size))
-    elif end.rank == 1:
-        end.receive(0, Item(1, 1, size))
+        end.watch(end.transport.send(1, 1, [np.arange(words)]))
+        end.wait()
+    else:
+        into = np.zeros(words, np.int64)
+        end.watch(end.transport.receive(0, 1, [into]))
+        end.wait()
+        for first in range(0, words, step):
+            part = into[first : first + step]
+            assert np.array_equal(part, np.arange(first, first + part.size)), f"wrong data from word {first} on"
+
+
+def more_than_four_gib(end: Endpoint) -> None:
+    """One message beyond what fits 32 bits, out of many spans over the same memory and into a consumer."""
+    if not (end.transport.scatters and end.transport.consumes):
+        return
+    tile = payload(0, 1, 0, 2**24 + 8)
+    repeats = 257
+    received = 0
+
+    def consumer(offset: int, data: bytes) -> None:
+        nonlocal received
+        assert offset == received
+        start = offset % tile.size
+        due = np.concatenate([tile[start : start + len(data)], tile[: max(0, start + len(data) - tile.size)]])
+        assert np.array_equal(due, np.frombuffer(data, np.uint8)), f"wrong data from byte {offset} on"
+        received += len(data)
+
+    if end.rank == 0:
+        end.watch(end.transport.send(1, 1, [tile] * repeats))
+    else:
+        end.watch(end.transport.consume(0, 1, tile.size * repeats, consumer))
     end.wait()
+    assert received == (tile.size * repeats if end.rank == 1 else 0)
 
 
 EVERY_TRANSPORT = (any_order_of_tags, equal_tags, some_pairs_only, storm, late_receiver, gather_and_scatter, consumer)
 MISMATCHES = (small_for_smaller, small_for_large, large_for_small, large_for_larger)
 DEPARTURES = (abort_is_seen, closing_loses_nothing)
+EXTREMES = (a_million_messages, more_than_two_gib, more_than_four_gib)

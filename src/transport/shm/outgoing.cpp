@@ -95,7 +95,10 @@ bool Outgoing::put_single(const Turn& turn, std::vector<Message*>& done) {
   if (turn.kind == PacketKind::remote) bytes = message.memory.size_bytes();
   std::byte* payload = packets_.reserve(bytes);
   if (!payload) return false;
-  if (turn.kind == PacketKind::eager) SpanCursor(message.memory).gather(payload, bytes);
+  if (turn.kind == PacketKind::eager) {
+    SpanCursor memory(message.memory);
+    copy_in_.gather(memory, payload, bytes);
+  }
   if (turn.kind == PacketKind::remote) std::memcpy(payload, message.memory.data(), bytes);
   packets_.publish(turn.kind, fields(message, bytes, turn.noticed));
   if (turn.kind == PacketKind::eager) finish(turn.message, done);
@@ -108,7 +111,7 @@ bool Outgoing::put_fragment(std::vector<Message*>& done) {
   const std::size_t bytes = std::min(fragment_bytes_for(message.bytes), message.bytes - stream_.sent_bytes);
   std::byte* payload = packets_.reserve(bytes);
   if (!payload) return false;
-  stream_.memory.gather(payload, bytes);
+  copy_in_.gather(stream_.memory, payload, bytes);
   packets_.publish(PacketKind::fragment, fields(message, bytes, stream_.noticed));
   stream_.sent_bytes += bytes;
   if (stream_.sent_bytes == message.bytes) {

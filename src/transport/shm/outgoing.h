@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "transport/shm/control.h"
+#include "transport/shm/copy_in.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/ring.h"
 #include "transport/span_cursor.h"
@@ -51,6 +52,7 @@ class Outgoing {
 
   PacketWriter packets_;
   ControlReader notes_;
+  CopyIn copy_in_;
   const Layout layout_;
   std::size_t pending_ = 0;
 

@@ -11,7 +11,7 @@
 namespace lanecast::shm {
 
 /// How many packets one call of progress() moves per lane and direction, so that neither direction starves the other.
-inline constexpr int kPacketsPerTurn = 8;
+inline constexpr int kPacketsPerTurn = 16;
 
 /// Small payloads share the header's line, large ones start on a line of their own, as their copies are fastest.
 inline std::size_t payload_offset(std::size_t payload_bytes) {
