@@ -10,9 +10,9 @@ using State = LoopbackMailbox::State;
 
 namespace {
 
-std::string gone(int peer, State state) {
-  if (state == State::closed) return "rank " + std::to_string(peer) + " has closed its loopback transport";
-  if (state == State::aborted) return "rank " + std::to_string(peer) + " has aborted";
+std::string gone(int peer, const LoopbackMailbox& theirs) {
+  if (theirs.state == State::closed) return "rank " + std::to_string(peer) + " has closed its loopback transport";
+  if (theirs.state == State::aborted) return "rank " + std::to_string(peer) + " has aborted: " + theirs.why;
   return {};
 }
 
@@ -32,6 +32,11 @@ LoopbackTransport::LoopbackTransport(const std::shared_ptr<LoopbackWorld>& world
 
 LoopbackTransport::~LoopbackTransport() { leave(State::closed); }
 void LoopbackTransport::abort() { leave(State::aborted); }
+
+void LoopbackTransport::explain(std::string_view why) {
+  const std::lock_guard lock(mine().in_use);
+  mine().why = why;
+}
 
 void LoopbackTransport::leave(State state) {
   {
@@ -82,7 +87,7 @@ void LoopbackTransport::copy(const LoopbackMatch& match) {
   std::string refusal;
   {
     std::shared_lock in_use(source.in_use);
-    if (source.state != State::open) throw TransportError(gone(match.source, source.state) + " before its message was taken");
+    if (source.state != State::open) throw TransportError(gone(match.source, source) + " before its message was taken");
     const Message &from = *match.send, &to = *match.receive;
     if (from.bytes == to.bytes) {
       SpanCursor in(from.memory), out(to.memory);
@@ -114,7 +119,7 @@ std::string LoopbackTransport::lost(int peer) {
   {
     LoopbackMailbox& theirs = (*channel_)[peer];
     std::shared_lock in_use(theirs.in_use);
-    reason = gone(peer, theirs.state);
+    reason = gone(peer, theirs);
   }
   // What the peer did before it left still counts: let progress() report it first.
   std::lock_guard lock(mine().mutex);

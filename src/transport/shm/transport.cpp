@@ -21,7 +21,7 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
 
 ShmTransport::~ShmTransport() { leave(OwnerState::closed, "it has closed its transport"); }
 
-void ShmTransport::abort() { leave(OwnerState::aborted, "it has aborted"); }
+void ShmTransport::abort() { leave(OwnerState::aborted, "it has aborted: " + why_); }
 
 void ShmTransport::leave(OwnerState state, const std::string& reason) {
   left_ = true;
