@@ -163,7 +163,10 @@ void bind_runtime(nb::module_& m) {
       },
       "size"_a, "deadline_s"_a = 30.0, "deadline_s: how long a rank waits for the others while they come together.");
 
-  nb::class_<ProgressThread>(m, "ProgressThread", "Moves started calls; sleeps while there are none.");
+  nb::class_<ProgressThread>(m, "ProgressThread", "Moves started calls; sleeps while there are none.")
+      .def(
+          "stop", [](ProgressThread& p, double grace_s) { p.stop(std::chrono::duration<double>(grace_s)); },
+          "grace_s"_a, nb::call_guard<nb::gil_scoped_release>(), "End it, after calls under way have had some time.");
   m.def("make_progress_thread", [] { return std::make_shared<ProgressThread>(); });
 
   nb::class_<MpiApi>(m, "Mpi", "An MPI library, opened at run time.")

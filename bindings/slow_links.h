@@ -55,6 +55,7 @@ class SlowLinks final : public Transport {
     for (Wire& wire : wires_) wire.messages.clear();
     inner_->abort();
   }
+  void explain(std::string_view why) override { inner_->explain(why); }
   std::string lost(int peer) override { return inner_->lost(peer); }
 
  private:

@@ -20,6 +20,8 @@ T = TypeVar("T")
 # Any of these says that a launcher has started this process as one rank of a job: MPICH and its kin, Open MPI, PMIx.
 _LAUNCHERS = ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "MV2_COMM_WORLD_SIZE")
 
+_GRACE_S = 5.0  # for started calls that nobody has waited for when the process ends
+
 
 def under_launcher() -> bool:
     """Was this process started by mpirun, mpiexec or srun, or has it MPI running already?"""
@@ -29,7 +31,9 @@ def under_launcher() -> bool:
 @functools.cache
 def progress_thread() -> _core.ProgressThread:
     """The one thread that moves asynchronous calls of all communicators; it starts with the first such call."""
-    return _core.make_progress_thread()
+    thread = _core.make_progress_thread()
+    atexit.register(thread.stop, _GRACE_S)
+    return thread
 
 
 @functools.cache
@@ -45,6 +49,7 @@ def mpi() -> _core.Mpi:
     library = find_mpi()
     library.init()
     atexit.register(library.finalize)
+    atexit.register(progress_thread().stop, _GRACE_S)  # runs first: the thread must not call an MPI that has ended
     return library
 
 
@@ -57,8 +62,8 @@ def init(**options: Any) -> Communicator:
       transports: "shm", or one name per level, outermost first: "mpi,shm". Default: the fastest that reaches each peer.
       algorithm, chunks: for every call. Default: chosen per call.
       timeout_s: seconds without progress after which a call gives up. Default: 300.
-      window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it
-        moves at a time; each takes scratch memory of its own. Defaults: 256, 4.
+      window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
+        a time; each takes scratch memory of its own. Defaults: 256, 4.
     Collective. Raises UsageError for options that do not fit, TransportError where no transport can be opened.
     """
     if under_launcher():

@@ -13,6 +13,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 
+// How a rank learns from Transport::lost() what made its peer give up, and that it was a deadline.
+constexpr std::string_view kHasAborted = "has aborted: ";
+constexpr std::string_view kTimeout = "timeout: ";
+
 /// Orders of magnitude, until the machine is measured: they decide between few rounds and few bytes.
 Link link_of(std::string_view transport) {
   if (transport == "mpi") return {20e-6, 1 / 1e9};
@@ -178,27 +182,38 @@ void Communicator::look_around(const Execution& execution, Clock::time_point las
   last_look_ = now;
   if (interrupt) interrupt();
   for (int peer : execution.awaited_peers())
-    if (const std::string why = router_->to(peer).lost(peer); !why.empty())
-      throw TransportError("rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" + why +
-                           ") in " + describe_wait(execution));
+    if (const std::string why = router_->to(peer).lost(peer); !why.empty()) give_up(execution, peer, why);
   const double waited_s = std::chrono::duration<double>(now - last_progress).count();
   if (waited_s < options_.timeout_s) return;
   std::string peers;
   for (int peer : execution.awaited_peers()) peers += (peers.empty() ? "" : ", ") + std::to_string(peer);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", waited_s);
-  throw TimeoutError("rank " + std::to_string(rank()) + " waited " + seconds + " s for rank " + peers + " in " +
-                     describe_wait(execution) + "; is that rank alive, and has it made the same call?");
+  const std::string text = "rank " + std::to_string(rank()) + " waited " + seconds + " s for rank " + peers + " in " +
+                           describe_wait(execution, -1) + "; is that rank alive, and has it made the same call?";
+  cause_ = std::string(kTimeout) + text;
+  throw TimeoutError(text);
 }
 
-std::string Communicator::describe_wait(const Execution& execution) const {
-  return execution.waiting_for() + ", of " + std::string(name_of(execution.plan().collective.kind)) + " by " +
+void Communicator::give_up(const Execution& execution, int peer, const std::string& why) {
+  const std::string text = "rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" + why +
+                           ") in " + describe_wait(execution, peer);
+  // A peer that gave up has said why: that is the cause here as well, and what others should hear from this rank.
+  const std::size_t said = why.find(kHasAborted);
+  if (said == std::string::npos) throw TransportError(text);
+  cause_ = why.substr(said + kHasAborted.size());
+  if (cause_.starts_with(kTimeout)) throw TimeoutError(text);
+  throw TransportError(text);
+}
+
+std::string Communicator::describe_wait(const Execution& execution, int peer) const {
+  return execution.waiting_for(peer) + ", of " + std::string(name_of(execution.plan().collective.kind)) + " by " +
          execution.plan().algorithm + " over " + router_->str() + " (call " + std::to_string(calls_) + ")";
 }
 
 void Communicator::fail(const std::string& why) {
   failure_ = why;
-  router_->abort();
+  router_->abort(cause_.empty() ? why : cause_);
   const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why));
   for (auto& call : started_) call->work->finish(error);
   started_.clear();

@@ -65,7 +65,8 @@ class Communicator {
   /// Looks at the user's wishes, the peers and the deadline, at most every few milliseconds; throws to give up.
   void look_around(const Execution& execution, std::chrono::steady_clock::time_point last_progress,
                    const Interrupt& interrupt);
-  std::string describe_wait(const Execution& execution) const;
+  [[noreturn]] void give_up(const Execution& execution, int peer, const std::string& why);
+  std::string describe_wait(const Execution& execution, int peer) const;
   void fail(const std::string& why);
   void refuse_if_failed() const;
 
@@ -82,6 +83,7 @@ class Communicator {
   std::unique_ptr<PlanCache> plans_;
   std::uint64_t calls_ = 0;
   std::string failure_;
+  std::string cause_;  // what peers hear of the failure; empty: the failure
   std::deque<std::unique_ptr<Started>> started_;
   std::chrono::steady_clock::time_point last_look_;
 };

@@ -93,8 +93,8 @@ Bootstrap bootstrap_over(std::shared_ptr<Router> router, std::vector<int> ranks,
     try {
       exchange.post(me, all);
       exchange.wait(timeout_s);
-    } catch (...) {
-      router->abort();  // before the messages go, which peers may be reading
+    } catch (const std::exception& error) {
+      router->abort(error.what());  // before the messages go, which peers may be reading
       throw;
     }
   };

@@ -63,16 +63,23 @@ bool Execution::advance() {
   return moved;
 }
 
-std::string Execution::waiting_for() const {
+std::string Execution::waiting_for(int peer) const {
   std::string text;
   for (const auto& run : runs_)
     for (std::uint32_t step : run->waiting()) {
+      if (peer >= 0 && !awaits(step, peer)) continue;
       if (!text.empty()) return text + "; and more";  // the oldest says most
       text = describe(prepared_->plan, step);
       if (shape_.chunks > 1)
         text += ", chunk " + std::to_string(run->chunk().index) + " of " + std::to_string(shape_.chunks);
     }
   return text;
+}
+
+bool Execution::awaits(std::uint32_t index, int peer) const {
+  const Step& step = prepared_->plan.steps[index];
+  if (step.kind != StepKind::group) return step.peer == peer;
+  return std::ranges::count(prepared_->plan.groups[step.group].ranks, peer) > 0;
 }
 
 std::vector<int> Execution::awaited_peers() const {

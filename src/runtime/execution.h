@@ -30,12 +30,14 @@ class Execution {
   const Layout& layout() const { return layout_; }
 
   /// "rank 1 in step 3 of 12: recv from rank 1 …, chunk 0 of 4": what has been started and is not done, for people.
-  std::string waiting_for() const;
+  /// peer: only what waits for it; -1: anything.
+  std::string waiting_for(int peer = -1) const;
   /// Peers that the unfinished steps wait for.
   std::vector<int> awaited_peers() const;
 
  private:
   void refill();
+  bool awaits(std::uint32_t index, int peer) const;  // a step
 
   std::shared_ptr<const PreparedPlan> prepared_;
   Shape shape_;

@@ -36,8 +36,11 @@ class Router {
     return names;
   }
 
-  void abort() {
-    for (auto& transport : transports_) transport->abort();
+  void abort(const std::string& why) {
+    for (auto& transport : transports_) {
+      transport->explain(why);
+      transport->abort();
+    }
   }
 
  private:

@@ -8,9 +8,10 @@
 
 namespace lanecast {
 
-ProgressThread::~ProgressThread() {
+void ProgressThread::stop(std::chrono::duration<double> grace) {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    idle_.wait_for(lock, grace, [this] { return active_.empty(); });
     stop_ = true;
   }
   call_made_.notify_all();
@@ -20,6 +21,7 @@ ProgressThread::~ProgressThread() {
 void ProgressThread::add(Communicator& communicator) {
   {
     const std::lock_guard lock(mutex_);
+    if (stop_) throw UsageError("the process is ending: no call can be started any more");
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
     if (std::find(active_.begin(), active_.end(), &communicator) == active_.end()) active_.push_back(&communicator);
   }
@@ -36,6 +38,7 @@ void ProgressThread::run() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     if (active_.empty()) {
+      idle_.notify_all();
       call_made_.wait(lock);
       patience.reset();
       continue;

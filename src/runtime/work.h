@@ -2,6 +2,7 @@
 // A call under way, and the thread that moves calls nobody is waiting for.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -51,8 +52,12 @@ class Work {
 /// Serves any number of communicators. Starts with the first call, sleeps while there is none.
 class ProgressThread {
  public:
-  ~ProgressThread();
+  ~ProgressThread() { stop(std::chrono::seconds(0)); }
+  /// Throws UsageError after stop().
   void add(Communicator& communicator);
+  /// Gives the calls under way some time to finish and ends the thread: to be called before the libraries that it uses
+  /// end, MPI above all.
+  void stop(std::chrono::duration<double> grace);
   /// Returns when the thread does not touch the communicator any more.
   void remove(Communicator& communicator);
 
@@ -61,6 +66,7 @@ class ProgressThread {
 
   std::mutex mutex_;  // guards everything below; held while communicators are driven
   std::condition_variable call_made_;
+  std::condition_variable idle_;  // active_ has become empty
   std::vector<Communicator*> active_;
   bool stop_ = false;
   std::thread thread_;

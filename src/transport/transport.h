@@ -75,6 +75,8 @@ class Transport {
 
   /// Gives up everything posted; its memory is not touched afterwards. The transport is of no further use.
   virtual void abort() = 0;
+  /// Why abort() is going to be called; where it can be done, lost() tells the peers "… has aborted: <why>".
+  virtual void explain(std::string_view /*why*/) {}
 
   /// Why `peer` can no longer answer ("process 4711 has ended"), empty while nothing is known against it.
   virtual std::string lost(int /*peer*/) { return {}; }

@@ -10,9 +10,9 @@ using State = LoopbackMailbox::State;
 
 namespace {
 
-std::string gone(State state) {
-  if (state == State::closed) return "its thread has closed its transport";
-  if (state == State::aborted) return "its thread has given up";
+std::string gone(const LoopbackMailbox& theirs) {
+  if (theirs.state == State::closed) return "its thread has closed its transport";
+  if (theirs.state == State::aborted) return "its thread has given up: " + theirs.why;
   return {};
 }
 
@@ -32,6 +32,11 @@ LoopbackTransport::LoopbackTransport(const std::shared_ptr<LoopbackWorld>& world
 
 LoopbackTransport::~LoopbackTransport() { leave(State::closed); }
 void LoopbackTransport::abort() { leave(State::aborted); }
+
+void LoopbackTransport::explain(std::string_view why) {
+  const std::lock_guard lock(mine().in_use);
+  mine().why = why;
+}
 
 void LoopbackTransport::leave(State state) {
   {
@@ -85,7 +90,7 @@ void LoopbackTransport::copy(const LoopbackMatch& match) {
     std::shared_lock in_use(source.in_use);
     if (source.state != State::open)
       throw TransportError("rank " + std::to_string(match.source) +
-                           " left before its message was taken: " + gone(source.state));
+                           " left before its message was taken: " + gone(source));
     const Message &from = *match.send, &to = *match.receive;
     if (from.bytes == to.bytes) {
       SpanCursor in(from.memory), out(to.memory);
@@ -117,7 +122,7 @@ std::string LoopbackTransport::lost(int peer) {
   {
     LoopbackMailbox& theirs = (*channel_)[peer];
     std::shared_lock in_use(theirs.in_use);
-    reason = gone(theirs.state);
+    reason = gone(theirs);
   }
   // What the peer did before it left still counts: let progress() report it first.
   std::lock_guard lock(mine().mutex);

@@ -24,6 +24,7 @@ class LoopbackTransport : public Transport {
   void post_recv(Message& message) override;
   bool progress(std::vector<Message*>& done) override;
   void abort() override;
+  void explain(std::string_view why) override;
   std::string lost(int peer) override;
 
  private:

@@ -21,7 +21,7 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
 
 ShmTransport::~ShmTransport() { leave(OwnerState::closed, "has closed its transport"); }
 
-void ShmTransport::abort() { leave(OwnerState::aborted, "has given up"); }
+void ShmTransport::abort() { leave(OwnerState::aborted, "has given up: " + why_); }
 
 void ShmTransport::leave(OwnerState state, const std::string& reason) {
   left_ = true;

@@ -38,6 +38,7 @@ class ShmTransport : public Transport {
   /// Looks only at peers with something pending; makes no system call except to read a peer's memory.
   bool progress(std::vector<Message*>& done) override;
   void abort() override;
+  void explain(std::string_view why) override { why_ = why; }
   /// Reads a file of /proc: microseconds, for every few thousand idle calls of progress().
   std::string lost(int peer) override;
 
@@ -62,6 +63,7 @@ class ShmTransport : public Transport {
   std::vector<int> pair_of_rank_;  // place in pairs_, or -1: not on this host
   std::vector<Pair*> active_;      // pairs with something pending
   std::vector<Message*> done_;     // finished as soon as they were posted
+  std::string why_;                // of an abort to come
   bool left_ = false;              // aborted or failed: of no further use
 };
 

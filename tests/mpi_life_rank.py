@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank under mpiexec that ends in the way its argument names. Exit code 0 when all was as it should be."""
+
+import ctypes
+import gc
+import sys
+import time
+
+import numpy as np
+
+import lanecast
+from lanecast import Communicator
+
+
+def must(condition: object, said: object) -> None:
+    if not condition:
+        sys.exit(f"{said}")  # the launcher reports the exit code
+
+
+def usable(comm: Communicator) -> None:
+    tensor = np.full(1000, float(comm.rank))
+    comm.all_reduce(tensor)
+    must((tensor == comm.size * (comm.size - 1) / 2).all(), "wrong sum")
+
+
+def communicators() -> list[Communicator]:
+    world = lanecast.init(timeout_s=20.0)
+    half, again = world.split(world.rank % 2), world.split(0)
+    assert half is not None
+    assert again is not None
+    made = [world, half, again, lanecast.init(transports="mpi", algorithm="native", timeout_s=20.0)]
+    for comm in made:
+        usable(comm)
+    return made
+
+
+def destroyed_in_any_order() -> None:
+    made = communicators()
+    order = np.random.default_rng(made[0].rank).permutation(len(made))
+    for at in order:
+        made[at] = made[at - 1]
+        gc.collect()
+
+
+def destroyed_after_mpi_has_ended() -> None:
+    made = communicators()
+    lanecast.startup.mpi().finalize()
+    made.clear()
+    gc.collect()
+
+
+def never_destroyed() -> None:
+    globals()["kept"] = communicators()
+
+
+def never_waited_for() -> None:
+    globals()["kept"] = made = communicators()
+    for comm in made:
+        comm.all_reduce(np.ones(300_000), async_op=True)
+
+
+def timed_out() -> None:
+    comm = lanecast.init(transports="mpi", timeout_s=1.0)
+    fresh = lanecast.init(timeout_s=20.0)
+    if comm.rank == 0:
+        time.sleep(2)
+    else:
+        try:
+            comm.all_reduce(np.ones(100_000), algorithm="ring")
+            sys.exit("no timeout")
+        except lanecast.TimeoutError as error:
+            must(f"rank {comm.rank} waited 1." in str(error), error)
+            must("all_reduce by ring over mpi" in str(error), error)
+    usable(fresh)
+
+
+def without_thread_support() -> None:
+    """The program starts MPI itself, for one thread, and ends it while communicators are still there."""
+    mpi = ctypes.CDLL(sys.argv[2], ctypes.RTLD_GLOBAL)
+    mpi.MPI_Init(None, None)
+    comm = lanecast.init(timeout_s=20.0)
+    try:
+        comm.all_reduce(np.ones(10), async_op=True)
+        sys.exit("started without thread support")
+    except lanecast.UsageError as error:
+        must("MPI_THREAD_MULTIPLE" in str(error) and f"rank {comm.rank}" in str(error), error)
+    usable(comm)
+    mpi.MPI_Finalize()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    print("as it should be")

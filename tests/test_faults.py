@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Peers that never come, die, stop or leave, users who want to stop: every wait ends and says who waited for whom."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanecast
+from collective_cases import Case, run_cases
+from lanecast import Communicator
+from pipe_jobs import PipeJob
+
+Tell = Callable[[Any], None]
+
+
+def waits(comm: Communicator, async_op: bool = False, algorithm: str = "ring") -> float:
+    """Call what rank 0 never calls; the seconds until it gave up. Then the communicator must refuse everything."""
+    begin = time.monotonic()
+    tensor = np.ones(1000)
+    if async_op:
+        work = comm.all_reduce(tensor, async_op=True, algorithm=algorithm, chunks=2)
+        assert work is not None
+        with pytest.raises(lanecast.TimeoutError) as caught:
+            work.wait()
+    else:
+        with pytest.raises(lanecast.TimeoutError) as caught:
+            comm.all_reduce(tensor, algorithm=algorithm, chunks=2)
+    took_s = time.monotonic() - begin
+    text = str(caught.value)
+    # Who waited for whom how long, in which step of which plan. Who hears of it from a peer says so.
+    assert text.startswith((f"rank {comm.rank} waited ", f"rank {comm.rank} lost rank ")), text
+    assert re.search(r"rank \d waited \d\.\d s for rank [\d, ]+ in .*step \d+ of \d+", text), text
+    assert f"all_reduce by {algorithm} over {comm.transports}" in text, text
+    for call in (
+        lambda: comm.all_reduce(np.ones(3)),
+        lambda: comm.all_reduce(np.ones(3), async_op=True),
+        lambda: comm.split(0),
+    ):
+        with pytest.raises(lanecast.TransportError, match=f"rank {comm.rank}.*has failed.*new one.*because"):
+            call()
+    return took_s
+
+
+@pytest.mark.parametrize("async_op", [False, True])
+@pytest.mark.parametrize("algorithm", ["ring", "direct", "one_shot"])
+def test_rank_that_never_calls(algorithm: str, async_op: bool) -> None:
+    ended = threading.Barrier(3, timeout=10)
+
+    def body(comm: Communicator) -> float:
+        failing, fresh = comm.split(0), comm.split(0)
+        assert failing is not None
+        assert fresh is not None
+        took_s = waits(failing, async_op, algorithm) if comm.rank != 0 else 1.0
+        ended.wait()
+        assert run_cases(fresh, [Case("all_reduce", (100,))]) == []  # a failure stays where it was
+        return took_s
+
+    took = lanecast.run_threads(3, body, timeout_s=1.0)
+    assert all(1.0 <= seconds < 2.5 for seconds in took), took
+
+
+def test_rank_that_never_splits() -> None:
+    def body(comm: Communicator) -> None:
+        if comm.rank == 1:
+            time.sleep(1.5)
+            return
+        with pytest.raises(lanecast.TimeoutError, match=r"split: waited .* for rank .*1"):
+            comm.split(0)
+        with pytest.raises(lanecast.TransportError, match="has failed"):
+            comm.all_reduce(np.ones(3))
+
+    lanecast.run_threads(3, body, timeout_s=0.5)
+
+
+def test_rank_that_makes_another_call() -> None:
+    def body(comm: Communicator) -> str:
+        try:
+            comm.all_reduce(np.ones(1000 + comm.rank), algorithm="ring")
+        except lanecast.TransportError as error:
+            return str(error)
+        return ""
+
+    texts = lanecast.run_threads(2, body, timeout_s=5.0)
+    assert any(re.search("different calls|disagree", text) for text in texts), texts
+
+
+def test_rank_that_leaves() -> None:
+    def body(comm: Communicator) -> None:
+        child = comm.split(0)
+        assert child is not None
+        if comm.rank == 2:
+            return
+        begin = time.monotonic()
+        with pytest.raises(lanecast.TransportError, match=rf"rank {comm.rank} lost rank \d"):
+            child.all_reduce(np.ones(1000), algorithm="ring")
+        assert time.monotonic() - begin < 2
+
+    lanecast.run_threads(3, body, timeout_s=60.0)
+
+
+def calls_until_it_fails(comm: Communicator, tell: Tell) -> str:
+    tell("ready")
+    tensor = np.ones(200_000)
+    turn = 0
+    while True:
+        comm.all_reduce(tensor, "max", async_op=False, algorithm="ring", chunks=1 + turn % 3)
+        turn += 1
+
+
+def starts_until_it_fails(comm: Communicator, tell: Tell) -> str:
+    tell("ready")
+    tensor = np.ones(200_000)
+    while True:
+        work = comm.all_reduce(tensor, "max", async_op=True, algorithm="ring")
+        assert work is not None
+        work.wait()
+
+
+@pytest.mark.parametrize("body", [calls_until_it_fails, starts_until_it_fails])
+def test_killed_rank_is_named_by_all_others(body: Callable[[Communicator, Tell], str]) -> None:
+    job = PipeJob(4, body, timeout_s=60.0)
+    assert [job.told(rank) for rank in range(4)] == ["ready"] * 4
+    time.sleep(0.3)
+    os.kill(job.processes[1].pid or 0, signal.SIGKILL)
+    killed_s = time.monotonic()
+    outcomes = [job.outcome(rank) for rank in (0, 2, 3)]
+    assert [outcome.error for outcome in outcomes] == ["TransportError"] * 3, outcomes
+    assert max(outcome.at_s for outcome in outcomes) - killed_s < 2
+    for outcome in outcomes:  # in a ring, rank 3 hears of it from rank 2 or 0
+        assert re.search(r"lost rank 1 .*has ended", outcome.text), outcome.text
+    job.end()
+
+
+def test_stopped_rank_runs_into_the_deadline() -> None:
+    job = PipeJob(3, calls_until_it_fails, timeout_s=1.0)
+    assert [job.told(rank) for rank in range(3)] == ["ready"] * 3
+    time.sleep(0.3)
+    pid = job.processes[2].pid or 0
+    os.kill(pid, signal.SIGSTOP)
+    stopped_s = time.monotonic()
+    outcomes = [job.outcome(rank) for rank in (0, 1)]
+    os.kill(pid, signal.SIGKILL)
+    assert [outcome.error for outcome in outcomes] == ["TimeoutError"] * 2, outcomes
+    assert any(re.search(r"waited 1\.\d s for rank [\d, ]*2", outcome.text) for outcome in outcomes), outcomes
+    assert max(outcome.at_s for outcome in outcomes) - stopped_s < 4
+    job.end()
+
+
+def interrupted(comm: Communicator, tell: Tell) -> list[Any]:
+    """Rank 0 never calls. What the others end with, and what they can do afterwards."""
+    other = comm.split(0)
+    assert other is not None
+    if comm.rank == 0:
+        time.sleep(3)
+        return []
+    results: list[Any] = []
+    for async_op in (True, False):
+        each = other if async_op else comm
+        tensor = np.ones(100_000)
+        tell("waiting")
+        try:
+            work = each.all_reduce(tensor, async_op=async_op)
+            if work is not None:
+                work.wait()
+        except KeyboardInterrupt:
+            results.append(time.monotonic())
+    with pytest.raises(lanecast.TransportError, match=r"has failed.*KeyboardInterrupt"):
+        comm.all_reduce(np.ones(3))
+    # A blocking call behind a started one that does not end can be interrupted too; then the communicator has failed.
+    tell("waiting")
+    try:
+        other.all_reduce(np.ones(100_000))
+    except KeyboardInterrupt:
+        results.append(time.monotonic())
+    with pytest.raises(lanecast.TransportError, match="has failed"):
+        other.all_reduce(np.ones(3))
+    return results
+
+
+def test_ctrl_c_ends_every_wait() -> None:
+    job = PipeJob(2, interrupted, timeout_s=60.0)
+    pressed = []
+    for _ in range(3):
+        assert job.told(1) == "waiting"
+        time.sleep(0.4)
+        pressed.append(time.monotonic())
+        os.kill(job.processes[1].pid or 0, signal.SIGINT)
+    outcome = job.outcome(1)
+    assert outcome.error == "", outcome
+    assert len(outcome.value) == 3
+    assert all(0 < ended - began < 1 for began, ended in zip(pressed, outcome.value, strict=True)), outcome
+    assert job.end() == [0, 0]
+
+
+def test_handlers_of_other_signals_run_during_a_wait() -> None:
+    job = PipeJob(2, with_handler, timeout_s=60.0)
+    assert job.told(1) == "waiting"
+    time.sleep(0.2)
+    os.kill(job.processes[1].pid or 0, signal.SIGUSR1)
+    assert job.told(1, 2) == "handled"
+    assert [job.outcome(rank).error for rank in (0, 1)] == ["", ""]
+
+
+def with_handler(comm: Communicator, tell: Tell) -> None:
+    if comm.rank == 0:
+        time.sleep(2)
+    else:
+        signal.signal(signal.SIGUSR1, lambda *_: tell("handled"))
+        tell("waiting")
+    comm.all_reduce(np.ones(10))
+
+
+def leaves_at_once(comm: Communicator, _: Tell) -> float:
+    """The last message is on its way when its sender goes."""
+    tensor = np.full(30_000, float(comm.rank + 1))
+    comm.all_reduce(tensor, algorithm="ring")
+    return float(tensor[-1])
+
+
+def test_leaving_right_after_a_call_harms_nobody() -> None:
+    for _ in range(3):
+        job = PipeJob(3, leaves_at_once, timeout_s=20.0)
+        assert [job.outcome(rank).value for rank in range(3)] == [6.0] * 3
+        assert job.end() == [0] * 3
+
+
+def ours_in_dev_shm() -> list[Path]:
+    return list(Path("/dev/shm").glob("*lanecast*"))
+
+
+def test_nothing_is_left_in_dev_shm() -> None:
+    job = PipeJob(2, calls_until_it_fails, timeout_s=60.0)
+    assert [job.told(rank) for rank in range(2)] == ["ready"] * 2
+    assert ours_in_dev_shm() == []
+    os.kill(job.processes[0].pid or 0, signal.SIGKILL)
+    job.outcome(1)
+    job.end()
+    assert ours_in_dev_shm() == []

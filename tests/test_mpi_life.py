@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Beginnings and ends under MPI: whatever is destroyed when, or never, a job ends with 0 and does not hang."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from launch import OPENMPI, mpich, openmpi
+
+HERE = Path(__file__).parent
+PROGRAM = (HERE / "mpi_life_rank.py").read_text()
+ENDS = re.findall(r"^def (\w+)\(\) -> None:", PROGRAM, re.MULTILINE)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("launch", ["mpich", "openmpi"])
+def test_job_ends(launch: str, end: str) -> None:
+    script = str(HERE / "mpi_life_rank.py")
+    if launch == "mpich":
+        library = Path(sys.prefix) / "lib" / "libmpi.so.12"
+        output = mpich(3, [sys.executable, script, end, str(library)], timeout_s=40)
+    else:
+        library = OPENMPI.parent / "lib" / "libmpi.so.40"
+        output = openmpi(3, [str(OPENMPI / "python"), script, end, str(library)], timeout_s=40)
+    assert output.count("as it should be") == 3
