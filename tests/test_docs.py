@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documents are true: their programs run and print what they show, their commands exist, their tables are whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lanecast import _core
+from lanecast.cli import app, launch, runner
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+JOB = re.compile(r"mpirun -n (\d+)")
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A fenced block, with the text block right below it, where there is one."""
+
+    where: str
+    language: str
+    body: str
+    shown: str
+
+
+def fences(language: str) -> list[Fence]:
+    found = []
+    for page in PAGES:
+        text = page.read_text()
+        for match in FENCE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Fence(f"{page.relative_to(ROOT)}:{line}", match[1], match[2], match[3] or ""))
+    return [fence for fence in found if fence.language == language]
+
+
+def timeless(text: str) -> str:
+    """Durations differ from run to run."""
+    return re.sub(r"\d+\.\d+ s\b", "… s", text)
+
+
+def program_of(fence: Fence, file: Path) -> tuple[list[str], dict[str, str]]:
+    """Command and environment; on as many ranks as the block's first line says."""
+    program = [sys.executable, str(file)]
+    job = JOB.search(fence.body.partition("\n")[0])
+    if job is None:
+        return program, {}
+    launcher = launch.find_launcher()
+    if launcher is None:
+        pytest.skip("no mpiexec beside this Python or on PATH")
+    return launcher.command(int(job[1]), program), launcher.environment(int(job[1]))
+
+
+@pytest.mark.parametrize("fence", fences("python"), ids=lambda fence: fence.where)
+def test_programs_run_and_print_what_is_shown(fence: Fence, tmp_path: Path) -> None:
+    file = tmp_path / "job.py"
+    file.write_text(fence.body)
+    command, environment = program_of(fence, file)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert timeless(done.stdout) == timeless(fence.shown)
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Every `lanecast …`: whole lines of shell blocks, and what stands in a sentence."""
+    for fence in fences("sh"):
+        for line in fence.body.splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["lanecast"]:
+                yield fence.where, words[1:]
+    for page in PAGES:
+        for code in re.findall(r"`lanecast ([^`]+)`", re.sub(FENCE, "", page.read_text())):
+            yield page.name, shlex.split(code)
+
+
+@pytest.mark.parametrize(("where", "words"), dict.fromkeys((where, tuple(words)) for where, words in commands()))
+def test_commands_are_accepted(
+    where: str, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Benchmarks are judged, options and algorithms and all, and not run.
+    monkeypatch.setattr(launch, "start_ranks", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
+    monkeypatch.setattr(runner, "_compare", lambda *_: None)
+    is_name = not any(word.startswith("-") for word in words) and len(words) < 3
+    done = CliRunner().invoke(app, [*words, "--help"] if is_name else list(words))
+    assert done.exit_code == 0, f"{where}: lanecast {shlex.join(words)}: {done.exception or done.output}"
+
+
+def table(first_heading: str) -> list[list[str]]:
+    """Rows of the README's table whose first column has this heading."""
+    text = (ROOT / "README.md").read_text()
+    found = re.search(rf"^\| {first_heading} \|.*\n\|[- |]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert found is not None, f"README.md has no table of {first_heading}s"
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in found[1].splitlines()]
+
+
+def test_algorithms_are_those_of_the_registry() -> None:
+    registered: dict[str, tuple[str, str]] = {}
+    for row in _core.algorithm_rows(1):
+        takes_any = all(other["takes"] for n in range(1, 9) for other in _core.algorithm_rows(n)
+                        if other["name"] == row["name"])  # fmt: skip
+        collectives = "all-reduce" if row["whole_vector"] else "all three"
+        registered.setdefault(row["name"], (collectives, "any" if takes_any else "powers of two"))
+    assert {name: (collectives, ranks) for name, collectives, _, _, ranks in table("algorithm")} == registered
+
+
+def test_variables_and_transports_are_those_of_the_core() -> None:
+    assert [row[0] for row in table("variable")] == list(_core.VARIABLES)
+    assert [row[0] for row in table("transport")] == list(_core.TRANSPORTS)
+    mentioned = {name for page in PAGES for name in re.findall(r"\bLANECAST_[A-Z_]+\b", page.read_text())}
+    not_variables = {"LANECAST_MPI_HEADER", "LANECAST_TIMEOT", "LANECAST_"}  # of CMake; misspelt on purpose; the prefix
+    assert mentioned - not_variables <= set(_core.VARIABLES)
+
+
+def test_links_lead_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in [*PAGES, ROOT / "CHANGELOG.md", ROOT / "examples" / "c" / "README.md"]
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+        if not (page.parent / target).exists() and target != "docs/images/demo.png"  # drawn last
+    ]
+    assert broken == []
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"^\| \[\d+\]\((.+?)\)", (folder / "README.md").read_text(), re.MULTILINE)
+    assert listed == sorted(page.name for page in folder.glob("0*.md"))
