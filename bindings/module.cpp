@@ -4,6 +4,7 @@
 
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of Lanecast; use the package lanecast instead.";
+  nanobind::set_leak_warnings(false);  // objects that live until the process ends are no fault of a user
   m.attr("VERSION") = LANECAST_VERSION;
   m.attr("BUILT_WITH") = LANECAST_BUILT_WITH;
   lanecast::bind_errors(m);

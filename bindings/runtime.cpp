@@ -92,7 +92,9 @@ CommunicatorOptions options_from(const nb::dict& d) {
     else if (name == "chunks_in_flight")
       options.executor.chunks_in_flight = number(name, value);
     else
-      throw UsageError("option '" + name + "' is unknown");
+      throw UsageError("option '" + name +
+                       "' is unknown; known: topology transports algorithm chunks timeout_s window "
+                       "chunks_in_flight");
   }
   return options;
 }

@@ -134,7 +134,7 @@ std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topo
   }
   std::vector<int> by_peer;
   by_peer.reserve(row_of_peer.size());
-  for (int row : row_of_peer) by_peer.push_back(row < 0 ? 0 : index[row]);
+  for (int row : row_of_peer) by_peer.push_back(row < 0 ? -1 : index[row]);
   return std::make_unique<Router>(std::move(transports), std::move(by_peer));
 }
 

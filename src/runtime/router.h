@@ -2,6 +2,7 @@
 // Which transport carries what: messages by peer, group calls by the level at which their members meet.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ namespace lanecast {
 
 class Router {
  public:
-  /// by_peer[r]: index of the transport that carries messages to rank r (anything for this rank itself).
+  /// by_peer[r]: index of the transport that carries messages to rank r, −1 for this rank itself.
   Router(std::vector<std::unique_ptr<Transport>> transports, std::vector<int> by_peer)
       : transports_(std::move(transports)), by_peer_(std::move(by_peer)) {}
 
@@ -32,8 +33,10 @@ class Router {
   /// "mpi+shm": what the messages of this rank go over.
   std::string str() const {
     std::string names;
-    for (const auto& transport : transports_) names += (names.empty() ? "" : "+") + std::string(transport->name());
-    return names;
+    for (std::size_t k = 0; k < transports_.size(); ++k)
+      if (std::find(by_peer_.begin(), by_peer_.end(), static_cast<int>(k)) != by_peer_.end())
+        names.append(names.empty() ? "" : "+").append(transports_[k]->name());
+    return names.empty() ? "nothing" : names;
   }
 
   void abort(const std::string& why) {

@@ -43,9 +43,9 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     op: Annotated[str, typer.Option(help=_known("One of", _core.OPS))] = "sum",
     rounds: Annotated[int, typer.Option(min=1, help="Each runs every backend once; the median is shown.")] = 10,
     warmup: Annotated[int, typer.Option(min=0, help="Calls before the first round.")] = 2,
-    ranks: Annotated[int, typer.Option(min=0, help="How many to start [default: as the topology, else 4].")] = 0,
+    ranks: Annotated[int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4.")] = 0,
     in_place: Annotated[bool, typer.Option("--in-place", help="Input within the output.")] = False,
-    baseline: Annotated[str, typer.Option(help="The backend to compare with [default: mpi, else the first].")] = "",
+    baseline: Annotated[str, typer.Option(help="The backend to compare with; empty: mpi, else the first.")] = "",
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
     heatmap: Annotated[Path | None, typer.Option(help="Draw speed relative to the baseline (PNG, PDF, SVG).")] = None,
 ) -> None:

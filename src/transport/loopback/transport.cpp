@@ -12,7 +12,7 @@ namespace {
 
 std::string gone(const LoopbackMailbox& theirs) {
   if (theirs.state == State::closed) return "its thread has closed its transport";
-  if (theirs.state == State::aborted) return "its thread has given up: " + theirs.why;
+  if (theirs.state == State::aborted) return "its thread has aborted: " + theirs.why;
   return {};
 }
 

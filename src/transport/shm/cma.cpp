@@ -57,7 +57,7 @@ std::size_t read_remote(int pid, SpanCursor& local, SpanCursor& remote, std::siz
   if (got == static_cast<ssize_t>(bytes)) return bytes;
   const std::string cause = got < 0 ? std::generic_category().message(errno) : std::to_string(got) + " came";
   throw TransportError("reading " + std::to_string(bytes) + " bytes of process " + std::to_string(pid) +
-                       " failed: " + cause + "; see whether it lives, or set ShmOptions::single_copy to off");
+                       " failed: " + cause + "; see whether it lives");
 }
 
 bool single_copy_is_faster(int pid, std::byte* address, std::size_t bytes) {

@@ -50,7 +50,7 @@ FileDescriptor reserve_memory(std::size_t bytes) {
   while (error == EINTR);
   if (error != 0)
     throw TransportError("cannot reserve " + std::to_string(bytes) + " bytes of shared memory: " + reason(error) +
-                         "; free memory, raise the limit, or set a smaller ShmOptions::ring_bytes");
+                         "; free memory or raise the limit");
   return file;
 }
 

@@ -21,7 +21,7 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
 
 ShmTransport::~ShmTransport() { leave(OwnerState::closed, "has closed its transport"); }
 
-void ShmTransport::abort() { leave(OwnerState::aborted, "has given up: " + why_); }
+void ShmTransport::abort() { leave(OwnerState::aborted, "has aborted: " + why_); }
 
 void ShmTransport::leave(OwnerState state, const std::string& reason) {
   left_ = true;
@@ -47,7 +47,7 @@ void ShmTransport::run(const Step& step) {
   try {
     step();
   } catch (const std::exception& error) {
-    leave(OwnerState::aborted, std::string("has given up: ") + error.what());
+    leave(OwnerState::aborted, std::string("has aborted: ") + error.what());
     throw;
   }
 }
