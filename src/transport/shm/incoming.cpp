@@ -58,7 +58,8 @@ bool Incoming::progress(std::vector<Message*>& done) {
   for (; packets < kPacketsPerTurn; ++packets) {
     const PacketHeader* next = packets_.peek();
     if (!next) break;
-    if (!take(*next, done)) return true;  // a part of it has been read
+    const std::size_t read_bytes = remote_.read_bytes;
+    if (!take(*next, done)) return packets > 0 || remote_.read_bytes != read_bytes;
   }
   return packets > 0;
 }
@@ -148,7 +149,7 @@ bool Incoming::take_remote(const PacketHeader& packet, std::vector<Message*>& do
     throw TransportError("rank " + std::to_string(remote_.message->peer) + " gave up while its memory was read");
   notes_.put({ControlKind::taken});
   finish(remote_.message, done);
-  remote_.message = nullptr;
+  remote_ = {};
   return true;
 }
 
