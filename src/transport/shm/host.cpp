@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -58,11 +59,14 @@ Lane lane_at(std::byte* memory, std::size_t ring_bytes) {
   return {reinterpret_cast<LaneControl*>(memory), memory + kControlBytes, ring_bytes};
 }
 
-bool should_read(const Greeting& peer, std::size_t inbox_bytes, SingleCopy choice) {
+/// `faster`: what the trial with the first peer has shown; its rate is the system's, so one trial does for all.
+bool should_read(const Greeting& peer, std::size_t inbox_bytes, SingleCopy choice, std::optional<bool>& faster) {
   if (choice == SingleCopy::off) return false;
-  const std::size_t trial_bytes = std::min(inbox_bytes, std::size_t{128} << 10);
+  const std::size_t trial_bytes = std::min(inbox_bytes, faster ? kControlBytes : std::size_t{1} << 20);
   try {
-    return single_copy_is_faster(peer.pid, peer.inbox_address, trial_bytes) || choice == SingleCopy::on;
+    const bool is_faster = single_copy_is_faster(peer.pid, peer.inbox_address, trial_bytes);
+    if (!faster) faster = is_faster;
+    return *faster || choice == SingleCopy::on;
   } catch (const TransportError&) {
     if (choice == SingleCopy::on) throw;
     return false;  // the system does not let us read the peer
@@ -89,6 +93,7 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
   });
 
   all_gather_or_throw(bootstrap, [&] {
+    std::optional<bool> read_is_faster;
     for (std::size_t peer = 0; peer < ranks; ++peer) {
       if (peer == me) continue;
       const int rank = local_ranks[peer];
@@ -99,7 +104,7 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
                              .process = Process(theirs.pid),
                              .in = lane_at(inbox_.data() + lane_index(peer, me) * lane_bytes, layout.ring_bytes),
                              .out = lane_at(lanes_.back().data(), layout.ring_bytes),
-                             .single_copy = should_read(theirs, inbox_bytes, single_copy)});
+                             .single_copy = should_read(theirs, inbox_bytes, single_copy, read_is_faster)});
     }
     return std::string{};
   });
