@@ -63,7 +63,7 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
                            std::shared_ptr<ProgressThread> progress)
     : around_(std::move(surroundings)),
       options_(agreed(around_.bootstrap, [&] { return settled(std::move(options), around_); })),
-      topology_(*options_.placed),
+      topology_(options_.placed.value()),
       router_(connect(around_, topology_, options_.transports)),
       progress_(std::move(progress)),
       plans_(topology_, around_.bootstrap.rank, *router_, options_.executor) {
@@ -215,6 +215,11 @@ void Communicator::fail(const std::string& why) {
   const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why));
   for (auto& call : started_) call->work->finish(error);
   started_.clear();
+}
+
+void Communicator::abort(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) fail(why);
 }
 
 void Communicator::refuse_if_failed() const {

@@ -63,7 +63,9 @@ class Exchange {
       const std::string peer = std::to_string(message.peer);
       if (const std::string why = router_.to(message.peer).lost(message.peer); !why.empty())
         throw TransportError("split: lost rank " + peer + " (" + why + ")");
-      if (!missing.ends_with(" " + peer)) missing += (missing.empty() ? " " : ", ") + peer;
+      if (missing.ends_with(" " + peer)) continue;
+      missing += missing.empty() ? " " : ", ";
+      missing += peer;
     }
     if (waited_s >= timeout_s)
       throw TimeoutError("split: waited " + std::to_string(waited_s) + " s for rank" + missing +
