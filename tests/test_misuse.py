@@ -102,7 +102,6 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"topology": "2x2"}, "2x2"),
     ({"topology": "0x3"}, "topology"),
     ({"topology": "threes"}, "threes"),
-    ({"topology": lanecast.Topology.parse("2x2", 4)}, "4 ranks"),
     ({"topology": 3}, "topology"),
     ({"transports": "pigeon"}, "pigeon"),
     ({"transports": "shm"}, "shm"),
@@ -122,6 +121,11 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
 def test_options_are_refused(options: dict[str, Any], word: str) -> None:
     with pytest.raises(UsageError, match=re.escape(word)):
         lanecast.run_threads(SIZE, lambda comm: None, **options)
+
+
+def test_topology_of_other_size_is_refused() -> None:
+    with pytest.raises(UsageError, match="4 ranks"):
+        lanecast.run_threads(SIZE, lambda comm: None, topology=lanecast.Topology.parse("2x2", 4))
 
 
 @pytest.mark.parametrize(

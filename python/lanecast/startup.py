@@ -94,18 +94,21 @@ def run_threads(size: int, function: Callable[[Communicator], T], **options: Any
     """Run function(comm) on `size` ranks that are threads of this process, and return what each rank returned.
 
     For trying things out and for tests: the same plans and executor as between processes. options: as for init().
-    Raises the error of the lowest rank that failed, the others' as notes.
+    Raises the error of the rank that failed first, the others' as notes.
     """
     world = _core.make_world(size)
     results: list[Any] = [None] * size
     errors: dict[int, BaseException] = {}
 
     def rank_main(rank: int) -> None:
+        core = None
         try:
             core = _core.Communicator.from_threads(world, rank, progress_thread(), options)
             results[rank] = function(Communicator(core))
         except BaseException as error:
             errors[rank] = error
+            if core is not None:
+                core.abort(f"its function raised {type(error).__name__}: {error}")
 
     threads = [threading.Thread(target=rank_main, args=(rank,), name=f"rank {rank}") for rank in range(size)]
     for thread in threads:
@@ -113,7 +116,7 @@ def run_threads(size: int, function: Callable[[Communicator], T], **options: Any
     for thread in threads:
         thread.join()
     if errors:
-        first, *others = sorted(errors)
+        first, *others = errors  # in the order in which they failed
         for rank in others:
             errors[first].add_note(f"rank {rank}: {type(errors[rank]).__name__}: {errors[rank]}")
         raise errors[first]

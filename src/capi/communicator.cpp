@@ -47,9 +47,10 @@ void end_with_process(std::shared_ptr<MpiApi> mpi) {
     guarded(static_cast<lanecastError_t*>(nullptr), [&] { (*owned)->finalize(); });
   };
   // Unlike std::atexit it hands an argument on, so no global is needed.
-  auto held = std::make_unique<std::shared_ptr<MpiApi>>(std::move(mpi));
-  if (on_exit(end, held.get()) != 0) throw std::bad_alloc();
-  static_cast<void>(held.release());  // `end` owns it
+  auto* const held = new std::shared_ptr<MpiApi>(std::move(mpi));
+  if (on_exit(end, held) == 0) return;
+  delete held;
+  throw std::bad_alloc();
 }
 
 }  // namespace

@@ -219,6 +219,11 @@ void Communicator::fail(const std::string& why) {
   started_.clear();
 }
 
+void Communicator::abort(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) fail(why);
+}
+
 void Communicator::refuse_if_failed() const {
   if (!failure_.empty())
     throw TransportError("rank " + std::to_string(rank()) + ": this communicator has failed and takes no more calls; " +

@@ -47,6 +47,9 @@ class Communicator {
   /// takes no part and gets null.
   std::unique_ptr<Communicator> split(int color, int key);
 
+  /// Fails the communicator, so that its peers need not wait for a rank that will make no more calls.
+  void abort(const std::string& why);
+
   /// What would run: algorithm and chunks after all defaults.
   Choice chosen(const Call& call) const;
 
