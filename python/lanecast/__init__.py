@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hierarchical collective communication: plans that are proven before they run.
 
-    import lanecast, numpy
-    comm = lanecast.init()                  # under mpirun or srun: all ranks; otherwise one rank
-    comm.all_reduce(numpy.ones(1 << 20))
+import lanecast, numpy
+comm = lanecast.init()                  # under mpirun or srun: all ranks; otherwise one rank
+comm.all_reduce(numpy.ones(1 << 20))
 """
 
 from lanecast._core import VERSION as __version__
