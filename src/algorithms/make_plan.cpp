@@ -31,26 +31,6 @@ const AllGatherRow& row_for(std::string_view name, std::string_view algorithm) {
   return *row;
 }
 
-/// Sizes of the groups in which ranks meet at each level: lanes from the outermost level inwards, then the domains.
-std::vector<std::vector<std::size_t>> group_sizes(const Topology& topology) {
-  std::vector<std::vector<std::size_t>> sizes;
-  std::vector<Ranks> around{topology.everyone()};
-  for (int k = 0; k < topology.levels(); ++k) {
-    std::vector<std::size_t> counts;
-    std::vector<Ranks> inner;
-    for (const Ranks& ranks : around) {
-      const auto parts = topology.partition(ranks, k);
-      counts.push_back(parts.size());
-      inner.insert(inner.end(), parts.begin(), parts.end());
-    }
-    sizes.push_back(std::move(counts));
-    around = std::move(inner);
-  }
-  sizes.emplace_back();
-  for (const Ranks& ranks : around) sizes.back().push_back(ranks.size());
-  return sizes;
-}
-
 bool takes_all(const AllGatherRow& row, const std::vector<std::size_t>& sizes) {
   return std::all_of(sizes.begin(), sizes.end(), [&](std::size_t n) { return row.takes(static_cast<int>(n)); });
 }
@@ -78,7 +58,7 @@ AllGather all_gather_named(std::string_view algorithm, const Topology& topology)
   if (static_cast<int>(names.size()) != topology.levels() + 1)
     refuse(algorithm, "needs " + std::to_string(topology.levels() + 1) + " names for topology " + topology.str() +
                           ", outermost level first");
-  const auto sizes = group_sizes(topology);
+  const auto sizes = topology.group_sizes();
   std::vector<AllGather> builds;
   for (std::size_t k = 0; k < names.size(); ++k) {
     const AllGatherRow& row = row_for(names[k], algorithm);
@@ -128,7 +108,7 @@ std::vector<std::string> algorithms_for(Kind kind, const Topology& topology) {
   if (topology.levels() == 0) return names;
 
   std::vector<std::string> partial{std::string(kHierarchical)};
-  for (const auto& sizes : group_sizes(topology)) {
+  for (const auto& sizes : topology.group_sizes()) {
     std::vector<std::string> longer;
     for (const std::string& prefix : partial)
       for (const AllGatherRow& row : all_gather_rows())

@@ -42,12 +42,6 @@ CommunicatorOptions settled(CommunicatorOptions options, const Surroundings& aro
   return options;
 }
 
-int parting_level(const Topology& topology, int a, int b) {
-  int k = 0;
-  while (k < topology.levels() && topology.level(k).domain[a] == topology.level(k).domain[b]) ++k;
-  return k;
-}
-
 }  // namespace
 
 struct Communicator::Started {
@@ -79,7 +73,7 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
   for (int peer = 0; peer < size(); ++peer) {
     if (around_.hosts[peer] == around_.hosts[rank()]) ++neighbours;
     if (peer == rank()) continue;
-    Link& link = mine.links[parting_level(topology_, rank(), peer)];
+    Link& link = mine.links[topology_.parting_level(rank(), peer)];
     link = std::max(link, link_of(router_->to(peer).name()), [](Link a, Link b) { return a.alpha_s < b.alpha_s; });
   }
   mine.crowded = neighbours > static_cast<int>(std::thread::hardware_concurrency());

@@ -63,13 +63,6 @@ int row_named(const std::string& name) {
   throw UsageError("transports: unknown name '" + name + "'; known:" + known);
 }
 
-/// Level at which two ranks part ways; topology.levels() for two of one innermost domain.
-int parting(const Topology& topology, int a, int b) {
-  for (int k = 0; k < topology.levels(); ++k)
-    if (topology.level(k).domain[a] != topology.level(k).domain[b]) return k;
-  return topology.levels();
-}
-
 /// Row of the transport that carries messages to each peer; -1 for this rank itself.
 std::vector<int> rows_of_peers(const Surroundings& around, const Topology& topology, const std::string& wanted) {
   const int me = around.bootstrap.rank;
@@ -91,7 +84,7 @@ std::vector<int> rows_of_peers(const Surroundings& around, const Topology& topol
                          around.hosts[peer] + "; start the job with mpirun, mpiexec or srun");
       row_of_peer[peer] = static_cast<int>(row - std::begin(kTransports));
     } else {
-      const int level = row_at_level.size() == 1 ? 0 : parting(topology, me, peer);
+      const int level = row_at_level.size() == 1 ? 0 : topology.parting_level(me, peer);
       row_of_peer[peer] = row_at_level[level];
       const TransportRow& row = kTransports[row_of_peer[peer]];
       if (!row.reaches(around, peer))

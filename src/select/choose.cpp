@@ -33,26 +33,12 @@ double seconds(const AllGatherRow& row, int ranks, std::size_t bytes, const Link
   return passes * transfer(cost, bytes, link) + (kind == Kind::all_gather ? 0 : reduction(cost, bytes));
 }
 
-/// Largest group of ranks that meet at each level: nodes in all, …, ranks in a domain.
-std::vector<int> group_sizes(const Topology& topology) {
-  std::vector<int> sizes;
-  std::vector<Ranks> around{topology.everyone()};
-  for (int k = 0; k <= topology.levels(); ++k) {
-    std::vector<Ranks> inner;
-    std::size_t largest = 0;
-    for (const Ranks& ranks : around) {
-      if (k == topology.levels()) {
-        largest = std::max(largest, ranks.size());
-        continue;
-      }
-      const auto parts = topology.partition(ranks, k);
-      largest = std::max(largest, parts.size());
-      inner.insert(inner.end(), parts.begin(), parts.end());
-    }
-    sizes.push_back(static_cast<int>(largest));
-    around = std::move(inner);
-  }
-  return sizes;
+std::vector<int> largest_groups(const Topology& topology) {
+  const auto levels = topology.group_sizes();
+  std::vector<int> largest;
+  largest.reserve(levels.size());
+  for (const auto& sizes : levels) largest.push_back(static_cast<int>(*std::max_element(sizes.begin(), sizes.end())));
+  return largest;
 }
 
 bool is_native(const std::string& algorithm) { return algorithm.find("native") != std::string::npos; }
@@ -71,7 +57,7 @@ double predict(const Request& request, const Topology& topology, const std::stri
     return seconds(*all_gather_row(algorithm), topology.size(), request.bytes, slowest, request.kind);
   }
   // A level's groups share the buffer among the ranks inside them: a lane of N nodes with M ranks each carries 1/M.
-  const std::vector<int> sizes = group_sizes(topology);
+  const std::vector<int> sizes = largest_groups(topology);
   std::size_t begin = algorithm.find('(') + 1;
   double total = 0;
   double inside = topology.size();

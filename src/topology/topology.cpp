@@ -65,6 +65,30 @@ bool Topology::divides(const std::vector<int>& ranks, int k) const {
   return std::any_of(ranks.begin(), ranks.end(), [&](int r) { return domain[r] != domain[ranks[0]]; });
 }
 
+int Topology::parting_level(int a, int b) const {
+  int k = 0;
+  while (k < levels() && levels_[k].domain[a] == levels_[k].domain[b]) ++k;
+  return k;
+}
+
+std::vector<std::vector<std::size_t>> Topology::group_sizes() const {
+  std::vector<std::vector<std::size_t>> sizes;
+  std::vector<std::vector<int>> around{everyone()};
+  for (int k = 0; k < levels(); ++k) {
+    std::vector<std::vector<int>> inner;
+    sizes.emplace_back();
+    for (const auto& ranks : around) {
+      const auto parts = partition(ranks, k);
+      sizes.back().push_back(parts.size());
+      inner.insert(inner.end(), parts.begin(), parts.end());
+    }
+    around = std::move(inner);
+  }
+  sizes.emplace_back();
+  for (const auto& ranks : around) sizes.back().push_back(ranks.size());
+  return sizes;
+}
+
 Topology Topology::subset(const std::vector<int>& ranks) const {
   require_ranks(ranks, size_);
   std::vector<Level> kept;

@@ -41,6 +41,13 @@ class Topology {
   /// Do these ranks sit in more than one domain of level k?
   bool divides(const std::vector<int>& ranks, int k) const;
 
+  /// Level at which two ranks part ways; levels() for two of one innermost domain.
+  int parting_level(int a, int b) const;
+
+  /// Sizes of the groups in which ranks meet: how many domains share each domain around them, per level from the
+  /// outermost inwards, then how many ranks each innermost domain has.
+  std::vector<std::vector<std::size_t>> group_sizes() const;
+
   /// The same places seen by a subgroup whose k-th rank is ranks[k]; levels that no longer divide anything are dropped.
   /// Throws UsageError where `ranks` is empty or names one that does not exist.
   Topology subset(const std::vector<int>& ranks) const;
