@@ -13,7 +13,6 @@ namespace lanecast {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kLookEvery = std::chrono::milliseconds(20);
 
 /// One all-gather: everyone sends to everyone.
 class Exchange {

@@ -9,6 +9,9 @@
 
 namespace lanecast {
 
+/// How often a wait looks at the clock, at its peers and at what the user wants.
+inline constexpr auto kLookEvery = std::chrono::milliseconds(20);
+
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A failed communicator stays failed: started calls end, peers hear why, further calls are refused.
+#include "runtime/started.h"
+
+namespace lanecast {
+
+void Communicator::fail(const std::string& why) {
+  failure_ = why;
+  router_->abort(cause_.empty() ? why : cause_);
+  const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why));
+  for (auto& call : started_) call->work->finish(error);
+  started_.clear();
+}
+
+void Communicator::abort(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) fail(why);
+}
+
+void Communicator::refuse_if_failed() const {
+  if (!failure_.empty())
+    throw TransportError("rank " + std::to_string(rank()) + ": this communicator has failed and takes no more calls; " +
+                         "make a new one. It failed because: " + failure_);
+}
+
+}  // namespace lanecast

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the cost model has to know of the machine, equal on every rank.
+#pragma once
+
+#include <vector>
+
+#include "runtime/surroundings.h"
+#include "select/choose.h"
+
+namespace lanecast {
+
+struct Links {
+  std::vector<Link> by_level;  // the slowest that any rank sees; outermost level first
+  bool crowded = false;        // more ranks than cores on this host, which need not be equal
+};
+
+/// Collective. Throws UsageError for a topology of more than 7 levels.
+Links gather_links(const Surroundings& around, const Topology& topology, Router& router);
+
+}  // namespace lanecast

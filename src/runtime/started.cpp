@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that were started: they wait their turn, and the progress thread moves the first of them.
+#include "runtime/started.h"
+
+namespace lanecast {
+
+std::shared_ptr<Work> Communicator::start(const Call& call) {
+  std::shared_ptr<Work> work;
+  {
+    std::unique_lock lock(mutex_);
+    if (const std::string why = threads_refused(around_); !why.empty())
+      throw UsageError("rank " + std::to_string(rank()) + ": an asynchronous call " + why);
+    auto started = std::make_unique<Started>();
+    started->execution = prepare(call, lock);
+    started->in = static_cast<const std::byte*>(call.in);
+    started->out = static_cast<std::byte*>(call.out);
+    work = started->work;
+    started_.push_back(std::move(started));
+  }
+  progress_->add(*this);
+  return work;
+}
+
+void Communicator::wait(Work& work, const Interrupt& interrupt) {
+  while (!work.wait_for(kLookEvery))
+    if (interrupt) interrupt();
+}
+
+bool Communicator::has_started() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return !lock.owns_lock() || !started_.empty();
+}
+
+bool Communicator::advance_started() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
+  if (!lock.owns_lock() || started_.empty()) return false;
+  Started& call = *started_.front();
+  try {
+    bool moved = true;
+    if (!call.running) {
+      ++calls_;
+      call.running = true;
+      last_look_ = std::chrono::steady_clock::now();
+      call.execution->start(call.in, call.out);
+    } else {
+      moved = call.execution->advance();
+    }
+    if (moved)
+      call.last_progress = std::chrono::steady_clock::now();
+    else
+      look_around(*call.execution, call.last_progress, {});
+    if (call.execution->finished()) {
+      call.work->finish(nullptr);
+      started_.pop_front();
+    }
+    return moved;
+  } catch (const std::exception& error) {
+    const auto why = std::current_exception();
+    call.work->finish(why);
+    started_.pop_front();
+    fail(error.what());
+    return true;
+  }
+}
+
+void Communicator::drain(std::unique_lock<std::mutex>& lock) {
+  while (!started_.empty()) {
+    const auto last = started_.back()->work;
+    lock.unlock();
+    last->wait_done();
+    lock.lock();
+  }
+  refuse_if_failed();
+}
+
+}  // namespace lanecast

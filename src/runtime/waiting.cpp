@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call that does not finish: who looks at the deadline and the peers while it waits, and what is said in the end.
+#include <utility>
+
+#include "runtime/communicator.h"
+
+namespace lanecast {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How a rank learns from Transport::lost() what made its peer give up, and that it was a deadline.
+constexpr std::string_view kHasAborted = "has aborted: ";
+constexpr std::string_view kTimeout = "timeout: ";
+
+}  // namespace
+
+void Communicator::drive(Execution& execution, const Interrupt& interrupt) {
+  Patience patience(crowded_);
+  try {
+    Clock::time_point last_progress = last_look_ = Clock::now();  // a short call never stops to look
+    bool moved = false;
+    while (!execution.finished()) {
+      if (execution.advance()) {
+        moved = true;
+        patience.reset();
+      } else if (patience.pause()) {
+        if (std::exchange(moved, false)) last_progress = Clock::now();
+        look_around(execution, last_progress, interrupt);
+      }
+    }
+  } catch (const std::exception& error) {
+    fail(error.what());
+    throw;
+  }
+}
+
+void Communicator::look_around(const Execution& execution, Clock::time_point last_progress,
+                               const Interrupt& interrupt) {
+  const auto now = Clock::now();
+  if (now - last_look_ < kLookEvery) return;
+  last_look_ = now;
+  if (interrupt) interrupt();
+  for (int peer : execution.awaited_peers())
+    if (const std::string why = router_->to(peer).lost(peer); !why.empty()) give_up(execution, peer, why);
+  const double waited_s = std::chrono::duration<double>(now - last_progress).count();
+  if (waited_s < options_.timeout_s) return;
+  std::string peers;
+  for (int peer : execution.awaited_peers()) peers += (peers.empty() ? "" : ", ") + std::to_string(peer);
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.1f", waited_s);
+  const std::string text = "rank " + std::to_string(rank()) + " waited " + seconds + " s for rank " + peers + " in " +
+                           describe_wait(execution, -1) + "; is that rank alive, and has it made the same call?";
+  cause_ = std::string(kTimeout) + text;
+  throw TimeoutError(text);
+}
+
+void Communicator::give_up(const Execution& execution, int peer, const std::string& why) {
+  const std::string text = "rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" + why +
+                           ") in " + describe_wait(execution, peer);
+  // A peer that gave up has said why: that is the cause here as well, and what others should hear from this rank.
+  const std::size_t said = why.find(kHasAborted);
+  if (said == std::string::npos) throw TransportError(text);
+  cause_ = why.substr(said + kHasAborted.size());
+  if (cause_.starts_with(kTimeout)) throw TimeoutError(text);
+  throw TransportError(text);
+}
+
+std::string Communicator::describe_wait(const Execution& execution, int peer) const {
+  return execution.waiting_for(peer) + ", of " + std::string(name_of(execution.plan().collective.kind)) + " by " +
+         execution.plan().algorithm + " over " + router_->str() + " (call " + std::to_string(calls_) + ")";
+}
+
+}  // namespace lanecast
