@@ -51,12 +51,11 @@ class SlowLinks final : public Transport {
     return inner_->progress(done);
   }
 
-  void abort() override {
+  void abort(const Failure& cause) override {
     for (Wire& wire : wires_) wire.messages.clear();
-    inner_->abort();
+    inner_->abort(cause);
   }
-  void explain(std::string_view why) override { inner_->explain(why); }
-  std::string lost(int peer) override { return inner_->lost(peer); }
+  Loss lost(int peer) override { return inner_->lost(peer); }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -21,6 +21,11 @@ struct TransportError : Error {
   using Error::Error;
 };
 
+/// Among them: the ranks have made different calls.
+struct MismatchError : TransportError {
+  using TransportError::TransportError;
+};
+
 /// A deadline passed: the message says who waited for whom, in which step of which plan.
 struct TimeoutError : Error {
   using Error::Error;

@@ -44,9 +44,9 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
 
 Communicator::~Communicator() {
   progress_->remove(*this);
-  if (!started_.empty()) fail("the communicator was destroyed while calls were under way");
+  if (!started_.empty()) fail({FailureKind::user, "the communicator was destroyed while calls were under way"});
   // MPI cannot recall a message under way and may write to its buffers until the process ends: they stay.
-  if (!failure_.empty() && around_.mpi) static_cast<void>(plans_.release());
+  if (failure_ && around_.mpi) static_cast<void>(plans_.release());
 }
 
 Choice Communicator::chosen(const Call& call) const {
@@ -89,7 +89,7 @@ void Communicator::run(const Call& call, const Interrupt& interrupt) {
   } catch (const std::exception& error) {
     if (!work->done()) {  // interrupted: the caller's buffers must not be touched any more
       const std::lock_guard lock(mutex_);
-      fail(error.what());
+      fail(failure_of(error));
     }
     throw;
   }

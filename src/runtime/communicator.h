@@ -68,9 +68,9 @@ class Communicator {
   /// Looks at the user's wishes, the peers and the deadline, at most every few milliseconds; throws to give up.
   void look_around(const Execution& execution, std::chrono::steady_clock::time_point last_progress,
                    const Interrupt& interrupt);
-  [[noreturn]] void give_up(const Execution& execution, int peer, const std::string& why);
+  [[noreturn]] void give_up(const Execution& execution, int peer, const Loss& loss);
   std::string describe_wait(const Execution& execution, int peer) const;
-  void fail(const std::string& why);
+  void fail(const Failure& why);
   void refuse_if_failed() const;
 
   Surroundings around_;
@@ -85,8 +85,8 @@ class Communicator {
   std::mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
   std::unique_ptr<PlanCache> plans_;
   std::uint64_t calls_ = 0;
-  std::string failure_;
-  std::string cause_;  // what peers hear of the failure; empty: the failure
+  Failure failure_;
+  Failure cause_;  // what peers hear of the failure, where that is not the failure itself
   std::deque<std::unique_ptr<Started>> started_;
   std::chrono::steady_clock::time_point last_look_;
 };

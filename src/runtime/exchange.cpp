@@ -55,16 +55,13 @@ class Exchange {
   }
 
  private:
-  [[noreturn]] static void refuse(const std::string& peer, const std::string& why) {
-    throw TransportError("split: lost rank " + peer + " (" + why + ")");
-  }
-
   void look_around(double waited_s, double timeout_s) {
     std::string missing;
     for (const Message& message : messages_) {
       if (message.peer < 0) continue;
       const std::string peer = std::to_string(message.peer);
-      if (const std::string why = router_.to(message.peer).lost(message.peer); !why.empty()) refuse(peer, why);
+      if (const Loss loss = router_.to(message.peer).lost(message.peer))
+        raise({loss.cause.kind, "split: lost rank " + peer + " (" + loss.str() + ")"});
       if (!missing.ends_with(" " + peer)) missing.append(missing.empty() ? " " : ", ").append(peer);
     }
     if (waited_s >= timeout_s)
@@ -93,7 +90,7 @@ Bootstrap bootstrap_over(std::shared_ptr<Router> router, std::vector<int> ranks,
       exchange.post(me, all);
       exchange.wait(timeout_s);
     } catch (const std::exception& error) {
-      router->abort(error.what());  // before the messages go, which peers may be reading
+      router->abort(failure_of(error));  // before the messages go, which peers may be reading
       throw;
     }
   };

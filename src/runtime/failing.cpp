@@ -4,23 +4,23 @@
 
 namespace lanecast {
 
-void Communicator::fail(const std::string& why) {
+void Communicator::fail(const Failure& why) {
   failure_ = why;
-  router_->abort(cause_.empty() ? why : cause_);
-  const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why));
+  router_->abort(cause_ ? cause_ : why);
+  const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why.text));
   for (auto& call : started_) call->work->finish(error);
   started_.clear();
 }
 
 void Communicator::abort(const std::string& why) {
   const std::lock_guard lock(mutex_);
-  if (failure_.empty()) fail(why);
+  if (!failure_) fail({FailureKind::user, why});
 }
 
 void Communicator::refuse_if_failed() const {
-  if (!failure_.empty())
+  if (failure_)
     throw TransportError("rank " + std::to_string(rank()) + ": this communicator has failed and takes no more calls; " +
-                         "make a new one. It failed because: " + failure_);
+                         "make a new one. It failed because: " + failure_.text);
 }
 
 }  // namespace lanecast

@@ -39,11 +39,8 @@ class Router {
     return names.empty() ? "nothing" : names;
   }
 
-  void abort(const std::string& why) {
-    for (auto& transport : transports_) {
-      transport->explain(why);
-      transport->abort();
-    }
+  void abort(const Failure& cause) {
+    for (auto& transport : transports_) transport->abort(cause);
   }
 
  private:

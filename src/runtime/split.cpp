@@ -48,7 +48,7 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   } catch (const UsageError&) {
     throw;  // all members have agreed on it
   } catch (const std::exception& error) {
-    fail(error.what());
+    fail(failure_of(error));
     throw;
   }
 }

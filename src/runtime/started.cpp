@@ -58,7 +58,7 @@ bool Communicator::advance_started() {
     const auto why = std::current_exception();
     call.work->finish(why);
     started_.pop_front();
-    fail(error.what());
+    fail(failure_of(error));
     return true;
   }
 }

@@ -9,10 +9,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How a rank learns from Transport::lost() what made its peer give up, and that it was a deadline.
-constexpr std::string_view kHasAborted = "has aborted: ";
-constexpr std::string_view kTimeout = "timeout: ";
-
 }  // namespace
 
 void Communicator::drive(Execution& execution, const Interrupt& interrupt) {
@@ -30,7 +26,7 @@ void Communicator::drive(Execution& execution, const Interrupt& interrupt) {
       }
     }
   } catch (const std::exception& error) {
-    fail(error.what());
+    fail(failure_of(error));
     throw;
   }
 }
@@ -42,28 +38,23 @@ void Communicator::look_around(const Execution& execution, Clock::time_point las
   last_look_ = now;
   if (interrupt) interrupt();
   for (int peer : execution.awaited_peers())
-    if (const std::string why = router_->to(peer).lost(peer); !why.empty()) give_up(execution, peer, why);
+    if (const Loss loss = router_->to(peer).lost(peer)) give_up(execution, peer, loss);
   const double waited_s = std::chrono::duration<double>(now - last_progress).count();
   if (waited_s < options_.timeout_s) return;
   std::string peers;
   for (int peer : execution.awaited_peers()) peers += (peers.empty() ? "" : ", ") + std::to_string(peer);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", waited_s);
-  const std::string text = "rank " + std::to_string(rank()) + " waited " + seconds + " s for rank " + peers + " in " +
-                           describe_wait(execution, -1) + "; is that rank alive, and has it made the same call?";
-  cause_ = std::string(kTimeout) + text;
-  throw TimeoutError(text);
+  throw TimeoutError("rank " + std::to_string(rank()) + " waited " + seconds + " s for rank " + peers + " in " +
+                     describe_wait(execution, -1) + "; is that rank alive, and has it made the same call?");
 }
 
-void Communicator::give_up(const Execution& execution, int peer, const std::string& why) {
-  const std::string text = "rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" + why +
+void Communicator::give_up(const Execution& execution, int peer, const Loss& loss) {
+  const std::string text = "rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" + loss.str() +
                            ") in " + describe_wait(execution, peer);
   // A peer that gave up has said why: that is the cause here as well, and what others should hear from this rank.
-  const std::size_t said = why.find(kHasAborted);
-  if (said == std::string::npos) throw TransportError(text);
-  cause_ = why.substr(said + kHasAborted.size());
-  if (cause_.starts_with(kTimeout)) throw TimeoutError(text);
-  throw TransportError(text);
+  cause_ = loss.cause ? loss.cause : Failure{FailureKind::lost, text};
+  raise({cause_.kind, text});
 }
 
 std::string Communicator::describe_wait(const Execution& execution, int peer) const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/failure.h"
 #include "base/group_kind.h"
 
 namespace lanecast {
@@ -53,6 +54,15 @@ struct GroupCall {
   std::span<const std::size_t> counts;  // elements
 };
 
+/// What is known against a peer that can no longer answer.
+struct Loss {
+  std::string what{};  // "process 4711 has ended"; empty: nothing
+  Failure cause{};     // why the peer has given up, where it has said so
+
+  explicit operator bool() const { return !what.empty(); }
+  std::string str() const { return cause ? what + ": " + cause.text : what; }
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -70,16 +80,15 @@ class Transport {
   virtual void post_recv(Message& message) = 0;
 
   /// Moves what can be moved without blocking and appends what has finished. Returns whether anything moved, as far as
-  /// the transport can tell: who waits gives up the core only when nothing does. Throws TransportError for a lost peer.
+  /// the transport can tell: who waits gives up the core only when nothing does. Throws TransportError for a lost peer,
+  /// MismatchError for a message of another length than expected.
   virtual bool progress(std::vector<Message*>& done) = 0;
 
-  /// Gives up everything posted; its memory is not touched afterwards. The transport is of no further use.
-  virtual void abort() = 0;
-  /// Why abort() is going to be called; where it can be done, lost() tells the peers "… has aborted: <why>".
-  virtual void explain(std::string_view /*why*/) {}
+  /// Gives up everything posted; its memory is not touched afterwards. The transport is of no further use. Where it can
+  /// be done, lost() hands the cause to the peers.
+  virtual void abort(const Failure& cause) = 0;
 
-  /// Why `peer` can no longer answer ("process 4711 has ended"), empty while nothing is known against it.
-  virtual std::string lost(int /*peer*/) { return {}; }
+  virtual Loss lost(int /*peer*/) { return {}; }
 
   // Native collectives; a transport without them keeps these defaults.
   virtual bool runs(GroupKind, DType, ReduceOp) const { return false; }

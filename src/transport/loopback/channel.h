@@ -29,7 +29,7 @@ struct LoopbackMailbox {
   // abort() returns only when nobody reads its memory any more, and whoever comes later sees the new state.
   std::shared_mutex in_use;
   State state = State::absent;  // guarded by in_use
-  std::string why;              // the state is aborted; guarded by in_use
+  Failure cause;                // the state is aborted; guarded by in_use
 
   std::mutex mutex;                           // guards everything below
   std::vector<TagQueues<Message*>> sends;     // [source]: to this rank, not yet matched

@@ -10,9 +10,9 @@ using State = LoopbackMailbox::State;
 
 namespace {
 
-std::string gone(const LoopbackMailbox& theirs) {
-  if (theirs.state == State::closed) return "its thread has closed its transport";
-  if (theirs.state == State::aborted) return "its thread has aborted: " + theirs.why;
+Loss gone(const LoopbackMailbox& theirs) {
+  if (theirs.state == State::closed) return {.what = "its thread has closed its transport"};
+  if (theirs.state == State::aborted) return {.what = "its thread has aborted", .cause = theirs.cause};
   return {};
 }
 
@@ -30,19 +30,15 @@ LoopbackTransport::LoopbackTransport(const std::shared_ptr<LoopbackWorld>& world
   mine().state = State::open;
 }
 
-LoopbackTransport::~LoopbackTransport() { leave(State::closed); }
-void LoopbackTransport::abort() { leave(State::aborted); }
+LoopbackTransport::~LoopbackTransport() { leave(State::closed, {}); }
+void LoopbackTransport::abort(const Failure& cause) { leave(State::aborted, cause); }
 
-void LoopbackTransport::explain(std::string_view why) {
-  const std::lock_guard lock(mine().in_use);
-  mine().why = why;
-}
-
-void LoopbackTransport::leave(State state) {
+void LoopbackTransport::leave(State state, const Failure& cause) {
   {
     std::lock_guard lock(mine().in_use);
     if (mine().state != State::open) return;
     mine().state = state;
+    mine().cause = cause;
   }
   std::lock_guard lock(mine().mutex);
   for (auto& queues : mine().receives) queues = {};
@@ -71,7 +67,7 @@ bool LoopbackTransport::progress(std::vector<Message*>& done) {
   matches_.clear();
   {
     std::lock_guard lock(mine().mutex);
-    if (!mine().refused.empty()) throw TransportError(mine().refused);
+    if (!mine().refused.empty()) throw MismatchError(mine().refused);
     done.insert(done.end(), mine().taken.begin(), mine().taken.end());
     mine().taken.clear();
     matches_.swap(mine().matches);
@@ -90,7 +86,7 @@ void LoopbackTransport::copy(const LoopbackMatch& match) {
     std::shared_lock in_use(source.in_use);
     if (source.state != State::open)
       throw TransportError("rank " + std::to_string(match.source) +
-                           " left before its message was taken: " + gone(source));
+                           " left before its message was taken: " + gone(source).str());
     const Message &from = *match.send, &to = *match.receive;
     if (from.bytes == to.bytes) {
       SpanCursor in(from.memory), out(to.memory);
@@ -112,21 +108,21 @@ void LoopbackTransport::copy(const LoopbackMatch& match) {
   std::lock_guard lock(source.mutex);
   if (!refusal.empty()) {
     source.refused = refusal;
-    throw TransportError(refusal);
+    throw MismatchError(refusal);
   }
   source.taken.push_back(match.send);
 }
 
-std::string LoopbackTransport::lost(int peer) {
-  std::string reason;
+Loss LoopbackTransport::lost(int peer) {
+  Loss loss;
   {
     LoopbackMailbox& theirs = (*channel_)[peer];
     std::shared_lock in_use(theirs.in_use);
-    reason = gone(theirs);
+    loss = gone(theirs);
   }
   // What the peer did before it left still counts: let progress() report it first.
   std::lock_guard lock(mine().mutex);
-  return mine().taken.empty() && mine().refused.empty() ? reason : std::string{};
+  return mine().taken.empty() && mine().refused.empty() ? loss : Loss{};
 }
 
 }  // namespace lanecast

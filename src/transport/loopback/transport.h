@@ -23,14 +23,13 @@ class LoopbackTransport : public Transport {
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
   bool progress(std::vector<Message*>& done) override;
-  void abort() override;
-  void explain(std::string_view why) override;
-  std::string lost(int peer) override;
+  void abort(const Failure& cause) override;
+  Loss lost(int peer) override;
 
  private:
   LoopbackMailbox& mine() { return (*channel_)[rank_]; }
   void copy(const LoopbackMatch& match);
-  void leave(LoopbackMailbox::State state);
+  void leave(LoopbackMailbox::State state, const Failure& cause);
 
   const std::shared_ptr<LoopbackChannel> channel_;
   const int rank_;

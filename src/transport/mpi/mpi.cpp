@@ -25,7 +25,7 @@ MpiTransport::MpiTransport(std::shared_ptr<MpiCommunicator> comm)
       collectives_(comm_->api().requests()) {}
 
 MpiTransport::~MpiTransport() {
-  if (!messages_->empty() || !collectives_->empty()) abort();
+  if (!messages_->empty() || !collectives_->empty()) leave();
 }
 
 MpiMessage MpiTransport::native(const Message& message) const {
@@ -66,10 +66,12 @@ void MpiTransport::fail_receive(const Message& message, const MpiCompletion& com
                      " bytes, ";
   if (!completion.error.empty() && !completion.truncated) throw TransportError(text + "but " + completion.error);
   text += completion.truncated && completion.bytes == 0 ? "more" : std::to_string(completion.bytes);
-  throw TransportError(text + " arrived. The ranks disagree about this call: compare their counts and dtypes");
+  throw MismatchError(text + " arrived. The ranks disagree about this call: compare their counts and dtypes");
 }
 
-void MpiTransport::abort() {
+void MpiTransport::abort(const Failure& /*cause*/) { leave(); }
+
+void MpiTransport::leave() {
   messages_->abandon();
   collectives_->abandon();
   comm_->retire();

@@ -27,7 +27,7 @@ class MpiTransport final : public Transport {
   bool progress(std::vector<Message*>& done) override;
   /// Retires the communicator too, which a bootstrap may share. Cannot keep the whole promise of Transport::abort: see
   /// MpiRequests::abandon for the memory that stays MPI's.
-  void abort() override;
+  void abort(const Failure& cause) override;
 
   bool runs(GroupKind kind, DType dtype, ReduceOp op) const override;
   int open_group(std::span<const int> ranks, std::uint32_t ordinal) override;
@@ -35,6 +35,7 @@ class MpiTransport final : public Transport {
   void progress_groups(std::vector<GroupCall*>& done) override;
 
  private:
+  void leave();
   MpiMessage native(const Message& message) const;
   [[noreturn]] void fail_receive(const Message& message, const MpiCompletion& completion) const;
 

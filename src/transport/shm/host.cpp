@@ -110,14 +110,15 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
   });
 }
 
-void Host::announce(OwnerState state, std::string_view reason) {
+void Host::announce(OwnerState state, const Failure& cause) {
   for (const Neighbour& neighbour : neighbours_) {
     LaneControl& control = *neighbour.in.control;
     // Relaxed: nobody else writes it.
     if (control.owner_state.load(std::memory_order_relaxed) != OwnerState::open) continue;
-    const std::size_t length = reason.copy(control.owner_reason, sizeof control.owner_reason - 1);
+    control.owner_failure = cause.kind;
+    const std::size_t length = cause.text.copy(control.owner_reason, sizeof control.owner_reason - 1);
     control.owner_reason[length] = '\0';
-    // Release: whoever sees the state sees the reason, and everything this rank has sent before.
+    // Release: whoever sees the state sees the cause, and everything this rank has sent before.
     control.owner_state.store(state, std::memory_order_release);
   }
 }

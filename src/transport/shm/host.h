@@ -3,7 +3,6 @@
 // its own lane in theirs.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "base/bootstrap.h"
@@ -31,7 +30,7 @@ class Host {
 
   const std::vector<Neighbour>& neighbours() const { return neighbours_; }
   /// Lets every neighbour see the state of this rank; the first one to be announced stays.
-  void announce(OwnerState state, std::string_view reason);
+  void announce(OwnerState state, const Failure& cause);
 
  private:
   std::vector<Neighbour> neighbours_;

@@ -15,9 +15,9 @@ constexpr std::size_t kReadBytesPerTurn = std::size_t{1} << 20;  // bounds the t
 
 void check(const Message& receive, std::size_t sent_bytes) {
   if (receive.bytes == sent_bytes) return;
-  throw TransportError("rank " + std::to_string(receive.peer) + " sends " + std::to_string(sent_bytes) +
-                       " bytes under tag " + std::to_string(receive.tag) + ", the receive expects " +
-                       std::to_string(receive.bytes) + ": the ranks have made different calls");
+  throw MismatchError("rank " + std::to_string(receive.peer) + " sends " + std::to_string(sent_bytes) +
+                      " bytes under tag " + std::to_string(receive.tag) + ", the receive expects " +
+                      std::to_string(receive.bytes) + ": the ranks have made different calls");
 }
 
 void deliver_whole(const Message& receive, const std::byte* data) {

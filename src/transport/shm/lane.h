@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/failure.h"
+
 namespace lanecast::shm {
 
 inline constexpr std::size_t kLine = 64;  // cache line: words written by different ranks never share one
@@ -55,7 +57,8 @@ struct LaneControl {
 
   alignas(kLine) std::atomic<std::uint64_t> consumed_bytes;  // of the ring, ever; written by the receiver
   alignas(kLine) std::atomic<OwnerState> owner_state;        // of the receiver
-  char owner_reason[448];                                    // why, set before owner_state
+  FailureKind owner_failure;                                 // why it has aborted; set before owner_state
+  char owner_reason[444];                                    // the same in words
   ControlSlot slots[kSlots];
 };
 inline constexpr std::size_t kControlBytes = 4096;  // a page, so that the ring starts on one

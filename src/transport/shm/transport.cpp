@@ -19,15 +19,15 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
   }
 }
 
-ShmTransport::~ShmTransport() { leave(OwnerState::closed, "has closed its transport"); }
+ShmTransport::~ShmTransport() { leave(OwnerState::closed, {}); }
 
-void ShmTransport::abort() { leave(OwnerState::aborted, "has aborted: " + why_); }
+void ShmTransport::abort(const Failure& cause) { leave(OwnerState::aborted, cause); }
 
-void ShmTransport::leave(OwnerState state, const std::string& reason) {
+void ShmTransport::leave(OwnerState state, const Failure& cause) {
   left_ = true;
   active_.clear();
   done_.clear();
-  host_.announce(state, reason);
+  host_.announce(state, cause);
 }
 
 bool ShmTransport::reaches(int peer) const {
@@ -47,7 +47,7 @@ void ShmTransport::run(const Step& step) {
   try {
     step();
   } catch (const std::exception& error) {
-    leave(OwnerState::aborted, std::string("has aborted: ") + error.what());
+    leave(OwnerState::aborted, failure_of(error));
     throw;
   }
 }
@@ -82,21 +82,28 @@ bool ShmTransport::progress(std::vector<Message*>& done) {
   return moved;
 }
 
-std::string ShmTransport::lost(int peer) {
+Loss ShmTransport::lost(int peer) {
   if (!reaches(peer)) return {};
   Pair& pair = pairs_[pair_of_rank_[peer]];
   const shm::LaneControl& control = *pair.neighbour.out.control;
-  std::string reason;
+  Loss loss{.what = "process " + std::to_string(pair.neighbour.process.id())};
   // Acquire: pairs with the release in Host::announce().
-  if (control.owner_state.load(std::memory_order_acquire) != OwnerState::open)
-    reason = control.owner_reason;
-  else if (pair.neighbour.process.has_ended())
-    reason = "has ended";
-  else
-    return {};
+  switch (control.owner_state.load(std::memory_order_acquire)) {
+    case OwnerState::open:
+      if (!pair.neighbour.process.has_ended()) return {};
+      loss.what += " has ended";
+      break;
+    case OwnerState::closed:
+      loss.what += " has closed its transport";
+      break;
+    case OwnerState::aborted:
+      loss.what += " has aborted";
+      loss.cause = {control.owner_failure, control.owner_reason};
+      break;
+  }
   // What the peer did before still counts: let progress() take it first.
   if ((pair.in.has_pending() && pair.in.has_unread()) || (pair.out.has_pending() && pair.out.has_unread())) return {};
-  return "process " + std::to_string(pair.neighbour.process.id()) + " " + reason;
+  return loss;
 }
 
 }  // namespace lanecast

@@ -37,10 +37,9 @@ class ShmTransport : public Transport {
   void post_recv(Message& message) override;
   /// Looks only at peers with something pending; makes no system call except to read a peer's memory.
   bool progress(std::vector<Message*>& done) override;
-  void abort() override;
-  void explain(std::string_view why) override { why_ = why; }
+  void abort(const Failure& cause) override;
   /// Reads a file of /proc: microseconds, for every few thousand idle calls of progress().
-  std::string lost(int peer) override;
+  Loss lost(int peer) override;
 
  private:
   struct Pair {
@@ -51,7 +50,7 @@ class ShmTransport : public Transport {
   };
 
   Pair& activate(int peer);
-  void leave(shm::OwnerState state, const std::string& reason);
+  void leave(shm::OwnerState state, const Failure& cause);
   /// Runs `step`; an error in it ends this transport and lets the peers say why.
   template <class Step>
   void run(const Step& step);
@@ -63,7 +62,6 @@ class ShmTransport : public Transport {
   std::vector<int> pair_of_rank_;  // place in pairs_, or -1: not on this host
   std::vector<Pair*> active_;      // pairs with something pending
   std::vector<Message*> done_;     // finished as soon as they were posted
-  std::string why_;                // of an abort to come
   bool left_ = false;              // aborted or failed: of no further use
 };
 
