@@ -56,8 +56,9 @@ void ChunkRun::start(std::uint32_t step) {
     case StepKind::copy:
       // Nobody waits for it, so messages go first: a peer may be waiting for them.
       if (context_.prepared.successors_of(step).empty()) {
+        const std::size_t bytes = bound_.dst_bytes(step);
         late_copies_.push_back(
-            {step, SpanCursor(bound_.src(step)), SpanCursor(bound_.dst(step)), bound_.dst_bytes(step)});
+            {step, SpanCursor(bound_.src(step)), SpanCursor(bound_.dst(step)), bytes, stores_for(bytes)});
         return;
       }
       copy_spans(bound_.dst(step), bound_.src(step));
@@ -79,11 +80,12 @@ bool ChunkRun::copy_meanwhile() {
   LateCopy& copy = late_copies_.back();
   for (std::size_t slice = std::min(kSliceBytes, copy.left_bytes); slice > 0;) {
     const Span from = copy.src.take(slice);
-    copy.dst.scatter(from.data, from.bytes);
+    copy.dst.scatter(from.data, from.bytes, copy.stores);
     copy.left_bytes -= from.bytes;
     slice -= from.bytes;
   }
   if (copy.left_bytes == 0) {
+    wait_for_stores(copy.stores);
     const std::uint32_t step = copy.step;
     late_copies_.pop_back();
     finish(step);

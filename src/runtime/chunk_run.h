@@ -89,6 +89,7 @@ class ChunkRun {
     std::uint32_t step;
     SpanCursor src, dst;
     std::size_t left_bytes;
+    Stores stores;
   };
   std::vector<LateCopy> late_copies_;
   std::uint32_t first_unfinished_ = 0;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <span>
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "transport/transport.h"
 
@@ -36,19 +36,19 @@ class SpanCursor {
     while (bytes > 0) bytes -= take(bytes).bytes;
   }
 
-  void gather(std::byte* to, std::size_t bytes) {
+  void gather(std::byte* to, std::size_t bytes, Stores stores = Stores::ordinary) {
     while (bytes > 0) {
       const Span piece = take(bytes);
-      std::memcpy(to, piece.data, piece.bytes);
+      copy(to, piece.data, piece.bytes, stores);
       to += piece.bytes;
       bytes -= piece.bytes;
     }
   }
 
-  void scatter(const std::byte* from, std::size_t bytes) {
+  void scatter(const std::byte* from, std::size_t bytes, Stores stores = Stores::ordinary) {
     while (bytes > 0) {
       const Span piece = take(bytes);
-      std::memcpy(piece.data, from, piece.bytes);
+      copy(piece.data, from, piece.bytes, stores);
       from += piece.bytes;
       bytes -= piece.bytes;
     }

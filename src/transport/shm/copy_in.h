@@ -19,10 +19,9 @@ class CopyIn {
   void gather(SpanCursor& from, std::byte* to, std::size_t bytes);
 
  private:
-  enum Store { ordinary, bypassing };
-
-  Store choose();
-  void learn(Store used, double ticks_per_byte);
+  Stores choose();
+  double& cost(Stores stores) { return cost_[static_cast<int>(stores)]; }
+  void learn(Stores used, double ticks_per_byte);
 
   double cost_[2] = {0, 0};  // ticks per byte, of late; 0: not tried yet
   unsigned copies_ = 0;

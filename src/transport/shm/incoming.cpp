@@ -116,16 +116,17 @@ Message* Incoming::match(const PacketFields& fields) {
 void Incoming::take_fragment(const PacketHeader& packet, std::vector<Message*>& done) {
   if (!stream_.message) {
     Message* const receive = match(packet.fields);
-    stream_ = {receive, SpanCursor(receive->memory), 0};
+    stream_ = {receive, SpanCursor(receive->memory), 0, stores_for(receive->bytes)};
   }
   const std::byte* data = PacketReader::payload(packet);
   const std::size_t bytes = packet.fields.payload_bytes;
   if (stream_.message->consumer)
     stream_.message->consumer->consume(stream_.received_bytes, data, bytes);
   else
-    stream_.memory.scatter(data, bytes);
+    stream_.memory.scatter(data, bytes, stream_.stores);
   stream_.received_bytes += bytes;
   if (stream_.received_bytes < stream_.message->bytes) return;
+  wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
   finish(stream_.message, done);
   stream_.message = nullptr;
 }

@@ -44,6 +44,7 @@ class Incoming {
     Message* message = nullptr;
     SpanCursor memory;
     std::size_t received_bytes = 0;
+    Stores stores = Stores::ordinary;
   };
   struct Remote {
     Message* message = nullptr;
