@@ -62,23 +62,25 @@ std::size_t read_remote(int pid, SpanCursor& local, SpanCursor& remote, std::siz
                        " failed: " + cause + "; see whether it lives");
 }
 
-bool single_copy_is_faster(int pid, std::byte* address, std::size_t bytes) {
-  // As in a very large message: the ring stays in the cache, what is sent and received does not. In a collective every
-  // core does both copies of the two, one for what it sends and one for what it receives.
-  constexpr std::size_t kRings = 4;
-  std::vector<std::byte> near(kRings * bytes), ring(bytes), source(kRings * bytes);
+bool single_copy_is_faster(int pid, std::byte* address, std::size_t bytes, std::size_t ring_bytes) {
+  // As in very large messages: what is sent and received is in no cache, the rings are as far as they fit. In a
+  // collective every core does both copies of the two, one for what it sends and one for what it receives.
+  const std::size_t copies = std::max<std::size_t>(4, ring_bytes / bytes);
+  const std::size_t rings = std::max<std::size_t>(1, ring_bytes / bytes);
+  std::vector<std::byte> near(copies * bytes), ring(rings * bytes), source(copies * bytes);
   const Span there{address, bytes};
   const double once_s = fastest_of_three_s([&] {
-    for (std::size_t k = 0; k < kRings; ++k) {
+    for (std::size_t k = 0; k < copies; ++k) {
       const Span here{near.data() + k * bytes, bytes};
       SpanCursor local({&here, 1}), remote({&there, 1});
       read_remote(pid, local, remote, bytes);
     }
   });
   const double twice_s = fastest_of_three_s([&] {
-    for (std::size_t k = 0; k < kRings; ++k) {
-      std::memcpy(ring.data(), source.data() + k * bytes, bytes);
-      copy(near.data() + k * bytes, ring.data(), bytes, Stores::bypassing);
+    for (std::size_t k = 0; k < copies; ++k) {
+      std::byte* const through = ring.data() + k % rings * bytes;
+      std::memcpy(through, source.data() + k * bytes, bytes);
+      copy(near.data() + k * bytes, through, bytes, Stores::bypassing);
     }
     wait_for_stores(Stores::bypassing);
   });

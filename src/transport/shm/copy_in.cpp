@@ -14,6 +14,7 @@ namespace lanecast::shm {
 namespace {
 
 constexpr std::size_t kLeastBytes = 1 << 10;  // shorter copies would wait longer for memory than they gain
+constexpr unsigned kTimeEvery = 16;           // copies; the clock has to wait for the stores, others need not
 constexpr unsigned kRetryEvery = 1024;        // copies; a retry of the worse store may cost as much as twenty others
 constexpr double kClearlyWorse = 2;           // between near cores the two differ by less
 
@@ -22,11 +23,11 @@ constexpr double kClearlyWorse = 2;           // between near cores the two diff
 void CopyIn::gather(SpanCursor& from, std::byte* to, std::size_t bytes) {
   if (bytes < kLeastBytes) return from.gather(to, bytes);
   const Stores stores = choose();
-  const std::uint64_t begin = __rdtsc();
+  const bool timed = copies_ % kTimeEvery == 0 || cost(stores) == 0;
+  const std::uint64_t begin = timed ? __rdtsc() : 0;
   from.gather(to, bytes, stores);
-  // Ordinary stores need no fence, but wait here for the sake of the clock.
-  wait_for_stores(Stores::bypassing);
-  learn(stores, static_cast<double>(__rdtsc() - begin) / static_cast<double>(bytes));
+  wait_for_stores(timed ? Stores::bypassing : stores);
+  if (timed) learn(stores, static_cast<double>(__rdtsc() - begin) / static_cast<double>(bytes));
 }
 
 Stores CopyIn::choose() {

@@ -64,7 +64,7 @@ bool should_read(const Greeting& peer, std::size_t inbox_bytes, SingleCopy choic
   if (choice == SingleCopy::off) return false;
   const std::size_t trial_bytes = std::min(inbox_bytes, faster ? kControlBytes : std::size_t{1} << 20);
   try {
-    const bool is_faster = single_copy_is_faster(peer.pid, peer.inbox_address, trial_bytes);
+    const bool is_faster = single_copy_is_faster(peer.pid, peer.inbox_address, trial_bytes, inbox_bytes);
     if (!faster) faster = is_faster;
     return *faster || choice == SingleCopy::on;
   } catch (const TransportError&) {

@@ -54,14 +54,14 @@ void Incoming::ask_for(const Message& message) {
 
 bool Incoming::progress(std::vector<Message*>& done) {
   while (!unsent_notes_.empty() && notes_.put(unsent_notes_.front())) unsent_notes_.pop_front();
-  int packets = 0;
-  for (; packets < kPacketsPerTurn; ++packets) {
+  const std::uint64_t before = packets_.read_bytes();
+  while (packets_.read_bytes() - before < kBytesPerTurn) {
     const PacketHeader* next = packets_.peek();
     if (!next) break;
-    const std::size_t read_bytes = remote_.read_bytes;
-    if (!take(*next, done)) return packets > 0 || remote_.read_bytes != read_bytes;
+    const std::size_t remote_bytes = remote_.read_bytes;
+    if (!take(*next, done)) return packets_.read_bytes() > before || remote_.read_bytes != remote_bytes;
   }
-  return packets > 0;
+  return packets_.read_bytes() > before;
 }
 
 bool Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {

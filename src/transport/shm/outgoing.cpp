@@ -35,9 +35,9 @@ void Outgoing::post(Message& message, std::vector<Message*>& done) {
 bool Outgoing::progress(std::vector<Message*>& done) {
   const std::size_t pending = pending_;
   read_notes(done);
-  int packets = 0;
-  while (packets < kPacketsPerTurn && put_next(done)) ++packets;
-  return packets > 0 || pending_ < pending;
+  const std::uint64_t before = packets_.written_bytes();
+  while (packets_.written_bytes() - before < kBytesPerTurn && put_next(done)) continue;
+  return packets_.written_bytes() > before || pending_ < pending;
 }
 
 PacketKind Outgoing::kind_for(ControlKind wish, const Message& message) const {

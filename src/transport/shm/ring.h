@@ -10,8 +10,10 @@
 
 namespace lanecast::shm {
 
-/// How many packets one call of progress() moves per lane and direction, so that neither direction starves the other.
-inline constexpr int kPacketsPerTurn = 16;
+/// After this much one call of progress() leaves a direction of a lane. Both directions then take turns packet by
+/// packet, and what is read has just been written: with 16 packets a turn, all-gathers of 0.1 to 2 MiB took a fifth
+/// longer.
+inline constexpr std::uint64_t kBytesPerTurn = 4096;
 
 /// Small payloads share the header's line, large ones start on a line of their own, as their copies are fastest.
 inline std::size_t payload_offset(std::size_t payload_bytes) {
@@ -38,6 +40,8 @@ class PacketWriter {
     }
     return lane_.ring + offset() + payload_offset(payload_bytes);
   }
+
+  std::uint64_t written_bytes() const { return written_; }
 
   /// Hands the reserved packet to the reader.
   void publish(PacketKind kind, const PacketFields& fields) {
@@ -91,6 +95,8 @@ class PacketReader {
   static const std::byte* payload(const PacketHeader& packet) {
     return reinterpret_cast<const std::byte*>(&packet) + payload_offset(packet.fields.payload_bytes);
   }
+
+  std::uint64_t read_bytes() const { return consumed_; }
 
   /// Gives the space of the oldest packet back.
   void pop() { consume(packet_bytes(header()->fields.payload_bytes)); }
