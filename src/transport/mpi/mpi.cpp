@@ -77,6 +77,7 @@ void MpiTransport::abort() {
 }
 
 bool MpiTransport::runs(GroupKind kind, DType dtype, ReduceOp op) const {
+  if (kind > GroupKind::all_reduce) return false;
   return kind == GroupKind::all_gather || (mpi_reduces(dtype) && supports(op, dtype) && reduces_alike(dtype, op));
 }
 
