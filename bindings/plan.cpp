@@ -34,8 +34,8 @@ Numbers prove(const std::vector<const Plan*>& list) {
 }
 
 std::vector<Plan> make_plans(std::string_view collective, const Topology& topology, std::string_view algorithm,
-                             bool in_place) {
-  const Collective what{kind_named(collective), topology.size(), in_place};
+                             bool in_place, int root) {
+  const Collective what{kind_named(collective), topology.size(), in_place, root};
   std::vector<Plan> plans;
   for (int r = 0; r < topology.size(); ++r) plans.push_back(make_plan(what, r, topology, algorithm));
   return plans;
@@ -48,6 +48,8 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("rank", [](const Plan& p) { return p.rank; })
       .def_prop_ro("size", [](const Plan& p) { return p.collective.size; })
       .def_prop_ro("collective", [](const Plan& p) { return name_of(p.collective.kind); })
+      .def_prop_ro(
+          "root", [](const Plan& p) { return p.collective.root; }, "Of those that have one; else 0.")
       .def_prop_ro("algorithm", [](const Plan& p) { return p.algorithm; })
       .def_prop_ro(
           "slots", [](const Plan& p) { return p.slots; }, "Scratch slots; each holds one region at a time.")
@@ -68,13 +70,14 @@ void bind_plan(nb::module_& m) {
 
   m.def(
       "make_plan",
-      [](std::string_view collective, int rank, const Topology& topology, std::string_view algorithm, bool in_place) {
+      [](std::string_view collective, int rank, const Topology& topology, std::string_view algorithm, bool in_place,
+         int root) {
         if (rank < 0 || rank >= topology.size())
           throw UsageError("rank " + std::to_string(rank) + " does not exist among " + std::to_string(topology.size()));
-        return make_plan({kind_named(collective), topology.size(), in_place}, rank, topology, algorithm);
+        return make_plan({kind_named(collective), topology.size(), in_place, root}, rank, topology, algorithm);
       },
-      "collective"_a, "rank"_a, "topology"_a, "algorithm"_a, "in_place"_a = false, "One rank's plan.");
-  m.def("make_plans", &make_plans, "collective"_a, "topology"_a, "algorithm"_a, "in_place"_a = false,
+      "collective"_a, "rank"_a, "topology"_a, "algorithm"_a, "in_place"_a = false, "root"_a = 0, "One rank's plan.");
+  m.def("make_plans", &make_plans, "collective"_a, "topology"_a, "algorithm"_a, "in_place"_a = false, "root"_a = 0,
         "The plans of all ranks.");
   m.def(
       "verify", &prove, "plans"_a,
@@ -82,16 +85,22 @@ void bind_plan(nb::module_& m) {
       "messages and min_window, the smallest number of unfinished steps that an executor must look at.");
   m.def(
       "verify_all_ranks",
-      [](std::string_view collective, const Topology& topology, std::string_view algorithm, bool in_place) {
+      [](std::string_view collective, const Topology& topology, std::string_view algorithm, bool in_place, int root) {
         Proof proof;
         {
           nb::gil_scoped_release release;
-          proof = verify(make_plans(collective, topology, algorithm, in_place));
+          proof = verify(make_plans(collective, topology, algorithm, in_place, root));
         }
         return numbers(proof);
       },
-      "collective"_a, "topology"_a, "algorithm"_a, "in_place"_a = false,
+      "collective"_a, "topology"_a, "algorithm"_a, "in_place"_a = false, "root"_a = 0,
       "make_plans and verify without the way through Python.");
+  m.def(
+      "may_be_in_place", [](std::string_view collective) { return may_be_in_place(kind_named(collective)); },
+      "collective"_a, "May input and output share memory?");
+  m.def(
+      "has_root", [](std::string_view collective) { return has_root(kind_named(collective)); }, "collective"_a,
+      "Does one rank alone bring, or end with, the data?");
   m.def(
       "algorithms_for",
       [](std::string_view collective, const Topology& topology) {

@@ -12,8 +12,6 @@ namespace nb = nanobind;
 namespace lanecast {
 namespace {
 
-constexpr std::string_view kGroupKinds[] = {"all_gather", "reduce_scatter", "all_reduce"};
-
 nb::tuple pack(Fraction f) { return nb::make_tuple(f.num, f.den); }
 nb::tuple pack(const Piece& p) { return nb::make_tuple(p.part, pack(p.lo), pack(p.hi)); }
 nb::tuple pack(const Block& b) { return nb::make_tuple(b.space, b.part, pack(b.lo), pack(b.hi)); }
@@ -42,13 +40,16 @@ StepKind step_kind(const std::string& name) {
 }
 
 GroupKind group_kind(const std::string& name) {
-  for (int k = 0; k < 3; ++k)
-    if (kGroupKinds[k] == name) return static_cast<GroupKind>(k);
+  for (int k = 0; k < kGroupKinds; ++k)
+    if (name_of(static_cast<GroupKind>(k)) == name) return static_cast<GroupKind>(k);
   throw UsageError("plan: unknown group kind '" + name + "'");
 }
 
 Group read_group(nb::handle g) {
-  Group group{group_kind(nb::cast<std::string>(g["kind"])), nb::cast<std::vector<int>>(g["ranks"]), {}};
+  Group group{group_kind(nb::cast<std::string>(g["kind"])),
+              nb::cast<std::vector<int>>(g["ranks"]),
+              {},
+              nb::cast<int>(g["root"])};
   for (nb::handle list : g["own"]) {
     auto& pieces = group.own.emplace_back();
     for (nb::handle p : list) pieces.push_back(piece(p));
@@ -77,7 +78,7 @@ void read_step(Plan& plan, nb::handle s) {
 Plan read_plan(const nb::dict& d) {
   Plan plan;
   plan.collective = {kind_named(nb::cast<std::string>(d["collective"])), nb::cast<int>(d["size"]),
-                     nb::cast<bool>(d["in_place"])};
+                     nb::cast<bool>(d["in_place"]), nb::cast<int>(d["root"])};
   plan.rank = nb::cast<int>(d["rank"]);
   plan.algorithm = nb::cast<std::string>(d["algorithm"]);
   plan.slots = nb::cast<std::int32_t>(d["slots"]);
@@ -93,7 +94,9 @@ Plan read_plan(const nb::dict& d) {
 
 Kind kind_named(std::string_view name) {
   if (const auto kind = kind_from(name)) return *kind;
-  throw UsageError("collective '" + std::string(name) + "': expected all_gather, reduce_scatter or all_reduce");
+  std::string known;
+  for (const Kind kind : kAllKinds) known += " " + std::string(name_of(kind));
+  throw UsageError("collective '" + std::string(name) + "' is unknown; known:" + known);
 }
 
 PlanDict to_dict(const Plan& plan) {
@@ -101,6 +104,7 @@ PlanDict to_dict(const Plan& plan) {
   d["collective"] = name_of(plan.collective.kind);
   d["size"] = plan.collective.size;
   d["in_place"] = plan.collective.in_place;
+  d["root"] = plan.collective.root;
   d["rank"] = plan.rank;
   d["algorithm"] = plan.algorithm;
   d["slots"] = plan.slots;
@@ -110,9 +114,10 @@ PlanDict to_dict(const Plan& plan) {
     nb::dict group;
     nb::list own;
     for (const Pieces& pieces : g.own) own.append(pack_all(pieces));
-    group["kind"] = kGroupKinds[static_cast<int>(g.kind)];
+    group["kind"] = name_of(g.kind);
     group["ranks"] = g.ranks;
     group["own"] = own;
+    group["root"] = g.root;
     groups.append(group);
   }
   for (const Step& s : plan.steps) {

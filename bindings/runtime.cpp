@@ -45,6 +45,9 @@ struct Details {
   const std::vector<std::size_t>& counts;
   std::string_view algorithm;
   int chunks;
+  int root;
+  const std::vector<std::size_t>& send_counts;
+  const std::vector<std::size_t>& recv_counts;
 };
 
 Call make_call(int kind, const Array& input, const Array& output, const Details& d) {
@@ -56,7 +59,10 @@ Call make_call(int kind, const Array& input, const Array& output, const Details&
           static_cast<DType>(d.dtype),
           static_cast<ReduceOp>(d.op),
           d.algorithm,
-          d.chunks};
+          d.chunks,
+          d.root,
+          d.send_counts,
+          d.recv_counts};
 }
 
 template <class T>
@@ -216,23 +222,29 @@ void bind_runtime(nb::module_& m) {
       .def(
           "run",
           [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
-             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks) {
-            const Call call = make_call(kind, input, output, {dtype, op, count, counts, algorithm, chunks});
+             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks, int root,
+             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts) {
+            const Call call = make_call(kind, input, output,
+                                        {dtype, op, count, counts, algorithm, chunks, root, send_counts, recv_counts});
             const nb::gil_scoped_release release;
             c.run(call, raise_signals);
           },
-          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a)
+          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
+          "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{})
       .def(
           "start",
           [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
-             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks) {
-            const Call call = make_call(kind, input, output, {dtype, op, count, counts, algorithm, chunks});
+             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks, int root,
+             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts) {
+            const Call call = make_call(kind, input, output,
+                                        {dtype, op, count, counts, algorithm, chunks, root, send_counts, recv_counts});
             AsyncWork work{nullptr, nb::cast(input), nb::cast(output)};
             const nb::gil_scoped_release release;
             work.work = c.start(call);
             return work;
           },
-          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a)
+          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
+          "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{})
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>())
       .def(
@@ -247,7 +259,9 @@ void bind_runtime(nb::module_& m) {
           },
           "kind"_a, "count"_a, "dtype"_a);
 
-  m.attr("KINDS") = nb::make_tuple("all_gather", "reduce_scatter", "all_reduce");
+  nb::list kinds;
+  for (const Kind kind : kAllKinds) kinds.append(name_of(kind));
+  m.attr("KINDS") = nb::tuple(kinds);
   nb::list dtypes, ops;
   for (int k = 0; k < kDTypes; ++k) dtypes.append(name_of(static_cast<DType>(k)));
   for (int k = 0; k < kReduceOps; ++k) ops.append(name_of(static_cast<ReduceOp>(k)));

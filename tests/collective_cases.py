@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 import lanecast
 from lanecast import _core
+from lanecast.buffers import as_bytes_view
 
 Array = npt.NDArray[Any]
 
@@ -54,7 +55,8 @@ def ops_of(dtype: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Case:
-    """counts: elements of each rank's part; of an all-reduce, one number."""
+    """counts: elements of each part; parts are those of the core: one where the vector is reduced or broadcast whole,
+    one for each pair of ranks in an all-to-all, else one for each rank."""
 
     kind: str
     counts: tuple[int, ...]
@@ -65,17 +67,50 @@ class Case:
     chunks: int = 0
     async_op: bool = False
     exact: bool = True  # values whose results need no rounding; else any
+    root: int = 0
+    own_counts: bool = False  # each rank is told its own counts only
 
     @property
     def total(self) -> int:
         return sum(self.counts)
 
-    def part(self, rank: int) -> slice:
-        """Where the rank's part lies in the full buffer."""
-        if self.kind == "all_reduce":
-            return slice(0, self.total)
-        begin = sum(self.counts[:rank])
-        return slice(begin, begin + self.counts[rank])
+    def part(self, part: int) -> slice:
+        """Where the part lies, were all of them side by side."""
+        begin = sum(self.counts[:part])
+        return slice(begin, begin + self.counts[part])
+
+    def inputs(self, rank: int, size: int) -> list[int]:
+        """The parts that a rank brings."""
+        match self.kind:
+            case "all_gather" | "gather":
+                return [rank]
+            case "broadcast" | "scatter":
+                return list(range(len(self.counts))) if rank == self.root else []
+            case "all_to_all":
+                return [rank * size + to for to in range(size)]
+        return list(range(len(self.counts)))
+
+    def outputs(self, rank: int, size: int) -> list[int]:
+        """The parts that a rank ends with."""
+        match self.kind:
+            case "reduce_scatter" | "scatter":
+                return [rank]
+            case "reduce" | "gather":
+                return list(range(len(self.counts))) if rank == self.root else []
+            case "all_to_all":
+                return [sender * size + rank for sender in range(size)]
+        return list(range(len(self.counts)))
+
+    def origin(self, part: int, size: int) -> int | None:
+        """Who brings a part; None where all do, and it is reduced."""
+        match self.kind:
+            case "all_gather" | "gather":
+                return part
+            case "broadcast" | "scatter":
+                return self.root
+            case "all_to_all":
+                return part // size
+        return None
 
     def seed(self) -> int:
         plain = replace(self, in_place=False, async_op=False)
@@ -83,7 +118,7 @@ class Case:
 
 
 def values(case: Case, rank: int, size: int) -> Array:
-    """What a rank brings to a reduction (the full buffer) or, cut to its part, to an all-gather."""
+    """What a rank brings of all parts; to all but a reduction it brings some of them only."""
     rng = np.random.default_rng([case.seed(), rank])
     dtype = DTYPES[case.dtype]
     if case.dtype in INTEGERS:
@@ -99,20 +134,27 @@ def values(case: Case, rank: int, size: int) -> Array:
     return rng.integers(-100, 100, case.total).astype(dtype)
 
 
-def expected(case: Case, size: int) -> tuple[Array, Array]:
-    """The full result in double precision (integers: as they are), and the error that each element may have."""
-    brought = np.stack([values(case, rank, size) for rank in range(size)])
-    if case.kind == "all_gather":
-        parts = [brought[rank, case.part(rank)] for rank in range(size)]
-        gathered = np.concatenate(parts)
-        return gathered, np.zeros(case.total)
+def even(kind: str, count: int, size: int) -> tuple[int, ...]:
+    """Counts of a case in which all parts are equally large."""
+    parts = {"all_reduce": 1, "broadcast": 1, "reduce": 1, "all_to_all": size * size}.get(kind, size)
+    return (count,) * parts
+
+
+def expected(case: Case, size: int, parts: Sequence[int]) -> tuple[Array, Array]:
+    """The result in double precision (integers: as they are), and the error that each element may have."""
+    brought = [values(case, rank, size) for rank in range(size)]
+    if case.origin(0, size) is not None:
+        found = [brought[case.origin(part, size) or 0][case.part(part)] for part in parts]
+        moved = np.concatenate([brought[0][:0], *found])
+        return moved, np.zeros(moved.size)
+    stack = np.stack([np.concatenate([whole[:0], *(whole[case.part(part)] for part in parts)]) for whole in brought])
     if case.dtype in INTEGERS:
         with np.errstate(over="ignore"):
-            return UFUNCS[case.op].reduce(brought, axis=0, dtype=DTYPES[case.dtype]), np.zeros(case.total)
-    wide = brought.astype(np.longdouble)
+            return UFUNCS[case.op].reduce(stack, axis=0, dtype=DTYPES[case.dtype]), np.zeros(stack.shape[1])
+    wide = stack.astype(np.longdouble)
     result = UFUNCS[case.op].reduce(wide, axis=0)
     if case.exact and case.op != "avg":
-        return result, np.zeros(case.total)
+        return result, np.zeros(stack.shape[1])
     # Each of the size − 1 operations may round to the type once and to fp32 before, an average once more.
     roundings = 2 * size if case.op in ("sum", "prod", "avg") else 0
     epsilon = float(_limits(case.dtype).eps)
@@ -125,11 +167,14 @@ def expected(case: Case, size: int) -> tuple[Array, Array]:
 class Guarded:
     """A buffer between elements that nobody may touch."""
 
-    def __init__(self, content: Array) -> None:
+    def __init__(self, content: Array, inside: dict[int, Array] | None = None) -> None:
+        """inside: what else the content has from some place on."""
         dtype = content.dtype
         self._memory = np.full(content.nbytes + 2 * GUARD * dtype.itemsize, 0xA5, np.uint8)
         self.view = self._memory[GUARD * dtype.itemsize : content.nbytes + GUARD * dtype.itemsize].view(dtype)
         self.view[:] = content
+        for begin, more in (inside or {}).items():
+            self.view[begin : begin + more.size] = more
         self._before = self._memory.copy()
 
     def changed_outside(self, kept: slice) -> bool:
@@ -150,27 +195,43 @@ class Call:
 
     def __init__(self, comm: lanecast.Communicator, case: Case) -> None:
         self.comm, self.case = comm, case
-        mine, full = case.part(comm.rank), slice(0, case.total)
-        self._brings, self._gets = {
-            "all_gather": (mine, full),
-            "reduce_scatter": (full, mine),
-            "all_reduce": (full, full),
-        }[case.kind]
-        content = values(case, comm.rank, comm.size)
-        self._in = Guarded(content if case.in_place else content[self._brings])
-        self._out = self._in if case.in_place else Guarded(np.ones_like(content[self._gets]))
-        self._work: lanecast.Work | None = None
+        self._ins, self._outs = case.inputs(comm.rank, comm.size), case.outputs(comm.rank, comm.size)
+        brought = values(case, comm.rank, comm.size)
+        content = np.concatenate([brought[:0], *(brought[case.part(part)] for part in self._ins)])
+        elements = sum(case.counts[part] for part in self._outs)
+        self._in = Guarded(content)
+        self._out = Guarded(np.ones(elements, brought.dtype))
+        self._source, self._target = self._in.view, self._out.view
+        self._gets = NOTHING  # of the input, where that is in the same memory
+        if case.in_place and self._ins and self._outs:
+            self._share_memory(content, elements)
+        self._work: lanecast.Work | _core.Work | None = None
+
+    def _share_memory(self, content: Array, elements: int) -> None:
+        """The smaller of the two buffers becomes a slice of the larger one."""
+        case, smaller = self.case, min(self._ins, self._outs, key=len)
+        larger = max(self._ins, self._outs, key=len)
+        begin = sum(case.counts[part] for part in larger[: larger.index(smaller[0])])
+        inside = slice(begin, begin + sum(case.counts[part] for part in smaller))
+        if larger is self._outs and len(self._outs) > len(self._ins):
+            self._out = Guarded(np.ones(elements, content.dtype), {inside.start: content})
+            self._in, self._gets = self._out, slice(None)
+            self._source, self._target = self._out.view[inside], self._out.view
+        else:
+            self._out, self._gets = self._in, inside
+            self._target = self._in.view[inside]
 
     def start(self) -> None:
-        case, source, target = self.case, self._in.view, self._out.view
+        case, source, target = self.case, self._source, self._target
         options: dict[str, Any] = {"algorithm": case.algorithm, "chunks": case.chunks}
         if case.kind == "all_reduce":
             if not case.in_place:  # the package's all_reduce is always in place
                 target[:] = source
             self._work = self.comm.all_reduce(target, case.op, case.async_op, **options)
             return
-        if case.in_place:
-            source, target = source[self._brings], target[self._gets]
+        if case.kind not in ("all_gather", "reduce_scatter"):
+            self._start_in_core()
+            return
         if len(set(case.counts)) > 1:
             options["counts"] = case.counts
         if case.kind == "all_gather":
@@ -178,17 +239,34 @@ class Call:
         else:
             self._work = self.comm.reduce_scatter_tensor(target, source, case.op, case.async_op, **options)
 
+    def _start_in_core(self) -> None:
+        case, core = self.case, self.comm._core
+        counts: tuple[list[int], list[int], list[int]] = ([], [], [])
+        if case.own_counts:
+            counts = [], [case.counts[p] for p in self._ins], [case.counts[p] for p in self._outs]
+        elif len(set(case.counts)) > 1:
+            counts = list(case.counts), [], []
+        arguments = (
+            _core.KINDS.index(case.kind), as_bytes_view(self._source), as_bytes_view(self._target),
+            _core.DTYPES.index(case.dtype), _core.OPS.index(case.op), case.counts[0], counts[0],
+            case.algorithm, case.chunks, case.root, counts[1], counts[2],
+        )  # fmt: skip
+        if case.async_op:
+            self._work = core.start(*arguments)
+        else:
+            core.run(*arguments)
+
     def finish(self) -> list[str]:
         if self._work is not None:
             self._work.wait()
         case, rank = self.case, self.comm.rank
         wrong = []
-        if self._in.changed_outside(self._gets if case.in_place else NOTHING):
+        if self._in.changed_outside(self._gets):
             wrong.append(f"rank {rank}: {case}: the input has been written")
-        if self._out.changed_outside(self._gets if case.in_place else slice(None)):
+        if self._out is not self._in and self._out.changed_outside(slice(None)):
             wrong.append(f"rank {rank}: {case}: memory beside the output has been written")
-        result, tolerance = (whole[self._gets] for whole in expected(case, self.comm.size))
-        got = self._out.view[self._gets] if case.in_place else self._out.view
+        result, tolerance = expected(case, self.comm.size, self._outs)
+        got = self._target
         error = np.abs(got.astype(result.dtype) - result) if case.dtype in FLOATS else got != result
         if (bad := np.flatnonzero(~(error <= tolerance))).size:
             at = bad[0]

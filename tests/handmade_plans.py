@@ -60,7 +60,8 @@ def copy(src: Block, dst: Block, after: Sequence[int] = ()) -> PlanDict:
 
 def gather_group(ranks: Sequence[int]) -> PlanDict:
     """An all-gather in which each member brings its own part."""
-    return {"kind": "all_gather", "ranks": list(ranks), "own": [[(rank, (0, 1), (1, 1))] for rank in ranks]}
+    own_lists = [[(rank, (0, 1), (1, 1))] for rank in ranks]
+    return {"kind": "all_gather", "ranks": list(ranks), "own": own_lists, "root": 0}
 
 
 def group(number: int, src: Sequence[Block], dst: Sequence[Block], after: Sequence[int] = ()) -> PlanDict:
@@ -76,6 +77,7 @@ def by_hand(collective: str, *steps: Sequence[PlanDict], in_place: bool = False,
                     "collective": collective,
                     "size": len(steps),
                     "in_place": in_place,
+                    "root": entries.get("root", 0),
                     "rank": rank,
                     "algorithm": "handmade",
                     "slots": entries.get("slots", 0),

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plan_memory import Data, Memory, PlanDict, Schedule, WrongPlan, parts_out
+from plan_memory import REDUCING, Data, Memory, PlanDict, Schedule, WrongPlan, parts_out
 
-REDUCING = ("recv_reduce", "reduce", "group")
+SUMMING = ("recv_reduce", "reduce", "group")
 
 
 class Event(NamedTuple):
@@ -134,21 +134,18 @@ class Interpreter:
         calls = [Event(rank, event.chunk, posted[rank]) for rank in ranks]
         first = self._plans[ranks[0]]
         group = first["groups"][first["steps"][calls[0].step]["group"]]
-        sizes = [self.memory[ranks[0]].elements(event.chunk, pieces) for pieces in group["own"]]
         sources = [self._plans[c.rank]["steps"][c.step]["src"] for c in calls]
-        shares = [self.memory[c.rank].read(event.chunk, src) for c, src in zip(calls, sources, strict=True)]
-        if group["kind"] == "all_gather" and sizes != [len(share) for share in shares]:
-            raise WrongPlan("a member of a group brings more or less than its share")
-        total = np.concatenate(shares) if group["kind"] == "all_gather" else np.sum(shares, axis=0)
-        ends = np.cumsum([0, *sizes])
-        for k, call in enumerate(calls):
-            self._write(call, total[ends[k] : ends[k + 1]] if group["kind"] == "reduce_scatter" else total)
+        brought = [self.memory[c.rank].read(event.chunk, src) for c, src in zip(calls, sources, strict=True)]
+        own = [self._plans[c.rank]["groups"][self._plans[c.rank]["steps"][c.step]["group"]]["own"] for c in calls]
+        sizes = [[self.memory[ranks[0]].elements(event.chunk, pieces) for pieces in lists] for lists in own]
+        for call, result in zip(calls, _group_results(group, brought, sizes), strict=True):
+            self._write(call, result)
             self._finish(call)
 
     def _write(self, event: Event, data: Data) -> None:
         plan = self._plans[event.rank]
         step = plan["steps"][event.step]
-        if step["completes"] and self._schedule.average and step["kind"] in REDUCING:
+        if step["completes"] and self._schedule.average and step["kind"] in SUMMING:
             data = data // plan["size"]
         self.memory[event.rank].write(event.chunk, step["dst"], data)
 
@@ -163,6 +160,32 @@ class Interpreter:
                 self._pool.append(later)
 
 
+def _group_results(group: PlanDict, brought: list[Data], sizes: list[list[int]]) -> list[Data]:
+    """What each member gets. sizes: of each list that the member names."""
+    n, root, nothing = len(brought), group["root"], np.empty(0, np.int64)
+
+    def cut(data: Data, parts: Sequence[int]) -> list[Data]:
+        if sum(parts) != len(data):
+            raise WrongPlan("a member of a group brings more or less than its share")
+        return np.split(data, np.cumsum(parts)[:-1])
+
+    match group["kind"]:
+        case "all_to_all":
+            rows = [cut(data, sizes[k][:n]) for k, data in enumerate(brought)]
+            return [np.concatenate([rows[k][me] for k in range(n)]) for me in range(n)]
+        case "scatter":
+            return cut(brought[root], sizes[root])
+        case "broadcast":
+            return [nothing if k == root else brought[root] for k in range(n)]
+    if group["kind"] in ("all_gather", "gather"):
+        total = np.concatenate([cut(data, [sizes[k][k]])[0] for k, data in enumerate(brought)])
+    else:
+        total = np.sum(brought, axis=0)
+    if group["kind"] in ("reduce", "gather"):
+        return [total if k == root else nothing for k in range(n)]
+    return cut(total, sizes[0]) if group["kind"] == "reduce_scatter" else [total] * n
+
+
 def run_and_check(plans: Sequence[PlanDict], schedule: Schedule) -> None:
     """Runs the plans once; raises WrongPlan unless every rank ends with what the collective promises."""
     run = Interpreter(plans, schedule)
@@ -171,7 +194,7 @@ def run_and_check(plans: Sequence[PlanDict], schedule: Schedule) -> None:
         for part in parts_out(plan):
             brought = [other.before[part] for other in run.memory if part in other.before]
             expected = sum(brought[1:], start=brought[0])
-            if schedule.average and plan["collective"] != "all_gather":
+            if schedule.average and plan["collective"] in REDUCING:
                 expected = expected // plan["size"]
             if not np.array_equal(memory.output(part), expected):
                 raise WrongPlan(f"rank {plan['rank']}: output part {part} is wrong")

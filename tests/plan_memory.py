@@ -31,14 +31,37 @@ class Schedule:
     seed: int = 0
 
 
+WHOLE = ("all_reduce", "broadcast", "reduce")  # the vector is one part
+REDUCING = ("reduce_scatter", "all_reduce", "reduce")
+
+
+def parts(plan: PlanDict) -> int:
+    size: int = plan["size"]
+    return 1 if plan["collective"] in WHOLE else size * size if plan["collective"] == "all_to_all" else size
+
+
 def parts_in(plan: PlanDict) -> list[int]:
-    size = plan["size"]
-    return {"all_gather": [plan["rank"]], "reduce_scatter": list(range(size)), "all_reduce": [0]}[plan["collective"]]
+    size, rank = plan["size"], plan["rank"]
+    match plan["collective"]:
+        case "all_gather" | "gather":
+            return [rank]
+        case "broadcast" | "scatter":
+            return list(range(parts(plan))) if rank == plan["root"] else []
+        case "all_to_all":
+            return [rank * size + to for to in range(size)]
+    return list(range(parts(plan)))
 
 
 def parts_out(plan: PlanDict) -> list[int]:
-    size = plan["size"]
-    return {"all_gather": list(range(size)), "reduce_scatter": [plan["rank"]], "all_reduce": [0]}[plan["collective"]]
+    size, rank = plan["size"], plan["rank"]
+    match plan["collective"]:
+        case "reduce_scatter" | "scatter":
+            return [rank]
+        case "reduce" | "gather":
+            return list(range(parts(plan))) if rank == plan["root"] else []
+        case "all_to_all":
+            return [sender * size + rank for sender in range(size)]
+    return list(range(parts(plan)))
 
 
 class Memory:

@@ -11,12 +11,16 @@ import sys
 from collections.abc import Iterator
 
 import lanecast
-from collective_cases import Case, run_cases
+from collective_cases import Case, even, run_cases
 from lanecast import Communicator, _core
 
 # What is tried where it exists: every simple algorithm, and hierarchies with and without the library's own.
-SIMPLE = ("ring", "recursive_doubling", "bruck", "direct", "folding", "one_shot", "native")
+SIMPLE = (
+    "ring", "recursive_doubling", "bruck", "direct", "folding", "one_shot", "double_tree", "native",
+    "binomial", "chain", "scatter_all_gather", "pairwise",
+)  # fmt: skip
 WITHIN = ("direct", "native", "bruck")
+REDUCING = ("reduce_scatter", "all_reduce", "reduce")
 COUNTS = (0, 1, 7, 997, 20_011)
 
 
@@ -24,9 +28,17 @@ def algorithms(comm: Communicator, kind: str) -> Iterator[str]:
     existing = set(_core.algorithms_for(kind, comm.topology))
     levels = len(comm.topology.levels)
     hierarchies = (f"hierarchical({'ring,' * levels}{within})" for within in WITHIN)
-    others = [f"hierarchical({'native,' * levels}native)", f"hierarchical({'bruck,' * levels}ring)"]
+    pairs = (
+        ("native", "native"),
+        ("bruck", "ring"),
+        ("chain", "binomial"),
+        ("binomial", "direct"),
+        ("bruck", "pairwise"),
+    )
+    others = [f"hierarchical({f'{across},' * levels}{within})" for across, within in pairs]
+    runs_natively = "mpi" in comm.transports and kind in _core.KINDS[:3]
     for name in (*SIMPLE, *hierarchies, *others):
-        if name in existing and ("native" not in name or "mpi" in comm.transports):
+        if name in existing and ("native" not in name or runs_natively):
             yield name
 
 
@@ -46,18 +58,19 @@ def cases(comm: Communicator) -> Iterator[Case]:
     small = itertools.cycle([("bfloat16", "sum"), ("float8_e4m3", "max"), ("float16", "avg")])
     for kind in _core.KINDS:
         for algorithm in algorithms(comm, kind):
-            shapes = [(count,) if kind == "all_reduce" else (count,) * size for count in COUNTS]
-            if kind != "all_reduce" and size > 1:
+            shapes = [even(kind, count, size) for count in COUNTS]
+            if len(shapes[0]) == size > 1:
                 shapes += [tuple(331 * (rank % 3) for rank in range(size)), (0,) * (size - 1) + (5000,)]
             for counts in shapes:
                 dtype, op = next(types)
                 in_place, chunks, async_op = next(flags)
-                if kind == "all_gather":
+                if kind not in REDUCING:
                     op = "sum"
-                yield Case(kind, counts, algorithm, dtype, op, in_place, chunks, async_op)
+                in_place = in_place and _core.may_be_in_place(kind)
+                yield Case(kind, counts, algorithm, dtype, op, in_place, chunks, async_op, root=size // 2)
             if "native" not in algorithm:
                 dtype, op = next(small)
-                yield Case(kind, shapes[3], algorithm, dtype, "sum" if kind == "all_gather" else op)
+                yield Case(kind, shapes[3], algorithm, dtype, op if kind in REDUCING else "sum")
 
 
 def try_out(comm: Communicator) -> tuple[list[str], int]:

@@ -10,13 +10,13 @@ import lanecast
 from lanecast import _core
 from lanecast.cli import checks, figures, options
 from lanecast.cli.options import Backend, Settings
-from lanecast.cli.payload import Case, Payload, exact_limit, values
+from lanecast.cli.payload import COLLECTIVES, Case, Payload, exact_limit, values
 
 MIB = 1 << 20
 
 
 def settings(**changes: object) -> Settings:
-    given: dict[str, object] = {"collectives": _core.KINDS, "sizes": (4096,), "backends": (Backend("lanecast"),)}
+    given: dict[str, object] = {"collectives": COLLECTIVES, "sizes": (4096,), "backends": (Backend("lanecast"),)}
     return Settings(**(given | changes))  # type: ignore[arg-type]
 
 
@@ -130,7 +130,7 @@ def plain_result(case: Case) -> Any:
     return combined[own if case.collective == "reduce_scatter" else slice(None)]
 
 
-@pytest.mark.parametrize("collective", _core.KINDS)
+@pytest.mark.parametrize("collective", COLLECTIVES)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8", "int32", "uint64"])
 @pytest.mark.parametrize("op", ["sum", "max"])
 def test_payloads_expect_exact_results(collective: str, dtype: str, op: str) -> None:
@@ -152,7 +152,7 @@ def test_payloads_of_other_operators(op: str) -> None:
     assert payload.wrong(payload.output) == 0
 
 
-@pytest.mark.parametrize("collective", _core.KINDS)
+@pytest.mark.parametrize("collective", COLLECTIVES)
 def test_payloads_differ_per_rank_and_element(collective: str) -> None:
     case = Case(collective, 5000, "float32", "sum", False, 0, 4)
     brought = [values(case, rank, 0, 5000) for rank in range(4)]

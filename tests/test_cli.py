@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import lanecast
 from lanecast import _core
 from lanecast.cli import app, launch
+from lanecast.cli.payload import COLLECTIVES
 
 BIN = Path(sys.executable).parent
 MAIN = "from lanecast.cli import main; main()"
@@ -45,7 +46,7 @@ def test_without_arguments_it_shows_help() -> None:
 @pytest.mark.parametrize(
     ("arguments", "known"),
     [
-        (["bench", "--collectives", "foo"], ", ".join(_core.KINDS)),
+        (["bench", "--collectives", "foo"], ", ".join(COLLECTIVES)),
         (["bench", "--backends", "foo"], "lanecast:ALGORITHM, native, mpi"),
         (["bench", "--backends", "lanecast:foo"], "ring, recursive_doubling, bruck, direct"),
         (["bench", "--dtype", "foo"], ", ".join(_core.DTYPES)),

@@ -99,22 +99,35 @@ def test_commands_are_accepted(
     assert done.exit_code == 0, f"{where}: lanecast {shlex.join(words)}: {done.exception or done.output}"
 
 
-def table(first_heading: str) -> list[list[str]]:
-    """Rows of the README's table whose first column has this heading."""
-    text = (ROOT / "README.md").read_text()
-    found = re.search(rf"^\| {first_heading} \|.*\n\|[- |]+\n((?:\|.*\n)+)", text, re.MULTILINE)
-    assert found is not None, f"README.md has no table of {first_heading}s"
-    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in found[1].splitlines()]
+def table(first_heading: str, page: str = "README.md") -> list[list[str]]:
+    """Rows of the page's tables whose first column has this heading."""
+    text = (ROOT / page).read_text()
+    found = re.findall(rf"^\| {first_heading} \|.*\n\|[- |]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert found, f"{page} has no table of {first_heading}s"
+    return [
+        [cell.strip().strip("`") for cell in line.strip("|").split("|")] for rows in found for line in rows.splitlines()
+    ]
+
+
+GATHERING = ("all_gather", "reduce_scatter", "all_reduce")
 
 
 def test_algorithms_are_those_of_the_registry() -> None:
     registered: dict[str, tuple[str, str]] = {}
+    others: set[tuple[str, str]] = set()
     for row in _core.algorithm_rows(1):
         takes_any = all(other["takes"] for n in range(1, 9) for other in _core.algorithm_rows(n)
                         if other["name"] == row["name"])  # fmt: skip
-        collectives = "all-reduce" if row["whole_vector"] else "all three"
-        registered.setdefault(row["name"], (collectives, "any" if takes_any else "powers of two"))
-    assert {name: (collectives, ranks) for name, collectives, _, _, ranks in table("algorithm")} == registered
+        if row["collectives"][0] in GATHERING:
+            collectives = "all three" if "all_gather" in row["collectives"] else "all-reduce"
+            registered.setdefault(row["name"], (collectives, "any" if takes_any else "powers of two"))
+        else:
+            others.add((", ".join(row["collectives"]).replace("_", "-"), row["name"]))
+    written = {(collectives, name) for collectives, name, *_ in table("collective", "docs/collectives.md")[5:]}
+    of_all_reduce = {name: ("all-reduce", "any") for collective, name in written if collective == "all-reduce"}
+    readme = {name: (collectives, ranks) for name, collectives, _, _, ranks in table("algorithm")}
+    assert readme | of_all_reduce == registered
+    assert {row for row in written if row[0] != "all-reduce"} == others
 
 
 def test_variables_and_transports_are_those_of_the_core() -> None:

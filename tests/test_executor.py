@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import lanecast
-from collective_cases import Case, among_threads
+from collective_cases import Case, among_threads, even
 from lanecast import _core
 from lanecast.startup import progress_thread
 
@@ -93,11 +93,12 @@ def test_window_of_two_is_enough_for_every_algorithm(topology: str, chunks_in_fl
     cases = [
         Case(
             kind,
-            (40 * size,) if kind == "all_reduce" else (40,) * size,
+            even(kind, 40, size),
             name,
             "int32",
-            in_place=turn % 2 == 0,
+            in_place=turn % 2 == 0 and _core.may_be_in_place(kind),
             chunks=5,
+            root=turn % size if _core.has_root(kind) else 0,
         )
         for kind in _core.KINDS
         for turn, name in enumerate(_core.algorithms_for(kind, described))

@@ -11,23 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handmade_plans import block, output
-from lanecast._core import Plan, PlanError, Topology, UsageError, algorithms_for, make_plan, make_plans, verify
+from lanecast._core import Plan, PlanError, Topology, UsageError, make_plan, make_plans, verify
 from plan_memory import IN, PlanDict
-from topologies import topologies
+from topologies import question, topologies
 
 THREE = Topology(3)
 
 
-@given(topologies(12), st.sampled_from(["all_gather", "reduce_scatter", "all_reduce"]), st.booleans(), st.data())
-def test_round_trip(topology: Topology, collective: str, in_place: bool, data: st.DataObject) -> None:
-    algorithm = data.draw(st.sampled_from(algorithms_for(collective, topology)))
-    for plan in make_plans(collective, topology, algorithm, in_place):
+@given(topologies(12), st.data())
+def test_round_trip(topology: Topology, data: st.DataObject) -> None:
+    asked = question(data, topology)
+    for plan in make_plans(*asked.arguments):
         described = plan.to_dict()
         again = Plan.from_dict(described)
         assert again.to_dict() == described
         assert str(again) == str(plan)
         assert (again.rank, again.size, again.slots, len(again)) == (plan.rank, plan.size, plan.slots, len(plan))
-        assert (again.collective, again.algorithm) == (collective, algorithm)
+        assert (again.collective, again.algorithm, again.root) == (asked.collective, asked.algorithm, asked.root)
         through_json = Plan.from_dict(json.loads(json.dumps(described)))
         assert through_json.to_dict() == described
 
@@ -77,7 +77,7 @@ def test_fractions_are_reduced() -> None:
         ("regions", [(0, (0, 0), (1, 1), 0)], "denominator is 0"),
         ("regions", [(0, (0, 1), (1, -2), 0)], "denominator is -2"),
         ("regions", [(0, 0, 1, 0)], "entry"),
-        ("groups", [{"kind": "broadcast", "ranks": [0, 1], "own": []}], "unknown group kind 'broadcast'"),
+        ("groups", [{"kind": "barrier", "ranks": [0, 1], "own": []}], "unknown group kind 'barrier'"),
         ("rank", "first", "wrong type"),
         ("size", 1 << 40, "wrong type"),
     ],

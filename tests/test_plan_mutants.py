@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
+from lanecast import _core
 from lanecast._core import Plan, PlanError, Topology, algorithms_for, make_plans, verify
 from plan_interpreter import run_and_check
-from plan_memory import Schedule
+from plan_memory import Schedule, parts
 from plan_mutants import MUTATORS, Mutator, Plans
 
 SHAPES = {"2": 2, "3": 3, "5": 5, "2x2": 4, "1+2": 3, "2x3": 6, "3+1+2": 6, "2x2x2": 8}
@@ -20,14 +21,15 @@ SCHEDULES = 20
 def some_plans(rng: random.Random) -> Plans:
     shape = rng.choice(list(SHAPES))
     topology = Topology.parse(shape, SHAPES[shape])
-    collective = rng.choice(["all_gather", "reduce_scatter", "all_reduce"])
+    collective = rng.choice(_core.KINDS)
     algorithm = rng.choice(algorithms_for(collective, topology))
-    return [plan.to_dict() for plan in make_plans(collective, topology, algorithm, rng.random() < 0.5)]
+    in_place = _core.may_be_in_place(collective) and rng.random() < 0.5
+    root = rng.randrange(topology.size) if _core.has_root(collective) else 0
+    return [plan.to_dict() for plan in make_plans(collective, topology, algorithm, in_place, root)]
 
 
 def some_schedule(rng: random.Random, plans: Plans) -> Schedule:
-    parts = 1 if plans[0]["collective"] == "all_reduce" else len(plans)
-    counts = [rng.choice([1, 2, 5, 24]) for _ in range(parts)]
+    counts = [rng.choice([1, 2, 5, 24]) for _ in range(parts(plans[0]))]
     return Schedule(counts, rng.choice([1, 1, 3]), average=rng.random() < 0.5, seed=rng.getrandbits(32))
 
 

@@ -11,23 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lanecast import _core
 from lanecast._core import Topology, UsageError, algorithms_for, make_plan, make_plans, verify, verify_all_ranks
 from plan_interpreter import run_and_check
-from plan_memory import PlanDict, Schedule
-from topologies import topologies
+from plan_memory import PlanDict, Schedule, parts
+from topologies import question, topologies
 
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")
-collectives = st.sampled_from(COLLECTIVES)
 
 
-def dicts(collective: str, topology: Topology, algorithm: str, in_place: bool = False) -> list[PlanDict]:
-    return [plan.to_dict() for plan in make_plans(collective, topology, algorithm, in_place)]
+def dicts(collective: str, topology: Topology, algorithm: str, in_place: bool = False, root: int = 0) -> list[PlanDict]:
+    return [plan.to_dict() for plan in make_plans(collective, topology, algorithm, in_place, root)]
 
 
 def prove(topology: Topology, data: st.DataObject) -> None:
-    collective, in_place = data.draw(collectives), data.draw(st.booleans())
-    algorithm = data.draw(st.sampled_from(algorithms_for(collective, topology)))
-    proof = verify_all_ranks(collective, topology, algorithm, in_place)
+    proof = verify_all_ranks(*question(data, topology).arguments)
     assert proof["min_window"] <= max(2, topology.size - 1)
 
 
@@ -45,28 +43,30 @@ def test_many_plans_are_proven(topology: Topology, data: st.DataObject) -> None:
     prove(topology, data)
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("collective", _core.KINDS)
 @pytest.mark.parametrize("size", [*range(1, 18), 31, 32, 33, 63, 64])
 def test_every_flat_algorithm_at_every_size(collective: str, size: int) -> None:
+    """With every root, where there are few ranks."""
+    roots = [0] if not _core.has_root(collective) else range(size) if size < 10 else [0, size // 3, size - 1]
     for algorithm in algorithms_for(collective, Topology(size)):
-        for in_place in (False, True):
-            verify_all_ranks(collective, Topology(size), algorithm, in_place)
+        for in_place in {False, _core.may_be_in_place(collective)}:
+            for root in roots:
+                verify_all_ranks(collective, Topology(size), algorithm, in_place, root)
 
 
 def run_with_data(topology: Topology, data: st.DataObject) -> None:
-    collective, in_place = data.draw(collectives), data.draw(st.booleans())
-    algorithm = data.draw(st.sampled_from(algorithms_for(collective, topology)))
-    plans = make_plans(collective, topology, algorithm, in_place)
+    plans = make_plans(*question(data, topology).arguments)
     window = verify(plans)["min_window"]
-    parts = 1 if collective == "all_reduce" else topology.size
+    described = [plan.to_dict() for plan in plans]
+    some = st.sampled_from([0, 1, 2, 3, 7, 30])
     schedule = Schedule(
-        counts=data.draw(st.lists(st.sampled_from([0, 1, 2, 3, 7, 30]), min_size=parts, max_size=parts)),
+        counts=data.draw(st.lists(some, min_size=parts(described[0]), max_size=parts(described[0]))),
         chunks=data.draw(st.sampled_from([1, 3])),
         average=data.draw(st.booleans()),
         window=data.draw(st.sampled_from([None, window])),
         seed=data.draw(st.integers(0, 2**32)),
     )
-    run_and_check([plan.to_dict() for plan in plans], schedule)
+    run_and_check(described, schedule)
 
 
 @settings(max_examples=300)
@@ -107,11 +107,11 @@ SIZES = [2, 3, 4, 7, 8, 16, 24]
     ("algorithm", "size"), [(a, n) for n in SIZES for a in SENDS if a in algorithms_for("all_gather", Topology(n))]
 )
 def test_sends_and_bytes_are_those_of_the_file_header(algorithm: str, size: int) -> None:
-    for collective, passes, parts in (("all_gather", 1, size), ("reduce_scatter", 1, size), ("all_reduce", 2, 1)):
+    for collective, passes, whole in (("all_gather", 1, size), ("reduce_scatter", 1, size), ("all_reduce", 2, 1)):
         for plan in dicts(collective, Topology(size), algorithm):
             assert len(sends(plan)) == passes * SENDS[algorithm](size)
             sent = sum(amount(step["src"]) for step in sends(plan))
-            assert sent == passes * parts * Fraction(size - 1, size)
+            assert sent == passes * whole * Fraction(size - 1, size)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 6, 8, 15])

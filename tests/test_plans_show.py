@@ -50,8 +50,8 @@ def test_json_has_a_line_per_step() -> None:
         ("[]", "not a plan file"),
         ("{}", "not a plan file"),
         ('{"format": "lanecast-plans", "version": 99}', "version 99"),
-        ('{"format": "lanecast-plans", "version": 1}', "missing or of the wrong form: 'topology'"),
-        ('{"format": "lanecast-plans", "version": 1, "topology": 3}', "wrong form"),
+        ('{"format": "lanecast-plans", "version": 2}', "missing or of the wrong form: 'topology'"),
+        ('{"format": "lanecast-plans", "version": 2, "topology": 3}', "wrong form"),
     ],
 )
 def test_other_json_is_refused(text: str, said: str) -> None:

@@ -1,9 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topologies for property tests: any shape, even or not, nested or not, ranks placed in any order."""
+"""Topologies for property tests: any shape, even or not, nested or not, ranks placed in any order; and what a
+collective on one may be asked for."""
+
+from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from lanecast import _core
 from lanecast._core import Topology
+
+
+@dataclass(frozen=True)
+class Question:
+    """A collective, one of its algorithms and what else a plan depends on."""
+
+    collective: str
+    topology: Topology
+    algorithm: str
+    in_place: bool
+    root: int
+
+    @property
+    def arguments(self) -> tuple[str, Topology, str, bool, int]:
+        """Of make_plans and verify_all_ranks."""
+        return self.collective, self.topology, self.algorithm, self.in_place, self.root
+
+
+def question(data: st.DataObject, topology: Topology, collectives: tuple[str, ...] = _core.KINDS) -> Question:
+    """Any of the questions there are on this topology."""
+    collective = data.draw(st.sampled_from(collectives))
+    algorithm = data.draw(st.sampled_from(_core.algorithms_for(collective, topology)))
+    in_place = _core.may_be_in_place(collective) and data.draw(st.booleans())
+    root = data.draw(st.integers(0, topology.size - 1)) if _core.has_root(collective) else 0
+    return Question(collective, topology, algorithm, in_place, root)
 
 
 @st.composite

@@ -9,7 +9,7 @@ from typing import Any
 from lanecast import _core
 from lanecast.buffers import Array, as_array, as_bytes_view, dtype_code, op_code
 
-_ALL_GATHER, _REDUCE_SCATTER, _ALL_REDUCE = range(len(_core.KINDS))
+_ALL_GATHER, _REDUCE_SCATTER, _ALL_REDUCE = range(3)
 _SUM = _core.OPS.index("sum")
 
 

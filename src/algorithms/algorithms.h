@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The algorithms, one file each. An all-gather is enough: played backwards it is a reduce-scatter, backwards and then
-// forwards an all-reduce. The registry at the end is the one place that lists them.
+// The algorithms, one page each. Each serves more than one collective: played backwards an all-gather is a
+// reduce-scatter, a broadcast a reduce and a scatter a gather; backwards and then forwards an all-gather is an
+// all-reduce; and an all-gather to which only the root brings something is a broadcast. The registry lists them.
 #pragma once
 
 #include <span>
@@ -19,41 +20,44 @@ void bruck(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
 void direct(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
 void native_all_gather(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
 
-// All-reduces of a whole vector, for messages so small that only the number of rounds counts.
+/// The all-gather below where several bring something, and where only one does, the library's broadcast.
+void native_broadcast(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
+
+// All-reduces of a whole vector that are no all-gathers played both ways.
 void folding(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
 void one_shot(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
+void double_tree(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
 void native_all_reduce(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
 
-/// All-gathers `across` (one per level of the topology, outermost first) and `within` the innermost domains, combined.
-/// The result refers to the topology.
-AllGather hierarchical(const Topology& topology, std::vector<AllGather> across, const AllGather& within);
+// Scatters.
+void binomial_scatter(PlanWriter& plan, const Ranks& ranks, int root, const PieceLists& own);
+void direct_scatter(PlanWriter& plan, const Ranks& ranks, int root, const PieceLists& own);
+void native_scatter(PlanWriter& plan, const Ranks& ranks, int root, const PieceLists& own);
 
-/// Rounds and the share of the full buffer that the busiest rank sends, for n members: T = rounds·α + volume·bytes·β.
-struct Cost {
-  double rounds = 0;
-  double volume = 0;
+// All-to-alls.
+void pairwise(PlanWriter& plan, const Ranks& ranks, const Parcels& parcels);
+void bruck_all_to_all(PlanWriter& plan, const Ranks& ranks, const Parcels& parcels);
+void native_all_to_all(PlanWriter& plan, const Ranks& ranks, const Parcels& parcels);
+
+// Algorithms `across` (one per level of the topology, outermost first) and `within` the innermost domains, combined.
+// The results refer to the topology.
+AllGather hierarchical(const Topology& topology, const std::vector<AllGather>& across, const AllGather& within);
+Scatter hierarchical_scatter(const Topology& topology, const std::vector<Scatter>& across, const Scatter& within);
+AllToAll hierarchical_all_to_all(const Topology& topology, const std::vector<AllToAll>& across, const AllToAll& within);
+
+/// How a broadcast goes: the root hands the owners their stripes of the vector, and these are gathered everywhere.
+/// Where the root keeps the whole vector nothing is handed out, and an all-gather alone is the tree or the chain.
+struct Broadcast {
+  Ranks owners;
+  PieceLists stripes;  // of each owner
+  AllGather gather;
+
+  void write(PlanBuilder& plan, const Ranks& ranks, int root) const;
+  void write_reduce(PlanBuilder& plan, const Ranks& ranks, int root) const;
 };
-
-struct AllGatherRow {
-  std::string_view name;
-  void (*build)(PlanWriter&, const Ranks&, const PieceLists&);
-  bool (*takes)(int ranks);
-  Cost (*cost)(int ranks);  // of the all-gather and, reversed, of the reduce-scatter
-  std::string_view source;
-};
-
-struct AllReduceRow {
-  std::string_view name;
-  void (*build)(PlanBuilder&, const Ranks&, const Pieces&);
-  Cost (*cost)(int ranks);
-  std::string_view source;
-};
-
-std::span<const AllGatherRow> all_gather_rows();
-std::span<const AllReduceRow> all_reduce_rows();
 
 /// This rank's plan. `algorithm`: a row's name, or "hierarchical(ACROSS,…,WITHIN)" with one name per level, outermost
-/// first, and one for the innermost domains. Throws UsageError for names and shapes that do not exist.
+/// first, and one for the innermost domains. Throws UsageError for names, roots and shapes that do not exist.
 Plan make_plan(const Collective& collective, int rank, const Topology& topology, std::string_view algorithm);
 
 /// Every name that make_plan takes for this collective and topology.

@@ -1,75 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a collective and an algorithm's name to a plan: reduce-scatter as the reverse, all-reduce as reverse and
-// forward.
-#include "algorithms/algorithms.h"
+// From a collective and an algorithm's name to a plan: reduce-scatter, reduce and gather as reverses, all-reduce as
+// reverse and forward.
+#include <algorithm>
+
+#include "algorithms/names.h"
 #include "plan/reverse.h"
 
 namespace lanecast {
 namespace {
 
-constexpr std::string_view kHierarchical = "hierarchical(";
+constexpr int kMostExchanging = 46340;  // ranks, whose pairs are numbered in 32 bits
 
-template <class Row>
-const Row* find(std::span<const Row> rows, std::string_view name) {
-  for (const Row& row : rows)
-    if (row.name == name) return &row;
-  return nullptr;
+/// The rows' algorithm: one, or those of the levels combined.
+template <class Algorithm, class Row, class Combine>
+Algorithm combined(const std::vector<const Row*>& rows, const Topology& topology, const Combine& hierarchy) {
+  std::vector<Algorithm> across;
+  for (const Row* row : rows) across.emplace_back(row->build);
+  const Algorithm within = std::move(across.back());
+  across.pop_back();
+  return across.empty() ? within : hierarchy(topology, across, within);
 }
 
-[[noreturn]] void refuse(std::string_view algorithm, const std::string& why) {
-  throw UsageError("algorithm '" + std::string(algorithm) + "': " + why);
-}
+struct Context {
+  const Collective& collective;
+  const Topology& topology;
+  std::string_view algorithm;
+  Ranks ranks;
+};
 
-const AllGatherRow& row_for(std::string_view name, std::string_view algorithm) {
-  const AllGatherRow* row = find(all_gather_rows(), name);
-  if (!row) {
-    std::string known;
-    for (const AllGatherRow& r : all_gather_rows()) known += " " + std::string(r.name);
-    refuse(algorithm, "unknown name '" + std::string(name) + "'; known:" + known + ", hierarchical(ACROSS,…,WITHIN)" +
-                          (find(all_reduce_rows(), name) ? " (this one is for all_reduce only)" : ""));
+void write_gathering(PlanBuilder& plan, const Context& call) {
+  const Collective& what = call.collective;
+  if (what.kind == Kind::all_reduce)
+    if (const AllReduceRow* row = find(all_reduce_rows(), call.algorithm))
+      return row->build(plan, call.ranks, whole(0));
+  PieceLists own;
+  for (int r = 0; r < what.size; ++r)
+    own.push_back(what.kind == Kind::all_reduce ? cut(whole(0), r, what.size) : whole(r));
+  const auto rows = rows_named(all_gather_rows(), call.algorithm, call.topology);
+  const auto gather = combined<AllGather>(rows, call.topology, hierarchical);
+  if (what.reduces()) {
+    reverse(plan, Returning::added, [&](PlanWriter& tape) { gather(tape, call.ranks, own); });
+    plan.complete(own[plan.rank()]);
   }
-  return *row;
+  if (what.kind != Kind::reduce_scatter) gather(plan, call.ranks, own);
 }
 
-bool takes_all(const AllGatherRow& row, const std::vector<std::size_t>& sizes) {
-  return std::all_of(sizes.begin(), sizes.end(), [&](std::size_t n) { return row.takes(static_cast<int>(n)); });
+/// All ranks where the algorithm scatters, those of the root's node in a hierarchy, else the root alone.
+Ranks owners(const Context& call, bool scatters) {
+  if (scatters) return call.ranks;
+  if (!is_hierarchical(call.algorithm)) return {call.collective.root};
+  for (const Ranks& node : call.topology.partition(call.ranks, 0))
+    if (std::ranges::count(node, call.collective.root) > 0) return node;
+  throw InternalError("plan: the root is in no node");
 }
 
-std::vector<std::string_view> arguments(std::string_view algorithm) {
-  if (!algorithm.ends_with(')')) refuse(algorithm, "the closing parenthesis is missing");
-  std::string_view list = algorithm.substr(kHierarchical.size(), algorithm.size() - kHierarchical.size() - 1);
-  std::vector<std::string_view> names;
-  for (;; list.remove_prefix(names.back().size() + 1)) {
-    names.push_back(list.substr(0, list.find(',')));
-    if (names.back().size() == list.size()) return names;
-  }
+void write_broadcast(PlanBuilder& plan, const Context& call) {
+  const auto rows = rows_named(broadcast_rows(), call.algorithm, call.topology);
+  Broadcast broadcast{owners(call, rows[0]->scatters), {}, combined<AllGather>(rows, call.topology, hierarchical)};
+  const int n = static_cast<int>(broadcast.owners.size());
+  for (int k = 0; k < n; ++k) broadcast.stripes.push_back(cut(whole(0), k, n));
+  if (call.collective.kind == Kind::broadcast)
+    broadcast.write(plan, call.ranks, call.collective.root);
+  else
+    broadcast.write_reduce(plan, call.ranks, call.collective.root);
 }
 
-AllGather all_gather_named(std::string_view algorithm, const Topology& topology) {
-  if (!algorithm.starts_with(kHierarchical)) {
-    const AllGatherRow& row = row_for(algorithm, algorithm);
-    if (!row.takes(topology.size()))
-      refuse(algorithm, "does not take " + std::to_string(topology.size()) + " ranks; bruck takes any number");
-    return row.build;
-  }
-  const auto names = arguments(algorithm);
-  if (topology.levels() == 0)
-    refuse(algorithm, "the topology has one level only; describe another, as in topology='2x4'");
-  if (static_cast<int>(names.size()) != topology.levels() + 1)
-    refuse(algorithm, "needs " + std::to_string(topology.levels() + 1) + " names for topology " + topology.str() +
-                          ", outermost level first");
-  const auto sizes = topology.group_sizes();
-  std::vector<AllGather> builds;
-  for (std::size_t k = 0; k < names.size(); ++k) {
-    const AllGatherRow& row = row_for(names[k], algorithm);
-    if (!takes_all(row, sizes[k]))
-      refuse(algorithm, std::string(names[k]) + " does not take the group sizes of topology " + topology.str() +
-                            "; bruck takes any number");
-    builds.emplace_back(row.build);
-  }
-  const AllGather within = std::move(builds.back());
-  builds.pop_back();
-  return hierarchical(topology, std::move(builds), within);
+void write_scatter(PlanBuilder& plan, const Context& call) {
+  const auto rows = rows_named(scatter_rows(), call.algorithm, call.topology);
+  const auto scatter = combined<Scatter>(rows, call.topology, hierarchical_scatter);
+  PieceLists own;
+  for (int r = 0; r < call.collective.size; ++r) own.push_back(whole(r));
+  const auto forward = [&](PlanWriter& writer) { scatter(writer, call.ranks, call.collective.root, own); };
+  if (call.collective.kind == Kind::scatter)
+    forward(plan);
+  else
+    reverse(plan, Returning::placed, forward);
+}
+
+void write_all_to_all(PlanBuilder& plan, const Context& call) {
+  const int size = call.collective.size;
+  if (size > kMostExchanging)
+    refuse(call.algorithm, "an all_to_all of " + std::to_string(size) + " ranks has more parts than can be numbered");
+  const auto rows = rows_named(all_to_all_rows(), call.algorithm, call.topology);
+  const auto exchange = combined<AllToAll>(rows, call.topology, hierarchical_all_to_all);
+  exchange(plan, call.ranks, [size](int from, int to) { return whole(from * size + to); });
 }
 
 }  // namespace
@@ -78,48 +92,32 @@ Plan make_plan(const Collective& collective, int rank, const Topology& topology,
   if (topology.size() != collective.size)
     throw InternalError("plan: a topology of " + std::to_string(topology.size()) + " ranks for a collective of " +
                         std::to_string(collective.size));
+  if (collective.root < 0 || collective.root >= collective.size)
+    throw UsageError("root: rank " + std::to_string(collective.root) + " does not exist among " +
+                     std::to_string(collective.size));
+  if (collective.in_place && !may_be_in_place(collective.kind))
+    throw UsageError("in_place: an " + std::string(name_of(collective.kind)) + " needs two buffers");
   PlanBuilder plan(collective, rank);
-  const Ranks ranks = topology.everyone();
-  if (collective.kind == Kind::all_reduce) {
-    if (const AllReduceRow* row = find(all_reduce_rows(), algorithm)) {
-      row->build(plan, ranks, whole(0));
-      return plan.finish(std::string(algorithm));
-    }
+  const Context call{collective, topology, algorithm, topology.everyone()};
+  switch (collective.kind) {
+    case Kind::all_gather:
+    case Kind::reduce_scatter:
+    case Kind::all_reduce:
+      write_gathering(plan, call);
+      break;
+    case Kind::broadcast:
+    case Kind::reduce:
+      write_broadcast(plan, call);
+      break;
+    case Kind::gather:
+    case Kind::scatter:
+      write_scatter(plan, call);
+      break;
+    case Kind::all_to_all:
+      write_all_to_all(plan, call);
+      break;
   }
-  PieceLists own;
-  for (int r = 0; r < collective.size; ++r)
-    own.push_back(collective.kind == Kind::all_reduce ? cut(whole(0), r, collective.size) : whole(r));
-  const AllGather gather = all_gather_named(algorithm, topology);
-  if (collective.reduces()) {
-    reverse(plan, gather, ranks, own);
-    plan.complete(own[rank]);
-  }
-  if (collective.kind != Kind::reduce_scatter) gather(plan, ranks, own);
   return plan.finish(std::string(algorithm));
-}
-
-std::vector<std::string> algorithms_for(Kind kind, const Topology& topology) {
-  std::vector<std::string> names;
-  if (kind == Kind::all_reduce)
-    for (const AllReduceRow& row : all_reduce_rows()) names.emplace_back(row.name);
-  for (const AllGatherRow& row : all_gather_rows())
-    if (row.takes(topology.size()) && std::find(names.begin(), names.end(), row.name) == names.end())
-      names.emplace_back(row.name);
-  if (topology.levels() == 0) return names;
-
-  std::vector<std::string> partial{std::string(kHierarchical)};
-  for (const auto& sizes : topology.group_sizes()) {
-    std::vector<std::string> longer;
-    for (const std::string& prefix : partial)
-      for (const AllGatherRow& row : all_gather_rows())
-        if (takes_all(row, sizes)) longer.push_back(prefix + std::string(row.name) + ",");
-    partial = std::move(longer);
-  }
-  for (std::string& name : partial) {
-    name.back() = ')';
-    names.push_back(std::move(name));
-  }
-  return names;
 }
 
 }  // namespace lanecast

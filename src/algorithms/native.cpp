@@ -6,12 +6,32 @@
 namespace lanecast {
 
 void native_all_gather(PlanWriter& plan, const Ranks& ranks, const PieceLists& own) {
-  plan.group(GroupKind::all_gather, ranks, own);
+  plan.group({GroupKind::all_gather, ranks, own});
 }
 
 void native_all_reduce(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces) {
-  plan.group(GroupKind::all_reduce, ranks, PieceLists{pieces});
+  plan.group({GroupKind::all_reduce, ranks, {pieces}});
   plan.complete(pieces);
+}
+
+void native_broadcast(PlanWriter& plan, const Ranks& ranks, const PieceLists& own) {
+  const auto brings = [](const Pieces& pieces) { return !pieces.empty(); };
+  if (std::ranges::count_if(own, brings) != 1) return native_all_gather(plan, ranks, own);
+  const auto root = std::ranges::find_if(own, brings);
+  plan.group({GroupKind::broadcast, ranks, {*root}, static_cast<int>(root - own.begin())});
+}
+
+void native_scatter(PlanWriter& plan, const Ranks& ranks, int root, const PieceLists& own) {
+  plan.group({GroupKind::scatter, ranks, own, root});
+}
+
+void native_all_to_all(PlanWriter& plan, const Ranks& ranks, const Parcels& parcels) {
+  const int n = static_cast<int>(ranks.size());
+  const int me = index_of(plan.rank(), ranks);
+  PieceLists own;
+  for (int to = 0; to < n; ++to) own.push_back(parcels(me, to));
+  for (int from = 0; from < n; ++from) own.push_back(parcels(from, me));
+  plan.group({GroupKind::all_to_all, ranks, std::move(own)});
 }
 
 }  // namespace lanecast

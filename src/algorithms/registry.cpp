@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row per algorithm: tests, benchmark, documentation and selector read this table and nothing else.
+#include "algorithms/registry.h"
+
+#include <algorithm>
 #include <bit>
 #include <cmath>
-
-#include "algorithms/algorithms.h"
 
 namespace lanecast {
 namespace {
@@ -13,26 +13,70 @@ bool power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n));
 
 double rounds_log2(int n) { return std::ceil(std::log2(n)); }
 double shared(int n) { return (n - 1.0) / n; }
+double posted_at_once(int n) { return std::max(1.0, 0.3 * (n - 1)); }  // n − 1 messages that do not wait for each other
+
+Cost in_turn(int n) { return {n - 1.0, shared(n)}; }
+Cost doubling(int n) { return {rounds_log2(n), shared(n)}; }
+Cost at_once(int n) { return {posted_at_once(n), shared(n)}; }
 
 constexpr AllGatherRow kAllGathers[] = {
-    {"ring", ring, any, [](int n) { return Cost{n - 1.0, shared(n)}; }, "PCCL, IV-B"},
-    {"recursive_doubling", recursive_doubling, power_of_two, [](int n) { return Cost{rounds_log2(n), shared(n)}; },
-     "PCCL, IV-B"},
-    {"bruck", bruck, any, [](int n) { return Cost{rounds_log2(n), shared(n)}; }, "Bruck et al."},
-    {"direct", direct, any, [](int n) { return Cost{std::max(1.0, 0.3 * (n - 1)), shared(n)}; }, "HiCCL, III"},
-    {"native", native_all_gather, any, [](int n) { return Cost{rounds_log2(n), shared(n)}; }, "the transport's own"},
+    {"ring", ring, any, in_turn, "PCCL, IV-B"},
+    {"recursive_doubling", recursive_doubling, power_of_two, doubling, "PCCL, IV-B"},
+    {"bruck", bruck, any, doubling, "Bruck et al."},
+    {"direct", direct, any, at_once, "HiCCL, III"},
+    {"native", native_all_gather, any, doubling, "the transport's own"},
 };
 
 constexpr AllReduceRow kAllReduces[] = {
     {"folding", folding,
      [](int n) { return Cost{std::floor(std::log2(n)) + (power_of_two(n) ? 0 : 2), rounds_log2(n)}; }, "Thakur et al."},
-    {"one_shot", one_shot, [](int n) { return Cost{std::max(1.0, 0.3 * (n - 1)), n - 1.0}; }, "peer-memory libraries"},
+    {"one_shot", one_shot, [](int n) { return Cost{posted_at_once(n), n - 1.0}; }, "peer-memory libraries"},
+    {"double_tree", double_tree, [](int n) { return Cost{2 * rounds_log2(n), n > 1 ? 2.0 : 0.0, true}; },
+     "Sanders et al., NCCL"},
     {"native", native_all_reduce, [](int n) { return Cost{2 * rounds_log2(n), 2 * shared(n)}; }, "the transport's own"},
+};
+
+// A tree's root sends the vector in every round; a chain passes it on once.
+Cost tree(int n) { return {rounds_log2(n), rounds_log2(n)}; }
+Cost chain(int n) { return {n - 1.0, n > 1 ? 1.0 : 0.0, true}; }
+Cost to_everyone(int n) { return {posted_at_once(n), n - 1.0}; }
+Cost scattered(int n) { return {rounds_log2(n) + n - 1, 2 * shared(n)}; }
+
+constexpr BroadcastRow kBroadcasts[] = {
+    {"binomial", bruck, false, tree, doubling, "Thakur et al."},
+    {"chain", ring, false, chain, in_turn, "HiCCL, III"},
+    {"direct", direct, false, to_everyone, at_once, "HiCCL, III"},
+    {"scatter_all_gather", ring, true, scattered, in_turn, "van de Geijn et al."},
+    {"native", native_broadcast, false, [](int n) { return Cost{rounds_log2(n), 2 * shared(n)}; }, doubling,
+     "the transport's own"},
+};
+
+constexpr ScatterRow kScatters[] = {
+    {"binomial", binomial_scatter, true, doubling, "Thakur et al."},
+    {"direct", direct_scatter, false, at_once, "MPICH"},
+    {"native", native_scatter, false, doubling, "the transport's own"},
+};
+
+constexpr AllToAllRow kAllToAlls[] = {
+    {"pairwise", pairwise, false, at_once, "Thakur et al."},
+    {"bruck", bruck_all_to_all, true, [](int n) { return Cost{rounds_log2(n), rounds_log2(n) / 2}; }, "Bruck et al."},
+    {"native", native_all_to_all, false, at_once, "the transport's own"},
 };
 
 }  // namespace
 
 std::span<const AllGatherRow> all_gather_rows() { return kAllGathers; }
 std::span<const AllReduceRow> all_reduce_rows() { return kAllReduces; }
+std::span<const BroadcastRow> broadcast_rows() { return kBroadcasts; }
+std::span<const ScatterRow> scatter_rows() { return kScatters; }
+std::span<const AllToAllRow> all_to_all_rows() { return kAllToAlls; }
+
+bool forwards(Kind kind, std::string_view algorithm) {
+  const auto named = [&](const auto& rows) {
+    return std::ranges::any_of(rows, [&](const auto& row) { return row.name == algorithm && row.forwards; });
+  };
+  if (is_hierarchical(algorithm)) return true;
+  return kind == Kind::all_to_all ? named(all_to_all_rows()) : named(scatter_rows());
+}
 
 }  // namespace lanecast

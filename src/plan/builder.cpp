@@ -8,12 +8,6 @@ namespace {
 
 constexpr std::int32_t kNowhere = -1;
 
-Pieces flatten(const PieceLists& lists) {
-  Pieces all;
-  for (const Pieces& list : lists) all.insert(all.end(), list.begin(), list.end());
-  return all;
-}
-
 }  // namespace
 
 PlanBuilder::PlanBuilder(const Collective& collective, int rank) {
@@ -116,21 +110,20 @@ void PlanBuilder::reduce(const std::vector<Blocks>& sources, const Pieces& piece
   add(StepKind::reduce, -1, src, home(pieces)).sources = static_cast<std::uint32_t>(sources.size());
 }
 
-void PlanBuilder::group(GroupKind kind, const Ranks& ranks, const PieceLists& own) {
-  if (ranks.size() < 2) return;
-  const std::size_t me = std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin();
-  const Pieces all = flatten(own);
-  const Blocks src = where(kind == GroupKind::all_gather ? own[me] : all);
-  const Blocks dst = home(kind == GroupKind::reduce_scatter ? own[me] : all);
-  if (all.empty()) return;
-  Group call{kind, ranks, own};
+void PlanBuilder::group(const Group& call) {
+  const auto nothing = [](const Pieces& pieces) { return pieces.empty(); };
+  if (call.ranks.size() < 2) return;
+  // Of an all-to-all a member sees its own share only; one that has none still has to enter the call.
+  if (call.kind != GroupKind::all_to_all && std::ranges::all_of(call.own, nothing)) return;
+  const Blocks src = where(brought_to(call, rank()));
+  const Blocks dst = home(gained_from(call, rank()));
   const auto ordinal = std::count_if(plan_.steps.begin(), plan_.steps.end(), [&](const Step& s) {
-    return s.kind == StepKind::group && plan_.groups[s.group].ranks == ranks;
+    return s.kind == StepKind::group && plan_.groups[s.group].ranks == call.ranks;
   });
   Step& step = add(StepKind::group, -1, src, dst);
   step.ordinal = static_cast<std::uint32_t>(ordinal);
   step.group = static_cast<std::int32_t>(plan_.groups.size());
-  plan_.groups.push_back(std::move(call));
+  plan_.groups.push_back(call);
 }
 
 void PlanBuilder::complete(const Pieces& pieces) {
@@ -145,8 +138,9 @@ void PlanBuilder::complete(const Pieces& pieces) {
 Plan PlanBuilder::finish(std::string algorithm) {
   const PartRange outputs = plan_.collective.outputs(rank());
   Blocks src, dst;
-  for (std::int32_t part = outputs.first; part < outputs.first + outputs.count; ++part)
-    for (const Block& b : where(whole(part))) {
+  for (std::int32_t k = 0; k < outputs.count; ++k)
+    for (const Block& b : where(whole(outputs[k]))) {
+      const std::int32_t part = outputs[k];
       const auto& collective = plan_.collective;
       if (collective.home(rank(), b.space, part) == collective.home(rank(), kOut, part)) continue;
       src.push_back(b);

@@ -18,7 +18,7 @@ class PlanBuilder final : public PlanWriter {
   int rank() const override { return plan_.rank; }
   void send(int peer, const Pieces& pieces) override;
   void recv(int peer, const Pieces& pieces) override;
-  void group(GroupKind kind, const Ranks& ranks, const PieceLists& own) override;
+  void group(const Group& call) override;
 
   /// Receives a contribution and adds it to the newest value. An exchange, which sends that same value meanwhile, needs
   /// the sum `apart`: written over a value still being sent, it would deadlock wherever sends are not buffered.

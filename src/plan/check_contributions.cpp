@@ -86,7 +86,8 @@ class Flow {
   std::optional<Wrong> first_wrong() {
     for (const Plan& plan : plans_) {
       const PartRange outputs = plan.collective.outputs(plan.rank);
-      for (std::int32_t part = outputs.first; part < outputs.first + outputs.count; ++part) {
+      for (std::int32_t k = 0; k < outputs.count; ++k) {
+        const std::int32_t part = outputs[k];
         const Block whole_part{kOut, part, kZero, kOne};
         const Value expected = algebra_.of(plan.collective.contributors(part));
         const bool divided = plan.collective.reduces() && plan.collective.size > 1;
@@ -202,13 +203,13 @@ class Flow {
       shares.push_back(read(plan.rank, call.step[k]));
     }
     Readings result;
-    if (group.kind == GroupKind::all_gather)
+    if (!reduces(group.kind))
       for (const Readings& share : shares) result.insert(result.end(), share.begin(), share.end());
     else
       result = sum(rank, call.step[0], shares);
     for (std::size_t k = 0; k < group.ranks.size(); ++k) {
       const Plan& plan = plans_[group.ranks[k]];
-      if (group.kind != GroupKind::all_gather)
+      if (reduces(group.kind))
         for (Reading& r : result) r.value.divided = plan.steps[call.step[k]].completes;
       write(plan.rank, call.step[k], result);
     }

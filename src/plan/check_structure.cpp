@@ -86,7 +86,7 @@ class StepCheck {
   }
 
   bool sums() const {
-    if (step_.kind == StepKind::group) return plan_.groups[step_.group].kind != GroupKind::all_gather;
+    if (step_.kind == StepKind::group) return reduces(plan_.groups[step_.group].kind);
     return step_.kind == StepKind::recv_reduce || step_.kind == StepKind::reduce;
   }
 
@@ -116,16 +116,15 @@ class StepCheck {
   /// The library below is told the group's pieces and nothing else, so the blocks must be those pieces in that order.
   void group(const Pieces& src, const Pieces& dst) const {
     const Group& group = plan_.groups[step_.group];
-    Pieces all;
-    for (const Pieces& own : group.own) all.insert(all.end(), own.begin(), own.end());
-    all = joined(all);
-    Pieces mine = all;
-    if (group.kind != GroupKind::all_reduce) {
-      require(group.own.size() == group.ranks.size(), "the group needs one list of pieces per member");
-      mine = joined(group.own[std::find(group.ranks.begin(), group.ranks.end(), plan_.rank) - group.ranks.begin()]);
-    }
-    require(src == (group.kind == GroupKind::all_gather ? mine : all), "reads other pieces than the group names");
-    require(dst == (group.kind == GroupKind::reduce_scatter ? mine : all), "writes other pieces than the group names");
+    const std::size_t members = group.ranks.size();
+    const bool whole =
+        group.kind == GroupKind::all_reduce || group.kind == GroupKind::broadcast || group.kind == GroupKind::reduce;
+    const std::size_t lists = group.kind == GroupKind::all_to_all ? 2 * members : members;
+    require(group.own.size() == lists || (whole && group.own.size() == 1),
+            "the group needs one list of pieces per member");
+    require(group.root >= 0 && static_cast<std::size_t>(group.root) < members, "the group has no such root");
+    require(src == joined(brought_to(group, plan_.rank)), "reads other pieces than the group names");
+    require(dst == joined(gained_from(group, plan_.rank)), "writes other pieces than the group names");
   }
 
   const Plan& plan_;

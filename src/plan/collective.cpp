@@ -5,27 +5,71 @@
 
 namespace lanecast {
 namespace {
-constexpr std::string_view kNames[] = {"all_gather", "reduce_scatter", "all_reduce"};
+constexpr std::string_view kNames[kKinds] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast",
+                                             "reduce",     "gather",         "scatter",    "all_to_all"};
 }
 
 std::string_view name_of(Kind kind) { return kNames[static_cast<int>(kind)]; }
 
 std::optional<Kind> kind_from(std::string_view name) {
-  for (int k = 0; k < 3; ++k)
-    if (kNames[k] == name) return static_cast<Kind>(k);
+  for (const Kind kind : kAllKinds)
+    if (name_of(kind) == name) return kind;
   return std::nullopt;
 }
 
+std::int32_t Collective::parts() const {
+  if (kind == Kind::all_to_all) return size * size;
+  const bool whole = kind == Kind::all_reduce || kind == Kind::broadcast || kind == Kind::reduce;
+  return whole ? 1 : size;
+}
+
+bool Collective::reduces() const {
+  return kind == Kind::reduce_scatter || kind == Kind::all_reduce || kind == Kind::reduce;
+}
+
 PartRange Collective::inputs(int rank) const {
-  return kind == Kind::all_gather ? PartRange{rank, 1} : PartRange{0, parts()};
+  switch (kind) {
+    case Kind::all_gather:
+    case Kind::gather:
+      return {rank, 1};
+    case Kind::broadcast:
+    case Kind::scatter:
+      return rank == root ? PartRange{0, parts()} : PartRange{};
+    case Kind::all_to_all:
+      return {rank * size, size};
+    default:
+      return {0, parts()};
+  }
 }
 
 PartRange Collective::outputs(int rank) const {
-  return kind == Kind::reduce_scatter ? PartRange{rank, 1} : PartRange{0, parts()};
+  switch (kind) {
+    case Kind::reduce_scatter:
+    case Kind::scatter:
+      return {rank, 1};
+    case Kind::reduce:
+    case Kind::gather:
+      return rank == root ? PartRange{0, parts()} : PartRange{};
+    case Kind::all_to_all:
+      return {rank, size, size};
+    default:
+      return {0, parts()};
+  }
 }
 
 PartRange Collective::contributors(std::int32_t part) const {
-  return kind == Kind::all_gather ? PartRange{part, 1} : PartRange{0, size};
+  switch (kind) {
+    case Kind::all_gather:
+    case Kind::gather:
+      return {part, 1};
+    case Kind::broadcast:
+    case Kind::scatter:
+      return {root, 1};
+    case Kind::all_to_all:
+      return {part / size, 1};
+    default:
+      return {0, size};
+  }
 }
 
 std::int32_t Collective::home(int rank, std::int32_t space, std::int32_t part) const {

@@ -9,25 +9,49 @@
 
 namespace lanecast {
 
-enum class Kind : std::uint8_t { all_gather, reduce_scatter, all_reduce };
+enum class Kind : std::uint8_t {
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  broadcast,
+  reduce,
+  gather,
+  scatter,
+  all_to_all,
+};
+inline constexpr int kKinds = 8;
+inline constexpr Kind kAllKinds[kKinds] = {Kind::all_gather, Kind::reduce_scatter, Kind::all_reduce, Kind::broadcast,
+                                           Kind::reduce,     Kind::gather,         Kind::scatter,    Kind::all_to_all};
 
 std::string_view name_of(Kind kind);
 std::optional<Kind> kind_from(std::string_view name);
 
-/// Parts first, first + 1, …, first + count − 1.
+/// Does one rank alone bring, or end with, the data?
+inline bool has_root(Kind kind) { return kind >= Kind::broadcast && kind <= Kind::scatter; }
+/// Does every rank's result have a share in its own input's memory, so that the two may be one buffer?
+inline bool may_be_in_place(Kind kind) { return kind != Kind::all_to_all; }
+
+/// Parts first, first + stride, …: `count` of them, in the order in which they lie in a buffer.
 struct PartRange {
   std::int32_t first = 0;
   std::int32_t count = 0;
-  bool has(std::int32_t part) const { return part >= first && part < first + count; }
+  std::int32_t stride = 1;
+
+  std::int32_t operator[](std::int32_t k) const { return first + k * stride; }
+  std::int32_t index(std::int32_t part) const { return (part - first) / stride; }
+  bool has(std::int32_t part) const { return part >= first && (part - first) % stride == 0 && index(part) < count; }
 };
 
 struct Collective {
   Kind kind = Kind::all_reduce;
   int size = 1;           // ranks
   bool in_place = false;  // a part that a rank both brings and ends with lies at one address
+  int root = 0;           // of those that have one
 
-  std::int32_t parts() const { return kind == Kind::all_reduce ? 1 : size; }
-  bool reduces() const { return kind != Kind::all_gather; }
+  /// The vector is one part where it is reduced or broadcast whole. Else rank r's share is part r, but for an
+  /// all-to-all, where part s · size + d goes from rank s to rank d: a rank brings a row and ends with a column.
+  std::int32_t parts() const;
+  bool reduces() const;
   PartRange inputs(int rank) const;
   PartRange outputs(int rank) const;
   /// Ranks whose contributions the finished part holds, each exactly once.

@@ -33,11 +33,18 @@ struct Step {
   Range deps;  // earlier steps that must have finished: read after write, write after read, write after write
 };
 
-/// The members of a group step and the pieces of each. Equal on all members.
+using Ranks = std::vector<int>;
+using PieceLists = std::vector<Pieces>;  // one list per member of a group of ranks
+
+/// The members of a group step and the pieces of each; equal on all members but for an all-to-all. `own[k]`: what
+/// ranks[k] brings (all_gather, gather), or ends with (reduce_scatter, scatter). One list for all where the vector is
+/// whole (all_reduce, broadcast, reduce). all_to_all: what this rank sends to each member, then what it receives from
+/// each.
 struct Group {
   GroupKind kind{};
-  std::vector<int> ranks;
-  std::vector<Pieces> own;
+  Ranks ranks;
+  PieceLists own;
+  int root = 0;  // place among `ranks`, of the kinds that have one
   friend bool operator==(const Group&, const Group&) = default;
 };
 
@@ -70,6 +77,10 @@ struct Plan {
     return step.group >= 0 && step.group < static_cast<std::int32_t>(groups.size());
   }
 };
+
+/// Pieces that `rank` hands to a group call, and those that it gets from it.
+Pieces brought_to(const Group& group, int rank);
+Pieces gained_from(const Group& group, int rank);
 
 /// Is the step one side of a message?
 inline bool talks(const Step& step) {

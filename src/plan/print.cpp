@@ -6,7 +6,6 @@ namespace lanecast {
 namespace {
 
 constexpr std::string_view kStepNames[] = {"send", "recv", "recv_reduce", "copy", "reduce", "group"};
-constexpr std::string_view kGroupNames[] = {"all_gather", "reduce_scatter", "all_reduce"};
 
 std::string list(std::span<const Block> blocks) {
   constexpr std::size_t kShown = 4;  // an error message stays readable where a message carries a hundred blocks
@@ -36,7 +35,7 @@ std::string action(const Plan& plan, const Step& step) {
     case StepKind::group: {
       if (!plan.has_group(step)) return text + " that does not exist";
       const Group& group = plan.groups[step.group];
-      text += " " + std::string(kGroupNames[static_cast<int>(group.kind)]) + " among ranks ";
+      text += " " + std::string(name_of(group.kind)) + " among ranks ";
       for (std::size_t k = 0; k < group.ranks.size(); ++k) text += (k ? "," : "") + std::to_string(group.ranks[k]);
       text += " " + list(plan.src(step)) + " -> " + list(plan.dst(step));
       break;
@@ -57,8 +56,10 @@ std::string describe(const Plan& plan, std::size_t step) {
 std::string describe(const Plan& plan) {
   std::string text{name_of(plan.collective.kind)};
   text += " by " + plan.algorithm + ", rank " + std::to_string(plan.rank) + " of " +
-          std::to_string(plan.collective.size) + (plan.collective.in_place ? ", in-place" : "") + ", " +
-          std::to_string(plan.steps.size()) + " steps, " + std::to_string(plan.slots) + " scratch slots\n";
+          std::to_string(plan.collective.size) +
+          (has_root(plan.collective.kind) ? ", root " + std::to_string(plan.collective.root) : "") +
+          (plan.collective.in_place ? ", in-place" : "") + ", " + std::to_string(plan.steps.size()) + " steps, " +
+          std::to_string(plan.slots) + " scratch slots\n";
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     text += "  " + std::to_string(i) + "  " + action(plan, plan.steps[i]);
     const auto deps = plan.deps(plan.steps[i]);

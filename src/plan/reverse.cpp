@@ -4,23 +4,20 @@
 namespace lanecast {
 namespace {
 
-/// Records what an all-gather does on this rank.
+/// Records what an algorithm does on this rank.
 class Tape final : public PlanWriter {
  public:
   explicit Tape(int rank) : rank_(rank) {}
   int rank() const override { return rank_; }
-  void send(int peer, const Pieces& pieces) override { moves.push_back({StepKind::send, peer, pieces, {}, {}}); }
-  void recv(int peer, const Pieces& pieces) override { moves.push_back({StepKind::recv, peer, pieces, {}, {}}); }
-  void group(GroupKind, const Ranks& ranks, const PieceLists& own) override {
-    moves.push_back({StepKind::group, -1, {}, ranks, own});
-  }
+  void send(int peer, const Pieces& pieces) override { moves.push_back({StepKind::send, peer, pieces, {}}); }
+  void recv(int peer, const Pieces& pieces) override { moves.push_back({StepKind::recv, peer, pieces, {}}); }
+  void group(const Group& call) override { moves.push_back({StepKind::group, -1, {}, call}); }
 
   struct Move {
     StepKind kind;
     int peer;
     Pieces pieces;
-    Ranks ranks;
-    PieceLists own;
+    Group call;
   };
   std::vector<Move> moves;
 
@@ -28,18 +25,35 @@ class Tape final : public PlanWriter {
   int rank_;
 };
 
+GroupKind dual(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::all_gather:
+      return GroupKind::reduce_scatter;
+    case GroupKind::broadcast:
+      return GroupKind::reduce;
+    case GroupKind::scatter:
+      return GroupKind::gather;
+    default:
+      throw InternalError("plan: nothing that is played backwards calls " + std::string(name_of(kind)));
+  }
+}
+
 }  // namespace
 
-void reverse(PlanBuilder& plan, const AllGather& all_gather, const Ranks& ranks, const PieceLists& own) {
+void reverse(PlanBuilder& plan, Returning how, const std::function<void(PlanWriter&)>& forward) {
   Tape tape(plan.rank());
-  all_gather(tape, ranks, own);
+  forward(tape);
   for (auto move = tape.moves.rbegin(); move != tape.moves.rend(); ++move) {
-    if (move->kind == StepKind::send)
-      plan.recv_reduce(move->peer, move->pieces);
-    else if (move->kind == StepKind::recv)
+    if (move->kind == StepKind::recv) {
       plan.send(move->peer, move->pieces);
-    else
-      plan.group(GroupKind::reduce_scatter, move->ranks, move->own);
+    } else if (move->kind == StepKind::group) {
+      move->call.kind = dual(move->call.kind);
+      plan.group(move->call);
+    } else if (how == Returning::added) {
+      plan.recv_reduce(move->peer, move->pieces);
+    } else {
+      plan.recv(move->peer, move->pieces);
+    }
   }
 }
 

@@ -5,8 +5,11 @@
 
 namespace lanecast {
 
-/// Plays an all-gather backwards, which makes it a reduce-scatter: what was sent comes back and is added, what was
-/// received is sent. Afterwards ranks[k] holds the sum of own[k].
-void reverse(PlanBuilder& plan, const AllGather& all_gather, const Ranks& ranks, const PieceLists& own);
+/// What a rank does with what comes back to it. added: an all-gather becomes a reduce-scatter, a broadcast a reduce.
+/// placed: a scatter becomes a gather.
+enum class Returning { added, placed };
+
+/// Plays `forward` backwards: what was sent comes back, and what was received is sent.
+void reverse(PlanBuilder& plan, Returning how, const std::function<void(PlanWriter&)>& forward);
 
 }  // namespace lanecast

@@ -3,15 +3,10 @@
 #pragma once
 
 #include <functional>
-#include <vector>
 
-#include "base/group_kind.h"
-#include "plan/block.h"
+#include "plan/plan.h"
 
 namespace lanecast {
-
-using Ranks = std::vector<int>;
-using PieceLists = std::vector<Pieces>;  // one list per member of a group of ranks
 
 class PlanWriter {
  public:
@@ -20,12 +15,20 @@ class PlanWriter {
   // Empty lists emit no step.
   virtual void send(int peer, const Pieces& pieces) = 0;
   virtual void recv(int peer, const Pieces& pieces) = 0;
-  /// A whole collective among `ranks`, run by the transport's own library. `own[k]`: what ranks[k] brings (all_gather),
-  /// ends with (reduce_scatter), or its share of the vector (all_reduce).
-  virtual void group(GroupKind kind, const Ranks& ranks, const PieceLists& own) = 0;
+  /// A whole collective among some ranks, run by the transport's own library.
+  virtual void group(const Group& call) = 0;
 };
 
 /// An all-gather among `ranks`: ranks[k] brings the pieces own[k], and everyone ends with all of them.
 using AllGather = std::function<void(PlanWriter&, const Ranks& ranks, const PieceLists& own)>;
+
+/// A scatter among `ranks`: ranks[root] brings all pieces, ranks[k] ends with own[k].
+using Scatter = std::function<void(PlanWriter&, const Ranks& ranks, int root, const PieceLists& own)>;
+
+/// The pieces that go from one member of a group to another; made when asked for, as there are as many lists as pairs.
+using Parcels = std::function<Pieces(int from, int to)>;
+
+/// An all-to-all among `ranks`: ranks[from] brings parcels(from, to), and ranks[to] ends with it.
+using AllToAll = std::function<void(PlanWriter&, const Ranks& ranks, const Parcels& parcels)>;
 
 }  // namespace lanecast

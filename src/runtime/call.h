@@ -11,8 +11,11 @@
 
 namespace lanecast {
 
-/// Counts are in elements: `count` of each part (all-gather: what a rank brings; reduce-scatter: what a rank keeps;
-/// all-reduce: all), or `counts`, one per rank, where they differ.
+/// Counts are in elements: `count` of each part (all-gather and gather: what a rank brings; reduce-scatter and scatter:
+/// what a rank keeps; all-to-all: what one rank sends another; all-reduce, broadcast and reduce: all), or `counts`, one
+/// per rank and equal on every rank, where they differ. A gather, scatter or all-to-all may instead tell each rank its
+/// own counts only: `send_counts`, one for each part that it brings, and `recv_counts`, one for each that it ends with
+/// (on a gather's root: one per rank; on the others none). Then no rank can forward what is not its own.
 struct Call {
   Kind kind{};
   const void* in = nullptr;
@@ -23,13 +26,19 @@ struct Call {
   ReduceOp op = ReduceOp::sum;
   std::string_view algorithm;  // empty: the communicator's, or chosen
   int chunks = 0;              // 0: the communicator's, or chosen
+  int root = 0;                // of broadcast, reduce, gather and scatter
+  std::span<const std::size_t> send_counts;
+  std::span<const std::size_t> recv_counts;
+
+  bool own_counts() const { return !send_counts.empty() || !recv_counts.empty(); }
 };
 
-/// Elements of a part.
-inline std::size_t count_of(const Call& call, int part) { return call.counts.empty() ? call.count : call.counts[part]; }
-
-/// Bytes of the full buffer: an all-gather's output, a reduce-scatter's input, an all-reduce's vector.
+/// Bytes of the full buffer: an all-gather's output, a reduce-scatter's input, an all-reduce's vector, what one rank
+/// brings to an all-to-all. 0 where each rank knows its own counts only.
 std::size_t full_bytes(const Call& call, int size);
+
+/// What the call is to compute; only plans of one and the same collective fit together.
+Collective collective_of(const Call& call, int size, bool in_place);
 
 /// Throws UsageError, naming the argument and the rank, for everything that one rank can see by itself. Returns whether
 /// the call is in-place as NCCL defines it: the input lies where the output holds the same part.

@@ -51,12 +51,12 @@ Communicator::~Communicator() {
 
 Choice Communicator::chosen(const Call& call) const {
   const std::string_view pinned = call.algorithm.empty() ? std::string_view(options_.algorithm) : call.algorithm;
-  const Request request{call.kind, full_bytes(call, size()), links_};
+  const Request request{call.kind, full_bytes(call, size()), links_, call.own_counts()};
   Choice choice;
   if (pinned.empty())
     choice = choose(request, topology_);
   else
-    choice = {std::string(pinned), choose_chunks(request, std::string(pinned)), 0};
+    choice = {std::string(pinned), choose_chunks(request, topology_, std::string(pinned)), 0};
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   if (chunks) choice.chunks = chunks;
   return choice;

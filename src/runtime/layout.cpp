@@ -8,13 +8,6 @@ namespace {
 
 constexpr std::size_t kSlotAlignment = 64;  // a cache line
 
-std::vector<std::size_t> offsets(PartRange parts, const Shape& shape, std::size_t element_bytes) {
-  std::vector<std::size_t> at{0};
-  for (std::int32_t p = parts.first; p < parts.first + parts.count; ++p)
-    at.push_back(at.back() + shape.counts[p] * element_bytes);
-  return at;
-}
-
 }  // namespace
 
 Layout::Layout(const Plan& plan, const Shape& shape)
@@ -23,8 +16,8 @@ Layout::Layout(const Plan& plan, const Shape& shape)
       element_bytes_(size_of(shape.dtype)),
       inputs_(plan.collective.inputs(plan.rank)),
       outputs_(plan.collective.outputs(plan.rank)),
-      in_(offsets(inputs_, shape, element_bytes_)),
-      out_(offsets(outputs_, shape, element_bytes_)) {
+      in_(offsets(inputs_)),
+      out_(offsets(outputs_)) {
   std::vector<std::size_t> largest(plan.slots, 0);
   for (const Region& r : plan.regions) {
     // Chunks of a part differ by an element at most, so one more than the first chunk's is enough for all.
@@ -36,17 +29,30 @@ Layout::Layout(const Plan& plan, const Shape& shape)
     slots_.push_back(slots_.back() + (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment);
 }
 
+std::size_t Layout::count_of(std::int32_t part) const {
+  if (!shape_.own_counts()) return shape_.counts.empty() ? shape_.count : shape_.counts[part];
+  if (inputs_.has(part)) return shape_.send_counts[inputs_.index(part)];
+  return outputs_.has(part) ? shape_.recv_counts[outputs_.index(part)] : 0;
+}
+
+/// Bytes in front of each part of a buffer, with the total at the end.
+std::vector<std::size_t> Layout::offsets(PartRange parts) const {
+  std::vector<std::size_t> at{0};
+  for (std::int32_t k = 0; k < parts.count; ++k) at.push_back(at.back() + count_of(parts[k]) * element_bytes_);
+  return at;
+}
+
 std::size_t Layout::elements(const Piece& piece, Chunk chunk) const {
-  const std::size_t count = shape_.counts[piece.part];
+  const std::size_t count = count_of(piece.part);
   return position(piece.hi, chunk, count) - position(piece.lo, chunk, count);
 }
 
 Layout::Place Layout::place(const Block& block, Chunk chunk) const {
-  const std::size_t count = shape_.counts[block.part];
+  const std::size_t count = count_of(block.part);
   const std::size_t lo = position(block.lo, chunk, count), hi = position(block.hi, chunk, count);
   const std::size_t bytes = (hi - lo) * element_bytes_;
-  if (block.space == kIn) return {kIn, in_offset(block.part) + lo * element_bytes_, bytes};
-  if (block.space == kOut) return {kOut, out_offset(block.part) + lo * element_bytes_, bytes};
+  if (block.space == kIn) return {kIn, in_[inputs_.index(block.part)] + lo * element_bytes_, bytes};
+  if (block.space == kOut) return {kOut, out_[outputs_.index(block.part)] + lo * element_bytes_, bytes};
   const Region& region = plan_.regions[block.space - kScratch];
   const std::size_t start = position(region.lo, chunk, count);
   return {kScratch, slots_[region.slot] + (lo - start) * element_bytes_, bytes};

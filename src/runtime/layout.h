@@ -16,7 +16,11 @@ struct Shape {
   DType dtype{};
   ReduceOp op{};
   int chunks = 1;
-  std::vector<std::size_t> counts;  // elements of each part
+  std::size_t count = 0;            // elements of each part
+  std::vector<std::size_t> counts;  // of each part, where they differ
+  // Of the parts that this rank brings and ends with, where it knows no others.
+  std::vector<std::size_t> send_counts, recv_counts;
+  bool own_counts() const { return !send_counts.empty() || !recv_counts.empty(); }
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
@@ -30,17 +34,15 @@ class Layout {
     std::size_t bytes = 0;
   };
   Place place(const Block& block, Chunk chunk) const;
+  /// 0 for a part whose count this rank does not know.
   std::size_t elements(const Piece& piece, Chunk chunk) const;
 
-  /// Bytes of the input's part r before which, and of the output's, others lie.
-  std::size_t in_bytes() const { return in_.back(); }
-  std::size_t out_bytes() const { return out_.back(); }
-  std::size_t in_offset(std::int32_t part) const { return in_[part - inputs_.first]; }
-  std::size_t out_offset(std::int32_t part) const { return out_[part - outputs_.first]; }
   std::size_t scratch_bytes() const { return slots_.back(); }  // of one chunk in flight
-  std::size_t element_bytes() const { return element_bytes_; }
 
  private:
+  std::size_t count_of(std::int32_t part) const;
+  std::vector<std::size_t> offsets(PartRange parts) const;
+
   const Plan& plan_;
   const Shape& shape_;
   std::size_t element_bytes_;

@@ -4,13 +4,28 @@
 #include <algorithm>
 
 namespace lanecast {
+namespace {
+
+/// As the call describes it, so without copying anything.
+bool describes(const Call& call, const Shape& shape) {
+  return shape.dtype == call.dtype && shape.op == call.op && shape.chunks == call.chunks && shape.count == call.count &&
+         std::ranges::equal(shape.counts, call.counts) && std::ranges::equal(shape.send_counts, call.send_counts) &&
+         std::ranges::equal(shape.recv_counts, call.recv_counts);
+}
+
+std::vector<std::size_t> copy(std::span<const std::size_t> counts) { return {counts.begin(), counts.end()}; }
+
+Shape shape_of(const Call& call) {
+  return {
+      call.dtype, call.op, call.chunks, call.count, copy(call.counts), copy(call.send_counts), copy(call.recv_counts)};
+}
+
+}  // namespace
 
 std::shared_ptr<Execution> PlanCache::find(const Call& call, bool in_place) {
+  const Collective collective = collective_of(call, topology_.size(), in_place);
   for (auto e = executions_.begin(); e != executions_.end(); ++e) {
-    const bool same = e->kind == call.kind && e->in_place == in_place && e->dtype == call.dtype && e->op == call.op &&
-                      e->chunks == call.chunks && e->count == call.count && e->algorithm == call.algorithm &&
-                      std::equal(e->counts.begin(), e->counts.end(), call.counts.begin(), call.counts.end());
-    if (!same) continue;
+    if (e->collective != collective || e->algorithm != call.algorithm || !describes(call, e->shape)) continue;
     executions_.splice(executions_.begin(), executions_, e);
     return e->execution;
   }
@@ -24,14 +39,25 @@ void PlanCache::require_native(const Plan& plan, const Call& call) const {
                        " of " + std::string(name_of(call.dtype)) + " by itself");
 }
 
+void PlanCache::require_own_counts_suffice(const Call& call, const std::string& algorithm) const {
+  if (!call.own_counts() || !forwards(call.kind, algorithm)) return;
+  std::string known;
+  for (const std::string& name : algorithms_for(call.kind, topology_))
+    if (!forwards(call.kind, name)) known += " " + name;
+  throw UsageError("algorithm '" + algorithm + "': forwards what other ranks are to get, and with send_counts and " +
+                   "recv_counts no rank knows how much that is; these do not:" + known);
+}
+
 std::shared_ptr<const PreparedPlan> PlanCache::plan(const Call& call, bool in_place, const std::string& algorithm,
                                                     const std::function<void()>& before_groups) {
+  require_own_counts_suffice(call, algorithm);
+  const Collective collective = collective_of(call, topology_.size(), in_place);
   for (auto p = plans_.begin(); p != plans_.end(); ++p)
-    if (p->kind == call.kind && p->in_place == in_place && p->algorithm == algorithm) {
+    if (p->collective == collective && p->algorithm == algorithm) {
       plans_.splice(plans_.begin(), plans_, p);
       return p->prepared;
     }
-  Plan built = make_plan({call.kind, topology_.size(), in_place}, rank_, topology_, algorithm);
+  Plan built = make_plan(collective, rank_, topology_, algorithm);
   require_native(built, call);
   auto prepared = std::make_shared<PreparedPlan>(std::move(built));
   if (!prepared->plan.groups.empty()) before_groups();
@@ -40,26 +66,17 @@ std::shared_ptr<const PreparedPlan> PlanCache::plan(const Call& call, bool in_pl
     const Group& group = prepared->plan.groups[step.group];
     prepared->handles.push_back(router_.native(group.kind, call.dtype, call.op)->open_group(group.ranks, step.ordinal));
   }
-  plans_.push_front({call.kind, in_place, algorithm, std::move(prepared)});
+  plans_.push_front({collective, algorithm, std::move(prepared)});
   if (plans_.size() > kPlans) plans_.pop_back();
   return plans_.front().prepared;
 }
 
 std::shared_ptr<Execution> PlanCache::make(const Call& call, bool in_place, const Choice& choice,
                                            const std::function<void()>& before_groups) {
-  Shape shape{call.dtype, call.op, choice.chunks, {}};
-  const int parts = call.kind == Kind::all_reduce ? 1 : topology_.size();
-  for (int p = 0; p < parts; ++p) shape.counts.push_back(count_of(call, p));
   auto prepared = plan(call, in_place, choice.algorithm, before_groups);
-  require_native(prepared->plan, call);
-  executions_.push_front({call.kind,
-                          in_place,
-                          call.count,
-                          {call.counts.begin(), call.counts.end()},
-                          call.dtype,
-                          call.op,
-                          std::string(call.algorithm),
-                          call.chunks,
+  Shape shape = shape_of(call);
+  shape.chunks = choice.chunks;
+  executions_.push_front({collective_of(call, topology_.size(), in_place), shape_of(call), std::string(call.algorithm),
                           std::make_shared<Execution>(std::move(prepared), std::move(shape), router_, options_)});
   if (executions_.size() > kExecutions) executions_.pop_back();
   return executions_.front().execution;

@@ -32,22 +32,17 @@ class PlanCache {
   std::shared_ptr<const PreparedPlan> plan(const Call& call, bool in_place, const std::string& algorithm,
                                            const std::function<void()>& before_groups);
   void require_native(const Plan& plan, const Call& call) const;
+  void require_own_counts_suffice(const Call& call, const std::string& algorithm) const;
 
   struct PlanEntry {
-    Kind kind;
-    bool in_place;
+    Collective collective;
     std::string algorithm;
     std::shared_ptr<const PreparedPlan> prepared;
   };
   struct ExecutionEntry {
-    Kind kind;
-    bool in_place;
-    std::size_t count;
-    std::vector<std::size_t> counts;
-    DType dtype;
-    ReduceOp op;
+    Collective collective;
+    Shape shape;            // with the chunks that the call asked for
     std::string algorithm;  // as the call asked for, empty where it did not
-    int chunks;
     std::shared_ptr<Execution> execution;
   };
 

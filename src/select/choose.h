@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/algorithms.h"
+#include "algorithms/registry.h"
 
 namespace lanecast {
 
@@ -18,8 +18,9 @@ struct Link {
 /// Only values that are equal on every rank may enter, or ranks would choose differently.
 struct Request {
   Kind kind{};
-  std::size_t bytes = 0;    // the full buffer: all-gather's output, reduce-scatter's input, all-reduce's vector
+  std::size_t bytes = 0;    // the full buffer: all parts, or of an all-to-all those that one rank brings
   std::vector<Link> links;  // per level of the topology, outermost first, and one for the innermost domains
+  bool own_counts = false;  // each rank knows its own counts only, so none can forward what others are to get
 };
 
 struct Choice {
@@ -31,8 +32,8 @@ struct Choice {
 /// Predicted time of one algorithm that algorithms_for() lists.
 double predict(const Request& request, const Topology& topology, const std::string& algorithm);
 
-/// Chunks into which a call is cut so that the levels of a hierarchy overlap.
-int choose_chunks(const Request& request, const std::string& algorithm);
+/// Chunks into which a call is cut so that the levels of a hierarchy overlap, or the rounds of a pipeline.
+int choose_chunks(const Request& request, const Topology& topology, const std::string& algorithm);
 
 /// The cheapest of all but the transport's own collectives, which are taken only by name.
 Choice choose(const Request& request, const Topology& topology);

@@ -43,7 +43,11 @@ struct Message {
 };
 
 /// One collective on a subgroup, run by the transport's own library. Member k has counts[k] elements: its share of an
-/// all-gather's output or of a reduce-scatter's input; an all-reduce has one count in all.
+/// all-gather's or gather's output, or of a reduce-scatter's or scatter's input; where ranks know their own counts
+/// only, the other members' are 0 on all but the root. An all-reduce, broadcast or reduce has one count in all. An
+/// all-to-all has twice as many counts as members: what this rank sends to each, then what it receives from each. A
+/// broadcast's root has `in` only, the others `out` only; a reduce's or gather's others have no `out`, a scatter's no
+/// `in`.
 struct GroupCall {
   int group = -1;  // from open_group
   GroupKind kind{};
@@ -52,6 +56,7 @@ struct GroupCall {
   const std::byte* in = nullptr;  // equal to its place in `out` for an in-place call
   std::byte* out = nullptr;
   std::span<const std::size_t> counts;  // elements
+  int root = 0;                         // member, of the kinds that have one
 };
 
 /// What is known against a peer that can no longer answer.

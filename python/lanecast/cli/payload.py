@@ -14,6 +14,7 @@ import numpy as np
 
 from lanecast.buffers import Array
 
+COLLECTIVES: tuple[str, ...] = ("all_gather", "reduce_scatter", "all_reduce")  # whose data are made here
 _BLOCK = 1 << 18  # elements made at a time, so that temporaries stay in the cache
 _POISON = 0xA5  # no value that fill() makes consists of such bytes
 _ELEMENT_STEP, _RANK_STEP = 2654435761, 40503  # odd, so each permutes the numbers below a power of two

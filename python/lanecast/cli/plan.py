@@ -20,23 +20,33 @@ app = typer.Typer(no_args_is_help=True, help="See the plans of collectives, and 
 
 _Collective = Annotated[str, typer.Argument(help=f"{', '.join(_core.KINDS)}.")]
 _Algorithm = Annotated[
-    str, typer.Option(help="As in `lanecast plan algorithms`; hierarchical(ring,direct) and the like.")
+    str,
+    typer.Option(
+        help="As in `lanecast plan algorithms`; hierarchical(ring,direct) and the like [default: the first there]."
+    ),
 ]
 _Topology = Annotated[str, typer.Option(help="8, 2x4, 2x2x2, 3+2+4, 2x4:cyclic.")]
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Input within the output.")]
+_Root = Annotated[int, typer.Option(help="Of broadcast, reduce, gather and scatter.")]
 
 
 def _topology(text: str) -> _core.Topology:
     return topology_for(text, ranks_of(text))
 
 
+def _first(collective: str) -> str:
+    """The first algorithm that the registry has for it on any number of ranks."""
+    return next(str(row["name"]) for row in _core.algorithm_rows(1) if collective in row["collectives"])
+
+
 @app.command()
 def show(  # noqa: PLR0913, PLR0917  one per option
     collective: _Collective,
-    algorithm: _Algorithm = "ring",
+    algorithm: _Algorithm = "",
     topology: _Topology = "4",
     rank: Annotated[int | None, typer.Option(help="Only this rank's steps [default: what all ranks do].")] = None,
     in_place: _InPlace = False,
+    root: _Root = 0,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Print what happens in each round, or one rank's steps."""
@@ -44,10 +54,11 @@ def show(  # noqa: PLR0913, PLR0917  one per option
     from lanecast import plans
 
     shape = _topology(topology)
+    name = algorithm or _first(collective)
     if rank is None:
-        made = _core.make_plans(collective, shape, algorithm, in_place)
+        made = _core.make_plans(collective, shape, name, in_place, root)
     else:
-        made = [_core.make_plan(collective, rank, shape, algorithm, in_place)]
+        made = [_core.make_plan(collective, rank, shape, name, in_place, root)]
     if as_json:
         print(plans.to_json(made, shape), end="")
     else:
@@ -55,27 +66,30 @@ def show(  # noqa: PLR0913, PLR0917  one per option
 
 
 @app.command()
-def draw(
+def draw(  # noqa: PLR0913, PLR0917  one per option
     collective: _Collective,
-    algorithm: _Algorithm = "ring",
+    algorithm: _Algorithm = "",
     topology: _Topology = "4",
     output: Annotated[Path, typer.Option("--output", "-o", help="PNG, PDF or SVG.")] = Path("plan.png"),
     in_place: _InPlace = False,
+    root: _Root = 0,
 ) -> None:
     """Draw who sends what to whom, round by round."""
     known_name("collective", collective, _core.KINDS)
     from lanecast import plans
 
     shape = _topology(topology)
-    plans.draw(_core.make_plans(collective, shape, algorithm, in_place), shape, output)
+    name = algorithm or _first(collective)
+    plans.draw(_core.make_plans(collective, shape, name, in_place, root), shape, output)
     print(f"wrote {output}", file=sys.stderr)
 
 
 @app.command()
-def verify(
+def verify(  # noqa: PLR0913, PLR0917  one per option
     collective: Annotated[str, typer.Argument(help=f"{', '.join(_core.KINDS)}; none with --all.")] = "",
-    algorithm: _Algorithm = "ring",
+    algorithm: _Algorithm = "",
     topology: _Topology = "4",
+    root: _Root = 0,
     everything: Annotated[
         bool, typer.Option("--all", help="All collectives and algorithms, on many topologies.")
     ] = False,
@@ -89,11 +103,12 @@ def verify(
         return
     known_name("collective", collective, _core.KINDS)
     shape = _topology(topology)
-    for in_place in (False, True):
-        proof = _core.verify_all_ranks(collective, shape, algorithm, in_place)
+    name = algorithm or _first(collective)
+    for in_place in (False, True) if _core.may_be_in_place(collective) else (False,):
+        proof = _core.verify_all_ranks(collective, shape, name, in_place, root)
         place = "in place" if in_place else "out of place"
         print(
-            f"proven: {collective} by {algorithm} on {topology}, {place}: {proof['messages']} messages; "
+            f"proven: {collective} by {name} on {topology}, {place}: {proof['messages']} messages; "
             f"an executor must look at {proof['min_window']} unfinished steps or more"
         )
 
@@ -116,24 +131,21 @@ def algorithms(
         table.add_column(heading, no_wrap=True)
     for heading in ("rounds", "volume"):
         table.add_column(heading, justify="right")
-    rows = _core.algorithm_rows(shape.size)
-    whole_vector = {row["name"] for row in rows if row["whole_vector"]}
-    for row in rows:
-        kinds = ["all_reduce"] if row["whole_vector"] else list(_core.KINDS)
-        if row["name"] in whole_vector and not row["whole_vector"]:
-            kinds.remove("all_reduce")  # has a form of its own
+    for row in _core.algorithm_rows(shape.size):
         cost = [f"{row[key]:.3g}" for key in ("rounds", "volume")] if row["takes"] else ["-", "-"]
-        table.add_row(row["name"], ", ".join(kinds), row["source"], *cost)
+        table.add_row(row["name"], ", ".join(row["collectives"]), row["source"], *cost)
     console = tables.console()
     console.print(table)
     print(
         f"\nrounds and volume, the share of the full buffer that the busiest rank sends, on {shape.size} ranks; "
         "a dash: does not take so many.\n"
-        "An all-gather runs reversed as a reduce-scatter, and both ways, at twice the cost, as an all-reduce."
+        "An all-gather runs reversed as a reduce-scatter, and both ways, at twice the cost, as an all-reduce; reversed "
+        "a broadcast is a reduce, a scatter a gather.\nThe full buffer of an all-to-all is what one rank brings."
     )
     if shape.levels:
         names = [level for level, _ in shape.levels]
         print(
-            f"On {topology}, hierarchical(A,{'A,' * (len(names) - 1)}B) takes any of them that have an all_gather: "
+            f"On {topology}, hierarchical(A,{'A,' * (len(names) - 1)}B) takes those of one collective, but "
+            "whole-vector all_reduces and scatter_all_gather: "
             f"A across each level ({', '.join(names)}), outermost first, B within."
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lanecast import _core
 
+_ALL_ROOTS = 4  # ranks up to which every root is proven
 _SAMPLE = 12  # algorithms of a topology with three levels, which has over a hundred; others for each rank count
 
 
@@ -20,6 +21,7 @@ class Claim:
     text: str  # of the topology, as its parser takes it
     algorithm: str
     in_place: bool
+    root: int
 
     @property
     def family(self) -> str:
@@ -28,7 +30,7 @@ class Claim:
 
     def prove(self) -> int:
         """The number of messages; raises PlanError, which names rank, step and reason."""
-        proof = _core.verify_all_ranks(self.collective, self.topology, self.algorithm, self.in_place)
+        proof = _core.verify_all_ranks(self.collective, self.topology, self.algorithm, self.in_place, self.root)
         return int(proof["messages"])
 
 
@@ -54,6 +56,15 @@ def claims(ranks: int) -> Iterator[Claim]:
             known = [name for name in _core.algorithms_for(collective, topology) if not text or "(" in name]
             if len(topology.levels) > 1:
                 known = known[ranks % 7 :: max(1, len(known) // _SAMPLE)]
+            places = (False, True) if _core.may_be_in_place(collective) else (False,)
             for algorithm in known:
-                for in_place in (False, True):
-                    yield Claim(collective, topology, text or str(ranks), algorithm, in_place)
+                for root in roots(collective, ranks):
+                    for in_place in places:
+                        yield Claim(collective, topology, text or str(ranks), algorithm, in_place, root)
+
+
+def roots(collective: str, ranks: int) -> list[int]:
+    """Every root of few ranks; of many the first, the last and one between, which no symmetry makes alike."""
+    if not _core.has_root(collective):
+        return [0]
+    return list(range(ranks)) if ranks <= _ALL_ROOTS else [0, ranks * 2 // 5, ranks - 1]

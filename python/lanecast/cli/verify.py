@@ -30,7 +30,7 @@ def verify_all(counts: range) -> None:
                     messages += claim.prove()
                     proven[claim.collective, claim.family] += 1
                 except _core.PlanError as error:
-                    place = " in place" if claim.in_place else ""
+                    place = f" root {claim.root}" * _core.has_root(claim.collective) + " in place" * claim.in_place
                     refuted.append(f"{claim.collective} by {claim.algorithm} on {claim.text}{place}: {error}")
             progress.advance(task, n * n)
     console = tables.console()

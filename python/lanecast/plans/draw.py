@@ -81,10 +81,11 @@ def _legend(picture: "Figure", flow: Flow, topology: Topology) -> None:
     used = {t.level for t in flow.transfers}
     names = enumerate(zip(level_colours(topology), level_names(topology), strict=True))
     handles = [Line2D([], [], color=c, linewidth=2.5, label=name) for level, (c, name) in names if level in used]
+    calls = {f"{call.initials} {call.kind}" for call in flow.calls}
     symbols = [
         ("v", INK, "received", any(not t.adds and not t.group for t in flow.transfers)),
         ("P", INK, "received and added", any(t.adds and not t.group for t in flow.transfers)),
-        ("D", INK, "group call of AG all_gather, RS reduce_scatter, AR all_reduce", bool(flow.calls)),
+        ("D", INK, f"group call of {', '.join(sorted(calls))}", bool(calls)),
         ("s", "white", "local copy or sum", bool(flow.local)),
     ]
     handles += [

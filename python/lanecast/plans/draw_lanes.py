@@ -90,7 +90,7 @@ class LaneDiagram:
         for call in self._flow.calls:
             if call.round == number:
                 lanes = [self._lane[rank] for rank in call.ranks]
-                marks.append(Mark(min(lanes), max(lanes), call, "".join(w[0] for w in call.kind.split("_")).upper()))
+                marks.append(Mark(min(lanes), max(lanes), call, call.initials))
         return marks
 
     def draw(self, axes: Axes) -> None:

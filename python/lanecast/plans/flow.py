@@ -34,6 +34,11 @@ class GroupCall:
     round: int
     level: int
 
+    @property
+    def initials(self) -> str:
+        """AG for all_gather."""
+        return "".join(word[0] for word in self.kind.split("_")).upper()
+
 
 @dataclass(frozen=True)
 class LocalStep:
@@ -77,7 +82,8 @@ def trace(plans: Sequence[Plan], topology: Topology) -> Flow:
     if [plan["rank"] for plan in described] != list(range(topology.size)):
         raise UsageError(f"plans: needs those of all {topology.size} ranks of the topology, in rank order")
     tracer = _Tracer(described, topology)
-    parts = 1 if described[0]["collective"] == "all_reduce" else len(described)
+    whole = described[0]["collective"] in ("all_reduce", "broadcast", "reduce")
+    parts = 1 if whole else len(described)  # of an all-to-all: what one rank brings
     by_round = sorted(tracer.transfers, key=lambda t: (t.round, t.level, t.sender, t.receiver))
     return Flow(by_round, tracer.calls, tracer.local, max(tracer.round.values(), default=0), parts)
 
@@ -96,6 +102,8 @@ class _Tracer:
                     group = plan["groups"][step["group"]]
                     if plan["rank"] == group["ranks"][0]:
                         self._call(group, self.round[event])
+                    if group["kind"] == "all_to_all":  # each member knows its own share only
+                        self._exchange(group, plan["rank"], self.round[event])
                 elif step["kind"] in ("recv", "recv_reduce"):
                     ranks = step["peer"], plan["rank"]
                     pieces = _pieces((part, lo, hi) for _, part, lo, hi in step["dst"])
@@ -112,13 +120,25 @@ class _Tracer:
         ranks = tuple(group["ranks"])
         self.calls.append(GroupCall(group["kind"], ranks, number, level_of(self._topology, ranks)))
         own = [_pieces(pieces) for pieces in group["own"]]
-        if group["kind"] == "all_reduce":  # as the cheapest of libraries would: scattered evenly, then gathered
+        root = group["root"]
+        # As the cheapest of libraries would: what is whole is scattered evenly, then gathered.
+        if group["kind"] in ("all_reduce", "broadcast", "reduce"):
             own = [_cut(sum(own, start=()), k, len(ranks)) for k in range(len(ranks))]
         for a, b in permutations(range(len(ranks)), 2):
-            if group["kind"] != "all_gather" and own[b]:
-                self._transfer((ranks[a], ranks[b]), own[b], number, adds=True, group=True)
-            if group["kind"] != "reduce_scatter" and own[a]:
+            to_share = {"reduce_scatter": True, "all_reduce": True, "reduce": True, "scatter": a == root,
+                        "broadcast": a == root}  # fmt: skip
+            from_share = {"all_gather": True, "all_reduce": True, "broadcast": True, "gather": b == root,
+                          "reduce": b == root}  # fmt: skip
+            adds = group["kind"] in ("reduce_scatter", "all_reduce", "reduce")
+            if to_share.get(group["kind"]) and own[b]:
+                self._transfer((ranks[a], ranks[b]), own[b], number, adds=adds, group=True)
+            if from_share.get(group["kind"]) and own[a]:
                 self._transfer((ranks[a], ranks[b]), own[a], number, adds=False, group=True)
+
+    def _exchange(self, group: dict[str, Any], sender: int, number: int) -> None:
+        for receiver, pieces in zip(group["ranks"], group["own"], strict=False):
+            if receiver != sender and pieces:
+                self._transfer((sender, receiver), _pieces(pieces), number, adds=False, group=True)
 
 
 def _pieces(pieces: Iterable[Any]) -> tuple[Piece, ...]:

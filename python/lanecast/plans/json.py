@@ -8,7 +8,7 @@ from typing import Any
 from lanecast._core import Plan, Topology, UsageError
 
 FORMAT = "lanecast-plans"
-VERSION = 1
+VERSION = 2
 
 
 def to_json(plans: Sequence[Plan], topology: Topology) -> str:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
 
+from lanecast import _core
 from lanecast._core import Plan, Topology
 from lanecast.plans.flow import Flow, level_names, trace
 from lanecast.plans.labels import PieceLabels
@@ -13,9 +14,10 @@ SHOWN_PER_ROUND = 64
 
 
 def headline(plans: Sequence[Plan], topology: Topology) -> str:
-    """all_reduce by hierarchical(ring,direct) on 2x4, in-place"""
+    """all_reduce by hierarchical(ring,direct) on 2x4, in-place; broadcast at root 3 by …"""
+    root = f" at root {plans[0].root}" if _core.has_root(plans[0].collective) else ""
     in_place = ", in-place" if plans[0].to_dict()["in_place"] else ""
-    return f"{plans[0].collective} by {plans[0].algorithm} on {topology}{in_place}"
+    return f"{plans[0].collective}{root} by {plans[0].algorithm} on {topology}{in_place}"
 
 
 def show(plans: Sequence[Plan], topology: Topology) -> str:

@@ -79,6 +79,7 @@ void MpiTransport::leave() {
 }
 
 bool MpiTransport::runs(GroupKind kind, DType dtype, ReduceOp op) const {
+  if (kind > GroupKind::all_reduce) return false;
   return kind == GroupKind::all_gather || (mpi_reduces(dtype) && supports(op, dtype) && reduces_alike(dtype, op));
 }
 

@@ -73,6 +73,8 @@ std::shared_ptr<void> start(const Binding<Abi>& mpi, const Counted& calls, const
         code = either(request, calls.Reduce_scatter, calls.Ireduce_scatter, in, call.out, parts->counts.data(), type,
                       op, comm);
       break;
+    default:
+      break;  // MpiTransport::runs() has refused it
   }
   if (code != 0) mpi.fail(code, "MPI's own collective");
   return parts;

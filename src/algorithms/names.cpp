@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "algorithms/names.h"
+
+namespace lanecast {
+namespace {
+
+std::vector<std::string_view> arguments(std::string_view algorithm) {
+  if (!algorithm.ends_with(')')) refuse(algorithm, "the closing parenthesis is missing");
+  std::string_view list = algorithm.substr(kHierarchical.size(), algorithm.size() - kHierarchical.size() - 1);
+  std::vector<std::string_view> names;
+  for (;; list.remove_prefix(names.back().size() + 1)) {
+    names.push_back(list.substr(0, list.find(',')));
+    if (names.back().size() == list.size()) return names;
+  }
+}
+
+}  // namespace
+
+void refuse(std::string_view algorithm, const std::string& why) {
+  throw UsageError("algorithm '" + std::string(algorithm) + "': " + why);
+}
+
+std::vector<std::string_view> names_of_levels(std::string_view algorithm, const Topology& topology) {
+  auto names = arguments(algorithm);
+  if (topology.levels() == 0)
+    refuse(algorithm, "the topology has one level only; describe another, as in topology='2x4'");
+  if (static_cast<int>(names.size()) != topology.levels() + 1)
+    refuse(algorithm, "needs " + std::to_string(topology.levels() + 1) + " names for topology " + topology.str() +
+                          ", outermost level first");
+  return names;
+}
+
+std::vector<std::string> algorithms_for(Kind kind, const Topology& topology) {
+  std::vector<std::string> names;
+  switch (kind) {
+    case Kind::all_reduce:
+      for (const AllReduceRow& row : all_reduce_rows()) names.emplace_back(row.name);
+      [[fallthrough]];
+    case Kind::all_gather:
+    case Kind::reduce_scatter:
+      append_names(all_gather_rows(), topology, names);
+      break;
+    case Kind::broadcast:
+    case Kind::reduce:
+      append_names(broadcast_rows(), topology, names);
+      break;
+    case Kind::gather:
+    case Kind::scatter:
+      append_names(scatter_rows(), topology, names);
+      break;
+    case Kind::all_to_all:
+      append_names(all_to_all_rows(), topology, names);
+      break;
+  }
+  return names;
+}
+
+}  // namespace lanecast
