@@ -115,7 +115,8 @@ void ChunkRun::send(std::uint32_t step) {
   message.step = step;
   message.peer = plan_.steps[step].peer;
   Transport& transport = context_.router.to(message.peer);
-  message.tag = (std::uint64_t{plan_.steps[step].ordinal} * chunk_.count + chunk_.index) % transport.max_tag();
+  message.tag =
+      (std::uint64_t{plan_.steps[step].ordinal} * chunk_.count + chunk_.index) % first_message_tag(transport.max_tag());
   message.memory = memory;
   if (memory.size() > 1 && !transport.scatters()) {
     message.staged = context_.staging.take(message.bytes);
@@ -135,7 +136,8 @@ void ChunkRun::receive(std::uint32_t step) {
   message.step = step;
   message.peer = plan_.steps[step].peer;
   Transport& transport = context_.router.to(message.peer);
-  message.tag = (std::uint64_t{plan_.steps[step].ordinal} * chunk_.count + chunk_.index) % transport.max_tag();
+  message.tag =
+      (std::uint64_t{plan_.steps[step].ordinal} * chunk_.count + chunk_.index) % first_message_tag(transport.max_tag());
   message.memory = memory;
   message.consumer = nullptr;
   const bool reduces = plan_.steps[step].kind == StepKind::recv_reduce;
@@ -160,6 +162,7 @@ void ChunkRun::arrived(StepMessage& message) {
     context_.staging.give_back(std::move(message.staged));
   }
   finish(message.step);
+  start_ready();
 }
 
 bool ChunkRun::overlaps(std::span<const Span> a, std::span<const Span> b) const {

@@ -42,8 +42,9 @@ class ChunkRun {
   bool retired() const { return chunk_.count == 0; }
   Chunk chunk() const { return chunk_; }
 
-  /// Messages and group calls come back from the transports as what they were posted as; these know their way home.
-  struct StepMessage : Message {
+  /// Group calls come back from the transports as what they were posted as; these know their way home.
+  struct StepMessage final : Posted {
+    void arrived() override { run->arrived(*this); }
     ChunkRun* run = nullptr;
     std::uint32_t step = 0;
     StagingPool::Buffer staged;
@@ -56,13 +57,14 @@ class ChunkRun {
     StagingPool::Buffer staged_in, staged_out;
     std::vector<std::size_t> elements;
   };
-  void arrived(StepMessage& message);
   void arrived(StepGroup& call);
 
   /// Started but unfinished steps, the oldest first.
   std::vector<std::uint32_t> waiting() const;
 
  private:
+  void arrived(StepMessage& message);
+
   enum class State : std::uint8_t { waiting, started, finished };
 
   void start(std::uint32_t step);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/communicator.h"
 
+#include <algorithm>
+
 #include "runtime/agreed.h"
 #include "runtime/links.h"
 #include "runtime/started.h"
@@ -44,7 +46,9 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
 
 Communicator::~Communicator() {
   progress_->remove(*this);
-  if (!started_.empty()) fail({FailureKind::user, "the communicator was destroyed while calls were under way"});
+  const bool sends = std::ranges::any_of(batches_, [](const auto& batch) { return !batch->finished(); });
+  if (!started_.empty() || sends)
+    fail({FailureKind::user, "the communicator was destroyed while calls were under way"});
   // MPI cannot recall a message under way and may write to its buffers until the process ends: they stay.
   if (failure_ && around_.mpi) static_cast<void>(plans_.release());
 }
@@ -83,16 +87,7 @@ void Communicator::run(const Call& call, const Interrupt& interrupt) {
       return drive(*execution, interrupt);
     }
   }
-  const auto work = start(call);
-  try {
-    wait(*work, interrupt);
-  } catch (const std::exception& error) {
-    if (!work->done()) {  // interrupted: the caller's buffers must not be touched any more
-      const std::lock_guard lock(mutex_);
-      fail(failure_of(error));
-    }
-    throw;
-  }
+  wait_or_fail(*start(call), interrupt);
 }
 
 }  // namespace lanecast

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "runtime/batch.h"
 #include "runtime/call.h"
 #include "runtime/options.h"
 #include "runtime/patience.h"
@@ -43,6 +44,16 @@ class Communicator {
   std::shared_ptr<Work> start(const Call& call);
   static void wait(Work& work, const Interrupt& interrupt = {});
 
+  /// Sends and receives posted together, in which only this rank and its peers take part: none waits for another, or
+  /// for the collectives started before. Blocks until their buffers may be used again, or returns at once. Errors as
+  /// above.
+  void run(std::span<const Transfer> transfers, const Interrupt& interrupt = {});
+  std::shared_ptr<Work> start(std::span<const Transfer> transfers);
+
+  /// Collective: done when every rank has come. A collective like others, also in its order among them.
+  void barrier(const Interrupt& interrupt = {});
+  std::shared_ptr<Work> start_barrier();
+
   /// Ranks that give the same color become a communicator, ordered by key, then by rank. Collective; a negative color
   /// takes no part and gets null.
   std::unique_ptr<Communicator> split(int color, int key);
@@ -60,18 +71,28 @@ class Communicator {
   std::shared_ptr<Execution> prepare(const Call& call, std::unique_lock<std::mutex>& lock);
   /// Waits for all started calls, without the lock.
   void drain(std::unique_lock<std::mutex>& lock);
-  void drive(Execution& execution, const Interrupt& interrupt);
+  void drive(UnderWay& call, const Interrupt& interrupt);
+  /// For a blocking call that had to be started: the caller's buffers are not touched after an interrupt.
+  void wait_or_fail(Work& work, const Interrupt& interrupt);
+  void check_all(std::span<const Transfer> transfers) const;
+  void post(Batch& batch);
+  bool advance_batches();
+  void look_after_batches();
+  Call barrier_call();
   std::unique_ptr<Communicator> make_child(int color, int key);
   bool advance_started();
   bool has_started();
 
   /// Looks at the user's wishes, the peers and the deadline, at most every few milliseconds; throws to give up.
-  void look_around(const Execution& execution, std::chrono::steady_clock::time_point last_progress,
+  void look_around(const UnderWay& call, std::chrono::steady_clock::time_point last_progress,
                    const Interrupt& interrupt);
-  [[noreturn]] void give_up(const Execution& execution, int peer, const Loss& loss);
-  std::string describe_wait(const Execution& execution, int peer) const;
+  /// The same without the user, and now.
+  void look_at(const UnderWay& call, std::chrono::steady_clock::time_point last_progress);
+  [[noreturn]] void give_up(const UnderWay& call, int peer, const Loss& loss);
+  std::string describe_wait(const UnderWay& call, int peer) const;
   void fail(const Failure& why);
   void refuse_if_failed() const;
+  void refuse_without_threads() const;
 
   Surroundings around_;
   CommunicatorOptions options_;
@@ -88,7 +109,9 @@ class Communicator {
   Failure failure_;
   Failure cause_;  // what peers hear of the failure, where that is not the failure itself
   std::deque<std::unique_ptr<Started>> started_;
-  std::chrono::steady_clock::time_point last_look_;
+  std::vector<std::unique_ptr<Batch>> batches_;  // started; some may be done
+  std::vector<std::byte> tokens_;                // of barriers
+  std::chrono::steady_clock::time_point last_look_, last_batch_look_;
 };
 
 }  // namespace lanecast

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/chunk_run.h"
+#include "runtime/under_way.h"
 
 namespace lanecast {
 
@@ -16,24 +17,21 @@ struct ExecutorOptions {
 };
 
 /// A plan bound to a shape. It can be started again and again, also with other buffers, and then allocates nothing.
-class Execution {
+class Execution final : public UnderWay {
  public:
   Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, const ExecutorOptions& options);
 
   void start(const std::byte* in, std::byte* out);
-  /// Moves what can be moved; true when something did. Throws what the transports throw.
-  bool advance();
-  bool finished() const { return chunks_left_ == 0; }
+  bool advance() override;
+  bool finished() const override { return chunks_left_ == 0; }
 
   const Plan& plan() const { return prepared_->plan; }
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
 
-  /// "rank 1 in step 3 of 12: recv from rank 1 …, chunk 0 of 4": what has been started and is not done, for people.
-  /// peer: only what waits for it; -1: anything.
-  std::string waiting_for(int peer = -1) const;
-  /// Peers that the unfinished steps wait for.
-  std::vector<int> awaited_peers() const;
+  /// "step 3 of 12: recv from rank 1 …, chunk 0 of 4, of all_reduce by ring"
+  std::string waiting_for(int peer) const override;
+  std::vector<int> awaited_peers() const override;
 
  private:
   void refill();
@@ -50,7 +48,6 @@ class Execution {
   std::byte* out_ = nullptr;
   int next_chunk_ = 0;
   int chunks_left_ = 0;
-  std::vector<Message*> messages_done_;
   std::vector<GroupCall*> groups_done_;
 };
 

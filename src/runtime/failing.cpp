@@ -10,6 +10,9 @@ void Communicator::fail(const Failure& why) {
   const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why.text));
   for (auto& call : started_) call->work->finish(error);
   started_.clear();
+  for (auto& batch : batches_)
+    if (!batch->finished() && !batch->work->done()) batch->work->finish(error);
+  batches_.clear();
 }
 
 void Communicator::abort(const std::string& why) {

@@ -8,8 +8,7 @@ std::shared_ptr<Work> Communicator::start(const Call& call) {
   std::shared_ptr<Work> work;
   {
     std::unique_lock lock(mutex_);
-    if (const std::string why = threads_refused(around_); !why.empty())
-      throw UsageError("rank " + std::to_string(rank()) + ": an asynchronous call " + why);
+    refuse_without_threads();
     auto started = std::make_unique<Started>();
     started->execution = prepare(call, lock);
     started->in = static_cast<const std::byte*>(call.in);
@@ -21,19 +20,37 @@ std::shared_ptr<Work> Communicator::start(const Call& call) {
   return work;
 }
 
+void Communicator::refuse_without_threads() const {
+  if (const std::string why = threads_refused(around_); !why.empty())
+    throw UsageError("rank " + std::to_string(rank()) + ": an asynchronous call " + why);
+}
+
 void Communicator::wait(Work& work, const Interrupt& interrupt) {
   while (!work.wait_for(kLookEvery))
     if (interrupt) interrupt();
 }
 
+void Communicator::wait_or_fail(Work& work, const Interrupt& interrupt) {
+  try {
+    wait(work, interrupt);
+  } catch (const std::exception& error) {
+    if (!work.done()) {  // interrupted
+      const std::lock_guard lock(mutex_);
+      fail(failure_of(error));
+    }
+    throw;
+  }
+}
+
 bool Communicator::has_started() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return !lock.owns_lock() || !started_.empty();
+  return !lock.owns_lock() || !started_.empty() || !batches_.empty();
 }
 
 bool Communicator::advance_started() {
   const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
-  if (!lock.owns_lock() || started_.empty()) return false;
+  if (!lock.owns_lock()) return false;
+  if (started_.empty()) return advance_batches();
   Started& call = *started_.front();
   try {
     bool moved = true;
@@ -53,6 +70,7 @@ bool Communicator::advance_started() {
       call.work->finish(nullptr);
       started_.pop_front();
     }
+    if (!moved) look_after_batches();  // moved together with it
     return moved;
   } catch (const std::exception& error) {
     const auto why = std::current_exception();

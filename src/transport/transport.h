@@ -32,6 +32,16 @@ class Consumer {
   virtual void consume(std::size_t offset, const std::byte* data, std::size_t bytes) = 0;
 };
 
+/// The tags of a transport come in two halves: below this one those of plans' steps, from here on those of messages
+/// that two ranks exchange of their own accord. So a call that the other ranks know nothing of meets no collective.
+constexpr std::uint64_t first_message_tag(std::uint64_t max_tag) { return max_tag / 2; }
+
+/// "tag 7" as the caller of a send or receive knows it, "step tag 7" for a plan's.
+inline std::string describe_tag(std::uint64_t tag, std::uint64_t max_tag) {
+  const std::uint64_t first = first_message_tag(max_tag);
+  return tag < first ? "step tag " + std::to_string(tag) : "tag " + std::to_string(tag - first);
+}
+
 /// One message. The executor owns it and keeps it, and the memory it names, untouched until the transport reports it
 /// done. Messages between a pair of ranks match by tag; equal tags match in the order in which they were posted.
 struct Message {

@@ -99,9 +99,9 @@ void LoopbackTransport::copy(const LoopbackMatch& match) {
         offset += piece.bytes;
       }
     } else {
-      refusal = "rank " + std::to_string(match.source) + " sends " + std::to_string(from.bytes) + " bytes under tag " +
-                std::to_string(from.tag) + ", rank " + std::to_string(rank_) + " expects " + std::to_string(to.bytes) +
-                ": the ranks have made different calls";
+      refusal = "rank " + std::to_string(match.source) + " sends " + std::to_string(from.bytes) + " bytes under " +
+                describe_tag(from.tag, max_tag()) + ", rank " + std::to_string(rank_) + " expects " +
+                std::to_string(to.bytes) + ": the ranks have made different calls";
     }
   }
   // The mutex orders the copy before the sender's reuse of its memory: it learns of `taken` under the same mutex.

@@ -53,7 +53,7 @@ bool MpiTransport::progress(std::vector<Message*>& done) {
       fail_receive(message, completion);
     if (!completion.error.empty())
       throw TransportError("rank " + std::to_string(comm_->rank()) + ": sending to rank " +
-                           std::to_string(message.peer) + ", tag " + std::to_string(message.tag) + ": " +
+                           std::to_string(message.peer) + ", " + describe_tag(message.tag, max_tag_) + ": " +
                            completion.error);
     done.push_back(&message);
   }
@@ -62,7 +62,7 @@ bool MpiTransport::progress(std::vector<Message*>& done) {
 
 void MpiTransport::fail_receive(const Message& message, const MpiCompletion& completion) const {
   std::string text = "rank " + std::to_string(comm_->rank()) + ": receiving from rank " + std::to_string(message.peer) +
-                     ", tag " + std::to_string(message.tag) + ": expected " + std::to_string(message.bytes) +
+                     ", " + describe_tag(message.tag, max_tag_) + ": expected " + std::to_string(message.bytes) +
                      " bytes, ";
   if (!completion.error.empty() && !completion.truncated) throw TransportError(text + "but " + completion.error);
   text += completion.truncated && completion.bytes == 0 ? "more" : std::to_string(completion.bytes);

@@ -16,7 +16,7 @@ constexpr std::size_t kReadBytesPerTurn = std::size_t{1} << 20;  // bounds the t
 void check(const Message& receive, std::size_t sent_bytes) {
   if (receive.bytes == sent_bytes) return;
   throw MismatchError("rank " + std::to_string(receive.peer) + " sends " + std::to_string(sent_bytes) +
-                      " bytes under tag " + std::to_string(receive.tag) + ", the receive expects " +
+                      " bytes under " + describe_tag(receive.tag, UINT64_MAX) + ", the receive expects " +
                       std::to_string(receive.bytes) + ": the ranks have made different calls");
 }
 
