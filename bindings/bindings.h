@@ -12,6 +12,7 @@ void bind_plan(nanobind::module_& m);
 void bind_algorithms(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_transports(nanobind::module_& m);
+void bind_buffers(nanobind::module_& m);
 void bind_runtime(nanobind::module_& m);
 void bind_mpi_baseline(nanobind::module_& m);
 

@@ -12,6 +12,7 @@ NB_MODULE(_core, m) {
   lanecast::bind_plan(m);
   lanecast::bind_algorithms(m);
   lanecast::bind_kernels(m);
+  lanecast::bind_buffers(m);
   lanecast::bind_runtime(m);
   lanecast::bind_transports(m);
   lanecast::bind_mpi_baseline(m);

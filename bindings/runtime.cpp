@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communicators as the Python package uses them. Arrays come checked (contiguous, writable where written); this layer
-// adds nothing but releasing the GIL and looking for Ctrl-C while it waits.
+// Communicators as the Python package makes them, and the names that it shares with the core.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
@@ -15,6 +14,7 @@
 #include <cmath>
 
 #include "bindings.h"
+#include "calls.h"
 #include "runtime/communicator.h"
 #include "slow_links.h"
 #include "transport/loopback/world.h"
@@ -25,45 +25,6 @@ using namespace nb::literals;
 
 namespace lanecast {
 namespace {
-
-using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
-
-void raise_signals() {
-  const nb::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
-
-/// A started call with the arrays it reads and writes, which must not go before it is done.
-struct AsyncWork {
-  std::shared_ptr<Work> work;
-  nb::object input, output;
-};
-
-struct Details {
-  int dtype, op;
-  std::size_t count;
-  const std::vector<std::size_t>& counts;
-  std::string_view algorithm;
-  int chunks;
-  int root;
-  const std::vector<std::size_t>& send_counts;
-  const std::vector<std::size_t>& recv_counts;
-};
-
-Call make_call(int kind, const Array& input, const Array& output, const Details& d) {
-  return {static_cast<Kind>(kind),
-          input.data(),
-          const_cast<void*>(output.data()),
-          d.count,
-          d.counts,
-          static_cast<DType>(d.dtype),
-          static_cast<ReduceOp>(d.op),
-          d.algorithm,
-          d.chunks,
-          d.root,
-          d.send_counts,
-          d.recv_counts};
-}
 
 template <class T>
 T option(const std::string& name, nb::handle value, const char* expected) {
@@ -188,22 +149,8 @@ void bind_runtime(nb::module_& m) {
       .def("finalize", &MpiApi::finalize, nb::call_guard<nb::gil_scoped_release>(), "End MPI if init() started it.");
   m.def("load_mpi", [](const std::vector<std::string>& directories) { return load_mpi(directories); }, "directories"_a);
 
-  nb::class_<AsyncWork>(m, "Work", "A started call.")
-      .def(
-          "wait",
-          [](AsyncWork& w) {
-            {
-              const nb::gil_scoped_release release;
-              Communicator::wait(*w.work, raise_signals);
-            }
-            w.input.reset();
-            w.output.reset();
-          },
-          "Block until the buffers may be used again; raises the call's error.")
-      .def("is_completed", [](AsyncWork& w) { return w.work->done(); }, "True when done, also after an error.");
-
-  nb::class_<Communicator>(m, "Communicator")
-      .def_static("from_threads", &from_threads, "world"_a, "rank"_a, "progress"_a, "options"_a)
+  nb::class_<Communicator> communicator(m, "Communicator");
+  communicator.def_static("from_threads", &from_threads, "world"_a, "rank"_a, "progress"_a, "options"_a)
       .def_static(
           "from_slow_threads",
           [](const std::shared_ptr<LoopbackWorld>& world, int rank, const SharedProgress& progress,
@@ -218,33 +165,7 @@ void bind_runtime(nb::module_& m) {
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("topology", &Communicator::topology, nb::rv_policy::copy)
       .def_prop_ro("transports", &Communicator::transports)
-      .def_prop_ro("timeout_s", [](const Communicator& c) { return c.options().timeout_s; })
-      .def(
-          "run",
-          [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
-             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks, int root,
-             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts) {
-            const Call call = make_call(kind, input, output,
-                                        {dtype, op, count, counts, algorithm, chunks, root, send_counts, recv_counts});
-            const nb::gil_scoped_release release;
-            c.run(call, raise_signals);
-          },
-          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
-          "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{})
-      .def(
-          "start",
-          [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
-             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks, int root,
-             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts) {
-            const Call call = make_call(kind, input, output,
-                                        {dtype, op, count, counts, algorithm, chunks, root, send_counts, recv_counts});
-            AsyncWork work{nullptr, nb::cast(input), nb::cast(output)};
-            const nb::gil_scoped_release release;
-            work.work = c.start(call);
-            return work;
-          },
-          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
-          "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{})
+      .def_prop_ro("timeout_s", [](const Communicator& c) { return *c.options().timeout_s; })
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>())
       .def(
@@ -258,6 +179,8 @@ void bind_runtime(nb::module_& m) {
             return nb::make_tuple(choice.algorithm, choice.chunks);
           },
           "kind"_a, "count"_a, "dtype"_a);
+
+  bind_calls(m, communicator);
 
   nb::list kinds;
   for (const Kind kind : kAllKinds) kinds.append(name_of(kind));

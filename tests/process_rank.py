@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import lanecast
 from collective_cases import Case, even, run_cases
 from lanecast import Communicator, _core
+from message_cases import all_cases
 
 # What is tried where it exists: every simple algorithm, and hierarchies with and without the library's own.
 SIMPLE = (
@@ -75,12 +76,14 @@ def cases(comm: Communicator) -> Iterator[Case]:
 
 def try_out(comm: Communicator) -> tuple[list[str], int]:
     some = list(cases(comm))
-    wrong = run_cases(comm, some)
+    of_all, messages_of_all = all_cases(comm)
+    wrong = run_cases(comm, some) + of_all
     child = comm.split(comm.rank % 2, key=-comm.rank)
     assert child is not None
     del comm
     of_child = [Case("all_reduce", (5000,), chunks=2), Case("all_gather", (30,) * child.size, in_place=True)]
-    return wrong + run_cases(child, of_child), len(some) + len(of_child)
+    of_messages, messages = all_cases(child)
+    return wrong + run_cases(child, of_child) + of_messages, len(some) + len(of_child) + messages + messages_of_all
 
 
 def main(arguments: list[str]) -> None:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lanecast's C interface, shaped like NCCL's: hierarchical all-gather, reduce-scatter and all-reduce. C99 or C++.
+ * Lanecast's C interface, shaped like NCCL's: hierarchical collectives, and messages between two ranks. C99 or C++.
  *
  *     lanecastComm_t comm;
  *     lanecastCommInitMPI(&comm, NULL, NULL);                                    // under mpiexec or srun
@@ -32,6 +32,9 @@ typedef struct lanecastComm* lanecastComm_t;
 
 /** A started call. */
 typedef struct lanecastWork* lanecastWork_t;
+
+/** A collective bound to its buffers, to be made many times. */
+typedef struct lanecastPersistent* lanecastPersistent_t;
 
 /** How a call ended. After any error but lanecastUsageError the communicator has failed: each further call on it
  * returns lanecastTransportError, and only lanecastCommDestroy is of use. A new communicator works. */
@@ -181,6 +184,88 @@ LANECAST_API lanecastResult_t lanecastAllGatherVStart(const void* sendbuff, void
 LANECAST_API lanecastResult_t lanecastReduceScatterVStart(const void* sendbuff, void* recvbuff, const size_t* counts,
                                                           lanecastDataType_t datatype, lanecastRedOp_t op,
                                                           lanecastComm_t comm, lanecastWork_t* work);
+
+/* ---- Barrier
+ * -------------------------------------------------------------------------------------------------------*/
+
+/** Returns when every rank has called it; a collective in its order among the others. Errors: transport, timeout. */
+LANECAST_API lanecastResult_t lanecastBarrier(lanecastComm_t comm);
+LANECAST_API lanecastResult_t lanecastBarrierStart(lanecastComm_t comm, lanecastWork_t* work);
+
+/* ---- Messages between two ranks, of which the others need not know -------------------------------------------------
+ *
+ * The messages of two ranks match by tag, equal tags in the order of their posting; they never meet a collective and
+ * wait for none that was started before. tag: 0 to 16383 on any MPI, far more elsewhere. A send and its receive are of
+ * the same number of bytes, else a transport error on the receiver at least. Zero elements are a message too. */
+
+/** Sends `count` elements to rank `peer`; returns when sendbuff may be used again. Errors: usage, transport, timeout.
+ */
+LANECAST_API lanecastResult_t lanecastSend(const void* sendbuff, size_t count, lanecastDataType_t datatype, int peer,
+                                           int tag, lanecastComm_t comm);
+
+/** Receives `count` elements from rank `peer`. Errors: usage, transport, timeout. */
+LANECAST_API lanecastResult_t lanecastRecv(void* recvbuff, size_t count, lanecastDataType_t datatype, int peer, int tag,
+                                           lanecastComm_t comm);
+
+/** One message of a batch: a send where sendbuff is set, a receive where recvbuff is; never both. */
+typedef struct {
+  const void* sendbuff;
+  void* recvbuff;
+  size_t count; /* elements */
+  lanecastDataType_t datatype;
+  int peer;
+  int tag;
+} lanecastMessage_t;
+
+/** Moves `n` messages at once, as NCCL does between ncclGroupStart and ncclGroupEnd: none waits for another, so no
+ * order of them on the ranks can deadlock. A message of no elements needs a buffer too. Errors: usage, transport,
+ * timeout. */
+LANECAST_API lanecastResult_t lanecastBatch(const lanecastMessage_t* messages, size_t n, lanecastComm_t comm);
+
+/** The same, returning at once; `messages` is read before. One started send or receive is a batch of one. */
+LANECAST_API lanecastResult_t lanecastBatchStart(const lanecastMessage_t* messages, size_t n, lanecastComm_t comm,
+                                                 lanecastWork_t* work);
+
+/* ---- Persistent collectives: bound once, as by MPI_Allreduce_init
+ * ---------------------------------------------------*/
+
+typedef enum {
+  lanecastCollAllGather = 0,
+  lanecastCollReduceScatter = 1,
+  lanecastCollAllReduce = 2
+} lanecastCollective_t;
+
+/** A collective as the functions above take it; zero what it does not have. */
+typedef struct {
+  lanecastCollective_t collective;
+  const void* sendbuff;
+  void* recvbuff;
+  size_t count;         /* as its function's: sendcount, recvcount or count */
+  const size_t* counts; /* NULL, or those of the …V function */
+  lanecastDataType_t datatype;
+  lanecastRedOp_t op;
+} lanecastCall_t;
+
+/** Plans the call; from its second run on, none plans or allocates. Collective, in its order among the calls. `call` is
+ * read before it returns. *persistent is set on success only. Errors: as the collective's own. */
+LANECAST_API lanecastResult_t lanecastPersistentInit(const lanecastCall_t* call, lanecastComm_t comm,
+                                                     lanecastPersistent_t* persistent);
+
+/** Makes the call and blocks: the collective with what the buffers hold now. Errors: transport, timeout. */
+LANECAST_API lanecastResult_t lanecastPersistentRun(lanecastPersistent_t persistent);
+
+/** Makes the call and returns at once; the buffers belong to it until lanecastPersistentWait returns. Errors: usage
+ * (the start before is under way), transport. */
+LANECAST_API lanecastResult_t lanecastPersistentStart(lanecastPersistent_t persistent);
+
+/** Blocks until the last start is done, at once where there was none, and returns how it ended. */
+LANECAST_API lanecastResult_t lanecastPersistentWait(lanecastPersistent_t persistent);
+
+/** Frees it, not while a start is under way, and before its communicator. NULL is allowed. */
+LANECAST_API lanecastResult_t lanecastPersistentFree(lanecastPersistent_t persistent);
+
+/* ---- Started calls of every kind
+ * -----------------------------------------------------------------------------------*/
 
 /** Blocks until the call is done, frees `work` in every case, and returns how the call ended. */
 LANECAST_API lanecastResult_t lanecastWait(lanecastWork_t work);

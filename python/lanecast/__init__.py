@@ -16,13 +16,17 @@ from lanecast._core import (
     TransportError,
     UsageError,
 )
-from lanecast.communicator import Communicator, Work
+from lanecast.communicator import Communicator
+from lanecast.point_to_point import P2POp
 from lanecast.startup import from_all_gather, from_mpi, init, run_threads
+from lanecast.work import PersistentCall, Work
 
 __all__ = [
     "Communicator",
     "Error",
     "InternalError",
+    "P2POp",
+    "PersistentCall",
     "PlanError",
     "TimeoutError",
     "Topology",

@@ -1,43 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ranks that call collectives together, under the names of torch.distributed."""
+"""The ranks that make calls together, and what becomes of their calls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from lanecast import _core
-from lanecast.buffers import Array, as_array, as_bytes_view, dtype_code, op_code
-
-_ALL_GATHER, _REDUCE_SCATTER, _ALL_REDUCE = range(3)
-_SUM = _core.OPS.index("sum")
-
-
-class Work:
-    """A call under way, made with async_op=True."""
-
-    def __init__(self, core: _core.Work) -> None:
-        self._core = core
-
-    def wait(self) -> None:
-        """Block until this rank's buffers may be used again; never a barrier.
-
-        Raises TimeoutError (peer, step, seconds) or TransportError; Ctrl-C ends the wait.
-        """
-        self._core.wait()
-
-    def is_completed(self) -> bool:
-        """True when the call is done, also after an error, which wait() then raises."""
-        return self._core.is_completed()
+from lanecast.collectives import Bound, Collectives
+from lanecast.point_to_point import Message, PointToPoint
+from lanecast.work import PersistentCall, Work
 
 
-class Communicator:
-    """Ranks that call collectives together, in the same order on each.
+class Communicator(Collectives, PointToPoint):
+    """Ranks that call collectives together, in the same order on each, and send each other messages.
 
-    Made by lanecast.init(), lanecast.from_mpi(), lanecast.run_threads() or split(). Arrays are numpy arrays or anything
-    with the buffer protocol, contiguous, with the same dtype on every rank. In-place means what it means to NCCL: the
-    input lies where the output holds this rank's share. After an error other than UsageError a communicator has failed;
-    each further call says so, and a new one works.
+    Made by lanecast.init(), lanecast.from_mpi(), lanecast.run_threads() or split(). Buffers are numpy arrays, tensors
+    with __dlpack__ on the CPU, or anything with the buffer protocol, contiguous, with the same dtype on every rank; none
+    is copied. In-place means what it means to NCCL: the input lies where the output holds this rank's share. After an
+    error other than UsageError a communicator has failed; each further call says so, and a new one works.
     """
 
     def __init__(self, core: _core.Communicator) -> None:
@@ -56,72 +36,27 @@ class Communicator:
         """What messages of this rank go over, such as "shm+mpi"."""
         return self._core.transports
 
-    def all_reduce(
-        self, tensor: Any, op: str = "sum", async_op: bool = False, *, algorithm: str = "", chunks: int = 0
-    ) -> Work | None:
-        """Reduce `tensor` over all ranks, in place, so that every rank ends with the result.
+    def barrier(self, async_op: bool = False) -> Work | None:
+        """Wait until every rank has called it. Collective, in its order among the others; raises as all_reduce does."""
+        if not async_op:
+            self._core.barrier()
+            return None
+        return self._keep(self._core.start_barrier())
 
-        tensor: [count]; equal count and dtype on every rank. op: sum, prod, min, max, avg (floats), band, bor, bxor
-        (integers). algorithm, chunks: override the choice; see `lanecast plan algorithms`.
-        Source: PCCL, section IV-A; the hierarchical form is the multi-lane all-reduce.
-        Raises UsageError (argument, rank) at once; TimeoutError (peer, step, seconds) when a peer does not come.
+    def persistent(self, collective: str, *arguments: Any, **options: Any) -> PersistentCall:
+        """Bind a collective to its buffers for many calls, as MPI's MPI_Allreduce_init does; see PersistentCall.
+
+        collective: the name of a method, such as "all_reduce"; the rest: as that method takes it, but async_op.
+        Collective, in its order among the calls. Raises UsageError as the method does, and for unknown names.
         """
-        array = as_array(tensor, "tensor", self.rank, written=True)
-        code = dtype_code(array, "tensor", self.rank)
-        view = as_bytes_view(array)
-        operator = op_code(op, self.rank)
-        return self._call(_ALL_REDUCE, view, view, code, operator, array.size, (), algorithm, chunks, async_op)
-
-    def all_gather_into_tensor(  # noqa: PLR0913  torch's arguments and ours
-        self,
-        output: Any,
-        input: Any,
-        async_op: bool = False,
-        *,
-        counts: Sequence[int] = (),
-        algorithm: str = "",
-        chunks: int = 0,
-    ) -> Work | None:
-        """Gather every rank's `input` into `output` on every rank, in rank order.
-
-        output: [count * size]; input: [count]. With counts=[c0, c1, …], one per rank and equal on all: output
-        [sum(counts)], input [counts[rank]]. In-place: `input` is this rank's slice of `output`.
-        Source: PCCL, section IV-A. Raises as all_reduce does.
-        """
-        source = as_array(input, "input", self.rank, written=False)
-        target = as_array(output, "output", self.rank, written=True)
-        code = self._same_dtype(source, target)
-        self._check_sizes("output", target.size, "input", source.size, counts)
-        return self._call(
-            _ALL_GATHER, as_bytes_view(source), as_bytes_view(target), code, _SUM, source.size, counts, algorithm,
-            chunks, async_op,
-        )  # fmt: skip
-
-    def reduce_scatter_tensor(  # noqa: PLR0913
-        self,
-        output: Any,
-        input: Any,
-        op: str = "sum",
-        async_op: bool = False,
-        *,
-        counts: Sequence[int] = (),
-        algorithm: str = "",
-        chunks: int = 0,
-    ) -> Work | None:
-        """Reduce `input` over all ranks and keep this rank's share in `output`.
-
-        output: [count]; input: [count * size]. With counts=[c0, c1, …], one per rank and equal on all: output
-        [counts[rank]], input [sum(counts)]. In-place: `output` is this rank's slice of `input`; the rest of `input`
-        keeps its values. op as in all_reduce. Source: PCCL, section IV-A. Raises as all_reduce does.
-        """
-        source = as_array(input, "input", self.rank, written=False)
-        target = as_array(output, "output", self.rank, written=True)
-        code = self._same_dtype(source, target)
-        self._check_sizes("input", source.size, "output", target.size, counts)
-        return self._call(
-            _REDUCE_SCATTER, as_bytes_view(source), as_bytes_view(target), code, op_code(op, self.rank), target.size,
-            counts, algorithm, chunks, async_op,
-        )  # fmt: skip
+        methods = [name for name in vars(Collectives) if not name.startswith("_") and name not in ("rank", "size")]
+        if collective not in methods:
+            raise _core.UsageError(
+                f"rank {self.rank}: collective {collective!r} is unknown; known: {', '.join(methods)}"
+            )
+        call = getattr(_Binding(self), collective)(*arguments, **options)
+        assert isinstance(call, PersistentCall)
+        return call
 
     def split(self, color: int, key: int = 0) -> Communicator | None:
         """Make one communicator of all ranks with the same color, ordered by key, then by rank.
@@ -144,49 +79,45 @@ class Communicator:
     def __repr__(self) -> str:
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"
 
-    def _same_dtype(self, source: Array, target: Array) -> int:
-        code = dtype_code(source, "input", self.rank)
-        if source.dtype != target.dtype:
-            raise _core.UsageError(
-                f"rank {self.rank}: output has dtype {target.dtype}, input {source.dtype}; they must be equal"
-            )
-        return code
-
-    def _check_sizes(self, whole: str, whole_size: int, share: str, share_size: int, counts: Sequence[int]) -> None:
-        if len(counts) > 0:
-            if len(counts) != self.size or min(counts) < 0:
-                raise _core.UsageError(f"rank {self.rank}: counts needs {self.size} numbers, none negative: {counts}")
-            expected = (sum(counts), counts[self.rank])
-        else:
-            expected = (share_size * self.size, share_size)
-        if (whole_size, share_size) != expected:
-            raise _core.UsageError(
-                f"rank {self.rank}: {whole} has {whole_size} elements and {share} {share_size}; with {self.size} ranks "
-                f"{whole} needs {expected[0]}" + (f" and {share} {expected[1]}" if len(counts) > 0 else "")
-            )
-
-    def _call(  # noqa: PLR0913, PLR0917  one line to the binding
-        self,
-        kind: int,
-        source: Array,
-        target: Array,
-        dtype: int,
-        op: int,
-        count: int,
-        counts: Sequence[int],
-        algorithm: str,
-        chunks: int,
-        async_op: bool,
-    ) -> Work | None:
+    def _make(self, call: Bound, async_op: bool) -> Work | None:
         try:
             if not async_op:
-                self._core.run(kind, source, target, dtype, op, count, counts, algorithm, chunks)
+                self._core.run(*call)
                 return None
-            work = Work(self._core.start(kind, source, target, dtype, op, count, counts, algorithm, chunks))
+            return self._keep(self._core.start(*call))
         except TypeError:
-            raise _core.UsageError(
-                f"rank {self.rank}: counts={counts!r}, algorithm={algorithm!r}, chunks={chunks!r}: "
-                "expected whole numbers, a name and a number"
-            ) from None
+            raise _misfit(call, self.rank) from None
+
+    def _exchange(self, messages: list[Message], async_op: bool) -> Work | None:
+        if not async_op:
+            self._core.run_messages(messages)
+            return None
+        return self._keep(self._core.start_messages(messages))
+
+    def _keep(self, core: _core.Work) -> Work:
+        work = Work(core)
         self._under_way = [other for other in self._under_way if not other.is_completed()] + [work]
         return work
+
+
+class _Binding(Collectives):
+    """The communicator's collectives, bound instead of made."""
+
+    def __init__(self, communicator: Communicator) -> None:
+        self._core = communicator._core
+        self.rank, self.size = communicator.rank, communicator.size
+
+    def _make(self, call: Bound, async_op: bool) -> PersistentCall:
+        if async_op:
+            raise _core.UsageError(f"rank {self.rank}: async_op: a persistent call has start() and run() instead")
+        try:
+            return PersistentCall(self._core.persistent(*call))
+        except TypeError:
+            raise _misfit(call, self.rank) from None
+
+
+def _misfit(call: Bound, rank: int) -> _core.UsageError:
+    return _core.UsageError(
+        f"rank {rank}: counts={call.counts!r}, algorithm={call.algorithm!r}, chunks={call.chunks!r}: "
+        "expected whole numbers, a name and a number"
+    )

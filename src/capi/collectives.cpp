@@ -7,10 +7,6 @@
 namespace lanecast::capi {
 namespace {
 
-[[noreturn]] void refuse(const Communicator& comm, const std::string& what) {
-  throw UsageError("rank " + std::to_string(comm.rank()) + ": " + what);
-}
-
 struct Buffers {
   const void* send;
   void* receive;
@@ -32,16 +28,15 @@ struct Elements {
 
 Call call_from(Kind kind, const Buffers& buffers, const Counts& counts, const Elements& elements,
                const Communicator& comm) {
-  // C lets any number pass for an enumerator; the casts keep the compiler from assuming otherwise.
-  const auto datatype = static_cast<unsigned>(elements.datatype), op = static_cast<unsigned>(elements.op);
-  if (datatype >= kDTypes) refuse(comm, "datatype: there is none with the number " + std::to_string(datatype));
+  const DType dtype = dtype_from(elements.datatype, comm);
+  const auto op = static_cast<unsigned>(elements.op);
   if (op >= kReduceOps) refuse(comm, "op: there is none with the number " + std::to_string(op));
   Call call;
   call.kind = kind;
   call.in = buffers.send;
   call.out = buffers.receive;
   call.count = counts.each;
-  call.dtype = static_cast<DType>(datatype);
+  call.dtype = dtype;
   call.op = static_cast<ReduceOp>(op);
   if (counts.differ) {
     if (!counts.of_rank) refuse(comm, "counts: null pointer");
@@ -56,21 +51,10 @@ lanecastResult_t run(Kind kind, const Buffers& buffers, const Counts& counts, co
   return guarded(comm, [&](Communicator& core) { core.run(call_from(kind, buffers, counts, elements, core)); });
 }
 
-/// Where a started call goes and what becomes of it.
-struct Target {
-  lanecastComm_t comm;
-  lanecastWork_t* work;
-};
-
 lanecastResult_t start(Kind kind, const Buffers& buffers, const Counts& counts, const Elements& elements,
                        const Target& target) {
-  return guarded(target.comm, [&](Communicator& core) {
-    if (!target.work) refuse(core, "work: null pointer");
-    auto work = std::make_unique<lanecastWork>();
-    work->error = target.comm->error;
-    work->core = core.start(call_from(kind, buffers, counts, elements, core));
-    *target.work = work.release();
-  });
+  return start(target,
+               [&](Communicator& core) { return core.start(call_from(kind, buffers, counts, elements, core)); });
 }
 
 }  // namespace
@@ -131,13 +115,17 @@ lanecastResult_t lanecastReduceScatterVStart(const void* sendbuff, void* recvbuf
   return start(Kind::reduce_scatter, {sendbuff, recvbuff}, per_rank(counts), {datatype, op}, {comm, work});
 }
 
-lanecastResult_t lanecastWait(lanecastWork_t work) {
-  if (!work) return lanecastUsageError;
-  const std::unique_ptr<lanecastWork> owned(work);
-  return guarded(owned->error.get(), [&] { Communicator::wait(*owned->core); });
-}
-
-lanecastResult_t lanecastTest(lanecastWork_t work, int* done) {
-  if (!work || !done) return lanecastUsageError;
-  return guarded(work->error.get(), [&] { *done = work->core->done() ? 1 : 0; });
+lanecastResult_t lanecastPersistentInit(const lanecastCall_t* call, lanecastComm_t comm,
+                                        lanecastPersistent_t* persistent) {
+  return guarded(comm, [&](Communicator& core) {
+    if (!call) refuse(core, "call: null pointer");
+    if (!persistent) refuse(core, "persistent: null pointer");
+    const auto collective = static_cast<unsigned>(call->collective);
+    if (collective > lanecastCollAllReduce)
+      refuse(core, "collective: there is none with the number " + std::to_string(collective));
+    const Counts counts = call->counts ? per_rank(call->counts) : all_alike(call->count);
+    const Call bound = call_from(static_cast<Kind>(collective), {call->sendbuff, call->recvbuff}, counts,
+                                 {call->datatype, call->op}, core);
+    *persistent = new lanecastPersistent{std::make_unique<PersistentCall>(core, bound), comm->error};
+  });
 }

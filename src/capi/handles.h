@@ -5,16 +5,22 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
 #include "lanecast/lanecast.h"
-#include "runtime/communicator.h"
+#include "runtime/persistent.h"
 
 struct lanecastComm {
   std::unique_ptr<lanecast::Communicator> core;
   // Shared with the works, which may be waited for after the communicator has gone.
   std::shared_ptr<lanecastError_t> error = std::make_shared<lanecastError_t>();
+};
+
+struct lanecastPersistent {
+  std::unique_ptr<lanecast::PersistentCall> core;
+  std::shared_ptr<lanecastError_t> error;
 };
 
 struct lanecastWork {
@@ -55,6 +61,35 @@ lanecastResult_t guarded(lanecastError_t* error, const Body& body) noexcept {
 template <class Body>
 lanecastResult_t guarded(lanecastComm_t comm, const Body& body) noexcept {
   return comm ? guarded(comm->error.get(), [&] { body(*comm->core); }) : lanecastUsageError;
+}
+
+[[noreturn]] inline void refuse(const Communicator& comm, const std::string& what) {
+  throw UsageError("rank " + std::to_string(comm.rank()) + ": " + what);
+}
+
+/// Where a started call goes and what becomes of it.
+struct Target {
+  lanecastComm_t comm;
+  lanecastWork_t* work;
+};
+
+/// `begin` starts something on the communicator and returns its work.
+template <class Begin>
+lanecastResult_t start(const Target& target, const Begin& begin) {
+  return guarded(target.comm, [&](Communicator& core) {
+    if (!target.work) refuse(core, "work: null pointer");
+    auto work = std::make_unique<lanecastWork>();
+    work->error = target.comm->error;
+    work->core = begin(core);
+    *target.work = work.release();
+  });
+}
+
+/// C lets any number pass for an enumerator; the casts keep the compiler from assuming otherwise.
+inline DType dtype_from(lanecastDataType_t datatype, const Communicator& comm) {
+  const auto number = static_cast<unsigned>(datatype);
+  if (number >= kDTypes) refuse(comm, "datatype: there is none with the number " + std::to_string(number));
+  return static_cast<DType>(number);
 }
 
 }  // namespace lanecast::capi

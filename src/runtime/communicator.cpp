@@ -25,6 +25,7 @@ Topology topology_for(const CommunicatorOptions& options, const Surroundings& ar
 CommunicatorOptions settled(CommunicatorOptions options, const Surroundings& around) {
   if (options.from_environment) apply_environment(options);
   check(options);
+  if (!options.timeout_s) options.timeout_s = kTimeout_s;
   options.placed = topology_for(options, around);
   return options;
 }

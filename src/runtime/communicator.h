@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -66,9 +65,13 @@ class Communicator {
 
  private:
   friend class ProgressThread;
+  friend class PersistentCall;
   struct Started;
 
   std::shared_ptr<Execution> prepare(const Call& call, std::unique_lock<std::mutex>& lock);
+  std::shared_ptr<Started> bind(const Call& call, std::unique_lock<std::mutex>& lock);
+  void start(const std::shared_ptr<Started>& call);
+  void run(const std::shared_ptr<Started>& call, const Interrupt& interrupt);
   /// Waits for all started calls, without the lock.
   void drain(std::unique_lock<std::mutex>& lock);
   void drive(UnderWay& call, const Interrupt& interrupt);
@@ -108,9 +111,9 @@ class Communicator {
   std::uint64_t calls_ = 0;
   Failure failure_;
   Failure cause_;  // what peers hear of the failure, where that is not the failure itself
-  std::deque<std::unique_ptr<Started>> started_;
-  std::vector<std::unique_ptr<Batch>> batches_;  // started; some may be done
-  std::vector<std::byte> tokens_;                // of barriers
+  std::vector<std::shared_ptr<Started>> started_;  // the first is under way; a deque would allocate now and then
+  std::vector<std::unique_ptr<Batch>> batches_;    // started; some may be done
+  std::vector<std::byte> tokens_;                  // of barriers
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
 };
 

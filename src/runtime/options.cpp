@@ -51,7 +51,7 @@ void apply_environment(CommunicatorOptions& options) {
   if (options.transports.empty()) options.transports = value_of("LANECAST_TRANSPORTS");
   if (options.algorithm.empty()) options.algorithm = value_of("LANECAST_ALGORITHM");
   if (options.chunks == 0) read_number("LANECAST_CHUNKS", options.chunks, 1);
-  if (options.timeout_s == CommunicatorOptions{}.timeout_s) read_number("LANECAST_TIMEOUT", options.timeout_s, 0.001);
+  if (!options.timeout_s) read_number("LANECAST_TIMEOUT", options.timeout_s.emplace(kTimeout_s), 0.001);
 }
 
 void check(const CommunicatorOptions& options) {
@@ -59,8 +59,8 @@ void check(const CommunicatorOptions& options) {
   // A ring receives before it sends, so it needs two; no plan needs more.
   if (options.executor.window < 2 || options.executor.window > INT32_MAX) throw UsageError("window: must be 2 or more");
   if (options.executor.chunks_in_flight < 1) throw UsageError("chunks_in_flight: must be 1 or more");
-  if (!(options.timeout_s > 0))
-    throw UsageError("timeout_s: " + std::to_string(options.timeout_s) + " must be more than 0");
+  if (options.timeout_s && !(*options.timeout_s > 0))
+    throw UsageError("timeout_s: " + std::to_string(*options.timeout_s) + " must be more than 0");
 }
 
 }  // namespace lanecast

@@ -12,14 +12,16 @@
 
 namespace lanecast {
 
+inline constexpr double kTimeout_s = 300;
+
 struct CommunicatorOptions {
   std::string topology;            // "2x4", …; empty: from the hosts that the ranks run on
   std::optional<Topology> placed;  // levels of any shape, instead of the text
   std::string transports;  // "shm", or per level, outermost first: "mpi,shm"; empty: the best that reaches each peer
   std::string algorithm;   // for every call; empty: chosen per call
   int chunks = 0;          // 0: chosen per call
-  double timeout_s = 300;  // without progress
-  bool from_environment = true;  // may LANECAST_… fill what is left at its default?
+  std::optional<double> timeout_s;  // without progress; a communicator's own options always say
+  bool from_environment = true;     // may LANECAST_… fill what is left at its default?
   ExecutorOptions executor;
 };
 

@@ -4,20 +4,52 @@
 
 namespace lanecast {
 
+std::shared_ptr<Communicator::Started> Communicator::bind(const Call& call, std::unique_lock<std::mutex>& lock) {
+  auto bound = std::make_shared<Started>();
+  bound->execution = prepare(call, lock);
+  bound->in = static_cast<const std::byte*>(call.in);
+  bound->out = static_cast<std::byte*>(call.out);
+  return bound;
+}
+
 std::shared_ptr<Work> Communicator::start(const Call& call) {
-  std::shared_ptr<Work> work;
+  std::shared_ptr<Started> started;
   {
     std::unique_lock lock(mutex_);
     refuse_without_threads();
-    auto started = std::make_unique<Started>();
-    started->execution = prepare(call, lock);
-    started->in = static_cast<const std::byte*>(call.in);
-    started->out = static_cast<std::byte*>(call.out);
-    work = started->work;
-    started_.push_back(std::move(started));
+    started = bind(call, lock);
+    started_.push_back(started);
   }
   progress_->add(*this);
-  return work;
+  return started->work;
+}
+
+void Communicator::start(const std::shared_ptr<Started>& call) {
+  {
+    const std::lock_guard lock(mutex_);
+    refuse_without_threads();
+    refuse_if_failed();
+    if (!call->work->done())
+      throw UsageError("rank " + std::to_string(rank()) + ": start: this call is under way; wait for it first");
+    call->work->restart();
+    call->running = false;
+    started_.push_back(call);
+  }
+  progress_->add(*this);
+}
+
+void Communicator::run(const std::shared_ptr<Started>& call, const Interrupt& interrupt) {
+  {
+    const std::lock_guard lock(mutex_);
+    refuse_if_failed();
+    if (started_.empty()) {
+      ++calls_;
+      call->execution->start(call->in, call->out);
+      return drive(*call->execution, interrupt);
+    }
+  }
+  start(call);
+  wait_or_fail(*call->work, interrupt);
 }
 
 void Communicator::refuse_without_threads() const {
@@ -51,7 +83,8 @@ bool Communicator::advance_started() {
   const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
   if (!lock.owns_lock()) return false;
   if (started_.empty()) return advance_batches();
-  Started& call = *started_.front();
+  const std::shared_ptr<Started> front = started_.front();  // its caller may let go of it meanwhile
+  Started& call = *front;
   try {
     bool moved = true;
     if (!call.running) {
@@ -68,14 +101,14 @@ bool Communicator::advance_started() {
       look_around(*call.execution, call.last_progress, {});
     if (call.execution->finished()) {
       call.work->finish(nullptr);
-      started_.pop_front();
+      started_.erase(started_.begin());
     }
     if (!moved) look_after_batches();  // moved together with it
     return moved;
   } catch (const std::exception& error) {
     const auto why = std::current_exception();
     call.work->finish(why);
-    started_.pop_front();
+    started_.erase(started_.begin());
     fail(failure_of(error));
     return true;
   }

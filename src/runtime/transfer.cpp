@@ -21,7 +21,7 @@ void check(const Transfer& transfer, int rank, int size, std::uint64_t tags) {
   if (transfer.peer == rank) refuse(peer + " is this rank itself; copy the buffer instead");
   if (transfer.tag < 0 || static_cast<std::uint64_t>(transfer.tag) >= tags)
     refuse("tag: " + std::to_string(transfer.tag) + " is outside 0 to " + std::to_string(tags - 1));
-  if (transfer.bytes > 0 && transfer.data == nullptr) refuse("tensor: null pointer");
+  if (transfer.bytes > 0 && transfer.data == nullptr) refuse("buffer: null pointer");
 }
 
 }  // namespace lanecast

@@ -23,6 +23,13 @@ class Work {
     changed_.notify_all();
   }
 
+  /// For a call that is made once more.
+  void restart() {
+    const std::lock_guard lock(mutex_);
+    done_ = false;
+    error_ = nullptr;
+  }
+
   /// Waits up to `span`; true when done. Throws the call's error.
   template <class Duration>
   bool wait_for(Duration span) {

@@ -105,6 +105,53 @@ static void started(void) {
   free(whole);
 }
 
+/* Around the ring, in a batch whose order would deadlock if one waited for the other; then from the first to the last. */
+static void messages(void) {
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  int32_t out[kCount], in[kCount] = {0};
+  for (size_t i = 0; i < kCount; ++i) out[i] = value(rank, i);
+  const lanecastMessage_t both[] = {{NULL, in, kCount, lanecastInt32, before, 7},
+                                    {out, NULL, kCount, lanecastInt32, next, 7}};
+  SUCCEEDS(lanecastBatch(both, size > 1 ? 2 : 0, comm));
+  for (size_t i = 0; size > 1 && i < kCount; ++i) EXPECT(in[i] == value(before, i));
+  memset(in, 0, sizeof in);
+  lanecastWork_t work, barrier;
+  SUCCEEDS(lanecastBatchStart(both, size > 1 ? 2 : 0, comm, &work));
+  SUCCEEDS(lanecastBarrierStart(comm, &barrier));
+  SUCCEEDS(lanecastWait(work));
+  SUCCEEDS(lanecastWait(barrier));
+  for (size_t i = 0; size > 1 && i < kCount; ++i) EXPECT(in[i] == value(before, i));
+  if (size > 1 && rank == 0) {
+    SUCCEEDS(lanecastSend(out, kCount, lanecastInt32, size - 1, 0, comm));
+    SUCCEEDS(lanecastSend(NULL, 0, lanecastInt32, size - 1, 1, comm));
+  }
+  if (size > 1 && rank == size - 1) {
+    SUCCEEDS(lanecastRecv(in, kCount, lanecastInt32, 0, 0, comm));
+    SUCCEEDS(lanecastRecv(NULL, 0, lanecastInt32, 0, 1, comm));
+    for (size_t i = 0; i < kCount; ++i) EXPECT(in[i] == value(0, i));
+  }
+  SUCCEEDS(lanecastBarrier(comm));
+}
+
+static void persistent(void) {
+  int32_t vector[kCount];
+  const lanecastCall_t call = {lanecastCollAllReduce, vector, vector, kCount, NULL, lanecastInt32, lanecastSum};
+  lanecastPersistent_t bound;
+  SUCCEEDS(lanecastPersistentInit(&call, comm, &bound));
+  SUCCEEDS(lanecastPersistentWait(bound)); /* nothing was started */
+  for (int turn = 0; turn < 4; ++turn) {
+    for (size_t i = 0; i < kCount; ++i) vector[i] = value(rank, i) + turn;
+    if (turn % 2) {
+      SUCCEEDS(lanecastPersistentRun(bound));
+    } else {
+      SUCCEEDS(lanecastPersistentStart(bound));
+      SUCCEEDS(lanecastPersistentWait(bound));
+    }
+    for (size_t i = 0; i < kCount; ++i) EXPECT(vector[i] == sum_at(i) + size * turn);
+  }
+  SUCCEEDS(lanecastPersistentFree(bound));
+}
+
 static void splits(void) {
   lanecastComm_t none = comm, odd_even, reversed;
   SUCCEEDS(lanecastCommSplit(comm, -1, 0, &none));
@@ -152,6 +199,26 @@ static void misuse(void) {
   refuses(lanecastAllReduceStart(x, x + 1, 3, lanecastFloat32, lanecastSum, comm, &work), "overlap");
   EXPECT(work == NULL);
   refuses(lanecastCommSplit(comm, 0, 0, NULL), "newcomm");
+  const lanecastMessage_t neither = {NULL, NULL, 1, lanecastFloat32, 0, 0}, both = {x, x, 1, lanecastFloat32, 0, 0};
+  refuses(lanecastBatch(&neither, 1, comm), "messages[0]");
+  refuses(lanecastBatch(&both, 1, comm), "messages[0]");
+  refuses(lanecastBatch(NULL, 1, comm), "messages");
+  refuses(lanecastBatchStart(NULL, 0, comm, NULL), "work");
+  refuses(lanecastSend(x, 1, lanecastFloat32, rank, 0, comm), "dst");
+  refuses(lanecastSend(x, 1, (lanecastDataType_t)14, 0, 0, comm), "datatype");
+  refuses(lanecastRecv(x, 1, lanecastFloat32, size, 0, comm), "src");
+  if (size > 1) refuses(lanecastRecv(x, 1, lanecastFloat32, (rank + 1) % size, -1, comm), "tag");
+  if (size > 1) refuses(lanecastRecv(NULL, 1, lanecastFloat32, (rank + 1) % size, 0, comm), "buffer");
+  refuses(lanecastRecv(x, SIZE_MAX / 4, lanecastFloat32, (rank + 1) % size, 0, comm), "count");
+  lanecastCall_t call = {(lanecastCollective_t)99, x, x, 4, NULL, lanecastFloat32, lanecastSum};
+  lanecastPersistent_t bound = NULL;
+  refuses(lanecastPersistentInit(&call, comm, &bound), "collective");
+  refuses(lanecastPersistentInit(NULL, comm, &bound), "call");
+  call.collective = lanecastCollAllReduce;
+  refuses(lanecastPersistentInit(&call, comm, NULL), "persistent");
+  EXPECT(bound == NULL && lanecastPersistentRun(NULL) == lanecastUsageError);
+  EXPECT(lanecastPersistentStart(NULL) == lanecastUsageError && lanecastPersistentWait(NULL) == lanecastUsageError);
+  EXPECT(lanecastPersistentFree(NULL) == lanecastSuccess && lanecastBarrier(NULL) == lanecastUsageError);
   refuses(lanecastCommCount(comm, NULL), "count");
   refuses(lanecastCommUserRank(comm, NULL), "rank");
   EXPECT(lanecastAllReduce(x, x, 4, lanecastFloat32, lanecastSum, NULL) == lanecastUsageError);
@@ -240,6 +307,8 @@ int main(void) {
   blocking();
   uneven();
   started();
+  messages();
+  persistent();
   splits();
   misuse();
   inits();

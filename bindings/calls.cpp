@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives, messages and barriers as the Python package calls them. Arrays come checked (contiguous, writable where
+// written); this layer adds nothing but releasing the GIL and looking for Ctrl-C while it waits.
+#include "calls.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "runtime/persistent.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lanecast {
+namespace {
+
+using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+void raise_signals() {
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+/// A started call with the arrays it reads and writes, which must not go before it is done.
+struct AsyncWork {
+  std::shared_ptr<Work> work;
+  nb::object arrays;
+};
+
+/// A bound call with its arrays.
+struct AsyncCall {
+  std::unique_ptr<PersistentCall> call;
+  nb::object arrays;
+};
+
+struct Details {
+  int dtype, op;
+  std::size_t count;
+  const std::vector<std::size_t>& counts;
+  std::string_view algorithm;
+  int chunks;
+};
+
+Call make_call(int kind, const Array& input, const Array& output, const Details& d) {
+  return {static_cast<Kind>(kind),
+          input.data(),
+          const_cast<void*>(output.data()),
+          d.count,
+          d.counts,
+          static_cast<DType>(d.dtype),
+          static_cast<ReduceOp>(d.op),
+          d.algorithm,
+          d.chunks};
+}
+
+/// (is it a send?, buffer, peer, tag)
+using Messages = std::vector<std::tuple<bool, Array, int, std::int64_t>>;
+
+std::vector<Transfer> transfers_from(const Messages& messages) {
+  std::vector<Transfer> transfers;
+  for (const auto& [sends, array, peer, tag] : messages)
+    transfers.push_back({sends ? Transfer::Way::send : Transfer::Way::receive, const_cast<void*>(array.data()),
+                         array.nbytes(), peer, tag});
+  return transfers;
+}
+
+void bind_handles(nb::module_& m) {
+  nb::class_<AsyncWork>(m, "Work", "A started call.")
+      .def(
+          "wait",
+          [](AsyncWork& w) {
+            {
+              const nb::gil_scoped_release release;
+              Communicator::wait(*w.work, raise_signals);
+            }
+            w.arrays.reset();
+          },
+          "Block until the buffers may be used again; raises the call's error.")
+      .def("is_completed", [](AsyncWork& w) { return w.work->done(); }, "True when done, also after an error.");
+
+  nb::class_<AsyncCall>(m, "PersistentCall", "A collective bound to its buffers.")
+      .def(
+          "start", [](AsyncCall& c) { c.call->start(); }, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "wait", [](AsyncCall& c) { c.call->wait(raise_signals); }, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "run", [](AsyncCall& c) { c.call->run(raise_signals); }, nb::call_guard<nb::gil_scoped_release>())
+      .def("is_completed", [](AsyncCall& c) { return c.call->done(); });
+}
+
+void bind_collectives(nb::class_<Communicator>& communicator) {
+  communicator
+      .def(
+          "run",
+          [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
+             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks) {
+            const Call call = make_call(kind, input, output, {dtype, op, count, counts, algorithm, chunks});
+            const nb::gil_scoped_release release;
+            c.run(call, raise_signals);
+          },
+          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a)
+      .def(
+          "start",
+          [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
+             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks) {
+            const Call call = make_call(kind, input, output, {dtype, op, count, counts, algorithm, chunks});
+            AsyncWork work{nullptr, nb::make_tuple(input, output)};
+            const nb::gil_scoped_release release;
+            work.work = c.start(call);
+            return work;
+          },
+          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a)
+      .def(
+          "persistent",
+          [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
+             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks) {
+            const Call call = make_call(kind, input, output, {dtype, op, count, counts, algorithm, chunks});
+            AsyncCall bound{nullptr, nb::make_tuple(input, output)};
+            const nb::gil_scoped_release release;
+            bound.call = std::make_unique<PersistentCall>(c, call);
+            return bound;
+          },
+          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
+          nb::keep_alive<0, 1>())
+      .def(
+          "barrier", [](Communicator& c) { c.barrier(raise_signals); }, nb::call_guard<nb::gil_scoped_release>())
+      .def("start_barrier", [](Communicator& c) {
+        AsyncWork work;
+        const nb::gil_scoped_release release;
+        work.work = c.start_barrier();
+        return work;
+      });
+}
+
+void bind_messages(nb::class_<Communicator>& communicator) {
+  communicator
+      .def(
+          "run_messages",
+          [](Communicator& c, const Messages& messages) {
+            const std::vector<Transfer> transfers = transfers_from(messages);
+            const nb::gil_scoped_release release;
+            c.run(transfers, raise_signals);
+          },
+          "messages"_a, "Each: is it a send, its buffer, the peer, the tag.")
+      .def(
+          "start_messages",
+          [](Communicator& c, const Messages& messages) {
+            nb::list arrays;
+            for (const auto& message : messages) arrays.append(std::get<1>(message));
+            const std::vector<Transfer> transfers = transfers_from(messages);
+            AsyncWork work{nullptr, arrays};
+            const nb::gil_scoped_release release;
+            work.work = c.start(transfers);
+            return work;
+          },
+          "messages"_a);
+}
+
+}  // namespace
+
+void bind_calls(nb::module_& m, nb::class_<Communicator>& communicator) {
+  bind_handles(m);
+  bind_collectives(communicator);
+  bind_messages(communicator);
+}
+
+}  // namespace lanecast

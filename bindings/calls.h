@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls on a communicator, for the binding of the communicator itself.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "runtime/communicator.h"
+
+namespace lanecast {
+
+void bind_calls(nanobind::module_& m, nanobind::class_<Communicator>& communicator);
+
+}  // namespace lanecast

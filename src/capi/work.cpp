@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of calls that somebody holds: started ones, and persistent ones.
+#include "capi/handles.h"
+
+using namespace lanecast;
+using namespace lanecast::capi;
+
+lanecastResult_t lanecastWait(lanecastWork_t work) {
+  if (!work) return lanecastUsageError;
+  const std::unique_ptr<lanecastWork> owned(work);
+  return guarded(owned->error.get(), [&] { Communicator::wait(*owned->core); });
+}
+
+lanecastResult_t lanecastTest(lanecastWork_t work, int* done) {
+  if (!work || !done) return lanecastUsageError;
+  return guarded(work->error.get(), [&] { *done = work->core->done() ? 1 : 0; });
+}
+
+lanecastResult_t lanecastPersistentRun(lanecastPersistent_t persistent) {
+  if (!persistent) return lanecastUsageError;
+  return guarded(persistent->error.get(), [&] { persistent->core->run(); });
+}
+
+lanecastResult_t lanecastPersistentStart(lanecastPersistent_t persistent) {
+  if (!persistent) return lanecastUsageError;
+  return guarded(persistent->error.get(), [&] { persistent->core->start(); });
+}
+
+lanecastResult_t lanecastPersistentWait(lanecastPersistent_t persistent) {
+  if (!persistent) return lanecastUsageError;
+  return guarded(persistent->error.get(), [&] { persistent->core->wait(); });
+}
+
+lanecastResult_t lanecastPersistentFree(lanecastPersistent_t persistent) {
+  return guarded(static_cast<lanecastError_t*>(nullptr), [&] { delete persistent; });
+}

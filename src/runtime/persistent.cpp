@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/persistent.h"
+
+#include "runtime/started.h"
+
+namespace lanecast {
+
+PersistentCall::PersistentCall(Communicator& communicator, const Call& call) : communicator_(communicator) {
+  std::unique_lock lock(communicator.mutex_);
+  call_ = communicator.bind(call, lock);
+  call_->work->finish(nullptr);
+}
+
+void PersistentCall::start() { communicator_.start(call_); }
+
+void PersistentCall::wait(const Interrupt& interrupt) { Communicator::wait(*call_->work, interrupt); }
+
+void PersistentCall::run(const Interrupt& interrupt) { communicator_.run(call_, interrupt); }
+
+bool PersistentCall::done() const { return call_->work->done(); }
+
+}  // namespace lanecast
