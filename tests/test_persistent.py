@@ -132,6 +132,6 @@ def test_no_run_after_the_first_allocates(how: str, tmp_path: Path) -> None:
     outcomes = [[int(word) for word in line.split()] for line in mpich(2, [str(program), how]).splitlines()]
     assert len(outcomes) == 2
     for quiet, runs in outcomes:
-        # What is left: a queue of the shared-memory transport takes a block now and then, and a message that comes
-        # before its receive is kept.
-        assert quiet > runs / 2, outcomes
+        # What is left: a rank that has waited for long looks after its peers, and a small message that comes before its
+        # receive is kept.
+        assert quiet > 0.9 * runs, outcomes

@@ -2,11 +2,11 @@
 // The receiver's half of a lane: asks for what is posted, matches what arrives and puts it where it belongs.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "transport/shm/control.h"
+#include "transport/shm/fifo.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/ring.h"
 #include "transport/span_cursor.h"
@@ -72,7 +72,7 @@ class Incoming {
   TagQueues<Message*> posted_;   // not met by any packet yet
   TagQueues<Message*> noticed_;  // met by a notice, but by no data yet
   TagQueues<Early> early_;
-  std::deque<Note> unsent_notes_;  // while the control slots are full
+  Fifo<Note> unsent_notes_;  // while the control slots are full
   Stream stream_;
   Remote remote_;
 };

@@ -2,11 +2,11 @@
 // The sender's half of a lane: which message may go, in which order, and its packets.
 #pragma once
 
-#include <deque>
 #include <vector>
 
 #include "transport/shm/control.h"
 #include "transport/shm/copy_in.h"
+#include "transport/shm/fifo.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/ring.h"
 #include "transport/span_cursor.h"
@@ -60,9 +60,9 @@ class Outgoing {
   // under one tag the first packets of all messages enter the ring in the order of posting, which is what matches them.
   TagQueues<Message*> held_;
   TagQueues<ControlKind> asked_for_;  // receives whose send is not posted yet
-  std::deque<Turn> turns_;            // what may go, in this order
+  Fifo<Turn> turns_;                  // what may go, in this order
   Stream stream_;                     // under way; single packets of turns_ overtake it
-  std::deque<Message*> being_read_;   // remote, until the receiver has taken them
+  Fifo<Message*> being_read_;         // remote, until the receiver has taken them
 };
 
 }  // namespace lanecast::shm
