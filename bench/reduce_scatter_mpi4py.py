@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same ring reduce-scatter in Python, with mpi4py and numpy, and in Lanecast's core, side by side.
 
-    pip install -r requirements/bench.txt
     python bench/reduce_scatter_mpi4py.py --json reduce_scatter_mpi4py.json
 
 PCCL (first version, figure 6) finds nearly 4x between the two languages at 1024 ranks. One job per rank count; within

@@ -31,30 +31,37 @@ struct AsyncWork {
   nb::object arrays;
 };
 
-/// A bound call with its arrays.
+/// A bound call with its arrays and its communicator, which must not go before it.
 struct AsyncCall {
+  nb::object held;
   std::unique_ptr<PersistentCall> call;
-  nb::object arrays;
 };
 
-struct Details {
-  int dtype, op;
-  std::size_t count;
-  const std::vector<std::size_t>& counts;
-  std::string_view algorithm;
-  int chunks;
-};
-
-Call make_call(int kind, const Array& input, const Array& output, const Details& d) {
-  return {static_cast<Kind>(kind),
-          input.data(),
-          const_cast<void*>(output.data()),
-          d.count,
-          d.counts,
-          static_cast<DType>(d.dtype),
-          static_cast<ReduceOp>(d.op),
-          d.algorithm,
-          d.chunks};
+/// Defines a method that takes a collective's arguments and hands them to make(communicator, call, arrays); the call
+/// refers to the arrays and to counts that are gone when it returns.
+template <class Make>
+void def_collective(nb::class_<Communicator>& communicator, const char* name, Make make) {
+  communicator.def(
+      name,
+      [make](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
+             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks, int root,
+             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts) {
+        const Call call{static_cast<Kind>(kind),
+                        input.data(),
+                        const_cast<void*>(output.data()),
+                        count,
+                        counts,
+                        static_cast<DType>(dtype),
+                        static_cast<ReduceOp>(op),
+                        algorithm,
+                        chunks,
+                        root,
+                        send_counts,
+                        recv_counts};
+        return make(c, call, nb::make_tuple(input, output));
+      },
+      "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
+      "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{});
 }
 
 /// (is it a send?, buffer, peer, tag)
@@ -93,39 +100,23 @@ void bind_handles(nb::module_& m) {
 }
 
 void bind_collectives(nb::class_<Communicator>& communicator) {
+  def_collective(communicator, "run", [](Communicator& c, const Call& call, const nb::object&) {
+    const nb::gil_scoped_release release;
+    c.run(call, raise_signals);
+  });
+  def_collective(communicator, "start", [](Communicator& c, const Call& call, const nb::object& arrays) {
+    AsyncWork work{nullptr, arrays};
+    const nb::gil_scoped_release release;
+    work.work = c.start(call);
+    return work;
+  });
+  def_collective(communicator, "persistent", [](Communicator& c, const Call& call, const nb::object& arrays) {
+    AsyncCall bound{nb::make_tuple(nb::find(c), arrays), nullptr};
+    const nb::gil_scoped_release release;
+    bound.call = std::make_unique<PersistentCall>(c, call);
+    return bound;
+  });
   communicator
-      .def(
-          "run",
-          [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
-             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks) {
-            const Call call = make_call(kind, input, output, {dtype, op, count, counts, algorithm, chunks});
-            const nb::gil_scoped_release release;
-            c.run(call, raise_signals);
-          },
-          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a)
-      .def(
-          "start",
-          [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
-             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks) {
-            const Call call = make_call(kind, input, output, {dtype, op, count, counts, algorithm, chunks});
-            AsyncWork work{nullptr, nb::make_tuple(input, output)};
-            const nb::gil_scoped_release release;
-            work.work = c.start(call);
-            return work;
-          },
-          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a)
-      .def(
-          "persistent",
-          [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
-             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks) {
-            const Call call = make_call(kind, input, output, {dtype, op, count, counts, algorithm, chunks});
-            AsyncCall bound{nullptr, nb::make_tuple(input, output)};
-            const nb::gil_scoped_release release;
-            bound.call = std::make_unique<PersistentCall>(c, call);
-            return bound;
-          },
-          "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
-          nb::keep_alive<0, 1>())
       .def(
           "barrier", [](Communicator& c) { c.barrier(raise_signals); }, nb::call_guard<nb::gil_scoped_release>())
       .def("start_barrier", [](Communicator& c) {

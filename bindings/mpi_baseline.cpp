@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "bindings.h"
 #include "plan/collective.h"
+#include "runtime/options.h"
 #include "transport/mpi/communicator.h"
 
 namespace nb = nanobind;
@@ -21,27 +22,33 @@ namespace {
 using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 GroupKind group_kind(Kind kind) {
-  switch (kind) {
-    case Kind::all_gather:
-      return GroupKind::all_gather;
-    case Kind::reduce_scatter:
-      return GroupKind::reduce_scatter;
-    case Kind::all_reduce:
-      return GroupKind::all_reduce;
-  }
-  throw UsageError("MPI runs no collective " + std::to_string(static_cast<int>(kind)));
+  for (int k = 0; k < kGroupKinds; ++k)
+    if (name_of(static_cast<GroupKind>(k)) == name_of(kind)) return static_cast<GroupKind>(k);
+  throw UsageError("MPI runs no collective " + std::string(name_of(kind)));
+}
+
+/// How many counts a call has.
+std::size_t counts_of(Kind kind, int ranks) {
+  if (kind == Kind::all_to_all) return 2 * static_cast<std::size_t>(ranks);
+  return kind == Kind::all_reduce || kind == Kind::broadcast || kind == Kind::reduce ? 1
+                                                                                     : static_cast<std::size_t>(ranks);
 }
 
 class MpiBaseline {
  public:
-  explicit MpiBaseline(const std::shared_ptr<MpiApi>& api) : comm_(MpiCommunicator::duplicate(api, api->world())) {}
+  explicit MpiBaseline(const std::shared_ptr<MpiApi>& api)
+      : comm_(MpiCommunicator::duplicate(api, api->world(), kTimeout_s)) {}
 
   void run(int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count, bool in_place) {
-    const GroupKind group = group_kind(static_cast<Kind>(kind));
-    counts_.assign(group == GroupKind::all_reduce ? 1 : static_cast<std::size_t>(comm_->size()), count);
+    const auto collective = static_cast<Kind>(kind);
+    const GroupKind group = group_kind(collective);
+    counts_.assign(counts_of(collective, comm_->size()), count);
+    const bool root = comm_->rank() == 0;
+    const bool has_place =
+        group == GroupKind::broadcast || group == GroupKind::all_to_all ? false : !has_root(collective) || root;
     const nb::gil_scoped_release others_may_run;
     comm_->api().run({comm_->handle(), group, static_cast<DType>(dtype), static_cast<ReduceOp>(op), input.data(),
-                      const_cast<void*>(output.data()), counts_, in_place});
+                      const_cast<void*>(output.data()), counts_, in_place && has_place});
   }
 
  private:
@@ -52,7 +59,7 @@ class MpiBaseline {
 }  // namespace
 
 void bind_mpi_baseline(nb::module_& m) {
-  nb::class_<MpiBaseline>(m, "MpiBaseline", "MPI_Allgather, MPI_Reduce_scatter_block and MPI_Allreduce on all ranks.")
+  nb::class_<MpiBaseline>(m, "MpiBaseline", "MPI's own collectives on all ranks, those with a root from or to rank 0.")
       .def(nb::init<const std::shared_ptr<MpiApi>&>(), "mpi"_a, "Collective.")
       .def("run", &MpiBaseline::run, "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a,
            "in_place"_a = false,

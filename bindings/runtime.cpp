@@ -15,6 +15,7 @@
 
 #include "bindings.h"
 #include "calls.h"
+#include "runtime/coming_together.h"
 #include "runtime/communicator.h"
 #include "slow_links.h"
 #include "transport/loopback/world.h"
@@ -99,8 +100,9 @@ std::unique_ptr<Communicator> from_mpi(const std::shared_ptr<MpiApi>& mpi, std::
   auto parsed = options_from(options);
   const nb::gil_scoped_release release;
   const MpiComm parent = comm_address ? mpi->comm_at(reinterpret_cast<const void*>(comm_address)) : mpi->world();
-  return std::make_unique<Communicator>(among_mpi(MpiCommunicator::duplicate(mpi, parent)), std::move(parsed),
-                                        progress);
+  const double timeout_s = timeout_to_begin_s(parsed);
+  return std::make_unique<Communicator>(among_mpi(MpiCommunicator::duplicate(mpi, parent, timeout_s)),
+                                        std::move(parsed), progress);
 }
 
 using PyAllGather = std::function<nb::bytes(nb::bytes)>;

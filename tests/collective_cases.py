@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 import lanecast
 from lanecast import _core
-from lanecast.buffers import as_bytes_view
+from lanecast.buffers import as_buffer
 
 Array = npt.NDArray[Any]
 
@@ -222,34 +222,50 @@ class Call:
             self._target = self._in.view[inside]
 
     def start(self) -> None:
-        case, source, target = self.case, self._source, self._target
-        options: dict[str, Any] = {"algorithm": case.algorithm, "chunks": case.chunks}
-        if case.kind == "all_reduce":
-            if not case.in_place:  # the package's all_reduce is always in place
-                target[:] = source
-            self._work = self.comm.all_reduce(target, case.op, case.async_op, **options)
-            return
-        if case.kind not in ("all_gather", "reduce_scatter"):
-            self._start_in_core()
-            return
+        case, comm, source, target = self.case, self.comm, self._source, self._target
+        options: dict[str, Any] = {"async_op": case.async_op, "algorithm": case.algorithm, "chunks": case.chunks}
         if len(set(case.counts)) > 1:
             options["counts"] = case.counts
-        if case.kind == "all_gather":
-            self._work = self.comm.all_gather_into_tensor(target, source, case.async_op, **options)
-        else:
-            self._work = self.comm.reduce_scatter_tensor(target, source, case.op, case.async_op, **options)
+        at_root = comm.rank == case.root
+        match case.kind:
+            case "all_reduce":
+                if not case.in_place:  # the package's all_reduce is always in place
+                    target[:] = source
+                self._work = comm.all_reduce(target, case.op, **options)
+            case "broadcast" | "reduce" if case.in_place:
+                tensor = target if at_root or case.kind == "broadcast" else source
+                self._work = (
+                    comm.broadcast(tensor, case.root, **options)
+                    if case.kind == "broadcast"
+                    else comm.reduce(tensor, case.root, case.op, **options)
+                )
+            case "all_gather":
+                self._work = comm.all_gather_into_tensor(target, source, **options)
+            case "reduce_scatter":
+                self._work = comm.reduce_scatter_tensor(target, source, case.op, **options)
+            case "gather" if not case.own_counts:
+                self._work = comm.gather(target if at_root else None, source, case.root, **options)
+            case "scatter" if not case.own_counts:
+                self._work = comm.scatter(target, source if at_root else None, case.root, **options)
+            case "all_to_all":
+                options.pop("counts", None)
+                sizes = ([case.counts[part] for part in parts] for parts in (self._outs, self._ins))
+                self._work = comm.all_to_all_single(target, source, *(sizes if case.own_counts else ()), **options)
+            case _:
+                self._start_in_core()
 
     def _start_in_core(self) -> None:
+        """For what the package does not offer: two buffers of the root, and counts that only the root knows all of."""
         case, core = self.case, self.comm._core
         counts: tuple[list[int], list[int], list[int]] = ([], [], [])
         if case.own_counts:
             counts = [], [case.counts[p] for p in self._ins], [case.counts[p] for p in self._outs]
         elif len(set(case.counts)) > 1:
             counts = list(case.counts), [], []
-        arguments = (
-            _core.KINDS.index(case.kind), as_bytes_view(self._source), as_bytes_view(self._target),
-            _core.DTYPES.index(case.dtype), _core.OPS.index(case.op), case.counts[0], counts[0],
-            case.algorithm, case.chunks, case.root, counts[1], counts[2],
+        views = [as_buffer(array, "array", 0, written=False).view for array in (self._source, self._target)]
+        arguments: tuple[Any, ...] = (
+            _core.KINDS.index(case.kind), *views, _core.DTYPES.index(case.dtype), _core.OPS.index(case.op),
+            case.counts[0], counts[0], case.algorithm, case.chunks, case.root, counts[1], counts[2],
         )  # fmt: skip
         if case.async_op:
             self._work = core.start(*arguments)

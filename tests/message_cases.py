@@ -4,6 +4,7 @@ wrong. Every payload is unique per sender, receiver, tag and element."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -98,11 +99,11 @@ def known_to_two_ranks(comm: Communicator, size: int) -> list[str]:
     return wrong
 
 
-def all_cases(comm: Communicator) -> tuple[list[str], int]:
+def all_cases(comm: Communicator, sizes: Sequence[int] = SIZES) -> tuple[list[str], int]:
     """What is wrong, and how much was tried."""
     wrong: list[str] = []
     tried = 0
-    for size in SIZES:
+    for size in sizes:
         for blocking in (True, False):
             for receives_first in (True, False):
                 wrong += everybody_to_everybody(comm, size, blocking=blocking, receives_first=receives_first)

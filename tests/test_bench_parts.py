@@ -10,13 +10,13 @@ import lanecast
 from lanecast import _core
 from lanecast.cli import checks, figures, options
 from lanecast.cli.options import Backend, Settings
-from lanecast.cli.payload import COLLECTIVES, Case, Payload, exact_limit, values
+from lanecast.cli.payload import Case, Payload, exact_limit, values
 
 MIB = 1 << 20
 
 
 def settings(**changes: object) -> Settings:
-    given: dict[str, object] = {"collectives": COLLECTIVES, "sizes": (4096,), "backends": (Backend("lanecast"),)}
+    given: dict[str, object] = {"collectives": _core.KINDS, "sizes": (4096,), "backends": (Backend("lanecast"),)}
     return Settings(**(given | changes))  # type: ignore[arg-type]
 
 
@@ -103,14 +103,19 @@ def test_bus_bandwidth_is_that_of_nccl_tests() -> None:
     assert figures.busbw_factor("all_reduce", 4) == pytest.approx(1.5)
     assert figures.busbw_factor("all_gather", 4) == figures.busbw_factor("reduce_scatter", 4) == pytest.approx(0.75)
     assert figures.busbw_factor("all_gather", 1) == 0
+    for share in ("gather", "scatter", "all_to_all"):
+        assert figures.busbw_factor(share, 4) == pytest.approx(0.75)
+    assert figures.busbw_factor("broadcast", 4) == figures.busbw_factor("reduce", 4) == 1
 
 
 @pytest.mark.parametrize(
     ("collective", "in_place", "buffers"),
-    [("all_gather", False, 5), ("all_gather", True, 4), ("reduce_scatter", False, 5), ("all_reduce", False, 8)],
-)
-def test_least_traffic_in_full_buffers_on_4_ranks(collective: str, in_place: bool, buffers: int) -> None:
-    count = 100 if collective == "all_reduce" else 25
+    [("all_gather", False, 5), ("all_gather", True, 4), ("reduce_scatter", False, 5), ("all_reduce", False, 8),
+     ("broadcast", False, 4), ("reduce", False, 5), ("gather", False, 2), ("gather", True, 1.5), ("scatter", False, 2),
+     ("all_to_all", False, 8)],
+)  # fmt: skip
+def test_least_traffic_in_full_buffers_on_4_ranks(collective: str, in_place: bool, buffers: float) -> None:
+    count = 100 if collective in ("all_reduce", "broadcast", "reduce") else 25
     case = Case(collective, count, "float32", "sum", in_place, 0, 4)
     assert figures.least_traffic_bytes(case) == buffers * 400
 
@@ -118,23 +123,28 @@ def test_least_traffic_in_full_buffers_on_4_ranks(collective: str, in_place: boo
 def plain_result(case: Case) -> Any:
     """What the collective has to leave on this rank, in Python's own numbers."""
     brought = [values(case, rank, 0, case.full_count) for rank in range(case.ranks)]
-    if case.collective == "all_gather":
-        return np.concatenate([part[: case.count] for part in brought])
+    own = slice(case.rank * case.count, (case.rank + 1) * case.count)
+    match case.collective:
+        case "all_gather" | "gather":
+            return np.concatenate([part[: case.count] for part in brought])
+        case "all_to_all":
+            return np.concatenate([part[own] for part in brought])
+        case "broadcast" | "scatter":
+            return brought[0][own if case.collective == "scatter" else slice(None)]
     combined = {
         "sum": lambda: np.sum([part.astype(object) for part in brought], axis=0),
         "avg": lambda: np.sum([part.astype(object) for part in brought], axis=0) / case.ranks,
         "prod": lambda: np.prod([part.astype(np.float64) for part in brought], axis=0),
         "max": lambda: np.max(brought, axis=0),
     }[case.op]()
-    own = slice(case.rank * case.count, (case.rank + 1) * case.count)
     return combined[own if case.collective == "reduce_scatter" else slice(None)]
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("collective", _core.KINDS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8", "int32", "uint64"])
 @pytest.mark.parametrize("op", ["sum", "max"])
 def test_payloads_expect_exact_results(collective: str, dtype: str, op: str) -> None:
-    case = Case(collective, 37, dtype, op, False, 2, 3)
+    case = Case(collective, 37, dtype, op, False, 0 if collective in ("reduce", "gather") else 2, 3)
     payload = Payload(case)
     payload.reset()
     assert payload.wrong(payload.output) == payload.output.size, "nothing has run yet"
@@ -152,13 +162,21 @@ def test_payloads_of_other_operators(op: str) -> None:
     assert payload.wrong(payload.output) == 0
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("collective", _core.KINDS)
 def test_payloads_differ_per_rank_and_element(collective: str) -> None:
     case = Case(collective, 5000, "float32", "sum", False, 0, 4)
     brought = [values(case, rank, 0, 5000) for rank in range(4)]
     assert all(len(np.unique(part)) == 5000 for part in brought)
     swapped = [(a, b) for a in range(4) for b in range(a) if np.any(brought[a] == brought[b])]
     assert swapped == []
+
+
+@pytest.mark.parametrize("collective", ["reduce", "gather"])
+def test_payloads_without_a_result(collective: str) -> None:
+    payload = Payload(Case(collective, 37, "float32", "sum", True, 2, 3))
+    payload.reset()
+    assert payload.output.size == 0
+    assert payload.wrong(payload.output) == 0
 
 
 def test_payloads_in_place_share_memory() -> None:

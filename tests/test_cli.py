@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 import lanecast
 from lanecast import _core
 from lanecast.cli import app, launch
-from lanecast.cli.payload import COLLECTIVES
 
 BIN = Path(sys.executable).parent
 MAIN = "from lanecast.cli import main; main()"
@@ -46,7 +45,7 @@ def test_without_arguments_it_shows_help() -> None:
 @pytest.mark.parametrize(
     ("arguments", "known"),
     [
-        (["bench", "--collectives", "foo"], ", ".join(COLLECTIVES)),
+        (["bench", "--collectives", "foo"], ", ".join(_core.KINDS)),
         (["bench", "--backends", "foo"], "lanecast:ALGORITHM, native, mpi"),
         (["bench", "--backends", "lanecast:foo"], "ring, recursive_doubling, bruck, direct"),
         (["bench", "--dtype", "foo"], ", ".join(_core.DTYPES)),
@@ -117,6 +116,21 @@ def test_bench_starts_its_ranks_and_writes_rows(tmp_path: Path) -> None:
         assert row["busbw_GBps"] == pytest.approx(row["algbw_GBps"] * factor)
     assert rows[0]["run"]["mpi"]["abi"]
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+@needs_mpi
+@pytest.mark.parametrize("flags", [[], ["--in-place"]])
+def test_bench_of_one_rank_to_all_and_back(flags: list[str], tmp_path: Path) -> None:
+    collectives = ("broadcast", "reduce", "gather", "scatter", "all_to_all")
+    done = run(
+        "bench", "--collectives", ",".join(collectives), "--ranks", "3", "--sizes", "30000", "--rounds", "1",
+        "--backends", "lanecast,mpi,native", "--json", "rows.json", *flags, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = rows_in(tmp_path / "rows.json")
+    assert [row["collective"] for row in rows[::3]] == list(collectives)
+    assert all((row["wrong"], row["bytes"]) == (0, 30000) for row in rows)
+    assert {row["op"] for row in rows} == {"sum", None}
 
 
 @needs_mpi

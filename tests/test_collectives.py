@@ -192,8 +192,9 @@ def test_own_counts_refuse_algorithms_that_forward(kind: str) -> None:
     ("case", "said"),
     [
         (Case("broadcast", (3,), root=2), "rank 0: broadcast: root: rank 2 does not exist among 2"),
-        (Case("gather", (3, 3), root=-1), "gather: root: rank -1 does not exist"),
-        (Case("all_to_all", (1, 2, 3, 4)), "all_to_all: counts: give send_counts and recv_counts"),
+        (Case("gather", (3, 3), root=-1), "rank 0: dst: rank -1 is outside 0 to 1"),
+        (Case("gather", (3, 3), root=-1, own_counts=True), "gather: root: rank -1 does not exist"),
+        (Case("all_to_all", (1, 2, 3, 4)), "rank 0: input has 3 rows, which 2 ranks cannot share evenly"),
         (Case("reduce", (3,), own_counts=True), "only gather, scatter and all_to_all take them"),
     ],
 )

@@ -63,7 +63,7 @@ class Producer:
 
     def __init__(self, array: Any, code: int, *, device: int = CPU, read_only: bool = False) -> None:
         self._array, self._device = array, device
-        dims = (ctypes.c_int64 * array.ndim)
+        dims = ctypes.c_int64 * array.ndim
         self._shape = dims(*array.shape)
         self._strides = dims(*(stride // array.itemsize for stride in array.strides))
         tensor = _Tensor(

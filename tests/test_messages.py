@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send, recv, batches and barriers among threads: payloads, matching, deadlines, misuse. Processes: test_processes.py."""
+"""Send, recv, batches and barriers among threads: payloads, matching, deadlines, misuse."""
 
 from __future__ import annotations
 

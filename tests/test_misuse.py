@@ -68,6 +68,15 @@ MISUSES: dict[str, tuple[Callable[[Communicator], Any], str]] = {
     ),
     "hierarchy without levels": (lambda c: c.all_reduce(np.ones(3), algorithm="hierarchical(ring,ring)"), "one level"),
     "native without a library": (lambda c: c.all_reduce(np.ones(3), algorithm="native"), "no transport here"),
+    "root outside": (lambda c: c.broadcast(np.ones(3), 3), "src: rank 3 is outside 0 to 2"),
+    "root that is no rank": (lambda c: c.reduce(np.ones(3), "0"), "dst='0'"),  # type: ignore[arg-type]
+    "counts of a gather for two": (lambda c: c.gather(np.ones(9), np.ones(2), 0, counts=[2, 2]), "counts needs 3"),
+    "shares that do not fit": (lambda c: c.all_to_all_single(np.ones(4), np.ones(4)), "input has 4 rows"),
+    "two sizes": (lambda c: c.all_to_all_single(np.ones(3), np.ones(6)), "they must be equal"),
+    "split sizes": (
+        lambda c: c.all_to_all_single(np.ones(3), np.ones(3), [1, 1, 1], [2, 2, 2]),
+        "input_split_sizes needs 3 numbers that add up to 3",
+    ),
     "negative chunks": (lambda c: c.all_reduce(np.ones(3), chunks=-2), "chunks"),
     "unknown collective": (lambda c: c.chosen("all_scatter", 3), "all_scatter"),
     "dtype that is none": (lambda c: c.chosen("all_reduce", 3, "float31"), "float31"),

@@ -163,6 +163,41 @@ LANECAST_API lanecastResult_t lanecastReduceScatterV(const void* sendbuff, void*
                                                      lanecastDataType_t datatype, lanecastRedOp_t op,
                                                      lanecastComm_t comm);
 
+/** Copies `count` elements of rank `root` to recvbuff of every rank. sendbuff: read on the root only. In-place: both
+ * are equal there. */
+LANECAST_API lanecastResult_t lanecastBroadcast(const void* sendbuff, void* recvbuff, size_t count,
+                                                lanecastDataType_t datatype, int root, lanecastComm_t comm);
+
+/** Reduces `count` elements over all ranks into recvbuff of rank `root`; elsewhere recvbuff is not used. */
+LANECAST_API lanecastResult_t lanecastReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                             lanecastDataType_t datatype, lanecastRedOp_t op, int root,
+                                             lanecastComm_t comm);
+
+/** Gathers every rank's `sendcount` elements into recvbuff of rank `root`, in rank order; elsewhere it is not used. */
+LANECAST_API lanecastResult_t lanecastGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                                             lanecastDataType_t datatype, int root, lanecastComm_t comm);
+
+/** Sends the r-th `recvcount` elements of sendbuff of rank `root` to rank r; elsewhere sendbuff is not used. */
+LANECAST_API lanecastResult_t lanecastScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                                              lanecastDataType_t datatype, int root, lanecastComm_t comm);
+
+/** Sends the r-th `count` elements of sendbuff to rank r, and gathers what the ranks send here, in rank order: both
+ * buffers hold nranks · count elements. Never in-place. */
+LANECAST_API lanecastResult_t lanecastAllToAll(const void* sendbuff, void* recvbuff, size_t count,
+                                               lanecastDataType_t datatype, lanecastComm_t comm);
+
+/** lanecastGather and lanecastScatter where rank r has counts[r] elements; counts as in lanecastAllGatherV. */
+LANECAST_API lanecastResult_t lanecastGatherV(const void* sendbuff, void* recvbuff, const size_t* counts,
+                                              lanecastDataType_t datatype, int root, lanecastComm_t comm);
+LANECAST_API lanecastResult_t lanecastScatterV(const void* sendbuff, void* recvbuff, const size_t* counts,
+                                               lanecastDataType_t datatype, int root, lanecastComm_t comm);
+
+/** lanecastAllToAll where this rank sends sendcounts[r] elements to rank r and receives recvcounts[r] from it; each
+ * rank gives its own, nranks numbers each, which have to agree in pairs. */
+LANECAST_API lanecastResult_t lanecastAllToAllV(const void* sendbuff, const size_t* sendcounts, void* recvbuff,
+                                                const size_t* recvcounts, lanecastDataType_t datatype,
+                                                lanecastComm_t comm);
+
 /* ---- Started collectives: return at once ---------------------------------------------------------------------------
  *
  * A thread of the library moves them; calls on one communicator run in the order in which they were made, blocking ones
@@ -232,7 +267,12 @@ LANECAST_API lanecastResult_t lanecastBatchStart(const lanecastMessage_t* messag
 typedef enum {
   lanecastCollAllGather = 0,
   lanecastCollReduceScatter = 1,
-  lanecastCollAllReduce = 2
+  lanecastCollAllReduce = 2,
+  lanecastCollBroadcast = 3,
+  lanecastCollReduce = 4,
+  lanecastCollGather = 5,
+  lanecastCollScatter = 6,
+  lanecastCollAllToAll = 7
 } lanecastCollective_t;
 
 /** A collective as the functions above take it; zero what it does not have. */
@@ -241,10 +281,15 @@ typedef struct {
   const void* sendbuff;
   void* recvbuff;
   size_t count;         /* as its function's: sendcount, recvcount or count */
-  const size_t* counts; /* NULL, or those of the …V function */
+  const size_t* counts; /* NULL, or those of the …V function; an all-to-all's sendcounts */
   lanecastDataType_t datatype;
   lanecastRedOp_t op;
+  int root;
+  const size_t* recvcounts; /* NULL, or an all-to-all's */
 } lanecastCall_t;
+
+/** Starts any collective, as the …Start functions do for three of them. `call` and its counts are read before. */
+LANECAST_API lanecastResult_t lanecastStart(const lanecastCall_t* call, lanecastComm_t comm, lanecastWork_t* work);
 
 /** Plans the call; from its second run on, none plans or allocates. Collective, in its order among the calls. `call` is
  * read before it returns. *persistent is set on success only. Errors: as the collective's own. */

@@ -40,6 +40,11 @@ class Buffer(NamedTuple):
     dtype: int  # code
     size: int  # elements
 
+    def rows(self, value: Any) -> int:
+        """Length of the first dimension of the object that this is a view of."""
+        shape: tuple[int, ...] = getattr(value, "shape", ())
+        return shape[0] if len(shape) > 0 else self.size
+
 
 def as_buffer(value: Any, argument: str, rank: int, *, written: bool) -> Buffer:
     """View a numpy array, or anything with __dlpack__ on the CPU or the buffer protocol, as a Buffer.
@@ -84,7 +89,7 @@ def _from_dlpack(value: Any, argument: str, rank: int, *, written: bool) -> Buff
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor) and value.dtype.is_floating_point and value.itemsize == 1:
         seen, name = value.view(torch.uint8), str(value.dtype).removeprefix("torch.")  # torch exports no 8-bit floats
-    found = _core.dlpack_view(seen, written)
+    found: Any = _core.dlpack_view(seen, written)
     if found is None:
         raise _core.UsageError(f"rank {rank}: {argument} {_why_no_view(seen, written)}")
     view, type_code, bits, size = found

@@ -3,40 +3,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from lanecast import _core
-from lanecast.buffers import Array, Buffer, as_buffer, op_code
+from lanecast.bound import KIND, SUM, Bound, Calls
+from lanecast.buffers import as_buffer, op_code
 from lanecast.work import Work
 
-_KIND = {name: number for number, name in enumerate(_core.KINDS)}
-_SUM = _core.OPS.index("sum")
 
-
-class Bound(NamedTuple):
-    """A collective with all that the core wants to know, in its order."""
-
-    kind: int
-    source: Array
-    target: Array
-    dtype: int
-    op: int
-    count: int
-    counts: Sequence[int]
-    algorithm: str
-    chunks: int
-
-
-class Collectives(ABC):
-    """The methods; what becomes of a call is up to the class that has them."""
-
-    rank: int
-    size: int
-
-    @abstractmethod
-    def _make(self, call: Bound, async_op: bool) -> Any: ...
+class Collectives(Calls):
+    """Collectives in which every rank ends with a result."""
 
     def all_reduce(
         self, tensor: Any, op: str = "sum", async_op: bool = False, *, algorithm: str = "", chunks: int = 0
@@ -50,7 +26,7 @@ class Collectives(ABC):
         """
         buffer = as_buffer(tensor, "tensor", self.rank, written=True)
         view, operator = buffer.view, op_code(op, self.rank)
-        call = Bound(_KIND["all_reduce"], view, view, buffer.dtype, operator, buffer.size, (), algorithm, chunks)
+        call = Bound(KIND["all_reduce"], view, view, buffer.dtype, operator, buffer.size, (), algorithm, chunks)
         return self._make(call, async_op)
 
     def all_gather_into_tensor(  # noqa: PLR0913  torch's arguments and ours
@@ -72,7 +48,7 @@ class Collectives(ABC):
         source, target = self._pair(input, output)
         self._check_sizes("output", target.size, "input", source.size, counts)
         call = Bound(
-            _KIND["all_gather"], source.view, target.view, source.dtype, _SUM, source.size, counts, algorithm, chunks
+            KIND["all_gather"], source.view, target.view, source.dtype, SUM, source.size, counts, algorithm, chunks
         )
         return self._make(call, async_op)
 
@@ -97,31 +73,45 @@ class Collectives(ABC):
         self._check_sizes("input", source.size, "output", target.size, counts)
         operator = op_code(op, self.rank)
         call = Bound(
-            _KIND["reduce_scatter"], source.view, target.view, source.dtype, operator, target.size, counts, algorithm,
+            KIND["reduce_scatter"], source.view, target.view, source.dtype, operator, target.size, counts, algorithm,
             chunks,
         )  # fmt: skip
         return self._make(call, async_op)
 
-    def _pair(self, input: Any, output: Any) -> tuple[Buffer, Buffer]:
-        source = as_buffer(input, "input", self.rank, written=False)
-        target = as_buffer(output, "output", self.rank, written=True)
-        if source.dtype != target.dtype:
-            names = _core.DTYPES
-            raise _core.UsageError(
-                f"rank {self.rank}: output has dtype {names[target.dtype]}, input {names[source.dtype]}; "
-                "they must be equal"
-            )
-        return source, target
+    def all_to_all_single(  # noqa: PLR0913
+        self,
+        output: Any,
+        input: Any,
+        output_split_sizes: Sequence[int] | None = None,
+        input_split_sizes: Sequence[int] | None = None,
+        async_op: bool = False,
+        *,
+        algorithm: str = "",
+        chunks: int = 0,
+    ) -> Work | None:
+        """Send the r-th share of `input` to rank r, and gather in `output` what the ranks sent here, in rank order.
 
-    def _check_sizes(self, whole: str, whole_size: int, share: str, share_size: int, counts: Sequence[int]) -> None:
-        if len(counts) > 0:
-            if len(counts) != self.size or min(counts) < 0:
-                raise _core.UsageError(f"rank {self.rank}: counts needs {self.size} numbers, none negative: {counts}")
-            expected = (sum(counts), counts[self.rank])
-        else:
-            expected = (share_size * self.size, share_size)
-        if (whole_size, share_size) != expected:
-            raise _core.UsageError(
-                f"rank {self.rank}: {whole} has {whole_size} elements and {share} {share_size}; with {self.size} ranks "
-                f"{whole} needs {expected[0]}" + (f" and {share} {expected[1]}" if len(counts) > 0 else "")
-            )
+        output, input: [count * size], cut into equal shares. With split sizes, on every rank or on none: rows (first
+        dimension) for each rank, those of `input` equal on it and on the receiver; one left out cuts its tensor evenly.
+        Never in-place. Source: Bruck et al., and the pairwise exchange. Raises as all_reduce does.
+        """
+        source, target = self._pair(input, output)
+        sizes: list[list[int]] = []
+        for name, value, buffer, given in (
+            ("input", input, source, input_split_sizes), ("output", output, target, output_split_sizes)
+        ):  # fmt: skip
+            rows = buffer.rows(value)
+            if given is None and rows % self.size:
+                raise self._refuse(f"{name} has {rows} rows, which {self.size} ranks cannot share evenly")
+            if given is not None and (len(given) != self.size or min(given) < 0 or sum(given) != rows):
+                raise self._refuse(f"{name}_split_sizes needs {self.size} numbers that add up to {rows}: {given}")
+            unit = buffer.size // rows if rows else 0
+            sizes.append([size * unit for size in given or [rows // self.size] * self.size])
+        even = input_split_sizes is None and output_split_sizes is None
+        if even and source.size != target.size:
+            raise self._refuse(f"output has {target.size} elements and input {source.size}; they must be equal")
+        count, own = (source.size // self.size, ((), ())) if even else (0, sizes)
+        call = Bound(
+            KIND["all_to_all"], source.view, target.view, source.dtype, SUM, count, (), algorithm, chunks, 0, *own
+        )
+        return self._make(call, async_op)

@@ -6,18 +6,20 @@ from __future__ import annotations
 from typing import Any
 
 from lanecast import _core
-from lanecast.collectives import Bound, Collectives
+from lanecast.bound import Bound
+from lanecast.collectives import Collectives
 from lanecast.point_to_point import Message, PointToPoint
+from lanecast.rooted import Rooted
 from lanecast.work import PersistentCall, Work
 
 
-class Communicator(Collectives, PointToPoint):
+class Communicator(Collectives, Rooted, PointToPoint):
     """Ranks that call collectives together, in the same order on each, and send each other messages.
 
     Made by lanecast.init(), lanecast.from_mpi(), lanecast.run_threads() or split(). Buffers are numpy arrays, tensors
-    with __dlpack__ on the CPU, or anything with the buffer protocol, contiguous, with the same dtype on every rank; none
-    is copied. In-place means what it means to NCCL: the input lies where the output holds this rank's share. After an
-    error other than UsageError a communicator has failed; each further call says so, and a new one works.
+    with __dlpack__ on the CPU, or anything with the buffer protocol, contiguous, with the same dtype on every rank;
+    none is copied. In-place means what it means to NCCL: the input lies where the output holds this rank's share. After
+    an error other than UsageError a communicator has failed; each further call says so, and a new one works.
     """
 
     def __init__(self, core: _core.Communicator) -> None:
@@ -49,7 +51,7 @@ class Communicator(Collectives, PointToPoint):
         collective: the name of a method, such as "all_reduce"; the rest: as that method takes it, but async_op.
         Collective, in its order among the calls. Raises UsageError as the method does, and for unknown names.
         """
-        methods = [name for name in vars(Collectives) if not name.startswith("_") and name not in ("rank", "size")]
+        methods = [name for name in (*vars(Collectives), *vars(Rooted)) if not name.startswith("_")]
         if collective not in methods:
             raise _core.UsageError(
                 f"rank {self.rank}: collective {collective!r} is unknown; known: {', '.join(methods)}"
@@ -100,14 +102,14 @@ class Communicator(Collectives, PointToPoint):
         return work
 
 
-class _Binding(Collectives):
-    """The communicator's collectives, bound instead of made."""
+class _Binding(Collectives, Rooted):
+    """The communicator's collectives, bound instead of made: another result, which only persistent() sees."""
 
     def __init__(self, communicator: Communicator) -> None:
         self._core = communicator._core
         self.rank, self.size = communicator.rank, communicator.size
 
-    def _make(self, call: Bound, async_op: bool) -> PersistentCall:
+    def _make(self, call: Bound, async_op: bool) -> PersistentCall:  # type: ignore[override]
         if async_op:
             raise _core.UsageError(f"rank {self.rank}: async_op: a persistent call has start() and run() instead")
         try:

@@ -49,7 +49,7 @@ class PointToPoint(ABC):
         return self._exchange([self._message("isend", tensor, dst, tag)], async_op)
 
     def recv(self, tensor: Any, src: int, tag: int = 0, *, async_op: bool = False) -> Work | None:
-        """Receive into `tensor` what rank `src` sends with the same tag: as many bytes as it has. Raises as send does."""
+        """Receive into `tensor` what rank `src` sends with the same tag and as many bytes. Raises as send does."""
         return self._exchange([self._message("irecv", tensor, src, tag)], async_op)
 
     def isend(self, tensor: Any, dst: int, tag: int = 0) -> Work:
@@ -78,7 +78,9 @@ class PointToPoint(ABC):
 
     def _messages(self, operations: Sequence[P2POp]) -> list[Message]:
         return [
-            self._message(getattr(operation.op, "__name__", operation.op), operation.tensor, operation.peer, operation.tag)
+            self._message(
+                getattr(operation.op, "__name__", operation.op), operation.tensor, operation.peer, operation.tag
+            )
             for operation in operations
         ]
 

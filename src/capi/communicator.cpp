@@ -7,6 +7,7 @@
 
 #include "capi/config.h"
 #include "capi/handles.h"
+#include "runtime/coming_together.h"
 
 namespace lanecast::capi {
 namespace {
@@ -73,7 +74,8 @@ lanecastResult_t lanecastCommInitMPI(lanecastComm_t* comm, const void* mpi_comm,
       end_with_process(mpi);
     }
     const MpiComm parent = mpi_comm ? mpi->comm_at(mpi_comm) : mpi->world();
-    return among_mpi(MpiCommunicator::duplicate(mpi, parent));
+    const double timeout_s = timeout_to_begin_s(options_from(config));
+    return among_mpi(MpiCommunicator::duplicate(mpi, parent, timeout_s));
   });
 }
 

@@ -202,12 +202,12 @@ void ChunkRun::post_group(std::uint32_t step) {
   }
   call.counts = call.elements;
   call.root = group.root;
+  call.own_counts = context_.shape.own_counts() || group.kind == GroupKind::all_to_all;
   const auto src = bound_.src(step), dst = bound_.dst(step);
   const std::size_t in_bytes = bound_.src_bytes(step), out_bytes = bound_.dst_bytes(step);
   // Members skip a call only where all of them see that it moves nothing.
-  const bool all_seen = group.kind != GroupKind::all_to_all && !context_.shape.own_counts();
   const auto is_zero = [](std::size_t count) { return count == 0; };
-  if (all_seen && std::ranges::all_of(call.elements, is_zero)) return finish(step);
+  if (!call.own_counts && std::ranges::all_of(call.elements, is_zero)) return finish(step);
 
   // A library wants one buffer on each side; where blocks lie apart they are packed, which is the papers' shuffle.
   const bool apart = group.kind == GroupKind::reduce_scatter && overlaps(src, dst);

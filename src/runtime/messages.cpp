@@ -35,15 +35,17 @@ void Communicator::run(std::span<const Transfer> transfers, const Interrupt& int
 
 std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
   auto batch = std::make_unique<Batch>(transfers, *router_);
-  const auto work = batch->work = std::make_shared<Work>();
+  auto work = batch->work = std::make_shared<Work>();
   {
     const std::lock_guard lock(mutex_);
     refuse_without_threads();
     check_all(transfers);
     std::erase_if(batches_, [](const auto& other) { return other->finished(); });
     post(*batch);
-    if (batch->finished()) return work->finish(nullptr), work;
-    batches_.push_back(std::move(batch));
+    if (batch->finished())  // it was empty
+      work->finish(nullptr);
+    else
+      batches_.push_back(std::move(batch));
   }
   progress_->add(*this);
   return work;
@@ -69,8 +71,8 @@ void Communicator::look_after_batches() {
     try {
       look_at(*batch, batch->last_progress());
     } catch (const std::exception& error) {
-      batch->work->finish(
-          std::current_exception());  // before fail(), which knows no better than to blame the communicator
+      // Before fail(), which tells all others that the communicator has failed.
+      batch->work->finish(std::current_exception());
       fail(failure_of(error));
       return;
     }

@@ -67,6 +67,7 @@ struct GroupCall {
   std::byte* out = nullptr;
   std::span<const std::size_t> counts;  // elements
   int root = 0;                         // member, of the kinds that have one
+  bool own_counts = false;              // other members may know other counts, or none
 };
 
 /// What is known against a peer that can no longer answer.

@@ -133,9 +133,53 @@ static void messages(void) {
   SUCCEEDS(lanecastBarrier(comm));
 }
 
+/* To or from the last rank, then everyone to everyone, also with counts of which each rank knows its own. */
+static void rooted(void) {
+  const int root = size - 1;
+  const size_t n = kCount, total = (size_t)size * n;
+  int32_t *whole = malloc(total * sizeof *whole), *shares = malloc(total * sizeof *shares), mine[kCount], got[kCount];
+  for (size_t i = 0; i < n; ++i) mine[i] = value(rank, i);
+  SUCCEEDS(lanecastBroadcast(mine, got, n, lanecastInt32, root, comm));
+  for (size_t i = 0; i < n; ++i) EXPECT(got[i] == value(root, i));
+  SUCCEEDS(lanecastReduce(mine, got, n, lanecastInt32, lanecastSum, root, comm));
+  for (size_t i = 0; i < n; ++i) EXPECT(got[i] == (rank == root ? sum_at(i) : value(root, i)));
+  SUCCEEDS(lanecastGather(mine, rank == root ? whole : NULL, n, lanecastInt32, root, comm));
+  for (size_t i = 0; rank == root && i < total; ++i) EXPECT(whole[i] == value((int)(i / n), i % n));
+  SUCCEEDS(lanecastScatter(rank == root ? whole : NULL, got, n, lanecastInt32, root, comm));
+  for (size_t i = 0; i < n; ++i) EXPECT(got[i] == mine[i]);
+  for (size_t i = 0; i < total; ++i) whole[i] = value(rank, i);
+  SUCCEEDS(lanecastAllToAll(whole, shares, n, lanecastInt32, comm));
+  for (size_t i = 0; i < total; ++i) EXPECT(shares[i] == value((int)(i / n), (size_t)rank * n + i % n));
+
+  size_t *counts = malloc((size_t)size * sizeof *counts), *from = malloc((size_t)size * sizeof *from);
+  for (int r = 0; r < size; ++r) counts[r] = (size_t)(r % 3);
+  SUCCEEDS(lanecastGatherV(mine, shares, counts, lanecastInt32, root, comm));
+  for (size_t r = 0, at = 0; rank == root && r < (size_t)size; ++r)
+    for (size_t i = 0; i < counts[r]; ++i, ++at) EXPECT(shares[at] == value((int)r, i));
+  memset(got, 0, sizeof got);
+  SUCCEEDS(lanecastScatterV(shares, got, counts, lanecastInt32, root, comm));
+  for (size_t i = 0; i < counts[rank]; ++i) EXPECT(got[i] == mine[i]);
+  for (int r = 0; r < size; ++r) from[r] = (size_t)(rank % 3); /* as the others' counts say */
+  SUCCEEDS(lanecastAllToAllV(whole, counts, shares, from, lanecastInt32, comm));
+  size_t before = 0;
+  for (int r = 0; r < rank; ++r) before += counts[r];
+  for (size_t r = 0, at = 0; r < (size_t)size; ++r)
+    for (size_t i = 0; i < from[r]; ++i, ++at) EXPECT(shares[at] == value((int)r, before + i));
+
+  lanecastCall_t call = {lanecastCollBroadcast, mine, got, kCount, NULL, lanecastInt32, lanecastSum, root, NULL};
+  lanecastWork_t work;
+  SUCCEEDS(lanecastStart(&call, comm, &work));
+  SUCCEEDS(lanecastWait(work));
+  for (size_t i = 0; i < n; ++i) EXPECT(got[i] == value(root, i));
+  free(from);
+  free(counts);
+  free(shares);
+  free(whole);
+}
+
 static void persistent(void) {
   int32_t vector[kCount];
-  const lanecastCall_t call = {lanecastCollAllReduce, vector, vector, kCount, NULL, lanecastInt32, lanecastSum};
+  const lanecastCall_t call = {lanecastCollAllReduce, vector, vector, kCount, NULL, lanecastInt32, lanecastSum, 0, NULL};
   lanecastPersistent_t bound;
   SUCCEEDS(lanecastPersistentInit(&call, comm, &bound));
   SUCCEEDS(lanecastPersistentWait(bound)); /* nothing was started */
@@ -210,12 +254,20 @@ static void misuse(void) {
   if (size > 1) refuses(lanecastRecv(x, 1, lanecastFloat32, (rank + 1) % size, -1, comm), "tag");
   if (size > 1) refuses(lanecastRecv(NULL, 1, lanecastFloat32, (rank + 1) % size, 0, comm), "buffer");
   refuses(lanecastRecv(x, SIZE_MAX / 4, lanecastFloat32, (rank + 1) % size, 0, comm), "count");
-  lanecastCall_t call = {(lanecastCollective_t)99, x, x, 4, NULL, lanecastFloat32, lanecastSum};
+  lanecastCall_t call = {(lanecastCollective_t)99, x, x, 4, NULL, lanecastFloat32, lanecastSum, 0, NULL};
   lanecastPersistent_t bound = NULL;
   refuses(lanecastPersistentInit(&call, comm, &bound), "collective");
   refuses(lanecastPersistentInit(NULL, comm, &bound), "call");
   call.collective = lanecastCollAllReduce;
   refuses(lanecastPersistentInit(&call, comm, NULL), "persistent");
+  refuses(lanecastStart(NULL, comm, &work), "call");
+  refuses(lanecastBroadcast(x, x, 1, lanecastFloat32, size, comm), "root");
+  refuses(lanecastReduce(x, x, 1, lanecastFloat32, lanecastSum, -1, comm), "root");
+  refuses(lanecastGatherV(x, x, NULL, lanecastFloat32, 0, comm), "counts");
+  refuses(lanecastScatterV(x, x, NULL, lanecastFloat32, 0, comm), "counts");
+  refuses(lanecastAllToAllV(x, NULL, x, NULL, lanecastFloat32, comm), "counts");
+  refuses(lanecastAllToAllV(x, huge, x, NULL, lanecastFloat32, comm), "recvcounts");
+  refuses(lanecastAllToAll(x, x, 1, lanecastFloat32, comm), "in-place");
   EXPECT(bound == NULL && lanecastPersistentRun(NULL) == lanecastUsageError);
   EXPECT(lanecastPersistentStart(NULL) == lanecastUsageError && lanecastPersistentWait(NULL) == lanecastUsageError);
   EXPECT(lanecastPersistentFree(NULL) == lanecastSuccess && lanecastBarrier(NULL) == lanecastUsageError);
@@ -308,6 +360,7 @@ int main(void) {
   uneven();
   started();
   messages();
+  rooted();
   persistent();
   splits();
   misuse();

@@ -20,7 +20,7 @@ static float in[kCount], out[kCount];
 int main(int argc, char** argv) {
   const int starts = argc > 1 && strcmp(argv[1], "start") == 0;
   lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
-  lanecastCall_t call = {lanecastCollAllReduce, in, out, kCount, NULL, lanecastFloat32, lanecastSum};
+  lanecastCall_t call = {lanecastCollAllReduce, in, out, kCount, NULL, lanecastFloat32, lanecastSum, 0, NULL};
   lanecastComm_t comm;
   lanecastPersistent_t persistent;
   config.transports = "shm";

@@ -24,7 +24,7 @@ from lanecast.cli.options import (
 )
 
 PICTURES = (".png", ".pdf", ".svg")
-COLLECTIVES = ",".join(payload.COLLECTIVES)
+COLLECTIVES = ",".join(payload.MAIN)
 
 
 def _known(what: str, known: Any) -> str:
@@ -32,7 +32,7 @@ def _known(what: str, known: Any) -> str:
 
 
 def bench(  # noqa: PLR0913, PLR0917  one per option
-    collectives: Annotated[str, typer.Option(help=_known("Comma-separated", payload.COLLECTIVES))] = COLLECTIVES,
+    collectives: Annotated[str, typer.Option(help=_known("Comma-separated", _core.KINDS))] = COLLECTIVES,
     sizes: Annotated[
         str, typer.Option(help="Bytes of the full buffer: 4M,16M or a doubling range 64K..64M.")
     ] = "64K,1M,16M",
@@ -58,7 +58,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     if not contenders:
         raise _core.UsageError("backends: none given; known: lanecast, lanecast:ALGORITHM, native, mpi")
     settings = Settings(
-        collectives=tuple(known_name("collective", name, payload.COLLECTIVES) for name in distinct(collectives)),
+        collectives=tuple(known_name("collective", name, _core.KINDS) for name in distinct(collectives)),
         sizes=parse_sizes(sizes),
         backends=contenders,
         topologies=distinct(topology) or ("",),

@@ -11,6 +11,7 @@ import numpy as np
 from lanecast import _core
 from lanecast.buffers import DTYPE_CODES, OP_CODES
 from lanecast.cli.options import Backend, Settings, known_name, topology_for
+from lanecast.cli.payload import REDUCING
 
 
 def summary(algorithms: Sequence[str]) -> list[str]:
@@ -62,7 +63,7 @@ def check(settings: Settings, ranks: int) -> None:
 
 
 def _check_reduction(settings: Settings) -> None:
-    if set(settings.collectives) == {"all_gather"}:
+    if not set(settings.collectives) & set(REDUCING):
         return
     op, dtype = OP_CODES[settings.op], DTYPE_CODES[settings.dtype]
     if not _core.supports(op, dtype):

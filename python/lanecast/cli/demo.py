@@ -12,12 +12,12 @@ from lanecast.cli import runner
 from lanecast.cli.bench import write_json
 from lanecast.cli.measure import Row
 from lanecast.cli.options import Settings, parse_backend, parse_sizes
-from lanecast.cli.payload import COLLECTIVES
+from lanecast.cli.payload import MAIN
 from lanecast.cli.tables import mpi_name, ratio, size_text
 
 _RANKS = 4
 _SETTINGS = Settings(
-    collectives=COLLECTIVES,
+    collectives=MAIN,
     sizes=parse_sizes("64K,1M,16M"),
     backends=(parse_backend("lanecast"), parse_backend("mpi")),
     topologies=("2x2",),

@@ -12,6 +12,8 @@ from lanecast.cli.payload import Case
 
 def busbw_factor(collective: str, ranks: int) -> float:
     """Bus bandwidth over algorithm bandwidth, by nccl-tests: the share of the buffer that each link has to carry."""
+    if collective in {"broadcast", "reduce"}:
+        return 1
     return (2 if collective == "all_reduce" else 1) * (ranks - 1) / ranks
 
 
@@ -19,8 +21,15 @@ def least_traffic_bytes(case: Case) -> int:
     """Bytes that all ranks together must read and write in memory: each input once, each output once."""
     ranks, full = case.ranks, case.full_bytes
     own = full // case.parts
-    if case.collective == "all_reduce":
-        return 2 * ranks * full
+    match case.collective:
+        case "all_reduce" | "all_to_all":
+            return 2 * ranks * full
+        case "broadcast":
+            return ranks * full
+        case "reduce":
+            return (ranks + 1) * full
+        case "gather" | "scatter":
+            return 2 * (full - own if case.in_place else full)
     if case.collective == "all_gather" and case.in_place:
         return ranks * own + ranks * (full - own)
     return ranks * own + ranks * full

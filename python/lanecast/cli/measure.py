@@ -18,7 +18,7 @@ from lanecast.buffers import DTYPE_CODES, OP_CODES, Array
 from lanecast.cli.checks import takers
 from lanecast.cli.figures import busbw_factor, least_traffic_bytes, nodes_of
 from lanecast.cli.options import Backend, Settings
-from lanecast.cli.payload import Case, Payload
+from lanecast.cli.payload import WHOLE, Case, Payload
 from lanecast.communicator import Communicator
 
 Row = dict[str, Any]
@@ -45,7 +45,7 @@ class Contender:
 
 def case_for(settings: Settings, collective: str, size: int, comm: Communicator) -> Case:
     """The case of at most `size` bytes, rounded down to whole elements of every rank."""
-    parts = 1 if collective == "all_reduce" else comm.size
+    parts = 1 if collective in WHOLE else comm.size
     count = size // (np.dtype(settings.dtype).itemsize * parts)
     return Case(collective, count, settings.dtype, settings.op, settings.in_place, comm.rank, comm.size)
 
@@ -102,8 +102,9 @@ class Bench:
         if backend.is_mpi:
             assert self.mpi is not None, "checked before any rank was started"
             # MPI's in-place reduce-scatter leaves its result at the front of the input.
-            result = payload.whole[: payload.output.size] if case.in_place else payload.output
-            output = payload.whole if case.in_place else payload.output
+            front = case.in_place and case.collective == "reduce_scatter"
+            result = payload.whole[: payload.output.size] if front else payload.output
+            output = payload.whole if front else payload.output
             run = partial(self.mpi.run, kind, payload.input, output, dtype, op, case.count, case.in_place)
             return Contender(backend, "MPI's own", None, run, result)
         algorithm, chunks = backend.algorithm, None
@@ -147,7 +148,7 @@ class Bench:
             "bytes": case.full_bytes,
             "count": case.count,
             "dtype": case.dtype,
-            "op": None if case.collective == "all_gather" else case.op,
+            "op": case.op if case.reduces else None,
             "in_place": case.in_place,
             "repeats": contender.repeats,
             "time_us": time_us,

@@ -14,7 +14,11 @@ import numpy as np
 
 from lanecast.buffers import Array
 
-COLLECTIVES: tuple[str, ...] = ("all_gather", "reduce_scatter", "all_reduce")  # whose data are made here
+MAIN = ("all_gather", "reduce_scatter", "all_reduce")  # measured where nobody says which
+REDUCING = ("all_reduce", "reduce_scatter", "reduce")
+WHOLE = ("all_reduce", "broadcast", "reduce")  # the buffer is one part; else each rank has its share
+ROOT = 0
+
 _BLOCK = 1 << 18  # elements made at a time, so that temporaries stay in the cache
 _POISON = 0xA5  # no value that fill() makes consists of such bytes
 _ELEMENT_STEP, _RANK_STEP = 2654435761, 40503  # odd, so each permutes the numbers below a power of two
@@ -39,7 +43,16 @@ class Case:
 
     @property
     def parts(self) -> int:
-        return 1 if self.collective == "all_reduce" else self.ranks
+        return 1 if self.collective in WHOLE else self.ranks
+
+    @property
+    def reduces(self) -> bool:
+        return self.collective in REDUCING
+
+    @property
+    def brought_count(self) -> int:
+        """Elements that a rank brings, where it brings any."""
+        return self.count if self.collective in {"all_gather", "gather"} else self.full_count
 
     @property
     def full_count(self) -> int:
@@ -59,7 +72,7 @@ def exact_limit(dtype: str) -> int:
 def value_range(case: Case) -> int:
     """A power of two: values lie below it, and what the collective makes of them is exact."""
     limit = exact_limit(case.dtype)
-    if case.collective != "all_gather" and case.op in {"sum", "avg"}:
+    if case.reduces and case.op in {"sum", "avg"}:
         limit //= case.ranks if case.op == "sum" else case.ranks * case.ranks
     return max(2, min(1 << 31, 1 << (limit.bit_length() - 1)))
 
@@ -67,11 +80,10 @@ def value_range(case: Case) -> int:
 def values(case: Case, rank: int, first: int, last: int) -> Array:
     """Elements first to last of what `rank` brings."""
     index = np.arange(first, last, dtype=np.uint32)
-    gathers = case.collective == "all_gather"
-    offset = rank * case.count * _ELEMENT_STEP if gathers else (rank + 1) * _RANK_STEP
+    offset = (rank + 1) * _RANK_STEP if case.reduces else rank * case.brought_count * _ELEMENT_STEP
     mixed = index * np.uint32(_ELEMENT_STEP) + np.uint32(offset % (1 << 32))
     small = mixed & np.uint32(value_range(case) - 1)
-    if gathers or case.op not in {"prod", "avg"}:
+    if not case.reduces or case.op not in {"prod", "avg"}:
         return small.astype(case.dtype)
     if case.op == "avg":  # multiples of the number of ranks, so that the division leaves no rest
         return (small * np.uint32(case.ranks)).astype(case.dtype)
@@ -96,30 +108,57 @@ def _fill_reduced(target: Array, case: Case, first: int) -> None:
 
 
 class Payload:
-    """The buffers of a case on one rank, and what its result has to be."""
+    """The buffers of a case on one rank, and what its result has to be; empty ones where it brings or gets nothing."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
         own = slice(case.rank * case.count, (case.rank + 1) * case.count)
+        self._at_root = case.rank == ROOT
         self.whole: Array = np.empty(case.full_count, case.dtype)
-        if case.collective == "all_gather":
-            self.output = self.whole
-            self.input = self.output[own] if case.in_place else np.empty(case.count, case.dtype)
-        else:
-            self.input = self.whole
-            result = self.input[own] if case.collective == "reduce_scatter" else self.input
-            self.output = result if case.in_place else np.empty(case.count, case.dtype)
+        nothing, share = self.whole[:0], np.empty(case.count, case.dtype)
+        match case.collective:
+            case "all_gather" | "gather":
+                gets = case.collective == "all_gather" or self._at_root
+                self.output = self.whole if gets else nothing
+                self.input = self.whole[own] if case.in_place and gets else share
+            case "broadcast":
+                self.input = self.output = self.whole
+            case "scatter":
+                self.input = self.whole if self._at_root else nothing
+                self.output = self.whole[own] if case.in_place and self._at_root else share
+            case "all_to_all":
+                self.input, self.output = self.whole, np.empty_like(self.whole)
+            case "reduce_scatter":
+                self.input = self.whole
+                self.output = self.whole[own] if case.in_place else share
+            case _:
+                self.input = self.whole
+                gets = case.collective == "all_reduce" or self._at_root
+                self.output = nothing if not gets else self.whole if case.in_place else np.empty_like(self.whole)
         self._expected: Array = np.empty(self.output.size, case.dtype)
-        if case.collective == "all_gather":
-            for rank in range(case.ranks):
-                _fill(self._expected[rank * case.count : (rank + 1) * case.count], case, rank, 0)
-        else:
-            _fill_reduced(self._expected, case, own.start if case.collective == "reduce_scatter" else 0)
+        self._fill_expected(own.start)
+
+    def _fill_expected(self, first: int) -> None:
+        case, expected = self.case, self._expected
+        if expected.size == 0:
+            return
+        match case.collective:
+            case "all_gather" | "gather":
+                for rank in range(case.ranks):
+                    _fill(expected[rank * case.count : (rank + 1) * case.count], case, rank, 0)
+            case "all_to_all":
+                for rank in range(case.ranks):
+                    _fill(expected[rank * case.count : (rank + 1) * case.count], case, rank, first)
+            case "broadcast" | "scatter":
+                _fill(expected, case, ROOT, first if case.collective == "scatter" else 0)
+            case _:
+                _fill_reduced(expected, case, first if case.collective == "reduce_scatter" else 0)
 
     def reset(self) -> None:
         """Poison the output, then bring this rank's data."""
         self.output.view(np.uint8)[:] = _POISON
-        _fill(self.input, self.case, self.case.rank, 0)
+        if self.case.collective != "broadcast" or self._at_root:
+            _fill(self.input, self.case, self.case.rank, 0)
 
     def wrong(self, result: Array) -> int:
         """Elements of `result` that are not what they have to be."""

@@ -42,9 +42,11 @@ struct MpiCollective {
   const void* in = nullptr;
   void* out = nullptr;
   std::span<const std::size_t> counts;  // as GroupCall::counts
-  /// In MPI's sense: the input is in `out`, for an all-gather at this rank's place. A reduce-scatter reads all of `out`
-  /// and leaves its result at the front.
+  /// In MPI's sense: the input is in `out`, for an all-gather or a gather's root at this rank's place; a scatter's root
+  /// keeps its share in `in`. A reduce-scatter reads all of `out` and leaves its result at the front.
   bool in_place = false;
+  int root = 0;             // member, of the kinds that have one
+  bool own_counts = false;  // as GroupCall::own_counts
 };
 
 /// Whether MPI has a predefined reduction for the type; 16- and 8-bit floats have none.
@@ -100,7 +102,9 @@ class MpiApi {
   virtual int tag_upper_bound() const = 0;
 
   // New communicators return errors instead of aborting the job. Those still alive are freed when MPI ends.
-  virtual MpiComm dup(MpiComm comm) = 0;
+  /// Collective. Throws TimeoutError when the others have not come after so many seconds; who they are MPI does not
+  /// tell.
+  virtual MpiComm dup(MpiComm comm, double timeout_s) = 0;
   virtual MpiComm split(MpiComm comm, int color, int key) = 0;
   /// Collective over `ranks` of `comm` only; member k of the result is ranks[k].
   virtual MpiComm create_group(MpiComm comm, std::span<const int> ranks, int tag) = 0;

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/mpi/communicator.h"
 
+#include <algorithm>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "transport/mpi/wait_for.h"
 
 namespace lanecast {
 
-MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle)
-    : api_(std::move(api)), handle_(handle), rank_(api_->rank(handle)), size_(api_->size(handle)) {}
+MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle, double timeout_s)
+    : api_(std::move(api)),
+      handle_(handle),
+      rank_(api_->rank(handle)),
+      size_(api_->size(handle)),
+      timeout_s_(timeout_s) {}
 
 MpiCommunicator::~MpiCommunicator() {
   if (retired_ || !api_->alive()) return;
@@ -19,26 +27,46 @@ MpiCommunicator::~MpiCommunicator() {
   }
 }
 
-std::shared_ptr<MpiCommunicator> MpiCommunicator::duplicate(std::shared_ptr<MpiApi> api, MpiComm parent) {
-  const MpiComm handle = api->dup(parent);
-  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(std::move(api), handle));
+std::shared_ptr<MpiCommunicator> MpiCommunicator::duplicate(std::shared_ptr<MpiApi> api, MpiComm parent,
+                                                            double timeout_s) {
+  const MpiComm handle = api->dup(parent, timeout_s);
+  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(std::move(api), handle, timeout_s));
 }
 
 std::shared_ptr<MpiCommunicator> MpiCommunicator::group(std::span<const int> ranks) const {
   const MpiComm handle = api_->create_group(handle_, ranks, message_tags());
-  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api_, handle));
+  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api_, handle, timeout_s_));
 }
 
 Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm) {
   Bootstrap bootstrap{.rank = comm->rank(), .size = comm->size(), .all_gather = {}};
   bootstrap.all_gather = [comm = std::move(comm)](const void* in, void* out, std::size_t bytes) {
     const std::vector<std::size_t> counts(comm->size(), bytes);
-    comm->api().run({.comm = comm->handle(),
-                     .kind = GroupKind::all_gather,
-                     .dtype = DType::uint8,
-                     .in = in,
-                     .out = out,
-                     .counts = counts});
+    const auto* mine = static_cast<const std::byte*>(in);
+    auto memory = std::make_unique<std::vector<std::byte>>(mine, mine + bytes);
+    memory->resize(bytes * (comm->size() + 1));
+    const auto requests = comm->api().requests();
+    requests->post({.comm = comm->handle(),
+                    .kind = GroupKind::all_gather,
+                    .dtype = DType::uint8,
+                    .in = memory->data(),
+                    .out = memory->data() + bytes,
+                    .counts = counts},
+                   nullptr);
+    std::vector<MpiCompletion> done;
+    const auto finished = [&] {
+      requests->test(done);
+      return !done.empty();
+    };
+    if (!wait_for(finished, comm->timeout_s())) {
+      static_cast<void>(memory.release());  // MPI may write there until the process ends
+      throw TimeoutError("rank " + std::to_string(comm->rank()) + " of " + std::to_string(comm->size()) + " waited " +
+                         seconds_text(comm->timeout_s()) +
+                         " for the others, which have begun to make the communicator; MPI " +
+                         "does not tell which are missing: are all alive?");
+    }
+    if (!done[0].error.empty()) throw TransportError("MPI's own collective failed: " + done[0].error);
+    std::copy(memory->begin() + static_cast<std::ptrdiff_t>(bytes), memory->end(), static_cast<std::byte*>(out));
   };
   return bootstrap;
 }

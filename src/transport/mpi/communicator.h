@@ -14,7 +14,7 @@ namespace lanecast {
 class MpiCommunicator {
  public:
   /// Collective over `parent`, so that our messages never meet the user's.
-  static std::shared_ptr<MpiCommunicator> duplicate(std::shared_ptr<MpiApi> api, MpiComm parent);
+  static std::shared_ptr<MpiCommunicator> duplicate(std::shared_ptr<MpiApi> api, MpiComm parent, double timeout_s);
   /// Collective over `ranks` of this communicator only.
   std::shared_ptr<MpiCommunicator> group(std::span<const int> ranks) const;
 
@@ -30,20 +30,24 @@ class MpiCommunicator {
   MpiComm handle() const { return handle_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  /// How long its ranks wait for each other while they come together.
+  double timeout_s() const { return timeout_s_; }
   /// Tags from 0 up that messages may use. The one above is that of group(): Open MPI makes a group's communicator by
   /// messages with this tag on the parent, which would meet receives that are posted there.
   int message_tags() const { return api_->tag_upper_bound(); }
 
  private:
-  MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle);
+  MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle, double timeout_s);
 
   std::shared_ptr<MpiApi> api_;
   MpiComm handle_;
   int rank_;
   int size_;
+  double timeout_s_;
   bool retired_ = false;
 };
 
+/// Its all-gather throws TimeoutError when it takes more than the communicator's timeout.
 Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm);
 
 }  // namespace lanecast

@@ -16,6 +16,30 @@ bool reduces_alike(DType dtype, ReduceOp op) {
   return op != ReduceOp::sum || size_of(dtype) > 2;
 }
 
+/// In MPI's sense: MpiCollective::in_place.
+bool is_in_place(const GroupCall& call, int rank) {
+  const auto before = [&] {
+    return size_of(call.dtype) * std::accumulate(call.counts.begin(), call.counts.begin() + rank, std::size_t{0});
+  };
+  switch (call.kind) {
+    case GroupKind::all_reduce:
+      return call.in == call.out;
+    case GroupKind::reduce:
+      return rank == call.root && call.in == call.out;
+    case GroupKind::all_gather:
+      return call.in == call.out + before();
+    case GroupKind::gather:
+      return rank == call.root && call.in == call.out + before();
+    case GroupKind::scatter:
+      return rank == call.root && call.out == call.in + before();
+    case GroupKind::reduce_scatter:
+    case GroupKind::broadcast:
+    case GroupKind::all_to_all:
+      break;
+  }
+  return false;
+}
+
 }  // namespace
 
 MpiTransport::MpiTransport(std::shared_ptr<MpiCommunicator> comm)
@@ -79,8 +103,7 @@ void MpiTransport::leave() {
 }
 
 bool MpiTransport::runs(GroupKind kind, DType dtype, ReduceOp op) const {
-  if (kind > GroupKind::all_reduce) return false;
-  return kind == GroupKind::all_gather || (mpi_reduces(dtype) && supports(op, dtype) && reduces_alike(dtype, op));
+  return !reduces(kind) || (mpi_reduces(dtype) && supports(op, dtype) && reduces_alike(dtype, op));
 }
 
 int MpiTransport::open_group(std::span<const int> ranks, std::uint32_t ordinal) {
@@ -100,10 +123,6 @@ int MpiTransport::open_group(std::span<const int> ranks, std::uint32_t ordinal) 
 
 void MpiTransport::post_group(GroupCall& call) {
   const MpiCommunicator& group = *groups_.at(call.group);
-  const std::byte* place = call.out;
-  if (call.kind == GroupKind::all_gather)
-    place +=
-        size_of(call.dtype) * std::accumulate(call.counts.begin(), call.counts.begin() + group.rank(), std::size_t{0});
   collectives_->post({.comm = group.handle(),
                       .kind = call.kind,
                       .dtype = call.dtype,
@@ -111,7 +130,9 @@ void MpiTransport::post_group(GroupCall& call) {
                       .in = call.in,
                       .out = call.out,
                       .counts = call.counts,
-                      .in_place = call.kind != GroupKind::reduce_scatter && call.in == place},
+                      .in_place = is_in_place(call, group.rank()),
+                      .root = call.root,
+                      .own_counts = call.own_counts},
                      &call);
 }
 

@@ -19,6 +19,10 @@ inline std::size_t total_count(const MpiCollective& call) {
   return std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
 }
 
+inline bool are_equal(std::span<const std::size_t> counts) {
+  return std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end();
+}
+
 /// The arrays of a call with uneven counts; MPI reads them until a non-blocking one has finished.
 template <class Counted>
 struct Parts {
@@ -49,7 +53,7 @@ std::shared_ptr<void> start(const Binding<Abi>& mpi, const Counted& calls, const
   const auto op = mpi.abi.ops[static_cast<std::size_t>(call.op)];
   const void* in = call.in_place ? mpi.abi.in_place() : call.in;
   const auto first = static_cast<typename Counted::Count>(call.counts[0]);
-  const bool even = std::ranges::adjacent_find(call.counts, std::not_equal_to<>()) == call.counts.end();
+  const bool even = are_equal(call.counts);
   std::shared_ptr<Parts<Counted>> parts;
   if (!even) parts = std::make_shared<Parts<Counted>>(call.counts);
 

@@ -17,7 +17,7 @@ namespace lanecast::mpi {
   CALL(Error_class, int, int*)                                                                  \
   CALL(Comm_rank, Comm, int*)                                                                   \
   CALL(Comm_size, Comm, int*)                                                                   \
-  CALL(Comm_dup, Comm, Comm*)                                                                   \
+  CALL(Comm_idup, Comm, Comm*, Request*)                                                        \
   CALL(Comm_split, Comm, int, int, Comm*)                                                       \
   CALL(Comm_group, Comm, Group*)                                                                \
   CALL(Group_incl, Group, int, const int*, Group*)                                              \
@@ -38,9 +38,7 @@ namespace lanecast::mpi {
   CALL(Type_contiguous, int, Datatype, Datatype*)                                               \
   CALL(Type_create_struct, int, const int*, const Aint*, const Datatype*, Datatype*)            \
   CALL(Type_commit, Datatype*)                                                                  \
-  CALL(Type_free, Datatype*)                                                                    \
-  CALL(Ibcast, void*, int, Datatype, int, Comm, Request*)                                       \
-  CALL(Ireduce, const void*, void*, int, Datatype, Op, int, Comm, Request*)
+  CALL(Type_free, Datatype*)
 
 // Calls with element counts exist twice: with int, and since MPI 4 with MPI_Count under the suffix _c.
 #define LANECAST_MPI_COUNTED_CALLS(CALL)                                                                      \
@@ -56,7 +54,25 @@ namespace lanecast::mpi {
   CALL(Reduce_scatter_block, const void*, void*, Count, Datatype, Op, Comm)                                   \
   CALL(Ireduce_scatter_block, const void*, void*, Count, Datatype, Op, Comm, Request*)                        \
   CALL(Allreduce, const void*, void*, Count, Datatype, Op, Comm)                                              \
-  CALL(Iallreduce, const void*, void*, Count, Datatype, Op, Comm, Request*)
+  CALL(Iallreduce, const void*, void*, Count, Datatype, Op, Comm, Request*)                                   \
+  CALL(Bcast, void*, Count, Datatype, int, Comm)                                                              \
+  CALL(Ibcast, void*, Count, Datatype, int, Comm, Request*)                                                   \
+  CALL(Reduce, const void*, void*, Count, Datatype, Op, int, Comm)                                            \
+  CALL(Ireduce, const void*, void*, Count, Datatype, Op, int, Comm, Request*)                                 \
+  CALL(Gather, const void*, Count, Datatype, void*, Count, Datatype, int, Comm)                               \
+  CALL(Igather, const void*, Count, Datatype, void*, Count, Datatype, int, Comm, Request*)                    \
+  CALL(Gatherv, const void*, Count, Datatype, void*, const Count*, const Offset*, Datatype, int, Comm)        \
+  CALL(Igatherv, const void*, Count, Datatype, void*, const Count*, const Offset*, Datatype, int, Comm, Request*) \
+  CALL(Scatter, const void*, Count, Datatype, void*, Count, Datatype, int, Comm)                              \
+  CALL(Iscatter, const void*, Count, Datatype, void*, Count, Datatype, int, Comm, Request*)                   \
+  CALL(Scatterv, const void*, const Count*, const Offset*, Datatype, void*, Count, Datatype, int, Comm)       \
+  CALL(Iscatterv, const void*, const Count*, const Offset*, Datatype, void*, Count, Datatype, int, Comm, Request*) \
+  CALL(Alltoall, const void*, Count, Datatype, void*, Count, Datatype, Comm)                                  \
+  CALL(Ialltoall, const void*, Count, Datatype, void*, Count, Datatype, Comm, Request*)                       \
+  CALL(Alltoallv, const void*, const Count*, const Offset*, Datatype, void*, const Count*, const Offset*,     \
+       Datatype, Comm)                                                                                        \
+  CALL(Ialltoallv, const void*, const Count*, const Offset*, Datatype, void*, const Count*, const Offset*,    \
+       Datatype, Comm, Request*)
 // clang-format on
 
 #define LANECAST_MPI_MEMBER(name, ...) int (*name)(__VA_ARGS__) = nullptr;

@@ -11,6 +11,7 @@
 
 #include "transport/mpi/shim/big_type.h"
 #include "transport/mpi/shim/operation.h"
+#include "transport/mpi/shim/rooted.h"
 #include "transport/mpi/shim/windows.h"
 
 namespace lanecast::mpi {
@@ -47,19 +48,48 @@ class Requests final : public MpiRequests {
     operation->owner = owner;
     MpiCollective call = wanted;
     const int rank = mpi_.rank(mpi_.unwrap(call.comm));
+    if (goes_by_messages(mpi_, call)) return post_messages(call, operation);
     if (needs_scratch(mpi_, call)) operation->redirect(call, call.counts[rank] * size_of(call.dtype));
     const auto start_one = [&](const auto& calls, const MpiCollective& part) {
       Request request;
-      operation->arguments.push_back(start(mpi_, calls, part, &request));
+      operation->arguments.push_back(start_any(mpi_, calls, part, &request));
       add(request, {owner, false, operation});
       ++operation->requests_left;
     };
-    if (fits_int(total_count(call)))
+    // Members with counts of their own would not agree on which is small.
+    if (fits_int(total_count(call)) && !(call.own_counts && mpi_.functions.has_large()))
       start_one(mpi_.functions.small, call);
     else if (mpi_.functions.has_large())
       start_one(mpi_.functions.large, call);
     else
       for_each_window(call, rank, [&](const MpiCollective& window) { start_one(mpi_.functions.small, window); });
+  }
+
+  void post_messages(const MpiCollective& call, const std::shared_ptr<Operation>& operation) {
+    const auto comm = mpi_.unwrap(call.comm);
+    const int rank = mpi_.rank(comm);
+    const auto post_one = [&](const char* way, std::size_t bytes, auto post) {
+      Request request;
+      const int code = post_bytes(
+          mpi_, bytes, [&](const auto& calls, auto count, auto type) { return post(calls, count, type, &request); });
+      if (code != 0) mpi_.fail(code, std::string(way) + " as part of a collective");
+      add(request, {operation->owner, false, operation});
+      ++operation->requests_left;
+    };
+    const auto send = [&](int peer, const void* data, std::size_t bytes) {
+      post_one("sending", bytes, [&](const auto& calls, auto count, auto type, Request* request) {
+        return calls.Isend(data, count, type, peer, 0, comm, request);
+      });
+    };
+    const auto receive = [&](int peer, void* data, std::size_t bytes) {
+      post_one("receiving", bytes, [&](const auto& calls, auto count, auto type, Request* request) {
+        return calls.Irecv(data, count, type, peer, 0, comm, request);
+      });
+    };
+    for_each_message(call, rank, mpi_.size(comm), send, receive);
+    if (operation->requests_left > 0) return;
+    receive(rank, nullptr, 0);  // so that even nothing has an end
+    send(rank, nullptr, 0);
   }
 
   void test(std::vector<MpiCompletion>& done) override { complete(mpi_.functions.calls.Testsome, done); }

@@ -13,6 +13,7 @@
 #include "transport/mpi/shim/binding.h"
 #include "transport/mpi/shim/collective.h"
 #include "transport/mpi/shim/requests.h"
+#include "transport/mpi/wait_for.h"
 
 namespace lanecast::mpi {
 
@@ -45,11 +46,7 @@ class Shim final : public MpiApi {
   int size(MpiComm comm) const override { return mpi_.size(mpi_.unwrap(comm)); }
   int tag_upper_bound() const override;
 
-  MpiComm dup(MpiComm comm) override {
-    Comm made;
-    mpi_.check(calls_.Comm_dup(mpi_.unwrap(comm), &made), "MPI_Comm_dup");
-    return adopt(made);
-  }
+  MpiComm dup(MpiComm comm, double timeout_s) override;
   MpiComm split(MpiComm comm, int color, int key) override {
     Comm made;
     mpi_.check(calls_.Comm_split(mpi_.unwrap(comm), color, key, &made), "MPI_Comm_split");
@@ -123,6 +120,27 @@ int Shim<Abi>::tag_upper_bound() const {
 }
 
 template <class Abi>
+MpiComm Shim<Abi>::dup(MpiComm comm, double timeout_s) {
+  auto made = std::make_shared<Comm>();
+  typename Abi::Request request;
+  mpi_.check(calls_.Comm_idup(mpi_.unwrap(comm), made.get(), &request), "MPI_Comm_idup");
+  const auto test = [&] {
+    int count = 0, index = 0;
+    typename Abi::Status status{};
+    mpi_.check(calls_.Testsome(1, &request, &count, &index, &status), "MPI_Comm_idup");
+    return count != 0;
+  };
+  if (!wait_for(test, timeout_s)) {
+    parked_.keep(made);  // MPI may write there yet
+    throw TimeoutError("rank " + std::to_string(rank(comm)) + " of " + std::to_string(size(comm)) + " waited " +
+                       seconds_text(timeout_s) +
+                       " for the others to make a communicator of the MPI communicator; MPI " +
+                       "does not tell which have not come: have all called init, from_mpi or lanecastCommInitMPI?");
+  }
+  return adopt(*made);
+}
+
+template <class Abi>
 MpiComm Shim<Abi>::create_group(MpiComm comm, std::span<const int> ranks, int tag) {
   typename Abi::Group all, members;
   mpi_.check(calls_.Comm_group(mpi_.unwrap(comm), &all), "MPI_Comm_group");
@@ -148,9 +166,10 @@ void Shim<Abi>::free(MpiComm comm) {
 
 template <class Abi>
 void Shim<Abi>::run(const MpiCollective& call) {
-  if (!needs_scratch(mpi_, call)) {
-    if (fits_int(total_count(call))) return void(start(mpi_, mpi_.functions.small, call, nullptr));
-    if (mpi_.functions.has_large()) return void(start(mpi_, mpi_.functions.large, call, nullptr));
+  if (!needs_scratch(mpi_, call) && !goes_by_messages(mpi_, call)) {
+    if (fits_int(total_count(call)) && !call.own_counts)
+      return void(start_any(mpi_, mpi_.functions.small, call, nullptr));
+    if (mpi_.functions.has_large()) return void(start_any(mpi_, mpi_.functions.large, call, nullptr));
   }
   Requests<Abi> requests(*this, mpi_, parked_);
   requests.post(call, nullptr);

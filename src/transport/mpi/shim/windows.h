@@ -11,7 +11,8 @@
 namespace lanecast::mpi {
 
 /// Cuts the whole vector, over all members' shares, into windows; in each, a member's share is what it has there. The
-/// windows are calls of the same kind. Not for an in-place reduce-scatter, whose result would lie before each window.
+/// windows are calls of the same kind. Not for an in-place reduce-scatter, whose result would lie before each window,
+/// nor for what goes_by_messages().
 template <class Each>
 void for_each_window(const MpiCollective& call, int rank, Each each) {
   constexpr std::size_t kWindow = std::size_t{1} << 30;  // elements
@@ -29,13 +30,14 @@ void for_each_window(const MpiCollective& call, int rank, Each each) {
     }
     MpiCollective window = call;
     window.counts = counts;
-    if (!call.in_place)
+    if (!call.in_place && call.in != nullptr)
       window.in =
           static_cast<const std::byte*>(call.in) + (call.kind == GroupKind::all_gather ? mine : begin) * element_bytes;
-    window.out =
-        static_cast<std::byte*>(call.out) + (call.kind == GroupKind::reduce_scatter ? mine : begin) * element_bytes;
+    if (call.out != nullptr)
+      window.out =
+          static_cast<std::byte*>(call.out) + (call.kind == GroupKind::reduce_scatter ? mine : begin) * element_bytes;
     each(window);
-    if (call.kind != GroupKind::all_reduce) mine += counts[rank];
+    if (call.kind == GroupKind::all_gather || call.kind == GroupKind::reduce_scatter) mine += counts[rank];
   }
 }
 

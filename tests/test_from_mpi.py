@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A communicator from mpi4py's, beside which the program goes on using MPI; and whose timeout wins."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lanecast
+from launch import MPICH, OPENMPI, mpich
+
+
+def test_beside_mpi4py() -> None:
+    program = Path(__file__).parent / "from_mpi_rank.py"
+    output = mpich(4, [sys.executable, str(program)], LANECAST_TIMEOUT="47")
+    assert "".join(output.split()) == 4 * "good"
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, 7.0), ({"timeout_s": 300.0}, 300.0), ({"timeout_s": 5}, 5.0)])
+def test_timeout_in_code_wins_even_where_it_is_the_default(
+    given: dict[str, float], expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANECAST_TIMEOUT", "7")
+    assert lanecast.from_all_gather(0, 1, lambda mine: mine, **given)._core.timeout_s == expected
+    monkeypatch.delenv("LANECAST_TIMEOUT")
+    assert lanecast.from_all_gather(0, 1, lambda mine: mine)._core.timeout_s == 300.0
+
+
+LATE = """
+import os, sys, time
+import lanecast
+from lanecast.startup import mpi
+
+mpi()
+rank = int(os.environ.get("PMI_RANK") or os.environ["OMPI_COMM_WORLD_RANK"])
+if rank == 1:
+    time.sleep(4.0)  # and never calls init
+else:
+    try:
+        lanecast.init(timeout_s=0.7)
+    except lanecast.TimeoutError as error:
+        print(error, flush=True)
+os._exit(0)  # MPI could not end with a call under way
+"""
+
+
+@pytest.mark.parametrize("bin", [MPICH.parent, OPENMPI], ids=["mpich", "open mpi"])
+def test_a_rank_that_never_makes_the_communicator(bin: Path) -> None:
+    oversubscribe = ["--oversubscribe"] if bin == OPENMPI else []
+    command = [str(bin / "mpiexec"), *oversubscribe, "-n", "2", str(bin / "python"), "-c", LATE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "rank 0 of 2 waited 0.7 s for the others" in done.stdout, done.stdout + done.stderr
+    assert "from_mpi" in done.stdout
