@@ -167,7 +167,7 @@ void bind_runtime(nb::module_& m) {
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("topology", &Communicator::topology, nb::rv_policy::copy)
       .def_prop_ro("transports", &Communicator::transports)
-      .def_prop_ro("timeout_s", [](const Communicator& c) { return *c.options().timeout_s; })
+      .def_prop_ro("timeout_s", [](const Communicator& c) { return c.options().timeout_s.value_or(kTimeout_s); })
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>())
       .def(

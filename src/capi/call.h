@@ -9,8 +9,9 @@ namespace lanecast::capi {
 /// Refers to the counts of `call`. Throws UsageError for enumerators that do not exist.
 Call call_from(const lanecastCall_t& call, const Communicator& comm);
 
-/// For the ...V functions, whose counts C lets be null.
-inline void require(const void* pointer, const char* argument, const Communicator& comm) {
+/// For what C lets be null.
+template <class T>
+void require(const T* pointer, const char* argument, const Communicator& comm) {
   if (!pointer) refuse(comm, std::string(argument) + ": null pointer");
 }
 

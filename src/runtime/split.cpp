@@ -59,7 +59,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key) {
   };
   const Place mine{color, key};
   std::vector<Place> places(size());
-  bootstrap_over(router_, topology_.everyone(), rank(), *options_.timeout_s)
+  bootstrap_over(router_, topology_.everyone(), rank(), options_.timeout_s.value_or(kTimeout_s))
       .all_gather(&mine, places.data(), sizeof mine);
   ++splits_;
   if (color < 0) return nullptr;
@@ -72,7 +72,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key) {
   const int me = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
 
   Surroundings child;
-  child.bootstrap = bootstrap_over(router_, ranks, me, *options_.timeout_s);
+  child.bootstrap = bootstrap_over(router_, ranks, me, options_.timeout_s.value_or(kTimeout_s));
   child.world = around_.world;
   child.channel = mix(around_.channel * 31 + splits_ * 1009 + static_cast<std::uint64_t>(ranks[0]) + 1);
   if (around_.mpi) child.mpi = around_.mpi->group(ranks);

@@ -43,7 +43,7 @@ void Communicator::look_at(const UnderWay& call, Clock::time_point last_progress
   for (int peer : call.awaited_peers())
     if (const Loss loss = router_->to(peer).lost(peer)) give_up(call, peer, loss);
   const double waited_s = std::chrono::duration<double>(Clock::now() - last_progress).count();
-  if (waited_s < *options_.timeout_s) return;
+  if (waited_s < options_.timeout_s.value_or(kTimeout_s)) return;
   std::string peers;
   for (int peer : call.awaited_peers()) peers += (peers.empty() ? "" : ", ") + std::to_string(peer);
   char seconds[32];
