@@ -143,7 +143,7 @@ bool Incoming::take_remote(const PacketHeader& packet, std::vector<Message*>& do
     const std::size_t bytes = std::min(kReadBytesPerTurn, total - remote_.read_bytes);
     remote_.read_bytes += read_remote(sender_.pid, remote_.local, remote_.remote, bytes);
   }
-  if (remote_.read_bytes < total || !notes_.has_room()) return false;
+  if (!is_read() || !notes_.has_room()) return false;
   // A sender that has given up may have changed the memory. The fence: its state is read after its memory.
   std::atomic_thread_fence(std::memory_order_acquire);
   if (sender_.state->load(std::memory_order_relaxed) != OwnerState::open)

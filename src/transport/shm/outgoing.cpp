@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
+
 namespace lanecast::shm {
 
 namespace {
@@ -48,6 +50,7 @@ PacketKind Outgoing::kind_for(ControlKind wish, const Message& message) const {
 void Outgoing::read_notes(std::vector<Message*>& done) {
   while (const auto note = notes_.pop()) {
     if (note->kind == ControlKind::taken) {
+      if (being_read_.empty()) throw InternalError("a receiver has taken a message that was not sent");
       finish(being_read_.front(), done);
       being_read_.pop_front();
     } else if (const auto message = held_.pop(note->tag)) {
