@@ -2,6 +2,7 @@
 // The ranks that call collectives together: what users hold.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -62,8 +63,12 @@ class Communicator {
   void drain(std::unique_lock<std::mutex>& lock);
   void drive(Execution& execution, const Interrupt& interrupt);
   std::unique_ptr<Communicator> make_child(int color, int key);
+  /// Locks mutex_ ahead of the progress thread, which takes it again at once for as long as messages move.
+  std::unique_lock<std::mutex> enter();
   bool advance_started();
   bool has_started();
+  /// Nobody moves the started calls any more: they fail, so that no wait for them lasts.
+  void give_up_started();
 
   /// Looks at the user's wishes, the peers and the deadline, at most every few milliseconds; throws to give up.
   void look_around(const Execution& execution, std::chrono::steady_clock::time_point last_progress,
@@ -82,7 +87,8 @@ class Communicator {
   std::shared_ptr<ProgressThread> progress_;
   std::uint64_t splits_ = 0;
 
-  std::mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
+  std::atomic<int> callers_ = 0;  // that want in; the progress thread lets them
+  std::mutex mutex_;              // one driver at a time, the caller or the progress thread; guards what follows
   std::unique_ptr<PlanCache> plans_;
   std::uint64_t calls_ = 0;
   Failure failure_;

@@ -8,12 +8,15 @@ void Communicator::fail(const Failure& why) {
   failure_ = why;
   router_->abort(cause_ ? cause_ : why);
   const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why.text));
-  for (auto& call : started_) call->work->finish(error);
+  for (auto& call : started_) {
+    plans_->keep(call->execution);
+    call->work->finish(error);
+  }
   started_.clear();
 }
 
 void Communicator::abort(const std::string& why) {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock = enter();
   if (!failure_) fail({FailureKind::user, why});
 }
 

@@ -4,10 +4,18 @@
 
 namespace lanecast {
 
+std::unique_lock<std::mutex> Communicator::enter() {
+  // Relaxed: a hint that orders nothing; mutex_ does.
+  callers_.fetch_add(1, std::memory_order_relaxed);
+  std::unique_lock lock(mutex_);
+  callers_.fetch_sub(1, std::memory_order_relaxed);
+  return lock;
+}
+
 std::shared_ptr<Work> Communicator::start(const Call& call) {
   std::shared_ptr<Work> work;
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock = enter();
     if (const std::string why = threads_refused(around_); !why.empty())
       throw UsageError("rank " + std::to_string(rank()) + ": an asynchronous call " + why);
     auto started = std::make_unique<Started>();
@@ -17,7 +25,12 @@ std::shared_ptr<Work> Communicator::start(const Call& call) {
     work = started->work;
     started_.push_back(std::move(started));
   }
-  progress_->add(*this);
+  try {
+    progress_->add(*this);
+  } catch (const UsageError&) {
+    give_up_started();
+    throw;
+  }
   return work;
 }
 
@@ -32,6 +45,7 @@ bool Communicator::has_started() {
 }
 
 bool Communicator::advance_started() {
+  if (callers_.load(std::memory_order_relaxed) > 0) return false;  // see enter()
   const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
   if (!lock.owns_lock() || started_.empty()) return false;
   Started& call = *started_.front();
@@ -55,12 +69,22 @@ bool Communicator::advance_started() {
     }
     return moved;
   } catch (const std::exception& error) {
-    const auto why = std::current_exception();
-    call.work->finish(why);
+    // Peers may be reading the call's buffers until fail() returns, and whoever waits for it frees them when it is
+    // done.
+    const std::exception_ptr why = std::current_exception();
+    const std::unique_ptr<Started> failed = std::move(started_.front());
     started_.pop_front();
+    plans_->keep(failed->execution);
     fail(failure_of(error));
+    failed->work->finish(why);
     return true;
   }
+}
+
+void Communicator::give_up_started() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);  // held: by a blocking call, which runs when there is none
+  if (lock.owns_lock() && !started_.empty())
+    fail({FailureKind::user, "the process is ending while calls are under way"});
 }
 
 void Communicator::drain(std::unique_lock<std::mutex>& lock) {
