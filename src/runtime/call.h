@@ -33,6 +33,9 @@ struct Call {
   bool own_counts() const { return !send_counts.empty() || !recv_counts.empty(); }
 };
 
+/// A chunk takes its steps' time also where it gets no element, and nothing looks at deadlines between empty ones.
+inline constexpr int kMostChunks = 1 << 16;
+
 /// Bytes of the full buffer: an all-gather's output, a reduce-scatter's input, an all-reduce's vector, what one rank
 /// brings to an all-to-all. 0 where each rank knows its own counts only.
 std::size_t full_bytes(const Call& call, int size);

@@ -5,10 +5,12 @@
 #include <array>
 #include <thread>
 
+#include "topology/limits.h"
+
 namespace lanecast {
 namespace {
 
-using LevelLinks = std::array<Link, 8>;
+using LevelLinks = std::array<Link, kMostLevels + 1>;
 
 /// Orders of magnitude, until the machine is measured: they decide between few rounds and few bytes.
 Link link_of(std::string_view transport) {
@@ -24,7 +26,6 @@ Links gather_links(const Surroundings& around, const Topology& topology, Router&
   const int rank = around.bootstrap.rank, size = around.bootstrap.size;
   const std::size_t levels = topology.levels() + 1;
   LevelLinks mine;
-  if (levels > mine.size()) throw UsageError("topology: at most 7 levels");
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
     Link& link = mine[topology.parting_level(rank, peer)];

@@ -14,7 +14,7 @@ struct Links {
   bool crowded = false;        // more ranks than cores on this host, which need not be equal
 };
 
-/// Collective. Throws UsageError for a topology of more than 7 levels.
+/// Collective.
 Links gather_links(const Surroundings& around, const Topology& topology, Router& router);
 
 }  // namespace lanecast

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "runtime/call.h"
+
 namespace lanecast {
 namespace {
 
@@ -55,7 +57,8 @@ void apply_environment(CommunicatorOptions& options) {
 }
 
 void check(const CommunicatorOptions& options) {
-  if (options.chunks < 0) throw UsageError("chunks: " + std::to_string(options.chunks) + " is negative");
+  if (options.chunks < 0 || options.chunks > kMostChunks)
+    throw UsageError("chunks: " + std::to_string(options.chunks) + " is not from 0 to " + std::to_string(kMostChunks));
   // A ring receives before it sends, so it needs two; no plan needs more.
   if (options.executor.window < 2 || options.executor.window > INT32_MAX) throw UsageError("window: must be 2 or more");
   if (options.executor.chunks_in_flight < 1) throw UsageError("chunks_in_flight: must be 1 or more");

@@ -12,7 +12,9 @@ import numpy as np
 
 from lanecast import _core
 
-_SIZE = re.compile(r"(\d+)([KMG]?)(?:I?B)?", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]+)([KMG]?)(?:I?B)?", re.IGNORECASE | re.ASCII)
+_MOST_DIGITS = 18  # fits 64 bits; far more, and Python refuses to make a number of them
+_MOST_RANKS = 1 << 20
 _UNIT_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -68,7 +70,7 @@ def distinct(text: str) -> tuple[str, ...]:
 def parse_size(text: str) -> int:
     """Bytes of "64K", "4M" or "1GiB"; units are powers of 1024, as in nccl-tests."""
     match = _SIZE.fullmatch(text.strip())
-    if match is None:
+    if match is None or len(match[1]) > _MOST_DIGITS:
         raise _core.UsageError(f"size {text!r}: expected a number of bytes such as 512, 64K, 4M or 1G")
     return int(match[1]) * _UNIT_BYTES[match[2].upper()]
 
@@ -114,8 +116,11 @@ def parse_dtype(name: str) -> str:
 def ranks_of(topology: str) -> int:
     """How many ranks "2x4", "3+2+4" or "2x4:cyclic" describes; Topology.parse() judges the rest."""
     shape = topology.partition(":")[0]
-    numbers = [int(n) for n in re.findall(r"\d+", shape)]
-    return max(1, sum(numbers) if "+" in shape else math.prod(numbers))
+    numbers = [int(n[:_MOST_DIGITS]) for n in re.findall("[0-9]+", shape)]
+    ranks = sum(numbers) if "+" in shape else math.prod(numbers)
+    if ranks > _MOST_RANKS:
+        raise _core.UsageError(f"topology {topology!r}: describes more than {_MOST_RANKS} ranks")
+    return max(1, ranks)
 
 
 def topology_for(text: str, ranks: int) -> _core.Topology:
