@@ -71,8 +71,8 @@ struct GroupCall {
 
 /// What is known against a peer that can no longer answer.
 struct Loss {
-  std::string what{};  // "process 4711 has ended"; empty: nothing
-  Failure cause{};     // why the peer has given up, where it has said so
+  std::string what;  // "process 4711 has ended"; empty: nothing
+  Failure cause;     // why the peer has given up, where it has said so
 
   explicit operator bool() const { return !what.empty(); }
   std::string str() const { return cause ? what + ": " + cause.text : what; }

@@ -11,8 +11,8 @@ using State = LoopbackMailbox::State;
 namespace {
 
 Loss gone(const LoopbackMailbox& theirs) {
-  if (theirs.state == State::closed) return {.what = "its thread has closed its transport"};
-  if (theirs.state == State::aborted) return {.what = "its thread has aborted", .cause = theirs.cause};
+  if (theirs.state == State::closed) return {"its thread has closed its transport", {}};
+  if (theirs.state == State::aborted) return {"its thread has aborted", theirs.cause};
   return {};
 }
 

@@ -86,7 +86,7 @@ Loss ShmTransport::lost(int peer) {
   if (!reaches(peer)) return {};
   Pair& pair = pairs_[pair_of_rank_[peer]];
   const shm::LaneControl& control = *pair.neighbour.out.control;
-  Loss loss{.what = "process " + std::to_string(pair.neighbour.process.id())};
+  Loss loss{"process " + std::to_string(pair.neighbour.process.id()), {}};
   // Acquire: pairs with the release in Host::announce().
   switch (control.owner_state.load(std::memory_order_acquire)) {
     case OwnerState::open:
