@@ -11,6 +11,8 @@
 
 #include "runtime/batch.h"
 #include "runtime/call.h"
+#include "runtime/call_check.h"
+#include "runtime/call_log.h"
 #include "runtime/options.h"
 #include "runtime/patience.h"
 #include "runtime/plan_cache.h"
@@ -61,6 +63,10 @@ class Communicator {
   /// Fails the communicator, so that its peers need not wait for a rank that will make no more calls.
   void abort(const std::string& why);
 
+  /// Writes what this rank has called, and where it stands, to a file in `directory`; see write_trace(). At any time,
+  /// also while a call of the same thread waits.
+  void write_trace(const std::string& directory) const;
+
   /// What would run: algorithm and chunks after all defaults.
   Choice chosen(const Call& call) const;
 
@@ -69,6 +75,15 @@ class Communicator {
   struct Started;
 
   std::shared_ptr<Execution> prepare(const Call& call, std::unique_lock<std::mutex>& lock);
+  void begin(Execution& call, const std::byte* in, std::byte* out);
+  bool advance(UnderWay& call);
+  /// Runs a part of a call. Where a transport cannot go on, a peer often knows the reason.
+  template <class Part>
+  void with_reasons(const UnderWay& call, const Part& part);
+  void look_for_reasons(const UnderWay& call);
+  /// Runs a part of a blocking call; an error in it is the communicator's.
+  template <class Part>
+  void or_fail(const Part& part);
   /// Waits for all started calls, without the lock.
   void drain(std::unique_lock<std::mutex>& lock);
   void drive(UnderWay& call, const Interrupt& interrupt);
@@ -92,12 +107,16 @@ class Communicator {
   std::string describe_wait(const UnderWay& call, int peer) const;
   void fail(const Failure& why);
   void refuse_if_failed() const;
+  void keep_trace() const;
   void refuse_without_threads() const;
 
   Surroundings around_;
   CommunicatorOptions options_;
   Topology topology_;
+  std::uint64_t id_;  // equal on its ranks, unlike any other's
   std::shared_ptr<Router> router_;
+  CallLog log_;
+  CallCheck check_;
   std::vector<Link> links_;  // equal on every rank
   bool crowded_ = false;     // more ranks than cores on some host
   std::shared_ptr<ProgressThread> progress_;
@@ -113,5 +132,25 @@ class Communicator {
   std::vector<std::byte> tokens_;                // of barriers
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
 };
+
+template <class Part>
+void Communicator::with_reasons(const UnderWay& call, const Part& part) {
+  try {
+    part();
+  } catch (const TransportError&) {
+    look_for_reasons(call);
+    throw;
+  }
+}
+
+template <class Part>
+void Communicator::or_fail(const Part& part) {
+  try {
+    part();
+  } catch (const std::exception& error) {
+    fail(failure_of(error));
+    throw;
+  }
+}
 
 }  // namespace lanecast

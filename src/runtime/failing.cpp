@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A failed communicator stays failed: started calls end, peers hear why, further calls are refused.
+#include <cstdio>
+
 #include "runtime/started.h"
+#include "runtime/trace_file.h"
 
 namespace lanecast {
 
 void Communicator::fail(const Failure& why) {
   failure_ = why;
   router_->abort(cause_ ? cause_ : why);
+  log_.fails(why.text);
+  keep_trace();
   const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why.text));
   for (auto& call : started_) call->work->finish(error);
   started_.clear();
@@ -18,6 +23,19 @@ void Communicator::fail(const Failure& why) {
 void Communicator::abort(const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (!failure_) fail({FailureKind::user, why});
+}
+
+void Communicator::write_trace(const std::string& directory) const {
+  lanecast::write_trace(directory, {id_, rank(), topology_, transports()}, log_);
+}
+
+void Communicator::keep_trace() const {
+  if (options_.trace_dir.empty()) return;
+  try {
+    write_trace(options_.trace_dir);
+  } catch (const std::exception& error) {  // the failure itself, or the end of the communicator, matters more
+    std::fprintf(stderr, "lanecast: rank %d: %s\n", rank(), error.what());
+  }
 }
 
 void Communicator::refuse_if_failed() const {

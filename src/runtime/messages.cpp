@@ -27,7 +27,7 @@ void Communicator::run(std::span<const Transfer> transfers, const Interrupt& int
     if (started_.empty()) {
       Batch batch(transfers, *router_);
       post(batch);
-      return drive(batch, interrupt);
+      return or_fail([&] { drive(batch, interrupt); });
     }
   }
   wait_or_fail(*start(transfers), interrupt);

@@ -55,18 +55,18 @@ bool Communicator::advance_started() {
   try {
     bool moved = true;
     if (!call.running) {
-      ++calls_;
       call.running = true;
       last_look_ = std::chrono::steady_clock::now();
-      call.execution->start(call.in, call.out);
+      begin(*call.execution, call.in, call.out);
     } else {
-      moved = call.execution->advance();
+      moved = advance(*call.execution);
     }
     if (moved)
       call.last_progress = std::chrono::steady_clock::now();
     else
       look_around(*call.execution, call.last_progress, {});
     if (call.execution->finished()) {
+      log_.end(CallState::done);
       call.work->finish(nullptr);
       started_.pop_front();
     }
