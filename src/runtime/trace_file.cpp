@@ -65,12 +65,15 @@ std::string id_text(std::uint64_t id) {
 void write_lines(std::ostream& file, const TraceOwner& owner, const CallLog& log) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
+  std::string levels;
+  for (int k = 0; k < owner.topology.levels(); ++k) levels += (k ? "," : "") + owner.topology.level(k).name;
   Line(file)
       .text("type", "communicator")
       .text("id", id_text(owner.communicator))
       .number("rank", owner.rank)
       .number("size", owner.topology.size())
       .text("topology", owner.topology.str())
+      .text("levels", levels)
       .text("transports", owner.transports)
       .text("host", host.data())
       .number("pid", getpid())
@@ -81,9 +84,9 @@ void write_lines(std::ostream& file, const TraceOwner& owner, const CallLog& log
     Line(file)
         .text("type", "call")
         .number("sequence", call.sequence)
-        .text("collective", lanecast::name_of(call.kind))
-        .text("op", lanecast::name_of(call.op))
-        .text("dtype", lanecast::name_of(call.dtype))
+        .text("collective", name_of(call.kind))
+        .text("op", Collective{call.kind}.reduces() ? name_of(call.op) : "")
+        .text("dtype", name_of(call.dtype))
         .number("bytes", call.bytes)
         .text("algorithm", call.algorithm.data())
         .number("chunks", call.chunks)
