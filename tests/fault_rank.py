@@ -162,19 +162,20 @@ def again(fault: Fault, rank: int, folder: Path) -> str:
 
 def main() -> None:
     fault, folder = Fault(**json.loads(sys.argv[1])), Path(sys.argv[2])
-    rank = -1
+    comm = lanecast.init(transports="mpi", timeout_s=float(sys.argv[3]))
+    # MPICH's launcher does not survive a rank that dies while two ranks are being connected.
+    comm.all_reduce(np.ones(100_000), algorithm="direct")
+    child = [comm.split(0)]
 
-    def make() -> Communicator:
-        nonlocal rank
-        comm = lanecast.init(transports="mpi", timeout_s=float(sys.argv[3]))
-        rank = comm.rank
-        return comm
+    def happened() -> None:
+        (folder / "happened").write_text(str(time.monotonic()))
 
-    outcome = run(make, fault, lambda: (folder / "happened").write_text(str(time.monotonic())) and None)
+    outcome = run(child.pop, fault, happened)
     if fault.kind in {"kill", "stop"}:
-        outcome.again = again(fault, rank, folder)
-    (folder / f"outcome.{rank}").write_text(json.dumps(asdict(outcome)))
-    sys.stdout.flush()
+        outcome.again = again(fault, comm.rank, folder)
+    unfinished = folder / "unfinished"
+    unfinished.with_suffix(f".{comm.rank}").write_text(json.dumps(asdict(outcome)))
+    unfinished.with_suffix(f".{comm.rank}").rename(folder / f"outcome.{comm.rank}")
     os._exit(0)  # MPI cannot end where a rank has died
 
 

@@ -105,7 +105,7 @@ class Communicator {
   void look_at(const UnderWay& call, std::chrono::steady_clock::time_point last_progress);
   [[noreturn]] void give_up(const UnderWay& call, int peer, const Loss& loss);
   std::string describe_wait(const UnderWay& call, int peer) const;
-  void fail(const Failure& why);
+  void fail(const Failure& reason);
   void refuse_if_failed() const;
   void keep_trace() const;
   void refuse_without_threads() const;

@@ -7,7 +7,10 @@
 
 namespace lanecast {
 
-void Communicator::fail(const Failure& why) {
+void Communicator::fail(const Failure& reason) {
+  Failure why = reason;
+  // What the program did tells no rank, and peers hear of it from others than this one.
+  if (why.kind == FailureKind::user) why.text = "rank " + std::to_string(rank()) + ": " + why.text;
   failure_ = why;
   router_->abort(cause_ ? cause_ : why);
   log_.fails(why.text);
