@@ -93,14 +93,20 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.chunks = number(name, value);
     else if (name == "timeout_s")
       options.timeout_s = option<double>(name, value, "a number of seconds");
+    else if (name == "check_calls")
+      options.check_calls = option<bool>(name, value, "True or False");
+    else if (name == "trace_dir")
+      options.trace_dir = text(name, value);
+    else if (name == "trace_messages")
+      options.trace_messages = option<bool>(name, value, "True or False");
     else if (name == "window")
       options.executor.window = number(name, value);
     else if (name == "chunks_in_flight")
       options.executor.chunks_in_flight = number(name, value);
     else
       throw UsageError("option '" + name +
-                       "' is unknown; known: topology transports algorithm chunks timeout_s window "
-                       "chunks_in_flight");
+                       "' is unknown; known: topology transports algorithm chunks timeout_s check_calls trace_dir "
+                       "trace_messages window chunks_in_flight");
   }
   return options;
 }
@@ -245,6 +251,7 @@ void bind_runtime(nb::module_& m) {
           },
           "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
           "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{})
+      .def("write_trace", &Communicator::write_trace, "directory"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>())
       .def(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +13,14 @@ from lanecast.buffers import Array, as_array, as_bytes_view, dtype_code, op_code
 
 _ALL_GATHER, _REDUCE_SCATTER, _ALL_REDUCE = range(3)
 _SUM = _core.OPS.index("sum")
+
+
+_LIVE: weakref.WeakSet[Communicator] = weakref.WeakSet()
+
+
+def live_communicators() -> list[Communicator]:
+    """The communicators of this process that have not been destroyed."""
+    return list(_LIVE)
 
 
 class Work:
@@ -41,6 +51,7 @@ class Communicator:
     """
 
     def __init__(self, core: _core.Communicator) -> None:
+        _LIVE.add(self)
         self._core = core  # first, so that it goes before the arrays that its calls still use
         self._under_way: list[Work] = []  # with their arrays, which a caller may drop without waiting
         self.rank: int = core.rank
@@ -131,6 +142,14 @@ class Communicator:
         """
         core = self._core.split(color, key)
         return None if core is None else Communicator(core)
+
+    def write_trace(self, directory: str | os.PathLike[str]) -> None:
+        """Write this rank's last 1,000 calls, and where it stands, to a file in `directory` for `lanecast trace`.
+
+        At any time, also from a signal handler while a call waits; a later one replaces the file. With the option
+        trace_messages, its last 65,536 messages too. Raises TransportError (path) where it cannot be written.
+        """
+        self._core.write_trace(os.fspath(directory))
 
     def chosen(self, collective: str, count: int, dtype: str = "float32") -> tuple[str, int]:
         """Algorithm and number of chunks that a call would take; count as in the call, elements per part."""

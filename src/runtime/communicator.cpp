@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/communicator.h"
 
+#include <algorithm>
+#include <random>
+
 #include "runtime/agreed.h"
 #include "runtime/links.h"
 #include "runtime/started.h"
@@ -27,6 +30,14 @@ CommunicatorOptions settled(CommunicatorOptions options, const Surroundings& aro
   return options;
 }
 
+std::uint64_t common_id(const Bootstrap& bootstrap) {
+  std::random_device random;
+  const std::uint64_t mine = (std::uint64_t{random()} << 32) | random();
+  std::vector<std::uint64_t> all(bootstrap.size);
+  bootstrap.all_gather(&mine, all.data(), sizeof mine);
+  return all[0];
+}
+
 }  // namespace
 
 Communicator::Communicator(Surroundings surroundings, CommunicatorOptions options,
@@ -34,18 +45,25 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
     : around_(std::move(surroundings)),
       options_(agreed(around_.bootstrap, [&] { return settled(std::move(options), around_); })),
       topology_(options_.placed.value_or(Topology(around_.bootstrap.size))),
+      id_(common_id(around_.bootstrap)),
       router_(connect(around_, topology_, options_.transports)),
+      log_(options_.trace_messages),
+      check_(*router_, around_.bootstrap.rank, id_, options_.check_calls),
       progress_(std::move(progress)),
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)) {
   Links links = gather_links(around_, topology_, *router_);
   links_ = std::move(links.by_level);
   crowded_ = links.crowded;
+  if (options_.trace_messages) router_->record(&log_);
 }
 
 Communicator::~Communicator() {
   progress_->remove(*this);
-  if (!started_.empty()) fail({FailureKind::user, "the communicator was destroyed while calls were under way"});
+  const bool sends = std::ranges::any_of(batches_, [](const auto& batch) { return !batch->finished(); });
+  if (!started_.empty() || sends)
+    fail({FailureKind::user, "the communicator was destroyed while calls were under way"});
   // MPI cannot recall a message under way and may write to its buffers until the process ends: they stay.
+  if (!failure_) keep_trace();
   if (failure_ && around_.mpi) static_cast<void>(plans_.release());
 }
 
@@ -73,26 +91,32 @@ std::shared_ptr<Execution> Communicator::prepare(const Call& call, std::unique_l
   }
 }
 
+void Communicator::begin(Execution& call, const std::byte* in, std::byte* out) {
+  const Plan& plan = call.plan();
+  CallRecord record{.sequence = ++calls_,
+                    .kind = plan.collective.kind,
+                    .op = call.shape().op,
+                    .dtype = call.shape().dtype,
+                    .chunks = call.shape().chunks,
+                    .bytes = std::max(call.layout().in_bytes(), call.layout().out_bytes())};
+  plan.algorithm.copy(record.algorithm.data(), record.algorithm.size() - 1);
+  log_.begin(record);
+  with_reasons(call, [&] { call.start(in, out, check_.begin(calls_, call.signature())); });
+}
+
 void Communicator::run(const Call& call, const Interrupt& interrupt) {
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock = enter();
     if (started_.empty()) {
       const auto execution = prepare(call, lock);
-      ++calls_;
-      execution->start(static_cast<const std::byte*>(call.in), static_cast<std::byte*>(call.out));
-      return drive(*execution, interrupt);
+      return or_fail([&] {
+        begin(*execution, static_cast<const std::byte*>(call.in), static_cast<std::byte*>(call.out));
+        drive(*execution, interrupt);
+        log_.end(CallState::done);
+      });
     }
   }
-  const auto work = start(call);
-  try {
-    wait(*work, interrupt);
-  } catch (const std::exception& error) {
-    if (!work->done()) {  // interrupted: the caller's buffers must not be touched any more
-      const std::lock_guard lock(mutex_);
-      fail(failure_of(error));
-    }
-    throw;
-  }
+  wait_or_fail(*start(call), interrupt);
 }
 
 }  // namespace lanecast

@@ -10,7 +10,10 @@
 #include <mutex>
 #include <string>
 
+#include "runtime/batch.h"
 #include "runtime/call.h"
+#include "runtime/call_check.h"
+#include "runtime/call_log.h"
 #include "runtime/options.h"
 #include "runtime/patience.h"
 #include "runtime/plan_cache.h"
@@ -44,12 +47,26 @@ class Communicator {
   std::shared_ptr<Work> start(const Call& call);
   static void wait(Work& work, const Interrupt& interrupt = {});
 
+  /// Sends and receives posted together, in which only this rank and its peers take part: none waits for another, or
+  /// for the collectives started before. Blocks until their buffers may be used again, or returns at once. Errors as
+  /// above.
+  void run(std::span<const Transfer> transfers, const Interrupt& interrupt = {});
+  std::shared_ptr<Work> start(std::span<const Transfer> transfers);
+
+  /// Collective: done when every rank has come. A collective like others, also in its order among them.
+  void barrier(const Interrupt& interrupt = {});
+  std::shared_ptr<Work> start_barrier();
+
   /// Ranks that give the same color become a communicator, ordered by key, then by rank. Collective; a negative color
   /// takes no part and gets null.
   std::unique_ptr<Communicator> split(int color, int key);
 
   /// Fails the communicator, so that its peers need not wait for a rank that will make no more calls.
   void abort(const std::string& why);
+
+  /// Writes what this rank has called, and where it stands, to a file in `directory`; see write_trace(). At any time,
+  /// also while a call of the same thread waits.
+  void write_trace(const std::string& directory) const;
 
   /// What would run: algorithm and chunks after all defaults.
   Choice chosen(const Call& call) const;
@@ -59,29 +76,54 @@ class Communicator {
   struct Started;
 
   std::shared_ptr<Execution> prepare(const Call& call, std::unique_lock<std::mutex>& lock);
+  void begin(Execution& call, const std::byte* in, std::byte* out);
+  bool advance(UnderWay& call);
+  /// Runs a part of a call. Where a transport cannot go on, a peer often knows the reason.
+  template <class Part>
+  void with_reasons(const UnderWay& call, const Part& part);
+  void look_for_reasons(const UnderWay& call);
+  /// Runs a part of a blocking call; an error in it is the communicator's.
+  template <class Part>
+  void or_fail(const Part& part);
   /// Waits for all started calls, without the lock.
   void drain(std::unique_lock<std::mutex>& lock);
-  void drive(Execution& execution, const Interrupt& interrupt);
+  void drive(UnderWay& call, const Interrupt& interrupt);
+  /// For a blocking call that had to be started: the caller's buffers are not touched after an interrupt.
+  void wait_or_fail(Work& work, const Interrupt& interrupt);
+  void check_all(std::span<const Transfer> transfers) const;
+  void post(Batch& batch);
+  bool advance_batches();
+  void look_after_batches();
+  Call barrier_call();
   std::unique_ptr<Communicator> make_child(int color, int key);
   /// Locks mutex_ ahead of the progress thread, which takes it again at once for as long as messages move.
   std::unique_lock<std::mutex> enter();
   bool advance_started();
   bool has_started();
+  /// Lets the progress thread move what was started.
+  void hand_to_thread();
   /// Nobody moves the started calls any more: they fail, so that no wait for them lasts.
   void give_up_started();
 
   /// Looks at the user's wishes, the peers and the deadline, at most every few milliseconds; throws to give up.
-  void look_around(const Execution& execution, std::chrono::steady_clock::time_point last_progress,
+  void look_around(const UnderWay& call, std::chrono::steady_clock::time_point last_progress,
                    const Interrupt& interrupt);
-  [[noreturn]] void give_up(const Execution& execution, int peer, const Loss& loss);
-  std::string describe_wait(const Execution& execution, int peer) const;
-  void fail(const Failure& why);
+  /// The same without the user, and now.
+  void look_at(const UnderWay& call, std::chrono::steady_clock::time_point last_progress);
+  [[noreturn]] void give_up(const UnderWay& call, int peer, const Loss& loss);
+  std::string describe_wait(const UnderWay& call, int peer) const;
+  void fail(const Failure& reason);
   void refuse_if_failed() const;
+  void keep_trace() const;
+  void refuse_without_threads() const;
 
   Surroundings around_;
   CommunicatorOptions options_;
   Topology topology_;
+  std::uint64_t id_;  // equal on its ranks, unlike any other's
   std::shared_ptr<Router> router_;
+  CallLog log_;
+  CallCheck check_;
   std::vector<Link> links_;  // equal on every rank
   bool crowded_ = false;     // more ranks than cores on some host
   std::shared_ptr<ProgressThread> progress_;
@@ -94,7 +136,29 @@ class Communicator {
   Failure failure_;
   Failure cause_;  // what peers hear of the failure, where that is not the failure itself
   std::deque<std::unique_ptr<Started>> started_;
-  std::chrono::steady_clock::time_point last_look_;
+  std::vector<std::unique_ptr<Batch>> batches_;  // started; some may be done
+  std::vector<std::byte> tokens_;                // of barriers
+  std::chrono::steady_clock::time_point last_look_, last_batch_look_;
 };
+
+template <class Part>
+void Communicator::with_reasons(const UnderWay& call, const Part& part) {
+  try {
+    part();
+  } catch (const TransportError&) {
+    look_for_reasons(call);
+    throw;
+  }
+}
+
+template <class Part>
+void Communicator::or_fail(const Part& part) {
+  try {
+    part();
+  } catch (const std::exception& error) {
+    fail(failure_of(error));
+    throw;
+  }
+}
 
 }  // namespace lanecast

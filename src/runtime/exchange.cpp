@@ -27,10 +27,8 @@ class Exchange {
     for (std::size_t k = 0; k < ranks_.size(); ++k) {
       if (static_cast<int>(k) == me || bytes == 0) continue;
       targets_[k] = {all + k * bytes, bytes};
-      messages_.push_back({ranks_[k], 0, bytes, {&targets_[k], 1}, nullptr});
-      router_.to(ranks_[k]).post_recv(messages_.back());
-      messages_.push_back({ranks_[k], 0, bytes, {&source_, 1}, nullptr});
-      router_.to(ranks_[k]).post_send(messages_.back());
+      router_.to(ranks_[k]).post_recv(add(ranks_[k], targets_[k]));
+      router_.to(ranks_[k]).post_send(add(ranks_[k], source_));
     }
     open_ = messages_.size();
   }
@@ -39,26 +37,38 @@ class Exchange {
     Patience patience(true);
     const auto begin = Clock::now();
     auto last_look = begin;
-    std::vector<Message*> done;
     while (open_ > 0) {
-      for (std::size_t t = 0; t < router_.count(); ++t) router_[t].progress(done);
-      for (Message* message : done) message->peer = -1;
-      open_ -= done.size();
-      if (!done.empty()) patience.reset();
-      if (!done.empty() || !patience.pause() || Clock::now() - last_look < kLookEvery) {
-        done.clear();
-        continue;
-      }
+      const bool moved = router_.progress();
+      if (moved) patience.reset();
+      if (moved || !patience.pause() || Clock::now() - last_look < kLookEvery) continue;
       last_look = Clock::now();
       look_around(std::chrono::duration<double>(last_look - begin).count(), timeout_s);
     }
   }
 
  private:
+  struct Part final : Posted {
+    void arrived() override {
+      done = true;
+      --exchange->open_;
+    }
+    Exchange* exchange = nullptr;
+    bool done = false;
+  };
+
+  Part& add(int peer, const Span& memory) {
+    Part& part = messages_.emplace_back();
+    part.exchange = this;
+    part.peer = peer;
+    part.bytes = memory.bytes;
+    part.memory = {&memory, 1};
+    return part;
+  }
+
   void look_around(double waited_s, double timeout_s) {
     std::string missing;
-    for (const Message& message : messages_) {
-      if (message.peer < 0) continue;
+    for (const Part& message : messages_) {
+      if (message.done) continue;
       const std::string peer = std::to_string(message.peer);
       if (const Loss loss = router_.to(message.peer).lost(message.peer))
         raise({loss.cause.kind, "split: lost rank " + peer + " (" + loss.str() + ")"});
@@ -73,7 +83,7 @@ class Exchange {
   Span source_;
   const std::vector<int>& ranks_;
   std::vector<Span> targets_;
-  std::vector<Message> messages_;  // their peer becomes -1 when they are done
+  std::vector<Part> messages_;
   std::size_t open_ = 0;
 };
 

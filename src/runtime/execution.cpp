@@ -7,15 +7,20 @@ namespace lanecast {
 
 Execution::Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router,
                      const ExecutorOptions& options)
-    : prepared_(std::move(prepared)), shape_(std::move(shape)), layout_(prepared_->plan, shape_), router_(router) {
-  const CallContext context{*prepared_, shape_, layout_, router_, staging_, turns_, options.window};
+    : prepared_(std::move(prepared)),
+      shape_(std::move(shape)),
+      layout_(prepared_->plan, shape_),
+      signature_(signature_of(prepared_->plan, shape_)),
+      router_(router) {
+  const CallContext context{*prepared_, shape_, layout_, router_, staging_, turns_, stamp_, options.window};
   for (int k = 0; k < std::min(shape_.chunks, options.chunks_in_flight); ++k)
     runs_.push_back(std::make_unique<ChunkRun>(context));
 }
 
-void Execution::start(const std::byte* in, std::byte* out) {
+void Execution::start(const std::byte* in, std::byte* out, std::uint32_t stamp) {
   in_ = const_cast<std::byte*>(in);  // spans serve reading and writing; no plan writes its input, which verify() proves
   out_ = out;
+  stamp_ = stamp;
   next_chunk_ = 0;
   chunks_left_ = shape_.chunks;
   turns_.begin(prepared_->plan.groups.size());
@@ -40,40 +45,33 @@ void Execution::refill() {
 }
 
 bool Execution::advance() {
-  messages_done_.clear();
+  bool moved = router_.progress();
   groups_done_.clear();
-  bool moved = false;
-  for (std::size_t t = 0; t < router_.count(); ++t) {
-    moved |= router_[t].progress(messages_done_);
-    router_[t].progress_groups(groups_done_);
-  }
-  for (Message* message : messages_done_) {
-    auto& mine = *static_cast<ChunkRun::StepMessage*>(message);
-    mine.run->arrived(mine);
-    mine.run->start_ready();
-  }
+  for (std::size_t t = 0; t < router_.count(); ++t) router_[t].progress_groups(groups_done_);
   for (GroupCall* group : groups_done_) {
     auto& mine = *static_cast<ChunkRun::StepGroup*>(group);
     mine.run->arrived(mine);
     mine.run->start_ready();
   }
-  moved |= !messages_done_.empty() || !groups_done_.empty();
+  moved |= !groups_done_.empty();
   for (auto& run : runs_) moved = moved || run->copy_meanwhile();
   if (moved) refill();
   return moved;
 }
 
 std::string Execution::waiting_for(int peer) const {
+  const std::string call =
+      ", of " + std::string(name_of(prepared_->plan.collective.kind)) + " by " + prepared_->plan.algorithm;
   std::string text;
   for (const auto& run : runs_)
     for (std::uint32_t step : run->waiting()) {
       if (peer >= 0 && !awaits(step, peer)) continue;
-      if (!text.empty()) return text + "; and more";  // the oldest says most
+      if (!text.empty()) return text + "; and more" + call;  // the oldest says most
       text = describe(prepared_->plan, step);
       if (shape_.chunks > 1)
         text += ", chunk " + std::to_string(run->chunk().index) + " of " + std::to_string(shape_.chunks);
     }
-  return text;
+  return text + call;
 }
 
 bool Execution::awaits(std::uint32_t index, int peer) const {

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/call_check.h"
 #include "runtime/chunk_run.h"
+#include "runtime/under_way.h"
 
 namespace lanecast {
 
@@ -16,24 +18,23 @@ struct ExecutorOptions {
 };
 
 /// A plan bound to a shape. It can be started again and again, also with other buffers, and then allocates nothing.
-class Execution {
+class Execution final : public UnderWay {
  public:
   Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, const ExecutorOptions& options);
 
-  void start(const std::byte* in, std::byte* out);
-  /// Moves what can be moved; true when something did. Throws what the transports throw.
-  bool advance();
-  bool finished() const { return chunks_left_ == 0; }
+  /// stamp: of the messages, from CallCheck::begin().
+  void start(const std::byte* in, std::byte* out, std::uint32_t stamp);
+  bool advance() override;
+  bool finished() const override { return chunks_left_ == 0; }
 
   const Plan& plan() const { return prepared_->plan; }
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
+  const Signature& signature() const { return signature_; }
 
-  /// "rank 1 in step 3 of 12: recv from rank 1 …, chunk 0 of 4": what has been started and is not done, for people.
-  /// peer: only what waits for it; -1: anything.
-  std::string waiting_for(int peer = -1) const;
-  /// Peers that the unfinished steps wait for.
-  std::vector<int> awaited_peers() const;
+  /// "step 3 of 12: recv from rank 1 …, chunk 0 of 4, of all_reduce by ring"
+  std::string waiting_for(int peer) const override;
+  std::vector<int> awaited_peers() const override;
 
  private:
   void refill();
@@ -42,15 +43,16 @@ class Execution {
   std::shared_ptr<const PreparedPlan> prepared_;
   Shape shape_;
   Layout layout_;
+  Signature signature_;
   Router& router_;
   StagingPool staging_;
   GroupTurns turns_;
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;
+  std::uint32_t stamp_ = 0;
   int next_chunk_ = 0;
   int chunks_left_ = 0;
-  std::vector<Message*> messages_done_;
   std::vector<GroupCall*> groups_done_;
 };
 

@@ -14,9 +14,10 @@
 namespace lanecast {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKnown{"LANECAST_TOPOLOGY",   "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",
-                                                 "LANECAST_CHUNKS",     "LANECAST_TIMEOUT",    "LANECAST_HOST",
-                                                 "LANECAST_MPI_LIBRARY"};
+constexpr std::array<std::string_view, 10> kKnown{
+    "LANECAST_TOPOLOGY",  "LANECAST_TRANSPORTS",    "LANECAST_ALGORITHM",   "LANECAST_CHUNKS",
+    "LANECAST_TIMEOUT",   "LANECAST_HOST",          "LANECAST_MPI_LIBRARY", "LANECAST_CHECK_CALLS",
+    "LANECAST_TRACE_DIR", "LANECAST_TRACE_MESSAGES"};
 
 std::string_view value_of(const char* name) {
   const char* value = std::getenv(name);
@@ -34,6 +35,13 @@ void read_number(const char* name, Number& into, Number smallest) {
     throw UsageError(std::string(name) + "='" + std::string(text) + "': expected a number of at least " +
                      std::to_string(smallest));
   into = value;
+}
+
+void read_switch(const char* name, bool& into) {
+  const std::string_view text = value_of(name);
+  if (text.empty()) return;
+  if (text != "0" && text != "1") throw UsageError(std::string(name) + "='" + std::string(text) + "': expected 0 or 1");
+  into = text == "1";
 }
 
 }  // namespace
@@ -54,6 +62,9 @@ void apply_environment(CommunicatorOptions& options) {
   if (options.algorithm.empty()) options.algorithm = value_of("LANECAST_ALGORITHM");
   if (options.chunks == 0) read_number("LANECAST_CHUNKS", options.chunks, 1);
   if (options.timeout_s == CommunicatorOptions{}.timeout_s) read_number("LANECAST_TIMEOUT", options.timeout_s, 0.001);
+  if (options.check_calls) read_switch("LANECAST_CHECK_CALLS", options.check_calls);
+  if (options.trace_dir.empty()) options.trace_dir = value_of("LANECAST_TRACE_DIR");
+  if (!options.trace_messages) read_switch("LANECAST_TRACE_MESSAGES", options.trace_messages);
 }
 
 void check(const CommunicatorOptions& options) {

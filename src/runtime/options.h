@@ -15,10 +15,13 @@ namespace lanecast {
 struct CommunicatorOptions {
   std::string topology;            // "2x4", …; empty: from the hosts that the ranks run on
   std::optional<Topology> placed;  // levels of any shape, instead of the text
-  std::string transports;  // "shm", or per level, outermost first: "mpi,shm"; empty: the best that reaches each peer
-  std::string algorithm;   // for every call; empty: chosen per call
-  int chunks = 0;          // 0: chosen per call
-  double timeout_s = 300;  // without progress
+  std::string transports;   // "shm", or per level, outermost first: "mpi,shm"; empty: the best that reaches each peer
+  std::string algorithm;    // for every call; empty: chosen per call
+  int chunks = 0;           // 0: chosen per call
+  double timeout_s = 300;   // without progress
+  bool check_calls = true;  // do all ranks make the same calls?
+  std::string trace_dir;    // where a rank writes its calls when it fails or ends; empty: nowhere
+  bool trace_messages = false;   // its messages, too
   bool from_environment = true;  // may LANECAST_… fill what is left at its default?
   ExecutorOptions executor;
 };
@@ -27,8 +30,9 @@ struct CommunicatorOptions {
 std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
-/// LANECAST_CHUNKS and LANECAST_TIMEOUT. Throws UsageError for values that are no such thing, and for any other
-/// variable that starts with LANECAST_: a misspelt option must not pass in silence.
+/// LANECAST_CHUNKS, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR and LANECAST_TRACE_MESSAGES. Throws
+/// UsageError for values that are no such thing, and for any other variable that starts with LANECAST_: a misspelt
+/// option must not pass in silence.
 void apply_environment(CommunicatorOptions& options);
 
 /// Throws UsageError for numbers out of range.

@@ -9,9 +9,18 @@
 
 #include "base/error.h"
 #include "plan/writer.h"
+#include "runtime/call_log.h"
 #include "transport/transport.h"
 
 namespace lanecast {
+
+/// A message that knows who posted it: calls share the transports, and whoever moves those hears of everybody's.
+struct Posted : Message {
+  virtual void arrived() = 0;
+
+ protected:
+  ~Posted() = default;
+};
 
 class Router {
  public:
@@ -22,6 +31,27 @@ class Router {
   Transport& to(int peer) { return *transports_[by_peer_[peer]]; }
   std::size_t count() const { return transports_.size(); }
   Transport& operator[](std::size_t k) { return *transports_[k]; }
+
+  /// Moves the messages of all calls and tells those that are done; true when anything moved.
+  bool progress() {
+    done_.clear();
+    bool moved = false;
+    for (auto& transport : transports_) moved |= transport->progress(done_);
+    for (Message* message : done_) static_cast<Posted*>(message)->arrived();
+    return moved || !done_.empty();
+  }
+
+  /// Where calls note their messages; null where nobody wants to know.
+  void record(CallLog* log) { log_ = log; }
+  CallLog* log() const { return log_; }
+
+  /// How many tags point-to-point messages have, whichever transport carries them.
+  std::uint64_t message_tags() const {
+    std::uint64_t tags = UINT64_MAX;
+    for (const auto& transport : transports_)
+      tags = std::min(tags, transport->max_tag() - first_message_tag(transport->max_tag()));
+    return tags;
+  }
 
   /// A transport that runs this collective among these ranks by itself, or null.
   Transport* native(GroupKind kind, DType dtype, ReduceOp op) {
@@ -46,6 +76,8 @@ class Router {
  private:
   std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<int> by_peer_;
+  CallLog* log_ = nullptr;
+  std::vector<Message*> done_;  // kept, so that progress() allocates nothing
 };
 
 }  // namespace lanecast

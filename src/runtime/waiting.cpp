@@ -11,55 +11,71 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-void Communicator::drive(Execution& execution, const Interrupt& interrupt) {
+bool Communicator::advance(UnderWay& call) {
+  bool moved = false;
+  with_reasons(call, [&] { moved = call.advance(); });
+  return moved;
+}
+
+void Communicator::look_for_reasons(const UnderWay& call) {
+  const std::vector<int> awaited = call.awaited_peers();
+  check_.compare(awaited);
+  for (int peer : awaited)
+    if (const Loss loss = router_->to(peer).lost(peer); loss.cause) give_up(call, peer, loss);
+}
+
+void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
   Patience patience(crowded_);
-  try {
-    Clock::time_point last_progress = last_look_ = Clock::now();  // a short call never stops to look
-    bool moved = false;
-    while (!execution.finished()) {
-      if (execution.advance()) {
-        moved = true;
-        patience.reset();
-      } else if (patience.pause()) {
-        if (std::exchange(moved, false)) last_progress = Clock::now();
-        look_around(execution, last_progress, interrupt);
-      }
+  Clock::time_point last_progress = last_look_ = Clock::now();  // a short call never stops to look
+  bool moved = false;
+  while (!call.finished()) {
+    if (advance(call)) {
+      moved = true;
+      patience.reset();
+    } else if (patience.pause()) {
+      if (std::exchange(moved, false)) last_progress = Clock::now();
+      look_around(call, last_progress, interrupt);
     }
-  } catch (const std::exception& error) {
-    fail(failure_of(error));
-    throw;
   }
 }
 
-void Communicator::look_around(const Execution& execution, Clock::time_point last_progress,
-                               const Interrupt& interrupt) {
+void Communicator::look_around(const UnderWay& call, Clock::time_point last_progress, const Interrupt& interrupt) {
   const auto now = Clock::now();
   if (now - last_look_ < kLookEvery) return;
   last_look_ = now;
   if (interrupt) interrupt();
-  for (int peer : execution.awaited_peers())
-    if (const Loss loss = router_->to(peer).lost(peer)) give_up(execution, peer, loss);
-  const double waited_s = std::chrono::duration<double>(now - last_progress).count();
+  look_at(call, last_progress);
+}
+
+void Communicator::look_at(const UnderWay& call, Clock::time_point last_progress) {
+  const std::vector<int> awaited = call.awaited_peers();
+  const auto waited = Clock::now() - last_progress;
+  if (waited >= kLookEvery) {
+    check_.compare(awaited);
+    if (!options_.trace_dir.empty()) log_.waits(describe_wait(call, -1));
+  }
+  for (int peer : awaited)
+    if (const Loss loss = router_->to(peer).lost(peer)) give_up(call, peer, loss);
+  const double waited_s = std::chrono::duration<double>(waited).count();
   if (waited_s < options_.timeout_s) return;
   std::string peers;
-  for (int peer : execution.awaited_peers()) peers += (peers.empty() ? "" : ", ") + std::to_string(peer);
+  for (int peer : awaited) peers += (peers.empty() ? "" : ", ") + std::to_string(peer);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", waited_s);
   throw TimeoutError("rank " + std::to_string(rank()) + " waited " + seconds + " s for rank " + peers + " in " +
-                     describe_wait(execution, -1) + "; is that rank alive, and has it made the same call?");
+                     describe_wait(call, -1) + "; is that rank alive, and has it made the same call?");
 }
 
-void Communicator::give_up(const Execution& execution, int peer, const Loss& loss) {
+void Communicator::give_up(const UnderWay& call, int peer, const Loss& loss) {
   const std::string text = "rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" + loss.str() +
-                           ") in " + describe_wait(execution, peer);
+                           ") in " + describe_wait(call, peer);
   // A peer that gave up has said why: that is the cause here as well, and what others should hear from this rank.
   cause_ = loss.cause ? loss.cause : Failure{FailureKind::lost, text};
   raise({cause_.kind, text});
 }
 
-std::string Communicator::describe_wait(const Execution& execution, int peer) const {
-  return execution.waiting_for(peer) + ", of " + std::string(name_of(execution.plan().collective.kind)) + " by " +
-         execution.plan().algorithm + " over " + router_->str() + " (call " + std::to_string(calls_) + ")";
+std::string Communicator::describe_wait(const UnderWay& call, int peer) const {
+  return call.waiting_for(peer) + " over " + router_->str() + " (call " + std::to_string(calls_) + ")";
 }
 
 }  // namespace lanecast

@@ -7,11 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/call_note.h"
 #include "base/dtype.h"
 #include "base/failure.h"
 #include "base/group_kind.h"
@@ -32,6 +34,16 @@ class Consumer {
   virtual void consume(std::size_t offset, const std::byte* data, std::size_t bytes) = 0;
 };
 
+/// The tags of a transport come in two halves: below this one those of plans' steps, from here on those of messages
+/// that two ranks exchange of their own accord. So a call that the other ranks know nothing of meets no collective.
+constexpr std::uint64_t first_message_tag(std::uint64_t max_tag) { return max_tag / 2; }
+
+/// "tag 7" as the caller of a send or receive knows it, "step tag 7" for a plan's.
+inline std::string describe_tag(std::uint64_t tag, std::uint64_t max_tag) {
+  const std::uint64_t first = first_message_tag(max_tag);
+  return tag < first ? "step tag " + std::to_string(tag) : "tag " + std::to_string(tag - first);
+}
+
 /// One message. The executor owns it and keeps it, and the memory it names, untouched until the transport reports it
 /// done. Messages between a pair of ranks match by tag; equal tags match in the order in which they were posted.
 struct Message {
@@ -40,6 +52,7 @@ struct Message {
   std::size_t bytes = 0;         // equal on both sides, else the transport throws; may be 0
   std::span<const Span> memory;  // sent from, or received into, in this order
   Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
+  std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Transport::compares_stamps()
 };
 
 /// One collective on a subgroup, run by the transport's own library. Member k has counts[k] elements: its share of an
@@ -61,8 +74,8 @@ struct GroupCall {
 
 /// What is known against a peer that can no longer answer.
 struct Loss {
-  std::string what{};  // "process 4711 has ended"; empty: nothing
-  Failure cause{};     // why the peer has given up, where it has said so
+  std::string what;  // "process 4711 has ended"; empty: nothing
+  Failure cause;     // why the peer has given up, where it has said so
 
   explicit operator bool() const { return !what.empty(); }
   std::string str() const { return cause ? what + ": " + cause.text : what; }
@@ -81,6 +94,10 @@ class Transport {
   virtual bool scatters() const { return false; }
   virtual bool consumes() const { return false; }
 
+  /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the
+  /// executor makes the stamp part of the tag: messages of different calls then never meet.
+  virtual bool compares_stamps() const { return false; }
+
   virtual void post_send(Message& message) = 0;
   virtual void post_recv(Message& message) = 0;
 
@@ -94,6 +111,11 @@ class Transport {
   virtual void abort(const Failure& cause) = 0;
 
   virtual Loss lost(int /*peer*/) { return {}; }
+
+  /// Lets the peers know which call this rank makes; costs no more than some stores.
+  virtual void publish(const CallNote& /*note*/) {}
+  /// What `peer` has published about its call of that number. May ask the peer, and know the answer only later.
+  virtual std::optional<CallNote> published(int /*peer*/, std::uint64_t /*sequence*/) { return {}; }
 
   // Native collectives; a transport without them keeps these defaults.
   virtual bool runs(GroupKind, DType, ReduceOp) const { return false; }

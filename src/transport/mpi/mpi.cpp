@@ -20,9 +20,10 @@ bool reduces_alike(DType dtype, ReduceOp op) {
 
 MpiTransport::MpiTransport(std::shared_ptr<MpiCommunicator> comm)
     : comm_(std::move(comm)),
-      max_tag_(static_cast<std::uint64_t>(comm_->message_tags())),
+      max_tag_(static_cast<std::uint64_t>(comm_->message_tags() - 1)),  // the last one is that of the notes
       messages_(comm_->api().requests()),
-      collectives_(comm_->api().requests()) {}
+      collectives_(comm_->api().requests()),
+      notes_(*comm_, comm_->message_tags() - 1) {}
 
 MpiTransport::~MpiTransport() {
   if (!messages_->empty() || !collectives_->empty()) leave();
@@ -41,8 +42,15 @@ MpiMessage MpiTransport::native(const Message& message) const {
           .bytes = message.bytes};
 }
 
-void MpiTransport::post_send(Message& message) { messages_->send(native(message), &message); }
-void MpiTransport::post_recv(Message& message) { messages_->receive(native(message), &message); }
+void MpiTransport::post_send(Message& message) {
+  used_ = true;
+  messages_->send(native(message), &message);
+}
+
+void MpiTransport::post_recv(Message& message) {
+  used_ = true;
+  messages_->receive(native(message), &message);
+}
 
 bool MpiTransport::progress(std::vector<Message*>& done) {
   completions_.clear();
@@ -53,7 +61,7 @@ bool MpiTransport::progress(std::vector<Message*>& done) {
       fail_receive(message, completion);
     if (!completion.error.empty())
       throw TransportError("rank " + std::to_string(comm_->rank()) + ": sending to rank " +
-                           std::to_string(message.peer) + ", tag " + std::to_string(message.tag) + ": " +
+                           std::to_string(message.peer) + ", " + describe_tag(message.tag, max_tag_) + ": " +
                            completion.error);
     done.push_back(&message);
   }
@@ -62,14 +70,22 @@ bool MpiTransport::progress(std::vector<Message*>& done) {
 
 void MpiTransport::fail_receive(const Message& message, const MpiCompletion& completion) const {
   std::string text = "rank " + std::to_string(comm_->rank()) + ": receiving from rank " + std::to_string(message.peer) +
-                     ", tag " + std::to_string(message.tag) + ": expected " + std::to_string(message.bytes) +
+                     ", " + describe_tag(message.tag, max_tag_) + ": expected " + std::to_string(message.bytes) +
                      " bytes, ";
   if (!completion.error.empty() && !completion.truncated) throw TransportError(text + "but " + completion.error);
   text += completion.truncated && completion.bytes == 0 ? "more" : std::to_string(completion.bytes);
   throw MismatchError(text + " arrived. The ranks disagree about this call: compare their counts and dtypes");
 }
 
-void MpiTransport::abort(const Failure& /*cause*/) { leave(); }
+void MpiTransport::abort(const Failure& cause) {
+  if (used_) notes_.give_up(cause);
+  leave();
+}
+
+Loss MpiTransport::lost(int peer) {
+  if (Failure cause = notes_.given_up(peer)) return {"its process has aborted", std::move(cause)};
+  return {};
+}
 
 void MpiTransport::leave() {
   messages_->abandon();
@@ -99,6 +115,7 @@ int MpiTransport::open_group(std::span<const int> ranks, std::uint32_t ordinal) 
 }
 
 void MpiTransport::post_group(GroupCall& call) {
+  used_ = true;
   const MpiCommunicator& group = *groups_.at(call.group);
   const std::byte* place = call.out;
   if (call.kind == GroupKind::all_gather)

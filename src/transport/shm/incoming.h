@@ -39,6 +39,7 @@ class Incoming {
   struct Early {
     std::size_t bytes;                  // of the message
     std::unique_ptr<std::byte[]> data;  // none for a notice
+    std::uint32_t stamp;
   };
   struct Stream {
     Message* message = nullptr;

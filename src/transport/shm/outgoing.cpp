@@ -14,7 +14,7 @@ constexpr std::size_t kFragmentsAtLeast = 8;
 constexpr std::size_t kSmallestFragment = 4096 - kLine;
 
 PacketFields fields(const Message& message, std::size_t payload_bytes, bool noticed) {
-  return {message.tag, message.bytes, static_cast<std::uint32_t>(payload_bytes), noticed ? 1u : 0u};
+  return {message.tag, message.bytes, static_cast<std::uint32_t>(payload_bytes), noticed ? 1u : 0u, message.stamp};
 }
 
 }  // namespace

@@ -57,6 +57,10 @@ class Shim final : public MpiApi {
   }
   MpiComm create_group(MpiComm comm, std::span<const int> ranks, int tag) override;
   void free(MpiComm comm) override;
+  void keep(MpiComm comm) override {
+    const std::lock_guard lock(comms_mutex_);
+    std::erase(comms_, mpi_.unwrap(comm));
+  }
 
   void barrier(MpiComm comm) override { mpi_.check(calls_.Barrier(mpi_.unwrap(comm)), "MPI_Barrier"); }
   void run(const MpiCollective& call) override;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives posted together. None waits for another, so no order of them can deadlock.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "runtime/router.h"
+#include "runtime/transfer.h"
+#include "runtime/under_way.h"
+#include "runtime/work.h"
+
+namespace lanecast {
+
+class Batch final : public UnderWay {
+ public:
+  Batch(std::span<const Transfer> transfers, Router& router);
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  void post();
+  bool advance() override { return router_.progress(); }
+  bool finished() const override { return unfinished_ == 0; }
+  std::string waiting_for(int peer) const override;
+  std::vector<int> awaited_peers() const override;
+
+  /// When its last message but the unfinished ones was done.
+  std::chrono::steady_clock::time_point last_progress() const { return last_progress_; }
+  /// Hears of the end; null where the caller waits for the batch itself.
+  std::shared_ptr<Work> work;
+
+ private:
+  struct Part final : Posted {
+    void arrived() override;
+    Batch* batch = nullptr;
+    Transfer transfer;
+    Span span;
+    bool done = false;
+  };
+
+  Router& router_;
+  std::vector<Part> parts_;
+  std::size_t unfinished_;
+  std::chrono::steady_clock::time_point last_progress_;
+};
+
+}  // namespace lanecast

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls between pairs of ranks, which the other ranks of a communicator do not take part in; and the barrier.
+#include "runtime/batch.h"
+#include "runtime/communicator.h"
+
+namespace lanecast {
+
+void Communicator::check_all(std::span<const Transfer> transfers) const {
+  const std::uint64_t tags = router_->message_tags();
+  for (const Transfer& transfer : transfers) check(transfer, rank(), size(), tags);
+  refuse_if_failed();
+}
+
+void Communicator::post(Batch& batch) {
+  try {
+    batch.post();
+  } catch (const std::exception& error) {  // a message of another size was here already
+    fail(failure_of(error));
+    throw;
+  }
+}
+
+void Communicator::run(std::span<const Transfer> transfers, const Interrupt& interrupt) {
+  {
+    const std::unique_lock lock = enter();
+    check_all(transfers);
+    if (started_.empty()) {
+      Batch batch(transfers, *router_);
+      post(batch);
+      return or_fail([&] { drive(batch, interrupt); });
+    }
+  }
+  wait_or_fail(*start(transfers), interrupt);
+}
+
+std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
+  auto batch = std::make_unique<Batch>(transfers, *router_);
+  const auto work = batch->work = std::make_shared<Work>();
+  {
+    const std::unique_lock lock = enter();
+    refuse_without_threads();
+    check_all(transfers);
+    std::erase_if(batches_, [](const auto& other) { return other->finished(); });
+    post(*batch);
+    if (batch->finished()) return work->finish(nullptr), work;
+    batches_.push_back(std::move(batch));
+  }
+  hand_to_thread();
+  return work;
+}
+
+bool Communicator::advance_batches() {
+  try {
+    const bool moved = !batches_.empty() && router_->progress();
+    if (!moved) look_after_batches();
+    return moved;
+  } catch (const std::exception& error) {
+    fail(failure_of(error));
+    return true;
+  }
+}
+
+void Communicator::look_after_batches() {
+  std::erase_if(batches_, [](const auto& batch) { return batch->finished(); });
+  const auto now = std::chrono::steady_clock::now();
+  if (batches_.empty() || now - last_batch_look_ < kLookEvery) return;
+  last_batch_look_ = now;
+  for (const auto& batch : batches_) {
+    try {
+      look_at(*batch, batch->last_progress());
+    } catch (const std::exception& error) {
+      batch->work->finish(
+          std::current_exception());  // before fail(), which knows no better than to blame the communicator
+      fail(failure_of(error));
+      return;
+    }
+  }
+}
+
+Call Communicator::barrier_call() {
+  // An all-gather of one byte each: nobody has all bytes before everybody has come. Few bytes make the selector look
+  // at rounds alone: Bruck's, which are a dissemination barrier, on each level, or everyone to everyone where few are.
+  tokens_.resize(static_cast<std::size_t>(size()));
+  Call call;
+  call.kind = Kind::all_gather;
+  call.count = 1;
+  call.dtype = DType::uint8;
+  call.in = &tokens_[rank()];
+  call.out = tokens_.data();
+  return call;
+}
+
+void Communicator::barrier(const Interrupt& interrupt) {
+  const std::string name = "barrier, an all-gather of a byte each: ";
+  try {
+    run(barrier_call(), interrupt);
+  } catch (const TimeoutError& error) {
+    throw TimeoutError(name + error.what());
+  } catch (const TransportError& error) {
+    throw TransportError(name + error.what());
+  }
+}
+
+std::shared_ptr<Work> Communicator::start_barrier() { return start(barrier_call()); }
+
+}  // namespace lanecast

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call under way, as whoever moves it and waits for it sees it: a collective or a batch of messages.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lanecast {
+
+class UnderWay {
+ public:
+  virtual ~UnderWay() = default;
+
+  /// Moves what can be moved; true when something did. Throws what the transports throw.
+  virtual bool advance() = 0;
+  virtual bool finished() const = 0;
+
+  /// What has been started and is not done, for people. peer: only what waits for it; -1: anything.
+  virtual std::string waiting_for(int peer) const = 0;
+  /// Peers that the unfinished parts wait for, each once.
+  virtual std::vector<int> awaited_peers() const = 0;
+};
+
+}  // namespace lanecast
