@@ -61,6 +61,8 @@ def init(**options: Any) -> Communicator:
         hosts that the ranks run on.
       transports: "shm", or one name per level, outermost first: "mpi,shm". Default: the fastest that reaches each peer.
       algorithm, chunks: for every call. Default: chosen per call.
+      reproducible: every sum has the same bits, whatever the algorithm, chunks, topology and transports: floats are
+        reduced once, in rank order, which moves more bytes; see docs/reproducible.md. Default: False.
       timeout_s: seconds without progress after which a call gives up. Default: 300.
       check_calls: compare what the ranks call? Default: True. Equal on all ranks.
       trace_dir: where each rank writes its last calls when it fails or ends; see `lanecast trace`. Default: nowhere.

@@ -75,7 +75,9 @@ class Communicator {
   friend class ProgressThread;
   struct Started;
 
-  std::shared_ptr<Execution> prepare(const Call& call, std::unique_lock<std::mutex>& lock);
+  /// Is this call's sum to be reduced in rank order?
+  bool in_rank_order(const Call& call) const;
+  std::shared_ptr<Execution> prepare(Call call, std::unique_lock<std::mutex>& lock);
   void begin(Execution& call, const std::byte* in, std::byte* out);
   bool advance(UnderWay& call);
   /// Runs a part of a call. Where a transport cannot go on, a peer often knows the reason.

@@ -14,10 +14,10 @@
 namespace lanecast {
 namespace {
 
-constexpr std::array<std::string_view, 10> kKnown{
-    "LANECAST_TOPOLOGY",  "LANECAST_TRANSPORTS",    "LANECAST_ALGORITHM",   "LANECAST_CHUNKS",
-    "LANECAST_TIMEOUT",   "LANECAST_HOST",          "LANECAST_MPI_LIBRARY", "LANECAST_CHECK_CALLS",
-    "LANECAST_TRACE_DIR", "LANECAST_TRACE_MESSAGES"};
+constexpr std::array<std::string_view, 11> kKnown{
+    "LANECAST_TOPOLOGY",    "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",     "LANECAST_CHUNKS",
+    "LANECAST_REPRODUCIBLE", "LANECAST_TIMEOUT",    "LANECAST_HOST",          "LANECAST_MPI_LIBRARY",
+    "LANECAST_CHECK_CALLS", "LANECAST_TRACE_DIR",  "LANECAST_TRACE_MESSAGES"};
 
 std::string_view value_of(const char* name) {
   const char* value = std::getenv(name);
@@ -37,11 +37,12 @@ void read_number(const char* name, Number& into, Number smallest) {
   into = value;
 }
 
-void read_switch(const char* name, bool& into) {
+std::optional<bool> read_switch(const char* name) {
   const std::string_view text = value_of(name);
-  if (text.empty()) return;
-  if (text != "0" && text != "1") throw UsageError(std::string(name) + "='" + std::string(text) + "': expected 0 or 1");
-  into = text == "1";
+  if (text.empty()) return {};
+  if (text == "1" || text == "true") return true;
+  if (text == "0" || text == "false") return false;
+  throw UsageError(std::string(name) + "='" + std::string(text) + "': expected 1 or 0");
 }
 
 }  // namespace
@@ -61,10 +62,11 @@ void apply_environment(CommunicatorOptions& options) {
   if (options.transports.empty()) options.transports = value_of("LANECAST_TRANSPORTS");
   if (options.algorithm.empty()) options.algorithm = value_of("LANECAST_ALGORITHM");
   if (options.chunks == 0) read_number("LANECAST_CHUNKS", options.chunks, 1);
+  if (!options.reproducible) options.reproducible = read_switch("LANECAST_REPRODUCIBLE");
   if (options.timeout_s == CommunicatorOptions{}.timeout_s) read_number("LANECAST_TIMEOUT", options.timeout_s, 0.001);
-  if (options.check_calls) read_switch("LANECAST_CHECK_CALLS", options.check_calls);
+  if (options.check_calls) options.check_calls = read_switch("LANECAST_CHECK_CALLS").value_or(true);
   if (options.trace_dir.empty()) options.trace_dir = value_of("LANECAST_TRACE_DIR");
-  if (!options.trace_messages) read_switch("LANECAST_TRACE_MESSAGES", options.trace_messages);
+  if (!options.trace_messages) options.trace_messages = read_switch("LANECAST_TRACE_MESSAGES").value_or(false);
 }
 
 void check(const CommunicatorOptions& options) {

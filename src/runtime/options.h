@@ -18,6 +18,7 @@ struct CommunicatorOptions {
   std::string transports;   // "shm", or per level, outermost first: "mpi,shm"; empty: the best that reaches each peer
   std::string algorithm;    // for every call; empty: chosen per call
   int chunks = 0;           // 0: chosen per call
+  std::optional<bool> reproducible;  // sums in rank order, the same bits whatever else is chosen; none: no
   double timeout_s = 300;   // without progress
   bool check_calls = true;  // do all ranks make the same calls?
   std::string trace_dir;    // where a rank writes its calls when it fails or ends; empty: nowhere
@@ -30,9 +31,9 @@ struct CommunicatorOptions {
 std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
-/// LANECAST_CHUNKS, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR and LANECAST_TRACE_MESSAGES. Throws
-/// UsageError for values that are no such thing, and for any other variable that starts with LANECAST_: a misspelt
-/// option must not pass in silence.
+/// LANECAST_CHUNKS, LANECAST_REPRODUCIBLE, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR and
+/// LANECAST_TRACE_MESSAGES. Throws UsageError for values that are no such thing, and for any other variable that starts
+/// with LANECAST_: a misspelt option must not pass in silence.
 void apply_environment(CommunicatorOptions& options);
 
 /// Throws UsageError for numbers out of range.
