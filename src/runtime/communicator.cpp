@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "runtime/agreed.h"
 #include "runtime/links.h"
@@ -52,7 +53,7 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
       progress_(std::move(progress)),
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)) {
   Links links = gather_links(around_, topology_, *router_);
-  links_ = std::move(links.by_level);
+  models_.links = std::move(links.by_level);
   crowded_ = links.crowded;
   if (options_.trace_messages) router_->record(&log_);
 }
@@ -67,29 +68,14 @@ Communicator::~Communicator() {
   if (failure_ && around_.mpi) static_cast<void>(plans_.release());
 }
 
-bool Communicator::in_rank_order(const Call& call) const {
-  const bool sums = Collective{call.kind}.reduces();
-  if (!sums || !call.reproducible.value_or(options_.reproducible.value_or(false))) return false;
-  // Our own kernels give integers the same bits in every order; of floats, min and max take -0 and 0 for equal.
-  const std::string_view pinned = call.algorithm.empty() ? std::string_view(options_.algorithm) : call.algorithm;
-  return is_float(call.dtype) || pinned.find("native") != std::string_view::npos;
+std::string Communicator::transport_to(int peer) const {
+  if (peer < 0 || peer >= size() || peer == rank())
+    throw UsageError("peer: rank " + std::to_string(rank()) + " has no peer " + std::to_string(peer));
+  return std::string(router_->to(peer).name());
 }
 
-Choice Communicator::chosen(const Call& call) const {
-  std::string_view pinned = call.algorithm.empty() ? std::string_view(options_.algorithm) : call.algorithm;
-  const bool reproducible = in_rank_order(call);
-  // What is pinned for every call gathers finished parts, which only an all-reduce has.
-  if (reproducible && call.kind != Kind::all_reduce) pinned = call.algorithm;
-  const Request request{call.kind, full_bytes(call, size()), links_, call.own_counts(), reproducible};
-  Choice choice;
-  if (pinned.empty())
-    choice = choose(request, topology_);
-  else
-    choice = {std::string(pinned), choose_chunks(request, topology_, std::string(pinned)), 0};
-  choice.chunks = std::max(choice.chunks, least_chunks(request, topology_, choice.algorithm));
-  const int chunks = call.chunks ? call.chunks : options_.chunks;
-  if (chunks) choice.chunks = chunks;
-  return choice;
+int Communicator::hosts() const {
+  return static_cast<int>(std::set<std::string>(around_.hosts.begin(), around_.hosts.end()).size());
 }
 
 std::shared_ptr<Execution> Communicator::prepare(Call call, std::unique_lock<std::mutex>& lock) {

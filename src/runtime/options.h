@@ -15,15 +15,15 @@ namespace lanecast {
 struct CommunicatorOptions {
   std::string topology;            // "2x4", …; empty: from the hosts that the ranks run on
   std::optional<Topology> placed;  // levels of any shape, instead of the text
-  std::string transports;   // "shm", or per level, outermost first: "mpi,shm"; empty: the best that reaches each peer
-  std::string algorithm;    // for every call; empty: chosen per call
-  int chunks = 0;           // 0: chosen per call
+  std::string transports;  // "shm", or per level, outermost first: "mpi,shm"; empty: the best that reaches each peer
+  std::string algorithm;   // for every call; empty: chosen per call
+  int chunks = 0;          // 0: chosen per call
   std::optional<bool> reproducible;  // sums in rank order, the same bits whatever else is chosen; none: no
-  double timeout_s = 300;   // without progress
-  bool check_calls = true;  // do all ranks make the same calls?
-  std::string trace_dir;    // where a rank writes its calls when it fails or ends; empty: nowhere
-  bool trace_messages = false;   // its messages, too
-  bool from_environment = true;  // may LANECAST_… fill what is left at its default?
+  double timeout_s = 300;            // without progress
+  bool check_calls = true;           // do all ranks make the same calls?
+  std::string trace_dir;             // where a rank writes its calls when it fails or ends; empty: nowhere
+  bool trace_messages = false;       // its messages, too
+  bool from_environment = true;      // may LANECAST_… fill what is left at its default?
   ExecutorOptions executor;
 };
 
