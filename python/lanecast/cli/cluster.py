@@ -71,20 +71,15 @@ def run(  # noqa: PLR0913, PLR0917  one per option
     launcher = launch.find_launcher(mpiexec)
     if launcher is None:
         raise _core.UsageError(f"no MPI launcher {mpiexec or 'beside this Python or on PATH'}: pip install mpich")
-    there = registry.find(name)
-    shape = _shape(hosts, nics, rate)
-    if there is None:
-        with Cluster.start(shape) as cluster:
-            status = _run(cluster, launcher, ranks_per_host, command, json_file)
-    else:
-        asked = {"hosts": hosts, "nics": nics, "rate": rate}
-        same = Shape(hosts or there.shape.hosts, nics or there.shape.nics,
-                     shape.rate_bps if rate else there.shape.rate_bps) == there.shape  # fmt: skip
-        if not same:
-            wanted = ", ".join(f"--{option} {value}" for option, value in asked.items() if value is not None)
-            raise _core.UsageError(f"cluster {name!r} is up with {there.shape}, not {wanted}; leave these out, or end it")
-        status = _run(there, launcher, ranks_per_host, command, json_file)
-    sys.exit(status)
+    cluster = registry.find(name)
+    if cluster is None:
+        with Cluster.start(_shape(hosts, nics, rate)) as cluster:
+            sys.exit(_run(cluster, launcher, ranks_per_host, command, json_file))
+    there = cluster.shape
+    bps = parse_rate(rate) if rate else there.rate_bps
+    if Shape(hosts or there.hosts, nics or there.nics, bps) != there:
+        raise _core.UsageError(f"cluster {name!r} is up with {there}: leave --hosts, --nics and --rate out, or end it")
+    sys.exit(_run(cluster, launcher, ranks_per_host, command, json_file))
 
 
 def _run(

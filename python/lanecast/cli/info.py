@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 import lanecast
-from lanecast import _core, startup
+from lanecast import _core, nics, startup
 from lanecast.cli import launch, machine, tables
 
 _THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
@@ -88,6 +88,7 @@ _SECTIONS: dict[str, Callable[[], str]] = {
     "MPI": _mpi,
     "mpiexec": _mpiexec,
     "started by": _launched_by,
+    "NIC": lambda: str(nics.pin()),
     "transports": lambda: ", ".join(_core.TRANSPORTS),
     "host": _core.host_identity,
     "machine": lambda: (

@@ -6,14 +6,15 @@ from __future__ import annotations
 import fcntl
 import socket
 import struct
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from lanecast import _core, nics
+from lanecast.buffers import Array
 from lanecast.communicator import Communicator
 
 _STREAM_S = 0.5
@@ -90,38 +91,35 @@ def goodput(comm: Communicator, network: Network) -> float:
         where[host, nic] = struct.unpack("!I", socket.inet_aton(ip))[0], port
     comm.all_reduce(where)
     rates = np.zeros(network.hosts)
-    threads = []
-
-    def receive(listener: socket.socket) -> None:
-        listener.settimeout(_DEADLINE_S)
-        with listener, listener.accept()[0] as stream:
-            rates[host] += _received_per_s(stream)
-
-    for nic in mine:
-        ip_number, port = (int(number) for number in where[(host + 1) % network.hosts, nic])
-        there = (socket.inet_ntoa(struct.pack("!I", ip_number)), port)
-        threads += [
-            threading.Thread(target=receive, args=(listeners[nic],)),
-            threading.Thread(target=_send, args=(address_of(network.nics[nic]), there)),
-        ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2 * len(network.nics)) as streams:
+        received = []
+        for nic in mine:
+            ip_number, port = (int(number) for number in where[(host + 1) % network.hosts, nic])
+            there = (socket.inet_ntoa(struct.pack("!I", ip_number)), port)
+            received.append(streams.submit(_receive, listeners[nic]))
+            streams.submit(_send, address_of(network.nics[nic]), there)
+        rates[host] = sum(rate.result() for rate in received)
     comm.all_reduce(rates)
     return float(rates.mean())
 
 
 def _send(here: str, there: tuple[str, int]) -> None:
-    block = bytes(_BLOCK_BYTES)
+    block = bytes(_BLOCK_BYTES // 16)
     with socket.create_connection(there, timeout=_DEADLINE_S, source_address=(here, 0)) as stream:
         end = time.perf_counter() + _WARM_UP_S + _STREAM_S
         while time.perf_counter() < end:
-            stream.sendall(block[: 1 << 16])
+            stream.sendall(block)
 
 
-def _received_per_s(stream: socket.socket) -> float:
-    stream.settimeout(_DEADLINE_S)
+def _receive(listener: socket.socket) -> float:
+    """Bytes per second of the one stream that comes in here."""
+    listener.settimeout(_DEADLINE_S)
+    with listener, listener.accept()[0] as stream:
+        stream.settimeout(_DEADLINE_S)
+        return _rate_of(stream)
+
+
+def _rate_of(stream: socket.socket) -> float:
     block = bytearray(_BLOCK_BYTES)
     begin = time.perf_counter()
     first = last = 0.0
@@ -138,6 +136,30 @@ def _received_per_s(stream: socket.socket) -> float:
     return count / (last - first) if last > first else 0.0
 
 
-def traffic() -> dict[str, tuple[int, int]]:
-    """Bytes that each NIC of this host has received and sent so far."""
-    return nics.traffic(Path("/proc/self/net/dev").read_text())
+class Meter:
+    """The bytes of each NIC while something runs, added up over its runs."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.bytes = np.zeros((len(network.nics), 2), np.int64)  # received, sent
+
+    def _now(self) -> Array:
+        counted = nics.traffic(Path("/proc/self/net/dev").read_text())
+        return np.array([counted[nic] for nic in self.network.nics])
+
+    def __enter__(self) -> None:
+        self.bytes -= self._now()
+
+    def __exit__(self, *_: object) -> None:
+        self.bytes += self._now()
+
+    def per_call(self, comm: Communicator, calls: int) -> dict[str, dict[str, float]]:
+        """Mean over the hosts, for each NIC; collective."""
+        first = self.network.neighbours(comm.rank)[0] == comm.rank
+        everywhere = self.bytes * int(first)
+        comm.all_reduce(everywhere)
+        share = everywhere / (self.network.hosts * calls)
+        return {
+            nic: {"received": float(received), "sent": float(sent)}
+            for nic, (received, sent) in zip(self.network.nics, share, strict=True)
+        }

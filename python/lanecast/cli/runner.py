@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lanecast import _core, startup
-from lanecast.cli import launch, machine, tables
+from lanecast.cli import launch, machine, network, tables
 from lanecast.cli.checks import check, takers, without_mpi
 from lanecast.cli.measure import Bench, Row
 from lanecast.cli.options import Settings, ranks_of
@@ -58,8 +58,9 @@ def _as_threads(ranks: int, body: Callable[[Communicator], T], **options: Any) -
 
 
 def _compare(settings: Settings, together: Together, mpi: _core.Mpi | None) -> list[Row] | None:
-    rank, size, run = together(lambda comm: (comm.rank, comm.size, machine.describe(comm, mpi)))
-    check(settings, size)
+    rank, found, run = together(lambda comm: (comm.rank, comm.topology, machine.describe(comm, mpi)))
+    size = found.size
+    check(settings, size, found)
     run |= {"rounds": settings.rounds, "warmup": settings.warmup, "baseline": settings.baseline}
     baseline = _core.MpiBaseline(mpi) if mpi is not None else None
     if rank == 0:
@@ -95,10 +96,16 @@ def _measure_all(bench: Bench, run: dict[str, Any]) -> list[Row]:
         if not backends:
             continue
         found: list[Row] = []
+        rates = [network.goodput(comm, bench.network)] if bench.network else []
         total = len(settings.sizes) * len(backends) * settings.rounds
         with _progress(f"{collective} on {comm.topology}", total if comm.rank == 0 else 0) as advance:
             for size in settings.sizes:
                 found += bench.measure(collective, size, advance)
+        if bench.network:
+            rates.append(network.goodput(comm, bench.network))
+            for row in found:  # the better of the two phases: neighbours on the machine may slow one down
+                row["goodput_GBps"] = max(rates) / 1e9
+                row["bound_us"] = bench.network.bound_bytes(collective, row["bytes"]) / max(rates) * 1e6
         for row in found:
             row["transports"] = comm.transports
             row["run"] = run

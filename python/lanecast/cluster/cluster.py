@@ -44,7 +44,9 @@ class Cluster:
         if sys.platform != "linux":
             raise _core.TransportError(f"a cluster cannot be emulated on {sys.platform}.{_NEEDS}")
         if importlib.util.find_spec("pyroute2") is None:
-            raise _core.TransportError("a cluster needs pyroute2, and it is not installed: pip install 'lanecast[cluster]'")
+            raise _core.TransportError(
+                "a cluster needs pyroute2, and it is not installed: pip install 'lanecast[cluster]'"
+            )
         lifeline = subprocess.Popen(
             [sys.executable, "-m", "lanecast.cluster.init", json.dumps(asdict(shape))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
