@@ -39,6 +39,10 @@ def _execute(host: str, command: list[str]) -> NoReturn:
     os.execvp(command[0], command)
 
 
+def _die_with_parent() -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of user namespace would take this back
+
+
 def as_ssh(arguments: list[str]) -> NoReturn:
     """`ssh [-options] HOST WORD…`: a shell gets the words, as a real one would hand them over."""
     while arguments and arguments[0].startswith("-"):
@@ -50,7 +54,7 @@ def as_ssh(arguments: list[str]) -> NoReturn:
 def join(init: int, host: str, command: list[str]) -> int:
     """Run `command` on a host from outside the cluster with init process `init`; its exit status.
 
-    The command dies when this process does, however that ends.
+    The command dies when this process does, and this process when its parent does, however they end.
     """
     kinds = ["pid", "mnt"]
     if os.stat(f"/proc/{init}/ns/user").st_ino != os.stat("/proc/self/ns/user").st_ino:  # noqa: PTH116
@@ -58,9 +62,10 @@ def join(init: int, host: str, command: list[str]) -> int:
     folder = os.getcwd()  # noqa: PTH109
     _set_namespace(init, *kinds)
     os.chdir(folder)
+    _die_with_parent()
     child = os.fork()  # only a child is in the pid namespace
     if child == 0:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _die_with_parent()
         _execute(host, command)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the command as well
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))

@@ -16,7 +16,7 @@ import sys
 from typing import Any, NoReturn
 
 from lanecast.cluster import links
-from lanecast.cluster.host import become_host
+from lanecast.cluster.host import become_host, release_streams
 from lanecast.cluster.namespaces import PRIVATE, RECURSIVE, become_root_of_own, mount, unshare
 from lanecast.cluster.shape import Shape, host_pid
 
@@ -61,9 +61,7 @@ def _as_init(shape: Shape) -> NoReturn:
     _report()
     if sys.stdin.read(4) != "stay":
         os._exit(0)  # the kernel ends all processes of the namespace with its init, and devices with their namespaces
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
+    release_streams()
     while True:
         signal.pause()
 

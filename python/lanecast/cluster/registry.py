@@ -31,11 +31,12 @@ def _file(name: str) -> Path:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in ticks since boot: a pid alone may have been given to another. Empty: not there."""
+    """When a process started, in ticks since boot: a pid alone may have been given to another. Empty: it has ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
+    return "" if fields[0] == "Z" else fields[19]
 
 
 def save(name: str, cluster: Cluster) -> None:
