@@ -7,8 +7,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pyroute2 import IPRoute
-
 from lanecast.cluster.shape import Shape, address
 
 _SWITCH = "switch"
@@ -33,6 +31,13 @@ def _limit(ip: Any, index: int, rate_bps: int) -> None:
     ip.tc("add", "tbf", index, 0x10000, rate=f"{rate_bps}bit", burst=_BURST_BYTES, limit=_QUEUE_BYTES)
 
 
+def _netlink() -> Any:
+    """A connection to the kernel's network configuration of this namespace."""
+    from pyroute2 import IPRoute  # only what starts a cluster needs it
+
+    return IPRoute()
+
+
 def _set(name: str, value: int) -> None:
     file = Path("/proc/sys/net") / name
     if file.exists():
@@ -42,14 +47,14 @@ def _set(name: str, value: int) -> None:
 def build_switch() -> None:
     """In the namespace of the cluster's init."""
     _set("ipv6/conf/default/disable_ipv6", 1)
-    with IPRoute() as ip:
+    with _netlink() as ip:
         ip.link("add", ifname=_SWITCH, kind="bridge")
         ip.link("set", index=_index(ip, _SWITCH), mtu=_MTU, state="up")
 
 
 def plug_in(shape: Shape) -> None:
     """Join the hosts' cables to the switch, and limit what comes out towards each NIC."""
-    with IPRoute() as ip:
+    with _netlink() as ip:
         switch = _index(ip, _SWITCH)
         for host in range(shape.hosts):
             for nic in range(shape.nics):
@@ -70,7 +75,7 @@ def add_nics(host: int, shape: Shape) -> None:
         # A NIC answers for its own address only; else peers would learn one NIC for the addresses of all.
         _set(f"ipv4/conf/{scope}/arp_ignore", 1)
         _set(f"ipv4/conf/{scope}/arp_announce", 2)
-    with IPRoute() as ip:
+    with _netlink() as ip:
         ip.link("set", index=_index(ip, "lo"), state="up")
         for nic, name in enumerate(shape.nic_names):
             init = os.getppid()
