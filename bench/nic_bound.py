@@ -3,7 +3,7 @@
 
     python bench/nic_bound.py --json nic_bound.json --plot nic_bound.png
 
-Needs what `lanecast cluster` needs, and takes about ten minutes on two cores. Each MPI library and network layer runs in
+Needs what `lanecast cluster` needs; takes about ten minutes on two cores. Each MPI library and network layer runs in
 launches of its own, which take turns: with ranks pinned to NICs (its own collectives, Lanecast over it, and a flat ring
 to see where bytes go), then its own collectives on all NICs as it finds them. The bound comes from the goodput of plain
 TCP streams, which every pinned launch measures before and after each collective; the best of them counts.
