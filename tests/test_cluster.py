@@ -213,6 +213,7 @@ def test_what_must_enter_a_host() -> None:
     assert even.bound_bytes("all_gather", 800) == 600
     assert even.bound_bytes("reduce_scatter", 800) == 600
     assert even.bound_bytes("all_reduce", 800) == 1200
+    assert even.bound_bytes("broadcast", 800) is None
     uneven = Network((0, 1, 1, 1), ("eth0",), pinned=True)
     assert uneven.bound_bytes("all_gather", 800) == 600  # three of four shares are new to host 0
     assert uneven.neighbours(2) == [1, 2, 3]

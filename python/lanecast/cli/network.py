@@ -41,10 +41,15 @@ class Network:
         """The ranks on the host of `rank`."""
         return [other for other, host in enumerate(self.host_of) if host == self.host_of[rank]]
 
-    def bound_bytes(self, collective: str, full_bytes: int) -> float:
-        """What must enter the busiest host: all that is not its own, and to reduce all of a vector twice that."""
+    def bound_bytes(self, collective: str, full_bytes: int) -> float | None:
+        """What must enter the busiest host: all that is not its own, and to reduce all of a vector twice that.
+
+        None for other collectives, whose roots or pairs bound them in other ways.
+        """
+        passes = {"all_gather": 1, "reduce_scatter": 1, "all_reduce": 2}.get(collective)
+        if passes is None:
+            return None
         smallest = min(self.host_of.count(host) for host in range(self.hosts))
-        passes = 2 if collective == "all_reduce" else 1
         return passes * full_bytes * (1 - smallest / len(self.host_of))
 
 

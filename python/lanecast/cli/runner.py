@@ -103,9 +103,11 @@ def _measure_all(bench: Bench, run: dict[str, Any]) -> list[Row]:
                 found += bench.measure(collective, size, advance)
         if bench.network:
             rates.append(network.goodput(comm, bench.network))
-            for row in found:  # the better of the two phases: neighbours on the machine may slow one down
-                row["goodput_GBps"] = max(rates) / 1e9
-                row["bound_us"] = bench.network.bound_bytes(collective, row["bytes"]) / max(rates) * 1e6
+            goodput = max(rates)  # neighbours on the machine may have slowed one of them down
+            for row in found:
+                row["goodput_GBps"] = goodput / 1e9
+                entering = bench.network.bound_bytes(collective, row["bytes"])
+                row["bound_us"] = None if entering is None else entering / goodput * 1e6
         for row in found:
             row["transports"] = comm.transports
             row["run"] = run

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from lanecast.cli.launch import Launcher
+from lanecast.cli.launch import Launcher, cores
 from lanecast.cluster.shape import Shape
 from lanecast.nics import VARIABLE
 
@@ -20,7 +20,11 @@ def command(launcher: Launcher, shape: Shape, ranks_per_host: int, program: list
 
 def environment(launcher: Launcher, shape: Shape, ranks_per_host: int) -> dict[str, str]:
     """The caller's, with what this MPI and the pinning of ranks to NICs need and the caller leaves open."""
+    ranks = shape.hosts * ranks_per_host
     # Who is not root outside is root inside.
-    ours = launcher.environment(shape.hosts * ranks_per_host, as_root=True) | {VARIABLE: ",".join(shape.nic_names)}
+    ours = launcher.environment(ranks, as_root=True) | {VARIABLE: ",".join(shape.nic_names)}
+    if launcher.is_open_mpi and ranks > cores():
+        # It sees as many slots as ranks and would spin; letting others run makes its own collectives ten times as fast.
+        ours["OMPI_MCA_mpi_yield_when_idle"] = "1"
     path = os.pathsep.join([str(launcher.path.parent), os.environ.get("PATH", os.defpath)])
     return {**ours, **os.environ, "PATH": path}
