@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lanecast import _core, job, machines
+from lanecast import _core, job, machines, nics
 from lanecast.communicator import Communicator
 from lanecast.tune import finding
 
@@ -37,6 +37,7 @@ def progress_thread() -> _core.ProgressThread:
 @functools.cache
 def find_mpi() -> _core.Mpi:
     """The MPI library of this process, opened; TransportError says where it was looked for."""
+    nics.pin()  # MPI libraries read their settings when they are opened
     folders = dict.fromkeys(str(Path(prefix) / "lib") for prefix in (sys.prefix, sys.base_prefix))
     return _core.load_mpi(list(folders))
 

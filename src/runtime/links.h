@@ -11,7 +11,7 @@ namespace lanecast {
 
 struct Links {
   std::vector<Link> by_level;  // the slowest that any rank sees; outermost level first
-  bool crowded = false;        // more ranks than cores on this host, which need not be equal
+  bool crowded = false;        // more ranks than cores on this host; not equal everywhere
 };
 
 /// Collective.

@@ -14,10 +14,11 @@
 namespace lanecast {
 namespace {
 
-constexpr std::array<std::string_view, 12> kKnown{
-    "LANECAST_TOPOLOGY",     "LANECAST_TRANSPORTS",  "LANECAST_ALGORITHM", "LANECAST_CHUNKS",
-    "LANECAST_REPRODUCIBLE", "LANECAST_TIMEOUT",     "LANECAST_HOST",      "LANECAST_MPI_LIBRARY",
-    "LANECAST_PROFILE",      "LANECAST_CHECK_CALLS", "LANECAST_TRACE_DIR", "LANECAST_TRACE_MESSAGES"};
+constexpr std::array<std::string_view, 13> kKnown{
+    "LANECAST_TOPOLOGY",      "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",   "LANECAST_CHUNKS",
+    "LANECAST_REPRODUCIBLE",  "LANECAST_TIMEOUT",    "LANECAST_HOST",        "LANECAST_MPI_LIBRARY",
+    "LANECAST_PROFILE",       "LANECAST_NICS",       "LANECAST_CHECK_CALLS", "LANECAST_TRACE_DIR",
+    "LANECAST_TRACE_MESSAGES"};
 
 std::string_view value_of(const char* name) {
   const char* value = std::getenv(name);

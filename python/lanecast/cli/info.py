@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import lanecast
-from lanecast import _core, job, machines, startup
+from lanecast import _core, job, machines, nics, startup
 from lanecast.cli import described, launch, machine, tables
 from lanecast.tune import finding
 from lanecast.tune.profile import default_folder
@@ -132,6 +132,7 @@ _SECTIONS: dict[str, Callable[[], str]] = {
     "MPI": _mpi,
     "mpiexec": _mpiexec,
     "started by": _launched_by,
+    "NIC": lambda: str(nics.pin()),
     "transports": lambda: ", ".join(_core.TRANSPORTS),
     "host": _core.host_identity,
     "machine": lambda: f"{cpu_model()}, {launch.cores()} of {os.cpu_count()} cores usable, {platform.platform()}",

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 import lanecast
-from lanecast import _core
+from lanecast import _core, nics
+from lanecast.cli import network
 from lanecast.communicator import Communicator
 from lanecast.tune.shape import cpu_model
 
@@ -92,6 +93,7 @@ def describe(comm: Communicator, mpi: _core.Mpi | None) -> dict[str, Any]:
     """What the rows of one run share; collective."""
     place = placement(comm)
     rate = copy_gbps(comm)
+    between = network.find(comm)
     return {
         "cpu": cpu_model(),
         **place,
@@ -107,7 +109,16 @@ def describe(comm: Communicator, mpi: _core.Mpi | None) -> dict[str, Any]:
         "environment": set_variables(),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "copy_GBps": rate,
+        "nics": list(between.nics) if between else [],
+        "pinned": between is not None and between.pinned,
+        "rank0_nic": str(nics.pin()),
     }
+
+
+def _nic_line(run: dict[str, Any]) -> str:
+    if run["pinned"]:
+        return f"nics      {', '.join(run['nics'])} of each host; each rank pinned to one, rank 0 to {run['rank0_nic']}"
+    return f"nics      {', '.join(run['nics'])} of each host; rank 0 {run['rank0_nic']}"
 
 
 def lines(run: dict[str, Any]) -> list[str]:
@@ -121,6 +132,7 @@ def lines(run: dict[str, Any]) -> list[str]:
         f"machine   {hosts}{run['cpu']}, {run['cores']} cores, Linux {run['kernel']}, load {run['load']}",
         f"ranks     {run['ranks_per_host']} on {run['cores']} cores{crowd}",
         f"mpi       {mpi['version']} ({mpi['abi']} ABI)" if mpi else "mpi       none: ranks are threads of one process",
+        *([_nic_line(run)] if run["nics"] else []),
         f"lanecast  {run['lanecast']}{commit}, Python {run['python']}, numpy {run['numpy']}",
         f"command   {run['command']}",
         *([f"set       {environment}"] if environment else []),
