@@ -50,7 +50,11 @@ Communicator::~Communicator() {
 }
 
 Choice Communicator::chosen(const Call& call) const {
-  const std::string_view pinned = call.algorithm.empty() ? std::string_view(options_.algorithm) : call.algorithm;
+  std::string_view pinned = call.algorithm;
+  // The communicator's algorithm is for the collectives that have it; a name that none has is refused by planning.
+  if (pinned.empty() && !options_.algorithm.empty() &&
+      (has_algorithm(call.kind, topology_, options_.algorithm) || !any_has_algorithm(topology_, options_.algorithm)))
+    pinned = options_.algorithm;
   const Request request{call.kind, full_bytes(call, size()), links_, call.own_counts()};
   Choice choice;
   if (pinned.empty())
