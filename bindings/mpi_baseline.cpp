@@ -28,6 +28,8 @@ GroupKind group_kind(Kind kind) {
       return GroupKind::reduce_scatter;
     case Kind::all_reduce:
       return GroupKind::all_reduce;
+    default:
+      break;
   }
   throw UsageError("MPI runs no collective " + std::to_string(static_cast<int>(kind)));
 }

@@ -68,4 +68,8 @@ Plan make_plan(const Collective& collective, int rank, const Topology& topology,
 /// Every name that make_plan takes for this collective and topology.
 std::vector<std::string> algorithms_for(Kind kind, const Topology& topology, bool reproducible = false);
 
+/// Is it one of those, or, in the second case, of any collective's?
+bool has_algorithm(Kind kind, const Topology& topology, std::string_view algorithm);
+bool any_has_algorithm(const Topology& topology, std::string_view algorithm);
+
 }  // namespace lanecast

@@ -15,6 +15,7 @@ constexpr int kMostExchanging = 46340;  // ranks, whose pairs are numbered in 32
 template <class Algorithm, class Row, class Combine>
 Algorithm combined(const std::vector<const Row*>& rows, const Topology& topology, const Combine& hierarchy) {
   std::vector<Algorithm> across;
+  across.reserve(rows.size());
   for (const Row* row : rows) across.emplace_back(row->build);
   const Algorithm within = std::move(across.back());
   across.pop_back();

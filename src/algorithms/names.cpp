@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "algorithms/names.h"
 
+#include <algorithm>
+
 namespace lanecast {
 namespace {
 
@@ -60,6 +62,14 @@ std::vector<std::string> algorithms_for(Kind kind, const Topology& topology, boo
       break;
   }
   return names;
+}
+
+bool has_algorithm(Kind kind, const Topology& topology, std::string_view algorithm) {
+  return std::ranges::count(algorithms_for(kind, topology), algorithm) > 0;
+}
+
+bool any_has_algorithm(const Topology& topology, std::string_view algorithm) {
+  return std::ranges::any_of(kAllKinds, [&](Kind kind) { return has_algorithm(kind, topology, algorithm); });
 }
 
 }  // namespace lanecast

@@ -89,19 +89,25 @@ std::vector<Choice> Communicator::candidates(const Call& call) const {
                               models_);
 }
 
+std::string_view Communicator::pinned_for(const Call& call) const {
+  if (!call.algorithm.empty() || options_.algorithm.empty()) return call.algorithm;
+  // The communicator's algorithm is for the collectives that have it; a name that none has is refused by planning.
+  const std::string_view usual = options_.algorithm;
+  const bool meant = has_algorithm(call.kind, topology_, usual) || !any_has_algorithm(topology_, usual);
+  return meant ? usual : std::string_view();
+}
+
 bool Communicator::in_rank_order(const Call& call) const {
   const bool sums = Collective{call.kind}.reduces();
   if (!sums || !call.reproducible.value_or(options_.reproducible.value_or(false))) return false;
   // Our own kernels give integers the same bits in every order; of floats, min and max take -0 and 0 for equal.
-  const std::string_view pinned = call.algorithm.empty() ? std::string_view(options_.algorithm) : call.algorithm;
-  return is_float(call.dtype) || pinned.find("native") != std::string_view::npos;
+  return is_float(call.dtype) || pinned_for(call).find("native") != std::string_view::npos;
 }
 
 Choice Communicator::chosen(const Call& call) const {
-  std::string pinned(call.algorithm.empty() ? std::string_view(options_.algorithm) : call.algorithm);
   const bool reproducible = in_rank_order(call);
-  // What is pinned for every call gathers finished parts, which only an all-reduce has.
-  if (reproducible && call.kind != Kind::all_reduce) pinned = call.algorithm;
+  // What is pinned for every call gathers finished parts, which of reproducible sums only an all-reduce has.
+  const std::string pinned(reproducible && call.kind != Kind::all_reduce ? call.algorithm : pinned_for(call));
   const Request request{call.kind, full_bytes(call, size()), call.own_counts(), reproducible};
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   if (pinned.empty()) {

@@ -87,6 +87,8 @@ class Communicator {
 
   /// Is this call's sum to be reduced in rank order?
   bool in_rank_order(const Call& call) const;
+  /// The algorithm that the user has named for this call or for all; empty: none.
+  std::string_view pinned_for(const Call& call) const;
   std::shared_ptr<Execution> prepare(Call call, std::unique_lock<std::mutex>& lock);
   void begin(Execution& call, const std::byte* in, std::byte* out);
   bool advance(UnderWay& call);

@@ -26,9 +26,7 @@ std::string transports_of(const std::string& list, const Topology& topology, con
 
 /// The parent's pinned algorithm, unless it needs levels that the child does not have.
 std::string algorithm_for(const std::string& pinned, const Topology& topology) {
-  for (const Kind kind : kAllKinds)
-    if (std::ranges::count(algorithms_for(kind, topology), pinned) > 0) return pinned;
-  return {};
+  return any_has_algorithm(topology, pinned) ? pinned : std::string();
 }
 
 std::uint64_t mix(std::uint64_t x) {  // finaliser of SplitMix64: neighbouring ids become unrelated ones
