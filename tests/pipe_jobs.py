@@ -14,7 +14,8 @@ from typing import Any
 import lanecast
 
 _CONTEXT = multiprocessing.get_context("spawn")
-Body = Callable[[lanecast.Communicator, Callable[[Any], None]], Any]
+Tell = Callable[[Any], None]
+Body = Callable[[lanecast.Communicator, Tell], Any]
 
 
 @dataclass(frozen=True)

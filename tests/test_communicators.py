@@ -71,29 +71,21 @@ def test_started_calls_run_in_order_and_blocking_ones_among_them(blocking_first:
 
 
 def test_starting_a_call_waits_for_none_under_way() -> None:
-    """Neither on the same communicator nor on another one: that is what starting is for."""
-
     def body(comm: Communicator) -> int:
-        other = comm.split(0)
-        assert other is not None
-        large, small = np.ones(4 << 20), np.ones(10)
-        for each in (comm, other):
-            each.all_reduce(small)  # what is planned once
-        comm.all_reduce(large, algorithm="ring")
-        at_once = 0
-        for each in (comm, other):
-            first = comm.all_reduce(large, async_op=True, algorithm="ring")
-            assert first is not None
-            time.sleep(0.005)  # it moves now
-            second = each.all_reduce(small, async_op=True)
-            at_once += not first.is_completed()
-            assert second is not None
-            first.wait()
-            second.wait()
-        return at_once
+        vectors = [np.ones(1 << 19) for _ in range(11)]
+        works = []
+        for vector in vectors:
+            if len(works) == 10:
+                time.sleep(0.005)  # by now they move
+            works.append(comm.all_reduce(vector, async_op=True, algorithm="ring", chunks=16))
+        completed = sum(work.is_completed() for work in works)
+        for work in works:
+            work.wait()
+        return completed
 
-    tries = (sum(lanecast.run_threads(2, body, timeout_s=TIMEOUT_S)) for _ in range(5))
-    assert 4 in tries  # a rank that the scheduler held up may find a call completed that it did not wait for
+    tries = [max(lanecast.run_threads(2, body, timeout_s=TIMEOUT_S)) for _ in range(9)]
+    # A rank that the scheduler holds up may find all completed though it has waited for none.
+    assert sum(completed < 10 for completed in tries) >= 5
 
 
 def test_dropped_work_keeps_its_arrays() -> None:

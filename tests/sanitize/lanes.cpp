@@ -20,7 +20,7 @@ namespace lanecast::shm {
 namespace {
 
 constexpr std::size_t kRingBytes = std::size_t{16} << 10;  // the smallest: it wraps every few messages
-constexpr int kMessages = 100;                             // of a round and direction; more than there are control slots
+constexpr int kMessages = 100;  // of a round and direction; more than there are control slots
 constexpr std::uint64_t kTags = 40;
 
 struct LaneMemory {
