@@ -48,6 +48,7 @@ struct Details {
   int root;
   const std::vector<std::size_t>& send_counts;
   const std::vector<std::size_t>& recv_counts;
+  std::optional<bool> reproducible;
 };
 
 Call make_call(int kind, const Array& input, const Array& output, const Details& d) {
@@ -62,7 +63,8 @@ Call make_call(int kind, const Array& input, const Array& output, const Details&
           d.chunks,
           d.root,
           d.send_counts,
-          d.recv_counts};
+          d.recv_counts,
+          d.reproducible};
 }
 
 template <class T>
@@ -91,6 +93,8 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.algorithm = text(name, value);
     else if (name == "chunks")
       options.chunks = number(name, value);
+    else if (name == "reproducible")
+      options.reproducible = option<bool>(name, value, "True or False");
     else if (name == "timeout_s")
       options.timeout_s = option<double>(name, value, "a number of seconds");
     else if (name == "window")
@@ -99,7 +103,7 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.executor.chunks_in_flight = number(name, value);
     else
       throw UsageError("option '" + name +
-                       "' is unknown; known: topology transports algorithm chunks timeout_s window "
+                       "' is unknown; known: topology transports algorithm chunks reproducible timeout_s window "
                        "chunks_in_flight");
   }
   return options;
@@ -223,41 +227,48 @@ void bind_runtime(nb::module_& m) {
           "run",
           [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
              const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks, int root,
-             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts) {
-            const Call call = make_call(kind, input, output,
-                                        {dtype, op, count, counts, algorithm, chunks, root, send_counts, recv_counts});
+             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts,
+             std::optional<bool> reproducible) {
+            const Call call =
+                make_call(kind, input, output,
+                          {dtype, op, count, counts, algorithm, chunks, root, send_counts, recv_counts, reproducible});
             const nb::gil_scoped_release release;
             c.run(call, raise_signals);
           },
           "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
-          "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{})
+          "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{},
+          "reproducible"_a = nb::none())
       .def(
           "start",
           [](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
              const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks, int root,
-             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts) {
-            const Call call = make_call(kind, input, output,
-                                        {dtype, op, count, counts, algorithm, chunks, root, send_counts, recv_counts});
+             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts,
+             std::optional<bool> reproducible) {
+            const Call call =
+                make_call(kind, input, output,
+                          {dtype, op, count, counts, algorithm, chunks, root, send_counts, recv_counts, reproducible});
             AsyncWork work{nullptr, nb::cast(input), nb::cast(output)};
             const nb::gil_scoped_release release;
             work.work = c.start(call);
             return work;
           },
           "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
-          "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{})
+          "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{},
+          "reproducible"_a = nb::none())
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>())
       .def(
           "chosen",
-          [](const Communicator& c, int kind, std::size_t count, int dtype) {
+          [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible) {
             Call call;
             call.kind = static_cast<Kind>(kind);
             call.count = count;
             call.dtype = static_cast<DType>(dtype);
+            call.reproducible = reproducible;
             const Choice choice = c.chosen(call);
             return nb::make_tuple(choice.algorithm, choice.chunks);
           },
-          "kind"_a, "count"_a, "dtype"_a);
+          "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none());
 
   nb::list kinds;
   for (const Kind kind : kAllKinds) kinds.append(name_of(kind));

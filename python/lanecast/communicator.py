@@ -56,13 +56,21 @@ class Communicator:
         """What messages of this rank go over, such as "shm+mpi"."""
         return self._core.transports
 
-    def all_reduce(
-        self, tensor: Any, op: str = "sum", async_op: bool = False, *, algorithm: str = "", chunks: int = 0
+    def all_reduce(  # noqa: PLR0913  torch's arguments and ours
+        self,
+        tensor: Any,
+        op: str = "sum",
+        async_op: bool = False,
+        *,
+        algorithm: str = "",
+        chunks: int = 0,
+        reproducible: bool | None = None,
     ) -> Work | None:
         """Reduce `tensor` over all ranks, in place, so that every rank ends with the result.
 
         tensor: [count]; equal count and dtype on every rank. op: sum, prod, min, max, avg (floats), band, bor, bxor
-        (integers). algorithm, chunks: override the choice; see `lanecast plan algorithms`.
+        (integers). algorithm, chunks: override the choice; see `lanecast plan algorithms`. reproducible: the same bits
+        whatever is chosen, see init(); default: the communicator's.
         Source: PCCL, section IV-A; the hierarchical form is the multi-lane all-reduce.
         Raises UsageError (argument, rank) at once; TimeoutError (peer, step, seconds) when a peer does not come.
         """
@@ -70,7 +78,9 @@ class Communicator:
         code = dtype_code(array, "tensor", self.rank)
         view = as_bytes_view(array)
         operator = op_code(op, self.rank)
-        return self._call(_ALL_REDUCE, view, view, code, operator, array.size, (), algorithm, chunks, async_op)
+        return self._call(
+            _ALL_REDUCE, view, view, code, operator, array.size, (), algorithm, chunks, async_op, reproducible
+        )
 
     def all_gather_into_tensor(  # noqa: PLR0913  torch's arguments and ours
         self,
@@ -107,12 +117,13 @@ class Communicator:
         counts: Sequence[int] = (),
         algorithm: str = "",
         chunks: int = 0,
+        reproducible: bool | None = None,
     ) -> Work | None:
         """Reduce `input` over all ranks and keep this rank's share in `output`.
 
         output: [count]; input: [count * size]. With counts=[c0, c1, …], one per rank and equal on all: output
         [counts[rank]], input [sum(counts)]. In-place: `output` is this rank's slice of `input`; the rest of `input`
-        keeps its values. op as in all_reduce. Source: PCCL, section IV-A. Raises as all_reduce does.
+        keeps its values. op and reproducible as in all_reduce. Source: PCCL, section IV-A. Raises as all_reduce does.
         """
         source = as_array(input, "input", self.rank, written=False)
         target = as_array(output, "output", self.rank, written=True)
@@ -120,7 +131,7 @@ class Communicator:
         self._check_sizes("input", source.size, "output", target.size, counts)
         return self._call(
             _REDUCE_SCATTER, as_bytes_view(source), as_bytes_view(target), code, op_code(op, self.rank), target.size,
-            counts, algorithm, chunks, async_op,
+            counts, algorithm, chunks, async_op, reproducible,
         )  # fmt: skip
 
     def split(self, color: int, key: int = 0) -> Communicator | None:
@@ -177,16 +188,18 @@ class Communicator:
         algorithm: str,
         chunks: int,
         async_op: bool,
+        reproducible: bool | None = None,
     ) -> Work | None:
+        call = (kind, source, target, dtype, op, count, counts, algorithm, chunks)
         try:
             if not async_op:
-                self._core.run(kind, source, target, dtype, op, count, counts, algorithm, chunks)
+                self._core.run(*call, reproducible=reproducible)
                 return None
-            work = Work(self._core.start(kind, source, target, dtype, op, count, counts, algorithm, chunks))
+            work = Work(self._core.start(*call, reproducible=reproducible))
         except TypeError:
             raise _core.UsageError(
-                f"rank {self.rank}: counts={counts!r}, algorithm={algorithm!r}, chunks={chunks!r}: "
-                "expected whole numbers, a name and a number"
+                f"rank {self.rank}: counts={counts!r}, algorithm={algorithm!r}, chunks={chunks!r}, "
+                f"reproducible={reproducible!r}: expected whole numbers, a name, a number, and True, False or None"
             ) from None
         self._under_way = [other for other in self._under_way if not other.is_completed()] + [work]
         return work

@@ -61,6 +61,8 @@ def init(**options: Any) -> Communicator:
         hosts that the ranks run on.
       transports: "shm", or one name per level, outermost first: "mpi,shm". Default: the fastest that reaches each peer.
       algorithm, chunks: for every call. Default: chosen per call.
+      reproducible: every sum has the same bits, whatever the algorithm, chunks, topology and transports: floats are
+        reduced once, in rank order, which moves more bytes; see docs/reproducible.md. Default: False.
       timeout_s: seconds without progress after which a call gives up. Default: 300.
       window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
         a time; each takes scratch memory of its own. Defaults: 256, 4.

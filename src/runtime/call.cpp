@@ -120,7 +120,7 @@ std::size_t full_bytes(const Call& call, int size) {
 }
 
 Collective collective_of(const Call& call, int size, bool in_place) {
-  return {call.kind, size, in_place, has_root(call.kind) ? call.root : 0};
+  return {call.kind, size, in_place, has_root(call.kind) ? call.root : 0, call.reproducible.value_or(false)};
 }
 
 bool check(const Call& call, int rank, int size) { return CallCheck(call, rank, size).run(); }

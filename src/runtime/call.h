@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -29,6 +30,7 @@ struct Call {
   int root = 0;                // of broadcast, reduce, gather and scatter
   std::span<const std::size_t> send_counts;
   std::span<const std::size_t> recv_counts;
+  std::optional<bool> reproducible;  // none: the communicator's
 
   bool own_counts() const { return !send_counts.empty() || !recv_counts.empty(); }
 };

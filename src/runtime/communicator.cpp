@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/communicator.h"
 
+#include <algorithm>
+
 #include "runtime/agreed.h"
 #include "runtime/links.h"
 #include "runtime/started.h"
@@ -49,21 +51,34 @@ Communicator::~Communicator() {
   if (failure_ && around_.mpi) static_cast<void>(plans_.release());
 }
 
-Choice Communicator::chosen(const Call& call) const {
+bool Communicator::in_rank_order(const Call& call) const {
+  const bool sums = Collective{call.kind}.reduces();
+  if (!sums || !call.reproducible.value_or(options_.reproducible.value_or(false))) return false;
+  // Our own kernels give integers the same bits in every order; of floats, min and max take -0 and 0 for equal.
   const std::string_view pinned = call.algorithm.empty() ? std::string_view(options_.algorithm) : call.algorithm;
-  const Request request{call.kind, full_bytes(call, size()), links_, call.own_counts()};
+  return is_float(call.dtype) || pinned.find("native") != std::string_view::npos;
+}
+
+Choice Communicator::chosen(const Call& call) const {
+  std::string_view pinned = call.algorithm.empty() ? std::string_view(options_.algorithm) : call.algorithm;
+  const bool reproducible = in_rank_order(call);
+  // What is pinned for every call gathers finished parts, which only an all-reduce has.
+  if (reproducible && call.kind != Kind::all_reduce) pinned = call.algorithm;
+  const Request request{call.kind, full_bytes(call, size()), links_, call.own_counts(), reproducible};
   Choice choice;
   if (pinned.empty())
     choice = choose(request, topology_);
   else
     choice = {std::string(pinned), choose_chunks(request, topology_, std::string(pinned)), 0};
+  choice.chunks = std::max(choice.chunks, least_chunks(request, topology_, choice.algorithm));
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   if (chunks) choice.chunks = chunks;
   return choice;
 }
 
-std::shared_ptr<Execution> Communicator::prepare(const Call& call, std::unique_lock<std::mutex>& lock) {
+std::shared_ptr<Execution> Communicator::prepare(Call call, std::unique_lock<std::mutex>& lock) {
   const bool in_place = check(call, rank(), size());
+  call.reproducible = in_rank_order(call);
   refuse_if_failed();
   if (auto known = plans_->find(call, in_place)) return known;
   try {

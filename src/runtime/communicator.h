@@ -57,7 +57,9 @@ class Communicator {
   friend class ProgressThread;
   struct Started;
 
-  std::shared_ptr<Execution> prepare(const Call& call, std::unique_lock<std::mutex>& lock);
+  /// Is this call's sum to be reduced in rank order?
+  bool in_rank_order(const Call& call) const;
+  std::shared_ptr<Execution> prepare(Call call, std::unique_lock<std::mutex>& lock);
   /// Waits for all started calls, without the lock.
   void drain(std::unique_lock<std::mutex>& lock);
   void drive(Execution& execution, const Interrupt& interrupt);

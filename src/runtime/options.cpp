@@ -12,9 +12,9 @@
 namespace lanecast {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKnown{"LANECAST_TOPOLOGY",   "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",
-                                                 "LANECAST_CHUNKS",     "LANECAST_TIMEOUT",    "LANECAST_HOST",
-                                                 "LANECAST_MPI_LIBRARY"};
+constexpr std::array<std::string_view, 8> kKnown{"LANECAST_TOPOLOGY", "LANECAST_TRANSPORTS",   "LANECAST_ALGORITHM",
+                                                 "LANECAST_CHUNKS",   "LANECAST_REPRODUCIBLE", "LANECAST_TIMEOUT",
+                                                 "LANECAST_HOST",     "LANECAST_MPI_LIBRARY"};
 
 std::string_view value_of(const char* name) {
   const char* value = std::getenv(name);
@@ -34,6 +34,14 @@ void read_number(const char* name, Number& into, Number smallest) {
   into = value;
 }
 
+std::optional<bool> read_switch(const char* name) {
+  const std::string_view text = value_of(name);
+  if (text.empty()) return {};
+  if (text == "1" || text == "true") return true;
+  if (text == "0" || text == "false") return false;
+  throw UsageError(std::string(name) + "='" + std::string(text) + "': expected 1 or 0");
+}
+
 }  // namespace
 
 std::span<const std::string_view> known_variables() { return kKnown; }
@@ -51,6 +59,7 @@ void apply_environment(CommunicatorOptions& options) {
   if (options.transports.empty()) options.transports = value_of("LANECAST_TRANSPORTS");
   if (options.algorithm.empty()) options.algorithm = value_of("LANECAST_ALGORITHM");
   if (options.chunks == 0) read_number("LANECAST_CHUNKS", options.chunks, 1);
+  if (!options.reproducible) options.reproducible = read_switch("LANECAST_REPRODUCIBLE");
   if (options.timeout_s == CommunicatorOptions{}.timeout_s) read_number("LANECAST_TIMEOUT", options.timeout_s, 0.001);
 }
 

@@ -18,8 +18,9 @@ struct CommunicatorOptions {
   std::string transports;  // "shm", or per level, outermost first: "mpi,shm"; empty: the best that reaches each peer
   std::string algorithm;   // for every call; empty: chosen per call
   int chunks = 0;          // 0: chosen per call
-  double timeout_s = 300;  // without progress
-  bool from_environment = true;  // may LANECAST_… fill what is left at its default?
+  std::optional<bool> reproducible;  // sums in rank order, the same bits whatever else is chosen; none: no
+  double timeout_s = 300;            // without progress
+  bool from_environment = true;      // may LANECAST_… fill what is left at its default?
   ExecutorOptions executor;
 };
 
@@ -27,8 +28,8 @@ struct CommunicatorOptions {
 std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
-/// LANECAST_CHUNKS and LANECAST_TIMEOUT. Throws UsageError for values that are no such thing, and for any other
-/// variable that starts with LANECAST_: a misspelt option must not pass in silence.
+/// LANECAST_CHUNKS, LANECAST_REPRODUCIBLE and LANECAST_TIMEOUT. Throws UsageError for values that are no such thing,
+/// and for any other variable that starts with LANECAST_: a misspelt option must not pass in silence.
 void apply_environment(CommunicatorOptions& options);
 
 /// Throws UsageError for numbers out of range.

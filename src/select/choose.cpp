@@ -8,6 +8,8 @@
 namespace lanecast {
 namespace {
 
+constexpr std::size_t kScratchBytes = 8 << 20;  // of a chunk of a reproducible sum; a few chunks are in flight
+
 bool is_native(const std::string& algorithm) { return algorithm.find("native") != std::string::npos; }
 
 /// What two or more groups of a level share: a lane of N nodes with M ranks each carries 1/M of a gathered buffer.
@@ -38,6 +40,13 @@ double predict_hierarchical(const Request& request, const Topology& topology, co
 }  // namespace
 
 double predict(const Request& request, const Topology& topology, const std::string& algorithm) {
+  if (request.reproducible && algorithm != "one_shot") {
+    // One exchange between all pairs; then an all-reduce gathers by the algorithm.
+    const double exchange =
+        flat_s("direct", {request.bytes, topology.size(), request.links.front()}, Kind::reduce_scatter);
+    if (request.kind != Kind::all_reduce) return exchange;
+    return exchange + predict({Kind::all_gather, request.bytes, request.links}, topology, algorithm);
+  }
   if (is_hierarchical(algorithm)) return predict_hierarchical(request, topology, algorithm);
   return flat_s(algorithm, {request.bytes, topology.size(), request.links.front()}, request.kind);
 }
@@ -48,9 +57,15 @@ int choose_chunks(const Request& request, const Topology& topology, const std::s
   return chunks_of_pipeline(cost_of(algorithm, request.kind, topology.size()), load);
 }
 
+int least_chunks(const Request& request, const Topology& topology, const std::string& algorithm) {
+  if (!request.reproducible) return 1;
+  const std::size_t scratch = request.bytes * (algorithm == "one_shot" ? topology.size() - 1 : 1);
+  return static_cast<int>(std::clamp<std::size_t>(scratch / kScratchBytes, 1, INT32_MAX));
+}
+
 Choice choose(const Request& request, const Topology& topology) {
   Choice best;
-  for (const std::string& algorithm : algorithms_for(request.kind, topology)) {
+  for (const std::string& algorithm : algorithms_for(request.kind, topology, request.reproducible)) {
     if (is_native(algorithm) || (request.own_counts && forwards(request.kind, algorithm))) continue;
     const double time = predict(request, topology, algorithm);
     if (best.algorithm.empty() || time < best.seconds) best = {algorithm, 1, time};

@@ -18,9 +18,10 @@ struct Link {
 /// Only values that are equal on every rank may enter, or ranks would choose differently.
 struct Request {
   Kind kind{};
-  std::size_t bytes = 0;    // the full buffer: all parts, or of an all-to-all those that one rank brings
-  std::vector<Link> links;  // per level of the topology, outermost first, and one for the innermost domains
-  bool own_counts = false;  // each rank knows its own counts only, so none can forward what others are to get
+  std::size_t bytes = 0;      // the full buffer: all parts, or of an all-to-all those that one rank brings
+  std::vector<Link> links;    // per level of the topology, outermost first, and one for the innermost domains
+  bool own_counts = false;    // each rank knows its own counts only, so none can forward what others are to get
+  bool reproducible = false;  // sums are to be reduced in rank order
 };
 
 struct Choice {
@@ -34,6 +35,9 @@ double predict(const Request& request, const Topology& topology, const std::stri
 
 /// Chunks into which a call is cut so that the levels of a hierarchy overlap, or the rounds of a pipeline.
 int choose_chunks(const Request& request, const Topology& topology, const std::string& algorithm);
+
+/// Chunks that a reproducible sum needs lest its scratch, which holds all contributions, grow with the message.
+int least_chunks(const Request& request, const Topology& topology, const std::string& algorithm);
 
 /// The cheapest of all but the transport's own collectives, which are taken only by name.
 Choice choose(const Request& request, const Topology& topology);

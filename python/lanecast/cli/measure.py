@@ -108,10 +108,10 @@ class Bench:
             return Contender(backend, "MPI's own", None, run, result)
         algorithm, chunks = backend.algorithm, None
         if not algorithm:
-            algorithm, chunks = self.comm.chosen(case.collective, case.count, case.dtype)
-        core = self.comm._core
+            algorithm, chunks = self.comm._core.chosen(kind, case.count, dtype, backend.reproducible)
         run = partial(
-            core.run, kind, payload.input, payload.output, dtype, op, case.count, (), backend.algorithm, 0
+            self.comm._core.run, kind, payload.input, payload.output, dtype, op, case.count, (), backend.algorithm, 0,
+            reproducible=backend.reproducible,
         )  # fmt: skip
         return Contender(backend, algorithm, chunks, run, payload.output)
 

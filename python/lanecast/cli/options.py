@@ -23,6 +23,7 @@ class Backend:
     name: str
     algorithm: str = ""  # pinned; empty: chosen per call
     is_mpi: bool = False
+    reproducible: bool = False  # sums in rank order
 
     @property
     def needs_mpi(self) -> bool:
@@ -90,15 +91,19 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def parse_backend(text: str) -> Backend:
-    """One of lanecast, lanecast:ALGORITHM, native, mpi. Algorithms are checked by check_algorithms()."""
+    """One of lanecast, lanecast:ALGORITHM, reproducible, native, mpi. Algorithms are checked by check_algorithms()."""
     name, _, algorithm = text.partition(":")
     if name == "lanecast" and (algorithm or ":" not in text):
         return Backend(text, algorithm)
+    if text == "reproducible":
+        return Backend(text, reproducible=True)
     if text == "native":
         return Backend(text, "native")
     if text == "mpi":
         return Backend(text, is_mpi=True)
-    raise _core.UsageError(f"backend {text!r} is unknown; known: lanecast, lanecast:ALGORITHM, native, mpi")
+    raise _core.UsageError(
+        f"backend {text!r} is unknown; known: lanecast, lanecast:ALGORITHM, reproducible, native, mpi"
+    )
 
 
 def parse_dtype(name: str) -> str:
