@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from fractions import Fraction
 from math import ceil, log2
+from time import process_time
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_broadcast_rounds_and_bytes(size: int) -> None:
     topology, root = Topology(size), size // 2
     log, shared = ceil(log2(size)), Fraction(size - 1, size)
     # Algorithm → rounds, messages in all, the most that one rank sends.
-    promised = {
+    promised: dict[str, tuple[int, int, int | Fraction]] = {
         "binomial": (log, size - 1, log),
         "chain": (size - 1, size - 1, 1),
         "direct": (1, size - 1, size - 1),
@@ -131,6 +132,23 @@ def test_an_all_to_all_sends_each_other_node_one_message_a_rank() -> None:
     }
     assert len(crossing) == 12 * 2
     assert {flow.share(t.pieces) for t in crossing} == {Fraction(4, 12)}
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm"),
+    [
+        ("all_to_all", "pairwise"),
+        ("all_to_all", "bruck"),
+        ("all_to_all", "hierarchical(bruck,pairwise)"),
+        ("gather", "hierarchical(binomial,direct)"),
+        ("reduce", "hierarchical(chain,direct)"),
+    ],
+)
+def test_one_rank_of_1024_plans_in_an_instant(collective: str, algorithm: str) -> None:
+    topology = Topology.parse("128x8", 1024)
+    start = process_time()
+    make_plan(collective, 517, topology, algorithm, root=3 if _core.has_root(collective) else 0)
+    assert process_time() - start < 0.5
 
 
 def test_roots_that_do_not_exist_are_refused() -> None:
