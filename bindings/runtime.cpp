@@ -15,7 +15,7 @@
 #include <cmath>
 
 #include "bindings.h"
-#include "models.h"
+#include "choosing.h"
 #include "runtime/communicator.h"
 #include "slow_links.h"
 #include "transport/loopback/world.h"
@@ -66,16 +66,6 @@ Call make_call(int kind, const Array& input, const Array& output, const Details&
           d.send_counts,
           d.recv_counts,
           d.reproducible};
-}
-
-/// A call without buffers, to ask what it would take.
-Call sizes_only(int kind, std::size_t count, int dtype, std::optional<bool> reproducible = {}) {
-  Call call;
-  call.kind = static_cast<Kind>(kind);
-  call.count = count;
-  call.dtype = static_cast<DType>(dtype);
-  call.reproducible = reproducible;
-  return call;
 }
 
 template <class T>
@@ -226,8 +216,8 @@ void bind_runtime(nb::module_& m) {
           "Block until the buffers may be used again; raises the call's error.")
       .def("is_completed", [](AsyncWork& w) { return w.work->done(); }, "True when done, also after an error.");
 
-  nb::class_<Communicator>(m, "Communicator")
-      .def_static("from_threads", &from_threads, "world"_a, "rank"_a, "progress"_a, "options"_a)
+  nb::class_<Communicator> communicator(m, "Communicator");
+  communicator.def_static("from_threads", &from_threads, "world"_a, "rank"_a, "progress"_a, "options"_a)
       .def_static(
           "from_slow_threads",
           [](const std::shared_ptr<LoopbackWorld>& world, int rank, const SharedProgress& progress,
@@ -279,29 +269,8 @@ void bind_runtime(nb::module_& m) {
           "reproducible"_a = nb::none())
       .def("write_trace", &Communicator::write_trace, "directory"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
-      .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>())
-      .def(
-          "chosen",
-          [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible) {
-            const Choice choice = c.chosen(sizes_only(kind, count, dtype, reproducible));
-            return nb::make_tuple(choice.algorithm, choice.chunks);
-          },
-          "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none())
-      .def(
-          "candidates",
-          [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible) {
-            return to_list(c.candidates(sizes_only(kind, count, dtype, reproducible)));
-          },
-          "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none(), "See lanecast._core.candidates.")
-      .def(
-          "full_bytes",
-          [](const Communicator& c, int kind, std::size_t count, int dtype) {
-            return full_bytes(sizes_only(kind, count, dtype), c.size());
-          },
-          "kind"_a, "count"_a, "dtype"_a, "Bytes of the full buffer.")
-      .def_prop_ro("models", &Communicator::models, nb::rv_policy::copy)
-      .def("adopt", &Communicator::adopt, "models"_a, "refusal"_a = "", nb::call_guard<nb::gil_scoped_release>(),
-           "Choose by rank 0's models from now on; its refusal, if not empty, is raised on all ranks. Collective.");
+      .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>());
+  bind_choosing(communicator);
 
   nb::list kinds;
   for (const Kind kind : kAllKinds) kinds.append(name_of(kind));
