@@ -15,6 +15,7 @@
 #include <cmath>
 
 #include "bindings.h"
+#include "models.h"
 #include "runtime/communicator.h"
 #include "slow_links.h"
 #include "transport/loopback/world.h"
@@ -63,6 +64,15 @@ Call make_call(int kind, const Array& input, const Array& output, const Details&
           d.root,
           d.send_counts,
           d.recv_counts};
+}
+
+/// A call without buffers, to ask what it would take.
+Call sizes_only(int kind, std::size_t count, int dtype) {
+  Call call;
+  call.kind = static_cast<Kind>(kind);
+  call.count = count;
+  call.dtype = static_cast<DType>(dtype);
+  return call;
 }
 
 template <class T>
@@ -125,10 +135,13 @@ std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWo
   auto parsed = options_from(options);
   const nb::gil_scoped_release release;
   Surroundings around = among_threads(world, rank);
-  around.decorate = [slowness](std::unique_ptr<Transport> transport) -> std::unique_ptr<Transport> {
+  around.decorate = [slowness](std::unique_ptr<Transport> transport,
+                               const std::vector<int>& ranks) -> std::unique_ptr<Transport> {
     std::vector<SlowLink> links;
+    std::vector<int> link_of_peer;
+    for (int r : ranks) link_of_peer.push_back(slowness.link_of_peer[r]);
     for (const auto& [alpha_s, beta_s_per_byte] : slowness.links) links.push_back({alpha_s, beta_s_per_byte});
-    return std::make_unique<SlowLinks>(std::move(transport), links, slowness.link_of_peer);
+    return std::make_unique<SlowLinks>(std::move(transport), links, std::move(link_of_peer));
   };
   return std::make_unique<Communicator>(std::move(around), std::move(parsed), progress);
 }
@@ -218,6 +231,8 @@ void bind_runtime(nb::module_& m) {
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("topology", &Communicator::topology, nb::rv_policy::copy)
       .def_prop_ro("transports", &Communicator::transports)
+      .def("transport_to", &Communicator::transport_to, "peer"_a, "Name of what carries messages to a peer.")
+      .def_prop_ro("hosts", &Communicator::hosts, "On how many hosts the ranks run.")
       .def_prop_ro("timeout_s", [](const Communicator& c) { return c.options().timeout_s; })
       .def(
           "run",
@@ -250,14 +265,25 @@ void bind_runtime(nb::module_& m) {
       .def(
           "chosen",
           [](const Communicator& c, int kind, std::size_t count, int dtype) {
-            Call call;
-            call.kind = static_cast<Kind>(kind);
-            call.count = count;
-            call.dtype = static_cast<DType>(dtype);
-            const Choice choice = c.chosen(call);
+            const Choice choice = c.chosen(sizes_only(kind, count, dtype));
             return nb::make_tuple(choice.algorithm, choice.chunks);
           },
-          "kind"_a, "count"_a, "dtype"_a);
+          "kind"_a, "count"_a, "dtype"_a)
+      .def(
+          "candidates",
+          [](const Communicator& c, int kind, std::size_t count, int dtype) {
+            return to_list(c.candidates(sizes_only(kind, count, dtype)));
+          },
+          "kind"_a, "count"_a, "dtype"_a, "See lanecast._core.candidates.")
+      .def(
+          "full_bytes",
+          [](const Communicator& c, int kind, std::size_t count, int dtype) {
+            return full_bytes(sizes_only(kind, count, dtype), c.size());
+          },
+          "kind"_a, "count"_a, "dtype"_a, "Bytes of the full buffer.")
+      .def_prop_ro("models", &Communicator::models, nb::rv_policy::copy)
+      .def("adopt", &Communicator::adopt, "models"_a, "refusal"_a = "", nb::call_guard<nb::gil_scoped_release>(),
+           "Choose by rank 0's models from now on; its refusal, if not empty, is raised on all ranks. Collective.");
 
   nb::list kinds;
   for (const Kind kind : kAllKinds) kinds.append(name_of(kind));

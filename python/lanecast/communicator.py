@@ -8,9 +8,18 @@ from typing import Any
 
 from lanecast import _core
 from lanecast.buffers import Array, as_array, as_bytes_view, dtype_code, op_code
+from lanecast.explanation import Candidate, Explanation
 
 _ALL_GATHER, _REDUCE_SCATTER, _ALL_REDUCE = range(3)
 _SUM = _core.OPS.index("sum")
+
+
+def _call_codes(collective: str, count: int, dtype: str) -> tuple[int, int, int]:
+    if collective not in _core.KINDS:
+        raise _core.UsageError(f"collective {collective!r} is unknown; known: {', '.join(_core.KINDS)}")
+    if dtype not in _core.DTYPES:
+        raise _core.UsageError(f"dtype {dtype!r} is unknown; known: {', '.join(_core.DTYPES)}")
+    return _core.KINDS.index(collective), count, _core.DTYPES.index(dtype)
 
 
 class Work:
@@ -134,12 +143,18 @@ class Communicator:
 
     def chosen(self, collective: str, count: int, dtype: str = "float32") -> tuple[str, int]:
         """Algorithm and number of chunks that a call would take; count as in the call, elements per part."""
-        if collective not in _core.KINDS:
-            raise _core.UsageError(f"collective {collective!r} is unknown; known: {', '.join(_core.KINDS)}")
-        if dtype not in _core.DTYPES:
-            raise _core.UsageError(f"dtype {dtype!r} is unknown; known: {', '.join(_core.DTYPES)}")
-        algorithm, chunks = self._core.chosen(_core.KINDS.index(collective), count, _core.DTYPES.index(dtype))
+        algorithm, chunks = self._core.chosen(*_call_codes(collective, count, dtype))
         return algorithm, chunks
+
+    def explain(self, collective: str, count: int, dtype: str = "float32") -> Explanation:
+        """Why a call takes what chosen() says: all candidates with predicted times, and a sentence; print it.
+
+        Predictions come from the profile that `lanecast tune` has measured here, else from assumed speeds of links.
+        """
+        codes = _call_codes(collective, count, dtype)
+        algorithm, chunks = self._core.chosen(*codes)
+        candidates = tuple(Candidate(**each) for each in self._core.candidates(*codes))
+        return Explanation(collective, self._core.full_bytes(*codes), algorithm, chunks, candidates)
 
     def __repr__(self) -> str:
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"

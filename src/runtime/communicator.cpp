@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/communicator.h"
 
+#include <set>
+
 #include "runtime/agreed.h"
 #include "runtime/links.h"
 #include "runtime/started.h"
@@ -38,7 +40,7 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
       progress_(std::move(progress)),
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)) {
   Links links = gather_links(around_, topology_, *router_);
-  links_ = std::move(links.by_level);
+  models_.links = std::move(links.by_level);
   crowded_ = links.crowded;
 }
 
@@ -49,17 +51,14 @@ Communicator::~Communicator() {
   if (failure_ && around_.mpi) static_cast<void>(plans_.release());
 }
 
-Choice Communicator::chosen(const Call& call) const {
-  const std::string_view pinned = call.algorithm.empty() ? std::string_view(options_.algorithm) : call.algorithm;
-  const Request request{call.kind, full_bytes(call, size()), links_, call.own_counts()};
-  Choice choice;
-  if (pinned.empty())
-    choice = choose(request, topology_);
-  else
-    choice = {std::string(pinned), choose_chunks(request, topology_, std::string(pinned)), 0};
-  const int chunks = call.chunks ? call.chunks : options_.chunks;
-  if (chunks) choice.chunks = chunks;
-  return choice;
+std::string Communicator::transport_to(int peer) const {
+  if (peer < 0 || peer >= size() || peer == rank())
+    throw UsageError("peer: rank " + std::to_string(rank()) + " has no peer " + std::to_string(peer));
+  return std::string(router_->to(peer).name());
+}
+
+int Communicator::hosts() const {
+  return static_cast<int>(std::set<std::string>(around_.hosts.begin(), around_.hosts.end()).size());
 }
 
 std::shared_ptr<Execution> Communicator::prepare(const Call& call, std::unique_lock<std::mutex>& lock) {

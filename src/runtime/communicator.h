@@ -33,6 +33,8 @@ class Communicator {
   int size() const { return around_.bootstrap.size; }
   const Topology& topology() const { return topology_; }
   std::string transports() const { return router_->str(); }
+  std::string transport_to(int peer) const;
+  int hosts() const;
   const CommunicatorOptions& options() const { return options_; }
 
   /// Blocks until this rank's buffers may be used again. Throws UsageError before any data moves; after any other error
@@ -52,6 +54,13 @@ class Communicator {
 
   /// What would run: algorithm and chunks after all defaults.
   Choice chosen(const Call& call) const;
+  /// What could, by predicted time.
+  std::vector<Choice> candidates(const Call& call) const;
+
+  /// From now on every rank chooses by rank 0's models, unless they are empty; those of others are not looked at.
+  /// Collective, while no started call is under way. A `refusal` of rank 0 ("profile p.json: …") is thrown on all ranks.
+  void adopt(const Models& models, const std::string& refusal);
+  const Models& models() const { return models_; }
 
  private:
   friend class ProgressThread;
@@ -77,8 +86,8 @@ class Communicator {
   CommunicatorOptions options_;
   Topology topology_;
   std::shared_ptr<Router> router_;
-  std::vector<Link> links_;  // equal on every rank
-  bool crowded_ = false;     // more ranks than cores on some host
+  Models models_;         // equal on every rank
+  bool crowded_ = false;  // more ranks than cores on some host
   std::shared_ptr<ProgressThread> progress_;
   std::uint64_t splits_ = 0;
 

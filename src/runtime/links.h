@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/surroundings.h"
-#include "select/choose.h"
+#include "select/models.h"
 
 namespace lanecast {
 

@@ -12,9 +12,9 @@
 namespace lanecast {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKnown{"LANECAST_TOPOLOGY",   "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",
-                                                 "LANECAST_CHUNKS",     "LANECAST_TIMEOUT",    "LANECAST_HOST",
-                                                 "LANECAST_MPI_LIBRARY"};
+constexpr std::array<std::string_view, 8> kKnown{"LANECAST_TOPOLOGY", "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",
+                                                 "LANECAST_CHUNKS",   "LANECAST_TIMEOUT",    "LANECAST_HOST",
+                                                 "LANECAST_PROFILE",  "LANECAST_MPI_LIBRARY"};
 
 std::string_view value_of(const char* name) {
   const char* value = std::getenv(name);

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from lanecast import _core
+from lanecast import job as jobs
 from lanecast.startup import under_launcher
 
 # Set for the ranks that start_ranks() starts: the streams of theirs that end at a terminal.
@@ -99,10 +100,8 @@ def is_terminal(stream: str) -> bool:
 
 def rank() -> int:
     """This process's rank as its launcher tells it; 0 where none does."""
-    for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"):
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    return 0
+    found = jobs.detect()
+    return 0 if found is None or found.rank is None else found.rank
 
 
 def fail(error: BaseException) -> NoReturn:

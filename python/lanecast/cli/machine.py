@@ -19,6 +19,7 @@ import numpy as np
 import lanecast
 from lanecast import _core
 from lanecast.communicator import Communicator
+from lanecast.tune.shape import cpu_model
 
 _COPY_BYTES = 64 << 20  # of each rank; beyond the caches
 _COPIES = 5
@@ -26,15 +27,6 @@ _MOST_CORES = 1024
 _SETTINGS = ("LANECAST_", "MPIR_CVAR_", "MPICH_", "OMPI_MCA_", "OMPI_ALLOW_", "PRTE_MCA_", "UCX_", "FI_", "I_MPI_")
 
 _SET_BY_LAUNCHERS = {"OMPI_MCA_PREFIXES", "OMPI_MCA_cpu_type", "OMPI_MCA_initial_wdir", "OMPI_MCA_num_procs"}
-
-
-def cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        lines = []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model", "cpu model"))]
-    return models[0] if models else platform.machine()
 
 
 def git_commit() -> str | None:

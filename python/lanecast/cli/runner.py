@@ -58,7 +58,8 @@ def _as_threads(ranks: int, body: Callable[[Communicator], T], **options: Any) -
 
 
 def _compare(settings: Settings, together: Together, mpi: _core.Mpi | None) -> list[Row] | None:
-    rank, size, run = together(lambda comm: (comm.rank, comm.size, machine.describe(comm, mpi)))
+    # A named profile is that of the topology that is measured, not of this one.
+    rank, size, run = together(lambda comm: (comm.rank, comm.size, machine.describe(comm, mpi)), profile="none")
     check(settings, size)
     run |= {"rounds": settings.rounds, "warmup": settings.warmup, "baseline": settings.baseline}
     baseline = _core.MpiBaseline(mpi) if mpi is not None else None
