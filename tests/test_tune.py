@@ -281,7 +281,7 @@ if comm.rank == 0:
 
 
 def crossing_here() -> tuple[list[int], tuple[float, float]] | None:
-    """Where folding and bruck cross: between two measured sizes, and by fits of other sizes; None if it was too noisy."""
+    """Where folding and bruck cross: between two measured sizes, and by fits of others; None if it was too noisy."""
     sizes, times = json.loads(mpich(4, [sys.executable, "-c", CROSSING]))
     odd = [folding < bruck for folding, bruck in times[1::2]]
     flips = [k for k in range(1, len(odd)) if odd[k] != odd[k - 1]]
