@@ -66,6 +66,7 @@ void bind_models(nb::module_& m) {
       .def_prop_ro("links",
                    [](const Models& models) {
                      std::vector<LinkTuple> links;
+                     links.reserve(models.links.size());
                      for (const Link& link : models.links) links.emplace_back(link.alpha_s, link.beta_s_per_byte);
                      return links;
                    })

@@ -25,6 +25,7 @@ struct Line {
 
 std::vector<Line> lines_of(const Models& models) {
   std::vector<Line> lines;
+  lines.reserve(models.links.size() + models.fits.size() + models.overlaps.size());
   for (const Link& link : models.links)
     lines.push_back({Line::What::link, 0, 0, {}, 0, {link.alpha_s, link.beta_s_per_byte, models.reduce_s_per_byte}});
   for (const Fit& fit : models.fits) {

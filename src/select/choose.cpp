@@ -86,10 +86,12 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
 
 std::vector<Choice> candidates(const Request& request, const Topology& topology, const Models& models) {
   std::vector<Choice> found;
-  for (const std::string& algorithm : algorithms_for(request.kind, topology))
-    if (!is_native(algorithm) && !(request.own_counts && forwards(request.kind, algorithm)))
-      found.push_back(predict(request, topology, models, algorithm));
-  std::ranges::stable_sort(found, {}, &Choice::seconds);
+  for (const std::string& algorithm : algorithms_for(request.kind, topology)) {
+    if (is_native(algorithm) || (request.own_counts && forwards(request.kind, algorithm))) continue;
+    Choice choice = predict(request, topology, models, algorithm);
+    // Behind those that take as long: they stay in the registry's order.
+    found.insert(std::ranges::upper_bound(found, choice.seconds, {}, &Choice::seconds), std::move(choice));
+  }
   return found;
 }
 
