@@ -8,7 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
-#include "models.h"
+#include "choosing.h"
 #include "plan_dict.h"
 #include "select/choose.h"
 #include "select/cost.h"
@@ -17,20 +17,6 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace lanecast {
-
-nb::list to_list(const std::vector<Choice>& choices) {
-  nb::list list;
-  for (const Choice& choice : choices) {
-    nb::dict d;
-    d["algorithm"] = choice.algorithm;
-    d["chunks"] = choice.chunks;
-    d["seconds"] = choice.seconds;
-    d["latency_s"] = choice.latency_s;
-    d["measured"] = choice.measured;
-    list.append(d);
-  }
-  return list;
-}
 
 void bind_models(nb::module_& m) {
   using LinkTuple = std::pair<double, double>;

@@ -15,7 +15,7 @@
 #include <cmath>
 
 #include "bindings.h"
-#include "models.h"
+#include "choosing.h"
 #include "runtime/communicator.h"
 #include "slow_links.h"
 #include "transport/loopback/world.h"
@@ -64,15 +64,6 @@ Call make_call(int kind, const Array& input, const Array& output, const Details&
           d.root,
           d.send_counts,
           d.recv_counts};
-}
-
-/// A call without buffers, to ask what it would take.
-Call sizes_only(int kind, std::size_t count, int dtype) {
-  Call call;
-  call.kind = static_cast<Kind>(kind);
-  call.count = count;
-  call.dtype = static_cast<DType>(dtype);
-  return call;
 }
 
 template <class T>
@@ -215,8 +206,8 @@ void bind_runtime(nb::module_& m) {
           "Block until the buffers may be used again; raises the call's error.")
       .def("is_completed", [](AsyncWork& w) { return w.work->done(); }, "True when done, also after an error.");
 
-  nb::class_<Communicator>(m, "Communicator")
-      .def_static("from_threads", &from_threads, "world"_a, "rank"_a, "progress"_a, "options"_a)
+  nb::class_<Communicator> communicator(m, "Communicator");
+  communicator.def_static("from_threads", &from_threads, "world"_a, "rank"_a, "progress"_a, "options"_a)
       .def_static(
           "from_slow_threads",
           [](const std::shared_ptr<LoopbackWorld>& world, int rank, const SharedProgress& progress,
@@ -261,29 +252,8 @@ void bind_runtime(nb::module_& m) {
           "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
           "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{})
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
-      .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>())
-      .def(
-          "chosen",
-          [](const Communicator& c, int kind, std::size_t count, int dtype) {
-            const Choice choice = c.chosen(sizes_only(kind, count, dtype));
-            return nb::make_tuple(choice.algorithm, choice.chunks);
-          },
-          "kind"_a, "count"_a, "dtype"_a)
-      .def(
-          "candidates",
-          [](const Communicator& c, int kind, std::size_t count, int dtype) {
-            return to_list(c.candidates(sizes_only(kind, count, dtype)));
-          },
-          "kind"_a, "count"_a, "dtype"_a, "See lanecast._core.candidates.")
-      .def(
-          "full_bytes",
-          [](const Communicator& c, int kind, std::size_t count, int dtype) {
-            return full_bytes(sizes_only(kind, count, dtype), c.size());
-          },
-          "kind"_a, "count"_a, "dtype"_a, "Bytes of the full buffer.")
-      .def_prop_ro("models", &Communicator::models, nb::rv_policy::copy)
-      .def("adopt", &Communicator::adopt, "models"_a, "refusal"_a = "", nb::call_guard<nb::gil_scoped_release>(),
-           "Choose by rank 0's models from now on; its refusal, if not empty, is raised on all ranks. Collective.");
+      .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>());
+  bind_choosing(communicator);
 
   nb::list kinds;
   for (const Kind kind : kAllKinds) kinds.append(name_of(kind));
