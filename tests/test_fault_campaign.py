@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random faults on one rank, in the middle of random calls: every other rank ends in an error that names it, in time."""
+"""Random faults on one rank, in the middle of random calls: every other rank ends in an error that names it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ import pytest
 
 import lanecast
 from fault_rank import KINDS, Fault, Outcome, again, drawn, run
-from launch import MPICH
 from lanecast import Communicator
+from launch import MPICH
 from pipe_jobs import PipeJob
 from test_faults import ours_in_dev_shm
 
@@ -155,11 +155,12 @@ def test_campaign(tmp_path: Path) -> None:
         folder.mkdir()
         size = 2 + number % 3
         if number % 6 == 0:
-            figures.judge("mpi", fault := drawn(number // 6, size), *over_mpi(fault, folder))
+            transport, fault, provoke = "mpi", drawn(number // 6, size), over_mpi
         elif number % 2 == 0:
-            figures.judge("loopback", fault := drawn(number // 2, size, AMONG_THREADS), *among_threads(fault, folder))
+            transport, fault, provoke = "loopback", drawn(number // 2, size, AMONG_THREADS), among_threads
         else:
-            figures.judge("shm", fault := drawn(number // 2, size), *among_processes(fault, folder))
+            transport, fault, provoke = "shm", drawn(number // 2, size), among_processes
+        figures.judge(transport, fault, *provoke(fault, folder))
     print(f"\n{figures}")
     if "FAULT_FIGURES" in os.environ:
         Path(os.environ["FAULT_FIGURES"]).write_text(f"{figures}\n" + "\n".join(figures.wrong) + "\n")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces: what ranks write down, what is read out of it, and what it proves about who sends what over which transport."""
+"""Traces: what ranks write down, what is read out of it, and what it proves about who sends over which transport."""
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -114,8 +115,8 @@ def test_report_names_calls_that_differ(tmp_path: Path) -> None:
     assert "\n  rank 1: call 2, all_reduce max" in text, text
 
 
-def hangs(comm: Communicator, tell: Callable[[Any], None]) -> None:
-    traces.write_on_signal(os.environ["TRACES_OF_TEST"])
+def hangs(comm: Communicator, tell: Callable[[Any], None], folder: Path) -> None:
+    traces.write_on_signal(folder)
     comm.all_reduce(np.ones(10))
     tell("ready")
     if comm.rank == 1:
@@ -123,9 +124,8 @@ def hangs(comm: Communicator, tell: Callable[[Any], None]) -> None:
     comm.all_reduce(np.ones(10))
 
 
-def test_signal_writes_traces_of_a_call_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACES_OF_TEST", str(tmp_path))
-    job = PipeJob(2, hangs, timeout_s=60.0)
+def test_signal_writes_traces_of_a_call_that_hangs(tmp_path: Path) -> None:
+    job = PipeJob(2, functools.partial(hangs, folder=tmp_path), timeout_s=60.0)
     assert [job.told(rank) for rank in range(2)] == ["ready"] * 2
     time.sleep(0.3)
     for process in job.processes:
@@ -141,11 +141,12 @@ def test_command(tmp_path: Path, job: traces.CommunicatorTrace) -> None:
         comm.all_reduce(np.ones(10))
 
     lanecast.run_threads(2, body, trace_dir=str(tmp_path), trace_messages=True)
-    command = [Path(sys.executable).parent / "lanecast", "trace", tmp_path, "--timeline", tmp_path / "picture.png"]
+    command = [str(Path(sys.executable).parent / "lanecast"), "trace", str(tmp_path)]
+    command += ["--timeline", str(tmp_path / "picture.png")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "loopback, point-to-point: " in done.stdout
     assert (tmp_path / "picture.png").stat().st_size > 1000
-    done = subprocess.run([*command[:2], tmp_path / "nowhere"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command[:2], str(tmp_path / "nowhere")], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "is no directory" in done.stderr
 

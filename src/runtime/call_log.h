@@ -25,7 +25,8 @@ struct CallRecord {
   DType dtype{};
   CallState state = CallState::running;
   int chunks = 1;
-  std::size_t bytes = 0;  // of the full buffer
+  int root = -1;          // of those that have one
+  std::size_t bytes = 0;  // of the full buffer; 0 where each rank knows its own counts only
   std::int64_t begin_ns = 0, end_ns = 0;
   std::array<char, 64> algorithm{};  // cut off where it is longer
 };

@@ -49,7 +49,7 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
       id_(common_id(around_.bootstrap)),
       router_(connect(around_, topology_, options_.transports)),
       log_(options_.trace_messages),
-      check_(*router_, around_.bootstrap.rank, id_, options_.check_calls),
+      agreement_(*router_, around_.bootstrap.rank, id_, options_.check_calls),
       progress_(std::move(progress)),
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)) {
   Links links = gather_links(around_, topology_, *router_);
@@ -97,10 +97,11 @@ void Communicator::begin(Execution& call, const std::byte* in, std::byte* out) {
                     .op = call.shape().op,
                     .dtype = call.shape().dtype,
                     .chunks = call.shape().chunks,
-                    .bytes = std::max(call.layout().in_bytes(), call.layout().out_bytes())};
+                    .root = has_root(plan.collective.kind) ? plan.collective.root : -1,
+                    .bytes = full_bytes(plan, call.shape())};
   plan.algorithm.copy(record.algorithm.data(), record.algorithm.size() - 1);
   log_.begin(record);
-  with_reasons(call, [&] { call.start(in, out, check_.begin(calls_, call.signature())); });
+  with_reasons(call, [&] { call.start(in, out, agreement_.begin(calls_, call.signature())); });
 }
 
 void Communicator::run(const Call& call, const Interrupt& interrupt) {

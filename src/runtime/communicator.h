@@ -12,7 +12,7 @@
 
 #include "runtime/batch.h"
 #include "runtime/call.h"
-#include "runtime/call_check.h"
+#include "runtime/call_agreement.h"
 #include "runtime/call_log.h"
 #include "runtime/options.h"
 #include "runtime/patience.h"
@@ -137,7 +137,7 @@ class Communicator {
   std::uint64_t id_;  // equal on its ranks, unlike any other's
   std::shared_ptr<Router> router_;
   CallLog log_;
-  CallCheck check_;
+  CallAgreement agreement_;
   Models models_;         // equal on every rank
   bool crowded_ = false;  // more ranks than cores on some host
   std::shared_ptr<ProgressThread> progress_;

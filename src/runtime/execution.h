@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/call_check.h"
+#include "runtime/call_agreement.h"
 #include "runtime/chunk_run.h"
 #include "runtime/under_way.h"
 
@@ -22,7 +22,7 @@ class Execution final : public UnderWay {
  public:
   Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, const ExecutorOptions& options);
 
-  /// stamp: of the messages, from CallCheck::begin().
+  /// stamp: of the messages, from CallAgreement::begin().
   void start(const std::byte* in, std::byte* out, std::uint32_t stamp);
   bool advance() override;
   bool finished() const override { return chunks_left_ == 0; }

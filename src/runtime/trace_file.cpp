@@ -87,6 +87,7 @@ void write_lines(std::ostream& file, const TraceOwner& owner, const CallLog& log
         .text("collective", name_of(call.kind))
         .text("op", Collective{call.kind}.reduces() ? name_of(call.op) : "")
         .text("dtype", name_of(call.dtype))
+        .number("root", call.root)
         .number("bytes", call.bytes)
         .text("algorithm", call.algorithm.data())
         .number("chunks", call.chunks)

@@ -19,7 +19,7 @@ bool Communicator::advance(UnderWay& call) {
 
 void Communicator::look_for_reasons(const UnderWay& call) {
   const std::vector<int> awaited = call.awaited_peers();
-  check_.compare(awaited);
+  agreement_.compare(awaited);
   for (int peer : awaited)
     if (const Loss loss = router_->to(peer).lost(peer); loss.cause) give_up(call, peer, loss);
 }
@@ -51,7 +51,7 @@ void Communicator::look_at(const UnderWay& call, Clock::time_point last_progress
   const std::vector<int> awaited = call.awaited_peers();
   const auto waited = Clock::now() - last_progress;
   if (waited >= kLookEvery) {
-    check_.compare(awaited);
+    agreement_.compare(awaited);
     if (!options_.trace_dir.empty()) log_.waits(describe_wait(call, -1));
   }
   for (int peer : awaited)

@@ -16,7 +16,7 @@ def trace(
     directory: Annotated[Path, typer.Argument(help="What LANECAST_TRACE_DIR or write_trace() named.")],
     timeline: Annotated[Path | None, typer.Option(help="Draw the messages of the largest communicator.")] = None,
 ) -> None:
-    """Put the ranks' traces together: where each stands, who is behind, what differs, what went over which transport."""
+    """Put ranks' traces together: where each stands, who is behind, what differs, what went over which transport."""
     if not directory.is_dir():
         raise _core.UsageError(f"{directory} is no directory")
     from lanecast import traces

@@ -8,7 +8,7 @@ from typing import Any
 
 from lanecast.traces.read import CommunicatorTrace, RankTrace
 
-_COMPARED = ("collective", "op", "dtype", "bytes", "algorithm", "chunks")
+_COMPARED = ("collective", "op", "dtype", "root", "bytes", "algorithm", "chunks")
 _MORE = 8  # ranks that are named one by one
 
 
@@ -23,8 +23,9 @@ def report(job: CommunicatorTrace) -> str:
 def describe(call: dict[str, Any]) -> str:
     """Such as: call 7, all_reduce sum of float32, 4096 bytes, by ring in 1 chunk(s)."""
     name = f"{call['collective']} {call['op']}".rstrip()
+    root = f", root {call['root']}" if call["root"] >= 0 else ""
     return (
-        f"call {call['sequence']}, {name} of {call['dtype']}, {call['bytes']} bytes, "
+        f"call {call['sequence']}, {name} of {call['dtype']}, {call['bytes']} bytes{root}, "
         f"by {call['algorithm']} in {call['chunks']} chunk(s)"
     )
 

@@ -22,11 +22,13 @@ struct Signature {
   std::string text;  // "all_reduce of 1000 float32, sum, by ring in 4 chunks"
   std::uint64_t hash = 0;
 };
+/// Bytes of the vector that all ranks share in; 0 where each rank knows its own counts only.
+std::size_t full_bytes(const Plan& plan, const Shape& shape);
 Signature signature_of(const Plan& plan, const Shape& shape);
 
-class CallCheck {
+class CallAgreement {
  public:
-  CallCheck(Router& router, int rank, std::uint64_t communicator, bool on);
+  CallAgreement(Router& router, int rank, std::uint64_t communicator, bool on);
 
   /// A call begins on this rank. Returns the stamp of its messages.
   std::uint32_t begin(std::uint64_t sequence, const Signature& signature);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/call_check.h"
+#include "runtime/call_agreement.h"
 
 #include <numeric>
 
@@ -23,30 +23,44 @@ bool uneven(const std::vector<std::size_t>& counts) {
 
 }  // namespace
 
+std::size_t full_bytes(const Plan& plan, const Shape& shape) {
+  if (shape.own_counts()) return 0;
+  const int parts = plan.collective.kind == Kind::all_to_all ? plan.collective.size : plan.collective.parts();
+  const std::size_t elements = shape.counts.empty()
+                                   ? shape.count * static_cast<std::size_t>(parts)
+                                   : std::accumulate(shape.counts.begin(), shape.counts.end(), std::size_t{0});
+  return elements * size_of(shape.dtype);
+}
+
 Signature signature_of(const Plan& plan, const Shape& shape) {
   Signature signature;
   std::string& text = signature.text;
   text = std::string(name_of(plan.collective.kind)) + " of ";
-  if (uneven(shape.counts))
-    text += std::to_string(std::accumulate(shape.counts.begin(), shape.counts.end(), std::size_t{0})) + " in all";
+  const bool differ = uneven(shape.counts);  // the same number for each part may be given once or one by one
+  if (shape.own_counts())
+    text += "own counts";
+  else if (differ)
+    text += std::to_string(full_bytes(plan, shape) / size_of(shape.dtype)) + " in all";
   else
-    text += std::to_string(shape.counts.empty() ? 0 : shape.counts[0]);
+    text += std::to_string(shape.counts.empty() ? shape.count : shape.counts[0]);
   text += " " + std::string(name_of(shape.dtype));
   if (plan.collective.reduces()) text += ", " + std::string(name_of(shape.op));
+  if (has_root(plan.collective.kind)) text += ", root " + std::to_string(plan.collective.root);
   text += ", by " + plan.algorithm + " in " + std::to_string(shape.chunks) + (shape.chunks == 1 ? " chunk" : " chunks");
   for (const char letter : text) signature.hash = mix(signature.hash, static_cast<unsigned char>(letter));
-  for (const std::size_t count : shape.counts) signature.hash = mix(signature.hash, count);
+  if (differ)
+    for (const std::size_t count : shape.counts) signature.hash = mix(signature.hash, count);
   return signature;
 }
 
-CallCheck::CallCheck(Router& router, int rank, std::uint64_t communicator, bool on)
+CallAgreement::CallAgreement(Router& router, int rank, std::uint64_t communicator, bool on)
     : router_(router), rank_(rank), communicator_(communicator), on_(on) {
   CallNote nothing_yet;
   nothing_yet.communicator = communicator_;
   for (std::size_t k = 0; k < router_.count(); ++k) router_[k].publish(nothing_yet);
 }
 
-std::uint32_t CallCheck::begin(std::uint64_t sequence, const Signature& signature) {
+std::uint32_t CallAgreement::begin(std::uint64_t sequence, const Signature& signature) {
   if (!on_) return 0;
   sequence_ = sequence;
   chain_ = mix(chain_, signature.hash);
@@ -61,29 +75,28 @@ std::uint32_t CallCheck::begin(std::uint64_t sequence, const Signature& signatur
   return static_cast<std::uint32_t>(chain_ & kStampMask) | 1u;
 }
 
-void CallCheck::compare(std::span<const int> peers) const {
+void CallAgreement::compare(std::span<const int> peers) const {
   if (!on_) return;
   for (const int peer : peers) {
     // Backwards to the first call that differs: the peer may be in an earlier call than this rank, or a library that
     // ran a whole call by itself did not find out about it.
-    std::optional<CallNote> first_mine, first_theirs;
+    std::optional<std::pair<CallNote, CallNote>> first;  // mine and the peer's
     for (std::uint64_t sequence = sequence_; sequence > 0; --sequence) {
       const auto mine = mine_.find(sequence);
       if (!mine) break;
       const auto theirs = router_.to(peer).published(peer, sequence);
       if (!theirs || theirs->communicator != communicator_) {
-        if (first_mine) break;
+        if (first) break;
         continue;
       }
       if (theirs->chain == mine->chain) break;
-      first_mine = mine;
-      first_theirs = theirs;
+      first.emplace(*mine, *theirs);
     }
-    if (first_mine) refuse(peer, *first_mine, *first_theirs);
+    if (first) refuse(peer, first->first, first->second);
   }
 }
 
-void CallCheck::refuse(int peer, const CallNote& mine, const CallNote& theirs) const {
+void CallAgreement::refuse(int peer, const CallNote& mine, const CallNote& theirs) const {
   // The lower rank first, so that both tell the same.
   const auto says = [](int rank, const CallNote& note) {
     return "rank " + std::to_string(rank) + " calls " + note.text.data();
