@@ -57,10 +57,12 @@ class Cluster:
         facts: dict[str, Any] = {}
         with lifeline.stdout as answers:
             for _ in ("its pid", "it is ready"):
-                if not select.select([answers], [], [], _START_S)[0]:
+                if select.select([answers], [], [], _START_S)[0]:
+                    facts |= json.loads(answers.readline() or '{"error": "its init process ended"}')
+                else:
                     facts["error"] = f"it was not ready after {_START_S} s"
+                if "error" in facts:
                     break
-                facts |= json.loads(answers.readline() or '{"error": "its init process ended"}')
         if "error" in facts:
             if "pid" in facts:
                 _kill(facts["pid"])
