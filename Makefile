@@ -20,7 +20,7 @@ PACKAGE := $(shell find python -type f -not -path '*/__pycache__/*' -not -name _
 PINS := requirements/transitive.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long lint format install clean
+.PHONY: help demo test test-long test-sanitize lint format install clean
 
 help: ## Print this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,6 +33,9 @@ test: $(INSTALLED) $(OPENMPI) ## Run the tests but for the long ones (minutes on
 
 test-long: $(INSTALLED) $(OPENMPI) ## Run all tests, the long ones too, with more random examples
 	HYPOTHESIS_PROFILE=long .venv/bin/pytest --timeout=1200 -o faulthandler_timeout=1500 $(ARGS)
+
+test-sanitize: $(INSTALLED) ## Build the core with g++'s sanitizers and run what reaches all of it
+	.ci/sanitize $(ARGS)
 
 lint: $(INSTALLED) $(LINTERS) ## Check format, C++, Python and types
 	.ci/lint

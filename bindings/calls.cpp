@@ -4,6 +4,7 @@
 #include "calls.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
@@ -45,7 +46,8 @@ void def_collective(nb::class_<Communicator>& communicator, const char* name, Ma
       name,
       [make](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
              const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks, int root,
-             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts) {
+             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts,
+             std::optional<bool> reproducible) {
         const Call call{static_cast<Kind>(kind),
                         input.data(),
                         const_cast<void*>(output.data()),
@@ -57,11 +59,13 @@ void def_collective(nb::class_<Communicator>& communicator, const char* name, Ma
                         chunks,
                         root,
                         send_counts,
-                        recv_counts};
+                        recv_counts,
+                        reproducible};
         return make(c, call, nb::make_tuple(input, output));
       },
       "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
-      "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{});
+      "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{},
+      "reproducible"_a = nb::none());
 }
 
 /// (is it a send?, buffer, peer, tag)

@@ -34,8 +34,8 @@ Numbers prove(const std::vector<const Plan*>& list) {
 }
 
 std::vector<Plan> make_plans(std::string_view collective, const Topology& topology, std::string_view algorithm,
-                             bool in_place, int root) {
-  const Collective what{kind_named(collective), topology.size(), in_place, root};
+                             bool in_place, int root, bool reproducible) {
+  const Collective what{kind_named(collective), topology.size(), in_place, root, reproducible};
   std::vector<Plan> plans;
   for (int r = 0; r < topology.size(); ++r) plans.push_back(make_plan(what, r, topology, algorithm));
   return plans;
@@ -71,29 +71,32 @@ void bind_plan(nb::module_& m) {
   m.def(
       "make_plan",
       [](std::string_view collective, int rank, const Topology& topology, std::string_view algorithm, bool in_place,
-         int root) {
+         int root, bool reproducible) {
         if (rank < 0 || rank >= topology.size())
           throw UsageError("rank " + std::to_string(rank) + " does not exist among " + std::to_string(topology.size()));
-        return make_plan({kind_named(collective), topology.size(), in_place, root}, rank, topology, algorithm);
+        return make_plan({kind_named(collective), topology.size(), in_place, root, reproducible}, rank, topology,
+                         algorithm);
       },
-      "collective"_a, "rank"_a, "topology"_a, "algorithm"_a, "in_place"_a = false, "root"_a = 0, "One rank's plan.");
+      "collective"_a, "rank"_a, "topology"_a, "algorithm"_a, "in_place"_a = false, "root"_a = 0,
+      "reproducible"_a = false, "One rank's plan.");
   m.def("make_plans", &make_plans, "collective"_a, "topology"_a, "algorithm"_a, "in_place"_a = false, "root"_a = 0,
-        "The plans of all ranks.");
+        "reproducible"_a = false, "The plans of all ranks.");
   m.def(
       "verify", &prove, "plans"_a,
       "Prove the plans of all ranks, in rank order; raises PlanError with rank, step and reason. Returns the number of "
       "messages and min_window, the smallest number of unfinished steps that an executor must look at.");
   m.def(
       "verify_all_ranks",
-      [](std::string_view collective, const Topology& topology, std::string_view algorithm, bool in_place, int root) {
+      [](std::string_view collective, const Topology& topology, std::string_view algorithm, bool in_place, int root,
+         bool reproducible) {
         Proof proof;
         {
           nb::gil_scoped_release release;
-          proof = verify(make_plans(collective, topology, algorithm, in_place, root));
+          proof = verify(make_plans(collective, topology, algorithm, in_place, root, reproducible));
         }
         return numbers(proof);
       },
-      "collective"_a, "topology"_a, "algorithm"_a, "in_place"_a = false, "root"_a = 0,
+      "collective"_a, "topology"_a, "algorithm"_a, "in_place"_a = false, "root"_a = 0, "reproducible"_a = false,
       "make_plans and verify without the way through Python.");
   m.def(
       "may_be_in_place", [](std::string_view collective) { return may_be_in_place(kind_named(collective)); },
@@ -103,10 +106,11 @@ void bind_plan(nb::module_& m) {
       "Does one rank alone bring, or end with, the data?");
   m.def(
       "algorithms_for",
-      [](std::string_view collective, const Topology& topology) {
-        return algorithms_for(kind_named(collective), topology);
+      [](std::string_view collective, const Topology& topology, bool reproducible) {
+        return algorithms_for(kind_named(collective), topology, reproducible);
       },
-      "collective"_a, "topology"_a, "Every algorithm that make_plan takes for this collective and topology.");
+      "collective"_a, "topology"_a, "reproducible"_a = false,
+      "Every algorithm that make_plan takes for this collective and topology.");
 }
 
 }  // namespace lanecast

@@ -78,7 +78,8 @@ void read_step(Plan& plan, nb::handle s) {
 Plan read_plan(const nb::dict& d) {
   Plan plan;
   plan.collective = {kind_named(nb::cast<std::string>(d["collective"])), nb::cast<int>(d["size"]),
-                     nb::cast<bool>(d["in_place"]), nb::cast<int>(d["root"])};
+                     nb::cast<bool>(d["in_place"]), nb::cast<int>(d["root"]),
+                     d.contains("reproducible") && nb::cast<bool>(d["reproducible"])};
   plan.rank = nb::cast<int>(d["rank"]);
   plan.algorithm = nb::cast<std::string>(d["algorithm"]);
   plan.slots = nb::cast<std::int32_t>(d["slots"]);
@@ -105,6 +106,7 @@ PlanDict to_dict(const Plan& plan) {
   d["size"] = plan.collective.size;
   d["in_place"] = plan.collective.in_place;
   d["root"] = plan.collective.root;
+  d["reproducible"] = plan.collective.reproducible;
   d["rank"] = plan.rank;
   d["algorithm"] = plan.algorithm;
   d["slots"] = plan.slots;

@@ -15,6 +15,7 @@
 
 #include "bindings.h"
 #include "calls.h"
+#include "choosing.h"
 #include "runtime/coming_together.h"
 #include "runtime/communicator.h"
 #include "slow_links.h"
@@ -53,16 +54,24 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.algorithm = text(name, value);
     else if (name == "chunks")
       options.chunks = number(name, value);
+    else if (name == "reproducible")
+      options.reproducible = option<bool>(name, value, "True or False");
     else if (name == "timeout_s")
       options.timeout_s = option<double>(name, value, "a number of seconds");
+    else if (name == "check_calls")
+      options.check_calls = option<bool>(name, value, "True or False");
+    else if (name == "trace_dir")
+      options.trace_dir = text(name, value);
+    else if (name == "trace_messages")
+      options.trace_messages = option<bool>(name, value, "True or False");
     else if (name == "window")
       options.executor.window = number(name, value);
     else if (name == "chunks_in_flight")
       options.executor.chunks_in_flight = number(name, value);
     else
       throw UsageError("option '" + name +
-                       "' is unknown; known: topology transports algorithm chunks timeout_s window "
-                       "chunks_in_flight");
+                       "' is unknown; known: topology transports algorithm chunks reproducible timeout_s check_calls "
+                       "trace_dir trace_messages window chunks_in_flight");
   }
   return options;
 }
@@ -87,10 +96,13 @@ std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWo
   auto parsed = options_from(options);
   const nb::gil_scoped_release release;
   Surroundings around = among_threads(world, rank);
-  around.decorate = [slowness](std::unique_ptr<Transport> transport) -> std::unique_ptr<Transport> {
+  around.decorate = [slowness](std::unique_ptr<Transport> transport,
+                               const std::vector<int>& ranks) -> std::unique_ptr<Transport> {
     std::vector<SlowLink> links;
+    std::vector<int> link_of_peer;
+    for (int r : ranks) link_of_peer.push_back(slowness.link_of_peer[r]);
     for (const auto& [alpha_s, beta_s_per_byte] : slowness.links) links.push_back({alpha_s, beta_s_per_byte});
-    return std::make_unique<SlowLinks>(std::move(transport), links, slowness.link_of_peer);
+    return std::make_unique<SlowLinks>(std::move(transport), links, std::move(link_of_peer));
   };
   return std::make_unique<Communicator>(std::move(around), std::move(parsed), progress);
 }
@@ -167,20 +179,13 @@ void bind_runtime(nb::module_& m) {
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("topology", &Communicator::topology, nb::rv_policy::copy)
       .def_prop_ro("transports", &Communicator::transports)
+      .def("transport_to", &Communicator::transport_to, "peer"_a, "Name of what carries messages to a peer.")
+      .def_prop_ro("hosts", &Communicator::hosts, "On how many hosts the ranks run.")
       .def_prop_ro("timeout_s", [](const Communicator& c) { return c.options().timeout_s.value_or(kTimeout_s); })
+      .def("write_trace", &Communicator::write_trace, "directory"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
-      .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>())
-      .def(
-          "chosen",
-          [](const Communicator& c, int kind, std::size_t count, int dtype) {
-            Call call;
-            call.kind = static_cast<Kind>(kind);
-            call.count = count;
-            call.dtype = static_cast<DType>(dtype);
-            const Choice choice = c.chosen(call);
-            return nb::make_tuple(choice.algorithm, choice.chunks);
-          },
-          "kind"_a, "count"_a, "dtype"_a);
+      .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>());
+  bind_choosing(communicator);
 
   bind_calls(m, communicator);
 

@@ -56,6 +56,11 @@ class SlowLinks final : public Transport {
     inner_->abort(cause);
   }
   Loss lost(int peer) override { return inner_->lost(peer); }
+  bool compares_stamps() const override { return inner_->compares_stamps(); }
+  void publish(const CallNote& note) override { inner_->publish(note); }
+  std::optional<CallNote> published(int peer, std::uint64_t sequence) override {
+    return inner_->published(peer, sequence);
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -191,8 +191,8 @@ void bind_transports(nb::module_& m) {
            "Receive by calling consumer(offset, data) for each piece.")
       .def("progress", &OpenTransport::progress, "Move what can be moved; the numbers of the finished requests.")
       .def(
-          "abort", [](OpenTransport& t) { t.get().abort({FailureKind::user, "as the test wants it"}); },
-          nb::call_guard<nb::gil_scoped_release>())
+          "abort", [](OpenTransport& t, const std::string& why) { t.get().abort({FailureKind::user, why}); },
+          "why"_a = "", nb::call_guard<nb::gil_scoped_release>())
       .def(
           "lost", [](OpenTransport& t, int peer) { return t.get().lost(peer).str(); }, "peer"_a,
           nb::call_guard<nb::gil_scoped_release>(), "Why the peer can no longer answer, or ''.")

@@ -59,7 +59,7 @@ def test_backends(name: str, backend: Backend) -> None:
 
 @pytest.mark.parametrize("name", ["nccl", "lanecast:", "mpi:ring", ""])
 def test_unknown_backends_say_what_is_known(name: str) -> None:
-    with pytest.raises(lanecast.UsageError, match="lanecast:ALGORITHM, native, mpi"):
+    with pytest.raises(lanecast.UsageError, match="lanecast:ALGORITHM, reproducible, native, mpi"):
         options.parse_backend(name)
 
 

@@ -46,7 +46,7 @@ def test_without_arguments_it_shows_help() -> None:
     ("arguments", "known"),
     [
         (["bench", "--collectives", "foo"], ", ".join(_core.KINDS)),
-        (["bench", "--backends", "foo"], "lanecast:ALGORITHM, native, mpi"),
+        (["bench", "--backends", "foo"], "lanecast:ALGORITHM, reproducible, native, mpi"),
         (["bench", "--backends", "lanecast:foo"], "ring, recursive_doubling, bruck, direct"),
         (["bench", "--dtype", "foo"], ", ".join(_core.DTYPES)),
         (["bench", "--op", "foo"], ", ".join(_core.OPS)),

@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 
 from lanecast import _core
 from lanecast.cli import app, launch, runner
+from lanecast.cluster import registry
+from lanecast.cluster.cluster import Cluster
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -94,6 +96,9 @@ def test_commands_are_accepted(
     # Benchmarks are judged, options and algorithms and all, and not run.
     monkeypatch.setattr(launch, "start_ranks", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(runner, "_compare", lambda *_: None)
+    # So are clusters, and none that is up is taken down.
+    monkeypatch.setattr(Cluster, "start", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
+    monkeypatch.setattr(registry, "find", lambda *_: None)
     is_name = not any(word.startswith("-") for word in words) and len(words) < 3
     done = CliRunner().invoke(app, [*words, "--help"] if is_name else list(words))
     assert done.exit_code == 0, f"{where}: lanecast {shlex.join(words)}: {done.exception or done.output}"

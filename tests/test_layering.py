@@ -25,7 +25,12 @@ ALLOWED = {
     "capi": {"base", "topology", "plan", "algorithms", "select", "transport", "device", "runtime"},
 }
 # What every transport may include: the border itself, and the two helpers of those that match and copy by themselves.
-TRANSPORT_BORDER = {"transport/transport.h", "transport/span_cursor.h", "transport/tag_queues.h"}
+TRANSPORT_BORDER = {
+    "transport/transport.h",
+    "transport/span_cursor.h",
+    "transport/tag_queues.h",
+    "transport/call_board.h",
+}
 
 PURE_ROOMS = ("topology", "plan", "algorithms", "select")
 IMPURE_HEADER = re.compile(

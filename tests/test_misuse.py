@@ -121,7 +121,9 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"timeout_s": float("nan")}, "timeout_s"),
     ({"timeout_s": "soon"}, "timeout_s"),
     ({"chunks": -1}, "chunks"),
+    ({"chunks": 2**31 - 1}, "chunks"),
     ({"chunks": 2**40}, "chunks"),
+    ({"topology": "x".join(["1"] * 9)}, "levels"),
     ({"algorithm": None}, "algorithm"),
 ]
 

@@ -80,6 +80,39 @@ def test_what_a_dead_peer_has_sent_arrives() -> None:
     in_processes(2, _last_words, dying={1})
 
 
+def _gives_up_with_notes_unread(me: Rank) -> None:
+    transport = open_shm(me, single_copy=1)
+    end = Endpoint(transport, me)
+    if me.rank == 1:
+        end.send(0, Item(0, 0, 100_000))
+        me.barrier()
+        for _ in range(5):
+            end.progress()  # reads the one note there is: its message may be read
+        me.barrier()
+        me.barrier()
+        transport.abort()
+        me.barrier()
+        me.barrier()
+        return
+    end.receive(1, Item(0, 0, 100_000))
+    me.barrier()
+    me.barrier()
+    for tag in range(1, 50):  # more notes than there are slots
+        end.receive(1, Item(tag, tag, 100_000))
+    for _ in range(5):
+        end.progress()  # reads the message, and finds no room to say so
+    me.barrier()
+    me.barrier()
+    begin = time.monotonic()
+    assert "aborted" in end.wait_until_lost(1)
+    assert time.monotonic() - begin < 5
+    me.barrier()
+
+
+def test_a_peer_that_gives_up_is_noticed_though_it_reads_no_notes() -> None:
+    in_processes(2, _gives_up_with_notes_unread)
+
+
 def _little_memory(me: Rank) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     if me.rank == 1:

@@ -143,7 +143,7 @@ def _mismatch(end: Endpoint, sent: int, expected: int) -> None:
         if end.transport.name != "mpi" or sent < expected:  # MPI keeps the size of what does not fit to itself
             known.append(str(sent))
         assert all(part in str(caught.value) for part in known), f"one of {known} is missing in: {caught.value}"
-        end.transport.abort()
+        end.transport.abort(str(caught.value))
     elif end.rank == 0:
         end.send(1, Item(42, 0, sent))
         if end.transport.name != "mpi":  # which tells only the receiver

@@ -30,6 +30,7 @@ class Bound(NamedTuple):
     root: int = 0
     send_counts: Sequence[int] = ()
     recv_counts: Sequence[int] = ()
+    reproducible: bool | None = None
 
 
 class Calls(ABC):

@@ -14,19 +14,30 @@ from lanecast.work import Work
 class Collectives(Calls):
     """Collectives in which every rank ends with a result."""
 
-    def all_reduce(
-        self, tensor: Any, op: str = "sum", async_op: bool = False, *, algorithm: str = "", chunks: int = 0
+    def all_reduce(  # noqa: PLR0913  torch's arguments and ours
+        self,
+        tensor: Any,
+        op: str = "sum",
+        async_op: bool = False,
+        *,
+        algorithm: str = "",
+        chunks: int = 0,
+        reproducible: bool | None = None,
     ) -> Work | None:
         """Reduce `tensor` over all ranks, in place, so that every rank ends with the result.
 
         tensor: [count]; equal count and dtype on every rank. op: sum, prod, min, max, avg (floats), band, bor, bxor
-        (integers). algorithm, chunks: override the choice; see `lanecast plan algorithms`.
+        (integers). algorithm, chunks: override the choice; see `lanecast plan algorithms`. reproducible: the same bits
+        whatever is chosen, see init(); default: the communicator's.
         Source: PCCL, section IV-A; the hierarchical form is the multi-lane all-reduce.
         Raises UsageError (argument, rank) at once; TimeoutError (peer, step, seconds) when a peer does not come.
         """
         buffer = as_buffer(tensor, "tensor", self.rank, written=True)
         view, operator = buffer.view, op_code(op, self.rank)
-        call = Bound(KIND["all_reduce"], view, view, buffer.dtype, operator, buffer.size, (), algorithm, chunks)
+        call = Bound(
+            KIND["all_reduce"], view, view, buffer.dtype, operator, buffer.size, (), algorithm, chunks,
+            reproducible=reproducible,
+        )  # fmt: skip
         return self._make(call, async_op)
 
     def all_gather_into_tensor(  # noqa: PLR0913  torch's arguments and ours
@@ -62,19 +73,20 @@ class Collectives(Calls):
         counts: Sequence[int] = (),
         algorithm: str = "",
         chunks: int = 0,
+        reproducible: bool | None = None,
     ) -> Work | None:
         """Reduce `input` over all ranks and keep this rank's share in `output`.
 
         output: [count]; input: [count * size]. With counts=[c0, c1, …], one per rank and equal on all: output
         [counts[rank]], input [sum(counts)]. In-place: `output` is this rank's slice of `input`; the rest of `input`
-        keeps its values. op as in all_reduce. Source: PCCL, section IV-A. Raises as all_reduce does.
+        keeps its values. op and reproducible as in all_reduce. Source: PCCL, section IV-A. Raises as all_reduce does.
         """
         source, target = self._pair(input, output)
         self._check_sizes("input", source.size, "output", target.size, counts)
         operator = op_code(op, self.rank)
         call = Bound(
             KIND["reduce_scatter"], source.view, target.view, source.dtype, operator, target.size, counts, algorithm,
-            chunks,
+            chunks, reproducible=reproducible,
         )  # fmt: skip
         return self._make(call, async_op)
 

@@ -3,14 +3,32 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from typing import Any
 
 from lanecast import _core
 from lanecast.bound import Bound
 from lanecast.collectives import Collectives
+from lanecast.explanation import Candidate, Explanation
 from lanecast.point_to_point import Message, PointToPoint
 from lanecast.rooted import Rooted
 from lanecast.work import PersistentCall, Work
+
+_LIVE: weakref.WeakSet[Communicator] = weakref.WeakSet()
+
+
+def live_communicators() -> list[Communicator]:
+    """The communicators of this process that have not been destroyed."""
+    return list(_LIVE)
+
+
+def _call_codes(collective: str, count: int, dtype: str) -> tuple[int, int, int]:
+    if collective not in _core.KINDS:
+        raise _core.UsageError(f"collective {collective!r} is unknown; known: {', '.join(_core.KINDS)}")
+    if dtype not in _core.DTYPES:
+        raise _core.UsageError(f"dtype {dtype!r} is unknown; known: {', '.join(_core.DTYPES)}")
+    return _core.KINDS.index(collective), count, _core.DTYPES.index(dtype)
 
 
 class Communicator(Collectives, Rooted, PointToPoint):
@@ -23,6 +41,7 @@ class Communicator(Collectives, Rooted, PointToPoint):
     """
 
     def __init__(self, core: _core.Communicator) -> None:
+        _LIVE.add(self)
         self._core = core  # first, so that it goes before the arrays that its calls still use
         self._under_way: list[Work] = []  # with their arrays, which a caller may drop without waiting
         self.rank: int = core.rank
@@ -69,14 +88,28 @@ class Communicator(Collectives, Rooted, PointToPoint):
         core = self._core.split(color, key)
         return None if core is None else Communicator(core)
 
+    def write_trace(self, directory: str | os.PathLike[str]) -> None:
+        """Write this rank's last 1,000 calls, and where it stands, to a file in `directory` for `lanecast trace`.
+
+        At any time, also from a signal handler while a call waits; a later one replaces the file. With the option
+        trace_messages, its last 65,536 messages too. Raises TransportError (path) where it cannot be written.
+        """
+        self._core.write_trace(os.fspath(directory))
+
     def chosen(self, collective: str, count: int, dtype: str = "float32") -> tuple[str, int]:
         """Algorithm and number of chunks that a call would take; count as in the call, elements per part."""
-        if collective not in _core.KINDS:
-            raise _core.UsageError(f"collective {collective!r} is unknown; known: {', '.join(_core.KINDS)}")
-        if dtype not in _core.DTYPES:
-            raise _core.UsageError(f"dtype {dtype!r} is unknown; known: {', '.join(_core.DTYPES)}")
-        algorithm, chunks = self._core.chosen(_core.KINDS.index(collective), count, _core.DTYPES.index(dtype))
+        algorithm, chunks = self._core.chosen(*_call_codes(collective, count, dtype))
         return algorithm, chunks
+
+    def explain(self, collective: str, count: int, dtype: str = "float32") -> Explanation:
+        """Why a call takes what chosen() says: all candidates with predicted times, and a sentence; print it.
+
+        Predictions come from the profile that `lanecast tune` has measured here, else from assumed speeds of links.
+        """
+        codes = _call_codes(collective, count, dtype)
+        algorithm, chunks = self._core.chosen(*codes)
+        candidates = tuple(Candidate(**each) for each in self._core.candidates(*codes))
+        return Explanation(collective, self._core.full_bytes(*codes), algorithm, chunks, candidates)
 
     def __repr__(self) -> str:
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"
@@ -120,6 +153,6 @@ class _Binding(Collectives, Rooted):
 
 def _misfit(call: Bound, rank: int) -> _core.UsageError:
     return _core.UsageError(
-        f"rank {rank}: counts={call.counts!r}, algorithm={call.algorithm!r}, chunks={call.chunks!r}: "
-        "expected whole numbers, a name and a number"
+        f"rank {rank}: counts={call.counts!r}, algorithm={call.algorithm!r}, chunks={call.chunks!r}, "
+        f"reproducible={call.reproducible!r}: expected whole numbers, a name, a number, and True, False or None"
     )

@@ -30,18 +30,28 @@ class Rooted(Calls):
         return self._make(call, async_op)
 
     def reduce(  # noqa: PLR0913
-        self, tensor: Any, dst: int, op: str = "sum", async_op: bool = False, *, algorithm: str = "", chunks: int = 0
+        self,
+        tensor: Any,
+        dst: int,
+        op: str = "sum",
+        async_op: bool = False,
+        *,
+        algorithm: str = "",
+        chunks: int = 0,
+        reproducible: bool | None = None,
     ) -> Work | None:
         """Reduce `tensor` over all ranks into `tensor` of rank `dst`; the others' keep their values.
 
-        tensor: [count]; equal count and dtype on every rank. op as in all_reduce. Raises as all_reduce does.
+        tensor: [count]; equal count and dtype on every rank. op and reproducible as in all_reduce. Raises as
+        all_reduce does.
         """
         root = self._root("dst", dst)
         buffer = as_buffer(tensor, "tensor", self.rank, written=self.rank == root)
         operator = op_code(op, self.rank)
         call = Bound(
-            KIND["reduce"], buffer.view, buffer.view, buffer.dtype, operator, buffer.size, (), algorithm, chunks, root
-        )
+            KIND["reduce"], buffer.view, buffer.view, buffer.dtype, operator, buffer.size, (), algorithm, chunks, root,
+            reproducible=reproducible,
+        )  # fmt: skip
         return self._make(call, async_op)
 
     def gather(  # noqa: PLR0913

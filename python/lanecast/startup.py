@@ -12,20 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lanecast import _core
+from lanecast import _core, job, machines, nics
 from lanecast.communicator import Communicator
+from lanecast.tune import finding
 
 T = TypeVar("T")
-
-# Any of these says that a launcher has started this process as one rank of a job: MPICH and its kin, Open MPI, PMIx.
-_LAUNCHERS = ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "MV2_COMM_WORLD_SIZE")
 
 _GRACE_S = 5.0  # for started calls that nobody has waited for when the process ends
 
 
 def under_launcher() -> bool:
-    """Was this process started by mpirun, mpiexec or srun, or has it MPI running already?"""
-    return any(name in os.environ for name in _LAUNCHERS) or "mpi4py.MPI" in sys.modules
+    """Was this process started by mpirun, mpiexec, srun and the like, or has it MPI running already?"""
+    return job.detect() is not None or "mpi4py.MPI" in sys.modules
 
 
 @functools.cache
@@ -39,6 +37,7 @@ def progress_thread() -> _core.ProgressThread:
 @functools.cache
 def find_mpi() -> _core.Mpi:
     """The MPI library of this process, opened; TransportError says where it was looked for."""
+    nics.pin()  # MPI libraries read their settings when they are opened
     folders = dict.fromkeys(str(Path(prefix) / "lib") for prefix in (sys.prefix, sys.base_prefix))
     return _core.load_mpi(list(folders))
 
@@ -47,6 +46,9 @@ def find_mpi() -> _core.Mpi:
 def mpi() -> _core.Mpi:
     """The MPI library of this process, started if it was not; it ends with the process if we started it."""
     library = find_mpi()
+    found = job.detect()
+    if found is not None and found.obstacle() and not library.initialized:
+        raise _core.UsageError(found.obstacle())
     library.init()
     atexit.register(library.finalize)
     atexit.register(progress_thread().stop, _GRACE_S)  # runs first: the thread must not call an MPI that has ended
@@ -57,18 +59,46 @@ def init(**options: Any) -> Communicator:
     """Make the communicator of all ranks of this job; of one rank where no launcher has started any others.
 
     options, also settable as LANECAST_… in the environment:
-      topology: "2x4" (2 nodes of 4), "2x2x2", "3+2+4", with ":cyclic" for ranks dealt out; or a Topology. Default: the
-        hosts that the ranks run on.
+      topology: "2x4" (2 nodes of 4), "2x2x2", "3+2+4", with ":cyclic" for ranks dealt out; "machine:frontier" and the
+        like, see docs/machines.md; or a Topology. Default: the hosts that the ranks run on.
       transports: "shm", or one name per level, outermost first: "mpi,shm". Default: the fastest that reaches each peer.
       algorithm, chunks: for every call. Default: chosen per call.
+      reproducible: every sum has the same bits, whatever the algorithm, chunks, topology and transports: floats are
+        reduced once, in rank order, which moves more bytes; see docs/reproducible.md. Default: False.
+      profile: a file of `lanecast tune`, a folder of them, or "none"; rank 0's counts. Default: the one in the user's
+        cache that was measured for this machine and these ranks, if there is one.
       timeout_s: seconds without progress after which a call gives up. Default: 300.
+      check_calls: compare what the ranks call? Default: True. Equal on all ranks.
+      trace_dir: where each rank writes its last calls when it fails or ends; see `lanecast trace`. Default: nowhere.
+      trace_messages: keep each message's peer, transport, bytes and times as well? Default: False.
       window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
         a time; each takes scratch memory of its own. Defaults: 256, 4.
-    Collective. Raises UsageError for options that do not fit, TransportError where no transport can be opened.
+    Collective. Raises UsageError for options that do not fit, and under a launcher by which no MPI finds the other
+    ranks; TransportError where no transport can be opened.
     """
-    if under_launcher():
-        return Communicator(_core.Communicator.from_mpi(mpi(), 0, progress_thread(), options))
-    return from_all_gather(0, 1, lambda mine: mine, **options)
+    found = job.detect()
+    if found is not None:
+        options = _placed(options, lambda: found.size or _core.mpi_world(mpi())[1])
+    alone = found is not None and found.size == 1 and not found.starts_mpi
+    if alone or not under_launcher():
+        return from_all_gather(0, 1, lambda mine: mine, **options)
+    profile = options.pop("profile", None)
+    return _tuned(_core.Communicator.from_mpi(mpi(), 0, progress_thread(), options), profile)
+
+
+def _placed(options: dict[str, Any], size: Callable[[], int]) -> dict[str, Any]:
+    """The options with the topology of a described machine written out for so many ranks."""
+    text = options.get("topology") or os.environ.get("LANECAST_TOPOLOGY", "")
+    if not isinstance(text, str) or not text.startswith(machines.PREFIX):
+        return options
+    return {**options, "topology": machines.topology_text(text, size())}
+
+
+def _tuned(core: _core.Communicator, profile: str | Path | None) -> Communicator:
+    comm = Communicator(core)
+    if comm.size > 1:
+        finding.adopt(comm, profile)
+    return comm
 
 
 def from_mpi(comm: Any, **options: Any) -> Communicator:
@@ -78,7 +108,9 @@ def from_mpi(comm: Any, **options: Any) -> Communicator:
     """
     from mpi4py import MPI
 
-    return Communicator(_core.Communicator.from_mpi(mpi(), MPI._addressof(comm), progress_thread(), options))
+    options = _placed(options, comm.Get_size)
+    profile = options.pop("profile", None)
+    return _tuned(_core.Communicator.from_mpi(mpi(), MPI._addressof(comm), progress_thread(), options), profile)
 
 
 def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], **options: Any) -> Communicator:
@@ -87,7 +119,9 @@ def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], 
     all_gather(mine) gets equally many bytes on each rank and returns those of all ranks, in rank order. It is called
     only while this communicator is made. options: as for init(). Collective.
     """
-    return Communicator(_core.Communicator.from_all_gather(rank, size, all_gather, progress_thread(), options))
+    options = _placed(options, lambda: size)
+    profile = options.pop("profile", None)
+    return _tuned(_core.Communicator.from_all_gather(rank, size, all_gather, progress_thread(), options), profile)
 
 
 def run_threads(size: int, function: Callable[[Communicator], T], **options: Any) -> list[T]:
@@ -96,6 +130,8 @@ def run_threads(size: int, function: Callable[[Communicator], T], **options: Any
     For trying things out and for tests: the same plans and executor as between processes. options: as for init().
     Raises the error of the rank that failed first, the others' as notes.
     """
+    options = _placed(options, lambda: size)
+    profile = options.pop("profile", None)
     world = _core.make_world(size)
     results: list[Any] = [None] * size
     errors: dict[int, BaseException] = {}
@@ -104,7 +140,7 @@ def run_threads(size: int, function: Callable[[Communicator], T], **options: Any
         core = None
         try:
             core = _core.Communicator.from_threads(world, rank, progress_thread(), options)
-            results[rank] = function(Communicator(core))
+            results[rank] = function(_tuned(core, profile))
         except BaseException as error:
             errors[rank] = error
             if core is not None:

@@ -29,6 +29,10 @@ void one_shot(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
 void double_tree(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
 void native_all_reduce(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
 
+/// The reduce-scatter behind every reproducible sum: afterwards ranks[k] holds own[k], reduced in one step in rank
+/// order.
+void in_rank_order(PlanBuilder& plan, const Ranks& ranks, const PieceLists& own);
+
 // Scatters.
 void binomial_scatter(PlanWriter& plan, const Ranks& ranks, int root, const PieceLists& own);
 void direct_scatter(PlanWriter& plan, const Ranks& ranks, int root, const PieceLists& own);
@@ -57,10 +61,15 @@ struct Broadcast {
 };
 
 /// This rank's plan. `algorithm`: a row's name, or "hierarchical(ACROSS,…,WITHIN)" with one name per level, outermost
-/// first, and one for the innermost domains. Throws UsageError for names, roots and shapes that do not exist.
+/// first, and one for the innermost domains. Where a sum has to be reproducible it gathers the finished parts and has
+/// no say in how they are reduced. Throws UsageError for names, roots and shapes that do not exist.
 Plan make_plan(const Collective& collective, int rank, const Topology& topology, std::string_view algorithm);
 
 /// Every name that make_plan takes for this collective and topology.
-std::vector<std::string> algorithms_for(Kind kind, const Topology& topology);
+std::vector<std::string> algorithms_for(Kind kind, const Topology& topology, bool reproducible = false);
+
+/// Is it one of those, or, in the second case, of any collective's?
+bool has_algorithm(Kind kind, const Topology& topology, std::string_view algorithm);
+bool any_has_algorithm(const Topology& topology, std::string_view algorithm);
 
 }  // namespace lanecast

@@ -2,8 +2,9 @@
 // All-reduce over two binary trees, each for half of the vector: up to the root adding, down again. Who is inside one
 // tree is a leaf of the other, so every rank sends and receives the same.
 //
-// 2 ⌈log2 n⌉ rounds, that chunks fill like a pipeline; each rank sends the vector twice at most. Source: Sanders, Speck
-// and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan"; as in NCCL.
+// Up and down ⌊log2 n⌋ levels each, 3 ⌈log2 n⌉ rounds at most, that chunks fill like a pipeline; each rank sends the
+// vector twice at most. Source: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction
+// and scan"; as in NCCL.
 #include <array>
 #include <bit>
 

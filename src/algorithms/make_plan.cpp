@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a collective and an algorithm's name to a plan: reduce-scatter, reduce and gather as reverses, all-reduce as
-// reverse and forward.
+// reverse and forward; where bits must be reproducible, the reverse gives way to one reduction in rank order.
 #include <algorithm>
 
 #include "algorithms/names.h"
@@ -15,6 +15,7 @@ constexpr int kMostExchanging = 46340;  // ranks, whose pairs are numbered in 32
 template <class Algorithm, class Row, class Combine>
 Algorithm combined(const std::vector<const Row*>& rows, const Topology& topology, const Combine& hierarchy) {
   std::vector<Algorithm> across;
+  across.reserve(rows.size());
   for (const Row* row : rows) across.emplace_back(row->build);
   const Algorithm within = std::move(across.back());
   across.pop_back();
@@ -31,18 +32,34 @@ struct Context {
 void write_gathering(PlanBuilder& plan, const Context& call) {
   const Collective& what = call.collective;
   if (what.kind == Kind::all_reduce)
-    if (const AllReduceRow* row = find(all_reduce_rows(), call.algorithm))
+    if (const AllReduceRow* row = find(all_reduce_rows(), call.algorithm)) {
+      if (what.reproducible && !row->reproducible)
+        refuse(call.algorithm,
+               "adds in an order of its own, which reproducible=True rules out; one_shot and all "
+               "all-gather algorithms keep the order");
       return row->build(plan, call.ranks, whole(0));
+    }
   PieceLists own;
   for (int r = 0; r < what.size; ++r)
     own.push_back(what.kind == Kind::all_reduce ? cut(whole(0), r, what.size) : whole(r));
   const auto rows = rows_named(all_gather_rows(), call.algorithm, call.topology);
   const auto gather = combined<AllGather>(rows, call.topology, hierarchical);
-  if (what.reduces()) {
+  if (what.reduces() && what.reproducible) {
+    in_rank_order(plan, call.ranks, own);
+  } else if (what.reduces()) {
     reverse(plan, Returning::added, [&](PlanWriter& tape) { gather(tape, call.ranks, own); });
     plan.complete(own[plan.rank()]);
   }
   if (what.kind != Kind::reduce_scatter) gather(plan, call.ranks, own);
+}
+
+/// Everyone reduces a share in rank order, and the root collects them.
+void write_reduce_in_rank_order(PlanBuilder& plan, const Context& call) {
+  PieceLists own;
+  for (int r = 0; r < call.collective.size; ++r) own.push_back(cut(whole(0), r, call.collective.size));
+  in_rank_order(plan, call.ranks, own);
+  reverse(plan, Returning::placed,
+          [&](PlanWriter& tape) { direct_scatter(tape, call.ranks, call.collective.root, own); });
 }
 
 /// All ranks where the algorithm scatters, those of the root's node in a hierarchy, else the root alone.
@@ -97,6 +114,10 @@ Plan make_plan(const Collective& collective, int rank, const Topology& topology,
                      std::to_string(collective.size));
   if (collective.in_place && !may_be_in_place(collective.kind))
     throw UsageError("in_place: an " + std::string(name_of(collective.kind)) + " needs two buffers");
+  const bool chosen_for_us = collective.kind == Kind::reduce_scatter || collective.kind == Kind::reduce;
+  if (collective.reproducible && chosen_for_us && algorithm != kInRankOrder)
+    refuse(algorithm, "a reproducible " + std::string(name_of(collective.kind)) +
+                          " is always one direct exchange; name 'direct' or none");
   PlanBuilder plan(collective, rank);
   const Context call{collective, topology, algorithm, topology.everyone()};
   switch (collective.kind) {
@@ -105,8 +126,13 @@ Plan make_plan(const Collective& collective, int rank, const Topology& topology,
     case Kind::all_reduce:
       write_gathering(plan, call);
       break;
-    case Kind::broadcast:
     case Kind::reduce:
+      if (collective.reproducible) {
+        write_reduce_in_rank_order(plan, call);
+        break;
+      }
+      [[fallthrough]];
+    case Kind::broadcast:
       write_broadcast(plan, call);
       break;
     case Kind::gather:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "algorithms/names.h"
 
+#include <algorithm>
+
 namespace lanecast {
 namespace {
 
@@ -30,12 +32,19 @@ std::vector<std::string_view> names_of_levels(std::string_view algorithm, const 
   return names;
 }
 
-std::vector<std::string> algorithms_for(Kind kind, const Topology& topology) {
+std::vector<std::string> algorithms_for(Kind kind, const Topology& topology, bool reproducible) {
+  if (reproducible && (kind == Kind::reduce_scatter || kind == Kind::reduce)) return {std::string(kInRankOrder)};
   std::vector<std::string> names;
   switch (kind) {
     case Kind::all_reduce:
       for (const AllReduceRow& row : all_reduce_rows()) names.emplace_back(row.name);
-      [[fallthrough]];
+      append_names(all_gather_rows(), topology, names);
+      if (reproducible)
+        std::erase_if(names, [](const std::string& name) {
+          const AllReduceRow* row = find(all_reduce_rows(), name);
+          return row && !row->reproducible;
+        });
+      break;
     case Kind::all_gather:
     case Kind::reduce_scatter:
       append_names(all_gather_rows(), topology, names);
@@ -53,6 +62,14 @@ std::vector<std::string> algorithms_for(Kind kind, const Topology& topology) {
       break;
   }
   return names;
+}
+
+bool has_algorithm(Kind kind, const Topology& topology, std::string_view algorithm) {
+  return std::ranges::count(algorithms_for(kind, topology), algorithm) > 0;
+}
+
+bool any_has_algorithm(const Topology& topology, std::string_view algorithm) {
+  return std::ranges::any_of(kAllKinds, [&](Kind kind) { return has_algorithm(kind, topology, algorithm); });
 }
 
 }  // namespace lanecast

@@ -12,6 +12,9 @@ namespace lanecast {
 
 [[noreturn]] void refuse(std::string_view algorithm, const std::string& why);
 
+/// The one name of a reproducible reduce-scatter or reduce: there, nothing is left to choose.
+inline constexpr std::string_view kInRankOrder = "direct";
+
 /// The names of its levels, outermost first. Throws UsageError where they are not as many as the topology has.
 std::vector<std::string_view> names_of_levels(std::string_view algorithm, const Topology& topology);
 

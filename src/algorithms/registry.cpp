@@ -28,12 +28,13 @@ constexpr AllGatherRow kAllGathers[] = {
 };
 
 constexpr AllReduceRow kAllReduces[] = {
-    {"folding", folding,
+    {"folding", folding, false,
      [](int n) { return Cost{std::floor(std::log2(n)) + (power_of_two(n) ? 0 : 2), rounds_log2(n)}; }, "Thakur et al."},
-    {"one_shot", one_shot, [](int n) { return Cost{posted_at_once(n), n - 1.0}; }, "peer-memory libraries"},
-    {"double_tree", double_tree, [](int n) { return Cost{2 * rounds_log2(n), n > 1 ? 2.0 : 0.0, true}; },
+    {"one_shot", one_shot, true, [](int n) { return Cost{posted_at_once(n), n - 1.0}; }, "peer-memory libraries"},
+    {"double_tree", double_tree, false, [](int n) { return Cost{3 * rounds_log2(n), n > 1 ? 2.0 : 0.0, true}; },
      "Sanders et al., NCCL"},
-    {"native", native_all_reduce, [](int n) { return Cost{2 * rounds_log2(n), 2 * shared(n)}; }, "the transport's own"},
+    {"native", native_all_reduce, false, [](int n) { return Cost{2 * rounds_log2(n), 2 * shared(n)}; },
+     "the transport's own"},
 };
 
 // A tree's root sends the vector in every round; a chain passes it on once.

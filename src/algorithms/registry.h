@@ -26,6 +26,7 @@ struct AllGatherRow {
 struct AllReduceRow {
   std::string_view name;
   void (*build)(PlanBuilder&, const Ranks&, const Pieces&);
+  bool reproducible;  // reduces once, in rank order
   Cost (*cost)(int ranks);
   std::string_view source;
 };

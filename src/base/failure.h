@@ -19,7 +19,7 @@ enum class FailureKind : std::uint32_t {  // it travels between processes
 
 struct Failure {
   FailureKind kind = FailureKind::none;
-  std::string text{};
+  std::string text;
 
   explicit operator bool() const { return kind != FailureKind::none; }
 };

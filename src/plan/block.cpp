@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/block.h"
 
+#include <algorithm>
+
 namespace lanecast {
 
 Pieces whole(std::int32_t part) { return {Piece{part, kZero, kOne}}; }
@@ -29,6 +31,12 @@ Pieces pieces_of(const Block* first, const Block* last) {
   result.reserve(last - first);
   for (; first != last; ++first) result.push_back(first->piece());
   return joined(result);
+}
+
+bool same_pieces(std::span<const Block> a, std::span<const Block> b) {
+  const auto same = [](const Block& x, const Block& y) { return x.piece() == y.piece(); };
+  if (std::equal(a.begin(), a.end(), b.begin(), b.end(), same)) return true;  // usual
+  return pieces_of(a.data(), a.data() + a.size()) == pieces_of(b.data(), b.data() + b.size());
 }
 
 std::string describe(const Piece& piece) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ Pieces cut(const Pieces& pieces, int k, int n);
 /// Neighbouring pieces of a part, written as one; the order of the list stays.
 Pieces joined(const Pieces& pieces);
 Pieces pieces_of(const Block* first, const Block* last);
+
+/// Do two lists name the same pieces in the same order, however they cut them into blocks?
+bool same_pieces(std::span<const Block> a, std::span<const Block> b);
 
 std::string describe(const Piece& piece);
 std::string describe(const Block& block);

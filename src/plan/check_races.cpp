@@ -3,9 +3,8 @@
 // every access to a piece of memory is compared with all earlier ones that conflict, through the transitive closure of
 // the dependencies as they stand in the plan.
 #include <algorithm>
-#include <unordered_map>
 
-#include "plan/interval_map.h"
+#include "plan/grid.h"
 #include "plan/verify.h"
 
 namespace lanecast {
@@ -39,36 +38,53 @@ class Order {
   std::vector<std::uint32_t> todo_;
 };
 
-struct Touch {
-  std::int64_t writer = -1;
-  std::vector<std::uint32_t> readers;  // since the write
-};
-
 class RaceCheck {
  public:
-  explicit RaceCheck(const Plan& plan) : plan_(plan), order_(plan), slots_(plan.slots), evicted_(plan.regions.size()) {}
+  explicit RaceCheck(const Plan& plan)
+      : plan_(plan),
+        order_(plan),
+        grid_({&plan, 1}),
+        memory_(plan, grid_),
+        touches_(memory_.size()),
+        comes_before_(plan.steps.size(), kNobody),
+        slots_(plan.slots),
+        evicted_(plan.regions.size()) {}
 
   void run() {
     for (std::uint32_t i = 0; i < plan_.steps.size(); ++i) {
-      for (const Block& b : plan_.src(plan_.steps[i])) access(i, b, false);
-      for (const Block& b : plan_.dst(plan_.steps[i])) access(i, b, true);
+      const Step& step = plan_.steps[i];
+      access(i, plan_.src(step), memory_.src(step), false);
+      access(i, plan_.dst(step), memory_.dst(step), true);
     }
   }
 
  private:
-  void access(std::uint32_t i, const Block& b, bool writes) {
-    if (b.in_scratch()) occupy(i, b);
-    auto& map = touches_.try_emplace(key(b), Touch{}).first->second;
-    const auto [first, last] = map.span(b.lo, b.hi);
-    for (std::size_t k = first; k < last; ++k) {
-      Touch& touch = map[k];
-      if (touch.writer >= 0) ordered(i, static_cast<std::uint32_t>(touch.writer), b);
-      if (!writes) {
-        touch.readers.push_back(i);
-        continue;
+  static constexpr std::uint32_t kNobody = UINT32_MAX;
+
+  struct Touch {
+    std::uint32_t writer = kNobody;
+    std::uint32_t readers = kNobody;  // since the write: the latest one's index in readers_
+  };
+  struct Reader {
+    std::uint32_t step;
+    std::uint32_t earlier;  // the next older one
+  };
+
+  void access(std::uint32_t i, std::span<const Block> blocks, std::span<const Cells> cells, bool writes) {
+    for (std::size_t n = 0; n < blocks.size(); ++n) {
+      const Block& b = blocks[n];
+      if (b.in_scratch()) occupy(i, b);
+      for (std::uint32_t k = 0; k < cells[n].count; ++k) {
+        Touch& touch = touches_[cells[n].first + k];
+        if (touch.writer != kNobody) ordered(i, touch.writer, b);
+        if (!writes) {
+          readers_.push_back({i, touch.readers});
+          touch.readers = static_cast<std::uint32_t>(readers_.size()) - 1;
+          continue;
+        }
+        for (std::uint32_t r = touch.readers; r != kNobody; r = readers_[r].earlier) ordered(i, readers_[r].step, b);
+        touch = {i, kNobody};
       }
-      for (std::uint32_t reader : touch.readers) ordered(i, reader, b);
-      touch = {i, {}};
     }
   }
 
@@ -88,15 +104,13 @@ class RaceCheck {
   }
 
   void ordered(std::uint32_t later, std::uint32_t earlier, const Block& b) {
-    if (later != earlier && !order_.after(later, earlier))
+    if (later == earlier || comes_before_[earlier] == later) return;
+    if (!order_.after(later, earlier))
       throw PlanError(where(later) + ": races with step " + std::to_string(earlier) + " for " + describe(b));
+    comes_before_[earlier] = later;
   }
 
   std::string where(std::uint32_t i) const { return "rank " + std::to_string(plan_.rank) + " " + describe(plan_, i); }
-
-  std::int64_t key(const Block& b) const {
-    return (std::int64_t{plan_.collective.home(plan_.rank, b.space, b.part)} << 32) + b.part;
-  }
 
   struct Slot {
     std::int32_t tenant = -1;
@@ -106,7 +120,11 @@ class RaceCheck {
 
   const Plan& plan_;
   Order order_;
-  std::unordered_map<std::int64_t, IntervalMap<Touch>> touches_;
+  Grid grid_;
+  CellMemory memory_;
+  std::vector<Touch> touches_;  // of each cell
+  std::vector<Reader> readers_;
+  std::vector<std::uint32_t> comes_before_;  // the last step that was found to wait for this one
   std::vector<Slot> slots_;
   std::vector<bool> evicted_;  // regions whose slot has another tenant by now
 };

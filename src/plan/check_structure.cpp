@@ -3,7 +3,6 @@
 // both sides; messages and group calls are numbered in list order.
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "plan/verify.h"
 
@@ -64,6 +63,7 @@ class StepCheck {
 
   /// A step names a piece once, whatever the space: values are followed by the names of their pieces.
   void disjoint(std::span<const Block> written) const {
+    if (written.size() < 2) return;
     std::vector<Block> blocks(written.begin(), written.end());
     std::sort(blocks.begin(), blocks.end(),
               [](const Block& a, const Block& b) { return a.part != b.part ? a.part < b.part : a.lo < b.lo; });
@@ -99,7 +99,7 @@ class StepCheck {
         return require(src.empty() && !dst.empty(), "a receive writes and does not read");
       case StepKind::copy:
       case StepKind::recv_reduce:
-        return require(pieces(src) == pieces(dst), "source and destination are different pieces");
+        return require(same_pieces(src, dst), "source and destination are different pieces");
       case StepKind::reduce: {
         // Sources may be split into blocks differently, so the lists are told apart by the length of dst.
         const Pieces one = pieces(dst);
@@ -134,15 +134,16 @@ class StepCheck {
 
 /// Transports that match messages in order and those that match them by tag must agree.
 void check_ordinals(const Plan& plan) {
-  using Line = std::tuple<bool, int, std::vector<int>>;  // to or from, peer, group
-  std::map<Line, std::uint32_t> next;
+  std::vector<std::uint32_t> sent(plan.collective.size), received(plan.collective.size);
+  std::map<std::vector<int>, std::uint32_t> called;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
     const bool group = step.kind == StepKind::group;
     if (!group && !talks(step)) continue;
-    const Line line{step.kind == StepKind::send, group ? -1 : step.peer,
-                    group ? plan.groups[step.group].ranks : std::vector<int>{}};
-    if (const std::uint32_t expected = next[line]++; step.ordinal != expected)
+    std::uint32_t& next = group                         ? called[plan.groups[step.group].ranks]
+                          : step.kind == StepKind::send ? sent[step.peer]
+                                                        : received[step.peer];
+    if (const std::uint32_t expected = next++; step.ordinal != expected)
       throw PlanError("rank " + std::to_string(plan.rank) + " " + describe(plan, i) + ": carries ordinal " +
                       std::to_string(step.ordinal) + ", in list order it is number " + std::to_string(expected));
   }

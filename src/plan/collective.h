@@ -47,11 +47,16 @@ struct Collective {
   int size = 1;           // ranks
   bool in_place = false;  // a part that a rank both brings and ends with lies at one address
   int root = 0;           // of those that have one
+  /// The same bits whatever the algorithm: each sum is one reduction in rank order. What only moves has them anyway.
+  bool reproducible = false;
 
   /// The vector is one part where it is reduced or broadcast whole. Else rank r's share is part r, but for an
   /// all-to-all, where part s · size + d goes from rank s to rank d: a rank brings a row and ends with a column.
   std::int32_t parts() const;
   bool reduces() const;
+
+  /// Parts that a rank brings, and those that it ends with, in the order in which they lie in its buffers. Neither need
+  /// be all that it handles: what others bring may pass through its scratch memory.
   PartRange inputs(int rank) const;
   PartRange outputs(int rank) const;
   /// Ranks whose contributions the finished part holds, each exactly once.

@@ -36,8 +36,8 @@ Proof verify(const std::vector<Plan>& plans) {
     check_structure(plans[r]);
     check_races(plans[r]);
   }
-  check_contributions(plans);
   const Matching matching = match(plans);
+  check_contributions(plans, matching);
   Proof proof;
   for (std::size_t r = 0; r < plans.size(); ++r)
     proof.messages += std::count_if(plans[r].steps.begin(), plans[r].steps.end(),

@@ -28,14 +28,15 @@ struct Proof {
 ///    wildcard, that one run proves every executor that starts at least as much;
 ///  - any two steps of a rank that touch the same memory, one of them writing, are ordered by the dependencies; checked
 ///    apart from how the builder derived them, in-place aliasing and reused scratch slots included;
-///  - the caller's input is never written.
+///  - the caller's input is never written;
+///  - where the collective is to be reproducible, every output element comes from one step that reduces the
+///    contributions of all ranks in rank order, and so is rounded once.
 /// plans[r] is rank r's plan. Source: design idea of HiCCL's validation, made exhaustive.
 Proof verify(const std::vector<Plan>& plans);
 
 // The parts of the proof, for those who want only one.
 void check_structure(const Plan& plan);
 void check_races(const Plan& plan);
-void check_contributions(const std::vector<Plan>& plans);
 
 /// Which step of the peer a message or group call of each step meets: partner[r][i], or kNone for local steps.
 struct Matching {
@@ -46,8 +47,11 @@ struct Matching {
   };
   std::vector<Call> calls;
 };
-Matching match(const std::vector<Plan>& plans);
+Matching match(const std::vector<Plan>& plans);                         // of plans that passed check_structure()
 void match_groups(const std::vector<Plan>& plans, Matching& matching);  // its second half
+
+/// What the outputs end up with.
+void check_contributions(const std::vector<Plan>& plans, const Matching& matching);
 
 /// Called when a message (receiver's rank and step), a local step or a group call (first member's) takes place.
 using Happens = std::function<void(int rank, std::uint32_t step)>;

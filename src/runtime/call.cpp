@@ -28,7 +28,8 @@ class CallCheck {
     counts();
     if (collective_.reduces() && !supports(call_.op, call_.dtype))
       refuse("op " + std::string(name_of(call_.op)) + " does not take dtype " + std::string(name_of(call_.dtype)));
-    if (call_.chunks < 0) refuse("chunks: " + std::to_string(call_.chunks) + " is negative");
+    if (call_.chunks < 0 || call_.chunks > kMostChunks)
+      refuse("chunks: " + std::to_string(call_.chunks) + " is not from 0 to " + std::to_string(kMostChunks));
     return buffers();
   }
 
@@ -120,7 +121,7 @@ std::size_t full_bytes(const Call& call, int size) {
 }
 
 Collective collective_of(const Call& call, int size, bool in_place) {
-  return {call.kind, size, in_place, has_root(call.kind) ? call.root : 0};
+  return {call.kind, size, in_place, has_root(call.kind) ? call.root : 0, call.reproducible.value_or(false)};
 }
 
 bool check(const Call& call, int rank, int size) { return CallCheck(call, rank, size).run(); }

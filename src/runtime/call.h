@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -29,9 +30,13 @@ struct Call {
   int root = 0;                // of broadcast, reduce, gather and scatter
   std::span<const std::size_t> send_counts;
   std::span<const std::size_t> recv_counts;
+  std::optional<bool> reproducible;  // none: the communicator's
 
   bool own_counts() const { return !send_counts.empty() || !recv_counts.empty(); }
 };
+
+/// A chunk takes its steps' time also where it gets no element, and nothing looks at deadlines between empty ones.
+inline constexpr int kMostChunks = 1 << 16;
 
 /// Bytes of the full buffer: an all-gather's output, a reduce-scatter's input, an all-reduce's vector, what one rank
 /// brings to an all-to-all. 0 where each rank knows its own counts only.

@@ -106,17 +106,42 @@ Reduction ChunkRun::reduction(const Step& step) const {
   return {context_.shape.dtype, context_.shape.op, divides ? static_cast<double>(plan_.collective.size) : 1.0};
 }
 
+Transport& ChunkRun::address(StepMessage& message, std::uint32_t step) {
+  message.run = this;
+  message.step = step;
+  message.peer = plan_.steps[step].peer;
+  message.stamp = context_.stamp;
+  Transport& transport = context_.router.to(message.peer);
+  const std::uint64_t ordinal = std::uint64_t{plan_.steps[step].ordinal} * chunk_.count + chunk_.index;
+  const std::uint64_t salt = transport.compares_stamps() ? 0 : message.stamp;
+  message.tag = (ordinal + salt) % first_message_tag(transport.max_tag());
+  if (context_.router.log()) message.posted_ns = trace_clock_ns();
+  return transport;
+}
+
+void ChunkRun::record(std::uint32_t step, std::size_t bytes, std::int64_t posted_ns) const {
+  CallLog* const log = context_.router.log();
+  if (!log) return;
+  const Step& what = plan_.steps[step];
+  const Transport* const transport =
+      what.peer >= 0 ? &context_.router.to(what.peer)
+                     : context_.router.native(plan_.groups[what.group].kind, context_.shape.dtype, context_.shape.op);
+  log->add({.kind = what.kind,
+            .peer = what.peer,
+            .step = step,
+            .chunk = chunk_.index,
+            .bytes = bytes,
+            .begin_ns = posted_ns,
+            .end_ns = trace_clock_ns(),
+            .transport = transport->name()});
+}
+
 void ChunkRun::send(std::uint32_t step) {
   StepMessage& message = messages_[step];
   const auto memory = bound_.src(step);
   message.bytes = bound_.src_bytes(step);
   if (message.bytes == 0) return finish(step);  // the receiver knows it as well
-  message.run = this;
-  message.step = step;
-  message.peer = plan_.steps[step].peer;
-  Transport& transport = context_.router.to(message.peer);
-  message.tag =
-      (std::uint64_t{plan_.steps[step].ordinal} * chunk_.count + chunk_.index) % first_message_tag(transport.max_tag());
+  Transport& transport = address(message, step);
   message.memory = memory;
   if (memory.size() > 1 && !transport.scatters()) {
     message.staged = context_.staging.take(message.bytes);
@@ -132,12 +157,7 @@ void ChunkRun::receive(std::uint32_t step) {
   const auto memory = bound_.dst(step);
   message.bytes = bound_.dst_bytes(step);
   if (message.bytes == 0) return finish(step);
-  message.run = this;
-  message.step = step;
-  message.peer = plan_.steps[step].peer;
-  Transport& transport = context_.router.to(message.peer);
-  message.tag =
-      (std::uint64_t{plan_.steps[step].ordinal} * chunk_.count + chunk_.index) % first_message_tag(transport.max_tag());
+  Transport& transport = address(message, step);
   message.memory = memory;
   message.consumer = nullptr;
   const bool reduces = plan_.steps[step].kind == StepKind::recv_reduce;
@@ -153,6 +173,7 @@ void ChunkRun::receive(std::uint32_t step) {
 }
 
 void ChunkRun::arrived(StepMessage& message) {
+  record(message.step, message.bytes, message.posted_ns);
   if (message.staged.data) {
     const Step& step = plan_.steps[message.step];
     if (step.kind == StepKind::recv_reduce)
@@ -224,10 +245,12 @@ void ChunkRun::post_group(std::uint32_t step) {
   } else {
     call.in = src.empty() ? nullptr : src[0].data;
   }
+  if (context_.router.log()) call.posted_ns = trace_clock_ns();
   context_.router.native(call.kind, call.dtype, call.op)->post_group(call);
 }
 
 void ChunkRun::arrived(StepGroup& call) {
+  record(call.step, bound_.src_bytes(call.step) + bound_.dst_bytes(call.step), call.posted_ns);
   const Step& step = plan_.steps[call.step];
   const auto dst = bound_.dst(call.step);
   if (call.staged_out.data) SpanCursor(dst).scatter(call.staged_out.data.get(), bound_.dst_bytes(call.step));

@@ -22,7 +22,8 @@ struct CallContext {
   Router& router;
   StagingPool& staging;
   GroupTurns& turns;
-  std::uint32_t window = 0;  // a step may start when it is among the first `window` unfinished ones
+  const std::uint32_t& stamp;  // of the call's messages
+  std::uint32_t window = 0;    // a step may start when it is among the first `window` unfinished ones
 };
 
 class ChunkRun {
@@ -47,6 +48,7 @@ class ChunkRun {
     void arrived() override { run->arrived(*this); }
     ChunkRun* run = nullptr;
     std::uint32_t step = 0;
+    std::int64_t posted_ns = 0;  // where messages are recorded
     StagingPool::Buffer staged;
     Span staged_span;
     ReduceOnArrival reduction;
@@ -54,6 +56,7 @@ class ChunkRun {
   struct StepGroup : GroupCall {
     ChunkRun* run = nullptr;
     std::uint32_t step = 0;
+    std::int64_t posted_ns = 0;
     StagingPool::Buffer staged_in, staged_out;
     std::vector<std::size_t> elements;
   };
@@ -74,6 +77,9 @@ class ChunkRun {
   void call_group(std::uint32_t step);
   void post_group(std::uint32_t step);
   Reduction reduction(const Step& step) const;
+  /// Names the message: peer, tag and stamp.
+  Transport& address(StepMessage& message, std::uint32_t step);
+  void record(std::uint32_t step, std::size_t bytes, std::int64_t posted_ns) const;
   /// It has become this chunk's turn at a group that it has waited for.
   void take_turn(std::int32_t group);
   bool overlaps(std::span<const Span> a, std::span<const Span> b) const;

@@ -2,6 +2,8 @@
 #include "runtime/communicator.h"
 
 #include <algorithm>
+#include <random>
+#include <set>
 
 #include "runtime/agreed.h"
 #include "runtime/links.h"
@@ -30,6 +32,14 @@ CommunicatorOptions settled(CommunicatorOptions options, const Surroundings& aro
   return options;
 }
 
+std::uint64_t common_id(const Bootstrap& bootstrap) {
+  std::random_device random;
+  const std::uint64_t mine = (std::uint64_t{random()} << 32) | random();
+  std::vector<std::uint64_t> all(bootstrap.size);
+  bootstrap.all_gather(&mine, all.data(), sizeof mine);
+  return all[0];
+}
+
 }  // namespace
 
 Communicator::Communicator(Surroundings surroundings, CommunicatorOptions options,
@@ -37,12 +47,16 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
     : around_(std::move(surroundings)),
       options_(agreed(around_.bootstrap, [&] { return settled(std::move(options), around_); })),
       topology_(options_.placed.value_or(Topology(around_.bootstrap.size))),
+      id_(common_id(around_.bootstrap)),
       router_(connect(around_, topology_, options_.transports)),
+      log_(options_.trace_messages),
+      agreement_(*router_, around_.bootstrap.rank, id_, options_.check_calls),
       progress_(std::move(progress)),
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)) {
   Links links = gather_links(around_, topology_, *router_);
-  links_ = std::move(links.by_level);
+  models_.links = std::move(links.by_level);
   crowded_ = links.crowded;
+  if (options_.trace_messages) router_->record(&log_);
 }
 
 Communicator::~Communicator() {
@@ -51,24 +65,23 @@ Communicator::~Communicator() {
   if (!started_.empty() || sends)
     fail({FailureKind::user, "the communicator was destroyed while calls were under way"});
   // MPI cannot recall a message under way and may write to its buffers until the process ends: they stay.
+  if (!failure_) keep_trace();
   if (failure_ && around_.mpi) static_cast<void>(plans_.release());
 }
 
-Choice Communicator::chosen(const Call& call) const {
-  const std::string_view pinned = call.algorithm.empty() ? std::string_view(options_.algorithm) : call.algorithm;
-  const Request request{call.kind, full_bytes(call, size()), links_, call.own_counts()};
-  Choice choice;
-  if (pinned.empty())
-    choice = choose(request, topology_);
-  else
-    choice = {std::string(pinned), choose_chunks(request, topology_, std::string(pinned)), 0};
-  const int chunks = call.chunks ? call.chunks : options_.chunks;
-  if (chunks) choice.chunks = chunks;
-  return choice;
+std::string Communicator::transport_to(int peer) const {
+  if (peer < 0 || peer >= size() || peer == rank())
+    throw UsageError("peer: rank " + std::to_string(rank()) + " has no peer " + std::to_string(peer));
+  return std::string(router_->to(peer).name());
 }
 
-std::shared_ptr<Execution> Communicator::prepare(const Call& call, std::unique_lock<std::mutex>& lock) {
+int Communicator::hosts() const {
+  return static_cast<int>(std::set<std::string>(around_.hosts.begin(), around_.hosts.end()).size());
+}
+
+std::shared_ptr<Execution> Communicator::prepare(Call call, std::unique_lock<std::mutex>& lock) {
   const bool in_place = check(call, rank(), size());
+  call.reproducible = in_rank_order(call);
   refuse_if_failed();
   if (auto known = plans_->find(call, in_place)) return known;
   try {
@@ -78,14 +91,30 @@ std::shared_ptr<Execution> Communicator::prepare(const Call& call, std::unique_l
   }
 }
 
+void Communicator::begin(Execution& call, const std::byte* in, std::byte* out) {
+  const Plan& plan = call.plan();
+  CallRecord record{.sequence = ++calls_,
+                    .kind = plan.collective.kind,
+                    .op = call.shape().op,
+                    .dtype = call.shape().dtype,
+                    .chunks = call.shape().chunks,
+                    .root = has_root(plan.collective.kind) ? plan.collective.root : -1,
+                    .bytes = full_bytes(plan, call.shape())};
+  plan.algorithm.copy(record.algorithm.data(), record.algorithm.size() - 1);
+  log_.begin(record);
+  with_reasons(call, [&] { call.start(in, out, agreement_.begin(calls_, call.signature())); });
+}
+
 void Communicator::run(const Call& call, const Interrupt& interrupt) {
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock = enter();
     if (started_.empty()) {
       const auto execution = prepare(call, lock);
-      ++calls_;
-      execution->start(static_cast<const std::byte*>(call.in), static_cast<std::byte*>(call.out));
-      return drive(*execution, interrupt);
+      return or_fail([&] {
+        begin(*execution, static_cast<const std::byte*>(call.in), static_cast<std::byte*>(call.out));
+        drive(*execution, interrupt);
+        log_.end(CallState::done);
+      });
     }
   }
   wait_or_fail(*start(call), interrupt);

@@ -2,6 +2,7 @@
 // The ranks that call collectives together: what users hold.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -10,6 +11,8 @@
 
 #include "runtime/batch.h"
 #include "runtime/call.h"
+#include "runtime/call_agreement.h"
+#include "runtime/call_log.h"
 #include "runtime/options.h"
 #include "runtime/patience.h"
 #include "runtime/plan_cache.h"
@@ -33,6 +36,8 @@ class Communicator {
   int size() const { return around_.bootstrap.size; }
   const Topology& topology() const { return topology_; }
   std::string transports() const { return router_->str(); }
+  std::string transport_to(int peer) const;
+  int hosts() const;
   const CommunicatorOptions& options() const { return options_; }
 
   /// Blocks until this rank's buffers may be used again. Throws UsageError before any data moves; after any other error
@@ -60,18 +65,43 @@ class Communicator {
   /// Fails the communicator, so that its peers need not wait for a rank that will make no more calls.
   void abort(const std::string& why);
 
+  /// Writes what this rank has called, and where it stands, to a file in `directory`; see write_trace(). At any time,
+  /// also while a call of the same thread waits.
+  void write_trace(const std::string& directory) const;
+
   /// What would run: algorithm and chunks after all defaults.
   Choice chosen(const Call& call) const;
+  /// What could, by predicted time.
+  std::vector<Choice> candidates(const Call& call) const;
+
+  /// From now on every rank chooses by rank 0's models, unless they are empty; those of others are not looked at.
+  /// Collective, while no started call is under way. A `refusal` of rank 0 ("profile p.json: …") is thrown on all
+  /// ranks.
+  void adopt(const Models& models, const std::string& refusal);
+  const Models& models() const { return models_; }
 
  private:
   friend class ProgressThread;
   friend class PersistentCall;
   struct Started;
 
-  std::shared_ptr<Execution> prepare(const Call& call, std::unique_lock<std::mutex>& lock);
   std::shared_ptr<Started> bind(const Call& call, std::unique_lock<std::mutex>& lock);
   void start(const std::shared_ptr<Started>& call);
   void run(const std::shared_ptr<Started>& call, const Interrupt& interrupt);
+  /// Is this call's sum to be reduced in rank order?
+  bool in_rank_order(const Call& call) const;
+  /// The algorithm that the user has named for this call or for all; empty: none.
+  std::string_view pinned_for(const Call& call) const;
+  std::shared_ptr<Execution> prepare(Call call, std::unique_lock<std::mutex>& lock);
+  void begin(Execution& call, const std::byte* in, std::byte* out);
+  bool advance(UnderWay& call);
+  /// Runs a part of a call. Where a transport cannot go on, a peer often knows the reason.
+  template <class Part>
+  void with_reasons(const UnderWay& call, const Part& part);
+  void look_for_reasons(const UnderWay& call);
+  /// Runs a part of a blocking call; an error in it is the communicator's.
+  template <class Part>
+  void or_fail(const Part& part);
   /// Waits for all started calls, without the lock.
   void drain(std::unique_lock<std::mutex>& lock);
   void drive(UnderWay& call, const Interrupt& interrupt);
@@ -83,8 +113,14 @@ class Communicator {
   void look_after_batches();
   Call barrier_call();
   std::unique_ptr<Communicator> make_child(int color, int key);
+  /// Locks mutex_ ahead of the progress thread, which takes it again at once for as long as messages move.
+  std::unique_lock<std::mutex> enter();
   bool advance_started();
   bool has_started();
+  /// Lets the progress thread move what was started.
+  void hand_to_thread();
+  /// Nobody moves the started calls any more: they fail, so that no wait for them lasts.
+  void give_up_started();
 
   /// Looks at the user's wishes, the peers and the deadline, at most every few milliseconds; throws to give up.
   void look_around(const UnderWay& call, std::chrono::steady_clock::time_point last_progress,
@@ -93,20 +129,25 @@ class Communicator {
   void look_at(const UnderWay& call, std::chrono::steady_clock::time_point last_progress);
   [[noreturn]] void give_up(const UnderWay& call, int peer, const Loss& loss);
   std::string describe_wait(const UnderWay& call, int peer) const;
-  void fail(const Failure& why);
+  void fail(const Failure& reason);
   void refuse_if_failed() const;
+  void keep_trace() const;
   void refuse_without_threads() const;
 
   Surroundings around_;
   CommunicatorOptions options_;
   Topology topology_;
+  std::uint64_t id_;  // equal on its ranks, unlike any other's
   std::shared_ptr<Router> router_;
-  std::vector<Link> links_;  // equal on every rank
-  bool crowded_ = false;     // more ranks than cores on some host
+  CallLog log_;
+  CallAgreement agreement_;
+  Models models_;         // equal on every rank
+  bool crowded_ = false;  // more ranks than cores on some host
   std::shared_ptr<ProgressThread> progress_;
   std::uint64_t splits_ = 0;
 
-  std::mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
+  std::atomic<int> callers_ = 0;  // that want in; the progress thread lets them
+  std::mutex mutex_;              // one driver at a time, the caller or the progress thread; guards what follows
   std::unique_ptr<PlanCache> plans_;
   std::uint64_t calls_ = 0;
   Failure failure_;
@@ -116,5 +157,25 @@ class Communicator {
   std::vector<std::byte> tokens_;                  // of barriers
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
 };
+
+template <class Part>
+void Communicator::with_reasons(const UnderWay& call, const Part& part) {
+  try {
+    part();
+  } catch (const TransportError&) {
+    look_for_reasons(call);
+    throw;
+  }
+}
+
+template <class Part>
+void Communicator::or_fail(const Part& part) {
+  try {
+    part();
+  } catch (const std::exception& error) {
+    fail(failure_of(error));
+    throw;
+  }
+}
 
 }  // namespace lanecast

@@ -123,7 +123,7 @@ std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topo
     if (!used) continue;
     index[k] = static_cast<int>(transports.size());
     transports.push_back(kTransports[k].open(around));
-    if (around.decorate) transports.back() = around.decorate(std::move(transports.back()));
+    if (around.decorate) transports.back() = around.decorate(std::move(transports.back()), topology.everyone());
   }
   std::vector<int> by_peer;
   by_peer.reserve(row_of_peer.size());

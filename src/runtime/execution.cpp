@@ -7,15 +7,20 @@ namespace lanecast {
 
 Execution::Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router,
                      const ExecutorOptions& options)
-    : prepared_(std::move(prepared)), shape_(std::move(shape)), layout_(prepared_->plan, shape_), router_(router) {
-  const CallContext context{*prepared_, shape_, layout_, router_, staging_, turns_, options.window};
+    : prepared_(std::move(prepared)),
+      shape_(std::move(shape)),
+      layout_(prepared_->plan, shape_),
+      signature_(signature_of(prepared_->plan, shape_)),
+      router_(router) {
+  const CallContext context{*prepared_, shape_, layout_, router_, staging_, turns_, stamp_, options.window};
   for (int k = 0; k < std::min(shape_.chunks, options.chunks_in_flight); ++k)
     runs_.push_back(std::make_unique<ChunkRun>(context));
 }
 
-void Execution::start(const std::byte* in, std::byte* out) {
+void Execution::start(const std::byte* in, std::byte* out, std::uint32_t stamp) {
   in_ = const_cast<std::byte*>(in);  // spans serve reading and writing; no plan writes its input, which verify() proves
   out_ = out;
+  stamp_ = stamp;
   next_chunk_ = 0;
   chunks_left_ = shape_.chunks;
   turns_.begin(prepared_->plan.groups.size());

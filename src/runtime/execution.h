@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/call_agreement.h"
 #include "runtime/chunk_run.h"
 #include "runtime/under_way.h"
 
@@ -21,13 +22,15 @@ class Execution final : public UnderWay {
  public:
   Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, const ExecutorOptions& options);
 
-  void start(const std::byte* in, std::byte* out);
+  /// stamp: of the messages, from CallAgreement::begin().
+  void start(const std::byte* in, std::byte* out, std::uint32_t stamp);
   bool advance() override;
   bool finished() const override { return chunks_left_ == 0; }
 
   const Plan& plan() const { return prepared_->plan; }
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
+  const Signature& signature() const { return signature_; }
 
   /// "step 3 of 12: recv from rank 1 …, chunk 0 of 4, of all_reduce by ring"
   std::string waiting_for(int peer) const override;
@@ -40,12 +43,14 @@ class Execution final : public UnderWay {
   std::shared_ptr<const PreparedPlan> prepared_;
   Shape shape_;
   Layout layout_;
+  Signature signature_;
   Router& router_;
   StagingPool staging_;
   GroupTurns turns_;
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;
+  std::uint32_t stamp_ = 0;
   int next_chunk_ = 0;
   int chunks_left_ = 0;
   std::vector<GroupCall*> groups_done_;

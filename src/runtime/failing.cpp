@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // A failed communicator stays failed: started calls end, peers hear why, further calls are refused.
+#include <cstdio>
+
 #include "runtime/started.h"
+#include "runtime/trace_file.h"
 
 namespace lanecast {
 
-void Communicator::fail(const Failure& why) {
+void Communicator::fail(const Failure& reason) {
+  Failure why = reason;
+  // What the program did tells no rank, and peers hear of it from others than this one.
+  if (why.kind == FailureKind::user) why.text = "rank " + std::to_string(rank()) + ": " + why.text;
   failure_ = why;
   router_->abort(cause_ ? cause_ : why);
+  log_.fails(why.text);
+  keep_trace();
   const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why.text));
-  for (auto& call : started_) call->work->finish(error);
+  for (auto& call : started_) {
+    plans_->keep(call->execution);
+    call->work->finish(error);
+  }
   started_.clear();
   for (auto& batch : batches_)
     if (!batch->finished() && !batch->work->done()) batch->work->finish(error);
@@ -16,8 +27,21 @@ void Communicator::fail(const Failure& why) {
 }
 
 void Communicator::abort(const std::string& why) {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock = enter();
   if (!failure_) fail({FailureKind::user, why});
+}
+
+void Communicator::write_trace(const std::string& directory) const {
+  lanecast::write_trace(directory, {id_, rank(), topology_, transports()}, log_);
+}
+
+void Communicator::keep_trace() const {
+  if (options_.trace_dir.empty()) return;
+  try {
+    write_trace(options_.trace_dir);
+  } catch (const std::exception& error) {  // the failure itself, or the end of the communicator, matters more
+    std::fprintf(stderr, "lanecast: rank %d: %s\n", rank(), error.what());
+  }
 }
 
 void Communicator::refuse_if_failed() const {

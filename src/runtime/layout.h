@@ -37,6 +37,8 @@ class Layout {
   /// 0 for a part whose count this rank does not know.
   std::size_t elements(const Piece& piece, Chunk chunk) const;
 
+  std::size_t in_bytes() const { return in_.back(); }
+  std::size_t out_bytes() const { return out_.back(); }
   std::size_t scratch_bytes() const { return slots_.back(); }  // of one chunk in flight
 
  private:

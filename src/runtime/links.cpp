@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/links.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
-#include <thread>
+
+#include "topology/limits.h"
 
 namespace lanecast {
 namespace {
 
-using LevelLinks = std::array<Link, 8>;
+using LevelLinks = std::array<Link, kMostLevels + 1>;
 
 /// Orders of magnitude, until the machine is measured: they decide between few rounds and few bytes.
 Link link_of(std::string_view transport) {
@@ -18,27 +21,46 @@ Link link_of(std::string_view transport) {
 
 Link slower(Link a, Link b) { return a.alpha_s < b.alpha_s ? b : a; }
 
+struct Seen {
+  LevelLinks links;
+  cpu_set_t cores;  // that this rank may use; a launcher may have given each rank of a host its own
+};
+
+/// More ranks on the host of `rank` than cores that any of them may use?
+bool is_crowded(const std::vector<std::string>& hosts, int rank, const std::vector<Seen>& all) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  int neighbours = 0;
+  for (std::size_t peer = 0; peer < all.size(); ++peer) {
+    if (hosts[peer] != hosts[rank]) continue;
+    ++neighbours;
+    CPU_OR(&cores, &cores, &all[peer].cores);
+  }
+  return neighbours > CPU_COUNT(&cores);
+}
+
 }  // namespace
 
 Links gather_links(const Surroundings& around, const Topology& topology, Router& router) {
   const int rank = around.bootstrap.rank, size = around.bootstrap.size;
   const std::size_t levels = topology.levels() + 1;
-  LevelLinks mine;
-  if (levels > mine.size()) throw UsageError("topology: at most 7 levels");
+  Seen mine;
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
-    Link& link = mine[topology.parting_level(rank, peer)];
+    Link& link = mine.links[topology.parting_level(rank, peer)];
     link = slower(link, link_of(router.to(peer).name()));
   }
-  std::vector<LevelLinks> all(size);
+  // Fails beyond 1024 cores, where the machine is taken for a crowded one: ranks then let others run before they spin.
+  CPU_ZERO(&mine.cores);
+  sched_getaffinity(0, sizeof mine.cores, &mine.cores);
+  std::vector<Seen> all(size);
   around.bootstrap.all_gather(&mine, all.data(), sizeof mine);
 
   Links links;
   links.by_level.resize(levels);
-  for (const LevelLinks& seen : all)
-    for (std::size_t k = 0; k < levels; ++k) links.by_level[k] = slower(links.by_level[k], seen[k]);
-  const auto neighbours = std::ranges::count(around.hosts, around.hosts[rank]);
-  links.crowded = neighbours > static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency());
+  for (const Seen& seen : all)
+    for (std::size_t k = 0; k < levels; ++k) links.by_level[k] = slower(links.by_level[k], seen.links[k]);
+  links.crowded = is_crowded(around.hosts, rank, all);
   return links;
 }
 

@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "runtime/surroundings.h"
-#include "select/choose.h"
+#include "select/models.h"
 
 namespace lanecast {
 
 struct Links {
   std::vector<Link> by_level;  // the slowest that any rank sees; outermost level first
-  bool crowded = false;        // more ranks than cores on this host, which need not be equal
+  bool crowded = false;        // more ranks than cores on this host; not equal everywhere
 };
 
-/// Collective. Throws UsageError for a topology of more than 7 levels.
+/// Collective.
 Links gather_links(const Surroundings& around, const Topology& topology, Router& router);
 
 }  // namespace lanecast

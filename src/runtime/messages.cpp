@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls between pairs of ranks, which the other ranks of a communicator do not take part in; and the barrier.
+#include <utility>
+
 #include "runtime/batch.h"
 #include "runtime/communicator.h"
 
@@ -22,12 +24,12 @@ void Communicator::post(Batch& batch) {
 
 void Communicator::run(std::span<const Transfer> transfers, const Interrupt& interrupt) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = enter();
     check_all(transfers);
     if (started_.empty()) {
       Batch batch(transfers, *router_);
       post(batch);
-      return drive(batch, interrupt);
+      return or_fail([&] { drive(batch, interrupt); });
     }
   }
   wait_or_fail(*start(transfers), interrupt);
@@ -37,7 +39,7 @@ std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
   auto batch = std::make_unique<Batch>(transfers, *router_);
   auto work = batch->work = std::make_shared<Work>();
   {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = enter();
     refuse_without_threads();
     check_all(transfers);
     std::erase_if(batches_, [](const auto& other) { return other->finished(); });
@@ -47,7 +49,7 @@ std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
     else
       batches_.push_back(std::move(batch));
   }
-  progress_->add(*this);
+  hand_to_thread();
   return work;
 }
 
@@ -71,9 +73,12 @@ void Communicator::look_after_batches() {
     try {
       look_at(*batch, batch->last_progress());
     } catch (const std::exception& error) {
-      // Before fail(), which tells all others that the communicator has failed.
-      batch->work->finish(std::current_exception());
+      // As in advance_started(): whoever waits may free the buffers only when fail() has given them up. fail() ends all
+      // batches with words of its own; this one's work hears the reason.
+      const std::exception_ptr why = std::current_exception();
+      const std::shared_ptr<Work> work = std::exchange(batch->work, std::make_shared<Work>());
       fail(failure_of(error));
+      work->finish(why);
       return;
     }
   }

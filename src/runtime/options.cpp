@@ -9,12 +9,16 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "runtime/call.h"
+
 namespace lanecast {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKnown{"LANECAST_TOPOLOGY",   "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",
-                                                 "LANECAST_CHUNKS",     "LANECAST_TIMEOUT",    "LANECAST_HOST",
-                                                 "LANECAST_MPI_LIBRARY"};
+constexpr std::array<std::string_view, 13> kKnown{
+    "LANECAST_TOPOLOGY",      "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",   "LANECAST_CHUNKS",
+    "LANECAST_REPRODUCIBLE",  "LANECAST_TIMEOUT",    "LANECAST_CHECK_CALLS", "LANECAST_HOST",
+    "LANECAST_PROFILE",       "LANECAST_NICS",       "LANECAST_MPI_LIBRARY", "LANECAST_TRACE_DIR",
+    "LANECAST_TRACE_MESSAGES"};
 
 std::string_view value_of(const char* name) {
   const char* value = std::getenv(name);
@@ -32,6 +36,14 @@ void read_number(const char* name, Number& into, Number smallest) {
     throw UsageError(std::string(name) + "='" + std::string(text) + "': expected a number of at least " +
                      std::to_string(smallest));
   into = value;
+}
+
+std::optional<bool> read_switch(const char* name) {
+  const std::string_view text = value_of(name);
+  if (text.empty()) return {};
+  if (text == "1" || text == "true") return true;
+  if (text == "0" || text == "false") return false;
+  throw UsageError(std::string(name) + "='" + std::string(text) + "': expected 1 or 0");
 }
 
 }  // namespace
@@ -52,10 +64,15 @@ void apply_environment(CommunicatorOptions& options) {
   if (options.algorithm.empty()) options.algorithm = value_of("LANECAST_ALGORITHM");
   if (options.chunks == 0) read_number("LANECAST_CHUNKS", options.chunks, 1);
   if (!options.timeout_s) read_number("LANECAST_TIMEOUT", options.timeout_s.emplace(kTimeout_s), 0.001);
+  if (!options.reproducible) options.reproducible = read_switch("LANECAST_REPRODUCIBLE");
+  if (options.check_calls) options.check_calls = read_switch("LANECAST_CHECK_CALLS").value_or(true);
+  if (options.trace_dir.empty()) options.trace_dir = value_of("LANECAST_TRACE_DIR");
+  if (!options.trace_messages) options.trace_messages = read_switch("LANECAST_TRACE_MESSAGES").value_or(false);
 }
 
 void check(const CommunicatorOptions& options) {
-  if (options.chunks < 0) throw UsageError("chunks: " + std::to_string(options.chunks) + " is negative");
+  if (options.chunks < 0 || options.chunks > kMostChunks)
+    throw UsageError("chunks: " + std::to_string(options.chunks) + " is not from 0 to " + std::to_string(kMostChunks));
   // A ring receives before it sends, so it needs two; no plan needs more.
   if (options.executor.window < 2 || options.executor.window > INT32_MAX) throw UsageError("window: must be 2 or more");
   if (options.executor.chunks_in_flight < 1) throw UsageError("chunks_in_flight: must be 1 or more");

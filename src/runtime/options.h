@@ -20,8 +20,12 @@ struct CommunicatorOptions {
   std::string transports;  // "shm", or per level, outermost first: "mpi,shm"; empty: the best that reaches each peer
   std::string algorithm;   // for every call; empty: chosen per call
   int chunks = 0;          // 0: chosen per call
-  std::optional<double> timeout_s;  // without progress; a communicator's own options always say
-  bool from_environment = true;     // may LANECAST_… fill what is left at its default?
+  std::optional<bool> reproducible;  // sums in rank order, the same bits whatever else is chosen; none: no
+  std::optional<double> timeout_s;   // without progress; a communicator's own options always say
+  bool check_calls = true;           // do all ranks make the same calls?
+  std::string trace_dir;             // where a rank writes its calls when it fails or ends; empty: nowhere
+  bool trace_messages = false;       // its messages, too
+  bool from_environment = true;      // may LANECAST_… fill what is left at its default?
   ExecutorOptions executor;
 };
 
@@ -29,8 +33,9 @@ struct CommunicatorOptions {
 std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
-/// LANECAST_CHUNKS and LANECAST_TIMEOUT. Throws UsageError for values that are no such thing, and for any other
-/// variable that starts with LANECAST_: a misspelt option must not pass in silence.
+/// LANECAST_CHUNKS, LANECAST_REPRODUCIBLE, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR and
+/// LANECAST_TRACE_MESSAGES. Throws UsageError for values that are no such thing, and for any other variable that starts
+/// with LANECAST_: a misspelt option must not pass in silence.
 void apply_environment(CommunicatorOptions& options);
 
 /// Throws UsageError for numbers out of range.

@@ -6,7 +6,7 @@
 namespace lanecast {
 
 PersistentCall::PersistentCall(Communicator& communicator, const Call& call) : communicator_(communicator) {
-  std::unique_lock lock(communicator.mutex_);
+  std::unique_lock lock = communicator.enter();
   call_ = communicator.bind(call, lock);
   call_->work->finish(nullptr);
 }

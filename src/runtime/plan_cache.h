@@ -25,6 +25,9 @@ class PlanCache {
   std::shared_ptr<Execution> make(const Call& call, bool in_place, const Choice& choice,
                                   const std::function<void()>& before_groups);
 
+  /// For an execution that has failed: it stays as long as the cache, though it may have left it for newer ones.
+  void keep(std::shared_ptr<Execution> execution) { kept_.push_back(std::move(execution)); }
+
  private:
   static constexpr std::size_t kPlans = 64;
   static constexpr std::size_t kExecutions = 32;
@@ -52,6 +55,7 @@ class PlanCache {
   ExecutorOptions options_;
   std::list<PlanEntry> plans_;            // the latest used first
   std::list<ExecutionEntry> executions_;  // the latest used first
+  std::vector<std::shared_ptr<Execution>> kept_;
 };
 
 }  // namespace lanecast

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "plan/writer.h"
+#include "runtime/call_log.h"
 #include "transport/transport.h"
 
 namespace lanecast {
@@ -39,6 +40,10 @@ class Router {
     for (Message* message : done_) static_cast<Posted*>(message)->arrived();
     return moved || !done_.empty();
   }
+
+  /// Where calls note their messages; null where nobody wants to know.
+  void record(CallLog* log) { log_ = log; }
+  CallLog* log() const { return log_; }
 
   /// How many tags point-to-point messages have, whichever transport carries them.
   std::uint64_t message_tags() const {
@@ -71,6 +76,7 @@ class Router {
  private:
   std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<int> by_peer_;
+  CallLog* log_ = nullptr;
   std::vector<Message*> done_;  // kept, so that progress() allocates nothing
 };
 

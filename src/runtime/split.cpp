@@ -26,9 +26,7 @@ std::string transports_of(const std::string& list, const Topology& topology, con
 
 /// The parent's pinned algorithm, unless it needs levels that the child does not have.
 std::string algorithm_for(const std::string& pinned, const Topology& topology) {
-  for (const Kind kind : kAllKinds)
-    if (std::ranges::count(algorithms_for(kind, topology), pinned) > 0) return pinned;
-  return {};
+  return any_has_algorithm(topology, pinned) ? pinned : std::string();
 }
 
 std::uint64_t mix(std::uint64_t x) {  // finaliser of SplitMix64: neighbouring ids become unrelated ones
@@ -77,6 +75,13 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key) {
   child.channel = mix(around_.channel * 31 + splits_ * 1009 + static_cast<std::uint64_t>(ranks[0]) + 1);
   if (around_.mpi) child.mpi = around_.mpi->group(ranks);
   for (int r : ranks) child.hosts.push_back(around_.hosts[r]);
+  if (around_.decorate)
+    child.decorate = [decorate = around_.decorate, ranks](std::unique_ptr<Transport> transport,
+                                                          const std::vector<int>& members) {
+      std::vector<int> ours;
+      for (int member : members) ours.push_back(ranks[member]);
+      return decorate(std::move(transport), ours);
+    };
 
   CommunicatorOptions options = options_;
   options.topology.clear();
@@ -85,6 +90,9 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key) {
   options.algorithm = algorithm_for(options_.algorithm, *options.placed);
   options.transports = transports_of(options_.transports, topology_, ranks);
   auto communicator = std::make_unique<Communicator>(std::move(child), std::move(options), progress_);
+  // The ranks outside the child still want the cores.
+  communicator->crowded_ = communicator->crowded_ || crowded_;
+  if (models_.measured()) communicator->models_ = subset(models_, topology_, ranks);
   communicator->around_.bootstrap.all_gather = {};  // it holds the parent's transports, which may go now
   return communicator;
 }

@@ -4,6 +4,14 @@
 
 namespace lanecast {
 
+std::unique_lock<std::mutex> Communicator::enter() {
+  // Relaxed: a hint that orders nothing; mutex_ does.
+  callers_.fetch_add(1, std::memory_order_relaxed);
+  std::unique_lock lock(mutex_);
+  callers_.fetch_sub(1, std::memory_order_relaxed);
+  return lock;
+}
+
 std::shared_ptr<Communicator::Started> Communicator::bind(const Call& call, std::unique_lock<std::mutex>& lock) {
   auto bound = std::make_shared<Started>();
   bound->execution = prepare(call, lock);
@@ -15,18 +23,18 @@ std::shared_ptr<Communicator::Started> Communicator::bind(const Call& call, std:
 std::shared_ptr<Work> Communicator::start(const Call& call) {
   std::shared_ptr<Started> started;
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock = enter();
     refuse_without_threads();
     started = bind(call, lock);
     started_.push_back(started);
   }
-  progress_->add(*this);
+  hand_to_thread();
   return started->work;
 }
 
 void Communicator::start(const std::shared_ptr<Started>& call) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = enter();
     refuse_without_threads();
     refuse_if_failed();
     if (!call->work->done())
@@ -35,21 +43,31 @@ void Communicator::start(const std::shared_ptr<Started>& call) {
     call->running = false;
     started_.push_back(call);
   }
-  progress_->add(*this);
+  hand_to_thread();
 }
 
 void Communicator::run(const std::shared_ptr<Started>& call, const Interrupt& interrupt) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = enter();
     refuse_if_failed();
-    if (started_.empty()) {
-      ++calls_;
-      call->execution->start(call->in, call->out);
-      return drive(*call->execution, interrupt);
-    }
+    if (started_.empty())
+      return or_fail([&] {
+        begin(*call->execution, call->in, call->out);
+        drive(*call->execution, interrupt);
+        log_.end(CallState::done);
+      });
   }
   start(call);
   wait_or_fail(*call->work, interrupt);
+}
+
+void Communicator::hand_to_thread() {
+  try {
+    progress_->add(*this);
+  } catch (const UsageError&) {
+    give_up_started();
+    throw;
+  }
 }
 
 void Communicator::refuse_without_threads() const {
@@ -67,7 +85,7 @@ void Communicator::wait_or_fail(Work& work, const Interrupt& interrupt) {
     wait(work, interrupt);
   } catch (const std::exception& error) {
     if (!work.done()) {  // interrupted
-      const std::lock_guard lock(mutex_);
+      const std::unique_lock lock = enter();
       fail(failure_of(error));
     }
     throw;
@@ -80,6 +98,7 @@ bool Communicator::has_started() {
 }
 
 bool Communicator::advance_started() {
+  if (callers_.load(std::memory_order_relaxed) > 0) return false;  // see enter()
   const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
   if (!lock.owns_lock()) return false;
   if (started_.empty()) return advance_batches();
@@ -88,30 +107,39 @@ bool Communicator::advance_started() {
   try {
     bool moved = true;
     if (!call.running) {
-      ++calls_;
       call.running = true;
       last_look_ = std::chrono::steady_clock::now();
-      call.execution->start(call.in, call.out);
+      begin(*call.execution, call.in, call.out);
     } else {
-      moved = call.execution->advance();
+      moved = advance(*call.execution);
     }
     if (moved)
       call.last_progress = std::chrono::steady_clock::now();
     else
       look_around(*call.execution, call.last_progress, {});
     if (call.execution->finished()) {
+      log_.end(CallState::done);
       call.work->finish(nullptr);
       started_.erase(started_.begin());
     }
     if (!moved) look_after_batches();  // moved together with it
     return moved;
   } catch (const std::exception& error) {
-    const auto why = std::current_exception();
-    call.work->finish(why);
+    // Peers may be reading the call's buffers until fail() returns, and whoever waits for it frees them when it is
+    // done.
+    const std::exception_ptr why = std::current_exception();
     started_.erase(started_.begin());
+    plans_->keep(call.execution);
     fail(failure_of(error));
+    call.work->finish(why);
     return true;
   }
+}
+
+void Communicator::give_up_started() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);  // held: by a blocking call, which runs when there is none
+  if (lock.owns_lock() && !(started_.empty() && batches_.empty()))
+    fail({FailureKind::user, "the process is ending while calls are under way"});
 }
 
 void Communicator::drain(std::unique_lock<std::mutex>& lock) {

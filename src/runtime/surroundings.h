@@ -21,8 +21,9 @@ struct Surroundings {
   std::shared_ptr<LoopbackWorld> world;  // ranks are threads
   std::uint64_t channel = 0;             // of that world
   std::shared_ptr<MpiCommunicator> mpi;  // our own, with the same ranks; null where no MPI runs
-  /// Puts another transport around each that is opened, as tests do to slow links down; usually empty.
-  std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)> decorate;
+  /// Puts another transport around each that is opened, as tests do to slow links down; usually empty. `ranks`: the
+  /// members, by their ranks in the communicator that was made with it and not by a split.
+  std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>, const std::vector<int>& ranks)> decorate;
   std::vector<std::string> hosts;  // of each rank
 };
 

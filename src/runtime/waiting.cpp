@@ -11,23 +11,31 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
+bool Communicator::advance(UnderWay& call) {
+  bool moved = false;
+  with_reasons(call, [&] { moved = call.advance(); });
+  return moved;
+}
+
+void Communicator::look_for_reasons(const UnderWay& call) {
+  const std::vector<int> awaited = call.awaited_peers();
+  agreement_.compare(awaited);
+  for (int peer : awaited)
+    if (const Loss loss = router_->to(peer).lost(peer); loss.cause) give_up(call, peer, loss);
+}
+
 void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
   Patience patience(crowded_);
-  try {
-    Clock::time_point last_progress = last_look_ = Clock::now();  // a short call never stops to look
-    bool moved = false;
-    while (!call.finished()) {
-      if (call.advance()) {
-        moved = true;
-        patience.reset();
-      } else if (patience.pause()) {
-        if (std::exchange(moved, false)) last_progress = Clock::now();
-        look_around(call, last_progress, interrupt);
-      }
+  Clock::time_point last_progress = last_look_ = Clock::now();  // a short call never stops to look
+  bool moved = false;
+  while (!call.finished()) {
+    if (advance(call)) {
+      moved = true;
+      patience.reset();
+    } else if (patience.pause()) {
+      if (std::exchange(moved, false)) last_progress = Clock::now();
+      look_around(call, last_progress, interrupt);
     }
-  } catch (const std::exception& error) {
-    fail(failure_of(error));
-    throw;
   }
 }
 
@@ -40,12 +48,18 @@ void Communicator::look_around(const UnderWay& call, Clock::time_point last_prog
 }
 
 void Communicator::look_at(const UnderWay& call, Clock::time_point last_progress) {
-  for (int peer : call.awaited_peers())
+  const std::vector<int> awaited = call.awaited_peers();
+  const auto waited = Clock::now() - last_progress;
+  if (waited >= kLookEvery) {
+    agreement_.compare(awaited);
+    if (!options_.trace_dir.empty()) log_.waits(describe_wait(call, -1));
+  }
+  for (int peer : awaited)
     if (const Loss loss = router_->to(peer).lost(peer)) give_up(call, peer, loss);
-  const double waited_s = std::chrono::duration<double>(Clock::now() - last_progress).count();
+  const double waited_s = std::chrono::duration<double>(waited).count();
   if (waited_s < options_.timeout_s.value_or(kTimeout_s)) return;
   std::string peers;
-  for (int peer : call.awaited_peers()) peers += (peers.empty() ? "" : ", ") + std::to_string(peer);
+  for (int peer : awaited) peers += (peers.empty() ? "" : ", ") + std::to_string(peer);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", waited_s);
   throw TimeoutError("rank " + std::to_string(rank()) + " waited " + seconds + " s for rank " + peers + " in " +

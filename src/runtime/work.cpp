@@ -8,9 +8,14 @@
 
 namespace lanecast {
 
+std::unique_lock<std::mutex> ProgressThread::enter() {
+  const std::lock_guard first(entrance_);
+  return std::unique_lock(mutex_);
+}
+
 void ProgressThread::stop(std::chrono::duration<double> grace) {
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock = enter();
     idle_.wait_for(lock, grace, [this] { return active_.empty(); });
     stop_ = true;
   }
@@ -20,7 +25,7 @@ void ProgressThread::stop(std::chrono::duration<double> grace) {
 
 void ProgressThread::add(Communicator& communicator) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = enter();
     if (stop_) throw UsageError("the process is ending: no call can be started any more");
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
     if (std::find(active_.begin(), active_.end(), &communicator) == active_.end()) active_.push_back(&communicator);
@@ -29,7 +34,7 @@ void ProgressThread::add(Communicator& communicator) {
 }
 
 void ProgressThread::remove(Communicator& communicator) {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock = enter();
   std::erase(active_, &communicator);
 }
 
@@ -51,14 +56,14 @@ void ProgressThread::run() {
       else
         active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(k));
     }
-    if (moved) {
-      patience.reset();
-      continue;
-    }
     lock.unlock();
-    patience.pause();
-    lock.lock();
+    if (moved)
+      patience.reset();
+    else
+      patience.pause();
+    lock = enter();
   }
+  for (Communicator* communicator : active_) communicator->give_up_started();
 }
 
 }  // namespace lanecast

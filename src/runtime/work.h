@@ -70,7 +70,12 @@ class ProgressThread {
 
  private:
   void run();
+  /// Locks mutex_, ahead of the thread's next round.
+  std::unique_lock<std::mutex> enter();
 
+  // Whoever wants mutex_ holds the entrance meanwhile, and the thread passes through it between two rounds: else it
+  // would take mutex_ again at once for as long as messages move.
+  std::mutex entrance_;
   std::mutex mutex_;  // guards everything below; held while communicators are driven
   std::condition_variable call_made_;
   std::condition_variable idle_;  // active_ has become empty

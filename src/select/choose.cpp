@@ -3,10 +3,17 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "select/cost.h"
 
 namespace lanecast {
 namespace {
+
+constexpr std::size_t kScratchBytes = 8 << 20;  // of a chunk of a reproducible sum; a few chunks are in flight
+constexpr int kChunkCounts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+// Below, starting a chunk's steps costs what overlap could gain.
+constexpr std::size_t kSmallestHierarchicalChunk = std::size_t{64} << 10;
+constexpr std::size_t kSmallestPipelineChunk = std::size_t{4} << 10;
 
 bool is_native(const std::string& algorithm) { return algorithm.find("native") != std::string::npos; }
 
@@ -15,48 +22,106 @@ std::size_t part_of(std::size_t bytes, double ranks_inside) {
   return static_cast<std::size_t>(static_cast<double>(bytes) / std::max(1.0, ranks_inside));
 }
 
-double predict_hierarchical(const Request& request, const Topology& topology, const std::string& algorithm) {
+/// One per level, outermost first.
+std::vector<Stage> hierarchical_stages(const Request& request, const Topology& topology, const Models& models,
+                                       const std::string& algorithm) {
   const std::vector<int> sizes = largest_groups(topology);
   const bool rooted = request.kind == Kind::broadcast || request.kind == Kind::reduce;
+  std::vector<Stage> found;
   std::size_t begin = algorithm.find('(') + 1;
-  double total = 0;
   double inside = topology.size();
-  for (std::size_t k = 0; k < sizes.size(); ++k) {
+  for (int k = 0; k < static_cast<int>(sizes.size()); ++k) {
     const std::size_t end = algorithm.find_first_of(",)", begin);
     const std::string name = algorithm.substr(begin, end - begin);
     inside /= sizes[k];
     begin = end + 1;
-    const Load load{request.kind == Kind::all_to_all ? request.bytes : part_of(request.bytes, inside), sizes[k],
-                    request.links[k]};
+    const Load load{request.kind, request.kind == Kind::all_to_all ? request.bytes : part_of(request.bytes, inside),
+                    sizes[k], k};
     // The vector's stripes come down to the ranks of the root's node before they cross, and are gathered behind that.
-    if (rooted && k == 0) total += stripes_s({request.bytes, static_cast<int>(inside), request.links.back()});
-    if (sizes[k] > 1) total += rooted && k > 0 ? gather_s(name, load, request.kind) : flat_s(name, load, request.kind);
+    if (rooted && k == 0)
+      found.push_back(stripes({request.kind, request.bytes, static_cast<int>(inside), topology.levels()}, models));
+    if (sizes[k] > 1) found.push_back(rooted && k > 0 ? gather(name, load, models) : flat(name, load, models));
   }
-  return total;
+  return found;
+}
+
+std::vector<Stage> stages(const Request& request, const Topology& topology, const Models& models,
+                          const std::string& algorithm) {
+  const auto over_all = [&](const std::string& name, Kind kind) {
+    return flat(name, {kind, request.bytes, topology.size(), kAllRanks}, models);
+  };
+  if (request.reproducible && algorithm != "one_shot") {
+    // One exchange between all pairs; then an all-reduce gathers by the algorithm.
+    std::vector<Stage> found{over_all("direct", Kind::reduce_scatter)};
+    if (request.kind == Kind::all_reduce)
+      for (Stage& stage : stages({Kind::all_gather, request.bytes}, topology, models, algorithm))
+        found.push_back(std::move(stage));
+    return found;
+  }
+  if (is_hierarchical(algorithm)) return hierarchical_stages(request, topology, models, algorithm);
+  return {over_all(algorithm, request.kind)};
+}
+
+/// Chunks that a reproducible sum needs lest its scratch, which holds all contributions, grow with the message.
+int least_chunks(const Request& request, const Topology& topology, const std::string& algorithm) {
+  if (!request.reproducible) return 1;
+  const std::size_t scratch = request.bytes * (algorithm == "one_shot" ? topology.size() - 1 : 1);
+  return static_cast<int>(std::clamp<std::size_t>(scratch / kScratchBytes, 1, INT32_MAX));
+}
+
+/// Chunk by chunk, the levels work at the same time: with full overlap, one chunk passes all of them and every further
+/// one adds its time on the slowest.
+double seconds_in(int chunks, const std::vector<Stage>& stages, const Overlap& overlap) {
+  double sum = 0, slowest = 0;
+  for (const Stage& stage : stages) {
+    const double level = stage.seconds(chunks, overlap.latency);
+    sum += level;
+    slowest = std::max(slowest, level);
+  }
+  return overlap.scale * (sum - overlap.hidden * (sum - slowest) * (chunks - 1) / chunks);
 }
 
 }  // namespace
 
-double predict(const Request& request, const Topology& topology, const std::string& algorithm) {
-  if (is_hierarchical(algorithm)) return predict_hierarchical(request, topology, algorithm);
-  return flat_s(algorithm, {request.bytes, topology.size(), request.links.front()}, request.kind);
-}
+Choice predict(const Request& request, const Topology& topology, const Models& models, const std::string& algorithm,
+               int chunks) {
+  if (models.links.size() != topology.levels() + std::size_t{1})
+    throw UsageError("models: have links for " + std::to_string(models.links.size()) + " levels, topology " +
+                     topology.str() + " has " + std::to_string(topology.levels() + 1));
+  const bool is_flat = !is_hierarchical(algorithm);
+  const std::vector<Stage> levels = stages(request, topology, models, algorithm);
+  const Overlap overlap = is_flat ? Overlap{} : models.overlap(request.kind);
 
-int choose_chunks(const Request& request, const Topology& topology, const std::string& algorithm) {
-  if (is_hierarchical(algorithm)) return chunks_of_hierarchy(request.bytes);
-  const Load load{request.bytes, topology.size(), request.links.front()};
-  return chunks_of_pipeline(cost_of(algorithm, request.kind, topology.size()), load);
-}
-
-Choice choose(const Request& request, const Topology& topology) {
-  Choice best;
-  for (const std::string& algorithm : algorithms_for(request.kind, topology)) {
-    if (is_native(algorithm) || (request.own_counts && forwards(request.kind, algorithm))) continue;
-    const double time = predict(request, topology, algorithm);
-    if (best.algorithm.empty() || time < best.seconds) best = {algorithm, 1, time};
+  const int first = chunks > 0 ? chunks : least_chunks(request, topology, algorithm);
+  Choice best{algorithm, first, seconds_in(first, levels, overlap)};
+  best.measured = std::ranges::all_of(levels, &Stage::measured);
+  for (const Stage& stage : levels) best.latency_s += stage.rounds * stage.alpha_s;
+  const bool one_is_best = is_flat && !levels[0].pipelined;  // nothing to overlap with
+  if (chunks > 0 || one_is_best) return best;
+  for (const int count : kChunkCounts) {
+    if (count <= first) continue;
+    if (request.bytes / count < (is_flat ? kSmallestPipelineChunk : kSmallestHierarchicalChunk)) break;
+    const double time = seconds_in(count, levels, overlap);
+    if (time >= best.seconds) continue;
+    best.seconds = time;
+    best.chunks = count;
   }
-  best.chunks = choose_chunks(request, topology, best.algorithm);
   return best;
+}
+
+std::vector<Choice> candidates(const Request& request, const Topology& topology, const Models& models) {
+  std::vector<Choice> found;
+  for (const std::string& algorithm : algorithms_for(request.kind, topology, request.reproducible)) {
+    if (is_native(algorithm) || (request.own_counts && forwards(request.kind, algorithm))) continue;
+    Choice choice = predict(request, topology, models, algorithm);
+    // Behind those that take as long: they stay in the registry's order.
+    found.insert(std::ranges::upper_bound(found, choice.seconds, {}, &Choice::seconds), std::move(choice));
+  }
+  return found;
+}
+
+Choice choose(const Request& request, const Topology& topology, const Models& models) {
+  return candidates(request, topology, models).front();
 }
 
 }  // namespace lanecast

@@ -2,84 +2,79 @@
 #include "select/cost.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "base/error.h"
 
 namespace lanecast {
 namespace {
 
-constexpr std::size_t kChunkBytes = 1 << 20;  // large enough that α per step stays small beside the transfer
-constexpr int kMaxChunks = 16;                // the model of a 4 × 4 all-reduce gains 6 % from 8 to 16, then nothing
-constexpr int kMaxPipelineChunks = 64;
-
-// Adding two values costs a core about this much; what a rank receives in a reduction it also adds.
-constexpr double kReduceSecondsPerByte = 1e-10;
-
-double transfer_s(const Cost& cost, const Load& load) {
-  const double bytes_s = cost.volume * static_cast<double>(load.bytes) * load.link.beta_s_per_byte;
-  if (!cost.pipelined) return cost.rounds * load.link.alpha_s + bytes_s;
-  const double chunks = chunks_of_pipeline(cost, load);
-  return (cost.rounds + chunks - 1) * (load.link.alpha_s + bytes_s / chunks);
-}
-
-double reduction_s(const Cost& cost, const Load& load, Kind kind) {
-  const bool reduces = kind == Kind::reduce_scatter || kind == Kind::all_reduce || kind == Kind::reduce;
-  return reduces ? cost.volume * static_cast<double>(load.bytes) * kReduceSecondsPerByte : 0;
-}
-
 template <class Row>
-Cost cost_in(std::span<const Row> rows, std::string_view name, int ranks) {
-  const Row* row = find(rows, name);
-  return row ? row->cost(ranks) : Cost{};
+Cost cost_in(std::span<const Row> rows, std::string_view name, Kind kind, int ranks) {
+  if (const Row* row = find(rows, name)) return row->cost(ranks);
+  throw UsageError("algorithm '" + std::string(name) + "': no row of the registry does " + std::string(name_of(kind)) +
+                   " by it");
+}
+
+/// Share of the full buffer that the busiest rank adds: what it receives, but an all-reduce adds in its first half
+/// only, unless it has a form of its own.
+double reduced(std::string_view name, const Cost& cost, Kind kind) {
+  if (kind == Kind::reduce_scatter || kind == Kind::reduce) return cost.volume;
+  if (kind != Kind::all_reduce) return 0;
+  return find(all_reduce_rows(), name) ? cost.volume : cost.volume / 2;
+}
+
+Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& models) {
+  const Link& link = models.links[std::max(load.level, 0)];  // of a flat call the outermost level, its slowest
+  const auto bytes = static_cast<double>(load.bytes);
+  return {cost.rounds, link.alpha_s, bytes * (cost.volume * link.beta_s_per_byte + reduced * models.reduce_s_per_byte),
+          cost.pipelined, false};
 }
 
 }  // namespace
 
+double Stage::seconds(int chunks, double latency_share) const {
+  if (pipelined) return (rounds + chunks - 1) * (alpha_s + transfer_s / chunks);
+  return rounds * alpha_s * (1 + latency_share * (chunks - 1)) + transfer_s;
+}
+
 Cost cost_of(std::string_view name, Kind kind, int ranks) {
   switch (kind) {
     case Kind::all_reduce: {
-      if (find(all_reduce_rows(), name)) return cost_in(all_reduce_rows(), name, ranks);
-      Cost both = cost_in(all_gather_rows(), name, ranks);
+      if (find(all_reduce_rows(), name)) return cost_in(all_reduce_rows(), name, kind, ranks);
+      Cost both = cost_in(all_gather_rows(), name, kind, ranks);
       both.rounds *= 2;
       both.volume *= 2;
       return both;
     }
     case Kind::broadcast:
     case Kind::reduce:
-      return cost_in(broadcast_rows(), name, ranks);
+      return cost_in(broadcast_rows(), name, kind, ranks);
     case Kind::gather:
     case Kind::scatter:
-      return cost_in(scatter_rows(), name, ranks);
+      return cost_in(scatter_rows(), name, kind, ranks);
     case Kind::all_to_all:
-      return cost_in(all_to_all_rows(), name, ranks);
+      return cost_in(all_to_all_rows(), name, kind, ranks);
     default:
-      return cost_in(all_gather_rows(), name, ranks);
+      return cost_in(all_gather_rows(), name, kind, ranks);
   }
 }
 
-double flat_s(std::string_view name, const Load& load, Kind kind) {
-  const Cost cost = cost_of(name, kind, load.ranks);
-  // An all-reduce adds in its first half only, but for those that have a form of their own.
-  const bool half = kind == Kind::all_reduce && !find(all_reduce_rows(), name);
-  return transfer_s(cost, load) + reduction_s(cost, load, kind) / (half ? 2 : 1);
+Stage flat(std::string_view name, const Load& load, const Models& models) {
+  const Cost cost = cost_of(name, load.kind, load.ranks);
+  const Fit* fit = models.find(load.kind, name, load.level, load.bytes);
+  if (fit == nullptr) return by_link(cost, reduced(name, cost, load.kind), load, models);
+  const double transfer_s = cost.volume * static_cast<double>(load.bytes) * fit->beta_s_per_byte;
+  return {cost.rounds, fit->alpha_s, transfer_s, cost.pipelined, true};
 }
 
-double gather_s(std::string_view name, const Load& load, Kind kind) {
+Stage gather(std::string_view name, const Load& load, const Models& models) {
   const BroadcastRow* row = find(broadcast_rows(), name);
   const Cost cost = row ? row->gather_cost(load.ranks) : Cost{};
-  return transfer_s(cost, load) + reduction_s(cost, load, kind);
+  return by_link(cost, load.kind == Kind::reduce ? cost.volume : 0, load, models);
 }
 
-double stripes_s(const Load& load) { return transfer_s(cost_in(scatter_rows(), "binomial", load.ranks), load); }
-
-int chunks_of_pipeline(const Cost& cost, const Load& load) {
-  if (!cost.pipelined || load.link.alpha_s <= 0) return 1;
-  const double bytes_s = cost.volume * static_cast<double>(load.bytes) * load.link.beta_s_per_byte;
-  const double balanced = std::sqrt(std::max(0.0, cost.rounds - 1) * bytes_s / load.link.alpha_s);
-  return std::clamp(static_cast<int>(std::min(balanced, 1e6)), 1, kMaxPipelineChunks);
-}
-
-int chunks_of_hierarchy(std::size_t bytes) {
-  return static_cast<int>(std::clamp<std::size_t>(bytes / kChunkBytes, 1, kMaxChunks));
+Stage stripes(const Load& load, const Models& models) {
+  return by_link(cost_in(scatter_rows(), "binomial", Kind::scatter, load.ranks), 0, load, models);
 }
 
 std::vector<int> largest_groups(const Topology& topology) {

@@ -2,29 +2,40 @@
 // Seconds of one algorithm among the ranks of one level.
 #pragma once
 
-#include "select/choose.h"
+#include <vector>
+
+#include "algorithms/registry.h"
+#include "select/models.h"
 
 namespace lanecast {
 
 struct Load {
+  Kind kind{};
   std::size_t bytes = 0;  // the full buffer of these ranks
   int ranks = 1;
-  Link link;
+  int level = kAllRanks;  // as in Fit
 };
 
-/// The registry's word on an algorithm that is not hierarchical; nothing for a name that does not exist.
+/// What one level does of a call, or all of a flat one.
+struct Stage {
+  double rounds = 0;
+  double alpha_s = 0;      // a round's
+  double transfer_s = 0;   // of all bytes that the busiest rank sends, and adds; of a pipeline: in each round
+  bool pipelined = false;  // chunks follow each other through the rounds
+  bool measured = false;   // from a fit of this very algorithm
+
+  /// Each further chunk adds this share of the rounds' latency.
+  double seconds(int chunks, double latency_share) const;
+};
+
+/// The registry's word on an algorithm that is not hierarchical. Throws UsageError for a name that does not exist.
 Cost cost_of(std::string_view name, Kind kind, int ranks);
 
-double flat_s(std::string_view name, const Load& load, Kind kind);
+Stage flat(std::string_view name, const Load& load, const Models& models);
 /// Of a broadcast's or reduce's inner levels: everyone has a stripe, and all are gathered.
-double gather_s(std::string_view name, const Load& load, Kind kind);
+Stage gather(std::string_view name, const Load& load, const Models& models);
 /// Of handing everyone a stripe of the root's vector.
-double stripes_s(const Load& load);
-
-/// Chunks that let the rounds of a pipeline overlap, such that latency and transfer cost the same.
-int chunks_of_pipeline(const Cost& cost, const Load& load);
-/// Chunks that let the levels of a hierarchy overlap.
-int chunks_of_hierarchy(std::size_t bytes);
+Stage stripes(const Load& load, const Models& models);
 
 std::vector<int> largest_groups(const Topology& topology);
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "topology/limits.h"
 #include "topology/topology.h"
 
 namespace lanecast {
@@ -59,6 +60,9 @@ Topology Topology::parse(std::string_view text, int size) {
   const bool uneven = shape.find('+') != std::string_view::npos;
   const std::vector<int> parts = numbers(shape, uneven ? '+' : 'x');
   if (parts.empty()) throw UsageError(quoted + ": expected sizes such as 2x4, 2x2x2 or 3+2+4");
+  if (!uneven && parts.size() > kMostLevels + 1)
+    throw UsageError(quoted + " has " + std::to_string(parts.size() - 1) + " levels above the ranks, at most " +
+                     std::to_string(kMostLevels) + " are possible");
   long total = uneven ? 0 : 1;
   for (int n : parts) {
     total = uneven ? total + n : total * n;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "topology/limits.h"
 
 namespace lanecast {
 namespace {
@@ -25,6 +26,9 @@ void require_ranks(const std::vector<int>& ranks, int size) {
 
 Topology::Topology(int size, std::vector<Level> levels) : size_(size), levels_(std::move(levels)) {
   if (size < 1) throw UsageError("size: a topology needs at least one rank, not " + std::to_string(size));
+  if (levels_.size() > kMostLevels)
+    throw UsageError("topology: " + std::to_string(levels_.size()) + " levels above the ranks, at most " +
+                     std::to_string(kMostLevels) + " are possible");
   const std::vector<int>* outer = nullptr;
   for (const Level& level : levels_) {
     if (static_cast<int>(level.domain.size()) != size)

@@ -7,11 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/call_note.h"
 #include "base/dtype.h"
 #include "base/failure.h"
 #include "base/group_kind.h"
@@ -50,6 +52,7 @@ struct Message {
   std::size_t bytes = 0;         // equal on both sides, else the transport throws; may be 0
   std::span<const Span> memory;  // sent from, or received into, in this order
   Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
+  std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Transport::compares_stamps()
 };
 
 /// One collective on a subgroup, run by the transport's own library. Member k has counts[k] elements: its share of an
@@ -72,8 +75,8 @@ struct GroupCall {
 
 /// What is known against a peer that can no longer answer.
 struct Loss {
-  std::string what{};  // "process 4711 has ended"; empty: nothing
-  Failure cause{};     // why the peer has given up, where it has said so
+  std::string what;  // "process 4711 has ended"; empty: nothing
+  Failure cause;     // why the peer has given up, where it has said so
 
   explicit operator bool() const { return !what.empty(); }
   std::string str() const { return cause ? what + ": " + cause.text : what; }
@@ -92,6 +95,10 @@ class Transport {
   virtual bool scatters() const { return false; }
   virtual bool consumes() const { return false; }
 
+  /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the
+  /// executor makes the stamp part of the tag: messages of different calls then never meet.
+  virtual bool compares_stamps() const { return false; }
+
   virtual void post_send(Message& message) = 0;
   virtual void post_recv(Message& message) = 0;
 
@@ -105,6 +112,11 @@ class Transport {
   virtual void abort(const Failure& cause) = 0;
 
   virtual Loss lost(int /*peer*/) { return {}; }
+
+  /// Lets the peers know which call this rank makes; costs no more than some stores.
+  virtual void publish(const CallNote& /*note*/) {}
+  /// What `peer` has published about its call of that number. May ask the peer, and know the answer only later.
+  virtual std::optional<CallNote> published(int /*peer*/, std::uint64_t /*sequence*/) { return {}; }
 
   // Native collectives; a transport without them keeps these defaults.
   virtual bool runs(GroupKind, DType, ReduceOp) const { return false; }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typer
 
-from lanecast.cli import bench, demo, info, launch, plan
+from lanecast.cli import bench, cluster, demo, info, launch, plan, trace, tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,6 +16,9 @@ app = typer.Typer(
 app.command("bench")(bench.bench)
 app.command("demo")(demo.demo)
 app.command("info")(info.info)
+app.command("trace")(trace.trace)
+app.command("tune")(tune.tune)
+app.add_typer(cluster.app, name="cluster")
 app.add_typer(plan.app, name="plan")
 
 

@@ -36,7 +36,9 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     sizes: Annotated[
         str, typer.Option(help="Bytes of the full buffer: 4M,16M or a doubling range 64K..64M.")
     ] = "64K,1M,16M",
-    backends: Annotated[str, typer.Option(help="lanecast, lanecast:ALGORITHM, native, mpi.")] = "lanecast,mpi",
+    backends: Annotated[
+        str, typer.Option(help="lanecast, lanecast:ALGORITHM, reproducible, native, mpi.")
+    ] = "lanecast,mpi",
     topology: Annotated[str, typer.Option(help="2x4, 2x2x2, 3+2+4, 2x4:cyclic; several, comma-separated.")] = "",
     transports: Annotated[str, typer.Option(help=_known("One, or one per level, from", _core.TRANSPORTS))] = "",
     dtype: Annotated[str, typer.Option(help=_known("One of", _core.DTYPES))] = "float32",
@@ -56,7 +58,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     """
     contenders = tuple(parse_backend(text) for text in distinct(backends))
     if not contenders:
-        raise _core.UsageError("backends: none given; known: lanecast, lanecast:ALGORITHM, native, mpi")
+        raise _core.UsageError("backends: none given; known: lanecast, lanecast:ALGORITHM, reproducible, native, mpi")
     settings = Settings(
         collectives=tuple(known_name("collective", name, _core.KINDS) for name in distinct(collectives)),
         sizes=parse_sizes(sizes),

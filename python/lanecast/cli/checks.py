@@ -43,9 +43,9 @@ def without_mpi(settings: Settings) -> Settings:
     return replace(settings, backends=backends, baseline=baseline, transports="")
 
 
-def check(settings: Settings, ranks: int) -> None:
-    """Raise UsageError for what cannot run on so many ranks."""
-    topologies = [topology_for(text, ranks) for text in settings.topologies]
+def check(settings: Settings, ranks: int, found: _core.Topology | None = None) -> None:
+    """Raise UsageError for what cannot run on so many ranks; `found`: how they sit where the settings leave it open."""
+    topologies = [found if found and not text else topology_for(text, ranks) for text in settings.topologies]
     smallest = min(settings.sizes)
     if smallest < ranks * np.dtype(settings.dtype).itemsize:
         raise _core.UsageError(f"size {smallest} holds less than one {settings.dtype} of each of {ranks} ranks")

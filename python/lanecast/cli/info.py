@@ -8,23 +8,47 @@ import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
 import lanecast
-from lanecast import _core, startup
-from lanecast.cli import launch, machine, tables
+from lanecast import _core, job, machines, nics, startup
+from lanecast.cli import described, launch, machine, tables
+from lanecast.tune import finding
+from lanecast.tune.profile import default_folder
+from lanecast.tune.shape import cpu_model
 
 _THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 
 
-def info() -> None:
+def info(
+    machine_name: Annotated[
+        str, typer.Option("--machine", help="Describe this machine instead: a name, or a TOML file.")
+    ] = "",
+) -> None:
     """Show version, libraries, MPI, transports and settings, and what is missing."""
+    if machine_name:
+        described_machine = machines.load(machine_name)
+        _print(
+            {
+                "machine": lambda: "\n".join(described.node_lines(described_machine)),
+                "levels": lambda: "\n".join(described.level_lines(described_machine)),
+                "environment": lambda: "\n".join(described.environment_lines(described_machine)),
+                "assumed": lambda: ", ".join(described.assumed_lines(described_machine)) or "nothing",
+            }
+        )
+        return
+    _print(_SECTIONS)
+
+
+def _print(sections: dict[str, Callable[[], str]]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for title, facts in _SECTIONS.items():
+    for title, facts in sections.items():
         try:
             text = facts()
         except Exception as error:
@@ -52,7 +76,8 @@ def _kernels() -> str:
 def _mpi() -> str:
     library = startup.find_mpi()
     text = f"{library.version}, {library.abi} ABI\n{library.path}"
-    if not startup.under_launcher():
+    found = job.detect()
+    if found is None or found.obstacle():
         return f"{text}\nthread level: shown when a launcher has started this command"
     return f"{text}\nthread level: {_THREAD_LEVELS[startup.mpi().init()]}"
 
@@ -65,9 +90,11 @@ def _mpiexec() -> str:
 
 
 def _launched_by() -> str:
-    if not startup.under_launcher():
+    found = job.detect()
+    if found is None:
         return "no launcher: this process is a job of one rank"
-    return f"a launcher, as rank {launch.rank()}"
+    lines = [str(found), "believed " + ", ".join(found.believed)]
+    return "\n".join([*lines, *([found.obstacle()] if found.obstacle() else [])])
 
 
 def _variables() -> str:
@@ -80,6 +107,23 @@ def _variables() -> str:
                       f"not set: {', '.join(unset)}"])  # fmt: skip
 
 
+def _described() -> str:
+    topology = os.environ.get("LANECAST_TOPOLOGY", "")
+    if not topology.startswith(machines.PREFIX):
+        return f"known: {', '.join(machines.known())}; `lanecast info --machine NAME` shows one"
+    found = machines.load(topology.removeprefix(machines.PREFIX))
+    return "\n".join([*described.node_lines(found), *described.environment_lines(found)])
+
+
+def _profiles() -> str:
+    where = finding.wanted(None)
+    if where:
+        return f"{finding.VARIABLE}={where}"
+    folder = default_folder()
+    names = sorted(path.name for path in folder.glob("*.json"))
+    return f"{folder}: {', '.join(names) if names else 'none; `lanecast tune --quick` measures one'}"
+
+
 _SECTIONS: dict[str, Callable[[], str]] = {
     "lanecast": _version,
     "core": _core_library,
@@ -88,11 +132,12 @@ _SECTIONS: dict[str, Callable[[], str]] = {
     "MPI": _mpi,
     "mpiexec": _mpiexec,
     "started by": _launched_by,
+    "NIC": lambda: str(nics.pin()),
     "transports": lambda: ", ".join(_core.TRANSPORTS),
     "host": _core.host_identity,
-    "machine": lambda: (
-        f"{machine.cpu_model()}, {launch.cores()} of {os.cpu_count()} cores usable, {platform.platform()}"
-    ),
+    "machine": lambda: f"{cpu_model()}, {launch.cores()} of {os.cpu_count()} cores usable, {platform.platform()}",
+    "described": _described,
+    "profiles": _profiles,
     "Python": lambda: f"{platform.python_version()}, {sys.executable}",
     "environment": _variables,
 }

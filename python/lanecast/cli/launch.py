@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from lanecast import _core
+from lanecast import job as jobs
 from lanecast.startup import under_launcher
 
 # Set for the ranks that start_ranks() starts: the streams of theirs that end at a terminal.
@@ -36,12 +37,12 @@ class Launcher:
         crowded = ["--oversubscribe"] if self.is_open_mpi and ranks > cores() else []
         return [str(self.path), *crowded, "-n", str(ranks), *program]
 
-    def environment(self, ranks: int) -> dict[str, str]:
-        """What this MPI needs for so many ranks on this machine."""
+    def environment(self, ranks: int, *, as_root: bool | None = None) -> dict[str, str]:
+        """What this MPI needs for so many ranks on this machine; as_root: will they be root? Default: as we are."""
         if not self.is_open_mpi:
             # A rank that polls shared memory holds the core of the one it waits for; over the network layer it yields.
             return {"MPIR_CVAR_NOLOCAL": "1"} if ranks > cores() else {}
-        if os.geteuid() != 0:
+        if not (os.geteuid() == 0 if as_root is None else as_root):
             return {}
         return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -51,10 +52,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def find_launcher() -> Launcher | None:
-    """The mpiexec beside this Python, else the first on PATH; None without one that works."""
-    beside = Path(sys.executable).with_name("mpiexec")
-    path = str(beside) if os.access(beside, os.X_OK) else shutil.which("mpiexec")
+def find_launcher(mpiexec: Path | None = None) -> Launcher | None:
+    """The mpiexec given, or beside this Python, else the first on PATH; None without one that works."""
+    beside = mpiexec.absolute() if mpiexec is not None else Path(sys.executable).with_name("mpiexec")
+    path = str(beside) if mpiexec is not None or os.access(beside, os.X_OK) else shutil.which("mpiexec")
     if path is None:
         return None
     try:
@@ -99,10 +100,8 @@ def is_terminal(stream: str) -> bool:
 
 def rank() -> int:
     """This process's rank as its launcher tells it; 0 where none does."""
-    for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"):
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    return 0
+    found = jobs.detect()
+    return 0 if found is None or found.rank is None else found.rank
 
 
 def fail(error: BaseException) -> NoReturn:

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 import lanecast
-from lanecast import _core
+from lanecast import _core, nics
+from lanecast.cli import network
 from lanecast.communicator import Communicator
+from lanecast.tune.shape import cpu_model
 
 _COPY_BYTES = 64 << 20  # of each rank; beyond the caches
 _COPIES = 5
@@ -26,15 +28,6 @@ _MOST_CORES = 1024
 _SETTINGS = ("LANECAST_", "MPIR_CVAR_", "MPICH_", "OMPI_MCA_", "OMPI_ALLOW_", "PRTE_MCA_", "UCX_", "FI_", "I_MPI_")
 
 _SET_BY_LAUNCHERS = {"OMPI_MCA_PREFIXES", "OMPI_MCA_cpu_type", "OMPI_MCA_initial_wdir", "OMPI_MCA_num_procs"}
-
-
-def cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        lines = []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model", "cpu model"))]
-    return models[0] if models else platform.machine()
 
 
 def git_commit() -> str | None:
@@ -100,6 +93,7 @@ def describe(comm: Communicator, mpi: _core.Mpi | None) -> dict[str, Any]:
     """What the rows of one run share; collective."""
     place = placement(comm)
     rate = copy_gbps(comm)
+    between = network.find(comm)
     return {
         "cpu": cpu_model(),
         **place,
@@ -115,7 +109,16 @@ def describe(comm: Communicator, mpi: _core.Mpi | None) -> dict[str, Any]:
         "environment": set_variables(),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "copy_GBps": rate,
+        "nics": list(between.nics) if between else [],
+        "pinned": between is not None and between.pinned,
+        "rank0_nic": str(nics.pin()),
     }
+
+
+def _nic_line(run: dict[str, Any]) -> str:
+    if run["pinned"]:
+        return f"nics      {', '.join(run['nics'])} of each host; each rank pinned to one, rank 0 to {run['rank0_nic']}"
+    return f"nics      {', '.join(run['nics'])} of each host; rank 0 {run['rank0_nic']}"
 
 
 def lines(run: dict[str, Any]) -> list[str]:
@@ -129,6 +132,7 @@ def lines(run: dict[str, Any]) -> list[str]:
         f"machine   {hosts}{run['cpu']}, {run['cores']} cores, Linux {run['kernel']}, load {run['load']}",
         f"ranks     {run['ranks_per_host']} on {run['cores']} cores{crowd}",
         f"mpi       {mpi['version']} ({mpi['abi']} ABI)" if mpi else "mpi       none: ranks are threads of one process",
+        *([_nic_line(run)] if run["nics"] else []),
         f"lanecast  {run['lanecast']}{commit}, Python {run['python']}, numpy {run['numpy']}",
         f"command   {run['command']}",
         *([f"set       {environment}"] if environment else []),

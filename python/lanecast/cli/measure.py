@@ -7,6 +7,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from lanecast import _core
 from lanecast.buffers import DTYPE_CODES, OP_CODES, Array
+from lanecast.cli import network
 from lanecast.cli.checks import takers
 from lanecast.cli.figures import busbw_factor, least_traffic_bytes, nodes_of
 from lanecast.cli.options import Backend, Settings
@@ -39,6 +41,8 @@ class Contender:
     repeats: int = 1
     wrong: int = 0
 
+    meter: network.Meter | None = None  # of the timed rounds, between hosts
+
     def __post_init__(self) -> None:
         self.times_s: list[float] = []
 
@@ -57,6 +61,7 @@ class Bench:
         self.comm = comm
         self.mpi = mpi
         self.settings = settings
+        self.network = network.find(comm)
 
     def latest(self, own: float) -> float:
         """The largest of all ranks' numbers."""
@@ -88,11 +93,13 @@ class Bench:
         for contender in contenders:
             self._check(contender, payload)
             self._warm_up(contender)
+            contender.meter = network.Meter(self.network) if self.network else None
         for turn in range(self.settings.rounds):
             first = turn % len(contenders)
             for contender in contenders[first:] + contenders[:first]:
                 advance(contender.backend.name)
-                contender.times_s.append(self.timed(contender.call, contender.repeats))
+                with contender.meter or nullcontext():
+                    contender.times_s.append(self.timed(contender.call, contender.repeats))
         for contender in contenders:
             self._check(contender, payload)
 
@@ -109,10 +116,10 @@ class Bench:
             return Contender(backend, "MPI's own", None, run, result)
         algorithm, chunks = backend.algorithm, None
         if not algorithm:
-            algorithm, chunks = self.comm.chosen(case.collective, case.count, case.dtype)
-        core = self.comm._core
+            algorithm, chunks = self.comm._core.chosen(kind, case.count, dtype, backend.reproducible)
         run = partial(
-            core.run, kind, payload.input, payload.output, dtype, op, case.count, (), backend.algorithm, 0
+            self.comm._core.run, kind, payload.input, payload.output, dtype, op, case.count, (), backend.algorithm, 0,
+            reproducible=backend.reproducible,
         )  # fmt: skip
         return Contender(backend, algorithm, chunks, run, payload.output)
 
@@ -137,6 +144,7 @@ class Bench:
         times_us = [seconds * 1e6 for seconds in contender.times_s]
         time_us = statistics.median(times_us)
         algbw_gbps = case.full_bytes / time_us / 1e3
+        meter, calls = contender.meter, contender.repeats * len(times_us)
         return {
             "collective": case.collective,
             "backend": contender.backend.name,
@@ -157,5 +165,6 @@ class Bench:
             "busbw_GBps": algbw_gbps * busbw_factor(case.collective, case.ranks),
             "least_traffic_bytes": least_traffic_bytes(case),
             "bound_us": None,
+            "nic_bytes": meter.per_call(self.comm, calls) if meter else None,
             "wrong": contender.wrong,
         }

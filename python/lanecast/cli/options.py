@@ -12,7 +12,9 @@ import numpy as np
 
 from lanecast import _core
 
-_SIZE = re.compile(r"(\d+)([KMG]?)(?:I?B)?", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]+)([KMG]?)(?:I?B)?", re.IGNORECASE | re.ASCII)
+_MOST_DIGITS = 18  # fits 64 bits; far more, and Python refuses to make a number of them
+_MOST_RANKS = 1 << 20
 _UNIT_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -23,6 +25,7 @@ class Backend:
     name: str
     algorithm: str = ""  # pinned; empty: chosen per call
     is_mpi: bool = False
+    reproducible: bool = False  # sums in rank order
 
     @property
     def needs_mpi(self) -> bool:
@@ -68,7 +71,7 @@ def distinct(text: str) -> tuple[str, ...]:
 def parse_size(text: str) -> int:
     """Bytes of "64K", "4M" or "1GiB"; units are powers of 1024, as in nccl-tests."""
     match = _SIZE.fullmatch(text.strip())
-    if match is None:
+    if match is None or len(match[1]) > _MOST_DIGITS:
         raise _core.UsageError(f"size {text!r}: expected a number of bytes such as 512, 64K, 4M or 1G")
     return int(match[1]) * _UNIT_BYTES[match[2].upper()]
 
@@ -90,15 +93,19 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def parse_backend(text: str) -> Backend:
-    """One of lanecast, lanecast:ALGORITHM, native, mpi. Algorithms are checked by check_algorithms()."""
+    """One of lanecast, lanecast:ALGORITHM, reproducible, native, mpi. Algorithms are checked by check_algorithms()."""
     name, _, algorithm = text.partition(":")
     if name == "lanecast" and (algorithm or ":" not in text):
         return Backend(text, algorithm)
+    if text == "reproducible":
+        return Backend(text, reproducible=True)
     if text == "native":
         return Backend(text, "native")
     if text == "mpi":
         return Backend(text, is_mpi=True)
-    raise _core.UsageError(f"backend {text!r} is unknown; known: lanecast, lanecast:ALGORITHM, native, mpi")
+    raise _core.UsageError(
+        f"backend {text!r} is unknown; known: lanecast, lanecast:ALGORITHM, reproducible, native, mpi"
+    )
 
 
 def parse_dtype(name: str) -> str:
@@ -114,8 +121,11 @@ def parse_dtype(name: str) -> str:
 def ranks_of(topology: str) -> int:
     """How many ranks "2x4", "3+2+4" or "2x4:cyclic" describes; Topology.parse() judges the rest."""
     shape = topology.partition(":")[0]
-    numbers = [int(n) for n in re.findall(r"\d+", shape)]
-    return max(1, sum(numbers) if "+" in shape else math.prod(numbers))
+    numbers = [int(n[:_MOST_DIGITS]) for n in re.findall("[0-9]+", shape)]
+    ranks = sum(numbers) if "+" in shape else math.prod(numbers)
+    if ranks > _MOST_RANKS:
+        raise _core.UsageError(f"topology {topology!r}: describes more than {_MOST_RANKS} ranks")
+    return max(1, ranks)
 
 
 def topology_for(text: str, ranks: int) -> _core.Topology:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lanecast import _core, startup
-from lanecast.cli import launch, machine, tables
+from lanecast.cli import launch, machine, network, tables
 from lanecast.cli.checks import check, takers, without_mpi
 from lanecast.cli.measure import Bench, Row
 from lanecast.cli.options import Settings, ranks_of
@@ -58,8 +58,10 @@ def _as_threads(ranks: int, body: Callable[[Communicator], T], **options: Any) -
 
 
 def _compare(settings: Settings, together: Together, mpi: _core.Mpi | None) -> list[Row] | None:
-    rank, size, run = together(lambda comm: (comm.rank, comm.size, machine.describe(comm, mpi)))
-    check(settings, size)
+    # A named profile is that of the topology that is measured, not of this one.
+    rank, found, run = together(lambda comm: (comm.rank, comm.topology, machine.describe(comm, mpi)), profile="none")
+    size = found.size
+    check(settings, size, found)
     run |= {"rounds": settings.rounds, "warmup": settings.warmup, "baseline": settings.baseline}
     baseline = _core.MpiBaseline(mpi) if mpi is not None else None
     if rank == 0:
@@ -95,10 +97,18 @@ def _measure_all(bench: Bench, run: dict[str, Any]) -> list[Row]:
         if not backends:
             continue
         found: list[Row] = []
+        rates = [network.goodput(comm, bench.network)] if bench.network else []
         total = len(settings.sizes) * len(backends) * settings.rounds
         with _progress(f"{collective} on {comm.topology}", total if comm.rank == 0 else 0) as advance:
             for size in settings.sizes:
                 found += bench.measure(collective, size, advance)
+        if bench.network:
+            rates.append(network.goodput(comm, bench.network))
+            goodput = max(rates)  # neighbours on the machine may have slowed one of them down
+            for row in found:
+                row["goodput_GBps"] = goodput / 1e9
+                entering = bench.network.bound_bytes(collective, row["bytes"])
+                row["bound_us"] = None if entering is None else entering / goodput * 1e6
         for row in found:
             row["transports"] = comm.transports
             row["run"] = run

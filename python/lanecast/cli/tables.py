@@ -16,8 +16,9 @@ from lanecast.cli.measure import Row
 _LEFT = ("backend", "algorithm")
 _COLUMNS = (
     "size\n(B)", "count\n(elements)", "type", "redop", *_LEFT, "time\n(us)", "algbw\n(GB/s)", "busbw\n(GB/s)", "#wrong",
-    "quartiles\n(us)", "of copy",
+    "quartiles\n(us)",
 )  # fmt: skip
+_BETWEEN_HOSTS = ("bound\n(us)", "of bound", "in/NIC\n(%)", "out/NIC\n(%)")
 _WIDE = 200  # wider than any table, so that a narrow terminal wraps lines and rich never cuts cells
 
 
@@ -79,11 +80,14 @@ def results(rows: Sequence[Row]) -> Table:
         title_justify="left", box=None, header_style="bold", pad_edge=False,
     )  # fmt: skip
     compared = len({row["backend"] for row in rows}) > 1
-    for heading in [*_COLUMNS, *([f"x {baseline}"] if compared else [])]:
+    limits = _BETWEEN_HOSTS if first["bound_us"] else ("of copy",)
+    for heading in [*_COLUMNS, *limits, *([f"x {baseline}"] if compared else [])]:
         left = heading in _LEFT
         table.add_column(heading, justify="left" if left else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*_cells(row, ratio(row, rows))[: len(table.columns)])
+        faster = ratio(row, rows)
+        beside = ["-" if faster is None else f"{faster:.2f}"] if compared else []
+        table.add_row(*_cells(row), *_limits(row), *beside)
     return table
 
 
@@ -93,9 +97,8 @@ def placed(row: Row) -> str:
     return ranks if row["topology"] == str(row["ranks"]) else f"{ranks} as {row['topology']}"
 
 
-def _cells(row: Row, faster: float | None) -> list[str]:
+def _cells(row: Row) -> list[str]:
     low, high = quartiles(row["time_us_rounds"])
-    share = of_copy(row)
     chunks = f" /{row['chunks']}" if (row["chunks"] or 1) > 1 else ""
     return [
         str(row["bytes"]),
@@ -109,9 +112,25 @@ def _cells(row: Row, faster: float | None) -> list[str]:
         number(row["busbw_GBps"]),
         f"[red]{row['wrong']}[/red]" if row["wrong"] else "0",
         f"{number(low)}-{number(high)}",
-        "-" if share is None else f"{share:.0%}",
-        "-" if faster is None else f"{faster:.2f}",
     ]
+
+
+def _limits(row: Row) -> list[str]:
+    """What bounds the time: the NICs between hosts, copies within one."""
+    if row["bound_us"]:
+        through = row["nic_bytes"].values()
+        return [
+            number(row["bound_us"]),
+            f"{row['bound_us'] / row['time_us']:.0%}",
+            *(shares([nic[direction] for nic in through]) for direction in ("received", "sent")),
+        ]
+    share = of_copy(row)
+    return ["-" if share is None else f"{share:.0%}"]
+
+
+def shares(values: Sequence[float]) -> str:
+    """ "50+50": each one's part of their sum, in percent."""
+    return "+".join(f"{100 * value / (sum(values) or 1):.0f}" for value in values)
 
 
 def footer(run: dict[str, Any]) -> str:
@@ -126,6 +145,12 @@ def footer(run: dict[str, Any]) -> str:
             1,
             "of copy: what all ranks must at least read and write, over what copies by all ranks move in that time "
             f"({run['copy_GBps']:.1f} GB/s copied); above 100% the caches help.",
+        )
+    if run["nics"]:
+        notes.insert(
+            1,
+            "bound: bytes that must enter a host (S(N-1)/N of N hosts, for all_reduce twice that) over the goodput of "
+            "plain\nTCP streams through all NICs at once, both ways. in/NIC, out/NIC: where the timed bytes went.",
         )
     return "\n".join(notes)
 

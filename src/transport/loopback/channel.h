@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/call_board.h"
 #include "transport/tag_queues.h"
 #include "transport/transport.h"
 
@@ -31,12 +32,13 @@ struct LoopbackMailbox {
   State state = State::absent;  // guarded by in_use
   Failure cause;                // the state is aborted; guarded by in_use
 
+  CallBoard calls;  // of this rank
+
   std::mutex mutex;                           // guards everything below
   std::vector<TagQueues<Message*>> sends;     // [source]: to this rank, not yet matched
   std::vector<TagQueues<Message*>> receives;  // [source]: of this rank, not yet matched
   std::vector<LoopbackMatch> matches;         // for this rank to copy
   std::vector<Message*> taken;                // sends of this rank whose receivers have copied them
-  std::string refused;                        // why a receiver could not take a send of this rank
 };
 
 class LoopbackChannel {

@@ -11,8 +11,8 @@ using State = LoopbackMailbox::State;
 namespace {
 
 Loss gone(const LoopbackMailbox& theirs) {
-  if (theirs.state == State::closed) return {.what = "its thread has closed its transport"};
-  if (theirs.state == State::aborted) return {.what = "its thread has aborted", .cause = theirs.cause};
+  if (theirs.state == State::closed) return {"its thread has closed its transport", {}};
+  if (theirs.state == State::aborted) return {"its thread has aborted", theirs.cause};
   return {};
 }
 
@@ -67,7 +67,6 @@ bool LoopbackTransport::progress(std::vector<Message*>& done) {
   matches_.clear();
   {
     std::lock_guard lock(mine().mutex);
-    if (!mine().refused.empty()) throw MismatchError(mine().refused);
     done.insert(done.end(), mine().taken.begin(), mine().taken.end());
     mine().taken.clear();
     matches_.swap(mine().matches);
@@ -81,35 +80,28 @@ bool LoopbackTransport::progress(std::vector<Message*>& done) {
 
 void LoopbackTransport::copy(const LoopbackMatch& match) {
   LoopbackMailbox& source = (*channel_)[match.source];
-  std::string refusal;
   {
     std::shared_lock in_use(source.in_use);
     if (source.state != State::open)
       throw TransportError("rank " + std::to_string(match.source) +
                            " left before its message was taken: " + gone(source).str());
     const Message &from = *match.send, &to = *match.receive;
-    if (from.bytes == to.bytes) {
-      SpanCursor in(from.memory), out(to.memory);
-      for (std::size_t offset = 0; offset < from.bytes;) {
-        const Span piece = in.take(from.bytes - offset);
-        if (to.consumer)
-          to.consumer->consume(offset, piece.data, piece.bytes);
-        else
-          out.scatter(piece.data, piece.bytes);
-        offset += piece.bytes;
-      }
-    } else {
-      refusal = "rank " + std::to_string(match.source) + " sends " + std::to_string(from.bytes) + " bytes under " +
-                describe_tag(from.tag, max_tag()) + ", rank " + std::to_string(rank_) + " expects " +
-                std::to_string(to.bytes) + ": the ranks have made different calls";
+    if (from.bytes != to.bytes || from.stamp != to.stamp)
+      throw MismatchError("rank " + std::to_string(match.source) + " sends " + std::to_string(from.bytes) +
+                          " bytes under " + describe_tag(from.tag, max_tag()) + ", rank " + std::to_string(rank_) +
+                          " expects " + std::to_string(to.bytes) + ": the ranks have made different calls");
+    SpanCursor in(from.memory), out(to.memory);
+    for (std::size_t offset = 0; offset < from.bytes;) {
+      const Span piece = in.take(from.bytes - offset);
+      if (to.consumer)
+        to.consumer->consume(offset, piece.data, piece.bytes);
+      else
+        out.scatter(piece.data, piece.bytes);
+      offset += piece.bytes;
     }
   }
   // The mutex orders the copy before the sender's reuse of its memory: it learns of `taken` under the same mutex.
   std::lock_guard lock(source.mutex);
-  if (!refusal.empty()) {
-    source.refused = refusal;
-    throw MismatchError(refusal);
-  }
   source.taken.push_back(match.send);
 }
 
@@ -122,7 +114,7 @@ Loss LoopbackTransport::lost(int peer) {
   }
   // What the peer did before it left still counts: let progress() report it first.
   std::lock_guard lock(mine().mutex);
-  return mine().taken.empty() && mine().refused.empty() ? loss : Loss{};
+  return mine().taken.empty() ? loss : Loss{};
 }
 
 }  // namespace lanecast

@@ -20,11 +20,16 @@ class LoopbackTransport : public Transport {
   bool reaches(int peer) const override { return peer >= 0 && peer < channel_->size() && peer != rank_; }
   bool scatters() const override { return true; }
   bool consumes() const override { return true; }
+  bool compares_stamps() const override { return true; }
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
   bool progress(std::vector<Message*>& done) override;
   void abort(const Failure& cause) override;
   Loss lost(int peer) override;
+  void publish(const CallNote& note) override { mine().calls.put(note); }
+  std::optional<CallNote> published(int peer, std::uint64_t sequence) override {
+    return (*channel_)[peer].calls.find(sequence);
+  }
 
  private:
   LoopbackMailbox& mine() { return (*channel_)[rank_]; }

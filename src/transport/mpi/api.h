@@ -109,6 +109,8 @@ class MpiApi {
   /// Collective over `ranks` of `comm` only; member k of the result is ranks[k].
   virtual MpiComm create_group(MpiComm comm, std::span<const int> ranks, int tag) = 0;
   virtual void free(MpiComm comm) = 0;
+  /// Never frees it, not even when MPI ends: MPICH aborts in a free that meets a large message nobody has received.
+  virtual void keep(MpiComm comm) = 0;
 
   virtual void barrier(MpiComm comm) = 0;
   virtual void run(const MpiCollective& call) = 0;  // blocking

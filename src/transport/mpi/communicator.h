@@ -24,7 +24,10 @@ class MpiCommunicator {
 
   /// Keeps the communicator from being freed before MPI ends: messages that nobody received may still lie at a peer,
   /// and would meet the receives of a later communicator that was given the same context.
-  void retire() { retired_ = true; }
+  void retire() {
+    retired_ = true;
+    api_->keep(handle_);
+  }
 
   MpiApi& api() const { return *api_; }
   MpiComm handle() const { return handle_; }

@@ -16,7 +16,12 @@ std::string Launcher::name() const {
     case Family::unknown:
       break;
   }
-  return "no MPI launcher";
+  return slurm ? "srun" : "no MPI launcher";
+}
+
+std::string Launcher::remedy() const {
+  if (slurm) return "use srun --mpi=pmix or --mpi=pmi2, as that library wants it (srun --mpi=list shows what there is)";
+  return "use that library's own mpiexec, or name the library that belongs to the launcher in LANECAST_MPI_LIBRARY";
 }
 
 namespace {
@@ -33,6 +38,8 @@ Launcher detect_launcher() {
   // Open MPI first: under a batch system's PMI its launcher's own variables are there as well.
   if (const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE")) return {Family::open_mpi, number(ranks)};
   if (const char* ranks = std::getenv("PMI_SIZE")) return {Family::mpich, number(ranks)};
+  if (std::getenv("SLURM_STEP_ID") != nullptr)
+    if (const char* ranks = std::getenv("SLURM_STEP_NUM_TASKS")) return {Family::unknown, number(ranks), true};
   return {};
 }
 

@@ -44,9 +44,10 @@ bool is_in_place(const GroupCall& call, int rank) {
 
 MpiTransport::MpiTransport(std::shared_ptr<MpiCommunicator> comm)
     : comm_(std::move(comm)),
-      max_tag_(static_cast<std::uint64_t>(comm_->message_tags())),
+      max_tag_(static_cast<std::uint64_t>(comm_->message_tags() - 1)),  // the last one is that of the notes
       messages_(comm_->api().requests()),
-      collectives_(comm_->api().requests()) {}
+      collectives_(comm_->api().requests()),
+      notes_(*comm_, comm_->message_tags() - 1) {}
 
 MpiTransport::~MpiTransport() {
   if (!messages_->empty() || !collectives_->empty()) leave();
@@ -65,8 +66,15 @@ MpiMessage MpiTransport::native(const Message& message) const {
           .bytes = message.bytes};
 }
 
-void MpiTransport::post_send(Message& message) { messages_->send(native(message), &message); }
-void MpiTransport::post_recv(Message& message) { messages_->receive(native(message), &message); }
+void MpiTransport::post_send(Message& message) {
+  used_ = true;
+  messages_->send(native(message), &message);
+}
+
+void MpiTransport::post_recv(Message& message) {
+  used_ = true;
+  messages_->receive(native(message), &message);
+}
 
 bool MpiTransport::progress(std::vector<Message*>& done) {
   completions_.clear();
@@ -93,7 +101,15 @@ void MpiTransport::fail_receive(const Message& message, const MpiCompletion& com
   throw MismatchError(text + " arrived. The ranks disagree about this call: compare their counts and dtypes");
 }
 
-void MpiTransport::abort(const Failure& /*cause*/) { leave(); }
+void MpiTransport::abort(const Failure& cause) {
+  if (used_) notes_.give_up(cause);
+  leave();
+}
+
+Loss MpiTransport::lost(int peer) {
+  if (Failure cause = notes_.given_up(peer)) return {"its process has aborted", std::move(cause)};
+  return {};
+}
 
 void MpiTransport::leave() {
   messages_->abandon();
@@ -122,6 +138,7 @@ int MpiTransport::open_group(std::span<const int> ranks, std::uint32_t ordinal) 
 }
 
 void MpiTransport::post_group(GroupCall& call) {
+  used_ = true;
   const MpiCommunicator& group = *groups_.at(call.group);
   collectives_->post({.comm = group.handle(),
                       .kind = call.kind,

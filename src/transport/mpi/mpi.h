@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "transport/mpi/communicator.h"
+#include "transport/mpi/notes.h"
 #include "transport/transport.h"
 
 namespace lanecast {
@@ -28,6 +29,12 @@ class MpiTransport final : public Transport {
   /// Retires the communicator too, which a bootstrap may share. Cannot keep the whole promise of Transport::abort: see
   /// MpiRequests::abandon for the memory that stays MPI's.
   void abort(const Failure& cause) override;
+  /// MPI itself does not tell who is gone: only what a peer has said before it gave up.
+  Loss lost(int peer) override;
+  void publish(const CallNote& note) override { notes_.publish(note); }
+  std::optional<CallNote> published(int peer, std::uint64_t sequence) override {
+    return notes_.published(peer, sequence);
+  }
 
   bool runs(GroupKind kind, DType dtype, ReduceOp op) const override;
   int open_group(std::span<const int> ranks, std::uint32_t ordinal) override;
@@ -46,6 +53,8 @@ class MpiTransport final : public Transport {
   std::uint64_t max_tag_;
   std::unique_ptr<MpiRequests> messages_;
   std::unique_ptr<MpiRequests> collectives_;
+  MpiNotes notes_;
+  bool used_ = false;  // has carried anything: where it has not, no peer listens to it
   std::vector<MpiCompletion> completions_;
 };
 

@@ -16,6 +16,9 @@ namespace lanecast::shm {
 
 namespace {
 
+constexpr std::size_t kBoardBytes = 8192;  // whole pages, so that the lanes start on one
+static_assert(sizeof(CallBoard) <= kBoardBytes);
+
 /// What a rank tells the others of its host.
 struct Greeting {
   int pid;
@@ -80,7 +83,7 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
   const std::size_t ranks = local_ranks.size();
   const std::size_t me = std::ranges::find(local_ranks, bootstrap.rank) - local_ranks.begin();
   const std::size_t lane_bytes = kControlBytes + layout.ring_bytes;
-  const std::size_t inbox_bytes = (ranks - 1) * lane_bytes;
+  const std::size_t inbox_bytes = kBoardBytes + (ranks - 1) * lane_bytes;
 
   FileDescriptor file;  // closed when all have mapped it: from then on only mappings keep the memory alive
   const std::vector<std::string> greetings = all_gather_or_throw(bootstrap, [&] {
@@ -88,6 +91,7 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
     if (ranks == 1) return std::string{};
     file = reserve_memory(inbox_bytes);
     inbox_ = Mapping(file, 0, inbox_bytes);
+    board_ = reinterpret_cast<CallBoard*>(inbox_.data());
     const Greeting mine{getpid(), file.get(), id_of(file), inbox_.data(), layout};
     return std::string(reinterpret_cast<const char*>(&mine), sizeof mine);
   });
@@ -99,12 +103,17 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
       const int rank = local_ranks[peer];
       const Greeting theirs = greeting_of(rank, greetings[rank], layout);
       const FileDescriptor their_file = open_memory_of(theirs.pid, theirs.fd, theirs.file);
-      lanes_.emplace_back(their_file, lane_index(me, peer) * lane_bytes, lane_bytes);
-      neighbours_.push_back({.rank = rank,
-                             .process = Process(theirs.pid),
-                             .in = lane_at(inbox_.data() + lane_index(peer, me) * lane_bytes, layout.ring_bytes),
-                             .out = lane_at(lanes_.back().data(), layout.ring_bytes),
-                             .single_copy = should_read(theirs, inbox_bytes, single_copy, read_is_faster)});
+      const Mapping& board = neighbouring_.emplace_back(their_file, 0, kBoardBytes);
+      const auto* calls = reinterpret_cast<const CallBoard*>(board.data());
+      const Mapping& lane =
+          neighbouring_.emplace_back(their_file, kBoardBytes + lane_index(me, peer) * lane_bytes, lane_bytes);
+      neighbours_.push_back(
+          {.rank = rank,
+           .process = Process(theirs.pid),
+           .in = lane_at(inbox_.data() + kBoardBytes + lane_index(peer, me) * lane_bytes, layout.ring_bytes),
+           .out = lane_at(lane.data(), layout.ring_bytes),
+           .calls = calls,
+           .single_copy = should_read(theirs, inbox_bytes, single_copy, read_is_faster)});
     }
     return std::string{};
   });
@@ -121,6 +130,9 @@ void Host::announce(OwnerState state, const Failure& cause) {
     // Release: whoever sees the state sees the cause, and everything this rank has sent before.
     control.owner_state.store(state, std::memory_order_release);
   }
+  // The other fence of Incoming::take_remote(): whatever this process writes from here on comes after the states, so a
+  // receiver that has read such a byte sees that this rank has given up.
+  std::atomic_thread_fence(std::memory_order_release);
 }
 
 }  // namespace lanecast::shm

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/bootstrap.h"
+#include "transport/call_board.h"
 #include "transport/shm/lane.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/memory.h"
@@ -17,8 +18,9 @@ namespace lanecast::shm {
 struct Neighbour {
   int rank = -1;
   Process process;
-  Lane in;                   // from it to me, in my inbox
-  Lane out;                  // from me to it, in its inbox
+  Lane in;   // from it to me, in my inbox
+  Lane out;  // from me to it, in its inbox
+  const CallBoard* calls = nullptr;
   bool single_copy = false;  // may and should I read large messages straight from its memory?
 };
 
@@ -30,12 +32,16 @@ class Host {
 
   const std::vector<Neighbour>& neighbours() const { return neighbours_; }
   /// Lets every neighbour see the state of this rank; the first one to be announced stays.
+  void publish(const CallNote& note) {
+    if (!neighbours_.empty()) board_->put(note);
+  }
   void announce(OwnerState state, const Failure& cause);
 
  private:
   std::vector<Neighbour> neighbours_;
-  Mapping inbox_;
-  std::vector<Mapping> lanes_;  // in the inboxes of the neighbours
+  Mapping inbox_;  // this rank's calls, then a lane for each neighbour
+  CallBoard* board_ = nullptr;
+  std::vector<Mapping> neighbouring_;  // parts of the neighbours' inboxes
 };
 
 }  // namespace lanecast::shm

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kReadBytesPerTurn = std::size_t{1} << 20;  // bounds the time of one call of progress()
 
-void check(const Message& receive, std::size_t sent_bytes) {
-  if (receive.bytes == sent_bytes) return;
+void check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) {
+  if (receive.bytes == sent_bytes && receive.stamp == stamp) return;
   throw MismatchError("rank " + std::to_string(receive.peer) + " sends " + std::to_string(sent_bytes) +
                       " bytes under " + describe_tag(receive.tag, UINT64_MAX) + ", the receive expects " +
                       std::to_string(receive.bytes) + ": the ranks have made different calls");
@@ -33,7 +33,7 @@ void deliver_whole(const Message& receive, const std::byte* data) {
 void Incoming::post(Message& message, std::vector<Message*>& done) {
   ++pending_;
   if (const auto early = early_.pop(message.tag)) {
-    check(message, early->bytes);
+    check(message, early->bytes, early->stamp);
     if (!is_large(early->bytes)) {
       deliver_whole(message, early->data.get());
       finish(&message, done);
@@ -89,7 +89,7 @@ void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& don
   const std::byte* data = PacketReader::payload(packet);
   const auto receive = posted_.pop(fields.tag);
   if (!receive) {
-    Early early{fields.message_bytes, nullptr};
+    Early early{fields.message_bytes, nullptr, fields.stamp};
     if (fields.payload_bytes > 0) {
       early.data = std::make_unique_for_overwrite<std::byte[]>(fields.payload_bytes);
       std::memcpy(early.data.get(), data, fields.payload_bytes);
@@ -97,7 +97,7 @@ void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& don
     early_.push(fields.tag, std::move(early));
     return;
   }
-  check(**receive, fields.message_bytes);
+  check(**receive, fields.message_bytes, fields.stamp);
   if (is_large(fields.message_bytes)) {
     noticed_.push(fields.tag, *receive);
   } else {
@@ -109,7 +109,7 @@ void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& don
 Message* Incoming::match(const PacketFields& fields) {
   const auto receive = (fields.noticed ? noticed_ : posted_).pop(fields.tag);
   if (!receive) throw InternalError("a large message arrives that nobody has asked for");
-  check(**receive, fields.message_bytes);
+  check(**receive, fields.message_bytes, fields.stamp);
   return *receive;
 }
 
@@ -143,7 +143,7 @@ bool Incoming::take_remote(const PacketHeader& packet, std::vector<Message*>& do
     const std::size_t bytes = std::min(kReadBytesPerTurn, total - remote_.read_bytes);
     remote_.read_bytes += read_remote(sender_.pid, remote_.local, remote_.remote, bytes);
   }
-  if (remote_.read_bytes < total || !notes_.has_room()) return false;
+  if (!is_read() || !notes_.has_room()) return false;
   // A sender that has given up may have changed the memory. The fence: its state is read after its memory.
   std::atomic_thread_fence(std::memory_order_acquire);
   if (sender_.state->load(std::memory_order_relaxed) != OwnerState::open)

@@ -31,14 +31,15 @@ class Incoming {
   bool progress(std::vector<Message*>& done);
 
   bool has_pending() const { return pending_ > 0; }
-  /// Has the sender put something that progress() has not taken yet?
-  bool has_unread() { return packets_.peek() != nullptr; }
+  /// Has the sender put something that progress() can take? Not what only waits for the sender to read its notes.
+  bool has_unread() { return packets_.peek() != nullptr && !is_read(); }
 
  private:
   /// An eager message or a notice that came before its receive.
   struct Early {
     std::size_t bytes;                  // of the message
     std::unique_ptr<std::byte[]> data;  // none for a notice
+    std::uint32_t stamp;
   };
   struct Stream {
     Message* message = nullptr;
@@ -59,6 +60,8 @@ class Incoming {
   void take_first(const PacketHeader& packet, std::vector<Message*>& done);
   void take_fragment(const PacketHeader& packet, std::vector<Message*>& done);
   bool take_remote(const PacketHeader& packet, std::vector<Message*>& done);
+  /// Is the remote message under way all here, and its sender only to be told so?
+  bool is_read() const { return remote_.message && remote_.read_bytes == remote_.message->bytes; }
   /// The receive for a large message of which the first packet, or the first after its notice, is here.
   Message* match(const PacketFields& fields);
   void finish(Message* message, std::vector<Message*>& done);

@@ -26,7 +26,8 @@ struct PacketFields {
   std::uint64_t tag;
   std::uint64_t message_bytes;
   std::uint32_t payload_bytes;  // of this packet
-  std::uint32_t noticed;        // 1: a notice went ahead and has met the receive already
+  std::uint32_t noticed : 1;    // a notice went ahead and has met the receive already
+  std::uint32_t stamp : 31;     // of the message
 };
 
 /// Starts every packet, on a cache line of its own. A packet becomes visible by its kind, so one that fits in a line

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
+
 namespace lanecast::shm {
 
 namespace {
@@ -12,7 +14,7 @@ constexpr std::size_t kFragmentsAtLeast = 8;
 constexpr std::size_t kSmallestFragment = 4096 - kLine;
 
 PacketFields fields(const Message& message, std::size_t payload_bytes, bool noticed) {
-  return {message.tag, message.bytes, static_cast<std::uint32_t>(payload_bytes), noticed ? 1u : 0u};
+  return {message.tag, message.bytes, static_cast<std::uint32_t>(payload_bytes), noticed ? 1u : 0u, message.stamp};
 }
 
 }  // namespace
@@ -48,6 +50,7 @@ PacketKind Outgoing::kind_for(ControlKind wish, const Message& message) const {
 void Outgoing::read_notes(std::vector<Message*>& done) {
   while (const auto note = notes_.pop()) {
     if (note->kind == ControlKind::taken) {
+      if (being_read_.empty()) throw InternalError("a receiver has taken a message that was not sent");
       finish(being_read_.front(), done);
       being_read_.pop_front();
     } else if (const auto message = held_.pop(note->tag)) {

@@ -42,22 +42,9 @@ ShmTransport::Pair& ShmTransport::activate(int peer) {
   return pair;
 }
 
-template <class Step>
-void ShmTransport::run(const Step& step) {
-  try {
-    step();
-  } catch (const std::exception& error) {
-    leave(OwnerState::aborted, failure_of(error));
-    throw;
-  }
-}
-
 void ShmTransport::post_send(Message& message) { activate(message.peer).out.post(message, done_); }
 
-void ShmTransport::post_recv(Message& message) {
-  Pair& pair = activate(message.peer);
-  run([&] { pair.in.post(message, done_); });
-}
+void ShmTransport::post_recv(Message& message) { activate(message.peer).in.post(message, done_); }
 
 bool ShmTransport::progress(std::vector<Message*>& done) {
   bool moved = !done_.empty();
@@ -65,28 +52,31 @@ bool ShmTransport::progress(std::vector<Message*>& done) {
     done.insert(done.end(), done_.begin(), done_.end());
     done_.clear();
   }
-  run([&] {
-    for (std::size_t i = 0; i < active_.size();) {
-      Pair& pair = *active_[i];
-      if (pair.in.has_pending()) moved |= pair.in.progress(done);
-      if (pair.out.has_pending()) moved |= pair.out.progress(done);
-      pair.active = pair.in.has_pending() || pair.out.has_pending();
-      if (pair.active) {
-        ++i;
-      } else {
-        active_[i] = active_.back();
-        active_.pop_back();
-      }
+  for (std::size_t i = 0; i < active_.size();) {
+    Pair& pair = *active_[i];
+    if (pair.in.has_pending()) moved |= pair.in.progress(done);
+    if (pair.out.has_pending()) moved |= pair.out.progress(done);
+    pair.active = pair.in.has_pending() || pair.out.has_pending();
+    if (pair.active) {
+      ++i;
+    } else {
+      active_[i] = active_.back();
+      active_.pop_back();
     }
-  });
+  }
   return moved;
+}
+
+std::optional<CallNote> ShmTransport::published(int peer, std::uint64_t sequence) {
+  if (!reaches(peer)) return {};
+  return pairs_[pair_of_rank_[peer]].neighbour.calls->find(sequence);
 }
 
 Loss ShmTransport::lost(int peer) {
   if (!reaches(peer)) return {};
   Pair& pair = pairs_[pair_of_rank_[peer]];
   const shm::LaneControl& control = *pair.neighbour.out.control;
-  Loss loss{.what = "process " + std::to_string(pair.neighbour.process.id())};
+  Loss loss{"process " + std::to_string(pair.neighbour.process.id()), {}};
   // Acquire: pairs with the release in Host::announce().
   switch (control.owner_state.load(std::memory_order_acquire)) {
     case OwnerState::open:

@@ -33,6 +33,7 @@ class ShmTransport : public Transport {
   bool reaches(int peer) const override;
   bool scatters() const override { return true; }
   bool consumes() const override { return true; }
+  bool compares_stamps() const override { return true; }
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
   /// Looks only at peers with something pending; makes no system call except to read a peer's memory.
@@ -40,6 +41,8 @@ class ShmTransport : public Transport {
   void abort(const Failure& cause) override;
   /// Reads a file of /proc: microseconds, for every few thousand idle calls of progress().
   Loss lost(int peer) override;
+  void publish(const CallNote& note) override { host_.publish(note); }
+  std::optional<CallNote> published(int peer, std::uint64_t sequence) override;
 
  private:
   struct Pair {
@@ -51,9 +54,6 @@ class ShmTransport : public Transport {
 
   Pair& activate(int peer);
   void leave(shm::OwnerState state, const Failure& cause);
-  /// Runs `step`; an error in it ends this transport and lets the peers say why.
-  template <class Step>
-  void run(const Step& step);
 
   const int rank_;
   const shm::Layout layout_;

@@ -54,6 +54,10 @@ class Shim final : public MpiApi {
   }
   MpiComm create_group(MpiComm comm, std::span<const int> ranks, int tag) override;
   void free(MpiComm comm) override;
+  void keep(MpiComm comm) override {
+    const std::lock_guard lock(comms_mutex_);
+    std::erase(comms_, mpi_.unwrap(comm));
+  }
 
   void barrier(MpiComm comm) override { mpi_.check(calls_.Barrier(mpi_.unwrap(comm)), "MPI_Barrier"); }
   void run(const MpiCollective& call) override;
@@ -102,8 +106,7 @@ MpiThreads Shim<Abi>::init_thread(MpiThreads wanted) {
     if (launcher.ranks > 1 && size(world()) == 1)
       throw TransportError("this process was started as one of " + std::to_string(launcher.ranks) + " by " +
                            launcher.name() + ", but " + library_.version + " (" + library_.path +
-                           ") runs it alone: use that library's own mpiexec, or name the library that belongs to the "
-                           "launcher in LANECAST_MPI_LIBRARY");
+                           ") runs it alone: " + launcher.remedy());
   }
   const auto found = std::find(Abi::kThreads.begin(), Abi::kThreads.end(), level);
   return static_cast<MpiThreads>(found - Abi::kThreads.begin());

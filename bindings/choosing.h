@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a communicator says of its choices, to Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <vector>
+
+#include "runtime/communicator.h"
+
+namespace lanecast {
+
+nanobind::list to_list(const std::vector<Choice>& choices);
+void bind_choosing(nanobind::class_<Communicator>& communicator);
+
+}  // namespace lanecast

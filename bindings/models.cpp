@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cost model and what it knows of a machine: plain tuples in, so that files are Python's affair.
+#include "select/models.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.h"
+#include "choosing.h"
+#include "plan_dict.h"
+#include "select/choose.h"
+#include "select/cost.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lanecast {
+
+void bind_models(nb::module_& m) {
+  using LinkTuple = std::pair<double, double>;
+  using FitTuple = std::tuple<std::string, std::string, int, std::size_t, double, double>;
+  using OverlapTuple = std::tuple<std::string, double, double, double>;
+  nb::class_<Models>(m, "Models", "What the cost model knows of a machine; see src/select/models.h.")
+      .def(
+          "__init__",
+          [](Models* self, const std::vector<LinkTuple>& links, double reduce_s_per_byte,
+             const std::vector<FitTuple>& fits, const std::vector<OverlapTuple>& overlaps) {
+            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}};
+            for (const auto& [alpha_s, beta] : links) models->links.push_back({alpha_s, beta});
+            for (const auto& [collective, algorithm, level, from_bytes, alpha_s, beta] : fits)
+              models->fits.push_back({kind_named(collective), algorithm, level, from_bytes, alpha_s, beta});
+            for (const auto& [collective, hidden, latency, scale] : overlaps)
+              models->overlaps.push_back({kind_named(collective), hidden, latency, scale});
+          },
+          "links"_a, "reduce_s_per_byte"_a = Models{}.reduce_s_per_byte, "fits"_a = std::vector<FitTuple>{},
+          "overlaps"_a = std::vector<OverlapTuple>{},
+          "links: (alpha_s, beta_s_per_byte) per level, outermost first, and for the innermost domains. fits: "
+          "(collective, algorithm, level or -1 for all ranks, from_bytes, alpha_s, beta_s_per_byte). overlaps: "
+          "(collective, hidden, latency, scale).")
+      .def(
+          "with_overlap",
+          [](Models models, const std::string& collective, double hidden, double latency, double scale) {
+            const Overlap overlap{kind_named(collective), hidden, latency, scale};
+            std::erase_if(models.overlaps, [&](const Overlap& o) { return o.kind == overlap.kind; });
+            models.overlaps.push_back(overlap);
+            return models;
+          },
+          "collective"_a, "hidden"_a, "latency"_a, "scale"_a, "A copy with another overlap.")
+      .def_prop_ro("measured", &Models::measured, "Do they hold fits, or only guesses?")
+      .def_prop_ro("links",
+                   [](const Models& models) {
+                     std::vector<LinkTuple> links;
+                     links.reserve(models.links.size());
+                     for (const Link& link : models.links) links.emplace_back(link.alpha_s, link.beta_s_per_byte);
+                     return links;
+                   })
+      .def(
+          "subset",
+          [](const Models& models, const Topology& topology, const std::vector<int>& ranks) {
+            return subset(models, topology, ranks);
+          },
+          "topology"_a, "ranks"_a, "The models as a subgroup sees them.");
+  m.def(
+      "candidates",
+      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models) {
+        return to_list(candidates({kind_named(collective), bytes}, topology, models));
+      },
+      "collective"_a, "bytes"_a, "topology"_a, "models"_a,
+      "Dictionaries with algorithm, chunks, seconds (predicted), latency_s (of it) and measured, the cheapest first.");
+  m.def(
+      "predict",
+      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,
+         const std::string& algorithm,
+         int chunks) { return predict({kind_named(collective), bytes}, topology, models, algorithm, chunks).seconds; },
+      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "algorithm"_a, "chunks"_a,
+      "Seconds that one of algorithms_for() takes.");
+  m.def(
+      "cost",
+      [](const std::string& collective, const std::string& algorithm, int ranks) {
+        const Cost cost = cost_of(algorithm, kind_named(collective), ranks);
+        return std::pair(cost.rounds, cost.pipelined ? cost.rounds * cost.volume : cost.volume);
+      },
+      "collective"_a, "algorithm"_a, "ranks"_a,
+      "(rounds, share of the full buffer that the busiest rank sends) of a row of the registry, in one chunk.");
+}
+
+}  // namespace lanecast

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast cluster`: jobs on an emulated cluster, with as many hosts and NICs as wanted, on one Linux machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from lanecast import _core
+from lanecast.cli import launch, tables
+from lanecast.cluster import job, registry
+from lanecast.cluster.cluster import Cluster
+from lanecast.cluster.shape import Shape, parse_rate
+
+app = typer.Typer(no_args_is_help=True, help="Jobs on emulated hosts: namespaces with NICs of a chosen rate.")
+
+Name = Annotated[str, typer.Option(help="Of the cluster, where there are several.")]
+Hosts = Annotated[int | None, typer.Option(help="Hosts; default 2.")]
+Nics = Annotated[int | None, typer.Option(help="NICs of each host; default 1.")]
+Rate = Annotated[str | None, typer.Option(help="Of each NIC in each direction: 500mbit, 10gbit; default 1gbit.")]
+
+
+def _shape(hosts: int | None, nics: int | None, rate: str | None) -> Shape:
+    wanted = {"hosts": hosts, "nics": nics, "rate_bps": None if rate is None else parse_rate(rate)}
+    return Shape(**{name: value for name, value in wanted.items() if value is not None})
+
+
+@app.command()
+def up(hosts: Hosts = None, nics: Nics = None, rate: Rate = None, name: Name = "default") -> None:
+    """Start a cluster that stays until `down`."""
+    shape = _shape(hosts, nics, rate)
+    there = registry.find(name)
+    if there is not None:
+        raise _core.UsageError(f"cluster {name!r} is up already, with {there.shape}; end it with lanecast cluster down")
+    cluster = Cluster.start(shape)
+    try:
+        registry.save(name, cluster)
+    except BaseException:
+        cluster.stop()
+        raise
+    cluster.keep()
+    print(f"cluster {name!r} is up: {shape}")
+
+
+@app.command()
+def down(name: Name = "default") -> None:
+    """Stop a cluster and everything that runs on it."""
+    print(f"cluster {name!r} is down" if registry.remove(name) else f"cluster {name!r} was not up")
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(  # noqa: PLR0913, PLR0917  one per option
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="The program that each rank runs.")],
+    hosts: Hosts = None,
+    ranks_per_host: Annotated[int, typer.Option(min=1, help="Ranks of each host.")] = 1,
+    nics: Nics = None,
+    rate: Rate = None,
+    mpiexec: Annotated[Path | None, typer.Option(help="Of the MPI to use; default: beside this Python.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the bytes of each NIC here.")] = None,
+    name: Name = "default",
+) -> None:
+    """Run a program on every rank and show the bytes that went through each NIC.
+
+    On the cluster of this name if it is up, else on one that lasts as long as the job.
+    """
+    launcher = launch.find_launcher(mpiexec)
+    if launcher is None:
+        raise _core.UsageError(f"no MPI launcher {mpiexec or 'beside this Python or on PATH'}: pip install mpich")
+    cluster = registry.find(name)
+    if cluster is None:
+        with Cluster.start(_shape(hosts, nics, rate)) as cluster:
+            sys.exit(_run(cluster, launcher, ranks_per_host, command, json_file))
+    there = cluster.shape
+    bps = parse_rate(rate) if rate else there.rate_bps
+    if Shape(hosts or there.hosts, nics or there.nics, bps) != there:
+        raise _core.UsageError(f"cluster {name!r} is up with {there}: leave --hosts, --nics and --rate out, or end it")
+    sys.exit(_run(cluster, launcher, ranks_per_host, command, json_file))
+
+
+def _run(
+    cluster: Cluster, launcher: launch.Launcher, ranks_per_host: int, command: list[str], json_file: Path | None
+) -> int:
+    shape = cluster.shape
+    before = cluster.traffic()
+    status = cluster.run(
+        job.command(launcher, shape, ranks_per_host, command), job.environment(launcher, shape, ranks_per_host)
+    )
+    rows = [
+        {**new, **{key: new[key] - old[key] for key in ("received_bytes", "sent_bytes")}}
+        for old, new in zip(before, cluster.traffic(), strict=True)
+    ]
+    console = tables.console("stderr")
+    console.print(f"\nbytes through each NIC of {shape}")
+    console.print(traffic_table(rows))
+    if json_file is not None:
+        facts = {"hosts": shape.hosts, "nics": shape.nics, "rate_bps": shape.rate_bps, "traffic": rows}
+        json_file.write_text(json.dumps(facts, indent=1) + "\n")
+    return status
+
+
+def traffic_table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("host", "NIC", "received (MB)", "sent (MB)"):
+        table.add_column(heading, justify="left" if heading in {"host", "NIC"} else "right")
+    for row in rows:
+        table.add_row(row["host"], row["nic"], f"{row['received_bytes'] / 1e6:.1f}", f"{row['sent_bytes'] / 1e6:.1f}")
+    return table

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profile as tables: links, fits, where algorithms cross, and what calls take by it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from rich.table import Table
+
+from lanecast import _core
+from lanecast.cli import tables
+from lanecast.cli.options import ranks_of
+from lanecast.tune.fit import crossover
+from lanecast.tune.profile import Profile
+from lanecast.tune.tuner import curves
+
+_SIZES = [1 << k for k in range(16, 27, 2)]
+_SMALLEST, _LARGEST = 1 << 10, 1 << 28  # between which crossings are looked for
+_FITS = "T = rounds x alpha + volume x bytes / rate; from: size of the full buffer. error: of the fit, relative"
+
+
+def _table(title: str, left: tuple[str, ...], right: tuple[str, ...]) -> Table:
+    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for heading in (*left, *right):
+        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=True)
+    return table
+
+
+def _rate(beta_s_per_byte: float) -> str:
+    return "-" if beta_s_per_byte == 0 else tables.number(1e-9 / beta_s_per_byte)
+
+
+def show(profile: Profile) -> None:
+    """Print everything that a profile says."""
+    shape, console = profile.shape, tables.console()
+    console.print(f"{shape.topology} ranks on {shape.hosts} host{'s' * (shape.hosts > 1)} of {shape.cores} cores, "
+                  f"{shape.cpu}; measured {profile.measured.get('when', 'at a time unknown')}")  # fmt: skip
+    for table in (_links(profile), _fits(profile), _crossings(profile), _choices(profile)):
+        if table.rows:
+            console.print()
+            console.print(table)
+
+
+def _links(profile: Profile) -> Table:
+    table = _table("links", ("level", "transport"), ("alpha (us)", "GB/s", "error"))
+    for link in profile.links:
+        table.add_row(link.level, link.transport, tables.number(link.alpha_s * 1e6), _rate(link.beta_s_per_byte),
+                      f"{link.error:.0%}")  # fmt: skip
+    return table
+
+
+def _fits(profile: Profile) -> Table:
+    table = _table(_FITS, ("collective", "algorithm", "among"), ("from", "alpha (us)", "GB/s", "error"))
+    for fit in profile.fits:
+        among = "all ranks" if fit.level < 0 else f"level {profile.links[fit.level].level}"
+        table.add_row(fit.collective, fit.algorithm, among, tables.size_text(fit.from_bytes),
+                      tables.number(fit.alpha_s * 1e6), _rate(fit.beta_s_per_byte), f"{fit.error:.0%}")  # fmt: skip
+    for overlap in profile.overlaps:
+        table.add_row(overlap.collective, f"hierarchical: {overlap.hidden:.0%} of the faster levels hidden by chunks",
+                      "", "", "", "", f"{overlap.error:.0%}")  # fmt: skip
+    return table
+
+
+def _crossings(profile: Profile) -> Table:
+    table = _table("sizes at which two algorithms cross, among all ranks", ("collective", "algorithms"),
+                   ("at", "between"))  # fmt: skip
+    for collective in _core.KINDS:
+        found = curves(profile, collective)
+        for one, other in combinations(found, 2):
+            meets = crossover(found[one], found[other], _SMALLEST, _LARGEST)
+            if meets is not None:
+                between = f"{tables.size_text(round(meets.low_bytes))} - {tables.size_text(round(meets.high_bytes))}"
+                table.add_row(collective, f"{one}, {other}", tables.size_text(round(meets.at_bytes)), between)
+    return table
+
+
+def _choices(profile: Profile) -> Table:
+    table = _table("calls take", ("collective", "algorithm", "next best"), ("size", "time (us)", "more"))
+    topology, known = _topology(profile), profile.models()
+    measured = {fit.collective for fit in profile.fits}
+    if topology is None:
+        return table
+    for collective in (kind for kind in _core.KINDS if kind in measured):
+        for size in _SIZES:
+            best, *others = _core.candidates(collective, size, topology, known)
+            chunks = f" /{best['chunks']}" if best["chunks"] > 1 else ""
+            second = others[0] if others else best
+            more = f"{second['seconds'] / best['seconds'] - 1:.0%}"
+            times = (tables.size_text(size), tables.number(best["seconds"] * 1e6), more)
+            table.add_row(collective, best["algorithm"] + chunks, second["algorithm"], *times)
+    return table
+
+
+def _topology(profile: Profile) -> _core.Topology | None:
+    """As far as its text describes it, which that of some uneven ones does not."""
+    try:
+        return _core.Topology.parse(profile.shape.topology, ranks_of(profile.shape.topology))
+    except _core.UsageError:
+        return None

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast trace`: what the ranks of a job have called, and who is behind."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lanecast import _core
+
+
+def trace(
+    directory: Annotated[Path, typer.Argument(help="What LANECAST_TRACE_DIR or write_trace() named.")],
+    timeline: Annotated[Path | None, typer.Option(help="Draw the messages of the largest communicator.")] = None,
+) -> None:
+    """Put ranks' traces together: where each stands, who is behind, what differs, what went over which transport."""
+    if not directory.is_dir():
+        raise _core.UsageError(f"{directory} is no directory")
+    from lanecast import traces
+
+    jobs = traces.read(directory)
+    print("\n".join(traces.report(job) for job in jobs), end="")
+    if timeline is not None:
+        from lanecast.traces.timeline import draw_timeline
+
+        draw_timeline(max(jobs, key=lambda job: sum(len(rank.messages) for rank in job.ranks.values())), timeline)
+        print(f"wrote {timeline}", file=sys.stderr)

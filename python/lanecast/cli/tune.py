@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast tune`: measure this machine once, so that every later call is chosen by what was measured."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lanecast import _core, startup
+from lanecast.cli import launch, models
+from lanecast.cli.options import distinct, known_name, ranks_of, split_list
+from lanecast.communicator import Communicator
+from lanecast.tune import finding
+from lanecast.tune.measure import COLLECTIVES, QUICK, THOROUGH, Effort
+from lanecast.tune.profile import Profile, default_folder, file_name, load, save
+from lanecast.tune.tuner import tune as measure
+
+_DEFAULT_RANKS = 4
+_ALL = ",".join(COLLECTIVES)
+
+
+def tune(  # noqa: PLR0913, PLR0917  one per option
+    quick: Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes: fewer sizes and rounds.")] = False,
+    topology: Annotated[str, typer.Option(help="2x4, 2x2x2, 3+2+4 [default: as the ranks sit].")] = "",
+    transports: Annotated[str, typer.Option(help=f"One, or one per level, from {', '.join(_core.TRANSPORTS)}.")] = "",
+    ranks: Annotated[int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4.")] = 0,
+    collectives: Annotated[str, typer.Option(help="Comma-separated; the others are predicted from links.")] = _ALL,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File [default: in the user's cache].")] = None,
+    show: Annotated[Path | None, typer.Option(help="Only print this profile and what it makes calls take.")] = None,
+) -> None:
+    """Measure links and algorithms of this machine, fit them, and write a profile that communicators choose by.
+
+    Started plainly it starts its own ranks; under mpirun, mpiexec or srun it uses those. Nothing else should run.
+    """
+    if show is not None:
+        models.show(load(show))
+        return
+    for name in split_list(transports):
+        known_name("transport", name, _core.TRANSPORTS)
+    options = {"topology": topology, "transports": transports, "profile": finding.NONE}
+    names = [known_name("collective", name, COLLECTIVES) for name in distinct(collectives)]
+    if not names:
+        raise _core.UsageError(f"collectives: none given; known: {', '.join(COLLECTIVES)}")
+    body = partial(_tune, effort=QUICK if quick else THOROUGH, collectives=names, output=output)
+    if startup.under_launcher():
+        body(startup.init(**options))
+        return
+    ranks = ranks or (ranks_of(topology) if topology else _DEFAULT_RANKS)
+    if ranks < 2:
+        raise _core.UsageError("ranks: one has nobody to talk to; tune with 2 or more")
+    if topology:
+        _core.Topology.parse(topology, ranks)
+    launcher = launch.find_launcher()
+    if launcher is not None:
+        launch.start_ranks(launcher, ranks)
+    print("no mpiexec found: ranks are threads, and the profile holds for threads only", file=sys.stderr)
+    startup.run_threads(ranks, body, **options)
+
+
+def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Path | None) -> None:
+    if comm.size < 2:
+        raise _core.UsageError("ranks: one has nobody to talk to; tune with 2 or more")
+    profile = measure(comm, effort, collectives, partial(_say, comm.rank))
+    if comm.rank == 0:
+        _finish(profile, output)
+
+
+def _say(rank: int, what: str) -> None:
+    if rank == 0:
+        print(f"measuring {what} …", file=sys.stderr, flush=True)
+
+
+def _finish(profile: Profile, output: Path | None) -> None:
+    path = output or default_folder() / file_name(profile.shape)
+    save(profile, path)
+    models.show(profile)
+    use = (
+        "communicators of this shape find it by themselves" if output is None else f"use it by LANECAST_PROFILE={path}"
+    )
+    print(f"wrote {path}; {use}", file=sys.stderr)

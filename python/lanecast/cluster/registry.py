@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters that outlive the command that started them: one small file each, in a folder of this user."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from lanecast import _core
+from lanecast.cluster.cluster import Cluster
+from lanecast.cluster.shape import Shape
+
+
+def _folder() -> Path:
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(runtime) / "lanecast" if runtime else Path(tempfile.gettempdir()) / f"lanecast-{os.getuid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise _core.UsageError(f"{folder} belongs to another user; set XDG_RUNTIME_DIR to a folder of yours")
+    return folder
+
+
+def _file(name: str) -> Path:
+    if not re.fullmatch(r"[\w-]{1,40}", name):
+        raise _core.UsageError(f"name {name!r}: expected letters, digits, - and _")
+    return _folder() / f"cluster-{name}.json"
+
+
+def _started(pid: int) -> str:
+    """When a process started, in ticks since boot: a pid alone may have been given to another. Empty: it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] == "Z" else fields[19]
+
+
+def save(name: str, cluster: Cluster) -> None:
+    facts = {"init": cluster.init, "started": _started(cluster.init), "shape": asdict(cluster.shape)}
+    _file(name).write_text(json.dumps(facts))
+
+
+def find(name: str) -> Cluster | None:
+    """The cluster of this name, if it is up."""
+    file = _file(name)
+    try:
+        facts = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    if _started(facts["init"]) != facts["started"]:
+        file.unlink(missing_ok=True)  # it has ended by itself, or the machine has been restarted
+        return None
+    return Cluster(Shape(**facts["shape"]), facts["init"])
+
+
+def remove(name: str) -> bool:
+    """Stop the cluster of this name; False where there is none."""
+    cluster = find(name)
+    if cluster is None:
+        return False
+    cluster.stop()
+    _file(name).unlink(missing_ok=True)
+    return True

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The job that this process is a rank of, as the environment of its launcher tells it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_Names = tuple[str, ...]  # the first that is set counts
+
+
+@dataclass(frozen=True)
+class _Launcher:
+    name: str
+    marks: _Names  # all are set in its ranks and nowhere else
+    rank: _Names
+    size: _Names
+    local_rank: _Names
+    local_size: _Names = ()
+    hosts: _Names = ()
+    services: _Names | None = None  # with any of these set an MPI finds the other ranks; None: it always does
+
+
+_PMI = ("PMI_RANK", "PMI_FD", "PMI_CONTROL_PORT", "PMIX_RANK", "PMIX_NAMESPACE", "PALS_APINFO")
+
+# The innermost launcher counts, and those that like to run inside others come first: mpirun and torchrun start their
+# ranks through srun, whose variables the ranks then see as well.
+_LAUNCHERS = (
+    _Launcher("torchrun", ("TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE"), ("RANK",), ("WORLD_SIZE",), ("LOCAL_RANK",),
+              ("LOCAL_WORLD_SIZE",), services=()),
+    _Launcher("mpirun of Open MPI", ("OMPI_COMM_WORLD_SIZE",), ("OMPI_COMM_WORLD_RANK",), ("OMPI_COMM_WORLD_SIZE",),
+              ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_LOCAL_SIZE",)),
+    _Launcher("mpiexec of MPICH (Hydra)", ("MPI_LOCALRANKID", "PMI_SIZE"), ("PMI_RANK",), ("PMI_SIZE",),
+              ("MPI_LOCALRANKID",), ("MPI_LOCALNRANKS",)),
+    _Launcher("mpirun of MVAPICH", ("MV2_COMM_WORLD_SIZE",), ("MV2_COMM_WORLD_RANK",), ("MV2_COMM_WORLD_SIZE",),
+              ("MV2_COMM_WORLD_LOCAL_RANK",), ("MV2_COMM_WORLD_LOCAL_SIZE",)),
+    _Launcher("flux run", ("FLUX_TASK_RANK", "FLUX_JOB_SIZE"), ("FLUX_TASK_RANK",), ("FLUX_JOB_SIZE",),
+              ("FLUX_TASK_LOCAL_ID",), hosts=("FLUX_JOB_NNODES",), services=_PMI),
+    _Launcher("srun", ("SLURM_STEP_ID", "SLURM_PROCID"), ("SLURM_PROCID",), ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
+              ("SLURM_LOCALID",), hosts=("SLURM_STEP_NUM_NODES", "SLURM_NNODES"), services=_PMI),
+    _Launcher("a launcher with PMI", ("PMI_SIZE",), ("PMI_RANK",), ("PMI_SIZE",), ("PMI_LOCAL_RANK",),
+              ("PMI_LOCAL_SIZE",)),
+    _Launcher("a launcher with PMI", ("PMI_RANK",), ("PMI_RANK",), (), ("PMI_LOCAL_RANK",)),
+    _Launcher("a launcher with PMIx", ("PMIX_RANK",), ("PMIX_RANK",), (), ("PMIX_LOCAL_RANK",)),
+    _Launcher("a launcher for PyTorch", ("RANK", "WORLD_SIZE", "MASTER_ADDR"), ("RANK",), ("WORLD_SIZE",),
+              ("LOCAL_RANK",), ("LOCAL_WORLD_SIZE",), services=()),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a launcher says of this process; None: it does not say."""
+
+    launcher: str
+    rank: int | None
+    size: int | None
+    local_rank: int | None  # among the ranks of this host
+    local_size: int | None
+    hosts: int | None
+    believed: tuple[str, ...]  # the variables that said so
+    starts_mpi: bool  # can an MPI library find the other ranks?
+
+    def __str__(self) -> str:
+        text = f"{self.launcher}: rank {_of(self.rank, self.size)}"
+        if self.local_rank is not None:
+            text += f", on its host {_of(self.local_rank, self.local_size)}"
+        return text + (f", {self.hosts} host{'s' * (self.hosts != 1)}" if self.hosts is not None else "")
+
+    def obstacle(self) -> str:
+        """Why no communicator of all ranks can be made, and what to do; empty where one can."""
+        if self.starts_mpi or self.size == 1:
+            return ""
+        started = f"{self.launcher} has started this process as rank {self.rank} of {self.size}"
+        if self.launcher == "srun":
+            return (
+                f"{started} without a service by which an MPI finds the others: use srun --mpi=pmix or --mpi=pmi2, as "
+                "your MPI wants it (srun --mpi=list shows what there is)"
+            )
+        if self.launcher == "flux run":
+            return f"{started} without PMI: use flux run -o pmi=simple"
+        return (
+            f"{started}, which starts no MPI, and Lanecast has no transport for that yet: start with mpirun, mpiexec "
+            "or srun, or, on one host, make the communicator by lanecast.from_all_gather() over torch's store"
+        )
+
+
+def _of(one: int | None, count: int | None) -> str:
+    return f"{'?' if one is None else one} of {'?' if count is None else count}"
+
+
+def detect(environment: Mapping[str, str] = os.environ) -> Job | None:
+    """The launcher that has started this process; None without one. Numbers that are none count as not said."""
+    for launcher in _LAUNCHERS:
+        if not all(environment.get(mark) for mark in launcher.marks):
+            continue
+        believed: list[str] = []
+
+        def number(names: _Names, believed: list[str] = believed) -> int | None:
+            for name in names:
+                if environment.get(name, "").isdigit():
+                    believed.append(f"{name}={environment[name]}")
+                    return int(environment[name])
+            return None
+
+        services = launcher.services
+        return Job(
+            launcher.name, number(launcher.rank), number(launcher.size), number(launcher.local_rank),
+            number(launcher.local_size), number(launcher.hosts), tuple(believed),
+            services is None or any(environment.get(name) for name in services),
+        )  # fmt: skip
+    return None

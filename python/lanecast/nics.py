@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which network interface (NIC) each rank of a host sends and receives through, and how much went through each."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lanecast import _core
+
+VARIABLE = "LANECAST_NICS"
+MAPS = ("packed", "round_robin", "one_to_one")
+
+# Where MPI libraries look for the interface to use: UCX (MPICH, Open MPI), libfabric's tcp provider (MPICH), Open MPI's
+# own TCP transport. All are read when the library starts, which is why they are set here and not by the launcher.
+_UCX = "UCX_NET_DEVICES"
+_TCP = ("FI_TCP_IFACE", "OMPI_MCA_btl_tcp_if_include")
+
+# Hydra's and Open MPI's words for this rank's place on its host, and for how many there are.
+_PLACES = (("MPI_LOCALRANKID", "MPI_LOCALNRANKS"), ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"))
+
+
+@dataclass(frozen=True)
+class Pinning:
+    """The NIC of this rank, or why it has none of its own."""
+
+    nics: tuple[str, ...] = ()  # of this host
+    nic: str = ""
+    refusal: str = ""
+    variables: dict[str, str] = field(default_factory=dict)  # that the MPI library has to heed
+
+    def __str__(self) -> str:
+        if not self.nics:
+            return f"{VARIABLE} is not set: the MPI library chooses"
+        if self.refusal:
+            return f"not pinned to one of {', '.join(self.nics)}: {self.refusal}"
+        heeded = ", ".join(f"{name}={value}" for name, value in self.variables.items())
+        return f"{self.nic} of {', '.join(self.nics)}, by {heeded}"
+
+
+def parse(text: str) -> tuple[tuple[str, ...], str]:
+    """NICs and map of "eth0,eth1" or "mlx5_0:1,mlx5_1:1:round_robin"; packed where none is named."""
+    names, _, last = text.rpartition(":")
+    how = last if last in MAPS else "packed"
+    nics = tuple(name.strip() for name in (names if last in MAPS else text).split(",") if name.strip())
+    return nics, how
+
+
+def check(nics: tuple[str, ...]) -> None:
+    """Raise UsageError for a NIC that this host does not have; names are those of TCP or of InfiniBand devices."""
+    there = [path.name for kind in ("net", "infiniband") for path in sorted(Path("/sys/class", kind).glob("*"))]
+    for nic in nics:
+        if nic.partition(":")[0] not in there:
+            raise _core.UsageError(f"{VARIABLE}: this host has no {nic!r}; it has {', '.join(there)}")
+
+
+def _place() -> tuple[int, int] | None:
+    """This rank among the ranks of its host, and how many there are, where the launcher tells."""
+    for rank, size in _PLACES:
+        if rank in os.environ and size in os.environ:
+            return int(os.environ[rank]), int(os.environ[size])
+    return None
+
+
+@functools.cache
+def pin() -> Pinning:
+    """Tell the MPI library which of the NICs in LANECAST_NICS this rank uses; without effect once MPI has started."""
+    nics, how = parse(os.environ.get(VARIABLE, ""))
+    if not nics:
+        return Pinning()
+    check(nics)
+    if "mpi4py.MPI" in sys.modules:
+        return Pinning(nics, refusal="mpi4py has started MPI already; import it after lanecast.init()")
+    place = _place()
+    if place is None:
+        return Pinning(nics, refusal="this launcher does not say which rank of its host this is")
+    nic = nics[_core.assign_nics(place[1], len(nics), how)[place[0]]]
+    wanted = {_UCX: nic}
+    if Path("/sys/class/net", nic).exists():
+        wanted |= dict.fromkeys(_TCP, nic)
+    taken = [f"{name}={os.environ[name]}" for name in wanted if os.environ.get(name, nic) != nic]
+    if taken:
+        return Pinning(nics, refusal=f"{' '.join(taken)} was set by the caller")
+    os.environ.update(wanted)
+    return Pinning(nics, nic, variables=wanted)
+
+
+def traffic(text: str) -> dict[str, tuple[int, int]]:
+    """Bytes received and sent through each interface but lo, of the text of a /proc/PID/net/dev."""
+    found = {}
+    for line in text.splitlines()[2:]:
+        name, _, columns = line.partition(":")
+        numbers = columns.split()
+        found[name.strip()] = (int(numbers[0]), int(numbers[8]))
+    found.pop("lo", None)
+    return found

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a communicator to its profile: links, algorithms and the overlap of levels, measured and fitted."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+import lanecast
+from lanecast import _core
+from lanecast.communicator import Communicator
+from lanecast.tune.fit import Curve, Segment, fit_curve, fit_line, fit_overlap
+from lanecast.tune.groups import Group, groups, pairs
+from lanecast.tune.measure import COLLECTIVES, Effort, Point, Stopwatch, call_for, sweep
+from lanecast.tune.profile import AlgorithmFit, CollectiveOverlap, LevelLink, Profile
+from lanecast.tune.shape import level_names, shape_of
+
+_CHUNKS = (1, 2, 4, 8, 16)
+_SMALLEST_CHUNK = 64 << 10  # as in src/select/choose.cpp
+_OVERLAPPING = 2  # algorithms, and sizes, over which the overlap of a collective is fitted
+
+Say = Callable[[str], None]
+
+
+def tune(
+    comm: Communicator, effort: Effort, collectives: Sequence[str] = COLLECTIVES, say: Say = lambda _: None
+) -> Profile:
+    """Measure and fit; the same profile on every rank, but for its `measured`. Collective, and nothing else may run.
+
+    collectives: some of COLLECTIVES; the others stay predicted from links. say: is told what is measured next.
+    """
+    watch = Stopwatch(comm, effort)
+    all_groups = groups(comm)
+    say("links")
+    links, reduce_s_per_byte = _links(watch, all_groups)
+    fits: list[AlgorithmFit] = []
+    largest: dict[str, int] = {}
+    for collective in collectives:
+        for group in all_groups:
+            where = "all ranks" if group.level < 0 else f"groups of level {level_names(comm.topology)[group.level]}"
+            say(f"{collective} among {where}")
+            found = sweep(watch, group, collective)
+            fits += _fitted(collective, group, found)
+            if group.level < 0:
+                largest[collective] = max(point.size for points in found.values() for point in points)
+    profile = Profile(shape_of(comm), links, reduce_s_per_byte, fits, [], _measured(comm))
+    if comm.topology.levels:
+        for collective in collectives:
+            say(f"{collective} in chunks")
+            profile.overlaps.append(_overlap(watch, profile.models(), collective, largest[collective]))
+    return profile
+
+
+def curves(profile: Profile, collective: str, level: int = -1) -> dict[str, Curve]:
+    """The fitted algorithms of one collective at a level, by name."""
+    found: dict[str, Curve] = {}
+    for fit in profile.fits:
+        if (fit.collective, fit.level) == (collective, level):
+            rounds, volume = _core.cost(collective, fit.algorithm, fit.ranks)
+            segment = Segment(fit.from_bytes, fit.alpha_s, fit.beta_s_per_byte, fit.error)
+            before = found[fit.algorithm].segments if fit.algorithm in found else ()
+            found[fit.algorithm] = Curve(rounds, volume, (*before, segment))
+    return found
+
+
+def _fitted(collective: str, group: Group, found: dict[str, list[Point]]) -> Iterator[AlgorithmFit]:
+    for name, points in found.items():
+        rounds, volume = _core.cost(collective, name, group.size)
+        curve = fit_curve([p.size for p in points], [p.seconds for p in points], rounds, volume)
+        for s in curve.segments:
+            yield AlgorithmFit(
+                collective, name, group.level, group.size, s.from_bytes, s.alpha_s, s.beta_s_per_byte, s.error
+            )
+
+
+def _links(watch: Stopwatch, all_groups: Sequence[Group]) -> tuple[list[LevelLink], float]:
+    """Each level's link, outermost first, and what a byte costs that is also added."""
+    comm = watch.world
+    transports = shape_of(comm).transports
+    links: list[LevelLink] = []
+    reduce_s_per_byte = 0.0
+    for level, name in enumerate(level_names(comm.topology)):
+        if len(transports) > 1 and level not in {group.level for group in all_groups}:
+            links.append(LevelLink(name, transports[level], 0, 0, 0))  # groups of one rank: nothing passes here
+            continue
+        pair = pairs(comm, level)
+        times: dict[str, list[float]] = {"all_gather": [], "reduce_scatter": []}
+        for size in watch.effort.sizes:
+            calls = [call_for(pair, collective, size, "direct") for collective in times]
+            for collective, seconds in zip(times, watch.fastest(calls), strict=True):
+                times[collective].append(seconds)
+            if times["all_gather"][-1] > watch.effort.longest_call_s:
+                break
+        # Two ranks exchange halves: one round, half of the bytes each way.
+        sizes = watch.effort.sizes[: len(times["all_gather"])]
+        line = fit_line(sizes, times["all_gather"], 1, 0.5)
+        adding = fit_line(sizes, times["reduce_scatter"], 1, 0.5)
+        links.append(LevelLink(name, transports[level], line.alpha_s, line.beta_s_per_byte, line.error))
+        reduce_s_per_byte = max(0.0, adding.beta_s_per_byte - line.beta_s_per_byte)  # the innermost level's stays
+    return links, reduce_s_per_byte
+
+
+def _overlap(watch: Stopwatch, models: _core.Models, collective: str, largest: int) -> CollectiveOverlap:
+    """Times in several numbers of chunks beside what the levels alone predict for them."""
+    topology = watch.world.topology
+    predictions: list[Callable[[float, float], float]] = []
+    seconds: list[float] = []
+    for size in [largest >> (2 * k) for k in range(_OVERLAPPING)]:
+        ranked = [c["algorithm"] for c in _core.candidates(collective, size, topology, models)]
+        best = [name for name in ranked if name.startswith("hierarchical(")][:_OVERLAPPING]
+        cases = [(name, n) for name in best for n in _CHUNKS if n == 1 or size // n >= _SMALLEST_CHUNK]
+        calls = [call_for(watch.world, collective, size, name, n) for name, n in cases]
+        seconds += watch.fastest(calls)
+        predictions += [partial(_predict, models, collective, topology, (size, *case)) for case in cases]
+    fit = fit_overlap(predictions, seconds)
+    return CollectiveOverlap(collective, fit.hidden, fit.latency, fit.scale, fit.error)
+
+
+def _predict(  # noqa: PLR0913, PLR0917  bound one by one
+    models: _core.Models,
+    collective: str,
+    topology: _core.Topology,
+    case: tuple[int, str, int],
+    hidden: float,
+    latency: float,
+) -> float:
+    size, algorithm, chunks = case
+    tried = models.with_overlap(collective, hidden, latency, 1.0)
+    return _core.predict(collective, size, topology, tried, algorithm, chunks)
+
+
+def _measured(comm: Communicator) -> dict[str, str]:
+    return {
+        "when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "lanecast": lanecast.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "kernel": platform.release(),
+        "ranks": str(comm.size),
+        "over": comm.transports,
+    }

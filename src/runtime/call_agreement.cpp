@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/call_agreement.h"
+
+#include <numeric>
+
+#include "runtime/layout.h"
+
+namespace lanecast {
+namespace {
+
+constexpr std::uint32_t kStampMask = 0x7fffffff;
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {  // finaliser of SplitMix64 over the sum
+  hash = (hash ^ value) + 0x9e3779b97f4a7c15u;
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
+  return hash ^ (hash >> 31);
+}
+
+bool uneven(const std::vector<std::size_t>& counts) {
+  return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) != counts.end();
+}
+
+}  // namespace
+
+std::size_t full_bytes(const Plan& plan, const Shape& shape) {
+  if (shape.own_counts()) return 0;
+  const int parts = plan.collective.kind == Kind::all_to_all ? plan.collective.size : plan.collective.parts();
+  const std::size_t elements = shape.counts.empty()
+                                   ? shape.count * static_cast<std::size_t>(parts)
+                                   : std::accumulate(shape.counts.begin(), shape.counts.end(), std::size_t{0});
+  return elements * size_of(shape.dtype);
+}
+
+Signature signature_of(const Plan& plan, const Shape& shape) {
+  Signature signature;
+  std::string& text = signature.text;
+  text = std::string(name_of(plan.collective.kind)) + " of ";
+  const bool differ = uneven(shape.counts);  // the same number for each part may be given once or one by one
+  if (shape.own_counts())
+    text += "own counts";
+  else if (differ)
+    text += std::to_string(full_bytes(plan, shape) / size_of(shape.dtype)) + " in all";
+  else
+    text += std::to_string(shape.counts.empty() ? shape.count : shape.counts[0]);
+  text += " " + std::string(name_of(shape.dtype));
+  if (plan.collective.reduces()) text += ", " + std::string(name_of(shape.op));
+  if (has_root(plan.collective.kind)) text += ", root " + std::to_string(plan.collective.root);
+  text += ", by " + plan.algorithm + " in " + std::to_string(shape.chunks) + (shape.chunks == 1 ? " chunk" : " chunks");
+  for (const char letter : text) signature.hash = mix(signature.hash, static_cast<unsigned char>(letter));
+  if (differ)
+    for (const std::size_t count : shape.counts) signature.hash = mix(signature.hash, count);
+  return signature;
+}
+
+CallAgreement::CallAgreement(Router& router, int rank, std::uint64_t communicator, bool on)
+    : router_(router), rank_(rank), communicator_(communicator), on_(on) {
+  CallNote nothing_yet;
+  nothing_yet.communicator = communicator_;
+  for (std::size_t k = 0; k < router_.count(); ++k) router_[k].publish(nothing_yet);
+}
+
+std::uint32_t CallAgreement::begin(std::uint64_t sequence, const Signature& signature) {
+  if (!on_) return 0;
+  sequence_ = sequence;
+  chain_ = mix(chain_, signature.hash);
+  CallNote note;
+  note.communicator = communicator_;
+  note.sequence = sequence;
+  note.chain = chain_;
+  signature.text.copy(note.text.data(), note.text.size() - 1);
+  mine_.put(note);
+  for (std::size_t k = 0; k < router_.count(); ++k) router_[k].publish(note);
+  // Never 0, which is the stamp of messages outside any call.
+  return static_cast<std::uint32_t>(chain_ & kStampMask) | 1u;
+}
+
+void CallAgreement::compare(std::span<const int> peers) const {
+  if (!on_) return;
+  for (const int peer : peers) {
+    // Backwards to the first call that differs: the peer may be in an earlier call than this rank, or a library that
+    // ran a whole call by itself did not find out about it.
+    std::optional<std::pair<CallNote, CallNote>> first;  // mine and the peer's
+    for (std::uint64_t sequence = sequence_; sequence > 0; --sequence) {
+      const auto mine = mine_.find(sequence);
+      if (!mine) break;
+      const auto theirs = router_.to(peer).published(peer, sequence);
+      if (!theirs || theirs->communicator != communicator_) {
+        if (first) break;
+        continue;
+      }
+      if (theirs->chain == mine->chain) break;
+      first.emplace(*mine, *theirs);
+    }
+    if (first) refuse(peer, first->first, first->second);
+  }
+}
+
+void CallAgreement::refuse(int peer, const CallNote& mine, const CallNote& theirs) const {
+  // The lower rank first, so that both tell the same.
+  const auto says = [](int rank, const CallNote& note) {
+    return "rank " + std::to_string(rank) + " calls " + note.text.data();
+  };
+  const std::string ours = says(rank_, mine), other = says(peer, theirs);
+  std::string text = "call " + std::to_string(mine.sequence) + " of this communicator differs between ranks: " +
+                     (rank_ < peer ? ours + "; " + other : other + "; " + ours);
+  if (mine.text == theirs.text) text += " (their counts of the parts, or the ends of these texts, differ)";
+  throw MismatchError(text);
+}
+
+}  // namespace lanecast

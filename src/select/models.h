@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the cost model knows of a machine: links, and the algorithms that were measured on it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/collective.h"
+#include "topology/topology.h"
+
+namespace lanecast {
+
+/// T(message) = alpha + bytes · beta.
+struct Link {
+  double alpha_s = 0;
+  double beta_s_per_byte = 0;
+};
+
+inline constexpr int kAllRanks = -1;
+
+/// Measured: T = rounds·alpha + volume·bytes·beta, with rounds and volume of the registry and α and β of this algorithm
+/// alone (PCCL, section IV-C: with one β for all, a ring and a recursive algorithm never cross).
+struct Fit {
+  Kind kind{};
+  std::string algorithm;       // a row of the registry
+  int level = kAllRanks;       // in all groups of this level at once; kAllRanks: among all ranks
+  std::size_t from_bytes = 0;  // of the group's full buffer: holds from here up to the next fit of the same algorithm
+  double alpha_s = 0;
+  double beta_s_per_byte = 0;
+};
+
+/// How a hierarchical call differs from the sum of its levels: measured over numbers of chunks.
+struct Overlap {
+  Kind kind{};
+  double hidden = 1;   // share of the faster levels' time that runs beside the slowest, once there are many chunks
+  double latency = 1;  // share of the rounds' latency that each further chunk adds
+  double scale = 1;    // time of one chunk over the sum of its levels
+};
+
+/// Equal on every rank, or ranks would choose differently.
+struct Models {
+  std::vector<Link> links;           // per level of the topology, outermost first, and one for the innermost domains
+  double reduce_s_per_byte = 1e-10;  // what adding two values costs a core; what a rank receives to reduce it also adds
+  std::vector<Fit> fits;
+  std::vector<Overlap> overlaps;
+
+  bool measured() const { return !fits.empty(); }
+  /// The fit for a group's buffer of so many bytes, or null.
+  const Fit* find(Kind kind, std::string_view algorithm, int level, std::size_t bytes) const;
+  Overlap overlap(Kind kind) const;
+};
+
+/// The models as a subgroup sees them, whose topology is topology.subset(ranks): levels that do not divide it are gone.
+Models subset(const Models& models, const Topology& topology, const std::vector<int>& ranks);
+
+}  // namespace lanecast

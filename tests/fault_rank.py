@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of a job in which something goes wrong on one rank, in the middle of random calls.
+
+As a program under mpiexec: one rank, which leaves its outcome in a file. Arguments: a fault as JSON, a folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+import lanecast
+from lanecast import Communicator
+
+# Each rank of a job makes the same calls, drawn from the fault's seed.
+ALGORITHMS = ("ring", "direct", "bruck", "")
+COUNTS = (1, 1_000, 100_000)
+KINDS = ("kill", "stop", "slow", "mismatch", "interrupt", "exception", "destroyed")
+CALLS_AFTER = 12  # after a fault that harms nobody
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong: on which rank, in or before which call, and how many milliseconds into it."""
+
+    kind: str
+    seed: int
+    size: int
+    victim: int
+    call: int
+    delay_ms: float
+    async_op: bool
+
+
+@dataclass
+class Outcome:
+    """How a rank ended: the error it saw ("" for none), when (time.monotonic()), and what the survivors could do."""
+
+    error: str = ""
+    text: str = ""
+    at_s: float = 0.0
+    again: str = ""
+
+
+def drawn(number: int, size: int, kinds: tuple[str, ...] = KINDS) -> Fault:
+    draw = random.Random(number)
+    return Fault(
+        kinds[number % len(kinds)], number, size, draw.randrange(size), draw.randrange(2, 6), draw.random() * 8,
+        draw.random() < 0.3,
+    )  # fmt: skip
+
+
+def make_call(comm: Communicator, draw: random.Random, async_op: bool, odd: bool = False) -> None:
+    """One random call with a result that is checked; `odd`: with one element more than the others have."""
+    count = draw.choice(COUNTS) + odd
+    algorithm, collective = draw.choice(ALGORITHMS), draw.randrange(3)
+    if collective == 0:
+        tensor = np.full(count, comm.rank + 1.0)
+        work = comm.all_reduce(tensor, async_op=async_op, algorithm=algorithm)
+        expected = comm.size * (comm.size + 1) / 2
+    elif collective == 1:
+        tensor = np.empty(count * comm.size)
+        work = comm.all_gather_into_tensor(tensor, np.full(count, comm.rank + 1.0), async_op, algorithm=algorithm)
+        expected = comm.size
+    else:
+        tensor = np.empty(count)
+        whole = np.full(count * comm.size, comm.rank + 1.0)
+        work = comm.reduce_scatter_tensor(tensor, whole, async_op=async_op, algorithm=algorithm)
+        expected = comm.size * (comm.size + 1) / 2
+    if work is not None:
+        work.wait()
+    assert tensor[-1] == expected, f"wrong data: {tensor[-1]} instead of {expected}"
+
+
+def strike(fault: Fault, happened: Callable[[], None]) -> bool:
+    """Do to this rank what shall happen to it; True when its next call shall differ."""
+
+    def later(signum: signal.Signals) -> None:
+        def shoot() -> None:
+            time.sleep(fault.delay_ms / 1e3)
+            happened()
+            os.kill(os.getpid(), signum)
+
+        threading.Thread(target=shoot, daemon=True).start()
+
+    if fault.kind in {"kill", "stop", "interrupt"}:
+        later({"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "interrupt": signal.SIGINT}[fault.kind])
+        return False
+    happened()
+    if fault.kind == "slow":
+        time.sleep(fault.delay_ms / 20)  # up to 0.4 s, less than the deadline
+    if fault.kind == "exception":
+        raise RuntimeError("an error in the program")
+    return fault.kind == "mismatch"
+
+
+def run(make: Callable[[], Communicator | None], fault: Fault, happened: Callable[[], None]) -> Outcome:
+    """Calls until the fault shows, or enough of them were made after it."""
+    comm = make()
+    assert comm is not None
+    rank = comm.rank
+    draw = random.Random(fault.seed)
+    outcome = Outcome()
+    calls = fault.call + (CALLS_AFTER if fault.kind == "slow" else 100_000)
+    try:
+        for number in range(calls):
+            odd = rank == fault.victim and number == fault.call and strike(fault, happened)
+            if rank == fault.victim and number == fault.call and fault.kind == "destroyed":
+                comm.all_reduce(np.ones(1000), async_op=True)
+                del comm
+                break
+            make_call(comm, draw, fault.async_op, odd)
+    except (lanecast.Error, KeyboardInterrupt, RuntimeError, AssertionError) as error:
+        outcome.error, outcome.text = type(error).__name__, str(error)
+    outcome.at_s = time.monotonic()
+    return outcome
+
+
+class FileGather:
+    """An all-gather over files, for ranks that have lost their communicator and nothing else."""
+
+    def __init__(self, folder: Path, rank: int, size: int) -> None:
+        self._folder, self._rank, self._size, self._round = folder, rank, size, 0
+
+    def __call__(self, mine: bytes) -> bytes:
+        self._round += 1
+        unfinished = self._folder / f"{self._round}.{self._rank}.tmp"
+        unfinished.write_bytes(mine)
+        unfinished.rename(unfinished.with_suffix(""))
+        parts = [self._folder / f"{self._round}.{rank}" for rank in range(self._size)]
+        deadline = time.monotonic() + 30
+        while not all(part.exists() for part in parts):
+            assert time.monotonic() < deadline, f"round {self._round}: a survivor does not come"
+            time.sleep(0.001)
+        return b"".join(part.read_bytes() for part in parts)
+
+
+def again(fault: Fault, rank: int, folder: Path) -> str:
+    """A new communicator of the survivors, in the order of their ranks; what is wrong with it, or "works"."""
+    survivors = [other for other in range(fault.size) if other != fault.victim]
+    me = survivors.index(rank)
+    gather = FileGather(folder, me, len(survivors))
+    comm = lanecast.from_all_gather(me, len(survivors), gather, transports="shm", timeout_s=20)
+    try:
+        for number in range(3):
+            make_call(comm, random.Random(fault.seed + number), async_op=False)
+    except (lanecast.Error, AssertionError) as error:
+        return str(error)
+    return "works"
+
+
+def main() -> None:
+    fault, folder = Fault(**json.loads(sys.argv[1])), Path(sys.argv[2])
+    comm = lanecast.init(transports="mpi", timeout_s=float(sys.argv[3]))
+    # MPICH's launcher does not survive a rank that dies while two ranks are being connected.
+    comm.all_reduce(np.ones(100_000), algorithm="direct")
+    child = [comm.split(0)]
+
+    def happened() -> None:
+        (folder / "happened").write_text(str(time.monotonic()))
+
+    outcome = run(child.pop, fault, happened)
+    if fault.kind in {"kill", "stop"}:
+        outcome.again = again(fault, comm.rank, folder)
+    unfinished = folder / "unfinished"
+    unfinished.with_suffix(f".{comm.rank}").write_text(json.dumps(asdict(outcome)))
+    unfinished.with_suffix(f".{comm.rank}").rename(folder / f"outcome.{comm.rank}")
+    os._exit(0)  # MPI cannot end where a rank has died
+
+
+if __name__ == "__main__":
+    main()

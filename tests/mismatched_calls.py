@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that differ on one rank, for tests over every transport; as a program, one rank of a job under mpiexec."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import lanecast
+from lanecast import Communicator
+
+Call = Callable[[Communicator], Any]
+
+
+def sums(comm: Communicator) -> None:
+    comm.all_reduce(np.ones(64), algorithm="ring", chunks=1)
+
+
+def gathers(comm: Communicator) -> None:
+    comm.all_gather_into_tensor(np.ones(64 * comm.size), np.ones(64), algorithm="ring", chunks=1)
+
+
+@dataclass(frozen=True)
+class Odd:
+    """What rank 1 calls where the others call sums(), and the words in which the two calls differ."""
+
+    call: Call
+    ours: str
+    theirs: str
+
+
+ODD_CALLS = {
+    "op": Odd(lambda comm: comm.all_reduce(np.ones(64), "max", algorithm="ring", chunks=1), ", sum", ", max"),
+    "dtype": Odd(lambda comm: comm.all_reduce(np.ones(64, np.int64), algorithm="ring", chunks=1), "float64", "int64"),
+    "count": Odd(lambda comm: comm.all_reduce(np.ones(65), algorithm="ring", chunks=1), "of 64 ", "of 65 "),
+    "nothing": Odd(lambda comm: comm.all_reduce(np.ones(0), algorithm="ring", chunks=1), "of 64 ", "of 0 "),
+    "large": Odd(lambda comm: comm.all_reduce(np.ones(500_000), algorithm="ring", chunks=1), "64", "500000"),
+    "collective": Odd(gathers, "all_reduce", "all_gather"),
+    "chunks": Odd(lambda comm: comm.all_reduce(np.ones(64), algorithm="ring", chunks=2), "1 chunk", "2 chunks"),
+    "algorithm": Odd(lambda comm: comm.all_reduce(np.ones(64), algorithm="one_shot", chunks=1), "ring", "one_shot"),
+}
+
+
+def provoke(comm: Communicator, name: str) -> float:
+    """Two calls alike, then one that differs on rank 1. Checks the error; the seconds until it came."""
+    odd = ODD_CALLS[name]
+    sums(comm)
+    gathers(comm)
+    begin = time.monotonic()
+    text = ""
+    try:
+        for turn in range(2):  # a call that has nothing to receive ends before anyone can know
+            (odd.call if comm.rank == 1 and turn == 0 else sums)(comm)
+    except lanecast.TransportError as error:
+        text = str(error)
+    took_s = time.monotonic() - begin
+    both = r"call 3 of this communicator differs between ranks: rank (\d) calls (.*?); rank (\d) calls (.*?) chunks?"
+    said = re.search(both, text)
+    assert said, f"rank {comm.rank}: {text!r}"
+    assert "1" in said.group(1, 3), text
+    ours, theirs = said.group(4, 2) if said.group(1) == "1" else said.group(2, 4)
+    assert odd.ours.removesuffix(" chunk") in ours + " chunk", text
+    assert odd.theirs.removesuffix(" chunks") in theirs + " chunks", text
+    try:
+        sums(comm)
+    except lanecast.TransportError as error:
+        assert "has failed" in str(error)  # noqa: PT017  a program, too
+    else:
+        raise AssertionError("a failed communicator takes calls")
+    return took_s
+
+
+def main() -> None:
+    comm = lanecast.init(transports=sys.argv[1], timeout_s=20)
+    for name in ODD_CALLS:
+        child = comm.split(0)
+        assert child is not None
+        took_s = provoke(child, name)
+        os.write(1, f"{name} {took_s:.3f}\n".encode())  # in one piece, whatever the others print
+        comm.all_reduce(np.ones(3))  # the others are unharmed
+
+
+if __name__ == "__main__":
+    main()

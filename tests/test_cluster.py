@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emulated clusters: hosts that look separate, ranks pinned to NICs that carry equally much, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lanecast
+from lanecast import nics
+from lanecast.cli import launch
+from lanecast.cli.network import Network
+from lanecast.cluster import job, registry
+from lanecast.cluster.cluster import Cluster
+from lanecast.cluster.shape import Shape, parse_rate, rate_text
+from launch import MPICH, OPENMPI
+
+RANK = str(Path(__file__).with_name("cluster_rank.py"))
+SHAPE = Shape(hosts=2, nics=2, rate_bps=400 * 10**6)
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    try:
+        running = Cluster.start(SHAPE)
+    except lanecast.TransportError as error:
+        pytest.skip(str(error).splitlines()[0])
+    with running:
+        yield running
+
+
+def run(cluster: Cluster, capfd: pytest.CaptureFixture[str], mpiexec: Path, *program: str) -> list[dict[str, Any]]:
+    """What each of two ranks on each host says; also how much went through each NIC, as `traffic` of the first."""
+    launcher = launch.find_launcher(mpiexec)
+    assert launcher is not None
+    before = cluster.traffic()
+    status = cluster.run(job.command(launcher, SHAPE, 2, list(program)), job.environment(launcher, SHAPE, 2))
+    output, errors = capfd.readouterr()
+    assert status == 0, output + errors
+    said = sorted((json.loads(text) for text in re.findall(r"\{.*?\}", output)), key=lambda facts: int(facts["rank"]))
+    said[0]["traffic"] = {
+        (new["host"], new["nic"]): (
+            new["received_bytes"] - old["received_bytes"], new["sent_bytes"] - old["sent_bytes"]
+        )
+        for old, new in zip(before, cluster.traffic(), strict=True)
+    }  # fmt: skip
+    return said
+
+
+@pytest.mark.parametrize(("mpiexec", "name"), [(MPICH, "MPICH"), (OPENMPI / "mpiexec", "Open MPI")])
+def test_hosts_are_separate_and_ranks_pinned(
+    cluster: Cluster, capfd: pytest.CaptureFixture[str], mpiexec: Path, name: str
+) -> None:
+    python = str(mpiexec.with_name("python"))
+    said = run(cluster, capfd, mpiexec, python, RANK, "hierarchical(ring,direct)", "16")
+    assert [facts["host"] for facts in said] == ["node0", "node0", "node1", "node1"]
+    assert [facts["nic"] for facts in said] == ["eth0", "eth1"] * 2
+    assert [facts["shared"] for facts in said] == [["of-node0"]] * 2 + [["of-node1"]] * 2
+    for facts in said:
+        assert facts["right"]
+        assert (facts["topology"], facts["transports"]) == ("2x2", "shm+mpi")
+        assert name in facts["mpi"]
+    numbers = [number for pair in said[0]["traffic"].values() for number in pair]
+    assert min(numbers) > 5 * MIB  # half of a host's 8 MiB, and of what the all-reduce moves
+    assert max(numbers) < 1.1 * min(numbers)
+
+
+def test_a_flat_ring_uses_one_nic_in_each_direction(cluster: Cluster, capfd: pytest.CaptureFixture[str]) -> None:
+    said = run(cluster, capfd, MPICH, sys.executable, RANK, "ring", "32")
+    carried = said[0]["traffic"]
+    for host in SHAPE.host_names:
+        (in_first, out_first), (in_second, out_second) = carried[host, "eth0"], carried[host, "eth1"]
+        # Rank 1 of a host sends to the next host's rank 0; all but one of the four shares pass there.
+        assert min(in_first, out_second) > 24 * MIB
+        assert max(in_second, out_first) < 8 * MIB
+
+
+def test_bench_prints_the_bound_that_it_has_measured(
+    cluster: Cluster, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    launcher = launch.find_launcher(MPICH)
+    assert launcher is not None
+    file = tmp_path / "rows.json"
+    program = [
+        sys.executable, "-m", "lanecast", "bench", "--collectives", "all_gather", "--sizes", "4M", "--rounds", "2",
+        "--warmup", "0", "--json", str(file),
+    ]  # fmt: skip
+    assert cluster.run(job.command(launcher, SHAPE, 2, program), job.environment(launcher, SHAPE, 2)) == 0
+    shown = capfd.readouterr().out
+    assert "of bound" in shown
+    assert "each rank pinned" in shown
+    for row in json.loads(file.read_text()):
+        assert row["wrong"] == 0
+        assert row["run"]["hosts"] == 2
+        # Of 2 NICs × 50 MB/s headers take a little, and a busy machine may take more.
+        assert 0.02 < row["goodput_GBps"] < 0.1
+        assert row["bound_us"] == pytest.approx(row["bytes"] / 2 / row["goodput_GBps"] / 1e3)
+        assert sum(nic["received"] for nic in row["nic_bytes"].values()) > row["bytes"] / 2
+
+
+def gone(pid: int) -> bool:
+    """Zombies count: who should reap them may be a busy init."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+RUNNER = """
+import sys
+from lanecast.cluster.cluster import Cluster
+from lanecast.cluster.shape import Shape
+cluster = Cluster.start(Shape(2, 1))
+print(cluster.init, flush=True)
+cluster.run(["sleep", "1000"])
+"""
+
+
+def children(pid: int) -> list[int]:
+    return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_nothing_survives_a_killed_runner() -> None:
+    with subprocess.Popen([sys.executable, "-c", RUNNER], stdout=subprocess.PIPE, text=True) as runner:
+        assert runner.stdout is not None
+        init = int(runner.stdout.readline())
+        hosts = children(init)
+        assert len(hosts) == 2
+        runner.send_signal(signal.SIGKILL)
+    assert gone(init)
+    assert all(gone(host) for host in hosts)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_up_survives_its_command_and_down_a_crash(tmp_path: Path) -> None:
+    def lanecast_cluster(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "lanecast", "cluster", arguments[0], "--name", "tested", *arguments[1:]],
+            capture_output=True, text=True, timeout=60, check=False,
+            env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+        )  # fmt: skip
+
+    assert "2 hosts with 1 NIC of 1gbit" in lanecast_cluster("up").stdout
+    assert "is up already" in lanecast_cluster("up").stderr
+    state = next(tmp_path.rglob("*.json"))
+    os.kill(json.loads(state.read_text())["init"], signal.SIGKILL)
+    assert gone(json.loads(state.read_text())["init"])
+    assert "was not up" in lanecast_cluster("down").stdout
+    assert not state.exists()
+    assert lanecast_cluster("up", "--hosts", "3").returncode == 0
+    init = json.loads(state.read_text())["init"]
+    refused = lanecast_cluster("run", "--hosts", "4", "true")
+    assert refused.returncode == 2
+    assert "is up with 3 hosts" in refused.stderr
+    assert "is down" in lanecast_cluster("down").stdout
+    assert gone(init)
+
+
+def test_names_of_clusters_are_no_paths() -> None:
+    with pytest.raises(lanecast.UsageError, match="letters, digits"):
+        registry.find("../x")
+
+
+def test_rates() -> None:
+    assert [parse_rate(text) for text in ("500mbit", "1.5Gbit", "10gbit/s")] == [500 * 10**6, 1500 * 10**6, 10**10]
+    assert [rate_text(bps) for bps in (500 * 10**6, 15 * 10**8, 10**10)] == ["500mbit", "1.5gbit", "10gbit"]
+    for wrong in ("fast", "500", "5mb", "-1mbit"):
+        with pytest.raises(lanecast.UsageError, match="500mbit or 10gbit"):
+            parse_rate(wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"hosts": 0}, {"hosts": 251}, {"nics": 0}, {"nics": 17}, {"rate_bps": 1000}])
+def test_impossible_shapes(wrong: dict[str, int]) -> None:
+    with pytest.raises(lanecast.UsageError, match="is not between"):
+        Shape(**wrong)
+
+
+def test_launchers_fill_host_by_host() -> None:
+    hydra = launch.Launcher(Path("/x/mpiexec"), is_open_mpi=False)
+    prte = launch.Launcher(Path("/x/mpiexec"), is_open_mpi=True)
+    assert " ".join(job.command(hydra, SHAPE, 3, ["a"])) == "/x/mpiexec -hosts node0:3,node1:3 -n 6 a"
+    assert " ".join(job.command(prte, SHAPE, 3, ["a"])) == "/x/mpiexec --host node0:3,node1:3 --bind-to none -n 6 a"
+
+
+def test_nics_are_named_with_a_map() -> None:
+    assert nics.parse("eth0, eth1") == (("eth0", "eth1"), "packed")
+    assert nics.parse("mlx5_0:1,mlx5_1:1") == (("mlx5_0:1", "mlx5_1:1"), "packed")
+    assert nics.parse("mlx5_0:1,mlx5_1:1:round_robin") == (("mlx5_0:1", "mlx5_1:1"), "round_robin")
+    assert nics.parse("") == ((), "packed")
+    with pytest.raises(lanecast.UsageError, match="this host has no 'eth99'; it has"):
+        nics.check(("eth99",))
+
+
+def test_what_must_enter_a_host() -> None:
+    even = Network((0, 0, 1, 1, 2, 2, 3, 3), ("eth0",), pinned=True)
+    assert even.bound_bytes("all_gather", 800) == 600
+    assert even.bound_bytes("reduce_scatter", 800) == 600
+    assert even.bound_bytes("all_reduce", 800) == 1200
+    assert even.bound_bytes("broadcast", 800) is None
+    uneven = Network((0, 1, 1, 1), ("eth0",), pinned=True)
+    assert uneven.bound_bytes("all_gather", 800) == 600  # three of four shares are new to host 0
+    assert uneven.neighbours(2) == [1, 2, 3]

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random faults on one rank, in the middle of random calls: every other rank ends in an error that names it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lanecast
+from fault_rank import KINDS, Fault, Outcome, again, drawn, run
+from lanecast import Communicator
+from launch import MPICH
+from pipe_jobs import PipeJob
+from test_faults import ours_in_dev_shm
+
+FAULTS = int(os.environ.get("LONG_FAULTS", "240"))
+AMONG_THREADS = ("slow", "mismatch", "exception", "destroyed")  # a thread cannot be killed
+DEADLINE_S = 1.0
+SOON_S = 3.0  # a fault that a peer can see; much of it is this machine's load
+
+
+class Figures:
+    """Seconds from fault to error, by transport and kind, and everything that was wrong."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+        self.faults: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self.wrong: list[str] = []
+
+    def judge(self, transport: str, fault: Fault, happened_s: float, outcomes: dict[int, Outcome]) -> None:
+        self.faults[transport, fault.kind] += 1
+        others = [outcome.text for rank, outcome in outcomes.items() if rank != fault.victim]
+        if fault.kind == "stop" and not any(_names(fault, text) for text in others):
+            self.wrong.append(f"{transport}, {fault}: nobody names the rank; {outcomes}")
+        for rank, outcome in outcomes.items():
+            took_s = outcome.at_s - happened_s
+            if fault.kind != "slow" and rank != fault.victim:
+                self.seconds[transport, fault.kind].append(took_s)
+            if complaint := complaints(transport, fault, rank, outcome, took_s):
+                self.wrong.append(f"{transport}, {fault}, rank {rank}: {complaint}; {outcome}")
+
+    def __str__(self) -> str:
+        lines = ["transport  kind        faults  errors  median s  longest s"]
+        for key in sorted(self.faults):
+            seconds = sorted(self.seconds[key]) or [0.0]
+            lines.append(
+                f"{key[0]:9}  {key[1]:10}  {self.faults[key]:6}  {len(self.seconds[key]):6}  "
+                f"{seconds[len(seconds) // 2]:8.3f}  {seconds[-1]:9.3f}"
+            )
+        return "\n".join([*lines, f"{sum(self.faults.values())} faults, {len(self.wrong)} wrong"])
+
+
+def complaints(transport: str, fault: Fault, rank: int, outcome: Outcome, took_s: float) -> str:
+    """What is wrong with how one rank ended; empty when nothing is."""
+    if fault.kind == "slow":
+        return "an error, though everybody came in time" if outcome.error else ""
+    if rank == fault.victim:
+        due = {"interrupt": "KeyboardInterrupt", "exception": "RuntimeError", "mismatch": "TransportError"}
+        return "" if outcome.error == due.get(fault.kind, "") else "the victim ends otherwise"
+    # MPI does not tell who has gone: those ranks run into the deadline. What a rank says before it gives up is heard.
+    unseen = {"kill", "stop", "exception", "destroyed", "interrupt"} if transport == "mpi" else {"stop"}
+    if outcome.error not in ({"TimeoutError", "TransportError"} if fault.kind in unseen else {"TransportError"}):
+        return "another error than due"
+    # Ranks that run into the same deadline may each name the next one: those of a stopped rank's neighbours name it.
+    if fault.kind != "stop" and not _names(fault, outcome.text):
+        return "does not name the rank"
+    if took_s > SOON_S + (3 * DEADLINE_S if fault.kind in unseen else 0):
+        return f"too late, after {took_s:.1f} s"
+    return "" if outcome.again in {"", "works"} else "the survivors cannot go on"
+
+
+def _names(fault: Fault, text: str) -> bool:
+    if fault.kind == "mismatch":
+        return f"call {fault.call + 1} of this communicator differs" in text
+    return re.search(rf"rank {fault.victim}\b|for rank [\d, ]*\b{fault.victim}\b", text) is not None
+
+
+def among_threads(fault: Fault, _: Path) -> tuple[float, dict[int, Outcome]]:
+    happened: list[float] = []
+    outcomes: dict[int, Outcome] = {}
+
+    def body(comm: Communicator) -> None:
+        child = [comm.split(0)]  # the fault may destroy it: nobody else may hold it
+        outcomes[comm.rank] = run(child.pop, fault, lambda: happened.append(time.monotonic()))
+
+    lanecast.run_threads(fault.size, body, timeout_s=DEADLINE_S)
+    return happened[0], outcomes
+
+
+def in_process(comm: Communicator, tell: Callable[[Any], None], fault: Fault, folder: Path) -> Outcome:
+    child = [comm.split(0)]
+    outcome = run(child.pop, fault, lambda: tell(time.monotonic()))
+    if fault.kind in {"kill", "stop"}:
+        outcome.again = again(fault, comm.rank, folder)
+    return outcome
+
+
+def among_processes(fault: Fault, folder: Path) -> tuple[float, dict[int, Outcome]]:
+    job = PipeJob(fault.size, functools.partial(in_process, fault=fault, folder=folder), timeout_s=DEADLINE_S)
+    happened_s = job.told(fault.victim)
+    dead = {fault.victim} if fault.kind in {"kill", "stop"} else set()
+    ended = {rank: job.outcome(rank) for rank in range(fault.size) if rank not in dead}
+    for rank in dead:
+        job.processes[rank].kill()
+    job.end()
+    return happened_s, {
+        rank: Outcome(end.error, end.text, end.at_s) if end.error else end.value for rank, end in ended.items()
+    }
+
+
+def over_mpi(fault: Fault, folder: Path) -> tuple[float, dict[int, Outcome]]:
+    # Without its clean-up, MPICH's launcher sends SIGUSR1 to the others when a rank has died, which would end them: a
+    # shell takes it for them.
+    ignore = ["sh", "-c", 'trap "" USR1; "$@"; exit $?', "sh"]
+    program = [*ignore, sys.executable, str(Path(__file__).parent / "fault_rank.py")]
+    command = [str(MPICH), "-disable-auto-cleanup", "-n", str(fault.size), *program, json.dumps(asdict(fault))]
+    environment = {**os.environ, "MPIR_CVAR_NOLOCAL": "1"}
+    job = subprocess.Popen(
+        [*command, str(folder), str(DEADLINE_S)], env=environment, stdin=subprocess.DEVNULL,
+        stdout=(folder / "log").open("w"), stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    due = [rank for rank in range(fault.size) if rank != fault.victim or fault.kind not in {"kill", "stop"}]
+    deadline = time.monotonic() + 60
+    while not all((folder / f"outcome.{rank}").exists() for rank in due) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    outcomes = {}
+    for rank in due:
+        path = folder / f"outcome.{rank}"
+        outcomes[rank] = Outcome(**json.loads(path.read_text())) if path.exists() else Outcome("hangs", at_s=deadline)
+    os.killpg(job.pid, signal.SIGKILL)
+    job.wait()
+    return float((folder / "happened").read_text()), outcomes
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_campaign(tmp_path: Path) -> None:
+    figures = Figures()
+    before = ours_in_dev_shm()
+    for number in range(FAULTS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        size = 2 + number % 3
+        if number % 6 == 0:
+            transport, fault, provoke = "mpi", drawn(number // 6, size), over_mpi
+        elif number % 2 == 0:
+            transport, fault, provoke = "loopback", drawn(number // 2, size, AMONG_THREADS), among_threads
+        else:
+            transport, fault, provoke = "shm", drawn(number // 2, size), among_processes
+        figures.judge(transport, fault, *provoke(fault, folder))
+    print(f"\n{figures}")
+    if "FAULT_FIGURES" in os.environ:
+        Path(os.environ["FAULT_FIGURES"]).write_text(f"{figures}\n" + "\n".join(figures.wrong) + "\n")
+    assert figures.wrong == [], "\n".join(figures.wrong)
+    assert ours_in_dev_shm() == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_of_each_kind(kind: str, tmp_path: Path) -> None:
+    figures = Figures()
+    fault = drawn(KINDS.index(kind), 3)
+    figures.judge("shm", fault, *among_processes(fault, tmp_path))
+    assert figures.wrong == [], figures.wrong

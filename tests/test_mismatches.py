@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that make different calls: every rank says so soon, with both calls, over every transport."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanecast
+from lanecast import Communicator
+from launch import OPENMPI, mpich, openmpi
+from mismatched_calls import ODD_CALLS, provoke, sums
+from pipe_jobs import PipeJob
+
+PROGRAM = str(Path(__file__).parent / "mismatched_calls.py")
+SOON_S = 5.0  # milliseconds, on a machine with nothing else to do
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("name", ODD_CALLS)
+def test_among_threads(name: str, size: int) -> None:
+    assert max(lanecast.run_threads(size, lambda comm: provoke(comm, name), timeout_s=60.0)) < SOON_S
+
+
+def provoke_all(comm: Communicator, _: Callable[[Any], None]) -> list[float]:
+    took = []
+    for name in ODD_CALLS:
+        child = comm.split(0)
+        assert child is not None
+        took.append(provoke(child, name))
+        sums(comm)
+    return took
+
+
+def test_over_shared_memory() -> None:
+    job = PipeJob(3, provoke_all, timeout_s=60.0)
+    outcomes = [job.outcome(rank) for rank in range(3)]
+    assert [outcome.error for outcome in outcomes] == [""] * 3, outcomes
+    assert max(max(outcome.value) for outcome in outcomes) < SOON_S
+    job.end()
+
+
+@pytest.mark.parametrize("transports", ["mpi", "shm"])
+@pytest.mark.parametrize("launch", ["mpich", "openmpi"])
+def test_under_mpiexec(launch: str, transports: str) -> None:
+    if launch == "mpich":
+        output = mpich(3, [sys.executable, PROGRAM, transports])
+    else:
+        output = openmpi(3, [str(OPENMPI / "python"), PROGRAM, transports])
+    # UCX warns of the messages that nobody has received, at the end.
+    took = [float(seconds) for seconds in re.findall(r"^\w+ (\d+\.\d+)$", output, re.MULTILINE)]
+    assert len(took) == 3 * len(ODD_CALLS), output
+    assert max(took) < SOON_S, output
+
+
+def switched_off(comm: Communicator) -> Any:
+    """Calls whose messages are equally long: without the comparison nobody notices."""
+    tensor = np.full(8, comm.rank + 1.0)
+    comm.all_reduce(tensor, "max" if comm.rank == 1 else "sum", algorithm="one_shot", chunks=1)
+    return tensor[0]
+
+
+def test_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lanecast.run_threads(2, switched_off, check_calls=False) == [3.0, 2.0]
+    with pytest.raises(lanecast.TransportError, match="call 1 of this communicator differs"):
+        lanecast.run_threads(2, switched_off)
+    monkeypatch.setenv("LANECAST_CHECK_CALLS", "0")
+    assert lanecast.run_threads(2, switched_off) == [3.0, 2.0]
+
+
+def test_what_is_legal_is_not_refused() -> None:
+    """In-place here and not there, ranks far behind, messages between two ranks in between."""
+
+    def body(comm: Communicator) -> bool:
+        for turn in range(200):
+            whole = np.zeros(3 * comm.size)
+            own = whole[3 * comm.rank :][:3] if comm.rank % 2 else np.empty(3)
+            own[:] = comm.rank + turn
+            comm.all_gather_into_tensor(whole, own, algorithm="ring", chunks=1 + turn % 2)
+            assert (whole.reshape(-1, 3)[:, 0] == np.arange(comm.size) + turn).all()
+        return True
+
+    assert all(lanecast.run_threads(3, body))

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever text, file or variable the library reads: it is understood, or refused by the error that the docs name.
+
+Never another exception, a crash, a hang, or memory out of proportion. A new format is one more row of PARSERS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lanecast
+from lanecast import _core
+from lanecast.cli import options
+from lanecast.plans.json import from_json, to_json
+
+LIMIT_BYTES = 1 << 29  # beyond what the process has; what is read below is small
+LIMIT_S = 5.0  # for one text, on a busy machine
+
+
+def read_plans(text: str) -> None:
+    """As a program that loads a plan from a file would: look at it, then have it proven."""
+    plans, topology = from_json(text)
+    str(topology)
+    for plan in plans:
+        str(plan)
+        plan.to_dict()
+        for step in range(min(len(plan), 100)):
+            plan.describe(step)
+    with contextlib.suppress(lanecast.PlanError):
+        _core.verify(plans)
+
+
+def with_variable(name: str) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        with mock.patch.dict(os.environ, {name: text}):
+            return lanecast.run_threads(1, lambda comm: comm.chosen("all_reduce", 8))
+
+    return read
+
+
+def open_mpi_library(text: str) -> None:
+    with mock.patch.dict(os.environ, {"LANECAST_MPI_LIBRARY": text}):
+        _core.load_mpi([])
+
+
+def plan_of(collective: str) -> Callable[[str], Any]:
+    return lambda text: _core.make_plan(collective, 1, _core.Topology.parse("2x3", 6), text)
+
+
+@dataclass(frozen=True)
+class Parser:
+    read: Callable[[str], Any]
+    samples: tuple[str, ...]  # that it takes; random texts are made from pieces of them
+    refusals: tuple[type[Exception], ...] = (lanecast.UsageError,)
+
+
+PLANS = tuple(
+    to_json(_core.make_plans(kind, _core.Topology(2), algorithm), _core.Topology(2))
+    for kind, algorithm in (("all_reduce", "ring"), ("all_gather", "bruck"), ("all_reduce", "native"))
+)
+ALGORITHMS = ("ring", "hierarchical(ring,direct)", "hierarchical(bruck,native)", "one_shot", "folding")
+TOPOLOGIES = ("8", "2x4", "2x2x2:cyclic", "3+1+4", "1+7:block", "1x8x1", "2147483647", "65536x65536")
+
+PARSERS = {
+    "topology": Parser(lambda text: str(_core.Topology.parse(text, 8)), TOPOLOGIES),
+    "topology on the command line": Parser(
+        lambda text: str(options.topology_for(text, options.ranks_of(text))), TOPOLOGIES
+    ),
+    "algorithm of an all-reduce": Parser(plan_of("all_reduce"), ALGORITHMS),
+    "algorithm of an all-gather": Parser(plan_of("all_gather"), ALGORITHMS),
+    "sizes": Parser(options.parse_sizes, ("64K", "1,2,3", "4KiB..1G", "512..513,7b", "1G..1000000G")),
+    "backend": Parser(options.parse_backend, ("lanecast", "lanecast:hierarchical(ring,direct)", "native", "mpi")),
+    "dtype": Parser(options.parse_dtype, ("float32", "bfloat16", "int8")),
+    "LANECAST_TOPOLOGY": Parser(with_variable("LANECAST_TOPOLOGY"), ("1", "1x1", "1x1:cyclic", "2x4")),
+    "LANECAST_TRANSPORTS": Parser(with_variable("LANECAST_TRANSPORTS"), ("loopback", "loopback,loopback", "mpi,shm")),
+    "LANECAST_ALGORITHM": Parser(with_variable("LANECAST_ALGORITHM"), ALGORITHMS),
+    "LANECAST_CHUNKS": Parser(with_variable("LANECAST_CHUNKS"), ("1", "16", "4294967297", "-1")),
+    "LANECAST_TIMEOUT": Parser(with_variable("LANECAST_TIMEOUT"), ("300", "0.5", "1e9", "inf", "nan", "-0")),
+    "LANECAST_HOST": Parser(with_variable("LANECAST_HOST"), ("node1", "")),
+    "LANECAST_ and anything": Parser(lambda text: with_variable("LANECAST_" + text)("1"), ("TIMEOUT", "TIMEUOT")),
+    "LANECAST_MPI_LIBRARY": Parser(
+        open_mpi_library, ("libmpi.so.12", "/lib/libmpi.so"), (lanecast.UsageError, lanecast.TransportError)
+    ),
+    "plans as JSON": Parser(read_plans, PLANS),
+}
+
+PIECES = (
+    *("0", "1", "-1", "007", "2147483648", "99999999999999999999", "9" * 5000, "1" + "x1" * 500, "1" + "+1" * 500),
+    *("x", "+", ":", ",", "..", "(", ")", "((", "=", "-", ".", "e9", "inf", "nan", "0x10", "K", "cyclic", "ring"),
+    *("hierarchical(", "hierarchical(ring,ring,ring)", " ", "\t", "\n", "é", "٣", "²", "\N{BYTE ORDER MARK}", "\x7f"),
+)
+
+
+@st.composite
+def texts_near(draw: st.DrawFn, samples: tuple[str, ...]) -> str:
+    """A sample with some pieces cut out, repeated, or replaced."""
+    text = draw(st.sampled_from(samples))
+    for _ in range(draw(st.integers(0, 4))):
+        begin, end = sorted(draw(st.tuples(*[st.integers(0, len(text))] * 2)))
+        end = min(end, begin + 20)
+        middle = draw(st.one_of(st.sampled_from(PIECES), st.just(2 * text[begin:end]), st.just("")))
+        text = text[:begin] + middle + text[end:]
+    return text
+
+
+# What an environment can hold, and a file in UTF-8.
+any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
+numbers = st.one_of(st.integers(-3, 9), st.sampled_from([2**31 - 1, 2**31, -(2**31), 2**32 - 1, 2**32, 2**64]))
+values = st.one_of(numbers, st.none(), st.booleans(), st.floats(), st.text(max_size=5), st.just([]), st.just({}))
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """(container, key) of everything inside."""
+    for key in list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield value, key
+        yield from places(value[key])
+
+
+@st.composite
+def damaged_json(draw: st.DrawFn, samples: tuple[str, ...]) -> str:
+    """A sample in which some values have been replaced, dropped, or swapped with others."""
+    value = json.loads(draw(st.sampled_from(samples)))
+    for _ in range(draw(st.integers(1, 3))):
+        container, key = draw(st.sampled_from(list(places(value)) or [([0], 0)]))
+        what = draw(st.sampled_from(["replace", "drop", "other", "nudge"]))
+        if what == "drop":
+            del container[key]
+        elif what == "other":
+            other, its_key = draw(st.sampled_from(list(places(value))))
+            container[key] = json.loads(json.dumps(other[its_key]))
+        elif what == "nudge" and isinstance(container[key], int):
+            container[key] += draw(st.integers(-2, 2))
+        else:
+            container[key] = draw(values)
+    return json.dumps(value)
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """Whatever wants much more memory than the process has now gets a MemoryError, which is no refusal."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    if "san.so" not in os.environ.get("LD_PRELOAD", ""):  # a sanitizer reserves terabytes
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + LIMIT_BYTES, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def texts_for(parser: Parser) -> st.SearchStrategy[str]:
+    near = [texts_near(parser.samples), any_text]
+    is_json = parser.samples[0].startswith(("[", "{"))
+    return st.one_of(*near, *[damaged_json(parser.samples)] * 3 * is_json)
+
+
+def try_to_read(parser: Parser, text: str) -> None:
+    begin = time.monotonic()
+    with contextlib.suppress(*parser.refusals):
+        parser.read(text)
+    assert time.monotonic() - begin < LIMIT_S
+
+
+fixture_is_fine = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_samples_are_read_or_refused(name: str, little_memory: None) -> None:
+    for sample in PARSERS[name].samples:
+        try_to_read(PARSERS[name], sample)
+
+
+@pytest.mark.parametrize("name", PARSERS)
+@settings(fixture_is_fine)
+@given(data=st.data())
+def test_any_text_is_read_or_refused(name: str, little_memory: None, data: st.DataObject) -> None:
+    try_to_read(PARSERS[name], data.draw(texts_for(PARSERS[name])))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", PARSERS)
+@settings(fixture_is_fine, max_examples=20_000)
+@given(data=st.data())
+def test_many_texts_are_read_or_refused(name: str, little_memory: None, data: st.DataObject) -> None:
+    try_to_read(PARSERS[name], data.draw(texts_for(PARSERS[name])))

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Broadcast, reduce, gather, scatter, all-to-all and the double tree: as cheap as their files say, and chosen where
+they are cheapest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+from math import ceil, log2
+from time import process_time
+
+import pytest
+
+import lanecast
+from lanecast import _core
+from lanecast._core import Topology, make_plan, make_plans
+from lanecast.plans.flow import Flow, Transfer, trace
+
+SIZES = [2, 3, 5, 8, 13, 16]
+
+
+def flow_of(collective: str, topology: Topology, algorithm: str, root: int = 0) -> Flow:
+    return trace(make_plans(collective, topology, algorithm, root=root), topology)
+
+
+def sent(flow: Flow) -> dict[int, Fraction]:
+    """Share of the full buffer that each rank sends."""
+    total: dict[int, Fraction] = defaultdict(Fraction)
+    for t in flow.transfers:
+        total[t.sender] += flow.share(t.pieces)
+    return total
+
+
+def messages(flow: Flow) -> dict[int, int]:
+    count: dict[int, int] = defaultdict(int)
+    for t in flow.transfers:
+        count[t.sender] += 1
+    return count
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_broadcast_rounds_and_bytes(size: int) -> None:
+    topology, root = Topology(size), size // 2
+    log, shared = ceil(log2(size)), Fraction(size - 1, size)
+    # Algorithm → rounds, messages in all, the most that one rank sends.
+    promised: dict[str, tuple[int, int, int | Fraction]] = {
+        "binomial": (log, size - 1, log),
+        "chain": (size - 1, size - 1, 1),
+        "direct": (1, size - 1, size - 1),
+        "scatter_all_gather": (log + size - 1, (size - 1) * (size + 1), 2 * shared),
+    }
+    for algorithm, (rounds, total, most) in promised.items():
+        for collective in ("broadcast", "reduce"):
+            flow = flow_of(collective, topology, algorithm, root)
+            assert len(flow.transfers) == total
+            if collective == "broadcast" or algorithm != "direct":  # whose root adds one after the other
+                assert flow.rounds <= rounds
+            if collective == "broadcast":
+                assert max(sent(flow).values()) <= most
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_reduce_sends_what_the_broadcast_receives(size: int) -> None:
+    def pairs(collective: str, algorithm: str) -> list[tuple[int, int, Fraction]]:
+        flow = flow_of(collective, Topology(size), algorithm, size - 1)
+        ends = (("sender", "receiver"), ("receiver", "sender"))[collective in ("reduce", "gather")]
+        return sorted((getattr(t, ends[0]), getattr(t, ends[1]), flow.share(t.pieces)) for t in flow.transfers)
+
+    for forward, backward in (("broadcast", "reduce"), ("scatter", "gather")):
+        for algorithm in _core.algorithms_for(forward, Topology(size)):
+            if algorithm != "native":
+                assert pairs(forward, algorithm) == pairs(backward, algorithm)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_scatter_rounds_and_bytes(size: int) -> None:
+    for algorithm, rounds in (("binomial", ceil(log2(size))), ("direct", 1)):
+        flow = flow_of("scatter", Topology(size), algorithm, root=1)
+        assert flow.rounds <= rounds
+        assert len(flow.transfers) == size - 1
+        assert max(sent(flow).values()) == sent(flow)[1] == Fraction(size - 1, size)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_all_to_all_rounds_and_bytes(size: int) -> None:
+    log = ceil(log2(size))
+    pairwise = flow_of("all_to_all", Topology(size), "pairwise")
+    assert set(messages(pairwise).values()) == {size - 1}
+    assert set(sent(pairwise).values()) == {Fraction(size - 1, size)}
+    bruck = flow_of("all_to_all", Topology(size), "bruck")
+    assert bruck.rounds <= log
+    assert set(messages(bruck).values()) == {log}
+    assert max(sent(bruck).values()) <= Fraction(log, 2)
+
+
+@pytest.mark.parametrize("size", [*SIZES, 64, 100])
+def test_two_trees_share_the_work(size: int) -> None:
+    flow = flow_of("all_reduce", Topology(size), "double_tree")
+    assert max(sent(flow).values()) <= 2
+    assert max(messages(flow).values()) <= 6
+    assert flow.rounds <= 3 * ceil(log2(size))
+
+
+def across(flow: Flow) -> list[Transfer]:
+    return [t for t in flow.transfers if t.level == 0]
+
+
+@pytest.mark.parametrize("root", [0, 5, 11])
+@pytest.mark.parametrize("name", ["hierarchical(chain,direct)", "hierarchical(binomial,chain)"])
+def test_a_broadcast_enters_each_node_once_and_through_every_lane(name: str, root: int) -> None:
+    flow = flow_of("broadcast", Topology.parse("3x4", 12), name, root)
+    entered: dict[int, Fraction] = defaultdict(Fraction)
+    for t in across(flow):
+        entered[t.receiver] += flow.share(t.pieces)
+    assert entered == {rank: Fraction(1, 4) for rank in range(12) if rank // 4 != root // 4}
+
+
+@pytest.mark.parametrize("root", [0, 5, 11])
+def test_a_scatter_leaves_through_every_lane(root: int) -> None:
+    flow = flow_of("scatter", Topology.parse("3x4", 12), "hierarchical(direct,direct)", root)
+    left: dict[int, Fraction] = defaultdict(Fraction)
+    for t in across(flow):
+        left[t.sender] += flow.share(t.pieces)
+    assert left == {root // 4 * 4 + j: Fraction(2, 12) for j in range(4)}
+
+
+def test_an_all_to_all_sends_each_other_node_one_message_a_rank() -> None:
+    flow = flow_of("all_to_all", Topology.parse("3x4", 12), "hierarchical(pairwise,pairwise)")
+    crossing = across(flow)
+    assert {(t.sender, t.receiver // 4) for t in crossing} == {
+        (rank, node) for rank in range(12) for node in range(3) if node != rank // 4
+    }
+    assert len(crossing) == 12 * 2
+    assert {flow.share(t.pieces) for t in crossing} == {Fraction(4, 12)}
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm"),
+    [
+        ("all_to_all", "pairwise"),
+        ("all_to_all", "bruck"),
+        ("all_to_all", "hierarchical(bruck,pairwise)"),
+        ("gather", "hierarchical(binomial,direct)"),
+        ("reduce", "hierarchical(chain,direct)"),
+    ],
+)
+def test_one_rank_of_1024_plans_in_an_instant(collective: str, algorithm: str) -> None:
+    topology = Topology.parse("128x8", 1024)
+    start = process_time()
+    make_plan(collective, 517, topology, algorithm, root=3 if _core.has_root(collective) else 0)
+    assert process_time() - start < 0.5
+
+
+def test_roots_that_do_not_exist_are_refused() -> None:
+    for root in (-1, 3):
+        with pytest.raises(lanecast.UsageError, match=f"root: rank {root} does not exist among 3"):
+            make_plan("broadcast", 0, Topology(3), "chain", root=root)
+
+
+@pytest.mark.parametrize(
+    ("collective", "topology", "small", "large"),
+    [
+        ("broadcast", "16", {"binomial"}, {"chain", "scatter_all_gather"}),
+        ("reduce", "16", {"binomial"}, {"chain", "scatter_all_gather"}),
+        ("all_to_all", "16", {"bruck"}, {"pairwise"}),
+    ],
+)
+def test_choice_by_size(collective: str, topology: str, small: set[str], large: set[str]) -> None:
+    size = int(topology)
+
+    def on_rank(comm: lanecast.Communicator) -> tuple[str, str]:
+        return comm.chosen(collective, 1)[0], comm.chosen(collective, 1 << 22)[0]
+
+    assert all(tiny in small and huge in large for tiny, huge in lanecast.run_threads(size, on_rank))
+
+
+def test_a_communicators_algorithm_is_for_the_collectives_that_have_it() -> None:
+    def on_rank(comm: lanecast.Communicator) -> list[str]:
+        return [comm.chosen(kind, 4)[0] for kind in ("all_gather", "broadcast")]
+
+    for gathers, broadcasts in lanecast.run_threads(3, on_rank, algorithm="ring"):
+        assert gathers == "ring"
+        assert broadcasts in _core.algorithms_for("broadcast", Topology(3))

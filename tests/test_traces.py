@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces: what ranks write down, what is read out of it, and what it proves about who sends over which transport."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanecast
+from lanecast import Communicator, traces
+from launch import mpich
+from pipe_jobs import PipeJob
+from traced_rank import CALLS
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> traces.CommunicatorTrace:
+    """What 2 emulated nodes of 2 ranks have done: MPI between the nodes, shared memory within."""
+    folder = tmp_path_factory.mktemp("traces")
+    program = [sys.executable, str(HERE / "traced_rank.py")]
+    mpich(4, program, LANECAST_TRACE_DIR=str(folder), LANECAST_TRACE_MESSAGES="1")
+    (found,) = traces.read(folder)
+    return found
+
+
+def test_between_nodes_goes_mpi_point_to_point_and_within_them_shared_memory(job: traces.CommunicatorTrace) -> None:
+    assert list(job.ranks) == [0, 1, 2, 3]
+    for rank, trace in job.ranks.items():
+        assert [call["state"] for call in trace.calls] == ["done"] * len(CALLS)
+        own = [call["sequence"] for call in trace.calls if "native" not in call["algorithm"]]
+        messages = [message for message in trace.messages if message["sequence"] in own]
+        assert {(m["level"], m["transport"]) for m in messages} == {(0, "mpi"), (1, "shm")}
+        assert {m["step"] for m in messages if m["level"] == 0} <= {"send", "recv", "recv_reduce"}
+        # The rank's node is the level where they part: ranks 0 and 1, ranks 2 and 3.
+        assert all((m["level"] == 0) == (m["peer"] // 2 != rank // 2) for m in messages)
+
+
+def test_within_nodes_a_library_may_do_it(job: traces.CommunicatorTrace) -> None:
+    for trace in job.ranks.values():
+        (by_library,) = (call for call in trace.calls if "native" in call["algorithm"])
+        messages = [message for message in trace.messages if message["sequence"] == by_library["sequence"]]
+        groups = [message for message in messages if message["step"] == "group"]
+        assert {message["transport"] for message in groups} == {"mpi"}
+        assert {message["level"] for message in messages if message["step"] != "group"} == {0}
+
+
+def test_every_rank_is_a_lane_between_the_nodes(job: traces.CommunicatorTrace) -> None:
+    for call in job.ranks[0].calls:
+        bytes_sent = {
+            rank: sum(
+                message["bytes"]
+                for message in trace.messages
+                if message["sequence"] == call["sequence"] and message.get("level") == 0 and message["step"] == "send"
+            )
+            for rank, trace in job.ranks.items()
+        }
+        assert len(set(bytes_sent.values())) == 1, bytes_sent  # each carries its share
+        assert bytes_sent[0] > 0
+    # On a machine with fewer cores than ranks, seldom all four at the same moment.
+    assert "ranks at once" in traces.report(job)
+
+
+def test_calls_that_are_kept(tmp_path: Path) -> None:
+    def body(comm: Communicator) -> None:
+        for turn in range(1200):
+            comm.all_reduce(np.ones(2), "max" if turn % 2 else "sum", algorithm="direct", chunks=1)
+        comm.write_trace(tmp_path)
+
+    lanecast.run_threads(2, body)
+    (job,) = traces.read(tmp_path)
+    for trace in job.ranks.values():
+        assert [call["sequence"] for call in trace.calls] == list(range(201, 1201))
+        assert all(call["begin_ns"] <= call["end_ns"] for call in trace.calls)
+        assert {call["op"] for call in trace.calls} == {"sum", "max"}
+        assert trace.messages == []
+
+
+def test_failure_leaves_a_trace_that_names_who_is_behind(tmp_path: Path) -> None:
+    def body(comm: Communicator) -> None:
+        comm.all_reduce(np.ones(10), algorithm="ring")
+        if comm.rank == 2:
+            time.sleep(1)
+            return
+        with pytest.raises(lanecast.TimeoutError):
+            comm.all_reduce(np.ones(20), algorithm="ring")
+
+    lanecast.run_threads(3, body, timeout_s=0.5, trace_dir=str(tmp_path))
+    (job,) = traces.read(tmp_path)
+    text = traces.report(job)
+    assert "behind: rank 2, through with call 1, while others are in call 2, all_reduce sum of float64" in text, text
+    assert "failed: rank 0 " in text, text
+
+
+def test_report_names_calls_that_differ(tmp_path: Path) -> None:
+    def body(comm: Communicator) -> None:
+        comm.all_reduce(np.ones(10), algorithm="ring")
+        with pytest.raises(lanecast.TransportError):
+            comm.all_reduce(np.ones(20), "max" if comm.rank == 1 else "sum", algorithm="ring")
+
+    lanecast.run_threads(3, body, trace_dir=str(tmp_path))
+    text = traces.report(traces.read(tmp_path)[0])
+    assert "differs:\n  rank 0, 2: call 2, all_reduce sum" in text, text
+    assert "\n  rank 1: call 2, all_reduce max" in text, text
+
+
+def hangs(comm: Communicator, tell: Callable[[Any], None], folder: Path) -> None:
+    traces.write_on_signal(folder)
+    comm.all_reduce(np.ones(10))
+    tell("ready")
+    if comm.rank == 1:
+        time.sleep(1.5)
+    comm.all_reduce(np.ones(10))
+
+
+def test_signal_writes_traces_of_a_call_that_hangs(tmp_path: Path) -> None:
+    job = PipeJob(2, functools.partial(hangs, folder=tmp_path), timeout_s=60.0)
+    assert [job.told(rank) for rank in range(2)] == ["ready"] * 2
+    time.sleep(0.3)
+    for process in job.processes:
+        os.kill(process.pid or 0, signal.SIGUSR1)
+    assert [job.outcome(rank).error for rank in range(2)] == [""] * 2  # and both go on
+    (trace,) = traces.read(tmp_path)
+    assert "behind: rank 1, through with call 1" in traces.report(trace)
+    job.end()
+
+
+def test_command(tmp_path: Path, job: traces.CommunicatorTrace) -> None:
+    def body(comm: Communicator) -> None:
+        comm.all_reduce(np.ones(10))
+
+    lanecast.run_threads(2, body, trace_dir=str(tmp_path), trace_messages=True)
+    command = [str(Path(sys.executable).parent / "lanecast"), "trace", str(tmp_path)]
+    command += ["--timeline", str(tmp_path / "picture.png")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "loopback, point-to-point: " in done.stdout
+    assert (tmp_path / "picture.png").stat().st_size > 1000
+    done = subprocess.run([*command[:2], str(tmp_path / "nowhere")], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "is no directory" in done.stderr
+
+
+def test_broken_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(lanecast.UsageError, match="holds no traces"):
+        traces.read(tmp_path)
+    (tmp_path / "x.jsonl").write_text('{"type": "communicator", "id": "1", "size": 1, "rank"')
+    with pytest.raises(lanecast.UsageError, match="line 1"):
+        traces.read(tmp_path)
+
+
+def test_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(lanecast.TransportError, match="cannot be written"):
+        lanecast.run_threads(1, lambda comm: comm.write_trace(tmp_path / "file"))

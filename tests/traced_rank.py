@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of 2 emulated nodes of 2, whose trace a test reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import lanecast
+from lanecast import Communicator
+
+OWN = {"algorithm": "hierarchical(ring,direct)", "chunks": 2}
+CALLS: list[Callable[[Communicator], Any]] = [
+    lambda comm: comm.all_reduce(np.ones(40_000), **OWN),
+    lambda comm: comm.all_gather_into_tensor(np.ones(4 * 10_000), np.ones(10_000), **OWN),
+    lambda comm: comm.reduce_scatter_tensor(np.ones(10_000), np.ones(4 * 10_000), **OWN),
+    lambda comm: comm.all_reduce(np.ones(40_000), algorithm="hierarchical(ring,native)"),
+]
+
+
+def main() -> None:
+    comm = lanecast.init(topology="2x2", transports="mpi,shm", timeout_s=60)
+    for call in CALLS:
+        call(comm)
+
+
+if __name__ == "__main__":
+    main()
