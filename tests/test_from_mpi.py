@@ -41,6 +41,7 @@ else:
         lanecast.init(timeout_s=0.7)
     except lanecast.TimeoutError as error:
         print(error, flush=True)
+    time.sleep(1.0)  # launchers that clean up may lose what was printed last
 os._exit(0)  # MPI could not end with a call under way
 """
 
