@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,33 @@
 namespace lanecast::mpi {
 
 template <class Abi>
+class Requests;
+
+/// All that a library has handed out: when MPI ends, what still listens has to be called back first.
+template <class Abi>
+struct Listeners {
+  std::mutex mutex;
+  std::vector<Requests<Abi>*> all;
+};
+
+template <class Abi>
 class Requests final : public MpiRequests {
  public:
   using Request = typename Abi::Request;
   using Status = typename Abi::Status;
 
-  Requests(const MpiApi& api, const Binding<Abi>& mpi, Parked& parked) : api_(api), mpi_(mpi), parked_(parked) {}
-  ~Requests() override { abandon(); }
+  Requests(const MpiApi& api, const Binding<Abi>& mpi, Parked& parked, Listeners<Abi>& listeners)
+      : api_(api), mpi_(mpi), parked_(parked), listeners_(listeners) {
+    const std::lock_guard lock(listeners_.mutex);
+    listeners_.all.push_back(this);
+  }
+  ~Requests() override {
+    {
+      const std::lock_guard lock(listeners_.mutex);
+      std::erase(listeners_.all, this);
+    }
+    abandon();
+  }
 
   void send(const MpiMessage& m, void* owner) override {
     Request request;
@@ -116,6 +137,7 @@ class Requests final : public MpiRequests {
   const MpiApi& api_;
   const Binding<Abi>& mpi_;
   Parked& parked_;
+  Listeners<Abi>& listeners_;
   std::vector<Request> requests_;
   std::vector<Entry> entries_;  // entries_[i] describes requests_[i]
   std::vector<int> finished_;

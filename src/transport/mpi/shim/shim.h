@@ -61,7 +61,7 @@ class Shim final : public MpiApi {
 
   void barrier(MpiComm comm) override { mpi_.check(calls_.Barrier(mpi_.unwrap(comm)), "MPI_Barrier"); }
   void run(const MpiCollective& call) override;
-  std::unique_ptr<MpiRequests> requests() override { return std::make_unique<Requests<Abi>>(*this, mpi_, parked_); }
+  std::unique_ptr<MpiRequests> requests() override { return std::make_unique<Requests<Abi>>(*this, mpi_, parked_, listeners_); }
 
  private:
   static bool flag(int (*query)(int*)) {
@@ -86,6 +86,7 @@ class Shim final : public MpiApi {
   std::mutex comms_mutex_;  // communicators may come and go in another thread than the one that progresses
   std::vector<Comm> comms_;
   Parked parked_;
+  Listeners<Abi> listeners_;
 };
 
 template <class Abi>
@@ -174,7 +175,7 @@ void Shim<Abi>::run(const MpiCollective& call) {
       return void(start_any(mpi_, mpi_.functions.small, call, nullptr));
     if (mpi_.functions.has_large()) return void(start_any(mpi_, mpi_.functions.large, call, nullptr));
   }
-  Requests<Abi> requests(*this, mpi_, parked_);
+  Requests<Abi> requests(*this, mpi_, parked_, listeners_);
   requests.post(call, nullptr);
   std::vector<MpiCompletion> done;
   while (done.empty()) requests.wait(done);
@@ -200,6 +201,10 @@ void Shim<Abi>::hook() {
 template <class Abi>
 int Shim<Abi>::at_end(Comm, int, void*, void* shim) noexcept {
   auto& self = *static_cast<Shim*>(shim);
+  {
+    const std::lock_guard lock(self.listeners_.mutex);
+    for (Requests<Abi>* requests : self.listeners_.all) requests->abandon();
+  }
   std::vector<Comm> left;
   {
     const std::lock_guard lock(self.comms_mutex_);
