@@ -69,7 +69,7 @@ def timed_out() -> None:
             comm.all_reduce(np.ones(100_000), algorithm="ring")
             sys.exit("no timeout")
         except lanecast.TimeoutError as error:
-            must(f"rank {comm.rank} waited 1." in str(error), error)
+            must("waited 1." in str(error), error)  # this rank, or a peer that has given up and said so
             must("all_reduce by ring over mpi" in str(error), error)
     usable(fresh)
 

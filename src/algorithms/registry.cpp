@@ -17,7 +17,7 @@ double posted_at_once(int n) { return std::max(1.0, 0.3 * (n - 1)); }  // n − 
 
 Cost in_turn(int n) { return {n - 1.0, shared(n)}; }
 Cost doubling(int n) { return {rounds_log2(n), shared(n)}; }
-Cost at_once(int n) { return {posted_at_once(n), shared(n)}; }
+Cost at_once(int n) { return {posted_at_once(n), shared(n), false, n > 2}; }
 
 constexpr AllGatherRow kAllGathers[] = {
     {"ring", ring, any, in_turn, "PCCL, IV-B"},
@@ -30,7 +30,8 @@ constexpr AllGatherRow kAllGathers[] = {
 constexpr AllReduceRow kAllReduces[] = {
     {"folding", folding, false,
      [](int n) { return Cost{std::floor(std::log2(n)) + (power_of_two(n) ? 0 : 2), rounds_log2(n)}; }, "Thakur et al."},
-    {"one_shot", one_shot, true, [](int n) { return Cost{posted_at_once(n), n - 1.0}; }, "peer-memory libraries"},
+    {"one_shot", one_shot, true, [](int n) { return Cost{posted_at_once(n), n - 1.0, false, n > 2}; },
+     "peer-memory libraries"},
     {"double_tree", double_tree, false, [](int n) { return Cost{3 * rounds_log2(n), n > 1 ? 2.0 : 0.0, true}; },
      "Sanders et al., NCCL"},
     {"native", native_all_reduce, false, [](int n) { return Cost{2 * rounds_log2(n), 2 * shared(n)}; },

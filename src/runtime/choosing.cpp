@@ -20,14 +20,15 @@ struct Line {
   std::int32_t level = 0;
   std::array<char, kNameBytes> name{};
   std::uint64_t from_bytes = 0;
-  std::array<double, 3> numbers{};
+  std::array<double, 4> numbers{};
 };
 
 std::vector<Line> lines_of(const Models& models) {
   std::vector<Line> lines;
   lines.reserve(models.links.size() + models.fits.size() + models.overlaps.size());
   for (const Link& link : models.links)
-    lines.push_back({Line::What::link, 0, 0, {}, 0, {link.alpha_s, link.beta_s_per_byte, models.reduce_s_per_byte}});
+    lines.push_back(
+        {Line::What::link, 0, 0, {}, 0, {link.alpha_s, link.beta_s_per_byte, models.reduce_s_per_byte, link.crowding}});
   for (const Fit& fit : models.fits) {
     Line line{Line::What::fit, static_cast<std::int32_t>(fit.kind),  fit.level, {},
               fit.from_bytes,  {fit.alpha_s, fit.beta_s_per_byte, 0}};
@@ -45,10 +46,10 @@ Models models_from(std::string_view bytes) {
   for (; bytes.size() >= sizeof(Line); bytes.remove_prefix(sizeof(Line))) {
     Line line;
     std::memcpy(&line, bytes.data(), sizeof line);
-    const auto& [a, b, c] = line.numbers;
+    const auto& [a, b, c, d] = line.numbers;
     switch (line.what) {
       case Line::What::link:
-        models.links.push_back({a, b});
+        models.links.push_back({a, b, d});
         models.reduce_s_per_byte = c;
         break;
       case Line::What::fit:

@@ -15,7 +15,9 @@ using LevelLinks = std::array<Link, kMostLevels + 1>;
 
 /// Orders of magnitude, until the machine is measured: they decide between few rounds and few bytes.
 Link link_of(std::string_view transport) {
-  if (transport == "mpi") return {20e-6, 1 / 1e9};
+  // Of 4 hosts with NICs of 500 Mbit each receiving from the 3 others at once: 0.82 to 0.86 of the rate, 1.04 in a
+  // ring.
+  if (transport == "mpi") return {20e-6, 1 / 1e9, 1.2};
   return {1e-6, 1 / 5e9};
 }
 

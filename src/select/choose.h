@@ -14,8 +14,8 @@ namespace lanecast {
 /// Only values that are equal on every rank may enter, or ranks would choose differently.
 struct Request {
   Kind kind{};
-  std::size_t bytes = 0;    // the full buffer: all parts, or of an all-to-all those that one rank brings
-  bool own_counts = false;  // each rank knows its own counts only, so none can forward what others are to get
+  std::size_t bytes = 0;      // the full buffer: all parts, or of an all-to-all those that one rank brings
+  bool own_counts = false;    // each rank knows its own counts only, so none can forward what others are to get
   bool reproducible = false;  // sums are to be reduced in rank order
 };
 

@@ -26,8 +26,9 @@ double reduced(std::string_view name, const Cost& cost, Kind kind) {
 Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& models) {
   const Link& link = models.links[std::max(load.level, 0)];  // of a flat call the outermost level, its slowest
   const auto bytes = static_cast<double>(load.bytes);
-  return {cost.rounds, link.alpha_s, bytes * (cost.volume * link.beta_s_per_byte + reduced * models.reduce_s_per_byte),
-          cost.pipelined, false};
+  const double beta = link.beta_s_per_byte * (cost.crowds ? link.crowding : 1);
+  return {cost.rounds, link.alpha_s, bytes * (cost.volume * beta + reduced * models.reduce_s_per_byte), cost.pipelined,
+          false};
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ struct LinkedAbi {
 
   static constexpr const char* kName = "mpi.h";
   static constexpr int kTagUpperBound = MPI_TAG_UB;
+  static constexpr int kAnySource = MPI_ANY_SOURCE;
+  static constexpr int kAnyTag = MPI_ANY_TAG;
   static constexpr int kUndefined = MPI_UNDEFINED;
   static constexpr int kErrTruncate = MPI_ERR_TRUNCATE;
   static constexpr bool kTellsTruncatedLength = false;

@@ -29,6 +29,8 @@ struct MpichAbi {
 
   static constexpr const char* kName = "MPICH";
   static constexpr int kTagUpperBound = 0x64400001;
+  static constexpr int kAnySource = -2;
+  static constexpr int kAnyTag = -1;
   static constexpr int kUndefined = -32766;
   static constexpr int kErrTruncate = 14;
   static constexpr bool kTellsTruncatedLength = false;

@@ -33,6 +33,8 @@ struct OpenMpiAbi {
 
   static constexpr const char* kName = "Open MPI";
   static constexpr int kTagUpperBound = 0;
+  static constexpr int kAnySource = -1;
+  static constexpr int kAnyTag = -1;
   static constexpr int kUndefined = -32766;
   static constexpr int kErrTruncate = 15;
   static constexpr bool kTellsTruncatedLength = true;

@@ -27,6 +27,8 @@ struct StandardAbi {
 
   static constexpr const char* kName = "MPI-5 standard";
   static constexpr int kTagUpperBound = 501;
+  static constexpr int kAnySource = -1;
+  static constexpr int kAnyTag = -2;
   static constexpr int kUndefined = -32766;
   static constexpr int kErrTruncate = 15;
   static constexpr bool kTellsTruncatedLength = false;

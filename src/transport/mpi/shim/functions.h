@@ -30,6 +30,7 @@ namespace lanecast::mpi {
   CALL(Comm_delete_attr, Comm, int)                                                             \
   CALL(Comm_create_keyval, CopyAttribute*, DeleteAttribute*, int*, void*)                       \
   CALL(Comm_free_keyval, int*)                                                                  \
+  CALL(Iprobe, int, int, Comm, int*, Status*)                                                   \
   CALL(Barrier, Comm)                                                                           \
   CALL(Testsome, int, Request*, int*, int*, Status*)                                            \
   CALL(Waitsome, int, Request*, int*, int*, Status*)                                            \

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -70,6 +71,8 @@ class Shim final : public MpiApi {
   }
   MpiComm adopt(Comm comm);
   void hook();
+  /// A note to a rank that had no need to look for it is still there when a communicator goes.
+  void take_strays(Comm comm);
   /// MPI's callback when an attribute of MPI_COMM_SELF goes: the first thing MPI_Finalize does.
   static int at_end(Comm self, int keyval, void* value, void* shim) noexcept;
   static int copy_nothing(Comm, int, void*, void*, void*, int* copied) noexcept {
@@ -159,8 +162,26 @@ MpiComm Shim<Abi>::create_group(MpiComm comm, std::span<const int> ranks, int ta
 }
 
 template <class Abi>
+void Shim<Abi>::take_strays(Comm comm) {
+  constexpr std::size_t kMostBytes = 4096;  // surely all here; what is larger may need a sender that has gone
+  std::array<std::byte, kMostBytes> stray;
+  std::vector<MpiCompletion> done;
+  for (;;) {
+    int found = 0;
+    typename Abi::Status status{};
+    if (calls_.Iprobe(Abi::kAnySource, Abi::kAnyTag, comm, &found, &status) != 0 || found == 0) return;
+    const std::size_t bytes = received_bytes(mpi_, status);
+    if (bytes > kMostBytes) return;
+    Requests<Abi> requests(*this, mpi_, parked_, listeners_);
+    requests.receive({mpi_.wrap(comm), status.MPI_SOURCE, status.MPI_TAG, stray.data(), bytes}, nullptr);
+    requests.wait(done);
+  }
+}
+
+template <class Abi>
 void Shim<Abi>::free(MpiComm comm) {
   Comm gone = mpi_.unwrap(comm);
+  take_strays(gone);
   {
     const std::lock_guard lock(comms_mutex_);
     std::erase(comms_, gone);
@@ -210,7 +231,14 @@ int Shim<Abi>::at_end(Comm, int, void*, void* shim) noexcept {
     const std::lock_guard lock(self.comms_mutex_);
     left.swap(self.comms_);
   }
-  for (Comm& comm : left) self.calls_.Comm_free(&comm);
+  for (Comm& comm : left) {
+    try {
+      self.take_strays(comm);
+    } catch (const Error&) {
+      // MPI ends in any case.
+    }
+    self.calls_.Comm_free(&comm);
+  }
   return 0;
 }
 
