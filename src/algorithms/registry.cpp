@@ -15,9 +15,9 @@ double rounds_log2(int n) { return std::ceil(std::log2(n)); }
 double shared(int n) { return (n - 1.0) / n; }
 double posted_at_once(int n) { return std::max(1.0, 0.3 * (n - 1)); }  // n − 1 messages that do not wait for each other
 
-Cost in_turn(int n) { return {n - 1.0, shared(n)}; }
+Cost in_turn(int n) { return {n - 1.0, shared(n), false, true}; }
 Cost doubling(int n) { return {rounds_log2(n), shared(n)}; }
-Cost at_once(int n) { return {posted_at_once(n), shared(n), false, n > 2}; }
+Cost at_once(int n) { return {posted_at_once(n), shared(n)}; }
 
 constexpr AllGatherRow kAllGathers[] = {
     {"ring", ring, any, in_turn, "PCCL, IV-B"},
@@ -30,8 +30,7 @@ constexpr AllGatherRow kAllGathers[] = {
 constexpr AllReduceRow kAllReduces[] = {
     {"folding", folding, false,
      [](int n) { return Cost{std::floor(std::log2(n)) + (power_of_two(n) ? 0 : 2), rounds_log2(n)}; }, "Thakur et al."},
-    {"one_shot", one_shot, true, [](int n) { return Cost{posted_at_once(n), n - 1.0, false, n > 2}; },
-     "peer-memory libraries"},
+    {"one_shot", one_shot, true, [](int n) { return Cost{posted_at_once(n), n - 1.0}; }, "peer-memory libraries"},
     {"double_tree", double_tree, false, [](int n) { return Cost{3 * rounds_log2(n), n > 1 ? 2.0 : 0.0, true}; },
      "Sanders et al., NCCL"},
     {"native", native_all_reduce, false, [](int n) { return Cost{2 * rounds_log2(n), 2 * shared(n)}; },
@@ -40,7 +39,7 @@ constexpr AllReduceRow kAllReduces[] = {
 
 // A tree's root sends the vector in every round; a chain passes it on once.
 Cost tree(int n) { return {rounds_log2(n), rounds_log2(n)}; }
-Cost chain(int n) { return {n - 1.0, n > 1 ? 1.0 : 0.0, true}; }
+Cost chain(int n) { return {n - 1.0, n > 1 ? 1.0 : 0.0, true, true}; }
 Cost to_everyone(int n) { return {posted_at_once(n), n - 1.0}; }
 Cost scattered(int n) { return {rounds_log2(n) + n - 1, 2 * shared(n)}; }
 

@@ -13,7 +13,7 @@ struct Cost {
   double rounds = 0;
   double volume = 0;
   bool pipelined = false;
-  bool crowds = false;  // several ranks send to one at once
+  bool steady = false;  // every rank sends to one neighbour only
 };
 
 struct AllGatherRow {

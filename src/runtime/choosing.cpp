@@ -28,7 +28,7 @@ std::vector<Line> lines_of(const Models& models) {
   lines.reserve(models.links.size() + models.fits.size() + models.overlaps.size());
   for (const Link& link : models.links)
     lines.push_back(
-        {Line::What::link, 0, 0, {}, 0, {link.alpha_s, link.beta_s_per_byte, models.reduce_s_per_byte, link.crowding}});
+        {Line::What::link, 0, 0, {}, 0, {link.alpha_s, link.beta_s_per_byte, models.reduce_s_per_byte, link.unsteady}});
   for (const Fit& fit : models.fits) {
     Line line{Line::What::fit, static_cast<std::int32_t>(fit.kind),  fit.level, {},
               fit.from_bytes,  {fit.alpha_s, fit.beta_s_per_byte, 0}};

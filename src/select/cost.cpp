@@ -26,7 +26,7 @@ double reduced(std::string_view name, const Cost& cost, Kind kind) {
 Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& models) {
   const Link& link = models.links[std::max(load.level, 0)];  // of a flat call the outermost level, its slowest
   const auto bytes = static_cast<double>(load.bytes);
-  const double beta = link.beta_s_per_byte * (cost.crowds ? link.crowding : 1);
+  const double beta = link.beta_s_per_byte * (cost.steady || load.ranks <= 2 ? 1 : link.unsteady);
   return {cost.rounds, link.alpha_s, bytes * (cost.volume * beta + reduced * models.reduce_s_per_byte), cost.pipelined,
           false};
 }

@@ -16,7 +16,7 @@ namespace lanecast {
 struct Link {
   double alpha_s = 0;
   double beta_s_per_byte = 0;
-  double crowding = 1;  // times as long bytes take where several messages enter a NIC at once
+  double unsteady = 1;  // times as long bytes take where a rank's peers change from round to round, or send all at once
 };
 
 inline constexpr int kAllRanks = -1;
