@@ -32,9 +32,11 @@ struct AsyncWork {
   nb::object arrays;
 };
 
-/// A bound call with its arrays and its communicator, which must not go before it.
+/// A bound call. Members go in reverse: the communicator outlives the call, and its end gives up a start under way
+/// before the arrays go.
 struct AsyncCall {
-  nb::object held;
+  nb::object arrays;
+  nb::object communicator;
   std::unique_ptr<PersistentCall> call;
 };
 
@@ -115,7 +117,7 @@ void bind_collectives(nb::class_<Communicator>& communicator) {
     return work;
   });
   def_collective(communicator, "persistent", [](Communicator& c, const Call& call, const nb::object& arrays) {
-    AsyncCall bound{nb::make_tuple(nb::find(c), arrays), nullptr};
+    AsyncCall bound{arrays, nb::find(c), nullptr};
     const nb::gil_scoped_release release;
     bound.call = std::make_unique<PersistentCall>(c, call);
     return bound;

@@ -4,6 +4,7 @@ nothing."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,25 @@ ROOT = Path(__file__).parent.parent
 
 def on_threads(size: int, function: Callable[[Communicator], Any], **options: Any) -> list[Any]:
     return lanecast.run_threads(size, function, **{"timeout_s": 60.0, **options})
+
+
+def test_a_start_keeps_what_nobody_holds() -> None:
+    """A call that is dropped while it is under way still has its buffers, and other memory stays as it is."""
+
+    def body(comm: Communicator) -> bool:
+        good = True
+        for _ in range(5):
+            call = comm.persistent("all_reduce", np.full(1 << 18, 1.0))
+            if comm.rank == 1:
+                time.sleep(0.01)
+            call.start()
+            del call
+            others = [np.full(1 << 18, 7.0) for _ in range(3)]
+            comm.barrier()
+            good &= all(bool((other == 7).all()) for other in others)
+        return good
+
+    assert on_threads(3, body) == [True] * 3
 
 
 @pytest.mark.parametrize("count", [0, 1, 5001, 300_000])

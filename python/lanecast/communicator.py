@@ -28,6 +28,8 @@ def _call_codes(collective: str, count: int, dtype: str) -> tuple[int, int, int]
         raise _core.UsageError(f"collective {collective!r} is unknown; known: {', '.join(_core.KINDS)}")
     if dtype not in _core.DTYPES:
         raise _core.UsageError(f"dtype {dtype!r} is unknown; known: {', '.join(_core.DTYPES)}")
+    if not isinstance(count, int) or not 0 <= count < 1 << 48:
+        raise _core.UsageError(f"count={count!r}: expected a number of elements")
     return _core.KINDS.index(collective), count, _core.DTYPES.index(dtype)
 
 
@@ -43,7 +45,8 @@ class Communicator(Collectives, Rooted, PointToPoint):
     def __init__(self, core: _core.Communicator) -> None:
         _LIVE.add(self)
         self._core = core  # first, so that it goes before the arrays that its calls still use
-        self._under_way: list[Work] = []  # with their arrays, which a caller may drop without waiting
+        # Started calls with their arrays, which a caller may drop without waiting.
+        self._under_way: list[_core.Work | _core.PersistentCall] = []
         self.rank: int = core.rank
         self.size: int = core.size
 
@@ -85,7 +88,12 @@ class Communicator(Collectives, Rooted, PointToPoint):
         Collective over this communicator; a negative color takes no part and gets None. The child keeps what remains of
         the topology and may outlive its parent.
         """
-        core = self._core.split(color, key)
+        try:
+            core = self._core.split(color, key)
+        except TypeError:
+            raise _core.UsageError(
+                f"rank {self.rank}: split: color={color!r}, key={key!r}: expected two whole numbers of 32 bits"
+            ) from None
         return None if core is None else Communicator(core)
 
     def write_trace(self, directory: str | os.PathLike[str]) -> None:
@@ -124,29 +132,35 @@ class Communicator(Collectives, Rooted, PointToPoint):
             raise _misfit(call, self.rank) from None
 
     def _exchange(self, messages: list[Message], async_op: bool) -> Work | None:
-        if not async_op:
-            self._core.run_messages(messages)
-            return None
-        return self._keep(self._core.start_messages(messages))
+        try:
+            if not async_op:
+                self._core.run_messages(messages)
+                return None
+            return self._keep(self._core.start_messages(messages))
+        except TypeError:
+            places = ", ".join(f"rank {peer} with tag {tag}" for _, _, peer, tag in messages)
+            raise _core.UsageError(f"rank {self.rank}: no rank or no tag is as large: {places}") from None
 
     def _keep(self, core: _core.Work) -> Work:
-        work = Work(core)
-        self._under_way = [other for other in self._under_way if not other.is_completed()] + [work]
-        return work
+        self._hold(core)
+        return Work(core)
+
+    def _hold(self, core: _core.Work | _core.PersistentCall) -> None:
+        self._under_way = [other for other in self._under_way if not other.is_completed()] + [core]
 
 
 class _Binding(Collectives, Rooted):
     """The communicator's collectives, bound instead of made: another result, which only persistent() sees."""
 
     def __init__(self, communicator: Communicator) -> None:
-        self._core = communicator._core
+        self._communicator = communicator
         self.rank, self.size = communicator.rank, communicator.size
 
     def _make(self, call: Bound, async_op: bool) -> PersistentCall:  # type: ignore[override]
         if async_op:
             raise _core.UsageError(f"rank {self.rank}: async_op: a persistent call has start() and run() instead")
         try:
-            return PersistentCall(self._core.persistent(*call))
+            return PersistentCall(self._communicator._core.persistent(*call), self._communicator._hold)
         except TypeError:
             raise _misfit(call, self.rank) from None
 
