@@ -45,6 +45,7 @@ Signature signature_of(const Plan& plan, const Shape& shape) {
     text += std::to_string(shape.counts.empty() ? shape.count : shape.counts[0]);
   text += " " + std::string(name_of(shape.dtype));
   if (plan.collective.reduces()) text += ", " + std::string(name_of(shape.op));
+  if (plan.collective.reproducible) text += " in rank order";
   if (has_root(plan.collective.kind)) text += ", root " + std::to_string(plan.collective.root);
   text += ", by " + plan.algorithm + " in " + std::to_string(shape.chunks) + (shape.chunks == 1 ? " chunk" : " chunks");
   for (const char letter : text) signature.hash = mix(signature.hash, static_cast<unsigned char>(letter));
