@@ -84,7 +84,8 @@ typedef struct {
 
 /** Options of a communicator, equal on every rank. Start from LANECAST_CONFIG_INITIALIZER, so that fields that later
  * versions add have their defaults. What is left at its default here is taken from the environment, where the variable
- * is set: LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM, LANECAST_CHUNKS, LANECAST_TIMEOUT. */
+ * is set: LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM, LANECAST_CHUNKS, LANECAST_TIMEOUT,
+ * LANECAST_REPRODUCIBLE, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR, LANECAST_TRACE_MESSAGES. */
 typedef struct {
   size_t size;            /* of this struct, in bytes: its version */
   const char* topology;   /* "2x4": 2 nodes of 4 ranks; "2x2x2", "3+2+4", "2x4:cyclic"; NULL: the hosts of the ranks */
@@ -93,9 +94,13 @@ typedef struct {
   int chunks;             /* slices of a call that overlap on the levels; 0: chosen per call */
   double timeout_s;       /* seconds without progress after which a call gives up; 0: 300 */
   lanecastError_t* error; /* receives the text when making the communicator fails; NULL: nobody wants it */
+  int reproducible;       /* 1: sums have the same bits whatever else is chosen, see docs/reproducible.md; 0: no */
+  int check_calls;        /* 1: compare what the ranks call; 0: do not */
+  const char* trace_dir;  /* where a rank writes its last calls when it fails or ends; NULL: nowhere */
+  int trace_messages;     /* 1: its messages, too; 0: no */
 } lanecastConfig_t;
 
-#define LANECAST_CONFIG_INITIALIZER {sizeof(lanecastConfig_t), NULL, NULL, NULL, 0, 0.0, NULL}
+#define LANECAST_CONFIG_INITIALIZER {sizeof(lanecastConfig_t), NULL, NULL, NULL, 0, 0.0, NULL, 0, 1, NULL, 0}
 
 /* ---- Communicators: collective calls over the ranks named ---------------------------------------------------------*/
 
@@ -220,8 +225,7 @@ LANECAST_API lanecastResult_t lanecastReduceScatterVStart(const void* sendbuff, 
                                                           lanecastDataType_t datatype, lanecastRedOp_t op,
                                                           lanecastComm_t comm, lanecastWork_t* work);
 
-/* ---- Barrier
- * -------------------------------------------------------------------------------------------------------*/
+/* ---- Barrier ------------------------------------------------------------------------------------------------------*/
 
 /** Returns when every rank has called it; a collective in its order among the others. Errors: transport, timeout. */
 LANECAST_API lanecastResult_t lanecastBarrier(lanecastComm_t comm);
@@ -261,8 +265,7 @@ LANECAST_API lanecastResult_t lanecastBatch(const lanecastMessage_t* messages, s
 LANECAST_API lanecastResult_t lanecastBatchStart(const lanecastMessage_t* messages, size_t n, lanecastComm_t comm,
                                                  lanecastWork_t* work);
 
-/* ---- Persistent collectives: bound once, as by MPI_Allreduce_init
- * ---------------------------------------------------*/
+/* ---- Persistent collectives: bound once, as by MPI_Allreduce_init -------------------------------------------------*/
 
 typedef enum {
   lanecastCollAllGather = 0,
@@ -309,8 +312,7 @@ LANECAST_API lanecastResult_t lanecastPersistentWait(lanecastPersistent_t persis
 /** Frees it, not while a start is under way, and before its communicator. NULL is allowed. */
 LANECAST_API lanecastResult_t lanecastPersistentFree(lanecastPersistent_t persistent);
 
-/* ---- Started calls of every kind
- * -----------------------------------------------------------------------------------*/
+/* ---- Started calls of every kind ----------------------------------------------------------------------------------*/
 
 /** Blocks until the call is done, frees `work` in every case, and returns how the call ended. */
 LANECAST_API lanecastResult_t lanecastWait(lanecastWork_t work);

@@ -2,6 +2,8 @@
 #include "capi/config.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <string>
 
 #include "base/error.h"
@@ -9,11 +11,28 @@
 namespace lanecast::capi {
 namespace {
 
+/// The struct of the first version of the header, which ended with `error`.
+constexpr std::size_t kFirstSize = offsetof(lanecastConfig_t, error) + sizeof(lanecastConfig_t::error);
+
 /// A program built against a later header may run with this library as long as it does not use what is new there.
 bool is_understood(const lanecastConfig_t& config) {
-  if (config.size < sizeof config) return false;
+  if (config.size < kFirstSize) return false;
   const auto* bytes = reinterpret_cast<const unsigned char*>(&config);
-  return std::all_of(bytes + sizeof config, bytes + config.size, [](unsigned char byte) { return byte == 0; });
+  return config.size <= sizeof config ||
+         std::all_of(bytes + sizeof config, bytes + config.size, [](unsigned char byte) { return byte == 0; });
+}
+
+/// One built against an earlier header has the defaults of what came later.
+lanecastConfig_t completed(const lanecastConfig_t& config) {
+  lanecastConfig_t whole = LANECAST_CONFIG_INITIALIZER;
+  std::memcpy(&whole, &config, std::min(config.size, sizeof whole));
+  return whole;
+}
+
+bool switched(const char* name, int value) {
+  if (value != 0 && value != 1)
+    throw UsageError(std::string(name) + ": " + std::to_string(value) + " is neither 0 nor 1");
+  return value == 1;
 }
 
 std::string text_or_empty(const char* text) { return text ? text : ""; }
@@ -27,16 +46,21 @@ CommunicatorOptions options_from(const lanecastConfig_t* config) {
     throw UsageError("config: its size is " + std::to_string(config->size) + ", this library's " +
                      std::to_string(sizeof *config) +
                      "; start from LANECAST_CONFIG_INITIALIZER and set only what the library's version knows");
-  options.topology = text_or_empty(config->topology);
-  options.transports = text_or_empty(config->transports);
-  options.algorithm = text_or_empty(config->algorithm);
-  options.chunks = config->chunks;
-  if (config->timeout_s != 0) options.timeout_s = config->timeout_s;
+  const lanecastConfig_t given = completed(*config);
+  options.topology = text_or_empty(given.topology);
+  options.transports = text_or_empty(given.transports);
+  options.algorithm = text_or_empty(given.algorithm);
+  options.chunks = given.chunks;
+  if (given.timeout_s != 0) options.timeout_s = given.timeout_s;
+  if (switched("reproducible", given.reproducible)) options.reproducible = true;
+  options.check_calls = switched("check_calls", given.check_calls);
+  options.trace_dir = text_or_empty(given.trace_dir);
+  options.trace_messages = switched("trace_messages", given.trace_messages);
   return options;
 }
 
 lanecastError_t* error_of(const lanecastConfig_t* config) {
-  return config && config->size >= sizeof *config ? config->error : nullptr;
+  return config && config->size >= kFirstSize ? config->error : nullptr;
 }
 
 }  // namespace lanecast::capi

@@ -320,6 +320,9 @@ static void inits(void) {
   config.timeout_s = -1;
   refuses_to_begin(config, gather_alone, "timeout_s");
   config.timeout_s = 0;
+  config.reproducible = 2;
+  refuses_to_begin(config, gather_alone, "reproducible: 2");
+  config.reproducible = 0;
   setenv("LANECAST_CHUNK", "3", 1);
   refuses_to_begin(config, gather_alone, "LANECAST_CHUNK ");
   unsetenv("LANECAST_CHUNK");
@@ -336,6 +339,11 @@ static void inits(void) {
   later.known.size = sizeof later;
   EXPECT(lanecastCommInitAllGather(&made, 0, 1, gather_alone, &called, &later.known) == lanecastSuccess);
   EXPECT(lanecastCommDestroy(made) == lanecastSuccess && called > 0);
+  lanecastConfig_t earlier = LANECAST_CONFIG_INITIALIZER; /* what came after `error` was not there to be read */
+  earlier.size = offsetof(lanecastConfig_t, reproducible);
+  earlier.reproducible = earlier.check_calls = 7;
+  EXPECT(lanecastCommInitAllGather(&made, 0, 1, gather_alone, &called, &earlier) == lanecastSuccess);
+  EXPECT(lanecastCommDestroy(made) == lanecastSuccess);
   later.from_the_future = 1;
   EXPECT(lanecastCommInitAllGather(&made, 0, 1, gather_alone, &called, &later.known) == lanecastUsageError);
   later.known.size = 8;
