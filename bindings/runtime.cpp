@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communicators as the Python package makes them, and the names that it shares with the core.
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -12,6 +13,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 
 #include "bindings.h"
 #include "calls.h"
@@ -61,7 +63,7 @@ CommunicatorOptions options_from(const nb::dict& d) {
     else if (name == "check_calls")
       options.check_calls = option<bool>(name, value, "True or False");
     else if (name == "trace_dir")
-      options.trace_dir = text(name, value);
+      options.trace_dir = option<std::filesystem::path>(name, value, "a path").string();
     else if (name == "trace_messages")
       options.trace_messages = option<bool>(name, value, "True or False");
     else if (name == "window")
@@ -70,8 +72,8 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.executor.chunks_in_flight = number(name, value);
     else
       throw UsageError("option '" + name +
-                       "' is unknown; known: topology transports algorithm chunks reproducible timeout_s check_calls "
-                       "trace_dir trace_messages window chunks_in_flight");
+                       "' is unknown; known: topology transports algorithm chunks reproducible profile timeout_s "
+                       "check_calls trace_dir trace_messages window chunks_in_flight");
   }
   return options;
 }

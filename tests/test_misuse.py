@@ -55,6 +55,15 @@ MISUSES: dict[str, tuple[Callable[[Communicator], Any], str]] = {
         lambda c: c.all_gather_into_tensor(np.ones(6), np.ones(2), counts=[2.0, 2.0, 2.0]),  # type: ignore[list-item]
         "counts",
     ),
+    "counts that are no list": (lambda c: c.all_gather_into_tensor(np.ones(6), np.ones(2), counts=2), "counts=2"),  # type: ignore[arg-type]
+    "words as split sizes": (
+        lambda c: c.all_to_all_single(np.ones(3), np.ones(3), list("abc")),  # type: ignore[arg-type]
+        "output_split_sizes=",
+    ),
+    "a list as op": (lambda c: c.all_reduce(np.ones(3), ["sum"]), "op ['sum']"),  # type: ignore[arg-type]
+    "a tag beyond all numbers": (lambda c: c.isend(np.ones(3), 1, 1 << 70), "tag 1180591620717411303424"),
+    "a batch of something else": (lambda c: c.batch_isend_irecv([3]), "p2p_op_list"),  # type: ignore[list-item]
+    "a batch that is no list": (lambda c: c.batch_send_recv(3), "p2p_op_list"),  # type: ignore[arg-type]
     "overlap": (overlapping, "overlap"),
     "unknown algorithm": (lambda c: c.all_reduce(np.ones(3), algorithm="rings"), "rings"),
     "a number as algorithm": (lambda c: c.all_reduce(np.ones(3), algorithm=3), "algorithm"),  # type: ignore[arg-type]
@@ -79,6 +88,7 @@ MISUSES: dict[str, tuple[Callable[[Communicator], Any], str]] = {
     ),
     "negative chunks": (lambda c: c.all_reduce(np.ones(3), chunks=-2), "chunks"),
     "unknown collective": (lambda c: c.chosen("all_scatter", 3), "all_scatter"),
+    "a negative count": (lambda c: c.explain("all_reduce", -1), "count=-1"),
     "dtype that is none": (lambda c: c.chosen("all_reduce", 3, "float31"), "float31"),
 }
 
@@ -99,7 +109,7 @@ def test_misuse_is_refused_and_harmless(what: str, async_op: bool) -> None:
             work.wait()
         text = str(caught.value)
         assert re.search(re.escape(word), text), text
-        assert f"rank {comm.rank}" in text or what in ("unknown collective", "dtype that is none"), text
+        assert f"rank {comm.rank}" in text or what in ("unknown collective", "dtype that is none", "a negative count"), text
         return run_cases(comm, [Case("all_reduce", (31,)), Case("all_gather", (3, 0, 8), in_place=True)])
 
     assert lanecast.run_threads(SIZE, body, timeout_s=30.0) == [[]] * SIZE

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from operator import index
 from typing import Any, NamedTuple
 
 from lanecast import _core
@@ -45,6 +46,12 @@ class Calls(ABC):
     def _refuse(self, what: str) -> _core.UsageError:
         return _core.UsageError(f"rank {self.rank}: {what}")
 
+    def _numbers(self, name: str, given: Sequence[int]) -> list[int]:
+        try:
+            return [index(number) for number in given]
+        except TypeError:
+            raise self._refuse(f"{name}={given!r}: expected {self.size} whole numbers") from None
+
     def _pair(self, input: Any, output: Any) -> tuple[Buffer, Buffer]:
         source = as_buffer(input, "input", self.rank, written=False)
         target = as_buffer(output, "output", self.rank, written=True)
@@ -59,10 +66,11 @@ class Calls(ABC):
         self, whole: str, whole_size: int | None, share: str, share_size: int, counts: Sequence[int]
     ) -> None:
         """The share of this rank and the whole, None where this rank has none of it."""
-        if len(counts) > 0:
-            if len(counts) != self.size or min(counts) < 0:
+        numbers = self._numbers("counts", counts)
+        if numbers:
+            if len(numbers) != self.size or min(numbers) < 0:
                 raise self._refuse(f"counts needs {self.size} numbers, none negative: {counts}")
-            expected = (sum(counts), counts[self.rank])
+            expected = (sum(numbers), numbers[self.rank])
         else:
             expected = (share_size * self.size, share_size)
         if whole_size is None:
@@ -71,5 +79,5 @@ class Calls(ABC):
         elif (whole_size, share_size) != expected:
             raise self._refuse(
                 f"{whole} has {whole_size} elements and {share} {share_size}; with {self.size} ranks "
-                f"{whole} needs {expected[0]}" + (f" and {share} {expected[1]}" if len(counts) > 0 else "")
+                f"{whole} needs {expected[0]}" + (f" and {share} {expected[1]}" if numbers else "")
             )

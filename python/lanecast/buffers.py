@@ -125,7 +125,7 @@ def _dtype_code(array: Array, argument: str, rank: int) -> int:
 
 def op_code(op: str, rank: int) -> int:
     """Code of a reduction operator; raises UsageError for unknown names."""
-    code = OP_CODES.get(op)
+    code = OP_CODES.get(op) if isinstance(op, str) else None
     if code is None:
         raise _core.UsageError(f"rank {rank}: op {op!r} is unknown; known: {', '.join(OP_CODES)}")
     return code

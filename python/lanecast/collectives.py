@@ -115,10 +115,11 @@ class Collectives(Calls):
             rows = buffer.rows(value)
             if given is None and rows % self.size:
                 raise self._refuse(f"{name} has {rows} rows, which {self.size} ranks cannot share evenly")
-            if given is not None and (len(given) != self.size or min(given) < 0 or sum(given) != rows):
+            shares = [rows // self.size] * self.size if given is None else self._numbers(f"{name}_split_sizes", given)
+            if len(shares) != self.size or min(shares) < 0 or sum(shares) != rows:
                 raise self._refuse(f"{name}_split_sizes needs {self.size} numbers that add up to {rows}: {given}")
             unit = buffer.size // rows if rows else 0
-            sizes.append([size * unit for size in given or [rows // self.size] * self.size])
+            sizes.append([share * unit for share in shares])
         even = input_split_sizes is None and output_split_sizes is None
         if even and source.size != target.size:
             raise self._refuse(f"output has {target.size} elements and input {source.size}; they must be equal")

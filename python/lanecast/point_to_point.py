@@ -77,12 +77,11 @@ class PointToPoint(ABC):
         return work
 
     def _messages(self, operations: Sequence[P2POp]) -> list[Message]:
-        return [
-            self._message(
-                getattr(operation.op, "__name__", operation.op), operation.tensor, operation.peer, operation.tag
-            )
-            for operation in operations
-        ]
+        try:
+            fields = [(getattr(o.op, "__name__", o.op), o.tensor, o.peer, o.tag) for o in operations]
+        except (AttributeError, TypeError) as error:
+            raise _core.UsageError(f"rank {self.rank}: p2p_op_list: expected a list of P2POp; {error}") from None
+        return [self._message(*each) for each in fields]
 
     def _message(self, op: Any, tensor: Any, peer: int, tag: int) -> Message:
         if op not in _OPS:
