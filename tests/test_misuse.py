@@ -109,7 +109,11 @@ def test_misuse_is_refused_and_harmless(what: str, async_op: bool) -> None:
             work.wait()
         text = str(caught.value)
         assert re.search(re.escape(word), text), text
-        assert f"rank {comm.rank}" in text or what in ("unknown collective", "dtype that is none", "a negative count"), text
+        assert f"rank {comm.rank}" in text or what in (
+            "unknown collective",
+            "dtype that is none",
+            "a negative count",
+        ), text
         return run_cases(comm, [Case("all_reduce", (31,)), Case("all_gather", (3, 0, 8), in_place=True)])
 
     assert lanecast.run_threads(SIZE, body, timeout_s=30.0) == [[]] * SIZE

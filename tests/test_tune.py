@@ -167,6 +167,7 @@ def test_tuning_measures_everything_that_can_be_chosen(topology: str, size: int)
         profile = tune(comm, TINY)
         comm._core.adopt(profile.models())
         explained = [comm.explain(kind, 1 << 14) for kind in ("all_gather", "reduce_scatter", "all_reduce")]
+        assert "(from measured links)" in comm.explain("broadcast", 1 << 14).reason
         return profile, explained, str(explained[0])
 
     results = on_threads(size, body, topology=topology)

@@ -117,7 +117,9 @@ class Communicator(Collectives, Rooted, PointToPoint):
         codes = _call_codes(collective, count, dtype)
         algorithm, chunks = self._core.chosen(*codes)
         candidates = tuple(Candidate(**each) for each in self._core.candidates(*codes))
-        return Explanation(collective, self._core.full_bytes(*codes), algorithm, chunks, candidates)
+        return Explanation(
+            collective, self._core.full_bytes(*codes), algorithm, chunks, candidates, self._core.models.measured
+        )
 
     def __repr__(self) -> str:
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"

@@ -29,6 +29,7 @@ class Explanation:
     algorithm: str
     chunks: int
     candidates: tuple[Candidate, ...]
+    measured_links: bool  # else their speed is assumed
 
     @property
     def reason(self) -> str:
@@ -41,16 +42,21 @@ class Explanation:
         if len(self.candidates) > 1:
             second = self.candidates[1]
             text += f"; then {second}, {second.seconds / best.seconds - 1:.0%} more"
-        basis = "measured on this machine" if best.measured else "from assumed links; `lanecast tune --quick` measures"
-        return f"{text} ({basis})"
+        return f"{text} ({self._basis(best)})"
+
+    def _basis(self, candidate: Candidate) -> str:
+        if candidate.measured:
+            return "measured on this machine"
+        if self.measured_links:
+            return "from measured links"
+        return "from assumed links; `lanecast tune --quick` measures"
 
     def __str__(self) -> str:
         lines = [f"{self.collective} of {self.full_bytes} bytes: {Candidate(self.algorithm, self.chunks, 0, 0, False)}"]
         lines.append(f"  {self.reason}")
         width = max(len(str(c)) for c in self.candidates)
         lines += [
-            f"  {c!s:<{width}}  {_us(c.seconds):>12}  {'measured' if c.measured else 'assumed'}"
-            for c in self.candidates
+            f"  {c!s:<{width}}  {_us(c.seconds):>12}  {self._basis(c).partition(';')[0]}" for c in self.candidates
         ]
         return "\n".join(lines)
 
