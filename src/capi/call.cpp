@@ -29,6 +29,8 @@ Call call_from(const lanecastCall_t& c, const Communicator& comm) {
     if (!c.counts != !c.recvcounts) refuse(comm, "counts and recvcounts: give both or neither");
     if (c.counts) call.send_counts = {c.counts, size};
     if (c.recvcounts) call.recv_counts = {c.recvcounts, size};
+  } else if (c.recvcounts) {
+    refuse(comm, "recvcounts: only an all-to-all has them");
   } else if (c.counts) {
     call.counts = {c.counts, size};
     call.count = c.counts[comm.rank()];

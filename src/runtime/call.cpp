@@ -39,12 +39,7 @@ class CallCheck {
   }
 
   void counts() const {
-    const bool shared = call_.kind != Kind::all_to_all && collective_.parts() == size_;
-    const bool whole = call_.kind == Kind::all_reduce || call_.kind == Kind::broadcast || call_.kind == Kind::reduce;
-    if (!call_.counts.empty() && (whole || !shared || call_.counts.size() != static_cast<std::size_t>(size_)))
-      refuse(call_.kind == Kind::all_to_all ? "counts: give send_counts and recv_counts, which differ from rank to rank"
-                                            : "counts: needs one per rank (" + std::to_string(size_) + "), got " +
-                                                  std::to_string(call_.counts.size()));
+    if (!call_.counts.empty()) shared_counts();
     if (call_.own_counts()) own_counts();
     // Keeps every sum of counts, and every offset in bytes, within 64 bits.
     const std::size_t most = SIZE_MAX / element_ / static_cast<std::size_t>(size_) / 2;
@@ -52,6 +47,15 @@ class CallCheck {
     if (too_large(call_.count) || std::ranges::any_of(call_.counts, too_large) ||
         std::ranges::any_of(call_.send_counts, too_large) || std::ranges::any_of(call_.recv_counts, too_large))
       refuse("count: larger than any memory");
+  }
+
+  void shared_counts() const {
+    if (call_.kind == Kind::all_reduce || call_.kind == Kind::broadcast || call_.kind == Kind::reduce)
+      refuse("counts: there are no shares, all ranks have the whole vector; give count");
+    if (call_.kind == Kind::all_to_all)
+      refuse("counts: give send_counts and recv_counts, which differ from rank to rank");
+    if (call_.counts.size() != static_cast<std::size_t>(size_))
+      refuse("counts: needs one per rank (" + std::to_string(size_) + "), got " + std::to_string(call_.counts.size()));
   }
 
   void own_counts() const {

@@ -236,6 +236,11 @@ static void misuse(void) {
   refuses(lanecastAllReduce(x, x, 4, (lanecastDataType_t)14, lanecastSum, comm), "datatype");
   refuses(lanecastAllReduce(x, x, 4, (lanecastDataType_t)-1, lanecastSum, comm), "datatype");
   refuses(lanecastAllReduce(x, x, 4, lanecastFloat32, (lanecastRedOp_t)8, comm), "op");
+  lanecastCall_t whole = {lanecastCollAllReduce, x, x, 4, huge, lanecastFloat32, lanecastSum, 0, NULL};
+  refuses(lanecastStart(&whole, comm, &work), "counts: there are no shares");
+  whole.counts = NULL;
+  whole.recvcounts = huge;
+  refuses(lanecastStart(&whole, comm, &work), "recvcounts");
   refuses(lanecastAllReduce(x, x, SIZE_MAX / 2, lanecastFloat32, lanecastSum, comm), "count");
   refuses(lanecastAllGatherV(x, x, NULL, lanecastFloat32, comm), "counts");
   if (size > 1) refuses(lanecastReduceScatterV(x, x, huge, lanecastFloat32, lanecastSum, comm), "count");
