@@ -73,12 +73,12 @@ def test_started_calls_run_in_order_and_blocking_ones_among_them(blocking_first:
 def test_starting_a_call_waits_for_none_under_way() -> None:
     def body(comm: Communicator) -> int:
         vectors = [np.ones(1 << 19) for _ in range(11)]
-        works = []
+        works: list[Any] = []
         for vector in vectors:
             if len(works) == 10:
                 time.sleep(0.005)  # by now they move
             works.append(comm.all_reduce(vector, async_op=True, algorithm="ring", chunks=16))
-        completed = sum(work.is_completed() for work in works)
+        completed = sum(bool(work.is_completed()) for work in works)
         for work in works:
             work.wait()
         return completed

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import pytest
 
 import lanecast
 from collective_cases import Case, run_cases
-from lanecast import Communicator, UsageError
+from lanecast import Communicator, UsageError, _core
+from lanecast.startup import progress_thread
 
 SIZE = 3
 F = np.float32
@@ -190,7 +192,7 @@ def test_option_that_one_rank_refuses_is_refused_by_all() -> None:
     errors: dict[int, str] = {}
 
     def rank_main(rank: int) -> None:
-        options = {"transports": "pigeon"} if rank == 1 else {}
+        options = {"topology": "pigeon"} if rank == 1 else {}
         try:
             lanecast._core.Communicator.from_threads(world, rank, progress, options)
         except UsageError as error:
@@ -203,3 +205,30 @@ def test_option_that_one_rank_refuses_is_refused_by_all() -> None:
         thread.join(20)
     assert "pigeon" in errors[1]
     assert "rank 1 refuses" in errors[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"topology": "2x2"}, {"topology": "2x2:cyclic"}),
+        ({"check_calls": True}, {"check_calls": False}),
+        ({"chunks": 1}, {"chunks": 12}),
+        ({"reproducible": True}, {}),
+        ({"algorithm": "ring"}, {"algorithm": "direct"}),
+    ],
+    ids=str,
+)
+def test_options_that_differ_between_ranks_are_refused_on_all(one: dict[str, Any], other: dict[str, Any]) -> None:
+    world = _core.make_world(4)
+
+    def begin(rank: int) -> str:
+        try:
+            _core.Communicator.from_threads(world, rank, progress_thread(), other if rank == 2 else one)
+        except UsageError as error:
+            return str(error)
+        return "made"
+
+    with ThreadPoolExecutor(4) as ranks:
+        (said,) = set(ranks.map(begin, range(4)))
+    assert "have to be equal on all ranks: rank 0 has" in said
+    assert "rank 2" in said

@@ -12,7 +12,7 @@ namespace lanecast::capi {
 namespace {
 
 /// The struct of the first version of the header, which ended with `error`.
-constexpr std::size_t kFirstSize = offsetof(lanecastConfig_t, error) + sizeof(lanecastConfig_t::error);
+constexpr std::size_t kFirstSize = offsetof(lanecastConfig_t, reproducible);
 
 /// A program built against a later header may run with this library as long as it does not use what is new there.
 bool is_understood(const lanecastConfig_t& config) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "runtime/agreed.h"
+#include "runtime/equal_options.h"
 #include "runtime/links.h"
 #include "runtime/started.h"
 
@@ -45,7 +46,8 @@ std::uint64_t common_id(const Bootstrap& bootstrap) {
 Communicator::Communicator(Surroundings surroundings, CommunicatorOptions options,
                            std::shared_ptr<ProgressThread> progress)
     : around_(std::move(surroundings)),
-      options_(agreed(around_.bootstrap, [&] { return settled(std::move(options), around_); })),
+      options_(equal_on_all(around_.bootstrap,
+                            agreed(around_.bootstrap, [&] { return settled(std::move(options), around_); }))),
       topology_(options_.placed.value_or(Topology(around_.bootstrap.size))),
       id_(common_id(around_.bootstrap)),
       router_(connect(around_, topology_, options_.transports)),
