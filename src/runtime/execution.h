@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/call_agreement.h"
+#include "runtime/call_memory.h"
 #include "runtime/chunk_run.h"
 #include "runtime/under_way.h"
 
@@ -20,7 +21,9 @@ struct ExecutorOptions {
 /// A plan bound to a shape. It can be started again and again, also with other buffers, and then allocates nothing.
 class Execution final : public UnderWay {
  public:
-  Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, const ExecutorOptions& options);
+  /// `memory`: shared with other executions, of which one runs at a time.
+  Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, CallMemory& memory,
+            const ExecutorOptions& options);
 
   /// stamp: of the messages, from CallAgreement::begin().
   void start(const std::byte* in, std::byte* out, std::uint32_t stamp);
@@ -37,6 +40,7 @@ class Execution final : public UnderWay {
   std::vector<int> awaited_peers() const override;
 
  private:
+  void begin_next(std::size_t run);  // chunk
   void refill();
   bool awaits(std::uint32_t index, int peer) const;  // a step
 
@@ -45,11 +49,12 @@ class Execution final : public UnderWay {
   Layout layout_;
   Signature signature_;
   Router& router_;
-  StagingPool staging_;
+  CallMemory& memory_;
   GroupTurns turns_;
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;
+  std::byte* scratch_ = nullptr;  // of the runs, one after the other
   std::uint32_t stamp_ = 0;
   int next_chunk_ = 0;
   int chunks_left_ = 0;
