@@ -5,12 +5,28 @@
 
 namespace lanecast {
 
+namespace {
+
+CallRecord record_of(const Plan& plan, const Shape& shape) {
+  CallRecord record{.bytes = full_bytes(plan, shape),
+                    .chunks = shape.chunks,
+                    .root = has_root(plan.collective.kind) ? plan.collective.root : -1,
+                    .kind = plan.collective.kind,
+                    .op = shape.op,
+                    .dtype = shape.dtype};
+  plan.algorithm.copy(record.algorithm.data(), record.algorithm.size() - 1);
+  return record;
+}
+
+}  // namespace
+
 Execution::Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, CallMemory& memory,
                      const ExecutorOptions& options)
     : prepared_(std::move(prepared)),
       shape_(std::move(shape)),
       layout_(prepared_->plan, shape_),
       signature_(signature_of(prepared_->plan, shape_)),
+      record_(record_of(prepared_->plan, shape_)),
       router_(router),
       memory_(memory) {
   const CallContext context{*prepared_, shape_, layout_, router_, memory_.staging, turns_, stamp_, options.window};

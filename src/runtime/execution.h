@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/call_agreement.h"
+#include "runtime/call_log.h"
 #include "runtime/call_memory.h"
 #include "runtime/chunk_run.h"
 #include "runtime/under_way.h"
@@ -34,6 +35,7 @@ class Execution final : public UnderWay {
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
   const Signature& signature() const { return signature_; }
+  const CallRecord& record() const { return record_; }  // without number and times
 
   /// "step 3 of 12: recv from rank 1 …, chunk 0 of 4, of all_reduce by ring"
   std::string waiting_for(int peer) const override;
@@ -48,6 +50,7 @@ class Execution final : public UnderWay {
   Shape shape_;
   Layout layout_;
   Signature signature_;
+  CallRecord record_;
   Router& router_;
   CallMemory& memory_;
   GroupTurns turns_;
