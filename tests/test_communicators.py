@@ -271,7 +271,9 @@ def test_shapes_share_their_scratch() -> None:
 
     def body(comm: Communicator) -> list[str]:
         vector = np.ones(1 << 17)
-        persistent = [comm.persistent("all_reduce", vector[: 1 - count], algorithm="one_shot") for count in range(2, 10)]
+        persistent = [
+            comm.persistent("all_reduce", vector[: 1 - count], algorithm="one_shot") for count in range(2, 10)
+        ]
         before = quiet_heap_bytes(comm)
         for count in range(24):
             comm.all_reduce(vector[: vector.size - count], algorithm="one_shot", chunks=2)
