@@ -74,8 +74,8 @@ def complaints(transport: str, fault: Fault, rank: int, outcome: Outcome, took_s
     unseen = {"kill", "stop", "exception", "destroyed", "interrupt"} if transport == "mpi" else {"stop"}
     if outcome.error not in ({"TimeoutError", "TransportError"} if fault.kind in unseen else {"TransportError"}):
         return "another error than due"
-    # Ranks that run into the same deadline may each name the next one: those of a stopped rank's neighbours name it.
-    if fault.kind != "stop" and not _names(fault, outcome.text):
+    # Over MPI ranks cannot see whom their peers wait for: those that run into the same deadline each name the next one.
+    if not (fault.kind == "stop" and transport == "mpi") and not _names(fault, outcome.text):
         return "does not name the rank"
     if took_s > SOON_S + (3 * DEADLINE_S if fault.kind in unseen else 0):
         return f"too late, after {took_s:.1f} s"

@@ -30,6 +30,7 @@ TRANSPORT_BORDER = {
     "transport/span_cursor.h",
     "transport/tag_queues.h",
     "transport/call_board.h",
+    "transport/wait_board.h",
 }
 
 PURE_ROOMS = ("topology", "plan", "algorithms", "select")

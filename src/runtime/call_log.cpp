@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/call_log.h"
 
-#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <optional>
 
 namespace lanecast {
 
@@ -12,38 +13,38 @@ std::int64_t trace_clock_ns() {
 }
 
 void CallLog::begin(const CallRecord& call) {
-  const std::int64_t now = trace_clock_ns();
-  const std::lock_guard lock(mutex_);
-  CallRecord& record = calls_[begun_++ % kCalls];
-  record = call;
-  record.begin_ns = now;
+  CallRecord record = call;
+  record.begin_ns = trace_clock_ns();
+  calls_.put(record);
+  running_ = true;
+  latest_.store(call.sequence,
+                std::memory_order_release);  // pairs with calls(): whoever sees the number finds the call
 }
 
-void CallLog::end(CallState state) {
-  const std::int64_t now = trace_clock_ns();
-  const std::lock_guard lock(mutex_);
-  if (begun_ == 0) return;
-  CallRecord& record = calls_[(begun_ - 1) % kCalls];
-  if (record.state != CallState::running) return;
-  record.state = state;
-  record.end_ns = now;
-  if (state == CallState::done) waits_.clear();
+void CallLog::end() {
+  running_ = false;
+  calls_.amend(latest(), offsetof(CallRecord, end_ns), static_cast<std::uint64_t>(trace_clock_ns()));
 }
 
 void CallLog::waits(std::string what) {
   const std::lock_guard lock(mutex_);
+  waiting_ = latest();
   waits_ = std::move(what);
 }
 
 void CallLog::fails(const std::string& why) {
-  end(CallState::failed);
+  if (running_) {
+    // Relaxed: end() publishes it together with the end.
+    failed_.store(latest(), std::memory_order_relaxed);
+    end();
+  }
   const std::lock_guard lock(mutex_);
   failure_ = why;
 }
 
 void CallLog::add(MessageRecord message) {
   const std::lock_guard lock(mutex_);
-  message.sequence = calls_[(begun_ - 1) % kCalls].sequence;
+  message.sequence = latest();
   if (messages_.size() < kMessages)
     messages_.push_back(message);
   else
@@ -52,11 +53,21 @@ void CallLog::add(MessageRecord message) {
 }
 
 std::vector<CallRecord> CallLog::calls() const {
-  const std::lock_guard lock(mutex_);
   std::vector<CallRecord> kept;
-  const std::uint64_t count = std::min<std::uint64_t>(begun_, kCalls);
-  for (std::uint64_t k = begun_ - count; k < begun_; ++k) kept.push_back(calls_[k % kCalls]);
+  const std::uint64_t latest = latest_.load(std::memory_order_acquire);  // pairs with begin()
+  for (std::uint64_t k = latest > kCalls ? latest - kCalls + 1 : 1; k <= latest; ++k) {
+    std::optional<CallRecord> call = calls_.find(k);
+    // Being written: the call ends, or a later one takes its place, at this very moment.
+    for (int more = 0; !call && more < 100; ++more) call = calls_.find(k);
+    if (call) kept.push_back(*call);
+  }
   return kept;
+}
+
+CallState CallLog::state_of(const CallRecord& call) const {
+  if (call.end_ns == 0) return CallState::running;
+  // Relaxed: the record's end, which was stored later, has been seen, and find() has a fence.
+  return call.sequence == failed_.load(std::memory_order_relaxed) ? CallState::failed : CallState::done;
 }
 
 std::vector<MessageRecord> CallLog::messages() const {
@@ -67,8 +78,10 @@ std::vector<MessageRecord> CallLog::messages() const {
 }
 
 std::string CallLog::waiting() const {
+  const auto call = calls_.find(latest_.load(std::memory_order_acquire));  // pairs with begin()
+  if (!call || state_of(*call) == CallState::done) return {};
   const std::lock_guard lock(mutex_);
-  return waits_;
+  return waiting_ == call->sequence ? waits_ : std::string();
 }
 
 std::string CallLog::failure() const {

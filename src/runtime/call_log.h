@@ -4,12 +4,14 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/board.h"
 #include "base/dtype.h"
 #include "plan/collective.h"
 #include "plan/plan.h"
@@ -20,15 +22,15 @@ enum class CallState : std::uint8_t { running, done, failed };
 
 struct CallRecord {
   std::uint64_t sequence = 0;
+  std::size_t bytes = 0;  // of the full buffer; 0 where each rank knows its own counts only
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;  // 0: under way
+  int chunks = 1;
+  int root = -1;  // of those that have one
   Kind kind{};
   ReduceOp op{};
   DType dtype{};
-  CallState state = CallState::running;
-  int chunks = 1;
-  int root = -1;          // of those that have one
-  std::size_t bytes = 0;  // of the full buffer; 0 where each rank knows its own counts only
-  std::int64_t begin_ns = 0, end_ns = 0;
-  std::array<char, 64> algorithm{};  // cut off where it is longer
+  std::array<char, 61> algorithm{};  // cut off where it is longer
 };
 
 /// One message, or one collective that a library ran by itself; it has finished.
@@ -46,8 +48,9 @@ struct MessageRecord {
 /// Nanoseconds since 1970: a clock that ranks of other hosts have, too.
 std::int64_t trace_clock_ns();
 
-/// Written by whoever drives the calls; read at any time, also from a signal's handler in Python, which runs while a
-/// call of the same thread waits but never inside these functions.
+/// Written by whoever drives the calls; read at any time by any thread, also from a signal's handler in Python, which
+/// runs while a call of the same thread waits but never inside these functions. A call costs two looks at the clock and
+/// some stores; locks are for what happens seldom, or only where it is asked for.
 class CallLog {
  public:
   static constexpr std::size_t kCalls = 1000;
@@ -59,29 +62,37 @@ class CallLog {
 
   /// A call begins; the one before it is over. Allocates nothing.
   void begin(const CallRecord& call);
-  void end(CallState state);
+  void end();
   /// What the call under way waits for, as far as somebody has looked.
   void waits(std::string what);
 
   bool messages_on() const { return messages_on_; }
   void add(MessageRecord message);
 
+  /// The call under way, if there is one, ends with it.
   void fails(const std::string& why);
 
   /// The oldest first.
   std::vector<CallRecord> calls() const;
+  CallState state_of(const CallRecord& call) const;
   std::vector<MessageRecord> messages() const;
   std::string waiting() const;
   std::string failure() const;
 
  private:
+  /// For the writer. Relaxed: it has stored it itself.
+  std::uint64_t latest() const { return latest_.load(std::memory_order_relaxed); }
+
   const bool messages_on_;
-  mutable std::mutex mutex_;  // guards everything below
-  std::array<CallRecord, kCalls> calls_{};
-  std::uint64_t begun_ = 0;
-  std::vector<MessageRecord> messages_;  // a ring, once it is full
+  bool running_ = false;                   // the latest call; the writer's own
+  Board<CallRecord, kCalls> calls_;        // numbered as the communicator numbers them
+  std::atomic<std::uint64_t> latest_ = 0;  // call
+  std::atomic<std::uint64_t> failed_ = 0;  // call; 0: none, or not in a call
+  mutable std::mutex mutex_;               // guards everything below
+  std::vector<MessageRecord> messages_;    // a ring, once it is full
   std::uint64_t added_ = 0;
-  std::string waits_;
+  std::uint64_t waiting_ = 0;  // call
+  std::string waits_;          // its words
   std::string failure_;
 };
 

@@ -19,16 +19,15 @@ void copy_spans(std::span<const Span> dst, std::span<const Span> src) {
 ChunkRun::ChunkRun(const CallContext& context)
     : context_(context),
       plan_(context.prepared.plan),
-      scratch_(std::make_unique_for_overwrite<std::byte[]>(context.layout.scratch_bytes())),
       state_(plan_.steps.size()),
       messages_(plan_.steps.size()),
       groups_(plan_.groups.size()) {}
 
-void ChunkRun::begin(Chunk chunk, std::byte* in, std::byte* out) {
+void ChunkRun::begin(Chunk chunk, const Memory& memory) {
   chunk_ = chunk;
   if (bound_chunk_ != chunk.index) bound_.bind(plan_, context_.layout, chunk);
   bound_chunk_ = chunk.index;
-  bound_.locate({in, out, scratch_.get()});
+  bound_.locate({memory.in, memory.out, memory.scratch});
   waits_ = context_.prepared.waits;
   std::fill(state_.begin(), state_.end(), State::waiting);
   first_unfinished_ = 0;

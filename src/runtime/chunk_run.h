@@ -5,12 +5,12 @@
 #include <memory>
 #include <queue>
 
+#include "base/buffer_pool.h"
 #include "runtime/group_turns.h"
 #include "runtime/layout.h"
 #include "runtime/prepared_plan.h"
 #include "runtime/router.h"
 #include "runtime/span_ops.h"
-#include "runtime/staging.h"
 
 namespace lanecast {
 
@@ -20,7 +20,7 @@ struct CallContext {
   const Shape& shape;
   const Layout& layout;
   Router& router;
-  StagingPool& staging;
+  BufferPool& staging;
   GroupTurns& turns;
   const std::uint32_t& stamp;  // of the call's messages
   std::uint32_t window = 0;    // a step may start when it is among the first `window` unfinished ones
@@ -32,7 +32,12 @@ class ChunkRun {
   ChunkRun(const ChunkRun&) = delete;
   ChunkRun& operator=(const ChunkRun&) = delete;
 
-  void begin(Chunk chunk, std::byte* in, std::byte* out);
+  struct Memory {
+    std::byte* in;
+    std::byte* out;
+    std::byte* scratch;  // Layout::scratch_bytes(), of this chunk alone
+  };
+  void begin(Chunk chunk, const Memory& memory);
   /// Starts whatever may start; finished() may hold afterwards.
   void start_ready();
   /// For when no message moves: does a slice of a copy that nothing waits for. True when there was one.
@@ -49,7 +54,7 @@ class ChunkRun {
     ChunkRun* run = nullptr;
     std::uint32_t step = 0;
     std::int64_t posted_ns = 0;  // where messages are recorded
-    StagingPool::Buffer staged;
+    BufferPool::Buffer staged;
     Span staged_span;
     ReduceOnArrival reduction;
   };
@@ -57,7 +62,7 @@ class ChunkRun {
     ChunkRun* run = nullptr;
     std::uint32_t step = 0;
     std::int64_t posted_ns = 0;
-    StagingPool::Buffer staged_in, staged_out;
+    BufferPool::Buffer staged_in, staged_out;
     std::vector<std::size_t> elements;
   };
   void arrived(StepGroup& call);
@@ -89,7 +94,6 @@ class ChunkRun {
   Chunk chunk_;
   int bound_chunk_ = -1;
   BoundSteps bound_;
-  std::unique_ptr<std::byte[]> scratch_;
   std::vector<State> state_;
   std::vector<std::uint32_t> waits_;
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready_;

@@ -94,30 +94,29 @@ std::shared_ptr<Execution> Communicator::prepare(Call call, std::unique_lock<std
 }
 
 void Communicator::begin(Execution& call, const std::byte* in, std::byte* out) {
-  const Plan& plan = call.plan();
-  CallRecord record{.sequence = ++calls_,
-                    .kind = plan.collective.kind,
-                    .op = call.shape().op,
-                    .dtype = call.shape().dtype,
-                    .chunks = call.shape().chunks,
-                    .root = has_root(plan.collective.kind) ? plan.collective.root : -1,
-                    .bytes = full_bytes(plan, call.shape())};
-  plan.algorithm.copy(record.algorithm.data(), record.algorithm.size() - 1);
+  CallRecord record = call.record();
+  record.sequence = ++calls_;
   log_.begin(record);
   with_reasons(call, [&] { call.start(in, out, agreement_.begin(calls_, call.signature())); });
+}
+
+void Communicator::run_now(const std::shared_ptr<Execution>& call, const void* in, void* out,
+                           const Interrupt& interrupt) {
+  try {
+    begin(*call, static_cast<const std::byte*>(in), static_cast<std::byte*>(out));
+    drive(*call, interrupt);
+    log_.end();
+  } catch (const std::exception& error) {
+    plans_->keep(call);
+    fail(failure_of(error));
+    throw;
+  }
 }
 
 void Communicator::run(const Call& call, const Interrupt& interrupt) {
   {
     std::unique_lock lock = enter();
-    if (started_.empty()) {
-      const auto execution = prepare(call, lock);
-      return or_fail([&] {
-        begin(*execution, static_cast<const std::byte*>(call.in), static_cast<std::byte*>(call.out));
-        drive(*execution, interrupt);
-        log_.end(CallState::done);
-      });
-    }
+    if (started_.empty()) return run_now(prepare(call, lock), call.in, call.out, interrupt);
   }
   wait_or_fail(*start(call), interrupt);
 }

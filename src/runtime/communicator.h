@@ -93,6 +93,8 @@ class Communicator {
   /// The algorithm that the user has named for this call or for all; empty: none.
   std::string_view pinned_for(const Call& call) const;
   std::shared_ptr<Execution> prepare(Call call, std::unique_lock<std::mutex>& lock);
+  /// In the caller's thread, where no other call is under way.
+  void run_now(const std::shared_ptr<Execution>& call, const void* in, void* out, const Interrupt& interrupt);
   void begin(Execution& call, const std::byte* in, std::byte* out);
   bool advance(UnderWay& call);
   /// Runs a part of a call. Where a transport cannot go on, a peer often knows the reason.

@@ -5,14 +5,31 @@
 
 namespace lanecast {
 
-Execution::Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router,
+namespace {
+
+CallRecord record_of(const Plan& plan, const Shape& shape) {
+  CallRecord record{.bytes = full_bytes(plan, shape),
+                    .chunks = shape.chunks,
+                    .root = has_root(plan.collective.kind) ? plan.collective.root : -1,
+                    .kind = plan.collective.kind,
+                    .op = shape.op,
+                    .dtype = shape.dtype};
+  plan.algorithm.copy(record.algorithm.data(), record.algorithm.size() - 1);
+  return record;
+}
+
+}  // namespace
+
+Execution::Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, CallMemory& memory,
                      const ExecutorOptions& options)
     : prepared_(std::move(prepared)),
       shape_(std::move(shape)),
       layout_(prepared_->plan, shape_),
       signature_(signature_of(prepared_->plan, shape_)),
-      router_(router) {
-  const CallContext context{*prepared_, shape_, layout_, router_, staging_, turns_, stamp_, options.window};
+      record_(record_of(prepared_->plan, shape_)),
+      router_(router),
+      memory_(memory) {
+  const CallContext context{*prepared_, shape_, layout_, router_, memory_.staging, turns_, stamp_, options.window};
   for (int k = 0; k < std::min(shape_.chunks, options.chunks_in_flight); ++k)
     runs_.push_back(std::make_unique<ChunkRun>(context));
 }
@@ -24,23 +41,26 @@ void Execution::start(const std::byte* in, std::byte* out, std::uint32_t stamp) 
   next_chunk_ = 0;
   chunks_left_ = shape_.chunks;
   turns_.begin(prepared_->plan.groups.size());
-  for (auto& run : runs_) {
-    run->begin({next_chunk_++, shape_.chunks}, in_, out_);
-    run->start_ready();
-  }
+  // Here, since a call before may have been under way when this one was prepared.
+  scratch_ = memory_.scratch(runs_.size() * layout_.scratch_bytes());
+  for (std::size_t run = 0; run < runs_.size(); ++run) begin_next(run);
   refill();
 }
 
+void Execution::begin_next(std::size_t run) {
+  std::byte* const scratch = scratch_ + run * layout_.scratch_bytes();
+  runs_[run]->begin({next_chunk_++, shape_.chunks}, {in_, out_, scratch});
+  runs_[run]->start_ready();
+}
+
 void Execution::refill() {
-  for (auto& run : runs_)
-    while (!run->retired() && run->finished()) {
+  for (std::size_t run = 0; run < runs_.size(); ++run)
+    while (!runs_[run]->retired() && runs_[run]->finished()) {
       --chunks_left_;
-      if (next_chunk_ < shape_.chunks) {
-        run->begin({next_chunk_++, shape_.chunks}, in_, out_);
-        run->start_ready();
-      } else {
-        run->retire();
-      }
+      if (next_chunk_ < shape_.chunks)
+        begin_next(run);
+      else
+        runs_[run]->retire();
     }
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "runtime/call_agreement.h"
+#include "runtime/call_log.h"
+#include "runtime/call_memory.h"
 #include "runtime/chunk_run.h"
 #include "runtime/under_way.h"
 
@@ -20,7 +22,9 @@ struct ExecutorOptions {
 /// A plan bound to a shape. It can be started again and again, also with other buffers, and then allocates nothing.
 class Execution final : public UnderWay {
  public:
-  Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, const ExecutorOptions& options);
+  /// `memory`: shared with other executions, of which one runs at a time.
+  Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, CallMemory& memory,
+            const ExecutorOptions& options);
 
   /// stamp: of the messages, from CallAgreement::begin().
   void start(const std::byte* in, std::byte* out, std::uint32_t stamp);
@@ -31,12 +35,14 @@ class Execution final : public UnderWay {
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
   const Signature& signature() const { return signature_; }
+  const CallRecord& record() const { return record_; }  // without number and times
 
   /// "step 3 of 12: recv from rank 1 …, chunk 0 of 4, of all_reduce by ring"
   std::string waiting_for(int peer) const override;
   std::vector<int> awaited_peers() const override;
 
  private:
+  void begin_next(std::size_t run);  // chunk
   void refill();
   bool awaits(std::uint32_t index, int peer) const;  // a step
 
@@ -44,12 +50,14 @@ class Execution final : public UnderWay {
   Shape shape_;
   Layout layout_;
   Signature signature_;
+  CallRecord record_;
   Router& router_;
-  StagingPool staging_;
+  CallMemory& memory_;
   GroupTurns turns_;
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;
+  std::byte* scratch_ = nullptr;  // of the runs, one after the other
   std::uint32_t stamp_ = 0;
   int next_chunk_ = 0;
   int chunks_left_ = 0;

@@ -53,6 +53,7 @@ class PlanCache {
   int rank_;
   Router& router_;
   ExecutorOptions options_;
+  CallMemory memory_;                     // outlives the executions
   std::list<PlanEntry> plans_;            // the latest used first
   std::list<ExecutionEntry> executions_;  // the latest used first
   std::vector<std::shared_ptr<Execution>> kept_;

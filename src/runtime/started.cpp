@@ -50,12 +50,7 @@ void Communicator::run(const std::shared_ptr<Started>& call, const Interrupt& in
   {
     const std::unique_lock lock = enter();
     refuse_if_failed();
-    if (started_.empty())
-      return or_fail([&] {
-        begin(*call->execution, call->in, call->out);
-        drive(*call->execution, interrupt);
-        log_.end(CallState::done);
-      });
+    if (started_.empty()) return run_now(call->execution, call->in, call->out, interrupt);
   }
   start(call);
   wait_or_fail(*call->work, interrupt);
@@ -118,7 +113,7 @@ bool Communicator::advance_started() {
     else
       look_around(*call.execution, call.last_progress, {});
     if (call.execution->finished()) {
-      log_.end(CallState::done);
+      log_.end();
       call.work->finish(nullptr);
       started_.erase(started_.begin());
     }

@@ -91,7 +91,7 @@ void write_lines(std::ostream& file, const TraceOwner& owner, const CallLog& log
         .number("bytes", call.bytes)
         .text("algorithm", call.algorithm.data())
         .number("chunks", call.chunks)
-        .text("state", text_of(call.state))
+        .text("state", text_of(log.state_of(call)))
         .number("begin_ns", call.begin_ns)
         .number("end_ns", call.end_ns);
   for (const MessageRecord& message : log.messages()) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/communicator.h"
+#include "runtime/wait_chain.h"
 
 namespace lanecast {
 namespace {
@@ -26,14 +27,15 @@ void Communicator::look_for_reasons(const UnderWay& call) {
 
 void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
   Patience patience(crowded_);
-  Clock::time_point last_progress = last_look_ = Clock::now();  // a short call never stops to look
-  bool moved = false;
+  Clock::time_point last_progress;
+  bool moved = true, looked = false;  // a short call never stops to look, not even at the clock
   while (!call.finished()) {
     if (advance(call)) {
       moved = true;
       patience.reset();
     } else if (patience.pause()) {
       if (std::exchange(moved, false)) last_progress = Clock::now();
+      if (!std::exchange(looked, true)) last_look_ = last_progress;
       look_around(call, last_progress, interrupt);
     }
   }
@@ -51,19 +53,24 @@ void Communicator::look_at(const UnderWay& call, Clock::time_point last_progress
   const std::vector<int> awaited = call.awaited_peers();
   const auto waited = Clock::now() - last_progress;
   if (waited >= kLookEvery) {
+    for (std::size_t k = 0; k < router_->count(); ++k) (*router_)[k].publish_wait(awaited);
     agreement_.compare(awaited);
     if (!options_.trace_dir.empty()) log_.waits(describe_wait(call, -1));
   }
   for (int peer : awaited)
     if (const Loss loss = router_->to(peer).lost(peer)) give_up(call, peer, loss);
   const double waited_s = std::chrono::duration<double>(waited).count();
-  if (waited_s < options_.timeout_s.value_or(kTimeout_s)) return;
+  const double timeout_s = options_.timeout_s.value_or(kTimeout_s);
+  if (waited_s < timeout_s) return;
   std::string peers;
   for (int peer : awaited) peers += (peers.empty() ? "" : ", ") + std::to_string(peer);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", waited_s);
+  // Ranks that wait say so every few milliseconds, so half the deadline tells them from those that do not.
+  const std::string chain = wait_chain(*router_, {rank(), size(), awaited, timeout_s / 2});
   throw TimeoutError("rank " + std::to_string(rank()) + " waited " + seconds + " s for rank " + peers + " in " +
-                     describe_wait(call, -1) + "; is that rank alive, and has it made the same call?");
+                     describe_wait(call, -1) + (chain.empty() ? "" : "; ") + chain +
+                     "; is that rank alive, and has it made the same call?");
 }
 
 void Communicator::give_up(const UnderWay& call, int peer, const Loss& loss) {

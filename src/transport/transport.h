@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,6 +83,12 @@ struct Loss {
   std::string str() const { return cause ? what + ": " + cause.text : what; }
 };
 
+/// Whom a peer waits for, as it has last said.
+struct Waiting {
+  std::vector<int> peers;
+  double age_s = std::numeric_limits<double>::infinity();  // since then; never: infinite
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -117,6 +124,11 @@ class Transport {
   virtual void publish(const CallNote& /*note*/) {}
   /// What `peer` has published about its call of that number. May ask the peer, and know the answer only later.
   virtual std::optional<CallNote> published(int /*peer*/, std::uint64_t /*sequence*/) { return {}; }
+
+  /// Lets the peers know whom this rank waits for: again and again as long as it does, in milliseconds.
+  virtual void publish_wait(std::span<const int> /*peers*/) {}
+  /// What `peer` has said; nothing where the transport does not know.
+  virtual std::optional<Waiting> waiting(int /*peer*/) { return {}; }
 
   // Native collectives; a transport without them keeps these defaults.
   virtual bool runs(GroupKind, DType, ReduceOp) const { return false; }

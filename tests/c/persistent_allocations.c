@@ -14,16 +14,17 @@ void* malloc(size_t bytes) {
   return __libc_malloc(bytes);
 }
 
-enum { kCount = 40000, kRuns = 200 };
-static float in[kCount], out[kCount];
+enum { kMost = 40000, kRuns = 200 };
+static float in[kMost], out[kMost];
 
 int main(int argc, char** argv) {
   const int starts = argc > 1 && strcmp(argv[1], "start") == 0;
   lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
-  lanecastCall_t call = {lanecastCollAllReduce, in, out, kCount, NULL, lanecastFloat32, lanecastSum, 0, NULL};
+  lanecastCall_t call = {lanecastCollAllReduce, in, out, 0, NULL, lanecastFloat32, lanecastSum, 0, NULL};
   lanecastComm_t comm;
   lanecastPersistent_t persistent;
   config.transports = "shm";
+  call.count = argc > 2 ? (size_t)atoi(argv[2]) : kMost;
   if (lanecastCommInitMPI(&comm, NULL, &config) || lanecastPersistentInit(&call, comm, &persistent))
     return EXIT_FAILURE;
   int quiet = 0;

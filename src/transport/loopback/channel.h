@@ -11,6 +11,7 @@
 #include "transport/call_board.h"
 #include "transport/tag_queues.h"
 #include "transport/transport.h"
+#include "transport/wait_board.h"
 
 namespace lanecast {
 
@@ -33,6 +34,7 @@ struct LoopbackMailbox {
   Failure cause;                // the state is aborted; guarded by in_use
 
   CallBoard calls;  // of this rank
+  WaitBoard waits;  // of this rank
 
   std::mutex mutex;                           // guards everything below
   std::vector<TagQueues<Message*>> sends;     // [source]: to this rank, not yet matched

@@ -31,6 +31,9 @@ class LoopbackTransport : public Transport {
     return (*channel_)[peer].calls.find(sequence);
   }
 
+  void publish_wait(std::span<const int> peers) override { mine().waits.put(peers); }
+  std::optional<Waiting> waiting(int peer) override { return (*channel_)[peer].waits.get(); }
+
  private:
   LoopbackMailbox& mine() { return (*channel_)[rank_]; }
   void copy(const LoopbackMatch& match);

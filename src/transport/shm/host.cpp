@@ -16,8 +16,8 @@ namespace lanecast::shm {
 
 namespace {
 
-constexpr std::size_t kBoardBytes = 8192;  // whole pages, so that the lanes start on one
-static_assert(sizeof(CallBoard) <= kBoardBytes);
+constexpr std::size_t kBoardBytes = 12288;  // whole pages, so that the lanes start on one
+static_assert(sizeof(Boards) <= kBoardBytes);
 
 /// What a rank tells the others of its host.
 struct Greeting {
@@ -91,7 +91,7 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
     if (ranks == 1) return std::string{};
     file = reserve_memory(inbox_bytes);
     inbox_ = Mapping(file, 0, inbox_bytes);
-    board_ = reinterpret_cast<CallBoard*>(inbox_.data());
+    boards_ = reinterpret_cast<Boards*>(inbox_.data());
     const Greeting mine{getpid(), file.get(), id_of(file), inbox_.data(), layout};
     return std::string(reinterpret_cast<const char*>(&mine), sizeof mine);
   });
@@ -104,7 +104,7 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
       const Greeting theirs = greeting_of(rank, greetings[rank], layout);
       const FileDescriptor their_file = open_memory_of(theirs.pid, theirs.fd, theirs.file);
       const Mapping& board = neighbouring_.emplace_back(their_file, 0, kBoardBytes);
-      const auto* calls = reinterpret_cast<const CallBoard*>(board.data());
+      const auto* boards = reinterpret_cast<const Boards*>(board.data());
       const Mapping& lane =
           neighbouring_.emplace_back(their_file, kBoardBytes + lane_index(me, peer) * lane_bytes, lane_bytes);
       neighbours_.push_back(
@@ -112,7 +112,7 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
            .process = Process(theirs.pid),
            .in = lane_at(inbox_.data() + kBoardBytes + lane_index(peer, me) * lane_bytes, layout.ring_bytes),
            .out = lane_at(lane.data(), layout.ring_bytes),
-           .calls = calls,
+           .boards = boards,
            .single_copy = should_read(theirs, inbox_bytes, single_copy, read_is_faster)});
     }
     return std::string{};

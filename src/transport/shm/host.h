@@ -11,8 +11,15 @@
 #include "transport/shm/layout.h"
 #include "transport/shm/memory.h"
 #include "transport/shm/process.h"
+#include "transport/wait_board.h"
 
 namespace lanecast::shm {
+
+/// What a rank lets all others of its host read.
+struct Boards {
+  CallBoard calls;
+  WaitBoard waits;
+};
 
 /// One other rank of this host.
 struct Neighbour {
@@ -20,7 +27,7 @@ struct Neighbour {
   Process process;
   Lane in;   // from it to me, in my inbox
   Lane out;  // from me to it, in its inbox
-  const CallBoard* calls = nullptr;
+  const Boards* boards = nullptr;
   bool single_copy = false;  // may and should I read large messages straight from its memory?
 };
 
@@ -31,16 +38,15 @@ class Host {
   Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layout& layout, SingleCopy single_copy);
 
   const std::vector<Neighbour>& neighbours() const { return neighbours_; }
+  /// Null where there are no neighbours.
+  Boards* boards() { return boards_; }
   /// Lets every neighbour see the state of this rank; the first one to be announced stays.
-  void publish(const CallNote& note) {
-    if (!neighbours_.empty()) board_->put(note);
-  }
   void announce(OwnerState state, const Failure& cause);
 
  private:
   std::vector<Neighbour> neighbours_;
-  Mapping inbox_;  // this rank's calls, then a lane for each neighbour
-  CallBoard* board_ = nullptr;
+  Mapping inbox_;  // this rank's boards, then a lane for each neighbour
+  Boards* boards_ = nullptr;
   std::vector<Mapping> neighbouring_;  // parts of the neighbours' inboxes
 };
 

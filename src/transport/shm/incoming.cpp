@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "transport/shm/cma.h"
@@ -32,10 +33,11 @@ void deliver_whole(const Message& receive, const std::byte* data) {
 
 void Incoming::post(Message& message, std::vector<Message*>& done) {
   ++pending_;
-  if (const auto early = early_.pop(message.tag)) {
+  if (auto early = early_.pop(message.tag)) {
     check(message, early->bytes, early->stamp);
     if (!is_large(early->bytes)) {
-      deliver_whole(message, early->data.get());
+      deliver_whole(message, early->data.data.get());
+      early_buffers_.give_back(std::move(early->data));
       finish(&message, done);
       return;
     }
@@ -89,10 +91,10 @@ void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& don
   const std::byte* data = PacketReader::payload(packet);
   const auto receive = posted_.pop(fields.tag);
   if (!receive) {
-    Early early{fields.message_bytes, nullptr, fields.stamp};
+    Early early{fields.message_bytes, {}, fields.stamp};
     if (fields.payload_bytes > 0) {
-      early.data = std::make_unique_for_overwrite<std::byte[]>(fields.payload_bytes);
-      std::memcpy(early.data.get(), data, fields.payload_bytes);
+      early.data = early_buffers_.take(fields.payload_bytes);
+      std::memcpy(early.data.data.get(), data, fields.payload_bytes);
     }
     early_.push(fields.tag, std::move(early));
     return;

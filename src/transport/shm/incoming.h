@@ -2,9 +2,9 @@
 // The receiver's half of a lane: asks for what is posted, matches what arrives and puts it where it belongs.
 #pragma once
 
-#include <memory>
 #include <vector>
 
+#include "base/buffer_pool.h"
 #include "transport/shm/control.h"
 #include "transport/shm/fifo.h"
 #include "transport/shm/layout.h"
@@ -37,8 +37,8 @@ class Incoming {
  private:
   /// An eager message or a notice that came before its receive.
   struct Early {
-    std::size_t bytes;                  // of the message
-    std::unique_ptr<std::byte[]> data;  // none for a notice
+    std::size_t bytes;        // of the message
+    BufferPool::Buffer data;  // none for a notice
     std::uint32_t stamp;
   };
   struct Stream {
@@ -52,6 +52,8 @@ class Incoming {
     SpanCursor local, remote;
     std::size_t read_bytes = 0;
   };
+
+  static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time
 
   bool is_large(std::size_t message_bytes) const { return message_bytes > layout_.eager_bytes; }
   void ask_for(const Message& message);
@@ -75,6 +77,7 @@ class Incoming {
   TagQueues<Message*> posted_;   // not met by any packet yet
   TagQueues<Message*> noticed_;  // met by a notice, but by no data yet
   TagQueues<Early> early_;
+  BufferPool early_buffers_{kIdleBuffers};
   Fifo<Note> unsent_notes_;  // while the control slots are full
   Stream stream_;
   Remote remote_;

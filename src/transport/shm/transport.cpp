@@ -69,7 +69,12 @@ bool ShmTransport::progress(std::vector<Message*>& done) {
 
 std::optional<CallNote> ShmTransport::published(int peer, std::uint64_t sequence) {
   if (!reaches(peer)) return {};
-  return pairs_[pair_of_rank_[peer]].neighbour.calls->find(sequence);
+  return pairs_[pair_of_rank_[peer]].neighbour.boards->calls.find(sequence);
+}
+
+std::optional<Waiting> ShmTransport::waiting(int peer) {
+  if (!reaches(peer)) return {};
+  return pairs_[pair_of_rank_[peer]].neighbour.boards->waits.get();
 }
 
 Loss ShmTransport::lost(int peer) {

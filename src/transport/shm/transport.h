@@ -41,8 +41,14 @@ class ShmTransport : public Transport {
   void abort(const Failure& cause) override;
   /// Reads a file of /proc: microseconds, for every few thousand idle calls of progress().
   Loss lost(int peer) override;
-  void publish(const CallNote& note) override { host_.publish(note); }
+  void publish(const CallNote& note) override {
+    if (shm::Boards* mine = host_.boards()) mine->calls.put(note);
+  }
   std::optional<CallNote> published(int peer, std::uint64_t sequence) override;
+  void publish_wait(std::span<const int> peers) override {
+    if (shm::Boards* mine = host_.boards()) mine->waits.put(peers);
+  }
+  std::optional<Waiting> waiting(int peer) override;
 
  private:
   struct Pair {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who keeps a rank waiting in the end: it waits for a peer, which may itself wait for another, and so on.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "runtime/router.h"
+
+namespace lanecast {
+
+/// A rank that wants to know.
+struct Waiter {
+  int rank, size;
+  std::span<const int> awaited;
+  double silent_s;  // who has not said for so long that it waits is no longer thought to wait
+};
+
+/// "rank 1 waits for rank 3, which has not answered": the shortest way to a rank that does not wait itself. Empty where
+/// no such rank can be seen from here, and where it is the one awaited rank.
+std::string wait_chain(Router& router, const Waiter& waiter);
+
+}  // namespace lanecast
