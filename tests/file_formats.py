@@ -28,7 +28,10 @@ PROFILE = json.dumps(
         **asdict(
             profile.Profile(
                 shape=profile.Shape("0.1.0", "a cpu", 2, 2, "2x2", ["mpi", "shm"]),
-                links=[profile.LevelLink("node", "mpi", 2e-6, 1e-10, 0.1), profile.LevelLink("", "shm", 5e-7, 1e-10, 0)],
+                links=[
+                    profile.LevelLink("node", "mpi", 2e-6, 1e-10, 0.1),
+                    profile.LevelLink("", "shm", 5e-7, 1e-10, 0),
+                ],
                 reduce_s_per_byte=1e-10,
                 fits=[
                     profile.AlgorithmFit("all_reduce", "ring", -1, 4, 0, 2e-6, 1e-10, 0.1),

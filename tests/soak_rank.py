@@ -12,16 +12,10 @@ from typing import Any
 import numpy as np
 
 from lanecast import Communicator, P2POp, PersistentCall, Work, _core
+from soak_calls import CALLS, CORE_NAMES, Place
 
 DTYPES = ("float64", "float32", "int32", "int64", "uint16", "float16")
-KINDS = (
-    *("all_gather_into_tensor", "reduce_scatter_tensor", "all_reduce", "broadcast", "reduce", "gather", "scatter"),
-    *("all_to_all_single", "messages", "barrier"),
-)
-CORE_NAMES = {
-    **{"all_gather_into_tensor": "all_gather", "reduce_scatter_tensor": "reduce_scatter"},
-    **{"all_to_all_single": "all_to_all"},
-}
+KINDS = (*CALLS, "messages", "barrier")
 ALGORITHMS = ("", "", "ring", "bruck", "direct", "one_shot", "hierarchical(ring,direct)")
 READINGS = 20
 CALLS_PER_SPLIT = 1000
@@ -40,31 +34,23 @@ def reading(calls: int, begin_s: float) -> dict[str, float]:
 
 
 class Started:
-    """A call with what it should leave in its buffer: everywhere the same value."""
+    """A call, and what it should leave in its buffer."""
 
     def __init__(self, comm: Communicator, random: np.random.Generator, call: int) -> None:
         kind = KINDS[random.integers(len(KINDS))]
         count = int(2 ** random.uniform(0, 18 if call % LARGE_EVERY == 0 else 11))
-        dtype = DTYPES[random.integers(len(DTYPES))]
-        root = int(random.integers(comm.size))
-        name = ALGORITHMS[random.integers(len(ALGORITHMS))]
-        chunks = int(random.integers(4))
-        async_op = bool(random.random() < 0.3)
-        bound = random.random() < 0.05
+        dtype, root = DTYPES[random.integers(len(DTYPES))], int(random.integers(comm.size))
+        name, chunks = ALGORITHMS[random.integers(len(ALGORITHMS))], int(random.integers(4))
+        async_op, bound = bool(random.random() < 0.3), bool(random.random() < 0.05)
+        place = Place(comm, count, dtype, root, call % 100)
         self.works: list[Work | PersistentCall] = []
+        self.result, self.due = np.zeros(0), 0
         if kind == "barrier":
-            self.result, self.due = np.zeros(0), 0
             self._keep(comm.barrier(async_op))
         elif kind == "messages":
-            self.result, self.due = np.zeros(count, dtype), (comm.rank - 1) % comm.size
-            mine = np.full(count, comm.rank, dtype)
-            if comm.size > 1:
-                ring = [P2POp("isend", mine, (comm.rank + 1) % comm.size), P2POp("irecv", self.result, self.due)]
-                self.works = list(comm.batch_isend_irecv(ring)) if async_op else []
-                if not async_op:
-                    comm.batch_send_recv(ring)
+            self._send_round(place, async_op)
         else:
-            arguments = self._arguments(kind, comm, (count, dtype, root, call % 100))
+            arguments, self.result, self.due = CALLS[kind](place)
             takes = _core.algorithms_for(CORE_NAMES.get(kind, kind), comm.topology)
             options: dict[str, Any] = {"algorithm": name if name in takes else "", "chunks": chunks}
             if bound:
@@ -74,36 +60,18 @@ class Started:
             else:
                 self._keep(getattr(comm, kind)(*arguments, async_op=async_op, **options))
 
-    def _arguments(self, kind: str, comm: Communicator, call: tuple[int, str, int, int]) -> tuple[Any, ...]:
-        """What the method takes; result and due are set."""
-        count, dtype, root, value = call
-        size, rank = comm.size, comm.rank
-        whole, share = np.zeros(count * size, dtype), np.zeros(count, dtype)
-        at_root = rank == root
-        if kind == "all_reduce" or kind == "reduce":
-            share += rank + 1
-            self.result, self.due = share, rank + 1 if kind == "reduce" and not at_root else size
-            return (share, "max") if kind == "all_reduce" else (share, root, "max")
-        if kind == "broadcast":
-            share += value if at_root else 0
-            self.result, self.due = share, value
-            return share, root
-        if kind == "reduce_scatter_tensor":
-            whole += rank + 1
-            self.result, self.due = share, size * (size + 1) // 2
-            return share, whole, "sum"
-        if kind == "scatter":
-            whole += value
-            self.result, self.due = share, value
-            return share, whole if at_root else None, root
-        if kind == "gather":
-            share += value
-            self.result, self.due = whole, value if at_root else 0
-            return whole if at_root else None, share, root
-        self.result, self.due = whole, value
-        if kind == "all_to_all_single":
-            return whole, np.full(count * size, value, dtype)
-        return whole, share + np.array(value, dtype)
+    def _send_round(self, place: Place, async_op: bool) -> None:
+        """To the next rank, and from the one before."""
+        comm = place.comm
+        self.result, self.due = place.share(), (comm.rank - 1) % comm.size
+        messages = [
+            P2POp("isend", place.share(comm.rank), (comm.rank + 1) % comm.size),
+            P2POp("irecv", self.result, self.due),
+        ]
+        if async_op:
+            self.works.extend(comm.batch_isend_irecv(messages))
+        else:
+            comm.batch_send_recv(messages)
 
     def _keep(self, work: Work | None) -> None:
         if work is not None:

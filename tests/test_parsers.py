@@ -27,6 +27,7 @@ from lanecast import _core
 from lanecast.cli import options
 
 LIMIT_BYTES = 1 << 29  # beyond what the process has; what is read below is small
+TEXTS = int(os.environ.get("FUZZ_TEXTS", "20000"))  # of the long campaign, for each row
 PLACES = 100  # of a sample in which each value is replaced in turn
 LIMIT_S = 5.0  # for one text, on a busy machine
 
@@ -191,7 +192,7 @@ def test_each_value_may_be_wrong(name: str, little_memory: None) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PARSERS)
-@settings(fixture_is_fine, max_examples=20_000)
+@settings(fixture_is_fine, max_examples=TEXTS)
 @given(data=st.data())
 def test_many_texts_are_read_or_refused(name: str, little_memory: None, data: st.DataObject) -> None:
     try_to_read(PARSERS[name], data.draw(texts_for(PARSERS[name])))

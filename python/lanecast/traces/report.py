@@ -79,7 +79,9 @@ def _different(job: CommunicatorTrace) -> list[str]:
             seen.setdefault(call["sequence"], {}).setdefault(key, []).append(rank)
     for sequence in sorted(seen):
         if len(seen[sequence]) > 1:
-            return ["differs:"] + [f"  {_names(ranks, len(ranks))}: {texts[key]}" for key, ranks in seen[sequence].items()]
+            return ["differs:"] + [
+                f"  {_names(ranks, len(ranks))}: {texts[key]}" for key, ranks in seen[sequence].items()
+            ]
     return []
 
 
