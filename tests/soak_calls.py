@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from lanecast import Communicator
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True)
+class Place:
     """Who calls, and with what: `count` elements a part, `value` where one rank's data are to arrive."""
 
     comm: Communicator

@@ -28,6 +28,9 @@ from lanecast.cli import options
 
 LIMIT_BYTES = 1 << 29  # beyond what the process has; what is read below is small
 TEXTS = int(os.environ.get("FUZZ_TEXTS", "20000"))  # of the long campaign, for each row
+WRONG_VALUES: tuple[Any, ...] = (
+    *(-1, 0, 2**31 - 1, 2**31, 2**63, 10**400, 1e308, float("nan"), None, True, [], {}, "", "\ud800"),
+)
 PLACES = 100  # of a sample in which each value is replaced in turn
 LIMIT_S = 5.0  # for one text, on a busy machine
 
@@ -184,7 +187,7 @@ def test_each_value_may_be_wrong(name: str, little_memory: None) -> None:
     value = json.loads(parser.samples[0])
     for container, key in list(places(value))[:PLACES]:
         right = container[key]
-        for wrong in (-1, 0, 2**31 - 1, 2**31, 2**63, 10**400, 1e308, float("nan"), None, True, [], {}, "", "\ud800"):
+        for wrong in WRONG_VALUES:
             container[key] = wrong
             try_to_read(parser, json.dumps(value))
         container[key] = right

@@ -89,7 +89,9 @@ def _read_rank(path: Path) -> RankTrace:
 
 def _checked(record: Any) -> dict[str, Any]:
     """The record, when it has the fields of its type. A whole number is one that the writer's 64 bits hold."""
-    kind = record.get("type") if isinstance(record, dict) else None
+    if not isinstance(record, dict):
+        raise FieldError("record", "expected named fields")
+    kind = record.get("type")
     if not isinstance(kind, str) or kind not in _FIELDS:
         raise FieldError("type", f"expected one of {', '.join(_FIELDS)}")
     optional = {"level": int} if "level" in record else {}
