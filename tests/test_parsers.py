@@ -78,7 +78,10 @@ PARSERS = {
     "LANECAST_CHUNKS": Parser(with_variable("LANECAST_CHUNKS"), ("1", "16", "4294967297", "-1")),
     "LANECAST_TIMEOUT": Parser(with_variable("LANECAST_TIMEOUT"), ("300", "0.5", "1e9", "inf", "nan", "-0")),
     "LANECAST_HOST": Parser(with_variable("LANECAST_HOST"), ("node1", "")),
-    "LANECAST_ and anything": Parser(lambda text: with_variable("LANECAST_" + text)("1"), ("TIMEOUT", "TIMEUOT")),
+    "LANECAST_ and anything": Parser(
+        lambda text: with_variable("LANECAST_" + text.replace("=", ""))("1"),  # no name holds one
+        ("TIMEOUT", "TIMEUOT"),
+    ),
     "LANECAST_MPI_LIBRARY": Parser(
         open_mpi_library, ("libmpi.so.12", "/lib/libmpi.so"), (lanecast.UsageError, lanecast.TransportError)
     ),
