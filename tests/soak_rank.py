@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from lanecast import Communicator, _core
+from lanecast import Communicator, P2POp, PersistentCall, Work, _core
+from soak_calls import CALLS, CORE_NAMES, Place
 
 DTYPES = ("float64", "float32", "int32", "int64", "uint16", "float16")
+KINDS = (*CALLS, "messages", "barrier")
 ALGORITHMS = ("", "", "ring", "bruck", "direct", "one_shot", "hierarchical(ring,direct)")
 READINGS = 20
 CALLS_PER_SPLIT = 1000
@@ -32,38 +34,52 @@ def reading(calls: int, begin_s: float) -> dict[str, float]:
 
 
 class Started:
-    """A call with what it should leave in its buffer: everywhere the same value."""
+    """A call, and what it should leave in its buffer."""
 
     def __init__(self, comm: Communicator, random: np.random.Generator, call: int) -> None:
-        kind = int(random.integers(3))
+        kind = KINDS[random.integers(len(KINDS))]
         count = int(2 ** random.uniform(0, 18 if call % LARGE_EVERY == 0 else 11))
-        dtype = DTYPES[random.integers(len(DTYPES))]
-        name = ALGORITHMS[random.integers(len(ALGORITHMS))]
-        takes = _core.algorithms_for(_core.KINDS[kind], comm.topology)
-        options: dict[str, Any] = {
-            "algorithm": name if name in takes else "",
-            "chunks": int(random.integers(4)),
-            "async_op": bool(random.random() < 0.3),
-        }
-        size = comm.size
-        if kind == 0:
-            self.due = call % 100
-            self.result = np.zeros(count * size, dtype)
-            self.work = comm.all_gather_into_tensor(self.result, np.full(count, self.due, dtype), **options)
-        elif kind == 1:
-            self.due = sum(range(1, size + 1))
-            self.result = np.zeros(count, dtype)
-            self.work = comm.reduce_scatter_tensor(
-                self.result, np.full(count * size, comm.rank + 1, dtype), "sum", **options
-            )
+        dtype, root = DTYPES[random.integers(len(DTYPES))], int(random.integers(comm.size))
+        name, chunks = ALGORITHMS[random.integers(len(ALGORITHMS))], int(random.integers(4))
+        async_op, bound = bool(random.random() < 0.3), bool(random.random() < 0.05)
+        place = Place(comm, count, dtype, root, call % 100)
+        self.works: list[Work | PersistentCall] = []
+        self.result, self.due = np.zeros(0), 0
+        if kind == "barrier":
+            self._keep(comm.barrier(async_op))
+        elif kind == "messages":
+            self._send_round(place, async_op)
         else:
-            self.due = size
-            self.result = np.full(count, comm.rank + 1, dtype)
-            self.work = comm.all_reduce(self.result, "max", **options)
+            arguments, self.result, self.due = CALLS[kind](place)
+            takes = _core.algorithms_for(CORE_NAMES.get(kind, kind), comm.topology)
+            options: dict[str, Any] = {"algorithm": name if name in takes else "", "chunks": chunks}
+            if bound:
+                persistent = comm.persistent(kind, *arguments, **options)
+                persistent.start()
+                self.works.append(persistent)
+            else:
+                self._keep(getattr(comm, kind)(*arguments, async_op=async_op, **options))
+
+    def _send_round(self, place: Place, async_op: bool) -> None:
+        """To the next rank, and from the one before."""
+        comm = place.comm
+        self.result, self.due = place.share(), (comm.rank - 1) % comm.size
+        messages = [
+            P2POp("isend", place.share(comm.rank), (comm.rank + 1) % comm.size),
+            P2POp("irecv", self.result, self.due),
+        ]
+        if async_op:
+            self.works.extend(comm.batch_isend_irecv(messages))
+        else:
+            comm.batch_send_recv(messages)
+
+    def _keep(self, work: Work | None) -> None:
+        if work is not None:
+            self.works.append(work)
 
     def finish(self) -> None:
-        if self.work is not None:
-            self.work.wait()
+        for work in self.works:
+            work.wait()
         assert (self.result == self.due).all(), f"{self.result[:4]} … instead of {self.due}"
 
 
@@ -82,10 +98,10 @@ def soak(comm: Communicator, calls: int, tell: Callable[[dict[str, float]], None
             assert half is not None
             communicators = [comm, reverse, half]
         started = Started(communicators[random.integers(3)], random, call)
-        if started.work is None:
-            started.finish()
-        else:
+        if started.works:
             under_way.append(started)
+        else:
+            started.finish()
         if len(under_way) > MOST_STARTED:
             under_way.pop(call * 7 % len(under_way)).finish()
         if (call + 1) % (calls // READINGS) == 0:

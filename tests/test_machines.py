@@ -105,7 +105,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     [
         ("cores = 8", "", "node.cores: missing"),
         ("cores = 8", 'cores = "8"', "node.cores: '8' is no whole number"),
-        ("cores = 8", "cores = -8", "node.cores: -8 is negative"),
+        ("cores = 8", "cores = -8", "node.cores: -8, expected 0 to 65536"),
         ("cores = 8", "cores = 8\ncoers = 9", "node.coers: unknown; known: cpu, cores"),
         ("gpus = 4", "gpus = 6", "levels: hold 4 ranks, node.gpus is 6"),
         ('link = "a"', "link = 3", r"levels\[0\].link: 3 is no text"),

@@ -21,26 +21,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import file_formats as formats
 import lanecast
 from lanecast import _core
 from lanecast.cli import options
-from lanecast.plans.json import from_json, to_json
 
 LIMIT_BYTES = 1 << 29  # beyond what the process has; what is read below is small
+TEXTS = int(os.environ.get("FUZZ_TEXTS", "20000"))  # of the long campaign, for each row
+WRONG_VALUES: tuple[Any, ...] = (
+    *(-1, 0, 2**31 - 1, 2**31, 2**63, 10**400, 1e308, float("nan"), None, True, [], {}, "", "\ud800"),
+)
+PLACES = 100  # of a sample in which each value is replaced in turn
 LIMIT_S = 5.0  # for one text, on a busy machine
-
-
-def read_plans(text: str) -> None:
-    """As a program that loads a plan from a file would: look at it, then have it proven."""
-    plans, topology = from_json(text)
-    str(topology)
-    for plan in plans:
-        str(plan)
-        plan.to_dict()
-        for step in range(min(len(plan), 100)):
-            plan.describe(step)
-    with contextlib.suppress(lanecast.PlanError):
-        _core.verify(plans)
 
 
 def with_variable(name: str) -> Callable[[str], Any]:
@@ -67,10 +59,6 @@ class Parser:
     refusals: tuple[type[Exception], ...] = (lanecast.UsageError,)
 
 
-PLANS = tuple(
-    to_json(_core.make_plans(kind, _core.Topology(2), algorithm), _core.Topology(2))
-    for kind, algorithm in (("all_reduce", "ring"), ("all_gather", "bruck"), ("all_reduce", "native"))
-)
 ALGORITHMS = ("ring", "hierarchical(ring,direct)", "hierarchical(bruck,native)", "one_shot", "folding")
 TOPOLOGIES = ("8", "2x4", "2x2x2:cyclic", "3+1+4", "1+7:block", "1x8x1", "2147483647", "65536x65536")
 
@@ -90,15 +78,23 @@ PARSERS = {
     "LANECAST_CHUNKS": Parser(with_variable("LANECAST_CHUNKS"), ("1", "16", "4294967297", "-1")),
     "LANECAST_TIMEOUT": Parser(with_variable("LANECAST_TIMEOUT"), ("300", "0.5", "1e9", "inf", "nan", "-0")),
     "LANECAST_HOST": Parser(with_variable("LANECAST_HOST"), ("node1", "")),
-    "LANECAST_ and anything": Parser(lambda text: with_variable("LANECAST_" + text)("1"), ("TIMEOUT", "TIMEUOT")),
+    "LANECAST_ and anything": Parser(
+        lambda text: with_variable("LANECAST_" + text.replace("=", ""))("1"),  # no name holds one
+        ("TIMEOUT", "TIMEUOT"),
+    ),
     "LANECAST_MPI_LIBRARY": Parser(
         open_mpi_library, ("libmpi.so.12", "/lib/libmpi.so"), (lanecast.UsageError, lanecast.TransportError)
     ),
-    "plans as JSON": Parser(read_plans, PLANS),
+    "plans as JSON": Parser(formats.read_plans, formats.PLANS),
+    "profile": Parser(formats.from_file("profile.json", formats.read_profile), (formats.PROFILE,)),
+    "machine": Parser(formats.from_file("machine.toml", formats.read_machine), (formats.MACHINE,)),
+    "machine's values": Parser(formats.read_machine_values, (formats.MACHINE_VALUES,)),
+    "trace": Parser(formats.read_trace, (formats.TRACE,)),
 }
 
 PIECES = (
-    *("0", "1", "-1", "007", "2147483648", "99999999999999999999", "9" * 5000, "1" + "x1" * 500, "1" + "+1" * 500),
+    *("0", "1", "-1", "007", "2147483648", "99999999999999999999", "9" * 400, "9" * 5000),
+    *("1" + "x1" * 500, "1" + "+1" * 500, "[" * 5000, '{"a":' * 5000, "a=" + "[" * 5000, "null", "NaN", "\r"),
     *("x", "+", ":", ",", "..", "(", ")", "((", "=", "-", ".", "e9", "inf", "nan", "0x10", "K", "cyclic", "ring"),
     *("hierarchical(", "hierarchical(ring,ring,ring)", " ", "\t", "\n", "é", "٣", "²", "\N{BYTE ORDER MARK}", "\x7f"),
 )
@@ -118,7 +114,7 @@ def texts_near(draw: st.DrawFn, samples: tuple[str, ...]) -> str:
 
 # What an environment can hold, and a file in UTF-8.
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
-numbers = st.one_of(st.integers(-3, 9), st.sampled_from([2**31 - 1, 2**31, -(2**31), 2**32 - 1, 2**32, 2**64]))
+numbers = st.one_of(st.integers(-3, 9), st.sampled_from([2**31 - 1, 2**31, -(2**31), 2**32 - 1, 2**32, 2**64, 10**400]))
 values = st.one_of(numbers, st.none(), st.booleans(), st.floats(), st.text(max_size=5), st.just([]), st.just({}))
 
 
@@ -160,7 +156,7 @@ def little_memory() -> Iterator[None]:
 
 
 def texts_for(parser: Parser) -> st.SearchStrategy[str]:
-    near = [texts_near(parser.samples), any_text]
+    near = [texts_near(parser.samples), st.one_of(any_text, st.sampled_from(PIECES))]
     is_json = parser.samples[0].startswith(("[", "{"))
     return st.one_of(*near, *[damaged_json(parser.samples)] * 3 * is_json)
 
@@ -188,9 +184,21 @@ def test_any_text_is_read_or_refused(name: str, little_memory: None, data: st.Da
     try_to_read(PARSERS[name], data.draw(texts_for(PARSERS[name])))
 
 
+@pytest.mark.parametrize("name", [name for name, parser in PARSERS.items() if parser.samples[0].startswith(("[", "{"))])
+def test_each_value_may_be_wrong(name: str, little_memory: None) -> None:
+    parser = PARSERS[name]
+    value = json.loads(parser.samples[0])
+    for container, key in list(places(value))[:PLACES]:
+        right = container[key]
+        for wrong in WRONG_VALUES:
+            container[key] = wrong
+            try_to_read(parser, json.dumps(value))
+        container[key] = right
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", PARSERS)
-@settings(fixture_is_fine, max_examples=20_000)
+@settings(fixture_is_fine, max_examples=TEXTS)
 @given(data=st.data())
 def test_many_texts_are_read_or_refused(name: str, little_memory: None, data: st.DataObject) -> None:
     try_to_read(PARSERS[name], data.draw(texts_for(PARSERS[name])))

@@ -59,12 +59,19 @@ def _read(kind: Any, value: Any, path: str) -> Any:
 
 
 def _scalar(kind: Any, value: Any, path: str) -> Any:
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise FieldError(path, "a number of more than 64 bits")
     if kind is float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
             raise FieldError(path, f"{value!r} is no number of at least 0")
         return float(value)
     if kind is int and (isinstance(value, bool) or not isinstance(value, int)):
         raise FieldError(path, f"{value!r} is no whole number")
-    if kind is str and not isinstance(value, str):
+    if kind is str and (not isinstance(value, str) or not _is_unicode(value)):
         raise FieldError(path, f"{value!r} is no text")
     return value
+
+
+def _is_unicode(text: str) -> bool:
+    """JSON can name one half of a character, which nothing can print."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -14,6 +14,7 @@ from lanecast.fields import FieldError, read_fields
 PREFIX = "machine:"  # of a topology that a machine gives
 ASSUMED = "assumed"  # how the source of a figure begins that nobody has looked up or measured
 _NIC_MAPS = ("packed", "round_robin", "one_to_one")
+_MOST = 2**16  # of anything in a node
 _FOLDER = Path(__file__).parent
 
 
@@ -104,7 +105,7 @@ def load(name_or_file: str) -> Machine:
         _check(machine)
     except OSError as error:
         raise _core.UsageError(f"machine {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _core.UsageError(f"machine {path}: is no TOML: {error}") from None
     except (FieldError, _core.UsageError) as error:
         raise _core.UsageError(f"machine {path}: {error}") from None
@@ -116,11 +117,13 @@ def _check(machine: Machine) -> None:
     if node.nic_map not in _NIC_MAPS:
         raise FieldError("node.nic_map", f"{node.nic_map!r}; known: {', '.join(_NIC_MAPS)}")
     for path, number in [(f"node.{f.name}", getattr(node, f.name)) for f in fields(Node)]:
-        if isinstance(number, int) and number < 0:
-            raise FieldError(path, f"{number} is negative")
+        if isinstance(number, int) and not 0 <= number <= _MOST:
+            raise FieldError(path, f"{number}, expected 0 to {_MOST}")
     for at, level in enumerate(machine.levels):
         if level.size < 1:
             raise FieldError(f"levels[{at}].size", f"{level.size}, expected at least 1")
+    if machine.ranks_per_node > _MOST:
+        raise FieldError("levels", f"hold {machine.ranks_per_node} ranks, more than {_MOST}")
     if machine.levels and node.gpus and machine.ranks_per_node != node.gpus:
         raise FieldError("levels", f"hold {machine.ranks_per_node} ranks, node.gpus is {node.gpus}")
     _ = machine.nic_efficiency  # a map that does not fit says so

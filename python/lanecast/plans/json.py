@@ -27,7 +27,7 @@ def from_json(text: str) -> tuple[list[Plan], Topology]:
     """What to_json() wrote. Raises UsageError where the text is none of its kind; verify() says whether it is right."""
     try:
         content = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"plans: not JSON: {error}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UsageError(f'plans: not a plan file; its first entry should read "format": "{FORMAT}"')

@@ -9,6 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from lanecast._core import UsageError
+from lanecast.fields import FieldError
+
+_CALL = {
+    **{"sequence": int, "collective": str, "op": str, "dtype": str, "root": int, "bytes": int},
+    **{"algorithm": str, "chunks": int, "state": str, "begin_ns": int, "end_ns": int},
+}
+_MESSAGE = {
+    **{"sequence": int, "step": str, "index": int, "chunk": int, "peer": int},
+    **{"transport": str, "bytes": int, "begin_ns": int, "end_ns": int},
+}
+_OWNER = {
+    **{"id": str, "rank": int, "size": int, "topology": str, "levels": str},
+    **{"written_ns": int, "waiting": str, "failure": str},
+}
+_FIELDS = {"communicator": _OWNER, "call": _CALL, "message": _MESSAGE}
 
 
 @dataclass
@@ -42,6 +57,8 @@ def read(directory: Path) -> list[CommunicatorTrace]:
         trace = _read_rank(path)
         owner = trace.owner
         job = found.setdefault(owner["id"], CommunicatorTrace(owner["id"], owner["size"], owner["topology"], {}))
+        if owner["size"] != job.size:
+            raise UsageError(f"{path}: of {owner['size']} ranks, while other files of {job.id} are of {job.size}")
         job.ranks[owner["rank"]] = trace
     if not found:
         raise UsageError(f"{directory} holds no traces; set LANECAST_TRACE_DIR where the program runs")
@@ -52,15 +69,38 @@ def read(directory: Path) -> list[CommunicatorTrace]:
 
 def _read_rank(path: Path) -> RankTrace:
     trace = None
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
-            if record["type"] == "communicator":
-                trace = RankTrace(record)
-            elif trace is not None:
-                {"call": trace.calls, "message": trace.messages}[record["type"]].append(record)
-        except (ValueError, KeyError) as error:
+            record = _checked(json.loads(line))
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{path}, line {number}: no record of a trace ({error})") from None
+        if record["type"] == "communicator":
+            trace = RankTrace(record)
+        elif trace is not None:
+            (trace.calls if record["type"] == "call" else trace.messages).append(record)
     if trace is None:
         raise UsageError(f"{path} is empty: no trace")
     return trace
+
+
+def _checked(record: Any) -> dict[str, Any]:
+    """The record, when it has the fields of its type. A whole number is one that the writer's 64 bits hold."""
+    if not isinstance(record, dict):
+        raise FieldError("record", "expected named fields")
+    kind = record.get("type")
+    if not isinstance(kind, str) or kind not in _FIELDS:
+        raise FieldError("type", f"expected one of {', '.join(_FIELDS)}")
+    optional = {"level": int} if "level" in record else {}
+    for name, expected in (_FIELDS[kind] | optional).items():
+        value = record.get(name)
+        if type(value) is not expected:
+            raise FieldError(name, f"{value!r} is no {'text' if expected is str else 'whole number'}")
+        if isinstance(value, int) and abs(value) >= 2**63:
+            raise FieldError(name, "is out of range")
+    if kind == "communicator" and not 0 <= record["rank"] < record["size"]:
+        raise FieldError("rank", f"{record['rank']} of {record['size']} ranks")
+    return record

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from lanecast.traces.read import CommunicatorTrace, RankTrace
@@ -42,14 +44,16 @@ def _standing(trace: RankTrace) -> str:
     return f"{call['state']}: {describe(call)}" + (f"; failed: {failure}" if failure else "")
 
 
-def _names(ranks: list[int]) -> str:
-    named = ", ".join(str(rank) for rank in ranks[:_MORE])
-    return f"rank {named}" + (f" and {len(ranks) - _MORE} more" if len(ranks) > _MORE else "")
+def _names(ranks: Iterable[int], count: int) -> str:
+    named = ", ".join(str(rank) for rank in islice(ranks, _MORE))
+    return f"rank {named}" + (f" and {count - _MORE} more" if count > _MORE else "")
 
 
 def _missing(job: CommunicatorTrace) -> list[str]:
-    missing = [rank for rank in range(job.size) if rank not in job.ranks]
-    return [f"no trace: {_names(missing)}; killed, or stopped, or writing elsewhere"] if missing else []
+    count = job.size - len(job.ranks)
+    # One by one, since the size comes from the file and may be any number.
+    missing = (rank for rank in range(job.size) if rank not in job.ranks)
+    return [f"no trace: {_names(missing, count)}; killed, or stopped, or writing elsewhere"] if count > 0 else []
 
 
 def _behind(job: CommunicatorTrace) -> list[str]:
@@ -61,7 +65,7 @@ def _behind(job: CommunicatorTrace) -> list[str]:
     behind = [rank for rank, sequence in last.items() if sequence == first]
     state = job.ranks[behind[0]].calls[-1]["state"] if first else "done"
     where = f"still in call {first}" if state == "running" else f"through with call {first}"
-    return [f"behind: {_names(behind)}, {where}, while others are in {describe(ahead.calls[-1])}"]
+    return [f"behind: {_names(behind, len(behind))}, {where}, while others are in {describe(ahead.calls[-1])}"]
 
 
 def _different(job: CommunicatorTrace) -> list[str]:
@@ -75,7 +79,9 @@ def _different(job: CommunicatorTrace) -> list[str]:
             seen.setdefault(call["sequence"], {}).setdefault(key, []).append(rank)
     for sequence in sorted(seen):
         if len(seen[sequence]) > 1:
-            return ["differs:"] + [f"  {_names(ranks)}: {texts[key]}" for key, ranks in seen[sequence].items()]
+            return ["differs:"] + [
+                f"  {_names(ranks, len(ranks))}: {texts[key]}" for key, ranks in seen[sequence].items()
+            ]
     return []
 
 

@@ -116,7 +116,7 @@ def load(path: Path) -> Profile:
         data = json.loads(path.read_text())
     except OSError as error:
         raise _core.UsageError(f"profile {path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _core.UsageError(f"profile {path}: is no JSON: {error}") from None
     if not isinstance(data, dict) or "lanecast_profile" not in data:
         raise _core.UsageError(f"profile {path}: lanecast_profile: missing, so this is no profile")
@@ -142,6 +142,8 @@ def _check(profile: Profile) -> None:
     for at, fit in enumerate(profile.fits):
         if fit.collective not in _core.KINDS:
             raise FieldError(f"fits[{at}].collective", f"{fit.collective!r}; known: {', '.join(_core.KINDS)}")
+        if fit.from_bytes < 0:
+            raise FieldError(f"fits[{at}].from_bytes", f"{fit.from_bytes} is negative")
         if not -1 <= fit.level < levels:
             raise FieldError(f"fits[{at}].level", f"{fit.level}, of {levels} levels")
     for at, overlap in enumerate(profile.overlaps):

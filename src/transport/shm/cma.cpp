@@ -57,6 +57,7 @@ std::size_t read_remote(int pid, SpanCursor& local, SpanCursor& remote, std::siz
   const SpanList from = next_spans(remote, bytes), to = next_spans(local, bytes);
   const ssize_t got = process_vm_readv(pid, to.spans.data(), to.count, from.spans.data(), from.count, 0);
   if (got == static_cast<ssize_t>(bytes)) return bytes;
+  if (got < 0 && errno == ESRCH) return 0;
   const std::string cause = got < 0 ? std::generic_category().message(errno) : std::to_string(got) + " came";
   throw TransportError("reading " + std::to_string(bytes) + " bytes of process " + std::to_string(pid) +
                        " failed: " + cause + "; see whether it lives");
@@ -73,7 +74,8 @@ bool single_copy_is_faster(int pid, std::byte* address, std::size_t bytes, std::
     for (std::size_t k = 0; k < copies; ++k) {
       const Span here{near.data() + k * bytes, bytes};
       SpanCursor local({&here, 1}), remote({&there, 1});
-      read_remote(pid, local, remote, bytes);
+      if (read_remote(pid, local, remote, bytes) == 0)
+        throw TransportError("process " + std::to_string(pid) + " has ended already");
     }
   });
   const double twice_s = fastest_of_three_s([&] {

@@ -9,7 +9,8 @@
 namespace lanecast::shm {
 
 /// Copies up to `bytes` bytes from `remote`, spans in the memory of process `pid`, to `local`, in one system call.
-/// Returns how many; both cursors move by as much. Throws TransportError where the system refuses.
+/// Returns how many, 0 where the process is ending; both cursors move by as much. Throws TransportError where the
+/// system refuses.
 std::size_t read_remote(int pid, SpanCursor& local, SpanCursor& remote, std::size_t bytes);
 
 /// Tries it on `bytes` bytes at `address` of process `pid`: is one copy by the system faster here than two by memcpy

@@ -141,9 +141,12 @@ bool Incoming::take_remote(const PacketHeader& packet, std::vector<Message*>& do
     remote_ = {receive, SpanCursor(receive->memory), SpanCursor({spans, count}), 0};
   }
   const std::size_t total = remote_.message->bytes;
+  if (remote_.sender_ends) return false;
   if (remote_.read_bytes < total) {
     const std::size_t bytes = std::min(kReadBytesPerTurn, total - remote_.read_bytes);
-    remote_.read_bytes += read_remote(sender_.pid, remote_.local, remote_.remote, bytes);
+    const std::size_t read_bytes = read_remote(sender_.pid, remote_.local, remote_.remote, bytes);
+    remote_.sender_ends = read_bytes == 0;
+    remote_.read_bytes += read_bytes;
   }
   if (!is_read() || !notes_.has_room()) return false;
   // A sender that has given up may have changed the memory. The fence: its state is read after its memory.

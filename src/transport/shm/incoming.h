@@ -32,7 +32,7 @@ class Incoming {
 
   bool has_pending() const { return pending_ > 0; }
   /// Has the sender put something that progress() can take? Not what only waits for the sender to read its notes.
-  bool has_unread() { return packets_.peek() != nullptr && !is_read(); }
+  bool has_unread() { return packets_.peek() != nullptr && !is_read() && !remote_.sender_ends; }
 
  private:
   /// An eager message or a notice that came before its receive.
@@ -51,6 +51,7 @@ class Incoming {
     Message* message = nullptr;
     SpanCursor local, remote;
     std::size_t read_bytes = 0;
+    bool sender_ends = false;  // a killed process loses its memory some time before it counts as ended
   };
 
   static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time

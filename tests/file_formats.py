@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files that Lanecast reads: a sample of each, and what a program does with one that it was given."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+import tomllib
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import lanecast
+from lanecast import _core, machines, traces
+from lanecast.plans.json import from_json, to_json
+from lanecast.tune import profile
+
+PLANS = tuple(
+    to_json(_core.make_plans(kind, _core.Topology(2), algorithm), _core.Topology(2))
+    for kind, algorithm in (("all_reduce", "ring"), ("all_gather", "bruck"), ("all_reduce", "native"))
+)
+
+PROFILE = json.dumps(
+    {
+        "lanecast_profile": profile.VERSION,
+        **asdict(
+            profile.Profile(
+                shape=profile.Shape("0.1.0", "a cpu", 2, 2, "2x2", ["mpi", "shm"]),
+                links=[
+                    profile.LevelLink("node", "mpi", 2e-6, 1e-10, 0.1),
+                    profile.LevelLink("", "shm", 5e-7, 1e-10, 0),
+                ],
+                reduce_s_per_byte=1e-10,
+                fits=[
+                    profile.AlgorithmFit("all_reduce", "ring", -1, 4, 0, 2e-6, 1e-10, 0.1),
+                    profile.AlgorithmFit("all_gather", "bruck", 1, 2, 4096, 2e-6, 1e-10, 0.1),
+                ],
+                overlaps=[profile.CollectiveOverlap("all_reduce", 0.5, 1, 1, 0.1)],
+                measured={"at": "2026-01-01"},
+            )
+        ),
+    }
+)
+
+MACHINE = (Path(machines.__file__).parent / "frontier.toml").read_text()
+MACHINE_VALUES = json.dumps(tomllib.loads(MACHINE))
+
+_CALL = {
+    **{"type": "call", "sequence": 1, "collective": "all_reduce", "op": "sum", "dtype": "float32", "root": -1},
+    **{"bytes": 4096, "algorithm": "ring", "chunks": 1, "state": "running", "begin_ns": 10**18, "end_ns": 0},
+}
+_MESSAGE = {
+    **{"type": "message", "sequence": 1, "step": "send", "index": 0, "chunk": 0, "peer": 1, "level": 0},
+    **{"transport": "mpi", "bytes": 4096, "begin_ns": 10**18, "end_ns": 10**18 + 9},
+}
+_OWNER = {
+    **{"type": "communicator", "id": "00c0ffee00c0ffee", "rank": 0, "size": 4, "topology": "2x2", "levels": "node"},
+    **{"transports": "mpi+shm", "host": "h", "pid": 7, "written_ns": 10**18 + 99, "waiting": "", "failure": ""},
+}
+TRACE = json.dumps([_OWNER, _CALL, _MESSAGE])
+
+
+def from_file(name: str, read: Callable[[Path], Any]) -> Callable[[str], Any]:
+    def read_text(text: str) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            path.write_bytes(text.encode().replace("é".encode(), b"\xe9"))  # a file need not be UTF-8
+            return read(path)
+
+    return read_text
+
+
+def read_plans(text: str) -> None:
+    """As a program that loads a plan from a file would: look at it, then have it proven."""
+    plans, topology = from_json(text)
+    str(topology)
+    for plan in plans:
+        str(plan)
+        plan.to_dict()
+        for step in range(min(len(plan), 100)):
+            plan.describe(step)
+    with contextlib.suppress(lanecast.PlanError):
+        _core.verify(plans)
+
+
+def read_profile(path: Path) -> None:
+    """As a communicator of 2 nodes of 2 ranks would: it has checked the shape, and chooses by the models."""
+    models = profile.load(path).models()
+    if len(models.links) == 2:
+        for collective in _core.KINDS:
+            _core.candidates(collective, 4096, _core.Topology.parse("2x2", 4), models)
+
+
+def read_machine(path: Path) -> None:
+    machine = machines.load(str(path))
+    _ = machine.nic_efficiency
+    with contextlib.suppress(lanecast.UsageError):  # 16 ranks fill no such nodes
+        machines.topology_text(f"{machines.PREFIX}{path}", 16)
+
+
+def read_machine_values(text: str) -> None:
+    """A machine whose values, given as JSON, were damaged."""
+    with contextlib.suppress(ValueError, RecursionError):
+        if isinstance(values := json.loads(text), dict):
+            text = "\n".join(f"{json.dumps(name)} = {_toml(value)}" for name, value in values.items())
+    from_file("machine.toml", read_machine)(text)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)} = {_toml(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(each) for each in value) + "]"
+    return json.dumps(value, ensure_ascii=False).lower() if isinstance(value, float) else json.dumps(value)
+
+
+def read_trace(text: str) -> None:
+    """As `lanecast trace` does. The records of a list that is JSON are a line each."""
+    with contextlib.suppress(ValueError, RecursionError):
+        if isinstance(records := json.loads(text), list):
+            text = "\n".join(json.dumps(record) for record in records)
+    from_file("c.rank0.jsonl", _report)(text)
+
+
+def _report(path: Path) -> None:
+    for job in traces.read(path.parent):
+        traces.report(job)
