@@ -12,13 +12,15 @@ struct Link {
 };
 
 std::string text_of(const std::vector<Link>& links, int last) {
-  std::string text = "rank " + std::to_string(links[last].rank);
-  int at = links[last].awaited_by;
-  if (at < 0) return text + " has not answered";
-  text += ", which has not answered";
-  for (; links[at].awaited_by >= 0; at = links[at].awaited_by)
-    text = "rank " + std::to_string(links[at].rank) + ", which waits for " + text;
-  return "rank " + std::to_string(links[at].rank) + " waits for " + text;
+  std::vector<int> way;  // back to the waiter
+  for (int at = last; at >= 0; at = links[at].awaited_by) way.push_back(links[at].rank);
+  std::string text = "rank " + std::to_string(way.back());
+  if (way.size() == 1) return text + " has not answered";
+  for (std::size_t k = way.size() - 1; k-- > 0;) {
+    text += k + 2 == way.size() ? " waits for rank " : ", which waits for rank ";
+    text += std::to_string(way[k]);
+  }
+  return text + ", which has not answered";
 }
 
 }  // namespace
