@@ -87,6 +87,57 @@ void call_all(lanecastComm_t comm, std::size_t count) {
             "values");
 }
 
+/// To the next rank and from the one before: started beside collectives, blocking, and each way by itself.
+void send_round(lanecastComm_t comm, std::size_t count) {
+  int rank = 0, size = 0;
+  require(!lanecastCommUserRank(comm, &rank) && !lanecastCommCount(comm, &size), "rank and size", comm);
+  if (size == 1) return;
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  std::vector<double> mine(count, rank + 1.0), theirs(count), again(count), vector(count, rank + 1.0);
+  const lanecastMessage_t messages[] = {{mine.data(), nullptr, count, lanecastFloat64, next, 3},
+                                        {nullptr, theirs.data(), count, lanecastFloat64, before, 3}};
+  lanecastWork_t works[3];
+  require(!lanecastAllReduceStart(vector.data(), vector.data(), count, lanecastFloat64, lanecastMax, comm, &works[0]) &&
+              !lanecastBatchStart(messages, 2, comm, &works[1]) && !lanecastBarrierStart(comm, &works[2]),
+          "start", comm);
+  if (rank % 2)
+    require(!lanecastSend(mine.data(), count, lanecastFloat64, next, 4, comm), "send", comm);
+  else if (before % 2)
+    require(!lanecastRecv(again.data(), count, lanecastFloat64, before, 4, comm), "receive", comm);
+  for (int k = 2; k >= 0; --k) require(!lanecastWait(works[k]), "wait", comm);
+  require(!lanecastBatch(messages, 2, comm) && !lanecastBarrier(comm), "batch", comm);
+  for (std::size_t i = 0; i < count; ++i)
+    require(theirs[i] == before + 1 && vector[i] == size && (rank % 2 || !(before % 2) || again[i] == before + 1),
+            "values of messages");
+}
+
+/// Bound calls, started in turn with others and run: with a root, to everyone, and reduced.
+void call_bound(lanecastComm_t comm, std::size_t count) {
+  int rank = 0, size = 0;
+  require(!lanecastCommUserRank(comm, &rank) && !lanecastCommCount(comm, &size), "rank and size", comm);
+  const int root = size - 1;
+  std::vector<double> ones(count, rank + 1.0), sums(count), copies(count), out(count * size), in(count * size);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<double>(i + rank * in.size());
+  const lanecastCall_t calls[] = {
+      {lanecastCollReduce, ones.data(), sums.data(), count, nullptr, lanecastFloat64, lanecastSum, root, nullptr},
+      {lanecastCollBroadcast, ones.data(), copies.data(), count, nullptr, lanecastFloat64, lanecastSum, root, nullptr},
+      {lanecastCollAllToAll, in.data(), out.data(), count, nullptr, lanecastFloat64, lanecastSum, 0, nullptr}};
+  constexpr int kCalls = 3;
+  lanecastPersistent_t bound[kCalls];
+  for (int k = 0; k < kCalls; ++k) require(!lanecastPersistentInit(&calls[k], comm, &bound[k]), "bind", comm);
+  for (int turn = 0; turn < 3; ++turn) {
+    for (lanecastPersistent_t call : bound) require(!lanecastPersistentStart(call), "start what is bound", comm);
+    require(!lanecastBarrier(comm), "barrier", comm);
+    for (lanecastPersistent_t call : bound)
+      require(!lanecastPersistentWait(call) && !lanecastPersistentRun(call), "wait, and run", comm);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      require(out[i] == static_cast<double>(rank * count + i % count + i / count * in.size()), "values to all");
+    for (std::size_t i = 0; i < count; ++i)
+      require(copies[i] == size && (rank != root || sums[i] == size * (size + 1) / 2.0), "values of a root");
+  }
+  for (lanecastPersistent_t call : bound) require(!lanecastPersistentFree(call), "free", comm);
+}
+
 void rank_main(Rank me, unsigned round) {
   lanecastError_t error{};
   lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
@@ -101,6 +152,9 @@ void rank_main(Rank me, unsigned round) {
   call_all(comm, 1 + round * 997 % 40'000);
   require(!lanecastCommSplit(comm, me.rank % 2, -me.rank, &child), "split", comm);
   call_all(child, 100 + round % 50);
+  send_round(comm, 1 + round * 499 % 20'000);
+  call_bound(child, 1 + round * 89 % 3'000);
+  call_bound(comm, round % 5);
   call_all(comm, 7);
   if (round % 3 == 1) {  // one rank leaves while the others are in a call with it
     std::vector<float> large(200'000, 1.0F);
