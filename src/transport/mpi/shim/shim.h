@@ -168,10 +168,15 @@ void Shim<Abi>::take_strays(Comm comm) {
   constexpr std::size_t kMostBytes = 4096;  // surely all here; what is larger may need a sender that has gone
   std::array<std::byte, kMostBytes> stray;
   std::vector<MpiCompletion> done;
-  for (;;) {
+  constexpr int kLooks = 16;  // what has arrived may take a library several looks to see
+  for (int looks = 0; looks < kLooks;) {
     int found = 0;
     typename Abi::Status status{};
-    if (calls_.Iprobe(Abi::kAnySource, Abi::kAnyTag, comm, &found, &status) != 0 || found == 0) return;
+    if (calls_.Iprobe(Abi::kAnySource, Abi::kAnyTag, comm, &found, &status) != 0) return;
+    if (found == 0) {
+      ++looks;
+      continue;
+    }
     const std::size_t bytes = received_bytes(mpi_, status);
     if (bytes > kMostBytes) return;
     Requests<Abi> requests(*this, mpi_, parked_, listeners_);
