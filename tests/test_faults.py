@@ -21,6 +21,7 @@ from lanecast import Communicator
 from pipe_jobs import PipeJob
 
 Tell = Callable[[Any], None]
+SOON_S = 5.0  # milliseconds on an idle machine, and far from the deadlines of a minute that these tests set
 
 
 def waits(comm: Communicator, async_op: bool = False, algorithm: str = "ring") -> float:
@@ -67,7 +68,7 @@ def test_rank_that_never_calls(algorithm: str, async_op: bool) -> None:
         return took_s
 
     took = lanecast.run_threads(3, body, timeout_s=1.0)
-    assert all(1.0 <= seconds < 2.5 for seconds in took), took
+    assert all(1.0 <= seconds < 1.0 + SOON_S for seconds in took), took
 
 
 def test_rank_that_never_splits() -> None:
@@ -104,7 +105,7 @@ def test_rank_that_leaves() -> None:
         begin = time.monotonic()
         with pytest.raises(lanecast.TransportError, match=rf"rank {comm.rank} lost rank \d"):
             child.all_reduce(np.ones(1000), algorithm="ring")
-        assert time.monotonic() - begin < 2
+        assert time.monotonic() - begin < SOON_S
 
     lanecast.run_threads(3, body, timeout_s=60.0)
 
@@ -136,7 +137,7 @@ def test_killed_rank_is_named_by_all_others(body: Callable[[Communicator, Tell],
     killed_s = time.monotonic()
     outcomes = [job.outcome(rank) for rank in (0, 2, 3)]
     assert [outcome.error for outcome in outcomes] == ["TransportError"] * 3, outcomes
-    assert max(outcome.at_s for outcome in outcomes) - killed_s < 2
+    assert max(outcome.at_s for outcome in outcomes) - killed_s < SOON_S
     for outcome in outcomes:  # in a ring, rank 3 hears of it from rank 2 or 0
         assert re.search(r"lost rank 1 .*has ended", outcome.text), outcome.text
     job.end()
@@ -155,16 +156,18 @@ def test_stopped_rank_runs_into_the_deadline() -> None:
     assert all(
         re.search(r"for rank [\d, ]*\b2\b|rank 2,? (which )?has not answered", outcome.text) for outcome in outcomes
     )
-    assert max(outcome.at_s for outcome in outcomes) - stopped_s < 4
+    assert max(outcome.at_s for outcome in outcomes) - stopped_s < 1.0 + SOON_S
     job.end()
 
 
 def interrupted(comm: Communicator, tell: Tell) -> list[Any]:
-    """Rank 0 never calls. What the others end with, and what they can do afterwards."""
+    """Rank 0 does not call before it is sent a signal. What the others end with, and what they can do afterwards."""
+    if comm.rank == 0:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     other = comm.split(0)
     assert other is not None
     if comm.rank == 0:
-        time.sleep(3)
+        signal.sigtimedwait([signal.SIGUSR1], 50)
         return []
     results: list[Any] = []
     for async_op in (True, False):
@@ -201,7 +204,8 @@ def test_ctrl_c_ends_every_wait() -> None:
     outcome = job.outcome(1)
     assert outcome.error == "", outcome
     assert len(outcome.value) == 3
-    assert all(0 < ended - began < 1 for began, ended in zip(pressed, outcome.value, strict=True)), outcome
+    assert all(0 < ended - began < SOON_S for began, ended in zip(pressed, outcome.value, strict=True)), outcome
+    os.kill(job.processes[0].pid or 0, signal.SIGUSR1)
     assert job.end() == [0, 0]
 
 
@@ -210,7 +214,7 @@ def test_handlers_of_other_signals_run_during_a_wait() -> None:
     assert job.told(1) == "waiting"
     time.sleep(0.2)
     os.kill(job.processes[1].pid or 0, signal.SIGUSR1)
-    assert job.told(1, 2) == "handled"
+    assert job.told(1, 10) == "handled"
     assert [job.outcome(rank).error for rank in (0, 1)] == ["", ""]
 
 

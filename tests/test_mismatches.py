@@ -19,7 +19,7 @@ from mismatched_calls import ODD_CALLS, provoke, sums
 from pipe_jobs import PipeJob
 
 PROGRAM = str(Path(__file__).parent / "mismatched_calls.py")
-SOON_S = 5.0  # milliseconds, on a machine with nothing else to do
+SOON_S = 5.0  # milliseconds on an idle machine, and far from the deadline of a minute
 
 
 @pytest.mark.parametrize("size", [2, 3])

@@ -18,6 +18,9 @@ from ranks import Rank, in_processes
 from transport_endpoint import Endpoint, Item
 
 
+SOON_S = 5.0  # milliseconds on an idle machine; nothing here has a deadline below a minute
+
+
 def open_shm(me: Rank, **options: int) -> _core.Transport:
     return _core.open_shm(me.rank, me.size, me.all_gather, list(range(me.size)), options)
 
@@ -46,7 +49,7 @@ def _killed_peer(single_copy: int, me: Rank) -> None:
     if me.rank == last:
         os.kill(os.getpid(), signal.SIGKILL)
     why = end.wait_until_lost(last)
-    assert time.monotonic() - killed_at < 0.2
+    assert time.monotonic() - killed_at < SOON_S
     assert "process" in why
     transport.close()
     assert not shared_memory_of_this_process()
@@ -105,7 +108,7 @@ def _gives_up_with_notes_unread(me: Rank) -> None:
     me.barrier()
     begin = time.monotonic()
     assert "aborted" in end.wait_until_lost(1)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < SOON_S
     me.barrier()
 
 
