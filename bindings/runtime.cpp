@@ -64,8 +64,8 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.check_calls = option<bool>(name, value, "True or False");
     else if (name == "trace_dir")
       options.trace_dir = option<std::filesystem::path>(name, value, "a path").string();
-    else if (name == "trace_messages")
-      options.trace_messages = option<bool>(name, value, "True or False");
+    else if (name == "trace_steps")
+      options.trace_steps = option<bool>(name, value, "True or False");
     else if (name == "window")
       options.executor.window = number(name, value);
     else if (name == "chunks_in_flight")
@@ -73,7 +73,7 @@ CommunicatorOptions options_from(const nb::dict& d) {
     else
       throw UsageError("option '" + name +
                        "' is unknown; known: topology transports algorithm chunks reproducible profile timeout_s "
-                       "check_calls trace_dir trace_messages window chunks_in_flight");
+                       "check_calls trace_dir trace_steps window chunks_in_flight");
   }
   return options;
 }

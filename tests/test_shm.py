@@ -17,7 +17,6 @@ from lanecast import _core
 from ranks import Rank, in_processes
 from transport_endpoint import Endpoint, Item
 
-
 SOON_S = 5.0  # milliseconds on an idle machine; nothing here has a deadline below a minute
 
 

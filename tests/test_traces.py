@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import json
 import os
 import signal
 import subprocess
@@ -18,6 +20,7 @@ import pytest
 
 import lanecast
 from lanecast import Communicator, traces
+from lanecast.traces.perfetto import write_perfetto
 from launch import mpich
 from pipe_jobs import PipeJob
 from traced_rank import CALLS
@@ -30,7 +33,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> traces.CommunicatorTrace:
     """What 2 emulated nodes of 2 ranks have done: MPI between the nodes, shared memory within."""
     folder = tmp_path_factory.mktemp("traces")
     program = [sys.executable, str(HERE / "traced_rank.py")]
-    mpich(4, program, LANECAST_TRACE_DIR=str(folder), LANECAST_TRACE_MESSAGES="1")
+    mpich(4, program, LANECAST_TRACE_DIR=str(folder), LANECAST_TRACE_STEPS="1")
     (found,) = traces.read(folder)
     return found
 
@@ -70,6 +73,38 @@ def test_every_rank_is_a_lane_between_the_nodes(job: traces.CommunicatorTrace) -
         assert bytes_sent[0] > 0
     # On a machine with fewer cores than ranks, seldom all four at the same moment.
     assert "ranks at once" in traces.report(job)
+
+
+def test_perfetto_shows_what_each_rank_did(job: traces.CommunicatorTrace, tmp_path: Path) -> None:
+    write_perfetto(job, tmp_path / "run.json")
+    events = json.loads((tmp_path / "run.json").read_text())["traceEvents"]
+    rows: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for event in events:
+        if event["ph"] == "X":
+            rows.setdefault((event["pid"], event["tid"]), []).append(event)
+    for slices in rows.values():  # beside each other, as the format wants it
+        in_time = sorted(slices, key=lambda each: (each["ts"], each["ts"] + each["dur"]))
+        assert all(a["ts"] + a["dur"] <= b["ts"] + 1e-3 for a, b in itertools.pairwise(in_time))
+    names = {event["args"]["name"].split(" (")[0] for event in events if event["name"] == "thread_name"}
+    assert names >= {"calls", "waits", "reduces and copies", "sends between nodes", "receives within"}
+    sent = [m for trace in job.ranks.values() for m in trace.messages if m["step"] == "send"]
+    assert len([event for event in events if event["ph"] == "s"]) == len(sent) > 0
+    assert all(event["ts"] >= 0 for event in events if event["ph"] != "M")
+
+
+def test_arrows_end_at_the_message_that_was_sent(tmp_path: Path) -> None:
+    def body(comm: Communicator) -> None:
+        comm.all_gather_into_tensor(np.zeros(comm.size * 5), np.zeros(5), algorithm="ring", chunks=2)
+
+    lanecast.run_threads(3, body, trace_dir=str(tmp_path), trace_steps=True)
+    (job,) = traces.read(tmp_path)
+    write_perfetto(job, tmp_path / "run.json")
+    events = json.loads((tmp_path / "run.json").read_text())["traceEvents"]
+    ends: dict[int, dict[str, int]] = {}
+    for event in events:
+        if event["ph"] in "sf":
+            ends.setdefault(event["id"], {})[event["ph"]] = event["pid"]
+    assert sorted((end["s"], end["f"]) for end in ends.values()) == sorted([(0, 1), (1, 2), (2, 0)] * 4)
 
 
 def test_calls_that_are_kept(tmp_path: Path) -> None:
@@ -140,12 +175,13 @@ def test_command(tmp_path: Path, job: traces.CommunicatorTrace) -> None:
     def body(comm: Communicator) -> None:
         comm.all_reduce(np.ones(10))
 
-    lanecast.run_threads(2, body, trace_dir=str(tmp_path), trace_messages=True)
+    lanecast.run_threads(2, body, trace_dir=str(tmp_path), trace_steps=True)
     command = [str(Path(sys.executable).parent / "lanecast"), "trace", str(tmp_path)]
-    command += ["--timeline", str(tmp_path / "picture.png")]
+    command += ["--timeline", str(tmp_path / "picture.png"), "--perfetto", str(tmp_path / "run.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "loopback, point-to-point: " in done.stdout
     assert (tmp_path / "picture.png").stat().st_size > 1000
+    assert (tmp_path / "run.json").stat().st_size > 1000
     done = subprocess.run([*command[:2], str(tmp_path / "nowhere")], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "is no directory" in done.stderr

@@ -85,7 +85,7 @@ typedef struct {
 /** Options of a communicator, equal on every rank. Start from LANECAST_CONFIG_INITIALIZER, so that fields that later
  * versions add have their defaults. What is left at its default here is taken from the environment, where the variable
  * is set: LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM, LANECAST_CHUNKS, LANECAST_TIMEOUT,
- * LANECAST_REPRODUCIBLE, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR, LANECAST_TRACE_MESSAGES. */
+ * LANECAST_REPRODUCIBLE, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR, LANECAST_TRACE_STEPS. */
 typedef struct {
   size_t size;            /* of this struct, in bytes: its version */
   const char* topology;   /* "2x4": 2 nodes of 4 ranks; "2x2x2", "3+2+4", "2x4:cyclic"; NULL: the hosts of the ranks */
@@ -97,7 +97,7 @@ typedef struct {
   int reproducible;       /* 1: sums have the same bits whatever else is chosen, see docs/reproducible.md; 0: no */
   int check_calls;        /* 1: compare what the ranks call; 0: do not */
   const char* trace_dir;  /* where a rank writes its last calls when it fails or ends; NULL: nowhere */
-  int trace_messages;     /* 1: its messages, too; 0: no */
+  int trace_steps;        /* 1: what it does for each step, too; 0: no */
 } lanecastConfig_t;
 
 #define LANECAST_CONFIG_INITIALIZER {sizeof(lanecastConfig_t), NULL, NULL, NULL, 0, 0.0, NULL, 0, 1, NULL, 0}

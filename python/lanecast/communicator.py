@@ -100,7 +100,7 @@ class Communicator(Collectives, Rooted, PointToPoint):
         """Write this rank's last 1,000 calls, and where it stands, to a file in `directory` for `lanecast trace`.
 
         At any time, also from a signal handler while a call waits; a later one replaces the file. With the option
-        trace_messages, its last 65,536 messages too. Raises TransportError (path) where it cannot be written.
+        trace_steps, its last 65,536 steps too. Raises TransportError (path) where it cannot be written.
         """
         self._core.write_trace(os.fspath(directory))
 

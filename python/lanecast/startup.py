@@ -70,7 +70,7 @@ def init(**options: Any) -> Communicator:
       timeout_s: seconds without progress after which a call gives up. Default: 300.
       check_calls: compare what the ranks call? Default: True. Equal on all ranks.
       trace_dir: where each rank writes its last calls when it fails or ends; see `lanecast trace`. Default: nowhere.
-      trace_messages: keep each message's peer, transport, bytes and times as well? Default: False.
+      trace_steps: keep each message, reduction, copy and wait with its step, chunk and times as well? Default: False.
       window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
         a time; each takes scratch memory of its own. Defaults: 256, 4.
     Collective. Raises UsageError for options that do not fit, and under a launcher by which no MPI finds the other

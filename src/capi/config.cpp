@@ -55,7 +55,7 @@ CommunicatorOptions options_from(const lanecastConfig_t* config) {
   if (switched("reproducible", given.reproducible)) options.reproducible = true;
   options.check_calls = switched("check_calls", given.check_calls);
   options.trace_dir = text_or_empty(given.trace_dir);
-  options.trace_messages = switched("trace_messages", given.trace_messages);
+  options.trace_steps = switched("trace_steps", given.trace_steps);
   return options;
 }
 

@@ -42,13 +42,13 @@ void CallLog::fails(const std::string& why) {
   failure_ = why;
 }
 
-void CallLog::add(MessageRecord message) {
+void CallLog::add(StepRecord step) {
   const std::lock_guard lock(mutex_);
-  message.sequence = latest();
-  if (messages_.size() < kMessages)
-    messages_.push_back(message);
+  step.sequence = latest();
+  if (steps_.size() < kSteps)
+    steps_.push_back(step);
   else
-    messages_[added_ % kMessages] = message;
+    steps_[added_ % kSteps] = step;
   ++added_;
 }
 
@@ -70,10 +70,10 @@ CallState CallLog::state_of(const CallRecord& call) const {
   return call.sequence == failed_.load(std::memory_order_relaxed) ? CallState::failed : CallState::done;
 }
 
-std::vector<MessageRecord> CallLog::messages() const {
+std::vector<StepRecord> CallLog::steps() const {
   const std::lock_guard lock(mutex_);
-  std::vector<MessageRecord> kept;
-  for (std::uint64_t k = added_ - messages_.size(); k < added_; ++k) kept.push_back(messages_[k % kMessages]);
+  std::vector<StepRecord> kept;
+  for (std::uint64_t k = added_ - steps_.size(); k < added_; ++k) kept.push_back(steps_[k % kSteps]);
   return kept;
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last calls of a communicator, and with them, where wanted, each message: what ranks did before something went
-// wrong. A rank writes what it knows to a file; `lanecast trace` puts the ranks' files together.
+// The last calls of a communicator, and with them, where wanted, each step: what ranks did before something went wrong,
+// or what took the time. A rank writes what it knows to a file; `lanecast trace` puts the ranks' files together.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,16 +34,16 @@ struct CallRecord {
   std::array<char, 61> algorithm{};  // cut off where it is longer
 };
 
-/// One message, or one collective that a library ran by itself; it has finished.
-struct MessageRecord {
-  std::uint64_t sequence = 0;  // of its call
-  StepKind kind{};
-  int peer = -1;  // -1: a library's collective
+/// What a rank has done for a step, or that it has waited with nothing to do.
+struct StepRecord {
+  std::uint64_t sequence = 0;                   // of its call
+  std::optional<StepKind> kind = std::nullopt;  // none: it has waited
+  int peer = -1;                                // -1: a library's collective, or this rank's own work
   std::uint32_t step = 0;
   int chunk = 0;
   std::size_t bytes = 0;
   std::int64_t begin_ns = 0, end_ns = 0;
-  std::string_view transport;
+  std::string_view transport;  // of a message or a library's collective
 };
 
 /// Nanoseconds since 1970: a clock that ranks of other hosts have, too.
@@ -54,10 +55,10 @@ std::int64_t trace_clock_ns();
 class CallLog {
  public:
   static constexpr std::size_t kCalls = 1000;
-  static constexpr std::size_t kMessages = std::size_t{1} << 16;
+  static constexpr std::size_t kSteps = std::size_t{1} << 16;
 
-  explicit CallLog(bool messages) : messages_on_(messages) {
-    if (messages) messages_.reserve(kMessages);
+  explicit CallLog(bool steps) {
+    if (steps) steps_.reserve(kSteps);
   }
 
   /// A call begins; the one before it is over. Allocates nothing.
@@ -66,8 +67,7 @@ class CallLog {
   /// What the call under way waits for, as far as somebody has looked.
   void waits(std::string what);
 
-  bool messages_on() const { return messages_on_; }
-  void add(MessageRecord message);
+  void add(StepRecord step);
 
   /// The call under way, if there is one, ends with it.
   void fails(const std::string& why);
@@ -75,7 +75,7 @@ class CallLog {
   /// The oldest first.
   std::vector<CallRecord> calls() const;
   CallState state_of(const CallRecord& call) const;
-  std::vector<MessageRecord> messages() const;
+  std::vector<StepRecord> steps() const;
   std::string waiting() const;
   std::string failure() const;
 
@@ -83,13 +83,12 @@ class CallLog {
   /// For the writer. Relaxed: it has stored it itself.
   std::uint64_t latest() const { return latest_.load(std::memory_order_relaxed); }
 
-  const bool messages_on_;
   bool running_ = false;                   // the latest call; the writer's own
   Board<CallRecord, kCalls> calls_;        // numbered as the communicator numbers them
   std::atomic<std::uint64_t> latest_ = 0;  // call
   std::atomic<std::uint64_t> failed_ = 0;  // call; 0: none, or not in a call
   mutable std::mutex mutex_;               // guards everything below
-  std::vector<MessageRecord> messages_;    // a ring, once it is full
+  std::vector<StepRecord> steps_;          // a ring, once it is full
   std::uint64_t added_ = 0;
   std::uint64_t waiting_ = 0;  // call
   std::string waits_;          // its words

@@ -53,7 +53,7 @@ class ChunkRun {
     void arrived() override { run->arrived(*this); }
     ChunkRun* run = nullptr;
     std::uint32_t step = 0;
-    std::int64_t posted_ns = 0;  // where messages are recorded
+    std::int64_t posted_ns = 0;  // where steps are recorded
     BufferPool::Buffer staged;
     Span staged_span;
     ReduceOnArrival reduction;
@@ -72,6 +72,7 @@ class ChunkRun {
 
  private:
   void arrived(StepMessage& message);
+  void unstage(StepMessage& message);
 
   enum class State : std::uint8_t { waiting, started, finished };
 
@@ -84,10 +85,13 @@ class ChunkRun {
   Reduction reduction(const Step& step) const;
   /// Names the message: peer, tag and stamp.
   Transport& address(StepMessage& message, std::uint32_t step);
-  void record(std::uint32_t step, std::size_t bytes, std::int64_t posted_ns) const;
+  /// Now, where steps are recorded.
+  std::int64_t begin_ns() const;
+  void record_message(std::uint32_t step, std::size_t bytes, std::int64_t posted_ns) const;
+  /// kind: what was done, which may be a part of the step.
+  void record_work(std::uint32_t step, StepKind kind, std::size_t bytes, std::int64_t begin_ns) const;
   /// It has become this chunk's turn at a group that it has waited for.
   void take_turn(std::int32_t group);
-  bool overlaps(std::span<const Span> a, std::span<const Span> b) const;
 
   CallContext context_;
   const Plan& plan_;

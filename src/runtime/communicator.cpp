@@ -51,14 +51,14 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
       topology_(options_.placed.value_or(Topology(around_.bootstrap.size))),
       id_(common_id(around_.bootstrap)),
       router_(connect(around_, topology_, options_.transports)),
-      log_(options_.trace_messages),
+      log_(options_.trace_steps),
       agreement_(*router_, around_.bootstrap.rank, id_, options_.check_calls),
       progress_(std::move(progress)),
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)) {
   Links links = gather_links(around_, topology_, *router_);
   models_.links = std::move(links.by_level);
   crowded_ = links.crowded;
-  if (options_.trace_messages) router_->record(&log_);
+  if (options_.trace_steps) router_->record(&log_);
 }
 
 Communicator::~Communicator() {

@@ -2,6 +2,7 @@
 #include "runtime/execution.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lanecast {
 
@@ -38,6 +39,7 @@ void Execution::start(const std::byte* in, std::byte* out, std::uint32_t stamp) 
   in_ = const_cast<std::byte*>(in);  // spans serve reading and writing; no plan writes its input, which verify() proves
   out_ = out;
   stamp_ = stamp;
+  idle_since_ns_ = 0;
   next_chunk_ = 0;
   chunks_left_ = shape_.chunks;
   turns_.begin(prepared_->plan.groups.size());
@@ -76,7 +78,18 @@ bool Execution::advance() {
   moved |= !groups_done_.empty();
   for (auto& run : runs_) moved = moved || run->copy_meanwhile();
   if (moved) refill();
+  if (router_.log()) record_waiting(moved);
   return moved;
+}
+
+void Execution::record_waiting(bool moved) {
+  if (!moved) {
+    idle_until_ns_ = trace_clock_ns();
+    if (idle_since_ns_ == 0) idle_since_ns_ = idle_until_ns_;
+  } else if (const std::int64_t since_ns = std::exchange(idle_since_ns_, 0);
+             since_ns != 0 && idle_until_ns_ > since_ns) {
+    router_.log()->add({.begin_ns = since_ns, .end_ns = idle_until_ns_, .transport = {}});
+  }
 }
 
 std::string Execution::waiting_for(int peer) const {

@@ -45,6 +45,7 @@ class Execution final : public UnderWay {
   void begin_next(std::size_t run);  // chunk
   void refill();
   bool awaits(std::uint32_t index, int peer) const;  // a step
+  void record_waiting(bool moved);
 
   std::shared_ptr<const PreparedPlan> prepared_;
   Shape shape_;
@@ -62,6 +63,7 @@ class Execution final : public UnderWay {
   int next_chunk_ = 0;
   int chunks_left_ = 0;
   std::vector<GroupCall*> groups_done_;
+  std::int64_t idle_since_ns_ = 0, idle_until_ns_ = 0;  // where steps are recorded; 0: not idle
 };
 
 }  // namespace lanecast

@@ -15,10 +15,9 @@ namespace lanecast {
 namespace {
 
 constexpr std::array<std::string_view, 13> kKnown{
-    "LANECAST_TOPOLOGY",      "LANECAST_TRANSPORTS", "LANECAST_ALGORITHM",   "LANECAST_CHUNKS",
-    "LANECAST_REPRODUCIBLE",  "LANECAST_TIMEOUT",    "LANECAST_CHECK_CALLS", "LANECAST_HOST",
-    "LANECAST_PROFILE",       "LANECAST_NICS",       "LANECAST_MPI_LIBRARY", "LANECAST_TRACE_DIR",
-    "LANECAST_TRACE_MESSAGES"};
+    "LANECAST_TOPOLOGY",    "LANECAST_TRANSPORTS",  "LANECAST_ALGORITHM",  "LANECAST_CHUNKS",  "LANECAST_REPRODUCIBLE",
+    "LANECAST_TIMEOUT",     "LANECAST_CHECK_CALLS", "LANECAST_HOST",       "LANECAST_PROFILE", "LANECAST_NICS",
+    "LANECAST_MPI_LIBRARY", "LANECAST_TRACE_DIR",   "LANECAST_TRACE_STEPS"};
 
 std::string_view value_of(const char* name) {
   const char* value = std::getenv(name);
@@ -67,7 +66,7 @@ void apply_environment(CommunicatorOptions& options) {
   if (!options.reproducible) options.reproducible = read_switch("LANECAST_REPRODUCIBLE");
   if (options.check_calls) options.check_calls = read_switch("LANECAST_CHECK_CALLS").value_or(true);
   if (options.trace_dir.empty()) options.trace_dir = value_of("LANECAST_TRACE_DIR");
-  if (!options.trace_messages) options.trace_messages = read_switch("LANECAST_TRACE_MESSAGES").value_or(false);
+  if (!options.trace_steps) options.trace_steps = read_switch("LANECAST_TRACE_STEPS").value_or(false);
 }
 
 void check(const CommunicatorOptions& options) {

@@ -24,7 +24,7 @@ struct CommunicatorOptions {
   std::optional<double> timeout_s;   // without progress; a communicator's own options always say
   bool check_calls = true;           // do all ranks make the same calls?
   std::string trace_dir;             // where a rank writes its calls when it fails or ends; empty: nowhere
-  bool trace_messages = false;       // its messages, too
+  bool trace_steps = false;          // and what it does for each step
   bool from_environment = true;      // may LANECAST_… fill what is left at its default?
   ExecutorOptions executor;
 };
@@ -34,7 +34,7 @@ std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
 /// LANECAST_CHUNKS, LANECAST_REPRODUCIBLE, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR and
-/// LANECAST_TRACE_MESSAGES. Throws UsageError for values that are no such thing, and for any other variable that starts
+/// LANECAST_TRACE_STEPS. Throws UsageError for values that are no such thing, and for any other variable that starts
 /// with LANECAST_: a misspelt option must not pass in silence.
 void apply_environment(CommunicatorOptions& options);
 

@@ -41,7 +41,7 @@ class Router {
     return moved || !done_.empty();
   }
 
-  /// Where calls note their messages; null where nobody wants to know.
+  /// Where calls note what they do for their steps; null where nobody wants to know.
   void record(CallLog* log) { log_ = log; }
   CallLog* log() const { return log_; }
 

@@ -62,6 +62,23 @@ std::string id_text(std::uint64_t id) {
   return digits.data();
 }
 
+/// Of type message, work (of this rank alone) or wait.
+void write_step(std::ostream& file, const TraceOwner& owner, const StepRecord& step) {
+  Line line(file);
+  line.text("type", !step.kind               ? "wait"
+                    : step.transport.empty() ? "work"
+                                             : "message")
+      .number("sequence", step.sequence);
+  if (step.kind)
+    line.text("step", name_of(*step.kind))
+        .number("index", step.step)
+        .number("chunk", step.chunk)
+        .number("bytes", step.bytes);
+  if (!step.transport.empty()) line.number("peer", step.peer).text("transport", step.transport);
+  if (step.peer >= 0) line.number("level", owner.topology.parting_level(owner.rank, step.peer));
+  line.number("begin_ns", step.begin_ns).number("end_ns", step.end_ns);
+}
+
 void write_lines(std::ostream& file, const TraceOwner& owner, const CallLog& log) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
@@ -94,20 +111,7 @@ void write_lines(std::ostream& file, const TraceOwner& owner, const CallLog& log
         .text("state", text_of(log.state_of(call)))
         .number("begin_ns", call.begin_ns)
         .number("end_ns", call.end_ns);
-  for (const MessageRecord& message : log.messages()) {
-    Line line(file);
-    line.text("type", "message")
-        .number("sequence", message.sequence)
-        .text("step", name_of(message.kind))
-        .number("index", message.step)
-        .number("chunk", message.chunk)
-        .number("peer", message.peer);
-    if (message.peer >= 0) line.number("level", owner.topology.parting_level(owner.rank, message.peer));
-    line.text("transport", message.transport)
-        .number("bytes", message.bytes)
-        .number("begin_ns", message.begin_ns)
-        .number("end_ns", message.end_ns);
-  }
+  for (const StepRecord& step : log.steps()) write_step(file, owner, step);
 }
 
 }  // namespace

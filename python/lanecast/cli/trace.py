@@ -14,7 +14,10 @@ from lanecast import _core
 
 def trace(
     directory: Annotated[Path, typer.Argument(help="What LANECAST_TRACE_DIR or write_trace() named.")],
-    timeline: Annotated[Path | None, typer.Option(help="Draw the messages of the largest communicator.")] = None,
+    timeline: Annotated[Path | None, typer.Option(help="Draw the messages of the busiest communicator.")] = None,
+    perfetto: Annotated[
+        Path | None, typer.Option(help="Write what ranks did in each step and chunk of it, for ui.perfetto.dev.")
+    ] = None,
 ) -> None:
     """Put ranks' traces together: where each stands, who is behind, what differs, what went over which transport."""
     if not directory.is_dir():
@@ -23,8 +26,14 @@ def trace(
 
     jobs = traces.read(directory)
     print("\n".join(traces.report(job) for job in jobs), end="")
+    busiest = max(jobs, key=lambda job: sum(len(rank.messages) for rank in job.ranks.values()))
     if timeline is not None:
         from lanecast.traces.timeline import draw_timeline
 
-        draw_timeline(max(jobs, key=lambda job: sum(len(rank.messages) for rank in job.ranks.values())), timeline)
+        draw_timeline(busiest, timeline)
         print(f"wrote {timeline}", file=sys.stderr)
+    if perfetto is not None:
+        from lanecast.traces.perfetto import write_perfetto
+
+        write_perfetto(busiest, perfetto)
+        print(f"wrote {perfetto}; open it at https://ui.perfetto.dev", file=sys.stderr)

@@ -15,24 +15,35 @@ _CALL = {
     **{"sequence": int, "collective": str, "op": str, "dtype": str, "root": int, "bytes": int},
     **{"algorithm": str, "chunks": int, "state": str, "begin_ns": int, "end_ns": int},
 }
-_MESSAGE = {
-    **{"sequence": int, "step": str, "index": int, "chunk": int, "peer": int},
-    **{"transport": str, "bytes": int, "begin_ns": int, "end_ns": int},
-}
+_WAIT: dict[str, type] = {"sequence": int, "begin_ns": int, "end_ns": int}
+_WORK = {**_WAIT, "step": str, "index": int, "chunk": int, "bytes": int}
+_MESSAGE = {**_WORK, "peer": int, "transport": str}
 _OWNER = {
     **{"id": str, "rank": int, "size": int, "topology": str, "levels": str},
     **{"written_ns": int, "waiting": str, "failure": str},
 }
-_FIELDS = {"communicator": _OWNER, "call": _CALL, "message": _MESSAGE}
+_FIELDS = {
+    "communicator": _OWNER,
+    "call": _CALL,
+    "message": _MESSAGE,
+    "work": _WORK,
+    "wait": _WAIT,
+}
 
 
 @dataclass
 class RankTrace:
-    """One rank's file: who wrote it, its calls and messages, the oldest first. Times are ns since 1970."""
+    """One rank's file: who wrote it, its calls, and what it did for their steps, in order. Times are ns since 1970.
+
+    messages: sent, received, or moved by a library's collective; works: reductions and copies of its own; waits: when
+    none of its messages moved and it had nothing else to do.
+    """
 
     owner: dict[str, Any]
     calls: list[dict[str, Any]] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
+    works: list[dict[str, Any]] = field(default_factory=list)
+    waits: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def last_sequence(self) -> int:
@@ -81,7 +92,7 @@ def _read_rank(path: Path) -> RankTrace:
         if record["type"] == "communicator":
             trace = RankTrace(record)
         elif trace is not None:
-            (trace.calls if record["type"] == "call" else trace.messages).append(record)
+            getattr(trace, record["type"] + "s").append(record)
     if trace is None:
         raise UsageError(f"{path} is empty: no trace")
     return trace

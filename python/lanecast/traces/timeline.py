@@ -21,7 +21,7 @@ def draw_timeline(job: CommunicatorTrace, output: Path) -> None:
 
     begins = [message["begin_ns"] for trace in job.ranks.values() for message in trace.messages]
     if not begins:
-        raise UsageError(f"communicator {job.id} has kept no messages; set LANECAST_TRACE_MESSAGES=1 where it runs")
+        raise UsageError(f"communicator {job.id} has kept no messages; set LANECAST_TRACE_STEPS=1 where it runs")
     origin = min(begins)
     rows = sorted({(rank, m.get("level", -1)) for rank, trace in job.ranks.items() for m in trace.messages})
     kinds: dict[tuple[int, str], list[tuple[int, float, float]]] = {}
