@@ -24,6 +24,7 @@ class Batch final : public UnderWay {
   bool finished() const override { return unfinished_ == 0; }
   std::string waiting_for(int peer) const override;
   std::vector<int> awaited_peers() const override;
+  bool awaits_message(int) const override { return true; }
 
   /// When its last message but the unfinished ones was done.
   std::chrono::steady_clock::time_point last_progress() const { return last_progress_; }

@@ -113,6 +113,13 @@ bool Execution::awaits(std::uint32_t index, int peer) const {
   return std::ranges::count(prepared_->plan.groups[step.group].ranks, peer) > 0;
 }
 
+bool Execution::awaits_message(int peer) const {
+  return std::ranges::any_of(runs_, [&](const auto& run) {
+    return std::ranges::any_of(run->waiting(),
+                               [&](std::uint32_t step) { return prepared_->plan.steps[step].peer == peer; });
+  });
+}
+
 std::vector<int> Execution::awaited_peers() const {
   std::vector<int> peers;
   for (const auto& run : runs_)

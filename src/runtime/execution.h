@@ -40,6 +40,7 @@ class Execution final : public UnderWay {
   /// "step 3 of 12: recv from rank 1 …, chunk 0 of 4, of all_reduce by ring"
   std::string waiting_for(int peer) const override;
   std::vector<int> awaited_peers() const override;
+  bool awaits_message(int peer) const override;
 
  private:
   void begin_next(std::size_t run);  // chunk

@@ -19,6 +19,8 @@ class UnderWay {
   virtual std::string waiting_for(int peer) const = 0;
   /// Peers that the unfinished parts wait for, each once.
   virtual std::vector<int> awaited_peers() const = 0;
+  /// Is one of those parts a message to or from this peer, rather than a library's collective?
+  virtual bool awaits_message(int peer) const = 0;
 };
 
 }  // namespace lanecast

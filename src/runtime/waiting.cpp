@@ -10,6 +10,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// How long a library's collective may still move nothing after a member has gone: one that had done its part may
+/// leave, and unlike messages, that part does not come by the transport that sees the member go.
+constexpr auto kLastParts = std::chrono::seconds(2);
+
 }  // namespace
 
 bool Communicator::advance(UnderWay& call) {
@@ -58,7 +62,8 @@ void Communicator::look_at(const UnderWay& call, Clock::time_point last_progress
     if (!options_.trace_dir.empty()) log_.waits(describe_wait(call, -1));
   }
   for (int peer : awaited)
-    if (const Loss loss = router_->to(peer).lost(peer)) give_up(call, peer, loss);
+    if (const Loss loss = router_->to(peer).lost(peer))
+      if (loss.cause || waited >= kLastParts || call.awaits_message(peer)) give_up(call, peer, loss);
   const double waited_s = std::chrono::duration<double>(waited).count();
   const double timeout_s = options_.timeout_s.value_or(kTimeout_s);
   if (waited_s < timeout_s) return;
