@@ -118,7 +118,8 @@ void write_lines(std::ostream& file, const TraceOwner& owner, const CallLog& log
 
 void write_trace(const std::string& directory, const TraceOwner& owner, const CallLog& log) {
   const std::string path = directory + "/" + id_text(owner.communicator) + ".rank" + std::to_string(owner.rank);
-  const std::string unfinished = path + ".tmp", finished = path + ".jsonl";
+  // A failure may write in one thread while a signal's handler writes in another: the last complete file stays.
+  const std::string unfinished = path + "." + std::to_string(gettid()) + ".tmp", finished = path + ".jsonl";
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   {
