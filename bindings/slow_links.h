@@ -58,7 +58,7 @@ class SlowLinks final : public Transport {
   Loss lost(int peer) override { return inner_->lost(peer); }
   bool compares_stamps() const override { return inner_->compares_stamps(); }
   void publish_wait(std::span<const int> peers) override { inner_->publish_wait(peers); }
-  std::optional<Waiting> waiting(int peer) override { return inner_->waiting(peer); }
+  std::optional<Waiting> waiting(int peer, double silent_s) override { return inner_->waiting(peer, silent_s); }
   void publish(const CallNote& note) override { inner_->publish(note); }
   std::optional<CallNote> published(int peer, std::uint64_t sequence) override {
     return inner_->published(peer, sequence);

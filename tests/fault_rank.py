@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a job in which something goes wrong on one rank, in the middle of random calls.
 
-As a program under mpiexec: one rank, which leaves its outcome in a file. Arguments: a fault as JSON, a folder.
+As a program under mpiexec: one rank, which leaves its outcome in a file. Arguments: a fault as JSON, a folder, the
+deadline in seconds, a topology (or nothing), transports.
 """
 
 from __future__ import annotations
@@ -161,13 +162,13 @@ def again(fault: Fault, rank: int, folder: Path) -> str:
 
 def main() -> None:
     fault, folder = Fault(**json.loads(sys.argv[1])), Path(sys.argv[2])
-    comm = lanecast.init(transports="mpi", timeout_s=float(sys.argv[3]))
+    comm = lanecast.init(topology=sys.argv[4], transports=sys.argv[5], timeout_s=float(sys.argv[3]))
     # MPICH's launcher does not survive a rank that dies while two ranks are being connected.
     comm.all_reduce(np.ones(100_000), algorithm="direct")
     child = [comm.split(0)]
 
     def happened() -> None:
-        (folder / "happened").write_text(str(time.monotonic()))
+        (folder / "happened").write_text(f"{time.monotonic()} {os.getpid()}")
 
     outcome = run(child.pop, fault, happened)
     if fault.kind in {"kill", "stop"}:
@@ -175,6 +176,9 @@ def main() -> None:
     unfinished = folder / "unfinished"
     unfinished.with_suffix(f".{comm.rank}").write_text(json.dumps(asdict(outcome)))
     unfinished.with_suffix(f".{comm.rank}").rename(folder / f"outcome.{comm.rank}")
+    give_up_s = time.monotonic() + 60
+    while not (folder / "judged").exists() and time.monotonic() < give_up_s:  # Open MPI ends all when the first ends
+        time.sleep(0.02)
     os._exit(0)  # MPI cannot end where a rank has died
 
 

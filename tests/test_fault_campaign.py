@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import pytest
 import lanecast
 from fault_rank import KINDS, Fault, Outcome, again, drawn, run
 from lanecast import Communicator
-from launch import MPICH
+from launch import MPICH, OPENMPI
 from pipe_jobs import PipeJob
 from test_faults import ours_in_dev_shm
 
@@ -74,8 +75,7 @@ def complaints(transport: str, fault: Fault, rank: int, outcome: Outcome, took_s
     unseen = {"kill", "stop", "exception", "destroyed", "interrupt"} if transport == "mpi" else {"stop"}
     if outcome.error not in ({"TimeoutError", "TransportError"} if fault.kind in unseen else {"TransportError"}):
         return "another error than due"
-    # Over MPI ranks cannot see whom their peers wait for: those that run into the same deadline each name the next one.
-    if not (fault.kind == "stop" and transport == "mpi") and not _names(fault, outcome.text):
+    if not _names(fault, outcome.text):
         return "does not name the rank"
     if took_s > SOON_S + (3 * DEADLINE_S if fault.kind in unseen else 0):
         return f"too late, after {took_s:.1f} s"
@@ -85,6 +85,9 @@ def complaints(transport: str, fault: Fault, rank: int, outcome: Outcome, took_s
 def _names(fault: Fault, text: str) -> bool:
     if fault.kind == "mismatch":
         return f"call {fault.call + 1} of this communicator differs" in text
+    if fault.kind == "stop":  # a step may name any peer
+        waited_for = rf"for rank [\d, ]*\b{fault.victim}\b[\d, ]* in |rank {fault.victim},? (which )?has not answered"
+        return re.search(waited_for, text) is not None
     return re.search(rf"rank {fault.victim}\b|for rank [\d, ]*\b{fault.victim}\b", text) is not None
 
 
@@ -111,6 +114,7 @@ def in_process(comm: Communicator, tell: Callable[[Any], None], fault: Fault, fo
 def among_processes(fault: Fault, folder: Path) -> tuple[float, dict[int, Outcome]]:
     job = PipeJob(fault.size, functools.partial(in_process, fault=fault, folder=folder), timeout_s=DEADLINE_S)
     happened_s = job.told(fault.victim)
+    assert isinstance(happened_s, float), f"{fault}: before it happened, its victim ended with {happened_s}"
     dead = {fault.victim} if fault.kind in {"kill", "stop"} else set()
     ended = {rank: job.outcome(rank) for rank in range(fault.size) if rank not in dead}
     for rank in dead:
@@ -121,16 +125,32 @@ def among_processes(fault: Fault, folder: Path) -> tuple[float, dict[int, Outcom
     }
 
 
-def over_mpi(fault: Fault, folder: Path) -> tuple[float, dict[int, Outcome]]:
-    # Without its clean-up, MPICH's launcher sends SIGUSR1 to the others when a rank has died, which would end them: a
-    # shell takes it for them.
-    ignore = ["sh", "-c", 'trap "" USR1; "$@"; exit $?', "sh"]
-    program = [*ignore, sys.executable, str(Path(__file__).parent / "fault_rank.py")]
-    command = [str(MPICH), "-disable-auto-cleanup", "-n", str(fault.size), *program, json.dumps(asdict(fault))]
-    environment = {**os.environ, "MPIR_CVAR_NOLOCAL": "1"}
+@dataclass(frozen=True)
+class Launch:
+    """How ranks come to be under mpiexec; `places`: their topology, and what carries messages on each of its levels."""
+
+    openmpi: bool = False
+    places: tuple[str, str] = ("", "mpi")
+
+    def command(self, size: int) -> list[str]:
+        if self.openmpi:
+            return [str(OPENMPI / "mpiexec"), "--oversubscribe", "-n", str(size), str(OPENMPI / "python")]
+        # Without its clean-up, MPICH's launcher sends SIGUSR1 to the others when a rank has died, which would end them:
+        # a shell takes it for them.
+        ignore = ["sh", "-c", 'trap "" USR1; "$@"; exit $?', "sh"]
+        return [str(MPICH), "-disable-auto-cleanup", "-n", str(size), *ignore, sys.executable]
+
+    def environment(self) -> dict[str, str]:
+        path = OPENMPI if self.openmpi else MPICH.parent
+        return {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "MPIR_CVAR_NOLOCAL": "1"}
+
+
+def over_mpi(fault: Fault, folder: Path, launch: Launch = Launch()) -> tuple[float, dict[int, Outcome]]:
+    program = [str(Path(__file__).parent / "fault_rank.py"), json.dumps(asdict(fault))]
     job = subprocess.Popen(
-        [*command, str(folder), str(DEADLINE_S)], env=environment, stdin=subprocess.DEVNULL,
-        stdout=(folder / "log").open("w"), stderr=subprocess.STDOUT, start_new_session=True,
+        [*launch.command(fault.size), *program, str(folder), str(DEADLINE_S), *launch.places],
+        env=launch.environment(), stdin=subprocess.DEVNULL, stdout=(folder / "log").open("w"),
+        stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     due = [rank for rank in range(fault.size) if rank != fault.victim or fault.kind not in {"kill", "stop"}]
     deadline = time.monotonic() + 60
@@ -140,9 +160,14 @@ def over_mpi(fault: Fault, folder: Path) -> tuple[float, dict[int, Outcome]]:
     for rank in due:
         path = folder / f"outcome.{rank}"
         outcomes[rank] = Outcome(**json.loads(path.read_text())) if path.exists() else Outcome("hangs", at_s=deadline)
+    (folder / "judged").touch()
+    happened_s, pid = (folder / "happened").read_text().split()
+    if fault.kind == "stop":  # Open MPI's ranks are no part of their launcher's process group
+        with contextlib.suppress(ProcessLookupError):  # it may have ended them already
+            os.kill(int(pid), signal.SIGKILL)
     os.killpg(job.pid, signal.SIGKILL)
     job.wait()
-    return float((folder / "happened").read_text()), outcomes
+    return float(happened_s), outcomes
 
 
 @pytest.mark.long
@@ -174,4 +199,17 @@ def test_one_of_each_kind(kind: str, tmp_path: Path) -> None:
     figures = Figures()
     fault = drawn(KINDS.index(kind), 3)
     figures.judge("shm", fault, *among_processes(fault, tmp_path))
+    assert figures.wrong == [], figures.wrong
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [Launch(), Launch(places=("2x2", "mpi,shm")), Launch(openmpi=True), Launch(True, ("2x2", "mpi,shm"))],
+    ids=["mpich", "mpich+shm", "openmpi", "openmpi+shm"],
+)
+def test_stopped_rank_is_named_by_all_others_over_mpi(launch: Launch, tmp_path: Path) -> None:
+    figures = Figures()
+    # With this seed the calls from that one on go by ring: only two ranks have anything to do with the stopped one.
+    fault = Fault("stop", seed=1113, size=4, victim=1, call=3, delay_ms=1.0, async_op=False)
+    figures.judge("mpi", fault, *over_mpi(fault, tmp_path, launch))
     assert figures.wrong == [], figures.wrong

@@ -67,13 +67,16 @@ class Exchange {
 
   void look_around(double waited_s, double timeout_s) {
     std::string missing;
+    std::vector<int> awaited;
     for (const Part& message : messages_) {
       if (message.done) continue;
+      awaited.push_back(message.peer);
       const std::string peer = std::to_string(message.peer);
       if (const Loss loss = router_.to(message.peer).lost(message.peer))
         raise({loss.cause.kind, "split: lost rank " + peer + " (" + loss.str() + ")"});
       if (!missing.ends_with(" " + peer)) missing.append(missing.empty() ? " " : ", ").append(peer);
     }
+    for (std::size_t k = 0; k < router_.count(); ++k) router_[k].publish_wait(awaited);
     if (waited_s >= timeout_s)
       throw TimeoutError("split: waited " + std::to_string(waited_s) + " s for rank" + missing +
                          "; is that rank alive, and has it called split, too?");

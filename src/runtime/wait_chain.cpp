@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/wait_chain.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace lanecast {
@@ -11,21 +12,28 @@ struct Link {
   int awaited_by;  // link, -1: by the waiter itself
 };
 
+constexpr std::size_t kNamed = 6;  // ranks of a long way that are named; a reason has room for some hundred letters
+
 std::string text_of(const std::vector<Link>& links, int last) {
   std::vector<int> way;  // back to the waiter
   for (int at = last; at >= 0; at = links[at].awaited_by) way.push_back(links[at].rank);
-  std::string text = "rank " + std::to_string(way.back());
-  if (way.size() == 1) return text + " has not answered";
-  for (std::size_t k = way.size() - 1; k-- > 0;) {
-    text += k + 2 == way.size() ? " waits for rank " : ", which waits for rank ";
-    text += std::to_string(way[k]);
+  std::reverse(way.begin(), way.end());
+  std::string text = "rank " + std::to_string(way[0]);
+  for (std::size_t k = 1; k < way.size(); ++k) {
+    if (k == kNamed / 2 && way.size() > kNamed) {
+      const std::size_t left_out = way.size() - kNamed;
+      text += ", and so on past " + std::to_string(left_out) + " more to rank " + std::to_string(way[k + left_out]);
+      k += left_out;
+      continue;
+    }
+    text += (k == 1 ? " waits for rank " : ", which waits for rank ") + std::to_string(way[k]);
   }
-  return text + ", which has not answered";
+  return text + (way.size() == 1 ? " has not answered" : ", which has not answered");
 }
 
 }  // namespace
 
-std::string wait_chain(Router& router, const Waiter& waiter) {
+WaitChain wait_chain(Router& router, const Waiter& waiter) {
   std::vector<Link> links;
   std::vector<bool> seen(waiter.size);
   seen[waiter.rank] = true;
@@ -36,13 +44,16 @@ std::string wait_chain(Router& router, const Waiter& waiter) {
     }
   };
   follow(waiter.awaited, -1);
+  bool open = false;
   for (int k = 0; k < static_cast<int>(links.size()); ++k) {
-    const auto waiting = router.to(links[k].rank).waiting(links[k].rank);
+    const int rank = links[k].rank;
+    const auto waiting = router.to(rank).waiting(rank, waiter.silent_s);
     if (!waiting) continue;
-    if (waiting->age_s > waiter.silent_s) return links.size() == 1 ? "" : text_of(links, k);
+    if (waiting->age_s > waiter.silent_s) return {links.size() == 1 ? "" : text_of(links, k), false};
+    open = open || waiting->peers.empty();
     follow(waiting->peers, k);
   }
-  return {};
+  return {{}, open};
 }
 
 }  // namespace lanecast

@@ -16,8 +16,13 @@ struct Waiter {
   double silent_s;  // who has not said for so long that it waits is no longer thought to wait
 };
 
-/// "rank 1 waits for rank 3, which has not answered": the shortest way to a rank that does not wait itself. Empty where
-/// no such rank can be seen from here, and where it is the one awaited rank.
-std::string wait_chain(Router& router, const Waiter& waiter);
+struct WaitChain {
+  /// "rank 1 waits for rank 3, which has not answered": the shortest way to a rank that does not wait itself. Empty
+  /// where no such rank can be seen from here, and where it is the one awaited rank.
+  std::string text;
+  bool open = false;  // some rank has been asked and may yet answer
+};
+
+WaitChain wait_chain(Router& router, const Waiter& waiter);
 
 }  // namespace lanecast

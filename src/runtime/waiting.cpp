@@ -14,6 +14,11 @@ using Clock = std::chrono::steady_clock;
 /// leave, and unlike messages, that part does not come by the transport that sees the member go.
 constexpr auto kLastParts = std::chrono::seconds(2);
 
+// As parts of the deadline. Who waits for whom is followed from kAskFrom on, early enough to have asked from rank to
+// rank where the transports have to. Ranks that wait say so every few milliseconds, so kSilentFor tells them from those
+// that do not. A rank that is still to answer is waited for until kAtMost.
+constexpr double kAskFrom = 0.25, kSilentFor = 0.5, kAtMost = 1.25;
+
 }  // namespace
 
 bool Communicator::advance(UnderWay& call) {
@@ -66,15 +71,15 @@ void Communicator::look_at(const UnderWay& call, Clock::time_point last_progress
       if (loss.cause || waited >= kLastParts || call.awaits_message(peer)) give_up(call, peer, loss);
   const double waited_s = std::chrono::duration<double>(waited).count();
   const double timeout_s = options_.timeout_s.value_or(kTimeout_s);
-  if (waited_s < timeout_s) return;
+  if (waited_s < kAskFrom * timeout_s) return;
+  const WaitChain chain = wait_chain(*router_, {rank(), size(), awaited, kSilentFor * timeout_s});
+  if (waited_s < (chain.open ? kAtMost : 1) * timeout_s) return;
   std::string peers;
   for (int peer : awaited) peers += (peers.empty() ? "" : ", ") + std::to_string(peer);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", waited_s);
-  // Ranks that wait say so every few milliseconds, so half the deadline tells them from those that do not.
-  const std::string chain = wait_chain(*router_, {rank(), size(), awaited, timeout_s / 2});
   throw TimeoutError("rank " + std::to_string(rank()) + " waited " + seconds + " s for rank " + peers + " in " +
-                     describe_wait(call, -1) + (chain.empty() ? "" : "; ") + chain +
+                     describe_wait(call, -1) + (chain.text.empty() ? "" : "; ") + chain.text +
                      "; is that rank alive, and has it made the same call?");
 }
 

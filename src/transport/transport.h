@@ -86,7 +86,7 @@ struct Loss {
 /// Whom a peer waits for, as it has last said.
 struct Waiting {
   std::vector<int> peers;
-  double age_s = std::numeric_limits<double>::infinity();  // since then; never: infinite
+  double age_s = std::numeric_limits<double>::infinity();  // since then; never: infinite, or since it was first asked
 };
 
 class Transport {
@@ -127,8 +127,9 @@ class Transport {
 
   /// Lets the peers know whom this rank waits for: again and again as long as it does, in milliseconds.
   virtual void publish_wait(std::span<const int> /*peers*/) {}
-  /// What `peer` has said; nothing where the transport does not know.
-  virtual std::optional<Waiting> waiting(int /*peer*/) { return {}; }
+  /// What `peer` has said; nothing where the transport does not know. May ask the peer, and know the answer only later:
+  /// so often that the answer of one that waits is never as old as `silent_s`.
+  virtual std::optional<Waiting> waiting(int /*peer*/, double /*silent_s*/) { return {}; }
 
   // Native collectives; a transport without them keeps these defaults.
   virtual bool runs(GroupKind, DType, ReduceOp) const { return false; }

@@ -32,7 +32,7 @@ class LoopbackTransport : public Transport {
   }
 
   void publish_wait(std::span<const int> peers) override { mine().waits.put(peers); }
-  std::optional<Waiting> waiting(int peer) override { return (*channel_)[peer].waits.get(); }
+  std::optional<Waiting> waiting(int peer, double /*silent_s*/) override { return (*channel_)[peer].waits.get(); }
 
  private:
   LoopbackMailbox& mine() { return (*channel_)[rank_]; }

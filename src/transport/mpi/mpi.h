@@ -35,6 +35,8 @@ class MpiTransport final : public Transport {
   std::optional<CallNote> published(int peer, std::uint64_t sequence) override {
     return notes_.published(peer, sequence);
   }
+  void publish_wait(std::span<const int> peers) override { notes_.publish_wait(peers); }
+  std::optional<Waiting> waiting(int peer, double silent_s) override { return notes_.waiting(peer, silent_s); }
 
   bool runs(GroupKind kind, DType dtype, ReduceOp op) const override;
   int open_group(std::span<const int> ranks, std::uint32_t ordinal) override;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short notes between ranks, beside the messages of their calls: which call a rank makes, and why it has given up.
+// Short notes between ranks, beside the messages of their calls: which call a rank makes, whom it waits for, and why it
+// has given up.
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "transport/call_board.h"
@@ -12,9 +16,9 @@
 
 namespace lanecast {
 
-/// MPI shares no memory to look into, so ranks ask by telling: who waits for a peer sends it the note of its own call,
-/// and whoever gets such a note answers with its own note of that call. Nothing is sent or received but by ranks that
-/// wait or give up, so a call that runs smoothly costs nothing.
+/// MPI shares no memory to look into, so ranks that wait ask others, and answer them while they wait themselves.
+/// Nothing is sent or received but by ranks that wait or give up, so a call that runs smoothly costs nothing. A rank
+/// is asked one thing at a time: notes do not pile up at one that computes.
 class MpiNotes {
  public:
   MpiNotes(const MpiCommunicator& comm, int tag);
@@ -24,7 +28,15 @@ class MpiNotes {
     communicator_ = note.communicator;
     mine_.put(note);
   }
+  /// Asks by telling: the peer is sent this rank's note of that call, and answers with its own.
   std::optional<CallNote> published(int peer, std::uint64_t sequence);
+
+  /// Answers whoever has asked.
+  void publish_wait(std::span<const int> peers);
+  /// Asks again when the last answer is half as old as `silent_s`. Who asks listens to all, since any rank may be asked
+  /// by one that waits for it through others. Not by a receive that takes any rank's: MPICH over UCX is late to see
+  /// what comes.
+  Waiting waiting(int peer, double silent_s);
 
   /// To all peers; does not wait for any of them.
   void give_up(const Failure& why);
@@ -32,32 +44,43 @@ class MpiNotes {
   Failure given_up(int peer);
 
  private:
-  /// One size for all: most of it is the text of a failure.
-  struct Note {
-    std::uint64_t communicator;  // a stray note of an earlier communicator in the same MPI context is not ours
-    FailureKind failure;
-    bool asks;      // for the receiver's note of the same call
-    CallNote call;  // unless a failure
-    char why[1000];
+  using Clock = std::chrono::steady_clock;
+
+  enum class Subject : std::uint32_t { call, wait, failure };
+  struct Header {
+    std::uint64_t communicator = 0;  // a stray note of an earlier communicator in the same MPI context is not ours
+    std::uint64_t body_bytes = 0;
+    Subject subject{};
+    FailureKind failure{};
+    bool asks = false;  // for the receiver's own note on the subject
+  };
+  /// Sent up to the end of what its body holds: a CallNote, the ranks that are waited for, or the words of a failure.
+  struct Note : Header {
+    std::array<std::byte, 1024> body;
   };
   struct Peer {
-    Note arriving{};
+    Note arriving;
     CallBoard calls;
     Failure failure;
-    std::uint64_t asked = 0;  // the latest call that it has been asked about
+    std::uint64_t asked = 0;                 // the latest call that it has been asked about
+    std::vector<int> awaited;                // by it
+    bool wait_asked = false;                 // whom it waits for, and it has not answered yet
+    std::optional<Clock::time_point> heard;  // its last answer; before that, the first question
   };
 
   Peer& listen_to(int rank);
+  void listen_to_all();
   void take_arrived();
   void take(int rank, Peer& peer);
   void tell(int rank, const CallNote& call, bool asks);
-  void send(int rank, const Note& note);
+  void send(int rank, const Header& header, std::span<const std::byte> body);
 
   const MpiCommunicator& comm_;
   const int tag_;
   std::uint64_t communicator_ = 0;
   CallBoard mine_;
-  std::map<int, std::unique_ptr<Peer>> peers_;  // those that this rank has waited for
+  std::vector<int> awaited_;                    // whom this rank waits for, as it has last published
+  std::map<int, std::unique_ptr<Peer>> peers_;  // to whom this rank listens
   std::vector<std::unique_ptr<Note>> sent_;     // MPI may read them until the transport goes
   std::unique_ptr<MpiRequests> sending_, receiving_;
   std::vector<MpiCompletion> completions_;

@@ -59,7 +59,7 @@ struct LaneControl {
   alignas(kLine) std::atomic<std::uint64_t> consumed_bytes;  // of the ring, ever; written by the receiver
   alignas(kLine) std::atomic<OwnerState> owner_state;        // of the receiver
   FailureKind owner_failure;                                 // why it has aborted; set before owner_state
-  char owner_reason[444];                                    // the same in words
+  char owner_reason[1024];                                   // the same in words
   ControlSlot slots[kSlots];
 };
 inline constexpr std::size_t kControlBytes = 4096;  // a page, so that the ring starts on one

@@ -72,7 +72,7 @@ std::optional<CallNote> ShmTransport::published(int peer, std::uint64_t sequence
   return pairs_[pair_of_rank_[peer]].neighbour.boards->calls.find(sequence);
 }
 
-std::optional<Waiting> ShmTransport::waiting(int peer) {
+std::optional<Waiting> ShmTransport::waiting(int peer, double /*silent_s*/) {
   if (!reaches(peer)) return {};
   return pairs_[pair_of_rank_[peer]].neighbour.boards->waits.get();
 }

@@ -48,7 +48,7 @@ class ShmTransport : public Transport {
   void publish_wait(std::span<const int> peers) override {
     if (shm::Boards* mine = host_.boards()) mine->waits.put(peers);
   }
-  std::optional<Waiting> waiting(int peer) override;
+  std::optional<Waiting> waiting(int peer, double silent_s) override;
 
  private:
   struct Pair {
