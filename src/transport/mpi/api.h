@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -92,6 +93,8 @@ class MpiApi {
   bool alive() const { return initialized() && !finalized(); }
   /// Starts MPI unless it runs already, with errors that return; gives back the level of thread support.
   virtual MpiThreads init_thread(MpiThreads wanted) = 0;
+  /// Has init_thread started it? Then nobody else had a message under way before.
+  virtual bool started_here() const = 0;
   /// Ends MPI if init_thread started it, and does nothing otherwise.
   virtual void finalize() = 0;
 
@@ -102,9 +105,8 @@ class MpiApi {
   virtual int tag_upper_bound() const = 0;
 
   // New communicators return errors instead of aborting the job. Those still alive are freed when MPI ends.
-  /// Collective. Throws TimeoutError when the others have not come after so many seconds; who they are MPI does not
-  /// tell.
-  virtual MpiComm dup(MpiComm comm, double timeout_s) = 0;
+  /// Collective. Calls `meanwhile` with the seconds since the beginning, again and again; that may throw to give up.
+  virtual MpiComm dup(MpiComm comm, const std::function<void(double waited_s)>& meanwhile) = 0;
   virtual MpiComm split(MpiComm comm, int color, int key) = 0;
   /// Collective over `ranks` of `comm` only; member k of the result is ranks[k].
   virtual MpiComm create_group(MpiComm comm, std::span<const int> ranks, int tag) = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "transport/mpi/attendance.h"
 #include "transport/mpi/wait_for.h"
 
 namespace lanecast {
@@ -29,8 +30,25 @@ MpiCommunicator::~MpiCommunicator() {
 
 std::shared_ptr<MpiCommunicator> MpiCommunicator::duplicate(std::shared_ptr<MpiApi> api, MpiComm parent,
                                                             double timeout_s) {
-  const MpiComm handle = api->dup(parent, timeout_s);
-  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(std::move(api), handle, timeout_s));
+  const std::string wanted = "to make a communicator: have all ranks called init, from_mpi or lanecastCommInitMPI?";
+  const auto made = [&](const auto& meanwhile) {
+    return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api, api->dup(parent, meanwhile), timeout_s));
+  };
+  if (!api->started_here() || parent != api->world()) {
+    // Another's communicator: a message of ours there might meet a receive that takes any.
+    return made([&](double waited_s) {
+      if (waited_s >= timeout_s)
+        throw TimeoutError("rank " + std::to_string(api->rank(parent)) + " of " + std::to_string(api->size(parent)) +
+                           " waited " + seconds_text(timeout_s) + " for the others " + wanted);
+    });
+  }
+  Attendance attendance(*api, {parent, api->tag_upper_bound(), 0, timeout_s, wanted});
+  auto comm = made([&](double waited_s) { attendance.look(waited_s); });
+  const std::uint8_t mine = attendance.told() ? 1 : 0;
+  std::vector<std::uint8_t> all(comm->size());
+  mpi_bootstrap(comm).all_gather(&mine, all.data(), 1);
+  attendance.take(all);
+  return comm;
 }
 
 std::shared_ptr<MpiCommunicator> MpiCommunicator::group(std::span<const int> ranks) const {
@@ -40,7 +58,8 @@ std::shared_ptr<MpiCommunicator> MpiCommunicator::group(std::span<const int> ran
 
 Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm) {
   Bootstrap bootstrap{.rank = comm->rank(), .size = comm->size(), .all_gather = {}};
-  bootstrap.all_gather = [comm = std::move(comm)](const void* in, void* out, std::size_t bytes) {
+  bootstrap.all_gather = [comm = std::move(comm), round = std::uint64_t{0}](const void* in, void* out,
+                                                                            std::size_t bytes) mutable {
     const std::vector<std::size_t> counts(comm->size(), bytes);
     const auto* mine = static_cast<const std::byte*>(in);
     auto memory = std::make_unique<std::vector<std::byte>>(mine, mine + bytes);
@@ -58,12 +77,13 @@ Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm) {
       requests->test(done);
       return !done.empty();
     };
-    if (!wait_for(finished, comm->timeout_s())) {
+    Attendance attendance(comm->api(), {comm->handle(), comm->attendance_tag(), ++round, comm->timeout_s(),
+                                        "to go on making the communicator: are all ranks alive?"});
+    try {
+      wait_until(finished, [&](double waited_s) { attendance.look(waited_s); });
+    } catch (...) {
       static_cast<void>(memory.release());  // MPI may write there until the process ends
-      throw TimeoutError("rank " + std::to_string(comm->rank()) + " of " + std::to_string(comm->size()) + " waited " +
-                         seconds_text(comm->timeout_s()) +
-                         " for the others, which have begun to make the communicator; MPI " +
-                         "does not tell which are missing: are all alive?");
+      throw;
     }
     if (!done[0].error.empty()) throw TransportError("MPI's own collective failed: " + done[0].error);
     std::copy(memory->begin() + static_cast<std::ptrdiff_t>(bytes), memory->end(), static_cast<std::byte*>(out));

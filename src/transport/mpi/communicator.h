@@ -37,7 +37,8 @@ class MpiCommunicator {
   double timeout_s() const { return timeout_s_; }
   /// Tags from 0 up that messages may use. The one above is that of group(): Open MPI makes a group's communicator by
   /// messages with this tag on the parent, which would meet receives that are posted there.
-  int message_tags() const { return api_->tag_upper_bound(); }
+  int message_tags() const { return attendance_tag() - 1; }
+  int attendance_tag() const { return api_->tag_upper_bound(); }
 
  private:
   MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle, double timeout_s);

@@ -10,18 +10,17 @@
 
 namespace lanecast {
 
-/// False when `done` has not returned true after so many seconds.
-template <class Done>
-bool wait_for(const Done& done, double timeout_s) {
+/// Until `done` returns true; calls `meanwhile` with the seconds since the beginning, which may throw.
+template <class Done, class Meanwhile>
+void wait_until(const Done& done, const Meanwhile& meanwhile) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   auto nap = std::chrono::microseconds(0);
   while (!done()) {
-    if (std::chrono::duration<double>(Clock::now() - begin).count() >= timeout_s) return false;
+    meanwhile(std::chrono::duration<double>(Clock::now() - begin).count());
     std::this_thread::sleep_for(nap);  // first only lets others run; ranks may outnumber cores
     nap = std::min(nap + std::chrono::microseconds(1), std::chrono::microseconds(200));
   }
-  return true;
 }
 
 inline std::string seconds_text(double seconds) {

@@ -36,6 +36,7 @@ class Shim final : public MpiApi {
   const MpiLibrary& library() const override { return library_; }
   bool initialized() const override { return flag(calls_.Initialized); }
   bool finalized() const override { return flag(calls_.Finalized); }
+  bool started_here() const override { return started_here_; }
   MpiThreads init_thread(MpiThreads wanted) override;
   void finalize() override {
     if (started_here_ && alive()) mpi_.check(calls_.Finalize(), "MPI_Finalize");
@@ -47,7 +48,7 @@ class Shim final : public MpiApi {
   int size(MpiComm comm) const override { return mpi_.size(mpi_.unwrap(comm)); }
   int tag_upper_bound() const override;
 
-  MpiComm dup(MpiComm comm, double timeout_s) override;
+  MpiComm dup(MpiComm comm, const std::function<void(double waited_s)>& meanwhile) override;
   MpiComm split(MpiComm comm, int color, int key) override {
     Comm made;
     mpi_.check(calls_.Comm_split(mpi_.unwrap(comm), color, key, &made), "MPI_Comm_split");
@@ -129,7 +130,7 @@ int Shim<Abi>::tag_upper_bound() const {
 }
 
 template <class Abi>
-MpiComm Shim<Abi>::dup(MpiComm comm, double timeout_s) {
+MpiComm Shim<Abi>::dup(MpiComm comm, const std::function<void(double waited_s)>& meanwhile) {
   auto made = std::make_shared<Comm>();
   typename Abi::Request request;
   mpi_.check(calls_.Comm_idup(mpi_.unwrap(comm), made.get(), &request), "MPI_Comm_idup");
@@ -139,12 +140,11 @@ MpiComm Shim<Abi>::dup(MpiComm comm, double timeout_s) {
     mpi_.check(calls_.Testsome(1, &request, &count, &index, &status), "MPI_Comm_idup");
     return count != 0;
   };
-  if (!wait_for(test, timeout_s)) {
+  try {
+    wait_until(test, meanwhile);
+  } catch (...) {
     parked_.keep(made);  // MPI may write there yet
-    throw TimeoutError("rank " + std::to_string(rank(comm)) + " of " + std::to_string(size(comm)) + " waited " +
-                       seconds_text(timeout_s) +
-                       " for the others to make a communicator of the MPI communicator; MPI " +
-                       "does not tell which have not come: have all called init, from_mpi or lanecastCommInitMPI?");
+    throw;
   }
   return adopt(*made);
 }
