@@ -27,13 +27,22 @@ def gathers(comm: Communicator) -> None:
     comm.all_gather_into_tensor(np.ones(64 * comm.size), np.ones(64), algorithm="ring", chunks=1)
 
 
+def native_sums(comm: Communicator) -> None:
+    comm.all_reduce(np.ones(64), algorithm="native", chunks=1)
+
+
+def native_broadcast(comm: Communicator) -> None:
+    comm.broadcast(np.ones(64), 0, algorithm="native", chunks=1)
+
+
 @dataclass(frozen=True)
 class Odd:
-    """What rank 1 calls where the others call sums(), and the words in which the two calls differ."""
+    """What rank 1 calls where the others make the usual call, and the words in which the two calls differ."""
 
     call: Call
     ours: str
     theirs: str
+    usual: Call = sums
 
 
 ODD_CALLS = {
@@ -52,17 +61,37 @@ ODD_CALLS = {
     ),
 }
 
+# Where there is an MPI: it would take any of these calls, and hang or leave wrong data.
+ODD_NATIVE_CALLS = {
+    "native_op": Odd(
+        lambda comm: comm.all_reduce(np.ones(64, np.int64), "max", algorithm="native", chunks=1),
+        "int64, sum", "int64, max",
+        lambda comm: comm.all_reduce(np.ones(64, np.int64), algorithm="native", chunks=1),
+    ),
+    "native_count": Odd(
+        lambda comm: comm.all_reduce(np.ones(650), algorithm="native", chunks=1), "of 64 ", "of 650 ", native_sums
+    ),
+    "native_chunks": Odd(
+        lambda comm: comm.all_reduce(np.ones(64), algorithm="native", chunks=2), "1 chunk", "2 chunks", native_sums
+    ),
+    "native_root": Odd(
+        lambda comm: comm.broadcast(np.ones(64), 1, algorithm="native", chunks=1), "root 0", "root 1", native_broadcast
+    ),
+    "native_collective": Odd(native_broadcast, "all_reduce", "broadcast", native_sums),
+    "native_or_not": Odd(native_sums, "by ring", "by native"),  # the first call that opens MPI's group
+}  # fmt: skip
+
 
 def provoke(comm: Communicator, name: str) -> float:
     """Two calls alike, then one that differs on rank 1. Checks the error; the seconds until it came."""
-    odd = ODD_CALLS[name]
-    sums(comm)
+    odd = (ODD_CALLS | ODD_NATIVE_CALLS)[name]
+    odd.usual(comm)
     gathers(comm)
     begin = time.monotonic()
     text = ""
     try:
         for turn in range(2):  # a call that has nothing to receive ends before anyone can know
-            (odd.call if comm.rank == 1 and turn == 0 else sums)(comm)
+            (odd.call if comm.rank == 1 and turn == 0 else odd.usual)(comm)
     except lanecast.TransportError as error:
         text = str(error)
     took_s = time.monotonic() - begin
@@ -84,7 +113,7 @@ def provoke(comm: Communicator, name: str) -> float:
 
 def main() -> None:
     comm = lanecast.init(transports=sys.argv[1], timeout_s=20)
-    for name in ODD_CALLS:
+    for name in ODD_CALLS | ODD_NATIVE_CALLS:
         child = comm.split(0)
         assert child is not None
         took_s = provoke(child, name)

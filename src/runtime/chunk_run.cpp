@@ -117,8 +117,7 @@ Transport& ChunkRun::address(StepMessage& message, std::uint32_t step) {
   message.stamp = context_.stamp;
   Transport& transport = context_.router.to(message.peer);
   const std::uint64_t ordinal = std::uint64_t{plan_.steps[step].ordinal} * chunk_.count + chunk_.index;
-  const std::uint64_t salt = transport.compares_stamps() ? 0 : message.stamp;
-  message.tag = (ordinal + salt) % first_message_tag(transport.max_tag());
+  message.tag = call_tag(transport, ordinal, message.stamp);
   message.posted_ns = begin_ns();
   return transport;
 }

@@ -81,13 +81,13 @@ int Communicator::hosts() const {
   return static_cast<int>(std::set<std::string>(around_.hosts.begin(), around_.hosts.end()).size());
 }
 
-std::shared_ptr<Execution> Communicator::prepare(Call call, std::unique_lock<std::mutex>& lock) {
+std::shared_ptr<Execution> Communicator::prepare(Call call) {
   const bool in_place = check(call, rank(), size());
   call.reproducible = in_rank_order(call);
   refuse_if_failed();
   if (auto known = plans_->find(call, in_place)) return known;
   try {
-    return plans_->make(call, in_place, chosen(call), [&] { drain(lock); });
+    return plans_->make(call, in_place, chosen(call));
   } catch (const UsageError& error) {  // planning knows no rank
     throw UsageError("rank " + std::to_string(rank()) + ": " + std::string(name_of(call.kind)) + ": " + error.what());
   }
@@ -115,8 +115,8 @@ void Communicator::run_now(const std::shared_ptr<Execution>& call, const void* i
 
 void Communicator::run(const Call& call, const Interrupt& interrupt) {
   {
-    std::unique_lock lock = enter();
-    if (started_.empty()) return run_now(prepare(call, lock), call.in, call.out, interrupt);
+    const std::unique_lock lock = enter();
+    if (started_.empty()) return run_now(prepare(call), call.in, call.out, interrupt);
   }
   wait_or_fail(*start(call), interrupt);
 }

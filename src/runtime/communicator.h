@@ -85,14 +85,17 @@ class Communicator {
   friend class PersistentCall;
   struct Started;
 
-  std::shared_ptr<Started> bind(const Call& call, std::unique_lock<std::mutex>& lock);
+  std::shared_ptr<Started> bind(const Call& call);
+  /// In the caller's thread, where groups are opened in the order of the program: two communicators that opened theirs
+  /// in a thread of ours might do so in another order than on the other ranks.
+  void open_groups(Started& call, std::unique_lock<std::mutex>& lock);
   void start(const std::shared_ptr<Started>& call);
   void run(const std::shared_ptr<Started>& call, const Interrupt& interrupt);
   /// Is this call's sum to be reduced in rank order?
   bool in_rank_order(const Call& call) const;
   /// The algorithm that the user has named for this call or for all; empty: none.
   std::string_view pinned_for(const Call& call) const;
-  std::shared_ptr<Execution> prepare(Call call, std::unique_lock<std::mutex>& lock);
+  std::shared_ptr<Execution> prepare(Call call);
   /// In the caller's thread, where no other call is under way.
   void run_now(const std::shared_ptr<Execution>& call, const void* in, void* out, const Interrupt& interrupt);
   void begin(Execution& call, const std::byte* in, std::byte* out);
@@ -149,7 +152,7 @@ class Communicator {
   std::uint64_t splits_ = 0;
 
   std::atomic<int> callers_ = 0;  // that want in; the progress thread lets them
-  std::mutex mutex_;              // one driver at a time, the caller or the progress thread; guards what follows
+  std::mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
   std::unique_ptr<PlanCache> plans_;
   std::uint64_t calls_ = 0;
   Failure failure_;

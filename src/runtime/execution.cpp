@@ -21,7 +21,7 @@ CallRecord record_of(const Plan& plan, const Shape& shape) {
 
 }  // namespace
 
-Execution::Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, CallMemory& memory,
+Execution::Execution(std::shared_ptr<PreparedPlan> prepared, Shape shape, Router& router, CallMemory& memory,
                      const ExecutorOptions& options)
     : prepared_(std::move(prepared)),
       shape_(std::move(shape)),
@@ -33,6 +33,10 @@ Execution::Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, 
   const CallContext context{*prepared_, shape_, layout_, router_, memory_.staging, turns_, stamp_, options.window};
   for (int k = 0; k < std::min(shape_.chunks, options.chunks_in_flight); ++k)
     runs_.push_back(std::make_unique<ChunkRun>(context));
+  const Plan& plan = prepared_->plan;
+  for (const Group& group : plan.groups)
+    if (std::ranges::none_of(roll_calls_, [&](const RollCall& roll) { return roll.is_of(group.ranks); }))
+      roll_calls_.emplace_back(router_, group.ranks, plan.rank, static_cast<int>(roll_calls_.size()));
 }
 
 void Execution::start(const std::byte* in, std::byte* out, std::uint32_t stamp) {
@@ -42,6 +46,26 @@ void Execution::start(const std::byte* in, std::byte* out, std::uint32_t stamp) 
   idle_since_ns_ = 0;
   next_chunk_ = 0;
   chunks_left_ = shape_.chunks;
+  begun_ = false;
+  if (stamp_ != 0)
+    for (RollCall& roll : roll_calls_) roll.begin(stamp_);
+  if (all_have_come() && has_groups()) begin_steps();
+}
+
+bool Execution::all_have_come() const { return std::ranges::all_of(roll_calls_, &RollCall::finished); }
+
+void Execution::open_groups() {
+  const Plan& plan = prepared_->plan;
+  for (const Step& step : plan.steps) {
+    if (step.kind != StepKind::group) continue;
+    const Group& group = plan.groups[step.group];
+    Transport& transport = *router_.native(group.kind, shape_.dtype, shape_.op);
+    prepared_->handles.push_back(transport.open_group(group.ranks, step.ordinal));
+  }
+}
+
+void Execution::begin_steps() {
+  begun_ = true;
   turns_.begin(prepared_->plan.groups.size());
   // Here, since a call before may have been under way when this one was prepared.
   scratch_ = memory_.scratch(runs_.size() * layout_.scratch_bytes());
@@ -68,6 +92,12 @@ void Execution::refill() {
 
 bool Execution::advance() {
   bool moved = router_.progress();
+  if (!begun_) {
+    if (!all_have_come()) return moved;
+    if (!has_groups()) open_groups();
+    begin_steps();
+    return true;
+  }
   groups_done_.clear();
   for (std::size_t t = 0; t < router_.count(); ++t) router_[t].progress_groups(groups_done_);
   for (GroupCall* group : groups_done_) {
@@ -95,6 +125,7 @@ void Execution::record_waiting(bool moved) {
 std::string Execution::waiting_for(int peer) const {
   std::string call = ", of ";
   call.append(name_of(prepared_->plan.collective.kind)).append(" by ").append(prepared_->plan.algorithm);
+  if (!begun_) return "the roll call before a library's own collective" + call;
   std::string text;
   for (const auto& run : runs_)
     for (std::uint32_t step : run->waiting()) {
@@ -114,6 +145,7 @@ bool Execution::awaits(std::uint32_t index, int peer) const {
 }
 
 bool Execution::awaits_message(int peer) const {
+  if (!begun_) return true;  // of the roll call
   return std::ranges::any_of(runs_, [&](const auto& run) {
     return std::ranges::any_of(run->waiting(),
                                [&](std::uint32_t step) { return prepared_->plan.steps[step].peer == peer; });
@@ -122,6 +154,7 @@ bool Execution::awaits_message(int peer) const {
 
 std::vector<int> Execution::awaited_peers() const {
   std::vector<int> peers;
+  for (const RollCall& roll : roll_calls_) std::ranges::copy(roll.awaited_peers(), std::back_inserter(peers));
   for (const auto& run : runs_)
     for (std::uint32_t i : run->waiting()) {
       const Step& step = prepared_->plan.steps[i];

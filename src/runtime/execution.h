@@ -2,6 +2,7 @@
 // Runs a plan over transports, chunk by chunk; whatever may start is started, and that makes the levels overlap.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "runtime/call_log.h"
 #include "runtime/call_memory.h"
 #include "runtime/chunk_run.h"
+#include "runtime/roll_call.h"
 #include "runtime/under_way.h"
 
 namespace lanecast {
@@ -23,12 +25,16 @@ struct ExecutorOptions {
 class Execution final : public UnderWay {
  public:
   /// `memory`: shared with other executions, of which one runs at a time.
-  Execution(std::shared_ptr<const PreparedPlan> prepared, Shape shape, Router& router, CallMemory& memory,
+  Execution(std::shared_ptr<PreparedPlan> prepared, Shape shape, Router& router, CallMemory& memory,
             const ExecutorOptions& options);
 
-  /// stamp: of the messages, from CallAgreement::begin().
+  /// stamp: of the messages, from CallAgreement::begin(). With one, members of a library's collectives call the roll
+  /// before the first step.
   void start(const std::byte* in, std::byte* out, std::uint32_t stamp);
   bool advance() override;
+  /// Whether the transports have been given all groups of the plan. What opens them is advance(), which blocks then,
+  /// until their other members do so too: after a roll call, for microseconds.
+  bool has_groups() const { return prepared_->handles.size() == prepared_->plan.groups.size(); }
   bool finished() const override { return chunks_left_ == 0; }
 
   const Plan& plan() const { return prepared_->plan; }
@@ -43,12 +49,15 @@ class Execution final : public UnderWay {
   bool awaits_message(int peer) const override;
 
  private:
+  bool all_have_come() const;
+  void open_groups();
+  void begin_steps();
   void begin_next(std::size_t run);  // chunk
   void refill();
   bool awaits(std::uint32_t index, int peer) const;  // a step
   void record_waiting(bool moved);
 
-  std::shared_ptr<const PreparedPlan> prepared_;
+  std::shared_ptr<PreparedPlan> prepared_;
   Shape shape_;
   Layout layout_;
   Signature signature_;
@@ -56,11 +65,13 @@ class Execution final : public UnderWay {
   Router& router_;
   CallMemory& memory_;
   GroupTurns turns_;
+  std::deque<RollCall> roll_calls_;  // of each set of members
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;
   std::byte* scratch_ = nullptr;  // of the runs, one after the other
   std::uint32_t stamp_ = 0;
+  bool begun_ = false;  // the steps
   int next_chunk_ = 0;
   int chunks_left_ = 0;
   std::vector<GroupCall*> groups_done_;

@@ -6,8 +6,8 @@
 namespace lanecast {
 
 PersistentCall::PersistentCall(Communicator& communicator, const Call& call) : communicator_(communicator) {
-  std::unique_lock lock = communicator.enter();
-  call_ = communicator.bind(call, lock);
+  const std::unique_lock lock = communicator.enter();
+  call_ = communicator.bind(call);
   call_->work->finish(nullptr);
 }
 

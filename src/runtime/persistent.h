@@ -12,7 +12,7 @@ namespace lanecast {
 /// Must not outlive its communicator. Each start() is a call like any other, in its order among them.
 class PersistentCall {
  public:
-  /// Plans; collective where the algorithm uses collectives of the transport. Throws what Communicator::run does.
+  /// Plans. Throws what Communicator::run does.
   PersistentCall(Communicator& communicator, const Call& call);
 
   /// Returns at once. Throws UsageError while the start before has not finished.

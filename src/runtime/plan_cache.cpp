@@ -16,8 +16,13 @@ bool describes(const Call& call, const Shape& shape) {
 std::vector<std::size_t> copy(std::span<const std::size_t> counts) { return {counts.begin(), counts.end()}; }
 
 Shape shape_of(const Call& call) {
-  return {
-      call.dtype, call.op, call.chunks, call.count, copy(call.counts), copy(call.send_counts), copy(call.recv_counts)};
+  return {call.dtype,
+          call.op,
+          call.chunks,
+          call.count,
+          copy(call.counts),
+          copy(call.send_counts),
+          copy(call.recv_counts)};
 }
 
 }  // namespace
@@ -48,8 +53,7 @@ void PlanCache::require_own_counts_suffice(const Call& call, const std::string& 
                    "recv_counts no rank knows how much that is; these do not:" + known);
 }
 
-std::shared_ptr<const PreparedPlan> PlanCache::plan(const Call& call, bool in_place, const std::string& algorithm,
-                                                    const std::function<void()>& before_groups) {
+std::shared_ptr<PreparedPlan> PlanCache::plan(const Call& call, bool in_place, const std::string& algorithm) {
   require_own_counts_suffice(call, algorithm);
   const Collective collective = collective_of(call, topology_.size(), in_place);
   for (auto p = plans_.begin(); p != plans_.end(); ++p)
@@ -59,21 +63,13 @@ std::shared_ptr<const PreparedPlan> PlanCache::plan(const Call& call, bool in_pl
     }
   Plan built = make_plan(collective, rank_, topology_, algorithm);
   require_native(built, call);
-  auto prepared = std::make_shared<PreparedPlan>(std::move(built));
-  if (!prepared->plan.groups.empty()) before_groups();
-  for (const Step& step : prepared->plan.steps) {
-    if (step.kind != StepKind::group) continue;
-    const Group& group = prepared->plan.groups[step.group];
-    prepared->handles.push_back(router_.native(group.kind, call.dtype, call.op)->open_group(group.ranks, step.ordinal));
-  }
-  plans_.push_front({collective, algorithm, std::move(prepared)});
+  plans_.push_front({collective, algorithm, std::make_shared<PreparedPlan>(std::move(built))});
   if (plans_.size() > kPlans) plans_.pop_back();
   return plans_.front().prepared;
 }
 
-std::shared_ptr<Execution> PlanCache::make(const Call& call, bool in_place, const Choice& choice,
-                                           const std::function<void()>& before_groups) {
-  auto prepared = plan(call, in_place, choice.algorithm, before_groups);
+std::shared_ptr<Execution> PlanCache::make(const Call& call, bool in_place, const Choice& choice) {
+  auto prepared = plan(call, in_place, choice.algorithm);
   Shape shape = shape_of(call);
   shape.chunks = choice.chunks;
   executions_.push_front(

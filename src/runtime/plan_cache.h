@@ -2,7 +2,6 @@
 // Plans are built once, and bound once per shape: the second of two equal calls plans nothing and allocates nothing.
 #pragma once
 
-#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -20,10 +19,7 @@ class PlanCache {
 
   /// The execution of an equal call before, or null.
   std::shared_ptr<Execution> find(const Call& call, bool in_place);
-  /// `before_groups` runs before groups are opened, which blocks until their other members do so too: they may first
-  /// want a call that is under way here to finish.
-  std::shared_ptr<Execution> make(const Call& call, bool in_place, const Choice& choice,
-                                  const std::function<void()>& before_groups);
+  std::shared_ptr<Execution> make(const Call& call, bool in_place, const Choice& choice);
 
   /// For an execution that has failed: it stays as long as the cache, though it may have left it for newer ones.
   void keep(std::shared_ptr<Execution> execution) { kept_.push_back(std::move(execution)); }
@@ -32,15 +28,14 @@ class PlanCache {
   static constexpr std::size_t kPlans = 64;
   static constexpr std::size_t kExecutions = 32;
 
-  std::shared_ptr<const PreparedPlan> plan(const Call& call, bool in_place, const std::string& algorithm,
-                                           const std::function<void()>& before_groups);
+  std::shared_ptr<PreparedPlan> plan(const Call& call, bool in_place, const std::string& algorithm);
   void require_native(const Plan& plan, const Call& call) const;
   void require_own_counts_suffice(const Call& call, const std::string& algorithm) const;
 
   struct PlanEntry {
     Collective collective;
     std::string algorithm;
-    std::shared_ptr<const PreparedPlan> prepared;
+    std::shared_ptr<PreparedPlan> prepared;
   };
   struct ExecutionEntry {
     Collective collective;

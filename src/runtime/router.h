@@ -22,6 +22,12 @@ struct Posted : Message {
   ~Posted() = default;
 };
 
+/// The tag of a message of a call. Where the transport compares no stamps, messages of different calls must not meet.
+inline std::uint64_t call_tag(const Transport& transport, std::uint64_t ordinal, std::uint32_t stamp) {
+  const std::uint64_t salt = transport.compares_stamps() ? 0 : stamp;
+  return (ordinal + salt) % first_message_tag(transport.max_tag());
+}
+
 class Router {
  public:
   /// by_peer[r]: index of the transport that carries messages to rank r, −1 for this rank itself.

@@ -3,6 +3,23 @@
 #include "runtime/started.h"
 
 namespace lanecast {
+namespace {
+
+/// A call up to where it has its groups.
+class Opening final : public UnderWay {
+ public:
+  explicit Opening(Execution& execution) : execution_(execution) {}
+  bool advance() override { return execution_.advance(); }
+  bool finished() const override { return execution_.has_groups(); }
+  std::string waiting_for(int peer) const override { return execution_.waiting_for(peer); }
+  std::vector<int> awaited_peers() const override { return execution_.awaited_peers(); }
+  bool awaits_message(int peer) const override { return execution_.awaits_message(peer); }
+
+ private:
+  Execution& execution_;
+};
+
+}  // namespace
 
 std::unique_lock<std::mutex> Communicator::enter() {
   // Relaxed: a hint that orders nothing; mutex_ does.
@@ -12,12 +29,28 @@ std::unique_lock<std::mutex> Communicator::enter() {
   return lock;
 }
 
-std::shared_ptr<Communicator::Started> Communicator::bind(const Call& call, std::unique_lock<std::mutex>& lock) {
+std::shared_ptr<Communicator::Started> Communicator::bind(const Call& call) {
   auto bound = std::make_shared<Started>();
-  bound->execution = prepare(call, lock);
+  bound->execution = prepare(call);
   bound->in = static_cast<const std::byte*>(call.in);
   bound->out = static_cast<std::byte*>(call.out);
   return bound;
+}
+
+void Communicator::open_groups(Started& call, std::unique_lock<std::mutex>& lock) {
+  if (call.execution->has_groups()) return;
+  drain(lock);
+  try {
+    begin(*call.execution, call.in, call.out);
+    Opening opening(*call.execution);
+    drive(opening, {});
+  } catch (const std::exception& error) {
+    plans_->keep(call.execution);
+    fail(failure_of(error));
+    throw;
+  }
+  call.running = true;
+  call.last_progress = std::chrono::steady_clock::now();
 }
 
 std::shared_ptr<Work> Communicator::start(const Call& call) {
@@ -25,7 +58,8 @@ std::shared_ptr<Work> Communicator::start(const Call& call) {
   {
     std::unique_lock lock = enter();
     refuse_without_threads();
-    started = bind(call, lock);
+    started = bind(call);
+    open_groups(*started, lock);
     started_.push_back(started);
   }
   hand_to_thread();
@@ -34,13 +68,14 @@ std::shared_ptr<Work> Communicator::start(const Call& call) {
 
 void Communicator::start(const std::shared_ptr<Started>& call) {
   {
-    const std::unique_lock lock = enter();
+    std::unique_lock lock = enter();
     refuse_without_threads();
     refuse_if_failed();
     if (!call->work->done())
       throw UsageError("rank " + std::to_string(rank()) + ": start: this call is under way; wait for it first");
-    call->work->restart();
     call->running = false;
+    open_groups(*call, lock);
+    call->work->restart();
     started_.push_back(call);
   }
   hand_to_thread();
