@@ -253,3 +253,31 @@ def test_nothing_is_left_in_dev_shm() -> None:
     job.outcome(1)
     job.end()
     assert ours_in_dev_shm() == []
+
+
+def test_abort_ends_a_blocking_call_of_another_thread() -> None:
+    caught: list[lanecast.Error] = []
+
+    def body(comm: Communicator) -> float:
+        if comm.rank == 1:  # makes no call, but hears of the reason in the next one
+            with pytest.raises(lanecast.TransportError, match=r"rank 0.*enough of it"):
+                comm.recv(np.empty(1), 0)
+            return 0.0
+
+        def blocks() -> None:
+            try:
+                comm.all_reduce(np.ones(1000), algorithm="ring")
+            except lanecast.Error as error:
+                caught.append(error)
+
+        thread = threading.Thread(target=blocks)
+        thread.start()
+        time.sleep(0.2)
+        begin = time.monotonic()
+        comm._core.abort("enough of it")
+        thread.join(30)
+        return time.monotonic() - begin
+
+    assert max(lanecast.run_threads(2, body, timeout_s=60.0)) < SOON_S
+    assert [type(error) for error in caught] == [lanecast.TransportError], caught
+    assert "enough of it" in str(caught[0])

@@ -26,6 +26,11 @@ struct MismatchError : TransportError {
   using TransportError::TransportError;
 };
 
+/// Among them: the program has aborted the communicator while the call was under way.
+struct AbortedError : TransportError {
+  using TransportError::TransportError;
+};
+
 /// A deadline passed: the message says who waited for whom, in which step of which plan.
 struct TimeoutError : Error {
   using Error::Error;

@@ -11,6 +11,8 @@ Failure failure_of(const std::exception& error) {
     kind = FailureKind::timeout;
   else if (dynamic_cast<const MismatchError*>(&error))
     kind = FailureKind::mismatch;
+  else if (dynamic_cast<const AbortedError*>(&error))
+    kind = FailureKind::user;
   else if (dynamic_cast<const Error*>(&error))
     kind = FailureKind::machine;
   return {kind, error.what()};

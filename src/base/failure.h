@@ -24,7 +24,7 @@ struct Failure {
   explicit operator bool() const { return kind != FailureKind::none; }
 };
 
-/// Any exception but those of our own family is the user's: Ctrl-C, or an error in a signal handler.
+/// An abort is the user's, and any exception but those of our own family: Ctrl-C, or an error in a signal handler.
 Failure failure_of(const std::exception& error);
 
 /// Throws it as the error of its kind.

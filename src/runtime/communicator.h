@@ -62,7 +62,8 @@ class Communicator {
   /// takes no part and gets null.
   std::unique_ptr<Communicator> split(int color, int key);
 
-  /// Fails the communicator, so that its peers need not wait for a rank that will make no more calls.
+  /// Fails the communicator, so that its peers need not wait for a rank that will make no more calls. A blocking call
+  /// that waits in another thread ends with a TransportError.
   void abort(const std::string& why);
 
   /// Writes what this rank has called, and where it stands, to a file in `directory`; see write_trace(). At any time,
@@ -135,6 +136,8 @@ class Communicator {
   [[noreturn]] void give_up(const UnderWay& call, int peer, const Loss& loss);
   std::string describe_wait(const UnderWay& call, int peer) const;
   void fail(const Failure& reason);
+  /// Ends a blocking call, whose thread holds mutex_ while another wants to abort().
+  void end_if_aborted();
   void refuse_if_failed() const;
   void keep_trace() const;
   void refuse_without_threads() const;
@@ -152,6 +155,9 @@ class Communicator {
   std::uint64_t splits_ = 0;
 
   std::atomic<int> callers_ = 0;  // that want in; the progress thread lets them
+  std::mutex abort_mutex_;        // guards abort_reason_
+  std::string abort_reason_;
+  std::atomic<bool> aborted_ = false;
   std::mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
   std::unique_ptr<PlanCache> plans_;
   std::uint64_t calls_ = 0;

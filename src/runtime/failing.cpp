@@ -27,8 +27,19 @@ void Communicator::fail(const Failure& reason) {
 }
 
 void Communicator::abort(const std::string& why) {
+  {
+    const std::lock_guard lock(abort_mutex_);
+    if (abort_reason_.empty()) abort_reason_ = why;
+  }
+  aborted_.store(true, std::memory_order_release);  // pairs with end_if_aborted()
   const std::unique_lock lock = enter();
   if (!failure_) fail({FailureKind::user, why});
+}
+
+void Communicator::end_if_aborted() {
+  if (!aborted_.load(std::memory_order_acquire)) return;  // pairs with abort()
+  const std::lock_guard lock(abort_mutex_);
+  throw AbortedError(abort_reason_);
 }
 
 void Communicator::write_trace(const std::string& directory) const {

@@ -55,6 +55,7 @@ void Communicator::look_around(const UnderWay& call, Clock::time_point last_prog
   if (now - last_look_ < kLookEvery) return;
   last_look_ = now;
   if (interrupt) interrupt();
+  end_if_aborted();
   look_at(call, last_progress);
 }
 
