@@ -10,9 +10,11 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
-/// A call without buffers, to ask what it would take.
-Call sizes_only(int kind, std::size_t count, int dtype, std::optional<bool> reproducible = {}) {
+/// A call without buffers, to ask what it would take. own_counts: each rank would know its own only.
+Call sizes_only(int kind, std::size_t count, int dtype, bool own_counts, std::optional<bool> reproducible = {}) {
+  static constexpr std::size_t kAny = 0;  // where ranks know their own counts only, no choice depends on them
   Call call;
+  if (own_counts) call.send_counts = {&kAny, 1};
   call.kind = static_cast<Kind>(kind);
   call.count = count;
   call.dtype = static_cast<DType>(dtype);
@@ -40,23 +42,26 @@ void bind_choosing(nb::class_<Communicator>& communicator) {
   communicator
       .def(
           "chosen",
-          [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible) {
-            const Choice choice = c.chosen(sizes_only(kind, count, dtype, reproducible));
+          [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible,
+             bool own_counts) {
+            const Choice choice = c.chosen(sizes_only(kind, count, dtype, own_counts, reproducible));
             return nb::make_tuple(choice.algorithm, choice.chunks);
           },
-          "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none())
+          "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none(), "own_counts"_a = false)
       .def(
           "candidates",
-          [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible) {
-            return to_list(c.candidates(sizes_only(kind, count, dtype, reproducible)));
+          [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible,
+             bool own_counts) {
+            return to_list(c.candidates(sizes_only(kind, count, dtype, own_counts, reproducible)));
           },
-          "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none(), "See lanecast._core.candidates.")
+          "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none(), "own_counts"_a = false,
+          "See lanecast._core.candidates.")
       .def(
           "full_bytes",
-          [](const Communicator& c, int kind, std::size_t count, int dtype) {
-            return full_bytes(sizes_only(kind, count, dtype), c.size());
+          [](const Communicator& c, int kind, std::size_t count, int dtype, bool own_counts) {
+            return full_bytes(sizes_only(kind, count, dtype, own_counts), c.size());
           },
-          "kind"_a, "count"_a, "dtype"_a, "Bytes of the full buffer.")
+          "kind"_a, "count"_a, "dtype"_a, "own_counts"_a = false, "Bytes of the full buffer.")
       .def_prop_ro("models", &Communicator::models, nb::rv_policy::copy)
       .def("adopt", &Communicator::adopt, "models"_a, "refusal"_a = "", nb::call_guard<nb::gil_scoped_release>(),
            "Choose by rank 0's models from now on; its refusal, if not empty, is raised on all ranks. Collective.");

@@ -54,6 +54,7 @@ ODD_CALLS = {
     "collective": Odd(gathers, "all_reduce", "all_gather"),
     "chunks": Odd(lambda comm: comm.all_reduce(np.ones(64), algorithm="ring", chunks=2), "1 chunk", "2 chunks"),
     "algorithm": Odd(lambda comm: comm.all_reduce(np.ones(64), algorithm="one_shot", chunks=1), "ring", "one_shot"),
+    "barrier": Odd(lambda comm: comm.barrier(), "all_reduce of 64", "barrier, by"),
     "order": Odd(
         lambda comm: comm.all_reduce(np.ones(64), reproducible=True, algorithm="ring", chunks=1),
         ", sum, ",

@@ -90,6 +90,7 @@ MISUSES: dict[str, tuple[Callable[[Communicator], Any], str]] = {
     ),
     "negative chunks": (lambda c: c.all_reduce(np.ones(3), chunks=-2), "chunks"),
     "unknown collective": (lambda c: c.chosen("all_scatter", 3), "all_scatter"),
+    "own counts of a sum": (lambda c: c.chosen("all_reduce", 3, own_counts=True), "own_counts: only gather"),
     "a negative count": (lambda c: c.explain("all_reduce", -1), "count=-1"),
     "dtype that is none": (lambda c: c.chosen("all_reduce", 3, "float31"), "float31"),
 }
@@ -115,6 +116,7 @@ def test_misuse_is_refused_and_harmless(what: str, async_op: bool) -> None:
             "unknown collective",
             "dtype that is none",
             "a negative count",
+            "own counts of a sum",
         ), text
         return run_cases(comm, [Case("all_reduce", (31,)), Case("all_gather", (3, 0, 8), in_place=True)])
 

@@ -174,6 +174,17 @@ def test_choice_by_size(collective: str, topology: str, small: set[str], large: 
     assert all(tiny in small and huge in large for tiny, huge in lanecast.run_threads(size, on_rank))
 
 
+def test_choice_where_ranks_know_their_own_counts_only() -> None:
+    def on_rank(comm: lanecast.Communicator) -> list[str]:
+        explained = comm.explain("all_to_all", 1, own_counts=True)
+        assert explained.full_bytes == 0
+        assert "bruck" not in {candidate.algorithm for candidate in explained.candidates}  # it forwards
+        return [comm.chosen("all_to_all", 1)[0], comm.chosen("all_to_all", 1, own_counts=True)[0]]
+
+    for equal, own in lanecast.run_threads(16, on_rank):
+        assert (equal, own != equal) == ("bruck", True)
+
+
 def test_a_communicators_algorithm_is_for_the_collectives_that_have_it() -> None:
     def on_rank(comm: lanecast.Communicator) -> list[str]:
         return [comm.chosen(kind, 4)[0] for kind in ("all_gather", "broadcast")]

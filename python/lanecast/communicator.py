@@ -23,13 +23,18 @@ def live_communicators() -> list[Communicator]:
     return list(_LIVE)
 
 
-def _call_codes(collective: str, count: int, dtype: str) -> tuple[int, int, int]:
+_OWN_COUNTS = ("gather", "scatter", "all_to_all")  # what takes send_counts and recv_counts
+
+
+def _call_codes(collective: str, count: int, dtype: str, own_counts: bool) -> tuple[int, int, int]:
     if collective not in _core.KINDS:
         raise _core.UsageError(f"collective {collective!r} is unknown; known: {', '.join(_core.KINDS)}")
     if dtype not in _core.DTYPES:
         raise _core.UsageError(f"dtype {dtype!r} is unknown; known: {', '.join(_core.DTYPES)}")
     if not isinstance(count, int) or not 0 <= count < 1 << 48:
         raise _core.UsageError(f"count={count!r}: expected a number of elements")
+    if own_counts and collective not in _OWN_COUNTS:
+        raise _core.UsageError(f"own_counts: only {', '.join(_OWN_COUNTS)} take counts that each rank knows for itself")
     return _core.KINDS.index(collective), count, _core.DTYPES.index(dtype)
 
 
@@ -104,22 +109,28 @@ class Communicator(Collectives, Rooted, PointToPoint):
         """
         self._core.write_trace(os.fspath(directory))
 
-    def chosen(self, collective: str, count: int, dtype: str = "float32") -> tuple[str, int]:
-        """Algorithm and number of chunks that a call would take; count as in the call, elements per part."""
-        algorithm, chunks = self._core.chosen(*_call_codes(collective, count, dtype))
+    def chosen(self, collective: str, count: int, dtype: str = "float32", own_counts: bool = False) -> tuple[str, int]:
+        """Algorithm and number of chunks that a call would take; count as in the call, elements per part.
+
+        own_counts: the call would give each rank's own counts only; then count is of no account. No choice depends on a
+        root. Raises UsageError for unknown names, negative counts, and own_counts where the collective takes none.
+        """
+        codes = _call_codes(collective, count, dtype, own_counts)
+        algorithm, chunks = self._core.chosen(*codes, own_counts=own_counts)
         return algorithm, chunks
 
-    def explain(self, collective: str, count: int, dtype: str = "float32") -> Explanation:
+    def explain(self, collective: str, count: int, dtype: str = "float32", own_counts: bool = False) -> Explanation:
         """Why a call takes what chosen() says: all candidates with predicted times, and a sentence; print it.
 
         Predictions come from the profile that `lanecast tune` has measured here, else from assumed speeds of links.
+        Arguments and errors: as for chosen().
         """
-        codes = _call_codes(collective, count, dtype)
-        algorithm, chunks = self._core.chosen(*codes)
-        candidates = tuple(Candidate(**each) for each in self._core.candidates(*codes))
-        return Explanation(
-            collective, self._core.full_bytes(*codes), algorithm, chunks, candidates, self._core.models.measured
-        )
+        codes = _call_codes(collective, count, dtype, own_counts)
+        algorithm, chunks = self._core.chosen(*codes, own_counts=own_counts)
+        found = self._core.candidates(*codes, own_counts=own_counts)
+        full_bytes = self._core.full_bytes(*codes, own_counts=own_counts)
+        candidates = tuple(Candidate(**each) for each in found)
+        return Explanation(collective, full_bytes, algorithm, chunks, candidates, self._core.models.measured)
 
     def __repr__(self) -> str:
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"

@@ -31,6 +31,7 @@ struct Call {
   std::span<const std::size_t> send_counts;
   std::span<const std::size_t> recv_counts;
   std::optional<bool> reproducible;  // none: the communicator's
+  bool is_barrier = false;           // an all-gather that the caller knows by this name
 
   bool own_counts() const { return !send_counts.empty() || !recv_counts.empty(); }
 };

@@ -21,6 +21,23 @@ bool uneven(const std::vector<std::size_t>& counts) {
   return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) != counts.end();
 }
 
+/// The collective and its arguments; the same number for each part may be given once or one by one.
+std::string what_of(const Plan& plan, const Shape& shape) {
+  if (shape.is_barrier) return "barrier";
+  std::string text = std::string(name_of(plan.collective.kind)) + " of ";
+  if (shape.own_counts())
+    text += "own counts";
+  else if (uneven(shape.counts))
+    text += std::to_string(full_bytes(plan, shape) / size_of(shape.dtype)) + " in all";
+  else
+    text += std::to_string(shape.counts.empty() ? shape.count : shape.counts[0]);
+  text += " " + std::string(name_of(shape.dtype));
+  if (plan.collective.reduces()) text += ", " + std::string(name_of(shape.op));
+  if (plan.collective.reproducible) text += " in rank order";
+  if (has_root(plan.collective.kind)) text += ", root " + std::to_string(plan.collective.root);
+  return text;
+}
+
 }  // namespace
 
 std::size_t full_bytes(const Plan& plan, const Shape& shape) {
@@ -35,21 +52,10 @@ std::size_t full_bytes(const Plan& plan, const Shape& shape) {
 Signature signature_of(const Plan& plan, const Shape& shape) {
   Signature signature;
   std::string& text = signature.text;
-  text = std::string(name_of(plan.collective.kind)) + " of ";
-  const bool differ = uneven(shape.counts);  // the same number for each part may be given once or one by one
-  if (shape.own_counts())
-    text += "own counts";
-  else if (differ)
-    text += std::to_string(full_bytes(plan, shape) / size_of(shape.dtype)) + " in all";
-  else
-    text += std::to_string(shape.counts.empty() ? shape.count : shape.counts[0]);
-  text += " " + std::string(name_of(shape.dtype));
-  if (plan.collective.reduces()) text += ", " + std::string(name_of(shape.op));
-  if (plan.collective.reproducible) text += " in rank order";
-  if (has_root(plan.collective.kind)) text += ", root " + std::to_string(plan.collective.root);
+  text = what_of(plan, shape);
   text += ", by " + plan.algorithm + " in " + std::to_string(shape.chunks) + (shape.chunks == 1 ? " chunk" : " chunks");
   for (const char letter : text) signature.hash = mix(signature.hash, static_cast<unsigned char>(letter));
-  if (differ)
+  if (uneven(shape.counts))
     for (const std::size_t count : shape.counts) signature.hash = mix(signature.hash, count);
   return signature;
 }

@@ -16,6 +16,7 @@ struct Shape {
   DType dtype{};
   ReduceOp op{};
   int chunks = 1;
+  bool is_barrier = false;          // as Call::is_barrier
   std::size_t count = 0;            // elements of each part
   std::vector<std::size_t> counts;  // of each part, where they differ
   // Of the parts that this rank brings and ends with, where it knows no others.

@@ -90,6 +90,7 @@ Call Communicator::barrier_call() {
   tokens_.resize(static_cast<std::size_t>(size()));
   Call call;
   call.kind = Kind::all_gather;
+  call.is_barrier = true;
   call.count = 1;
   call.dtype = DType::uint8;
   call.in = &tokens_[rank()];

@@ -8,7 +8,8 @@ namespace {
 
 /// As the call describes it, so without copying anything.
 bool describes(const Call& call, const Shape& shape) {
-  return shape.dtype == call.dtype && shape.op == call.op && shape.chunks == call.chunks && shape.count == call.count &&
+  return shape.dtype == call.dtype && shape.op == call.op && shape.chunks == call.chunks &&
+         shape.is_barrier == call.is_barrier && shape.count == call.count &&
          std::ranges::equal(shape.counts, call.counts) && std::ranges::equal(shape.send_counts, call.send_counts) &&
          std::ranges::equal(shape.recv_counts, call.recv_counts);
 }
@@ -19,6 +20,7 @@ Shape shape_of(const Call& call) {
   return {call.dtype,
           call.op,
           call.chunks,
+          call.is_barrier,
           call.count,
           copy(call.counts),
           copy(call.send_counts),
