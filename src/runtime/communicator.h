@@ -133,6 +133,8 @@ class Communicator {
   std::string describe_wait(const UnderWay& call, int peer) const;
   void fail(const Failure& reason);
   void refuse_if_failed() const;
+  /// This host has more ranks than cores.
+  void share_cores();
   void keep_trace() const;
   void refuse_without_threads() const;
 
@@ -143,8 +145,8 @@ class Communicator {
   std::shared_ptr<Router> router_;
   CallLog log_;
   CallAgreement agreement_;
-  Models models_;         // equal on every rank
-  bool crowded_ = false;  // more ranks than cores on some host
+  Models models_;  // equal on every rank
+  Rivals rivals_ = Rivals::none;
   std::shared_ptr<ProgressThread> progress_;
   std::uint64_t splits_ = 0;
 
