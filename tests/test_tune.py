@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -219,3 +220,15 @@ def test_tuning_by_command_line_writes_what_show_prints(tmp_path: Path) -> None:
     assert load(path).shape.transports == ["shm"]
     code = "import lanecast; c = lanecast.init(); print(c.explain('all_reduce', 1 << 20).reason)"
     assert "measured on this machine" in mpich(2, [sys.executable, "-c", code], LANECAST_PROFILE=str(path))
+
+
+def test_busy_cores_of_one_host_have_nothing_to_overlap_with() -> None:
+    def hierarchical_chunks(comm: Communicator) -> set[int]:
+        return {c.chunks for c in comm.explain("all_reduce", 1 << 22).candidates if "(" in c.algorithm}
+
+    usable = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(usable)})  # threads inherit it
+        assert on_threads(4, hierarchical_chunks, topology="2x2") == [{1}] * 4
+    finally:
+        os.sched_setaffinity(0, usable)

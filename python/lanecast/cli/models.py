@@ -46,16 +46,19 @@ def show(profile: Profile) -> None:
 
 def show_gains(found: Sequence[Gain]) -> None:
     """Print what a profile is worth, with geometric means over the sizes of each collective."""
-    table = _table("what tuning gains, medians of rounds that alternate", ("collective", "by default", "tuned", "best there is"),
+    ways = ("by default", "tuned", "best there is")
+    table = _table("what tuning gains, medians of rounds that alternate", ("collective", *ways),
                    ("size", "default (us)", "tuned (us)", "best (us)", "x default", "of best"))  # fmt: skip
     for collective, cases in groupby(found, key=lambda gain: gain.collective):
         mine = list(cases)
         for gain in mine:
-            ways = (gain.default, gain.tuned, gain.best)
-            table.add_row(collective, *(_way(way.algorithm, way.chunks) for way in ways), tables.size_text(gain.size),
-                          *(tables.number(way.seconds * 1e6) for way in ways), f"{gain.faster:.2f}",
+            timed = (gain.default, gain.tuned, gain.best)
+            table.add_row(collective, *(_way(way.algorithm, way.chunks) for way in timed), tables.size_text(gain.size),
+                          *(tables.number(way.seconds * 1e6) for way in timed), f"{gain.faster:.2f}",
                           f"{gain.of_best:.2f}")  # fmt: skip
-        means = [statistics.geometric_mean(values) for values in zip(*((g.faster, g.of_best) for g in mine), strict=True)]
+        means = [
+            statistics.geometric_mean(values) for values in zip(*((g.faster, g.of_best) for g in mine), strict=True)
+        ]
         table.add_row(collective, "", "", "geometric mean", "", "", "", "", *(f"{mean:.2f}" for mean in means))
     if found:
         tables.console().print()

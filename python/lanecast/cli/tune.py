@@ -65,7 +65,7 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
     startup.run_threads(ranks, body, **options)
 
 
-def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Path | None, gain: bool) -> None:  # noqa: FBT001  bound by name
+def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Path | None, gain: bool) -> None:
     if comm.size < 2:
         raise _core.UsageError("ranks: one has nobody to talk to; tune with 2 or more")
     say = partial(_say, comm.rank)

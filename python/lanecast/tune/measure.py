@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,15 +47,12 @@ Call = Callable[[], object]
 
 
 def call_for(comm: Communicator | None, collective: str, size: int, algorithm: str, chunks: int = 1) -> Call:
-    """A call on buffers of its own whose full buffer has `size` bytes; nothing where this rank takes no part.
-
-    Rank 0 is the root; algorithm "": chosen by the communicator.
-    """
+    """A call on buffers of its own whose full buffer has `size` bytes, root 0; nothing where this rank takes no part."""
     if comm is None:
         return lambda: None
     whole = np.full(size // 4 // comm.size * comm.size, 0, np.float32)  # has pages of its own, as np.zeros has not
     share = np.full(whole.size // comm.size, 0, np.float32)
-    how = {"algorithm": algorithm, "chunks": chunks}
+    how: dict[str, Any] = {"algorithm": algorithm, "chunks": chunks}
     calls: dict[str, Call] = {
         "all_gather": lambda: comm.all_gather_into_tensor(whole, share, **how),
         "reduce_scatter": lambda: comm.reduce_scatter_tensor(share, whole, **how),
