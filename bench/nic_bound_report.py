@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of nic_bound.py as tables and as a picture; several runs of one rate put together:
 
-    python bench/nic_bound_report.py all_gather.json all_reduce.json --plot nic_bound.png
+python bench/nic_bound_report.py all_gather.json all_reduce.json --plot nic_bound.png
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
 
 def main(
-    files: list[Path], picture: Annotated[Path | None, typer.Option("--plot", help="Draw the shares of the bound.")] = None
+    files: list[Path],
+    picture: Annotated[Path | None, typer.Option("--plot", help="Draw the shares of the bound.")] = None,
 ) -> None:
     """Show what runs have written by --json."""
     rows = [row for file in files for row in json.loads(file.read_text())]

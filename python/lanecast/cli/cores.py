@@ -28,8 +28,10 @@ def parse_schedstat(text: str) -> tuple[float, float]:
 
 
 class Meter:
-    """The accounts while something runs, added up over its runs. Of a process that polls, busy says little: it is the
-    waiting that tells whether cores are short."""
+    """The accounts while something runs, added up over its runs.
+
+    Of ranks that poll, busy says little: how long they wait for a core tells whether cores are short.
+    """
 
     def __init__(self) -> None:
         self.sums = np.zeros(6)  # busy, softirq and all ticks; this rank's running and waiting, and the time itself
@@ -47,7 +49,7 @@ class Meter:
 
     def shares(self, comm: Communicator) -> dict[str, float]:
         """Shares of the time, mean over the ranks; collective."""
-        busy, softirq, ticks, running, waiting, passed = self.sums
+        busy, softirq, ticks, running, waiting, passed = self.sums.tolist()
         ticks = max(ticks, 1)  # of 10 ms
         mine = np.array([busy / ticks, softirq / ticks, running / passed, waiting / passed])
         comm.all_reduce(mine, "avg")
