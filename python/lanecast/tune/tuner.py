@@ -20,7 +20,7 @@ from lanecast.tune.profile import AlgorithmFit, CollectiveOverlap, LevelLink, Pr
 from lanecast.tune.shape import level_names, shape_of
 
 _CHUNKS = (1, 2, 4, 8, 16)
-_SMALLEST_CHUNK = 64 << 10  # as in src/select/choose.cpp
+_SMALLEST_CHUNK = 256 << 10  # as in src/select/choose.cpp
 _OVERLAPPING = 2  # algorithms, and sizes, over which the overlap of a collective is fitted
 
 Say = Callable[[str], None]
