@@ -47,7 +47,7 @@ Call = Callable[[], object]
 
 
 def call_for(comm: Communicator | None, collective: str, size: int, algorithm: str, chunks: int = 1) -> Call:
-    """A call on buffers of its own whose full buffer has `size` bytes, root 0; nothing where this rank takes no part."""
+    """A call on buffers of its own whose full buffer has `size` bytes, root 0; nothing for ranks without part."""
     if comm is None:
         return lambda: None
     whole = np.full(size // 4 // comm.size * comm.size, 0, np.float32)  # has pages of its own, as np.zeros has not
