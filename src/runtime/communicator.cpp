@@ -57,7 +57,8 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)) {
   Links links = gather_links(around_, topology_, *router_);
   models_.links = std::move(links.by_level);
-  crowded_ = links.crowded;
+  models_.overlaps = std::move(links.overlaps);
+  if (links.crowded) share_cores();
   if (options_.trace_steps) router_->record(&log_);
 }
 
@@ -76,6 +77,8 @@ std::string Communicator::transport_to(int peer) const {
     throw UsageError("peer: rank " + std::to_string(rank()) + " has no peer " + std::to_string(peer));
   return std::string(router_->to(peer).name());
 }
+
+void Communicator::share_cores() { rivals_ = hosts() > 1 ? Rivals::ranks_and_network : Rivals::ranks; }
 
 int Communicator::hosts() const {
   return static_cast<int>(std::set<std::string>(around_.hosts.begin(), around_.hosts.end()).size());

@@ -139,6 +139,8 @@ class Communicator {
   /// Ends a blocking call, whose thread holds mutex_ while another wants to abort().
   void end_if_aborted();
   void refuse_if_failed() const;
+  /// This host has more ranks than cores.
+  void share_cores();
   void keep_trace() const;
   void refuse_without_threads() const;
 
@@ -149,8 +151,8 @@ class Communicator {
   std::shared_ptr<Router> router_;
   CallLog log_;
   CallAgreement agreement_;
-  Models models_;         // equal on every rank
-  bool crowded_ = false;  // more ranks than cores on some host
+  Models models_;  // equal on every rank
+  Rivals rivals_ = Rivals::none;
   std::shared_ptr<ProgressThread> progress_;
   std::uint64_t splits_ = 0;
 

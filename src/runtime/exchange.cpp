@@ -34,7 +34,7 @@ class Exchange {
   }
 
   void wait(double timeout_s) {
-    Patience patience(true);
+    Patience patience(Rivals::ranks);
     const auto begin = Clock::now();
     auto last_look = begin;
     while (open_ > 0) {

@@ -23,6 +23,20 @@ Link link_of(std::string_view transport) {
 
 Link slower(Link a, Link b) { return a.alpha_s < b.alpha_s ? b : a; }
 
+// Between emulated hosts with slow NICs: four chunks under way leave little of each other's latency.
+constexpr Overlap kBetweenHosts{.hidden = 1, .latency = 0.1};
+// On one host all levels' messages are copies by its cores, and these have no time to spare.
+constexpr Overlap kNoneHidden{.hidden = 0};
+
+std::vector<Overlap> overlaps(Overlap every) {
+  std::vector<Overlap> found;
+  for (const Kind kind : kAllKinds) {
+    every.kind = kind;
+    found.push_back(every);
+  }
+  return found;
+}
+
 struct Seen {
   LevelLinks links;
   cpu_set_t cores;  // that this rank may use; a launcher may have given each rank of a host its own
@@ -63,6 +77,9 @@ Links gather_links(const Surroundings& around, const Topology& topology, Router&
   for (const Seen& seen : all)
     for (std::size_t k = 0; k < levels; ++k) links.by_level[k] = slower(links.by_level[k], seen.links[k]);
   links.crowded = is_crowded(around.hosts, rank, all);
+  const bool one_host = std::ranges::count(around.hosts, around.hosts[0]) == size;
+  if (!one_host) links.overlaps = overlaps(kBetweenHosts);
+  if (one_host && links.crowded) links.overlaps = overlaps(kNoneHidden);
   return links;
 }
 

@@ -10,8 +10,9 @@
 namespace lanecast {
 
 struct Links {
-  std::vector<Link> by_level;  // the slowest that any rank sees; outermost level first
-  bool crowded = false;        // more ranks than cores on this host; not equal everywhere
+  std::vector<Link> by_level;     // the slowest that any rank sees; outermost level first
+  std::vector<Overlap> overlaps;  // where it is known without measuring
+  bool crowded = false;           // more ranks than cores on this host; not equal everywhere
 };
 
 /// Collective.

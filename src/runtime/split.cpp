@@ -95,7 +95,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key) {
   options.transports = transports_of(options_.transports, topology_, ranks);
   auto communicator = std::make_unique<Communicator>(std::move(child), std::move(options), progress_);
   // The ranks outside the child still want the cores.
-  communicator->crowded_ = communicator->crowded_ || crowded_;
+  if (rivals_ != Rivals::none) communicator->share_cores();
   if (models_.measured()) communicator->models_ = subset(models_, topology_, ranks);
   communicator->around_.bootstrap.all_gather = {};  // it holds the parent's transports, which may go now
   return communicator;

@@ -35,7 +35,7 @@ void Communicator::look_for_reasons(const UnderWay& call) {
 }
 
 void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
-  Patience patience(crowded_);
+  Patience patience(rivals_);
   Clock::time_point last_progress;
   bool moved = true, looked = false;  // a short call never stops to look, not even at the clock
   while (!call.finished()) {

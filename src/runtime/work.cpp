@@ -39,7 +39,7 @@ void ProgressThread::remove(Communicator& communicator) {
 }
 
 void ProgressThread::run() {
-  Patience patience(true);  // a spinning helper would take a core from the program it serves
+  Patience patience(Rivals::ranks);  // a spinning helper would take a core from the program it serves
   std::unique_lock lock(mutex_);
   while (!stop_) {
     if (active_.empty()) {

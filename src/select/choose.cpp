@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kScratchBytes = 8 << 20;  // of a chunk of a reproducible sum; a few chunks are in flight
 constexpr int kChunkCounts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 // Below, starting a chunk's steps costs what overlap could gain.
-constexpr std::size_t kSmallestHierarchicalChunk = std::size_t{64} << 10;
+constexpr std::size_t kSmallestHierarchicalChunk = std::size_t{256} << 10;
 constexpr std::size_t kSmallestPipelineChunk = std::size_t{4} << 10;
 
 bool is_native(const std::string& algorithm) { return algorithm.find("native") != std::string::npos; }

@@ -16,7 +16,7 @@ import numpy as np
 
 from lanecast import _core
 from lanecast.buffers import DTYPE_CODES, OP_CODES, Array
-from lanecast.cli import network
+from lanecast.cli import cores, network
 from lanecast.cli.checks import takers
 from lanecast.cli.figures import busbw_factor, least_traffic_bytes, nodes_of
 from lanecast.cli.options import Backend, Settings
@@ -41,7 +41,8 @@ class Contender:
     repeats: int = 1
     wrong: int = 0
 
-    meter: network.Meter | None = None  # of the timed rounds, between hosts
+    meter: network.Meter | None = None  # of the timed rounds, between hosts, as the next
+    cores: cores.Meter | None = None
 
     def __post_init__(self) -> None:
         self.times_s: list[float] = []
@@ -94,11 +95,12 @@ class Bench:
             self._check(contender, payload)
             self._warm_up(contender)
             contender.meter = network.Meter(self.network) if self.network else None
+            contender.cores = cores.Meter() if self.comm._core.hosts > 1 else None
         for turn in range(self.settings.rounds):
             first = turn % len(contenders)
             for contender in contenders[first:] + contenders[:first]:
                 advance(contender.backend.name)
-                with contender.meter or nullcontext():
+                with contender.meter or nullcontext(), contender.cores or nullcontext():
                     contender.times_s.append(self.timed(contender.call, contender.repeats))
         for contender in contenders:
             self._check(contender, payload)
@@ -166,5 +168,6 @@ class Bench:
             "least_traffic_bytes": least_traffic_bytes(case),
             "bound_us": None,
             "nic_bytes": meter.per_call(self.comm, calls) if meter else None,
+            "cores": contender.cores.shares(self.comm) if contender.cores else None,
             "wrong": contender.wrong,
         }

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+import statistics
+from collections.abc import Sequence
+from itertools import combinations, groupby
 
 from rich.table import Table
 
@@ -11,6 +13,7 @@ from lanecast import _core
 from lanecast.cli import tables
 from lanecast.cli.options import ranks_of
 from lanecast.tune.fit import crossover
+from lanecast.tune.gain import Gain
 from lanecast.tune.profile import Profile
 from lanecast.tune.tuner import curves
 
@@ -41,6 +44,31 @@ def show(profile: Profile) -> None:
             console.print(table)
 
 
+def show_gains(found: Sequence[Gain]) -> None:
+    """Print what a profile is worth, with geometric means over the sizes of each collective."""
+    ways = ("by default", "tuned", "best there is")
+    table = _table("what tuning gains, medians of rounds that alternate", ("collective", *ways),
+                   ("size", "default (us)", "tuned (us)", "best (us)", "x default", "of best"))  # fmt: skip
+    for collective, cases in groupby(found, key=lambda gain: gain.collective):
+        mine = list(cases)
+        for gain in mine:
+            timed = (gain.default, gain.tuned, gain.best)
+            table.add_row(collective, *(_way(way.algorithm, way.chunks) for way in timed), tables.size_text(gain.size),
+                          *(tables.number(way.seconds * 1e6) for way in timed), f"{gain.faster:.2f}",
+                          f"{gain.of_best:.2f}")  # fmt: skip
+        means = [
+            statistics.geometric_mean(values) for values in zip(*((g.faster, g.of_best) for g in mine), strict=True)
+        ]
+        table.add_row(collective, "", "", "geometric mean", "", "", "", "", *(f"{mean:.2f}" for mean in means))
+    if found:
+        tables.console().print()
+        tables.console().print(table)
+
+
+def _way(algorithm: str, chunks: int) -> str:
+    return algorithm + (f" /{chunks}" if chunks > 1 else "")
+
+
 def _links(profile: Profile) -> Table:
     table = _table("links", ("level", "transport"), ("alpha (us)", "GB/s", "error"))
     for link in profile.links:
@@ -66,12 +94,21 @@ def _crossings(profile: Profile) -> Table:
                    ("at", "between"))  # fmt: skip
     for collective in _core.KINDS:
         found = curves(profile, collective)
+        for name in _pipelines(profile, collective):
+            found.pop(name, None)  # chunks bend its line
         for one, other in combinations(found, 2):
             meets = crossover(found[one], found[other], _SMALLEST, _LARGEST)
             if meets is not None:
                 between = f"{tables.size_text(round(meets.low_bytes))} - {tables.size_text(round(meets.high_bytes))}"
                 table.add_row(collective, f"{one}, {other}", tables.size_text(round(meets.at_bytes)), between)
     return table
+
+
+def _pipelines(profile: Profile, collective: str) -> list[str]:
+    """Algorithms without levels that go in chunks nevertheless."""
+    topology = _topology(profile)
+    known = _core.candidates(collective, _LARGEST, topology, profile.models()) if topology is not None else []
+    return [each["algorithm"] for each in known if each["chunks"] > 1 and "(" not in each["algorithm"]]
 
 
 def _choices(profile: Profile) -> Table:
@@ -83,11 +120,10 @@ def _choices(profile: Profile) -> Table:
     for collective in (kind for kind in _core.KINDS if kind in measured):
         for size in _SIZES:
             best, *others = _core.candidates(collective, size, topology, known)
-            chunks = f" /{best['chunks']}" if best["chunks"] > 1 else ""
             second = others[0] if others else best
             more = f"{second['seconds'] / best['seconds'] - 1:.0%}"
             times = (tables.size_text(size), tables.number(best["seconds"] * 1e6), more)
-            table.add_row(collective, best["algorithm"] + chunks, second["algorithm"], *times)
+            table.add_row(collective, _way(best["algorithm"], best["chunks"]), second["algorithm"], *times)
     return table
 
 

@@ -15,6 +15,7 @@ from lanecast.cli import launch, models
 from lanecast.cli.options import distinct, known_name, ranks_of, split_list
 from lanecast.communicator import Communicator
 from lanecast.tune import finding
+from lanecast.tune.gain import gains
 from lanecast.tune.measure import COLLECTIVES, QUICK, THOROUGH, Effort
 from lanecast.tune.profile import Profile, default_folder, file_name, load, save
 from lanecast.tune.tuner import tune as measure
@@ -30,6 +31,9 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
     ranks: Annotated[int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4.")] = 0,
     collectives: Annotated[str, typer.Option(help="Comma-separated; the others are predicted from links.")] = _ALL,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File [default: in the user's cache].")] = None,
+    gain: Annotated[
+        bool, typer.Option("--gain", help="Then time the choices without it, with it, and the best there is.")
+    ] = False,
     show: Annotated[Path | None, typer.Option(help="Only print this profile and what it makes calls take.")] = None,
 ) -> None:
     """Measure links and algorithms of this machine, fit them, and write a profile that communicators choose by.
@@ -45,7 +49,7 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
     names = [known_name("collective", name, COLLECTIVES) for name in distinct(collectives)]
     if not names:
         raise _core.UsageError(f"collectives: none given; known: {', '.join(COLLECTIVES)}")
-    body = partial(_tune, effort=QUICK if quick else THOROUGH, collectives=names, output=output)
+    body = partial(_tune, effort=QUICK if quick else THOROUGH, collectives=names, output=output, gain=gain)
     if startup.under_launcher():
         body(startup.init(**options))
         return
@@ -61,12 +65,15 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
     startup.run_threads(ranks, body, **options)
 
 
-def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Path | None) -> None:
+def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Path | None, gain: bool) -> None:
     if comm.size < 2:
         raise _core.UsageError("ranks: one has nobody to talk to; tune with 2 or more")
-    profile = measure(comm, effort, collectives, partial(_say, comm.rank))
+    say = partial(_say, comm.rank)
+    profile = measure(comm, effort, collectives, say)
+    found = gains(comm, profile, effort, collectives, say) if gain else []
     if comm.rank == 0:
         _finish(profile, output)
+        models.show_gains(found)
 
 
 def _say(rank: int, what: str) -> None:

@@ -18,6 +18,9 @@ _LEAST_ERROR = 0.1  # below, one segment is good enough
 _LEAST_POINTS = 4  # of a segment: two would fit anything
 
 
+Each = float | Sequence[float]  # the same for all points, or one for each
+
+
 @dataclass(frozen=True)
 class Segment:
     """A fit that holds from so many bytes on; error: root mean square of its relative errors."""
@@ -82,25 +85,32 @@ def _relative_fit(columns: Sequence[Sequence[float]], seconds: Sequence[float]) 
     return best[1], best[0]
 
 
-def fit_line(sizes: Sequence[float], seconds: Sequence[float], rounds: float = 1, volume: float = 1) -> Segment:
+def fit_line(sizes: Sequence[float], seconds: Sequence[float], rounds: Each = 1, volume: Each = 1) -> Segment:
     """One alpha and one beta for all sizes; relative errors count, so that small messages matter as large ones do."""
-    (alpha, beta), error = _relative_fit([[rounds] * len(sizes), [volume * size for size in sizes]], seconds)
+    of_alpha, of_beta = np.broadcast_to(rounds, len(sizes)), np.broadcast_to(volume, len(sizes)) * sizes
+    (alpha, beta), error = _relative_fit([of_alpha.tolist(), of_beta.tolist()], seconds)
     return Segment(0, alpha, beta, error)
 
 
 def fit_curve(sizes: Sequence[int], seconds: Sequence[float], rounds: float, volume: float) -> Curve:
+    """The segments of an algorithm that takes the same rounds and volume at every size."""
+    return Curve(rounds, volume, fit_segments(sizes, seconds, rounds, volume))
+
+
+def fit_segments(sizes: Sequence[int], seconds: Sequence[float], rounds: Each, volume: Each) -> tuple[Segment, ...]:
     """One segment, or two where they fit much better: a protocol or a cache ends at some size. Sizes ascend."""
     whole = fit_line(sizes, seconds, rounds, volume)
     best: tuple[Segment, ...] = (whole,)
     error = whole.error
+    of_alpha, of_beta = (np.broadcast_to(each, len(sizes)).tolist() for each in (rounds, volume))
     for cut in range(_LEAST_POINTS, len(sizes) - _LEAST_POINTS + 1):
-        low = fit_line(sizes[:cut], seconds[:cut], rounds, volume)
-        high = fit_line(sizes[cut:], seconds[cut:], rounds, volume)
+        low = fit_line(sizes[:cut], seconds[:cut], of_alpha[:cut], of_beta[:cut])
+        high = fit_line(sizes[cut:], seconds[cut:], of_alpha[cut:], of_beta[cut:])
         both = math.sqrt((cut * low.error**2 + (len(sizes) - cut) * high.error**2) / len(sizes))
         if both < error and whole.error > _LEAST_ERROR and both < _WORTH_A_BEND * whole.error:
             border = int(math.sqrt(sizes[cut - 1] * sizes[cut]))
             best, error = (low, Segment(border, high.alpha_s, high.beta_s_per_byte, high.error)), both
-    return Curve(rounds, volume, best)
+    return best
 
 
 def crossover(one: Curve, other: Curve, smallest: float, largest: float) -> Crossover | None:

@@ -7,14 +7,16 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from lanecast import _core
 from lanecast.communicator import Communicator
-from lanecast.tune.groups import Group
+from lanecast.tune.groups import ALL_RANKS, Group
 
-COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")  # those that call_for() can make
+COLLECTIVES = _core.KINDS
+_LINKS_INSIDE = ("broadcast", "reduce")  # of which the model takes the inner levels from their links alone
 _ROUND_S = 1e-3  # a round calls so often that the clock does not count
 _MOST_REPEATS = 50
 
@@ -34,26 +36,36 @@ THOROUGH = Effort(tuple(1 << k for k in range(10, 28)), 11, 1.0)
 
 @dataclass(frozen=True)
 class Point:
-    """One measured time."""
+    """One measured time, of a call in so many chunks."""
 
     size: int
     seconds: float
+    chunks: int = 1
 
 
 Call = Callable[[], object]
 
 
 def call_for(comm: Communicator | None, collective: str, size: int, algorithm: str, chunks: int = 1) -> Call:
-    """A call on buffers of its own whose full buffer has `size` bytes; nothing where this rank takes no part."""
+    """A call on buffers of its own whose full buffer has `size` bytes, root 0; nothing for ranks without part."""
     if comm is None:
         return lambda: None
-    whole = np.zeros(size // 4 // comm.size * comm.size, np.float32)
-    share = np.zeros(whole.size // comm.size, np.float32)
-    if collective == "all_reduce":
-        return lambda: comm.all_reduce(whole, algorithm=algorithm, chunks=chunks)
-    if collective == "all_gather":
-        return lambda: comm.all_gather_into_tensor(whole, share, algorithm=algorithm, chunks=chunks)
-    return lambda: comm.reduce_scatter_tensor(share, whole, algorithm=algorithm, chunks=chunks)
+    whole = np.full(size // 4 // comm.size * comm.size, 0, np.float32)  # has pages of its own, as np.zeros has not
+    share = np.full(whole.size // comm.size, 0, np.float32)
+    how: dict[str, Any] = {"algorithm": algorithm, "chunks": chunks}
+    calls: dict[str, Call] = {
+        "all_gather": lambda: comm.all_gather_into_tensor(whole, share, **how),
+        "reduce_scatter": lambda: comm.reduce_scatter_tensor(share, whole, **how),
+        "all_reduce": lambda: comm.all_reduce(whole, **how),
+        "broadcast": lambda: comm.broadcast(whole, 0, **how),
+        "reduce": lambda: comm.reduce(whole, 0, **how),
+        "gather": lambda: comm.gather(whole if comm.rank == 0 else None, share, 0, **how),
+        "scatter": lambda: comm.scatter(share, whole if comm.rank == 0 else None, 0, **how),
+    }
+    if collective != "all_to_all":
+        return calls[collective]
+    received = np.full_like(whole, 0)
+    return lambda: comm.all_to_all_single(received, whole, **how)
 
 
 class Stopwatch:
@@ -72,10 +84,11 @@ class Stopwatch:
         return self._slowest((time.perf_counter() - start) / repeats)
 
     def fastest(self, calls: Sequence[Call]) -> list[float]:
-        """Of each call the fastest of some rounds, which alternate between all of them.
+        """Of each call the fastest round: what disturbs one, other programs say, only ever makes it slower."""
+        return [min(times) for times in self.rounds(calls)]
 
-        What disturbs a round, other programs say, only ever makes it slower.
-        """
+    def rounds(self, calls: Sequence[Call]) -> list[list[float]]:
+        """Seconds of each call in some rounds, which alternate between all of them."""
         times: list[list[float]] = [[] for _ in calls]
         repeats = []
         for call in calls:
@@ -84,7 +97,7 @@ class Stopwatch:
         for turn in range(self.effort.rounds):
             for at in [(turn + k) % len(calls) for k in range(len(calls))]:
                 times[at].append(self.once(calls[at], repeats[at]))
-        return [min(each) for each in times]
+        return times
 
     def _slowest(self, own: float) -> float:
         number = np.array([own])
@@ -92,30 +105,34 @@ class Stopwatch:
         return float(number[0])
 
 
-def rows_for(collective: str, group: Group) -> list[str]:
-    """Rows of the registry that this collective can take in these groups; not what a library brings of its own."""
-    wanted = [dict.fromkeys(_core.algorithms_for(collective, _core.Topology(size))) for size in group.sizes]
-    return [
-        name
-        for name in wanted[0]
-        if name != "native" and all(name in other for other in wanted)
-        and (group.level < 0 or collective != "all_reduce" or _is_all_gather(name))
-    ]  # fmt: skip
+def rows_for(collective: str, group: Group, topology: _core.Topology) -> list[str]:
+    """Rows of the registry that a call can take in these groups; not what a library brings of its own."""
+    if group.level == ALL_RANKS:
+        names = _core.algorithms_for(collective, _core.Topology(group.size))
+    elif group.level > 0 and collective in _LINKS_INSIDE:
+        names = []
+    else:
+        combined = [name for name in _core.algorithms_for(collective, topology) if name.endswith(")")]
+        names = [name[name.index("(") + 1 : -1].split(",")[group.level] for name in combined]
+    return [name for name in dict.fromkeys(names) if name != "native"]
 
 
-def _is_all_gather(name: str) -> bool:
-    """Only those make hierarchical all-reduces."""
-    return any(row["name"] == name and "all_gather" in row["collectives"] for row in _core.algorithm_rows(1))
+def sweep(
+    watch: Stopwatch, group: Group, collective: str, names: Sequence[str], links: _core.Models
+) -> dict[str, list[Point]]:
+    """Times of these algorithms over the sizes, up to where they take too long.
 
-
-def sweep(watch: Stopwatch, group: Group, collective: str) -> dict[str, list[Point]]:
-    """Times of every algorithm over the sizes, up to where it takes too long."""
-    points: dict[str, list[Point]] = {name: [] for name in rows_for(collective, group)}
+    Pipelines go in as many chunks as they would by the links alone: ranks that share cores do not fill a pipeline as a
+    call in one chunk lets expect.
+    """
+    points: dict[str, list[Point]] = {name: [] for name in names}
     running = list(points)
     for size in watch.effort.sizes:
-        calls = [call_for(group.comm, collective, size, name) for name in running]
+        wanted = _core.candidates(collective, size, _core.Topology(group.size), links)
+        chunks = {choice["algorithm"]: choice["chunks"] for choice in wanted}
+        calls = [call_for(group.comm, collective, size, name, chunks[name]) for name in running]
         for name, seconds in zip(running, watch.fastest(calls), strict=True):
-            points[name].append(Point(size, seconds))
+            points[name].append(Point(size, seconds, chunks[name]))
         # Two points at least, or there is nothing to fit.
         running = [n for n in running if points[n][-1].seconds < watch.effort.longest_call_s or len(points[n]) < 2]
         if not running:

@@ -13,14 +13,14 @@ import numpy as np
 import lanecast
 from lanecast import _core
 from lanecast.communicator import Communicator
-from lanecast.tune.fit import Curve, Segment, fit_curve, fit_line, fit_overlap
+from lanecast.tune.fit import Curve, Segment, fit_line, fit_overlap, fit_segments
 from lanecast.tune.groups import Group, groups, pairs
-from lanecast.tune.measure import COLLECTIVES, Effort, Point, Stopwatch, call_for, sweep
+from lanecast.tune.measure import COLLECTIVES, Effort, Point, Stopwatch, call_for, rows_for, sweep
 from lanecast.tune.profile import AlgorithmFit, CollectiveOverlap, LevelLink, Profile
 from lanecast.tune.shape import level_names, shape_of
 
 _CHUNKS = (1, 2, 4, 8, 16)
-_SMALLEST_CHUNK = 64 << 10  # as in src/select/choose.cpp
+_SMALLEST_CHUNK = 256 << 10  # as in src/select/choose.cpp
 _OVERLAPPING = 2  # algorithms, and sizes, over which the overlap of a collective is fitted
 
 Say = Callable[[str], None]
@@ -41,9 +41,12 @@ def tune(
     largest: dict[str, int] = {}
     for collective in collectives:
         for group in all_groups:
+            names = rows_for(collective, group, comm.topology)
+            if not names:
+                continue
             where = "all ranks" if group.level < 0 else f"groups of level {level_names(comm.topology)[group.level]}"
             say(f"{collective} among {where}")
-            found = sweep(watch, group, collective)
+            found = sweep(watch, group, collective, names, _link_of(links[max(group.level, 0)]))
             fits += _fitted(collective, group, found)
             if group.level < 0:
                 largest[collective] = max(point.size for points in found.values() for point in points)
@@ -70,11 +73,16 @@ def curves(profile: Profile, collective: str, level: int = -1) -> dict[str, Curv
 def _fitted(collective: str, group: Group, found: dict[str, list[Point]]) -> Iterator[AlgorithmFit]:
     for name, points in found.items():
         rounds, volume = _core.cost(collective, name, group.size)
-        curve = fit_curve([p.size for p in points], [p.seconds for p in points], rounds, volume)
-        for s in curve.segments:
+        steps = [rounds + p.chunks - 1 for p in points]
+        volumes = [volume * step / rounds / p.chunks for step, p in zip(steps, points, strict=True)]
+        for s in fit_segments([p.size for p in points], [p.seconds for p in points], steps, volumes):
             yield AlgorithmFit(
                 collective, name, group.level, group.size, s.from_bytes, s.alpha_s, s.beta_s_per_byte, s.error
             )
+
+
+def _link_of(level: LevelLink) -> _core.Models:
+    return _core.Models([(level.alpha_s, level.beta_s_per_byte)])
 
 
 def _links(watch: Stopwatch, all_groups: Sequence[Group]) -> tuple[list[LevelLink], float]:
