@@ -54,8 +54,9 @@ bool ShmTransport::progress(std::vector<Message*>& done) {
   }
   for (std::size_t i = 0; i < active_.size();) {
     Pair& pair = *active_[i];
-    if (pair.in.has_pending()) moved |= pair.in.progress(done);
+    // First what a peer waits for: reading its memory takes long, and it could read ours meanwhile.
     if (pair.out.has_pending()) moved |= pair.out.progress(done);
+    if (pair.in.has_pending()) moved |= pair.in.progress(done);
     pair.active = pair.in.has_pending() || pair.out.has_pending();
     if (pair.active) {
       ++i;
