@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import lanecast
 from lanecast import _core
 from lanecast.cli import app, launch, runner
 from lanecast.cluster import registry
@@ -93,6 +94,8 @@ def test_commands_are_accepted(
     where: str, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    if "traces" in words:
+        lanecast.run_threads(2, lambda comm: comm.barrier(), trace_dir="traces", trace_steps=True)
     # Benchmarks are judged, options and algorithms and all, and not run.
     monkeypatch.setattr(launch, "start_ranks", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(runner, "_compare", lambda *_: None)
