@@ -21,6 +21,8 @@
 
 namespace lanecast {
 
+struct ComposedCall;
+
 /// Looks whether the user wants to stop (Ctrl-C); throws to end the wait.
 using Interrupt = std::function<void()>;
 
@@ -86,6 +88,7 @@ class Communicator {
   struct Started;
 
   std::shared_ptr<Started> bind(const Call& call, std::unique_lock<std::mutex>& lock);
+  std::shared_ptr<Started> bind(const ComposedCall& call);
   void start(const std::shared_ptr<Started>& call);
   void run(const std::shared_ptr<Started>& call, const Interrupt& interrupt);
   /// Is this call's sum to be reduced in rank order?

@@ -44,7 +44,7 @@ void Execution::start(const std::byte* in, std::byte* out, std::uint32_t stamp) 
   chunks_left_ = shape_.chunks;
   turns_.begin(prepared_->plan.groups.size());
   // Here, since a call before may have been under way when this one was prepared.
-  scratch_ = memory_.scratch(runs_.size() * layout_.scratch_bytes());
+  scratch_ = memory_.scratch(scratch_bytes());
   for (std::size_t run = 0; run < runs_.size(); ++run) begin_next(run);
   refill();
 }

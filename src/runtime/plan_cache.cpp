@@ -71,6 +71,11 @@ std::shared_ptr<const PreparedPlan> PlanCache::plan(const Call& call, bool in_pl
   return plans_.front().prepared;
 }
 
+std::shared_ptr<Execution> PlanCache::bind(std::shared_ptr<const PreparedPlan> prepared, Shape shape,
+                                           const ExecutorOptions& options) {
+  return std::make_shared<Execution>(std::move(prepared), std::move(shape), router_, memory_, options);
+}
+
 std::shared_ptr<Execution> PlanCache::make(const Call& call, bool in_place, const Choice& choice,
                                            const std::function<void()>& before_groups) {
   auto prepared = plan(call, in_place, choice.algorithm, before_groups);
@@ -78,7 +83,7 @@ std::shared_ptr<Execution> PlanCache::make(const Call& call, bool in_place, cons
   shape.chunks = choice.chunks;
   executions_.push_front(
       {collective_of(call, topology_.size(), in_place), shape_of(call), std::string(call.algorithm),
-       std::make_shared<Execution>(std::move(prepared), std::move(shape), router_, memory_, options_)});
+       bind(std::move(prepared), std::move(shape), options_)});
   if (executions_.size() > kExecutions) executions_.pop_back();
   return executions_.front().execution;
 }
