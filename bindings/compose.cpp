@@ -87,11 +87,11 @@ void bind_machine(nb::module_& m) {
       .def(
           "__init__",
           [](Machine* self, const Topology& real, const std::vector<int>& factors,
-             const std::optional<Topology>& hierarchy, int stripe, int ring) {
-            new (self) Machine(real, Shaping{factors, hierarchy, stripe, ring});
-          },
+             const std::optional<Topology>& hierarchy, int stripe,
+             int ring) { new (self) Machine(real, Shaping{factors, hierarchy, stripe, ring}); },
           "real"_a, "factors"_a = std::vector<int>{}, "hierarchy"_a = nb::none(), "stripe"_a = 0, "ring"_a = 1,
-          "real: where the ranks sit. factors, or a hierarchy of any shape, else the real one. stripe 0: all of a node.")
+          "real: where the ranks sit. factors, or a hierarchy of any shape, else the real one. stripe 0: all of a "
+          "node.")
       .def_prop_ro("stages", &Machine::stages, "Of a step, at most.")
       .def_prop_ro(
           "topology", [](const Machine& machine) { return machine.topology; }, "The hierarchy, real or virtual.")

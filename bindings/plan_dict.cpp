@@ -107,8 +107,8 @@ void read_step(Plan& plan, nb::handle s) {
 Plan read_plan(const nb::dict& d) {
   Plan plan;
   const auto name = nb::cast<std::string>(d["collective"]);
-  plan.collective = {name == name_of(Kind::composition) ? Kind::composition : kind_named(name), nb::cast<int>(d["size"]),
-                     nb::cast<bool>(d["in_place"]), nb::cast<int>(d["root"]),
+  plan.collective = {name == name_of(Kind::composition) ? Kind::composition : kind_named(name),
+                     nb::cast<int>(d["size"]), nb::cast<bool>(d["in_place"]), nb::cast<int>(d["root"]),
                      d.contains("reproducible") && nb::cast<bool>(d["reproducible"])};
   if (plan.collective.kind == Kind::composition)
     plan.collective.composition = std::make_shared<const Composition>(read_composition(d["composition"]));

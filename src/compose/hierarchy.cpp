@@ -30,9 +30,8 @@ Hierarchy::Hierarchy(const Topology& topology) : rank_(topology.everyone()), pla
 }
 
 int Hierarchy::domains(int level) const {
-  return static_cast<int>(std::ranges::count_if(runs_[level], [&, place = 0](const Run& run) mutable {
-    return run.first == place++;
-  }));
+  return static_cast<int>(
+      std::ranges::count_if(runs_[level], [&, place = 0](const Run& run) mutable { return run.first == place++; }));
 }
 
 int Hierarchy::largest(int level) const { return std::ranges::max_element(runs_[level], {}, &Run::size)->size(); }

@@ -49,7 +49,8 @@ class Lowering {
       const auto x = composition_.pieces(a), y = composition_.pieces(b);
       if (std::ranges::lexicographical_compare(x, y, before)) return true;
       if (std::ranges::lexicographical_compare(y, x, before)) return false;
-      if (std::tie(a.kind, a.root) != std::tie(b.kind, b.root)) return std::tie(a.kind, a.root) < std::tie(b.kind, b.root);
+      if (std::tie(a.kind, a.root) != std::tie(b.kind, b.root))
+        return std::tie(a.kind, a.root) < std::tie(b.kind, b.root);
       return std::ranges::lexicographical_compare(composition_.leaves(a), composition_.leaves(b));
     });
     return numbers;
@@ -149,7 +150,8 @@ class Lowering {
     Blocks src, dst;
     for (const Hop& hop : message) {
       const StripeOf stripe = stripe_of(hop);
-      if (sends && hop.stage == machine_.stages() - 1) values_.divide(stripe, stage(hop.stage));  // the owner hands it in
+      if (sends && hop.stage == machine_.stages() - 1)
+        values_.divide(stripe, stage(hop.stage));  // the owner hands it in
       if (sends || hop.adds) append(src, values_.held(stripe));
       if (!sends) append(dst, values_.destination(stripe));
     }
@@ -170,9 +172,9 @@ class Lowering {
   StepValues values_;
   std::map<std::uint32_t, LeafPlaces> leaves_;  // by Primitive::leaves.first
   std::int32_t step_ = 0;
-  std::vector<Hop> hops_;                                   // of the step
+  std::vector<Hop> hops_;                                    // of the step
   std::unordered_map<std::uint32_t, std::int32_t> stripes_;  // of each primitive
-  std::vector<StripeOf> ends_here_;                         // of which this rank is the owner and the root
+  std::vector<StripeOf> ends_here_;                          // of which this rank is the owner and the root
 };
 
 }  // namespace

@@ -48,8 +48,7 @@ Topology chosen(const Topology& real, const Shaping& shaping) {
 
 }  // namespace
 
-Machine::Machine(const Topology& real, const Shaping& shaping)
-    : topology(chosen(real, shaping)), hierarchy(topology) {
+Machine::Machine(const Topology& real, const Shaping& shaping) : topology(chosen(real, shaping)), hierarchy(topology) {
   set_ring(shaping.ring);
   set_stripe(real, shaping.stripe);
 }
@@ -80,7 +79,8 @@ void Machine::set_stripe(const Topology& real, int wanted) {
   stripe = std::min(stripe, most);
   if (stripe == 1) return;
   node_level = outermost;
-  for (int k = outermost; ring_level < 0 && k < hierarchy.levels() && hierarchy.largest(k) >= stripe; ++k) node_level = k;
+  for (int k = outermost; ring_level < 0 && k < hierarchy.levels() && hierarchy.largest(k) >= stripe; ++k)
+    node_level = k;
 }
 
 int Machine::stages() const {

@@ -30,6 +30,20 @@ void Routes::append(const Spread& spread) {
   }
 }
 
+int Routes::counterpart(const Stripe& stripe, int from, Run target, int level) const {
+  int place = Hierarchy::same_lane(from, row_.run(from, level), target);
+  Run around = target;
+  for (int k = level + 1; k < row_.levels(); ++k) {
+    const Run here = row_.run(place, k);
+    Run there = here;
+    for (int first = around.first; !stripe.spread.reaches(there) && first < around.last; first = there.last)
+      there = row_.run(first, k);
+    place = Hierarchy::same_lane(place, here, there);
+    around = there;
+  }
+  return place;
+}
+
 void Routes::chain(const Stripe& stripe, int owner) {
   const int inside = machine_.ring_level + 1;
   const Run home = row_.run(owner, machine_.ring_level);
@@ -40,7 +54,7 @@ void Routes::chain(const Stripe& stripe, int owner) {
     const Run run = row_.run(first, machine_.ring_level);
     first = run.last % row_.size();
     if (!stripe.spread.reaches(run)) continue;
-    const int next = Hierarchy::same_lane(owner, home, run);
+    const int next = counterpart(stripe, owner, run, machine_.ring_level);
     hop(stripe, ++hops, holder, next, stripe.spread.reaches(before));
     tree(stripe, next, run, inside);
     holder = next;
@@ -65,7 +79,7 @@ void Routes::tree(const Stripe& stripe, int from, Run run, int level) {
 
 void Routes::branch(const Stripe& stripe, int from, Run target, int level) {
   if (!stripe.spread.reaches(target)) return;
-  const int child = Hierarchy::same_lane(from, row_.run(from, level), target);
+  const int child = counterpart(stripe, from, target, level);
   if (me_ == from || me_ == child) hop(stripe, stage_of(level), from, child, adds(stripe, from, child, level));
   tree(stripe, child, target, level + 1);
 }
@@ -82,7 +96,7 @@ bool Routes::adds(const Stripe& stripe, int parent, int child, int level) const 
     const Run other = row_.run(first, level);
     first = other.last;
     if (other.has(parent) || !spread.reaches(other)) continue;
-    if (round_of(Hierarchy::same_lane(parent, own, other), parent, row_.size()) < round) return true;
+    if (round_of(counterpart(stripe, parent, other, level), parent, row_.size()) < round) return true;
   }
   return false;
 }

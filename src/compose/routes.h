@@ -39,7 +39,7 @@ struct Spread {
 /// A stripe on its way between two ranks.
 struct Hop {
   std::int32_t stage = 0;
-  int from = 0, to = 0;         // places
+  int from = 0, to = 0;  // places
   std::uint32_t primitive = 0;
   std::int32_t stripe = 0;
   bool adds = false;  // the receiver has a sum to which this is added
@@ -65,6 +65,8 @@ class Routes {
     std::int32_t number;
   };
 
+  /// Who takes over in `target` from `from`, of another domain of this level: its lane there, in a domain with leaves.
+  int counterpart(const Stripe& stripe, int from, Run target, int level) const;
   void chain(const Stripe& stripe, int owner);
   /// Spreads what place `from` has over the domains of `level` in `run`.
   void tree(const Stripe& stripe, int from, Run run, int level);

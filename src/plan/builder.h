@@ -34,8 +34,8 @@ class PlanBuilder final : public PlanWriter {
   /// Blocks that hold the newest value of the pieces now.
   Blocks where(const Pieces& pieces);
 
-  // For those who keep several values of one piece apart: a step as it is, which makes nothing the newest value; a place
-  // in scratch memory; and blocks that hold the newest values from now on.
+  // For those who keep several values of one piece apart: a step as it is, which makes nothing the newest value; a
+  // place in scratch memory; and blocks that hold the newest values from now on.
   Step& add(StepKind kind, int peer, const Blocks& src, const Blocks& dst);
   Block scratch(const Piece& piece);
   void keep(const Blocks& blocks, std::int32_t step = -1);

@@ -31,7 +31,10 @@ std::string where(const Plan& plan, const Wrong& wrong) {
 class Proving {
  public:
   Proving(const std::vector<Plan>& plans, const Matching& matching)
-      : plans_(plans), matching_(matching), grid_(plans, plans[0].collective.composition.get()), ranks_(static_cast<int>(plans.size())) {
+      : plans_(plans),
+        matching_(matching),
+        grid_(plans, plans[0].collective.composition.get()),
+        ranks_(static_cast<int>(plans.size())) {
     for (const Plan& plan : plans) memories_.emplace_back(plan, grid_);
   }
 
@@ -48,8 +51,9 @@ class Proving {
                                    ? " divided for an average, but it is no sum"
                                    : " without saying that the sum is complete, so an average never divides"));
     const auto exact = first_wrong(ExactSets{}, wrong->piece);
-    throw PlanError(place + " with contributions of ranks " +
-                    (exact ? text(exact->content.term.value) + ", expected " + text(exact->expected.value) : "unknown"));
+    throw PlanError(
+        place + " with contributions of ranks " +
+        (exact ? text(exact->content.term.value) + ", expected " + text(exact->expected.value) : "unknown"));
   }
 
   void order() const {

@@ -47,7 +47,8 @@ struct Collective {
   std::shared_ptr<const Composition> composition = nullptr;  // of Kind::composition
 
   /// The vector is one part where it is reduced or broadcast whole. Else rank r's share is part r, but for an
-  /// all-to-all, where part s · size + d goes from rank s to rank d: a rank brings a row and ends with a column. A composition numbers its parts itself.
+  /// all-to-all, where part s · size + d goes from rank s to rank d: a rank brings a row and ends with a column. A
+  /// composition numbers its parts itself.
   std::int32_t parts() const;
   bool reduces() const;
 

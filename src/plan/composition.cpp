@@ -147,8 +147,9 @@ void Composition::require_alone(const Primitive& primitive) const {
       const Primitive& other = primitives_[write.primitive];
       if (other.step != primitive.step) break;
       if (write.lo < piece.hi && piece.lo < write.hi && meet(primitive, other))
-        throw UsageError(describe(*this, primitive) + ": writes elements that another primitive of the same step writes, " +
-                         describe(*this, other) + "; put a fence between them");
+        throw UsageError(describe(*this, primitive) +
+                         ": writes elements that another primitive of the same step writes, " + describe(*this, other) +
+                         "; put a fence between them");
     }
 }
 
@@ -187,8 +188,8 @@ std::string describe(const Composition& composition, const Primitive& primitive)
   const std::string root = std::to_string(primitive.root), step = "step " + std::to_string(primitive.step) + ": ";
   if (primitive.kind == Primitive::Kind::multicast)
     return step + "multicast from rank " + root + " to ranks " + ranks + " of " + pieces;
-  return step + "reduce (" + std::string(name_of(primitive.op)) + ") from ranks " + ranks + " to rank " + root + " of " +
-         pieces;
+  return step + "reduce (" + std::string(name_of(primitive.op)) + ") from ranks " + ranks + " to rank " + root +
+         " of " + pieces;
 }
 
 }  // namespace lanecast

@@ -7,7 +7,8 @@ namespace lanecast {
 namespace {
 
 std::uint64_t mix(std::uint64_t hash, Fraction f) {
-  return lanecast::mix(hash, (std::uint64_t{static_cast<std::uint32_t>(f.num)} << 32) | static_cast<std::uint32_t>(f.den));
+  return lanecast::mix(hash,
+                       (std::uint64_t{static_cast<std::uint32_t>(f.num)} << 32) | static_cast<std::uint32_t>(f.den));
 }
 
 std::uint64_t mix(std::uint64_t hash, PartRange parts) {

@@ -92,7 +92,9 @@ class Flow {
   std::optional<Wrong> first_wrong() const {
     const Composition* const composed = context_.plans[0].collective.composition.get();
     std::optional<Meaning<Algebra>> meaning;
-    if (composed) meaning.emplace(*composed, context_.grid, algebra_, only_);
+    std::optional<CellScope> scope;
+    if (only_) scope.emplace(only_->part, context_.grid.before(only_->part, only_->lo));
+    if (composed) meaning.emplace(*composed, context_.grid, algebra_, scope);
     for (const Plan& plan : context_.plans) {
       const PartRange outputs = plan.collective.outputs(plan.rank);
       for (std::int32_t p = 0; p < outputs.count; ++p) {
@@ -101,6 +103,7 @@ class Flow {
         const Cells cells = context_.memories[plan.rank].part(kOut, part);
         for (std::uint32_t k = 0; k < cells.count; ++k) {
           const Content& content = contents_[plan.rank][cells.first + k];
+          if (composed && scope && (scope->part != part || scope->cell != k)) continue;
           if (composed) expected = meaning->of(plan.rank, part, k);
           if (content.written && content.term == expected) continue;
           const Piece piece = context_.grid.piece(part, k);
@@ -151,7 +154,8 @@ class Flow {
     for (std::size_t k = 0; k < cells; ++k) {
       for (std::size_t s = 0; s < count; ++s) {
         operands_[s] = sources_[s * cells + k].term;
-        if (operands_[s].divisor > 0 && step.op == kOpOfCall) throw PlanError(where(rank, i) + ": adds to a complete sum");
+        if (operands_[s].divisor > 0 && step.op == kOpOfCall)
+          throw PlanError(where(rank, i) + ": adds to a complete sum");
       }
       sources_[k].term = reduced<Algebra>(algebra_, operands_, step.op, sum);
       complete(rank, i, sources_[k].term);

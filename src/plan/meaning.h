@@ -12,15 +12,22 @@
 
 namespace lanecast {
 
+/// A part, or one cell of it.
+struct CellScope {
+  std::int32_t part = 0;
+  std::optional<std::uint32_t> cell;
+};
+
 template <class Algebra>
 class Meaning {
  public:
-  /// only: this cell of the grid and nothing else.
-  Meaning(const Composition& composition, const Grid& grid, const Algebra& algebra, std::optional<Piece> only)
+  /// only: what is followed, where not everything is.
+  Meaning(const Composition& composition, const Grid& grid, const Algebra& algebra, std::optional<CellScope> only)
       : composition_(composition), grid_(grid), algebra_(algebra), only_(only) {
     for (int r = 0; r < composition.size(); ++r) {
       const PartRange inputs = composition.inputs(r);
       for (std::int32_t k = 0; k < inputs.count; ++k) {
+        if (only_ && only_->part != inputs[k]) continue;
         const std::uint32_t first = place(r, inputs[k]);
         for (std::uint32_t c = 0; c < grid_.cells(inputs[k]); ++c) values_[first + c].value = algebra_.of(r);
       }
@@ -52,7 +59,7 @@ class Meaning {
     for (const Piece& piece : composition_.pieces(p)) {
       if (only_ && only_->part != piece.part) continue;
       for (std::uint32_t c = grid_.before(piece.part, piece.lo); c < grid_.before(piece.part, piece.hi); ++c)
-        if (!only_ || grid_.before(piece.part, only_->lo) == c) take(p, piece.part, c);
+        if (!only_ || c == only_->cell.value_or(c)) take(p, piece.part, c);
     }
   }
 
@@ -67,7 +74,8 @@ class Meaning {
     sources.reserve(leaves.size());
     for (const int leaf : leaves) sources.push_back(of(leaf, part, cell));
     const std::span<const Term<Algebra>> all(sources);
-    Term<Algebra> sum = reduced(algebra_, all, static_cast<std::int8_t>(p.op), [](auto s) { return Algebra::reduce(s); });
+    Term<Algebra> sum =
+        reduced(algebra_, all, static_cast<std::int8_t>(p.op), [](auto s) { return Algebra::reduce(s); });
     if (p.op == ReduceOp::avg && leaves.size() > 1) sum.divisor = static_cast<std::uint32_t>(leaves.size());
     fresh_.emplace_back(place(p.root, part) + cell, std::move(sum));
   }
@@ -80,10 +88,10 @@ class Meaning {
   const Composition& composition_;
   const Grid& grid_;
   const Algebra& algebra_;
-  std::optional<Piece> only_;
-  Numbering places_;                                             // (rank, part)
-  std::vector<std::uint32_t> first_;                             // cell of each place
-  std::vector<Term<Algebra>> values_;                            // before the step
+  std::optional<CellScope> only_;
+  Numbering places_;                                            // (rank, part)
+  std::vector<std::uint32_t> first_;                            // cell of each place
+  std::vector<Term<Algebra>> values_;                           // before the step
   std::vector<std::pair<std::uint32_t, Term<Algebra>>> fresh_;  // that the step writes
 };
 

@@ -34,7 +34,8 @@ Signature signature_of(const Plan& plan, const Shape& shape) {
   text = std::string(name_of(plan.collective.kind));
   if (plan.collective.composition) {
     char digest[20];
-    std::snprintf(digest, sizeof digest, " %016llx", static_cast<unsigned long long>(plan.collective.composition->digest()));
+    std::snprintf(digest, sizeof digest, " %016llx",
+                  static_cast<unsigned long long>(plan.collective.composition->digest()));
     text += digest;
   }
   text += " of ";

@@ -41,7 +41,8 @@ std::vector<int> carriers(Router& router, const Topology& hierarchy, int rank, c
     if (peer == rank) continue;
     of_peer[peer] = at_level[wanted.size() == 1 ? 0 : hierarchy.parting_level(rank, peer)];
     if (const Transport& carrier = router[of_peer[peer]]; !carrier.reaches(peer))
-      throw UsageError("transports '" + names + "': " + std::string(carrier.name()) + " does not reach rank " + std::to_string(peer) + " from rank " + std::to_string(rank));
+      throw UsageError("transports '" + names + "': " + std::string(carrier.name()) + " does not reach rank " +
+                       std::to_string(peer) + " from rank " + std::to_string(rank));
   }
   return of_peer;
 }

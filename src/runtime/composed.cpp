@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compositions made ready to run: checked, lowered for this machine, proven, and bound to their buffers.
 #include <algorithm>
+#include <numeric>
 
 #include "compose/lower.h"
+#include "compose/refine.h"
 #include "plan/verify.h"
 #include "runtime/carriers.h"
 #include "runtime/overlap.h"
@@ -29,7 +31,8 @@ class Compiling {
       throw UsageError("counts: needs one per part (" + std::to_string(composition_.parts()) + "), got " +
                        std::to_string(call_.counts.size()));
     // Keeps every sum of counts, and every offset in bytes, within 64 bits.
-    const std::size_t most = SIZE_MAX / size_of(call_.dtype) / static_cast<std::size_t>(std::max(composition_.parts(), 1)) / 2;
+    const std::size_t most =
+        SIZE_MAX / size_of(call_.dtype) / static_cast<std::size_t>(std::max(composition_.parts(), 1)) / 2;
     if (call_.count > most || std::ranges::any_of(call_.counts, [&](std::size_t count) { return count > most; }))
       throw UsageError("count: larger than any memory");
     if (call_.chunks < 0 || call_.chunks > kMostChunks)
@@ -39,25 +42,30 @@ class Compiling {
       if (p.kind == Primitive::Kind::reduce && p.leaves.count > 1) check(p, reproducible);
   }
 
-  Shape shape(int usual_chunks) const {
-    Shape shape{.dtype = call_.dtype, .count = call_.count};
-    shape.counts.assign(call_.counts.begin(), call_.counts.end());
-    std::size_t elements = 0;
-    for (std::int32_t k = 0; k < composition_.parts(); ++k) elements += shape.counts.empty() ? shape.count : shape.counts[k];
-    const std::size_t by_size = std::clamp(elements * size_of(shape.dtype) / kChunkBytes, std::size_t{1}, kMostChosenChunks);
-    shape.chunks = call_.chunks ? call_.chunks : usual_chunks ? usual_chunks : static_cast<int>(by_size);
-    return shape;
+  /// After check().
+  void shape(int usual_chunks) {
+    refined_ = refine(call_.composition);
+    std::vector<std::size_t> counts(call_.counts.begin(), call_.counts.end());
+    if (counts.empty()) counts.assign(composition_.parts(), call_.count);
+    const std::size_t bytes = std::accumulate(counts.begin(), counts.end(), std::size_t{0}) * size_of(call_.dtype);
+    const auto by_size = static_cast<int>(std::clamp(bytes / kChunkBytes, std::size_t{1}, kMostChosenChunks));
+    shape_ = {.dtype = call_.dtype,
+              .chunks = call_.chunks   ? call_.chunks
+                        : usual_chunks ? usual_chunks
+                                       : by_size,
+              .counts = refined_.counts(counts)};
   }
 
-  std::shared_ptr<PreparedPlan> plan(const Shape& shape) const {
-    const Collective what{Kind::composition, composition_.size(), false, 0, false, call_.composition};
-    const bool in_place = lies_in_place(what, rank_, shape, call_.in, call_.out);
+  std::shared_ptr<PreparedPlan> plan() const {
+    const Collective what{Kind::composition, composition_.size(), false, 0, false, refined_.composition};
+    const bool in_place = lies_in_place(what, rank_, shape_, call_.in, call_.out);
     if (call_.proven.value_or(composition_.size() <= kProvenRanks)) prove(in_place);
-    Plan plan = lower(call_.composition, rank_, machine_, in_place);
+    Plan plan = lower(refined_.composition, rank_, machine_, in_place);
     if (!call_.transports.empty()) plan.algorithm += " over " + call_.transports;
     return std::make_shared<PreparedPlan>(std::move(plan));
   }
 
+  const Shape& shape() const { return shape_; }
   const Machine& machine() const { return machine_; }
 
  private:
@@ -73,7 +81,7 @@ class Compiling {
 
   void prove(bool in_place) const {
     std::vector<Plan> plans;
-    for (int r = 0; r < composition_.size(); ++r) plans.push_back(lower(call_.composition, r, machine_, in_place));
+    for (int r = 0; r < composition_.size(); ++r) plans.push_back(lower(refined_.composition, r, machine_, in_place));
     verify(plans);
   }
 
@@ -81,24 +89,27 @@ class Compiling {
   const Composition& composition_;
   int rank_;
   Machine machine_;
+  Refined refined_;
+  Shape shape_;
 };
 
 }  // namespace
 
 std::shared_ptr<Communicator::Started> Communicator::bind(const ComposedCall& call) {
   try {
-    const Compiling compiling(call, topology_, rank());
+    Compiling compiling(call, topology_, rank());
     compiling.check(options_.reproducible.value_or(false));
-    Shape shape = compiling.shape(options_.chunks);
-    const auto prepared = compiling.plan(shape);
-    if (!call.transports.empty()) prepared->carriers = carriers(*router_, compiling.machine().topology, rank(), call.transports);
+    compiling.shape(options_.chunks);
+    const auto prepared = compiling.plan();
+    if (!call.transports.empty())
+      prepared->carriers = carriers(*router_, compiling.machine().topology, rank(), call.transports);
     // A pipeline is full when each stage works on a chunk of its own.
     ExecutorOptions executor = options_.executor;
     executor.chunks_in_flight = std::max(executor.chunks_in_flight, compiling.machine().stages() + 1);
     const std::unique_lock lock = enter();
     refuse_if_failed();
     auto bound = std::make_shared<Started>();
-    bound->execution = plans_->bind(prepared, std::move(shape), executor);
+    bound->execution = plans_->bind(prepared, compiling.shape(), executor);
     bound->in = static_cast<const std::byte*>(call.in);
     bound->out = static_cast<std::byte*>(call.out);
     return bound;

@@ -29,7 +29,8 @@ std::vector<Place> places(PartRange parts, const Shape& shape, const void* buffe
 
 bool lies_in_place(const Collective& collective, int rank, const Shape& shape, const void* in, const void* out) {
   const PartRange outputs = collective.outputs(rank);
-  const auto brought = places(collective.inputs(rank), shape, in, "input"), kept = places(outputs, shape, out, "output");
+  const auto brought = places(collective.inputs(rank), shape, in, "input"),
+             kept = places(outputs, shape, out, "output");
   bool shared = false, apart = false;
   std::size_t k = 0;
   for (const Place& i : brought) {

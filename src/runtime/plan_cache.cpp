@@ -81,9 +81,8 @@ std::shared_ptr<Execution> PlanCache::make(const Call& call, bool in_place, cons
   auto prepared = plan(call, in_place, choice.algorithm, before_groups);
   Shape shape = shape_of(call);
   shape.chunks = choice.chunks;
-  executions_.push_front(
-      {collective_of(call, topology_.size(), in_place), shape_of(call), std::string(call.algorithm),
-       bind(std::move(prepared), std::move(shape), options_)});
+  executions_.push_front({collective_of(call, topology_.size(), in_place), shape_of(call), std::string(call.algorithm),
+                          bind(std::move(prepared), std::move(shape), options_)});
   if (executions_.size() > kExecutions) executions_.pop_back();
   return executions_.front().execution;
 }

@@ -8,6 +8,8 @@ for rank in range(comm.size): c.multicast(rank, range(comm.size), Block(0).cut(r
 comm.compile(c, output, input).run()
 """
 
+from lanecast.compose.compiled import CompiledCall, Knobs
 from lanecast.compose.composition import Block, Composition
+from lanecast.compose.stages import Edge, lower, stages, verify
 
-__all__ = ["Block", "Composition"]
+__all__ = ["Block", "CompiledCall", "Composition", "Edge", "Knobs", "lower", "stages", "verify"]

@@ -41,12 +41,16 @@ class Composition:
         try:
             self._core = _core.Composition([list(parts) for parts in inputs], [list(parts) for parts in outputs])
         except TypeError:
-            raise _core.UsageError("composition: inputs and outputs: expected a list of part numbers per rank") from None
+            raise _core.UsageError(
+                "composition: inputs and outputs: expected a list of part numbers per rank"
+            ) from None
 
     @classmethod
     def of(cls, collective: str, size: int, root: int = 0) -> Composition:
-        """No primitive yet, and the buffers of a collective: one part where all ranks share in a whole vector
-        (all_reduce, broadcast, reduce), part s * size + d from rank s to rank d of an all_to_all, else part r of rank r.
+        """No primitive yet, and the buffers of a collective.
+
+        all_reduce, broadcast, reduce: one part, number 0. all_to_all: part s * size + d goes from rank s to rank d. The
+        others: part r is rank r's. Raises UsageError for names and roots that do not exist.
         """
         composition = cls.__new__(cls)
         composition._core = _core.Composition.of(collective, size, root)

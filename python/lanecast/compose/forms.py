@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The eight collectives as compositions: HiCCL's Table II, in the order of its rows, and a start for one's own.
 
-All take the number of ranks, the root (of those that have one) and the operator (of those that add).
+All take the number of ranks; those through which everything goes a root, those that add an operator.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from lanecast.compose.composition import Block, Composition
 
 
-def broadcast(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG001
+def broadcast(p: int, root: int = 0) -> Composition:
     c = Composition.of("broadcast", p, root)
     c.multicast(root, range(p), 0)
     return c
@@ -23,28 +23,28 @@ def reduce(p: int, root: int = 0, op: str = "sum") -> Composition:
     return c
 
 
-def all_gather(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG001
+def all_gather(p: int) -> Composition:
     c = Composition.of("all_gather", p)
     for i in range(p):
         c.multicast(i, range(p), i)
     return c
 
 
-def reduce_scatter(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG001
+def reduce_scatter(p: int, op: str = "sum") -> Composition:
     c = Composition.of("reduce_scatter", p)
     for j in range(p):
         c.reduce(range(p), j, j, op)
     return c
 
 
-def all_reduce(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG001
+def all_reduce(p: int, op: str = "sum") -> Composition:
     c = Composition.of("all_reduce", p)
     for j in range(p):
         c.reduce(range(p), j, 0, op)
     return c
 
 
-def scatter(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG001
+def scatter(p: int, root: int = 0) -> Composition:
     """By reductions of one leaf: they go through the receivers' lanes, multicasts would all go through the root's."""
     c = Composition.of("scatter", p, root)
     for j in range(p):
@@ -52,7 +52,7 @@ def scatter(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG
     return c
 
 
-def gather(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG001
+def gather(p: int, root: int = 0) -> Composition:
     """By multicasts to one leaf, through the senders' lanes."""
     c = Composition.of("gather", p, root)
     for i in range(p):
@@ -60,7 +60,7 @@ def gather(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG0
     return c
 
 
-def all_to_all(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG001
+def all_to_all(p: int) -> Composition:
     c = Composition.of("all_to_all", p)
     for i in range(p):
         for j in range(p):
@@ -68,7 +68,7 @@ def all_to_all(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: 
     return c
 
 
-def broadcast_by_scatter(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG001
+def broadcast_by_scatter(p: int, root: int = 0) -> Composition:
     c = Composition.of("broadcast", p, root)
     for j in range(p):
         c.reduce([root], j, Block(0).cut(j, p))
@@ -88,7 +88,7 @@ def reduce_by_gather(p: int, root: int = 0, op: str = "sum") -> Composition:
     return c
 
 
-def all_gather_by_broadcast(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG001
+def all_gather_by_broadcast(p: int, root: int = 0) -> Composition:
     c = Composition.of("all_gather", p)
     for i in range(p):
         c.multicast(i, [root], i)
@@ -114,7 +114,7 @@ def all_reduce_by_broadcast(p: int, root: int = 0, op: str = "sum") -> Compositi
     return c
 
 
-def all_reduce_by_all_gather(p: int, root: int = 0, op: str = "sum") -> Composition:  # noqa: ARG001
+def all_reduce_by_all_gather(p: int, op: str = "sum") -> Composition:
     c = Composition.of("all_reduce", p)
     for j in range(p):
         c.reduce(range(p), j, Block(0).cut(j, p), op)
@@ -124,7 +124,7 @@ def all_reduce_by_all_gather(p: int, root: int = 0, op: str = "sum") -> Composit
     return c
 
 
-Form = Callable[[int, int, str], Composition]
+Form = Callable[..., Composition]
 
 SINGLE_STEP: dict[str, Form] = {
     form.__name__: form
