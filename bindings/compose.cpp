@@ -43,11 +43,7 @@ void bind_composition(nb::module_& m) {
       .def_static(
           "of",
           [](std::string_view collective, int size, int root) {
-            const Collective buffers{kind_named(collective), size, false, root, false, nullptr};
-            if (size < 1) throw UsageError("size: a composition needs at least one rank, not " + std::to_string(size));
-            if (root < 0 || root >= size)
-              throw UsageError("root: rank " + std::to_string(root) + " does not exist among " + std::to_string(size));
-            return Composition(buffers);
+            return Composition(Collective{kind_named(collective), size, false, root, false, nullptr});
           },
           "collective"_a, "size"_a, "root"_a = 0)
       .def(

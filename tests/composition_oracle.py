@@ -12,19 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collective_cases import UFUNCS
+
 Array = NDArray[Any]
 Values = dict[int, Array]  # of each part that a rank has
-
-OPS: dict[str, np.ufunc] = {
-    "sum": np.add,
-    "avg": np.add,
-    "prod": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-    "band": np.bitwise_and,
-    "bor": np.bitwise_or,
-    "bxor": np.bitwise_xor,
-}
 
 
 def _cut(piece: Any, elements: int) -> slice:
@@ -57,7 +48,7 @@ def _results(primitive: dict[str, Any], before: list[Values], part: int, where: 
     value = found[0]
     with np.errstate(over="ignore"):
         for other in found[1:]:
-            value = OPS[primitive["op"]](value, other)
+            value = UFUNCS[primitive["op"]](value, other)
     if primitive["op"] == "avg":
         value = value // len(found) if value.dtype.kind == "i" else value / len(found)
     return {primitive["root"]: value}

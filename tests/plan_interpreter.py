@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from composition_oracle import OPS, outcome
+from collective_cases import UFUNCS
+from composition_oracle import outcome
 from plan_memory import REDUCING, Data, Memory, PlanDict, Schedule, WrongPlan, parts_out
 
 SUMMING = ("recv_reduce", "reduce", "group")
@@ -22,7 +23,7 @@ SUMMING = ("recv_reduce", "reduce", "group")
 
 def adding(step: PlanDict) -> np.ufunc:
     """What a step adds by; plans of collectives leave that to the call."""
-    return OPS[step.get("op") or "sum"]
+    return UFUNCS[step.get("op") or "sum"]
 
 
 class Event(NamedTuple):

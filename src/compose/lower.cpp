@@ -101,7 +101,8 @@ class Lowering {
         ends_here_.push_back({spread.primitive, 0, stripes_[spread.primitive]});
     }
     for (const Hop& hop : hops_) values_.expect(stripe_of(hop));
-    std::stable_sort(hops_.begin(), hops_.end(), [&](const Hop& a, const Hop& b) { return key(a) < key(b); });
+    std::sort(hops_.begin(), hops_.end(),
+              [&](const Hop& a, const Hop& b) { return std::tuple(key(a), a.order) < std::tuple(key(b), b.order); });
     for (auto first = hops_.begin(); first != hops_.end();) {
       const auto last = std::find_if(first, hops_.end(), [&](const Hop& hop) { return key(hop) != key(*first); });
       for (const auto& message : messages({first, last})) send_or_receive(message);

@@ -36,7 +36,7 @@ struct Machine {
 
  private:
   void set_ring(int ring);
-  void set_stripe(const Topology& real, int stripe);
+  void set_stripe(const Topology& real, int wanted);
 };
 
 }  // namespace lanecast

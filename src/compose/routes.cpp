@@ -105,8 +105,9 @@ void Routes::hop(const Stripe& stripe, int stage, int parent, int child, bool ad
   const Spread& spread = stripe.spread;
   if (parent == child || (me_ != parent && me_ != child)) return;
   if (!spread.reduces && child == spread.root) return;  // which has it
-  Hop hop{stage, parent, child, spread.primitive, stripe.number, spread.reduces && adds};
-  if (spread.reduces) hop = {machine_.stages() - 1 - stage, child, parent, spread.primitive, stripe.number, adds};
+  Hop hop{stage, parent, child, spread.primitive, stripe.number, spread.reduces && adds, 0};
+  if (spread.reduces) hop = {machine_.stages() - 1 - stage, child, parent, spread.primitive, stripe.number, adds, 0};
+  hop.order = static_cast<std::uint32_t>(hops_.size());
   hops_.push_back(hop);
 }
 

@@ -42,7 +42,8 @@ struct Hop {
   int from = 0, to = 0;  // places
   std::uint32_t primitive = 0;
   std::int32_t stripe = 0;
-  bool adds = false;  // the receiver has a sum to which this is added
+  bool adds = false;        // the receiver has a sum to which this is added
+  std::uint32_t order = 0;  // among all that were found
 };
 
 /// The place in the order of messages between which a rank listens: neighbours first, everyone to another one.

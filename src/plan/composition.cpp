@@ -11,6 +11,7 @@ namespace lanecast {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr int kMostExchanging = 46340;  // ranks, whose pairs are numbered in 32 bits
 
 template <class Items, class Text>
 std::string list(const Items& items, const Text& text) {
@@ -37,7 +38,16 @@ Composition::Composition(const std::vector<Parts>& inputs, const std::vector<Par
   last_write_.assign(parts_, kNone);
 }
 
-Composition::Composition(const Collective& buffers) : parts_(buffers.parts()), last_write_(parts_, kNone) {
+Composition::Composition(const Collective& buffers) {
+  if (buffers.size < 1) throw UsageError("composition: needs at least one rank, not " + std::to_string(buffers.size));
+  if (buffers.root < 0 || buffers.root >= buffers.size)
+    throw UsageError("root: rank " + std::to_string(buffers.root) + " does not exist among " +
+                     std::to_string(buffers.size));
+  if (buffers.kind == Kind::all_to_all && buffers.size > kMostExchanging)
+    throw UsageError("composition: an all_to_all of " + std::to_string(buffers.size) +
+                     " ranks has more parts than can be numbered");
+  parts_ = buffers.parts();
+  last_write_.assign(parts_, kNone);
   for (int r = 0; r < buffers.size; ++r) {
     inputs_.push_back(buffers.inputs(r));
     outputs_.push_back(buffers.outputs(r));

@@ -28,7 +28,7 @@ std::vector<int> carriers(Router& router, const Topology& hierarchy, int rank, c
     int found = -1;
     std::string open;
     for (std::size_t t = 0; t < router.count(); ++t) {
-      open += " " + std::string(router[t].name());
+      open.append(" ").append(router[t].name());
       if (router[t].name() == name) found = static_cast<int>(t);
     }
     if (found < 0)

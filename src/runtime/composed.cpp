@@ -49,11 +49,9 @@ class Compiling {
     if (counts.empty()) counts.assign(composition_.parts(), call_.count);
     const std::size_t bytes = std::accumulate(counts.begin(), counts.end(), std::size_t{0}) * size_of(call_.dtype);
     const auto by_size = static_cast<int>(std::clamp(bytes / kChunkBytes, std::size_t{1}, kMostChosenChunks));
-    shape_ = {.dtype = call_.dtype,
-              .chunks = call_.chunks   ? call_.chunks
-                        : usual_chunks ? usual_chunks
-                                       : by_size,
-              .counts = refined_.counts(counts)};
+    shape_.dtype = call_.dtype;
+    shape_.chunks = call_.chunks ? call_.chunks : usual_chunks ? usual_chunks : by_size;
+    shape_.counts = refined_.counts(counts);
   }
 
   std::shared_ptr<PreparedPlan> plan() const {
@@ -81,6 +79,7 @@ class Compiling {
 
   void prove(bool in_place) const {
     std::vector<Plan> plans;
+    plans.reserve(composition_.size());
     for (int r = 0; r < composition_.size(); ++r) plans.push_back(lower(refined_.composition, r, machine_, in_place));
     verify(plans);
   }
