@@ -10,6 +10,7 @@ void bind_errors(nanobind::module_& m);
 void bind_topology(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_algorithms(nanobind::module_& m);
+void bind_compose(nanobind::module_& m);
 void bind_models(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_transports(nanobind::module_& m);

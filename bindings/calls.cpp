@@ -6,6 +6,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -102,7 +103,56 @@ void bind_handles(nb::module_& m) {
           "wait", [](AsyncCall& c) { c.call->wait(raise_signals); }, nb::call_guard<nb::gil_scoped_release>())
       .def(
           "run", [](AsyncCall& c) { c.call->run(raise_signals); }, nb::call_guard<nb::gil_scoped_release>())
-      .def("is_completed", [](AsyncCall& c) { return c.call->done(); });
+      .def("is_completed", [](AsyncCall& c) { return c.call->done(); })
+      .def(
+          "rebind",
+          [](AsyncCall& c, const Array& input, const Array& output) {
+            c.call->rebind(input.data(), const_cast<void*>(output.data()));
+            c.arrays = nb::make_tuple(input, output);
+          },
+          "input"_a, "output"_a)
+      .def_prop_ro("scratch_bytes", [](const AsyncCall& c) { return c.call->scratch_bytes(); })
+      .def_prop_ro("plan", [](const AsyncCall& c) { return c.call->plan(); });
+}
+
+struct Knobs {
+  std::vector<int> factors;
+  std::optional<Topology> hierarchy;
+  int stripe = 0, ring = 1, chunks = 0;
+  std::string transports;
+  std::optional<bool> proven;
+};
+
+void bind_compositions(nb::module_& m, nb::class_<Communicator>& communicator) {
+  nb::class_<Knobs>(m, "Knobs", "How a composition is to be shaped and run; see Communicator.compile of the package.")
+      .def(nb::init<>())
+      .def_rw("factors", &Knobs::factors)
+      .def_rw("hierarchy", &Knobs::hierarchy)
+      .def_rw("stripe", &Knobs::stripe)
+      .def_rw("ring", &Knobs::ring)
+      .def_rw("chunks", &Knobs::chunks)
+      .def_rw("transports", &Knobs::transports)
+      .def_rw("proven", &Knobs::proven);
+  communicator.def(
+      "compile",
+      [](Communicator& c, const Composition& composition, const Array& input, const Array& output, int dtype,
+         const std::vector<std::size_t>& counts, const Knobs& knobs) {
+        AsyncCall bound{nb::make_tuple(input, output), nb::find(c), nullptr};
+        const nb::gil_scoped_release release;
+        const ComposedCall call{std::make_shared<const Composition>(composition),
+                                input.data(),
+                                const_cast<void*>(output.data()),
+                                0,
+                                counts,
+                                static_cast<DType>(dtype),
+                                {knobs.factors, knobs.hierarchy, knobs.stripe, knobs.ring},
+                                knobs.transports,
+                                knobs.chunks,
+                                knobs.proven};
+        bound.call = std::make_unique<PersistentCall>(c, call);
+        return bound;
+      },
+      "composition"_a, "input"_a, "output"_a, "dtype"_a, "counts"_a, "knobs"_a);
 }
 
 void bind_collectives(nb::class_<Communicator>& communicator) {
@@ -163,6 +213,7 @@ void bind_calls(nb::module_& m, nb::class_<Communicator>& communicator) {
   bind_handles(m);
   bind_collectives(communicator);
   bind_messages(communicator);
+  bind_compositions(m, communicator);
 }
 
 }  // namespace lanecast

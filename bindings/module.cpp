@@ -11,6 +11,7 @@ NB_MODULE(_core, m) {
   lanecast::bind_topology(m);
   lanecast::bind_plan(m);
   lanecast::bind_algorithms(m);
+  lanecast::bind_compose(m);
   lanecast::bind_models(m);
   lanecast::bind_kernels(m);
   lanecast::bind_buffers(m);

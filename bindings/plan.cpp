@@ -18,19 +18,10 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
-using Numbers = nb::typed<nb::dict, nb::str, nb::int_>;
-
-Numbers numbers(const Proof& proof) {
-  Numbers d;
-  d["messages"] = proof.messages;
-  d["min_window"] = proof.min_window;
-  return d;
-}
-
-Numbers prove(const std::vector<const Plan*>& list) {
+ProofDict prove(const std::vector<const Plan*>& list) {
   std::vector<Plan> plans;
   for (const Plan* plan : list) plans.push_back(*plan);
-  return numbers(verify(plans));
+  return to_dict(verify(plans));
 }
 
 std::vector<Plan> make_plans(std::string_view collective, const Topology& topology, std::string_view algorithm,
@@ -62,7 +53,7 @@ void bind_plan(nb::module_& m) {
             return describe(p, step);
           },
           "step"_a)
-      .def("to_dict", &to_dict,
+      .def("to_dict", nb::overload_cast<const Plan&>(&to_dict),
            "Plain lists and numbers, fit for JSON. Blocks are (space, part, lo, hi) with fractions "
            "(numerator, denominator); space 0 is the input, 1 the output, 2 + k scratch region k.")
       .def_static("from_dict", &from_dict, "plan"_a,
@@ -94,7 +85,7 @@ void bind_plan(nb::module_& m) {
           nb::gil_scoped_release release;
           proof = verify(make_plans(collective, topology, algorithm, in_place, root, reproducible));
         }
-        return numbers(proof);
+        return to_dict(proof);
       },
       "collective"_a, "topology"_a, "algorithm"_a, "in_place"_a = false, "root"_a = 0, "reproducible"_a = false,
       "make_plans and verify without the way through Python.");

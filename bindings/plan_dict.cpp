@@ -16,6 +16,10 @@ nb::tuple pack(Fraction f) { return nb::make_tuple(f.num, f.den); }
 nb::tuple pack(const Piece& p) { return nb::make_tuple(p.part, pack(p.lo), pack(p.hi)); }
 nb::tuple pack(const Block& b) { return nb::make_tuple(b.space, b.part, pack(b.lo), pack(b.hi)); }
 
+nb::object op_name(std::int8_t op) {
+  return op == kOpOfCall ? nb::none() : nb::object(nb::cast(name_of(static_cast<ReduceOp>(op))));
+}
+
 template <class Items>
 nb::list pack_all(const Items& items) {
   nb::list list;
@@ -45,15 +49,35 @@ GroupKind group_kind(const std::string& name) {
   throw UsageError("plan: unknown group kind '" + name + "'");
 }
 
+std::int8_t op_named(nb::handle name) {
+  if (name.is_none()) return kOpOfCall;
+  if (const auto op = op_from(nb::cast<std::string>(name))) return static_cast<std::int8_t>(*op);
+  throw UsageError("op '" + nb::cast<std::string>(name) + "' is unknown");
+}
+
+Composition read_composition(nb::handle d) {
+  const auto parts = [&](const char* name) { return nb::cast<std::vector<Composition::Parts>>(d[name]); };
+  Composition composition(parts("inputs"), parts("outputs"));
+  std::int32_t step = 0;
+  for (nb::handle p : nb::object(d["primitives"])) {
+    for (; step < nb::cast<std::int32_t>(p["step"]); ++step) composition.fence();
+    const Pieces pieces = pieces_from(p["pieces"]);
+    const auto leaves = nb::cast<std::vector<int>>(p["leaves"]);
+    const int root = nb::cast<int>(p["root"]);
+    if (p["op"].is_none())
+      composition.multicast(root, leaves, pieces);
+    else
+      composition.reduce(leaves, root, pieces, static_cast<ReduceOp>(op_named(p["op"])));
+  }
+  return composition;
+}
+
 Group read_group(nb::handle g) {
   Group group{group_kind(nb::cast<std::string>(g["kind"])),
               nb::cast<std::vector<int>>(g["ranks"]),
               {},
               nb::cast<int>(g["root"])};
-  for (nb::handle list : g["own"]) {
-    auto& pieces = group.own.emplace_back();
-    for (nb::handle p : list) pieces.push_back(piece(p));
-  }
+  for (nb::handle list : g["own"]) group.own.push_back(pieces_from(list));
   return group;
 }
 
@@ -65,6 +89,11 @@ void read_step(Plan& plan, nb::handle s) {
   step.ordinal = nb::cast<std::uint32_t>(s["ordinal"]);
   step.sources = nb::cast<std::uint32_t>(s["sources"]);
   step.completes = nb::cast<bool>(s["completes"]);
+  if (nb::cast<bool>(s.attr("__contains__")("stage"))) {
+    step.stage = nb::cast<std::int32_t>(s["stage"]);
+    step.op = op_named(s["op"]);
+    step.divisor = nb::cast<std::uint32_t>(s["divisor"]);
+  }
   const auto append = [](auto& all, nb::handle list, auto read) {
     const auto first = static_cast<std::uint32_t>(all.size());
     for (nb::handle item : list) all.push_back(read(item));
@@ -77,9 +106,12 @@ void read_step(Plan& plan, nb::handle s) {
 
 Plan read_plan(const nb::dict& d) {
   Plan plan;
-  plan.collective = {kind_named(nb::cast<std::string>(d["collective"])), nb::cast<int>(d["size"]),
-                     nb::cast<bool>(d["in_place"]), nb::cast<int>(d["root"]),
+  const auto name = nb::cast<std::string>(d["collective"]);
+  plan.collective = {name == name_of(Kind::composition) ? Kind::composition : kind_named(name),
+                     nb::cast<int>(d["size"]), nb::cast<bool>(d["in_place"]), nb::cast<int>(d["root"]),
                      d.contains("reproducible") && nb::cast<bool>(d["reproducible"])};
+  if (plan.collective.kind == Kind::composition)
+    plan.collective.composition = std::make_shared<const Composition>(read_composition(d["composition"]));
   plan.rank = nb::cast<int>(d["rank"]);
   plan.algorithm = nb::cast<std::string>(d["algorithm"]);
   plan.slots = nb::cast<std::int32_t>(d["slots"]);
@@ -93,11 +125,46 @@ Plan read_plan(const nb::dict& d) {
 
 }  // namespace
 
+Pieces pieces_from(nb::handle list) {
+  Pieces pieces;
+  for (nb::handle p : list) pieces.push_back(piece(p));
+  return pieces;
+}
+
 Kind kind_named(std::string_view name) {
   if (const auto kind = kind_from(name)) return *kind;
   std::string known;
   for (const Kind kind : kAllKinds) known += " " + std::string(name_of(kind));
   throw UsageError("collective '" + std::string(name) + "' is unknown; known:" + known);
+}
+
+PlanDict to_dict(const Composition& composition) {
+  const auto each_rank = [&](const auto& parts_of) {
+    nb::list all;
+    for (int r = 0; r < composition.size(); ++r) {
+      nb::list parts;
+      const PartRange range = parts_of(r);
+      for (std::int32_t k = 0; k < range.count; ++k) parts.append(range[k]);
+      all.append(parts);
+    }
+    return all;
+  };
+  PlanDict d;
+  d["inputs"] = each_rank([&](int r) { return composition.inputs(r); });
+  d["outputs"] = each_rank([&](int r) { return composition.outputs(r); });
+  nb::list primitives;
+  for (const Primitive& p : composition.primitives()) {
+    nb::dict one;
+    one["step"] = p.step;
+    one["root"] = p.root;
+    const auto leaves = composition.leaves(p);
+    one["leaves"] = std::vector<int>(leaves.begin(), leaves.end());
+    one["pieces"] = pack_all(composition.pieces(p));
+    one["op"] = op_name(p.kind == Primitive::Kind::reduce ? static_cast<std::int8_t>(p.op) : kOpOfCall);
+    primitives.append(one);
+  }
+  d["primitives"] = primitives;
+  return d;
 }
 
 PlanDict to_dict(const Plan& plan) {
@@ -107,6 +174,7 @@ PlanDict to_dict(const Plan& plan) {
   d["in_place"] = plan.collective.in_place;
   d["root"] = plan.collective.root;
   d["reproducible"] = plan.collective.reproducible;
+  if (plan.collective.composition) d["composition"] = to_dict(*plan.collective.composition);
   d["rank"] = plan.rank;
   d["algorithm"] = plan.algorithm;
   d["slots"] = plan.slots;
@@ -130,6 +198,11 @@ PlanDict to_dict(const Plan& plan) {
     step["ordinal"] = s.ordinal;
     step["sources"] = s.sources;
     step["completes"] = s.completes;
+    if (s.stage >= 0) {
+      step["stage"] = s.stage;
+      step["op"] = op_name(s.op);
+      step["divisor"] = s.divisor;
+    }
     step["src"] = pack_all(plan.src(s));
     step["dst"] = pack_all(plan.dst(s));
     nb::list deps;
@@ -140,6 +213,13 @@ PlanDict to_dict(const Plan& plan) {
   d["regions"] = regions;
   d["groups"] = groups;
   d["steps"] = steps;
+  return d;
+}
+
+ProofDict to_dict(const Proof& proof) {
+  ProofDict d;
+  d["messages"] = proof.messages;
+  d["min_window"] = proof.min_window;
   return d;
 }
 

@@ -14,9 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from collective_cases import UFUNCS
+from composition_oracle import outcome
 from plan_memory import REDUCING, Data, Memory, PlanDict, Schedule, WrongPlan, parts_out
 
 SUMMING = ("recv_reduce", "reduce", "group")
+
+
+def adding(step: PlanDict) -> np.ufunc:
+    """What a step adds by; plans of collectives leave that to the call."""
+    return UFUNCS[step.get("op") or "sum"]
 
 
 class Event(NamedTuple):
@@ -82,7 +89,7 @@ class Interpreter:
         if step["kind"] in ("copy", "reduce"):
             data = self.memory[rank].read(chunk, step["src"])
             if step["kind"] == "reduce":
-                data = data.reshape(step["sources"], -1).sum(axis=0)
+                data = adding(step).reduce(data.reshape(step["sources"], -1), axis=0)
             self._write(event, data)
             self._finish(event)
             return
@@ -123,7 +130,7 @@ class Interpreter:
             own = self.memory[receiver].read(event.chunk, step["src"])
             if len(own) != len(data):
                 raise WrongPlan(f"rank {receiver} step {here.step}: adds {len(data)} elements to {len(own)}")
-            data = data + own
+            data = adding(step)(data, own)
         self._write(here, data)
         self._finish(here)
         if not buffered:
@@ -145,8 +152,9 @@ class Interpreter:
     def _write(self, event: Event, data: Data) -> None:
         plan = self._plans[event.rank]
         step = plan["steps"][event.step]
-        if step["completes"] and self._schedule.average and step["kind"] in SUMMING:
-            data = data // plan["size"]
+        average = step["op"] == "avg" if step.get("op") else self._schedule.average
+        if step["completes"] and average and step["kind"] in SUMMING:
+            data = data // (step.get("divisor") or plan["size"])
         self.memory[event.rank].write(event.chunk, step["dst"], data)
 
     def _finish(self, event: Event) -> None:
@@ -190,8 +198,14 @@ def run_and_check(plans: Sequence[PlanDict], schedule: Schedule) -> None:
     """Runs the plans once; raises WrongPlan unless every rank ends with what the collective promises."""
     run = Interpreter(plans, schedule)
     run.run()
+    if plans[0]["collective"] == "composition":
+        promised = outcome(plans[0]["composition"], [memory.before for memory in run.memory])
     for plan, memory in zip(plans, run.memory, strict=True):
         for part in parts_out(plan):
+            if plan["collective"] == "composition":
+                if not np.array_equal(memory.output(part), promised[plan["rank"]][part]):
+                    raise WrongPlan(f"rank {plan['rank']}: output part {part} is wrong")
+                continue
             brought = [other.before[part] for other in run.memory if part in other.before]
             expected = sum(brought[1:], start=brought[0])
             if schedule.average and plan["collective"] in REDUCING:

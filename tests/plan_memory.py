@@ -35,14 +35,25 @@ WHOLE = ("all_reduce", "broadcast", "reduce")  # the vector is one part
 REDUCING = ("reduce_scatter", "all_reduce", "reduce")
 
 
+def _lists(plan: PlanDict, name: str) -> list[list[int]]:
+    lists: list[list[int]] = plan["composition"][name]
+    return lists
+
+
 def parts(plan: PlanDict) -> int:
     size: int = plan["size"]
+    if plan["collective"] == "composition":
+        return 1 + max(
+            (part for parts in (*_lists(plan, "inputs"), *_lists(plan, "outputs")) for part in parts), default=-1
+        )
     return 1 if plan["collective"] in WHOLE else size * size if plan["collective"] == "all_to_all" else size
 
 
 def parts_in(plan: PlanDict) -> list[int]:
     size, rank = plan["size"], plan["rank"]
     match plan["collective"]:
+        case "composition":
+            return _lists(plan, "inputs")[rank]
         case "all_gather" | "gather":
             return [rank]
         case "broadcast" | "scatter":
@@ -55,6 +66,8 @@ def parts_in(plan: PlanDict) -> list[int]:
 def parts_out(plan: PlanDict) -> list[int]:
     size, rank = plan["size"], plan["rank"]
     match plan["collective"]:
+        case "composition":
+            return _lists(plan, "outputs")[rank]
         case "reduce_scatter" | "scatter":
             return [rank]
         case "reduce" | "gather":

@@ -18,11 +18,12 @@ ALLOWED = {
     "topology": {"base"},
     "plan": {"base", "topology"},
     "algorithms": {"base", "topology", "plan"},
+    "compose": {"base", "topology", "plan"},
     "select": {"base", "topology", "plan", "algorithms"},
     "transport": {"base"},
     "device": {"base"},
-    "runtime": {"base", "topology", "plan", "algorithms", "select", "transport", "device"},
-    "capi": {"base", "topology", "plan", "algorithms", "select", "transport", "device", "runtime"},
+    "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device"},
+    "capi": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "runtime"},
 }
 # What every transport may include: the border itself, and the two helpers of those that match and copy by themselves.
 TRANSPORT_BORDER = {
@@ -33,7 +34,7 @@ TRANSPORT_BORDER = {
     "transport/wait_board.h",
 }
 
-PURE_ROOMS = ("topology", "plan", "algorithms", "select")
+PURE_ROOMS = ("topology", "plan", "algorithms", "compose", "select")
 IMPURE_HEADER = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|atomic|chrono|ctime|time\.h)$|mpi|cuda|hip|nccl"
 )

@@ -10,15 +10,27 @@ import pytest
 
 from lanecast import _core
 from lanecast._core import Plan, PlanError, Topology, algorithms_for, make_plans, verify
+from lanecast.compose import lower
 from plan_interpreter import run_and_check
 from plan_memory import Schedule, parts
 from plan_mutants import MUTATORS, Mutator, Plans
+from random_compositions import some_composition, some_knobs
 
 SHAPES = {"2": 2, "3": 3, "5": 5, "2x2": 4, "1+2": 3, "2x3": 6, "3+1+2": 6, "2x2x2": 8}
 SCHEDULES = 20
 
 
+def some_composed_plans(rng: random.Random) -> Plans:
+    size = rng.randint(2, 6)
+    while True:
+        plans = [plan.to_dict() for plan in lower(some_composition(rng, size, cuts=False), some_knobs(rng, size))]
+        if all(plan["steps"] for plan in plans):
+            return plans
+
+
 def some_plans(rng: random.Random) -> Plans:
+    if rng.random() < 0.3:
+        return some_composed_plans(rng)
     shape = rng.choice(list(SHAPES))
     topology = Topology.parse(shape, SHAPES[shape])
     collective = rng.choice(_core.KINDS)

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from lanecast import _core
 from lanecast.bound import Bound
 from lanecast.collectives import Collectives
+from lanecast.compose.compiled import CompiledCall, Hierarchy, Knobs, binding_for
+from lanecast.compose.composition import Composition
 from lanecast.explanation import Candidate, Explanation
 from lanecast.point_to_point import Message, PointToPoint
 from lanecast.rooted import Rooted
@@ -86,6 +89,40 @@ class Communicator(Collectives, Rooted, PointToPoint):
         call = getattr(_Binding(self), collective)(*arguments, **options)
         assert isinstance(call, PersistentCall)
         return call
+
+    def compile(  # noqa: PLR0913  the composition, its buffers and the paper's knobs
+        self,
+        composition: Composition,
+        output: Any = None,
+        input: Any = None,
+        *,
+        counts: int | Sequence[int] | None = None,
+        dtype: str = "",
+        hierarchy: Hierarchy = None,
+        stripe: int = 0,
+        ring: int = 1,
+        chunks: int = 0,
+        transports: str | Sequence[str] = (),
+        verify: bool | None = None,
+    ) -> CompiledCall:
+        """Shape a composition to the machine and bind it to buffers, for many runs; see CompiledCall.
+
+        output, input: this rank's parts side by side, None where it has none; in place where the parts that are in both
+        lie at the same addresses. counts: elements of each part, or one number for all; None: as the buffer says, all
+        parts alike. dtype: of a rank without buffers. The rest are the knobs, equal on every rank: see
+        lanecast.compose.Knobs. Waits for nobody. Source: HiCCL, sections III and IV.
+        Raises UsageError (argument, rank, reason) for what does not fit, and PlanError where a plan is wrong.
+        """
+        knobs = Knobs(hierarchy, stripe, ring, chunks, transports, verify).to_core(self.size)
+        binding = binding_for(composition, self.rank, (output, input), counts, dtype)
+        source, target = binding.buffers(output, input)
+        try:
+            core = self._core.compile(
+                composition._core, source.view, target.view, binding.dtype, binding.counts, knobs
+            )  # fmt: skip
+        except TypeError:
+            raise _core.UsageError(f"rank {self.rank}: compile: counts={counts!r}: larger than any memory") from None
+        return CompiledCall(core, self._hold, binding)
 
     def split(self, color: int, key: int = 0) -> Communicator | None:
         """Make one communicator of all ranks with the same color, ordered by key, then by rank.

@@ -31,6 +31,11 @@ lanecastResult_t lanecastPersistentWait(lanecastPersistent_t persistent) {
   return guarded(persistent->error.get(), [&] { persistent->core->wait(); });
 }
 
+lanecastResult_t lanecastPersistentRebind(lanecastPersistent_t persistent, const void* sendbuff, void* recvbuff) {
+  if (!persistent) return lanecastUsageError;
+  return guarded(persistent->error.get(), [&] { persistent->core->rebind(sendbuff, recvbuff); });
+}
+
 lanecastResult_t lanecastPersistentFree(lanecastPersistent_t persistent) {
   return guarded(static_cast<lanecastError_t*>(nullptr), [&] { delete persistent; });
 }

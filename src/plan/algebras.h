@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/mix.h"
 #include "plan/collective.h"
 #include "plan/fraction.h"
 
@@ -39,6 +40,10 @@ class Fingerprints {
     return sum;
   }
   static Value by_library(std::span<const Value> sources) { return reduce(sources); }
+  /// What another operator has made, as one contribution among others.
+  static Value closed(Value value, std::int8_t op, std::uint32_t divisor) {
+    return mix(mix(value, static_cast<std::uint64_t>(op)), divisor) % kPrime;
+  }
   Value of(int rank) const { return origins_[rank]; }
   Value of(PartRange ranks) const { return ranks.count == 1 ? origins_[ranks.first] : all_; }
 
@@ -58,6 +63,8 @@ struct ExactSets {
     return sum;
   }
   static Value by_library(std::span<const Value> sources) { return reduce(sources); }
+  /// As a rank that does not exist, since this is for people only.
+  static Value closed(const Value& /*value*/, std::int8_t op, std::uint32_t /*divisor*/) { return {{-1 - op, 1}}; }
   static Value of(int rank) { return {{rank, 1}}; }
   static Value of(PartRange ranks) {
     Value all;
@@ -81,6 +88,8 @@ class Expressions {
   }
   /// Nobody knows in which order a library adds: equal to no other value.
   static Value by_library(std::span<const Value> /*sources*/) { return kPrime; }
+  /// Only compositions have several operators, and none of them is reproducible.
+  static Value closed(Value value, std::int8_t /*op*/, std::uint32_t /*divisor*/) { return value; }
   Value of(int rank) const { return origins_[rank]; }
   Value of(PartRange ranks) const { return ranks.count == 1 ? origins_[ranks.first] : in_rank_order_; }
 

@@ -36,6 +36,12 @@ struct Block {
 };
 using Blocks = std::vector<Block>;
 
+/// Part of an array that many share.
+struct Range {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
 Pieces whole(std::int32_t part);
 
 /// The k-th of n equal cuts of every piece.

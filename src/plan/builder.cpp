@@ -53,7 +53,6 @@ Blocks PlanBuilder::home(const Pieces& pieces) {
 }
 
 Step& PlanBuilder::add(StepKind kind, int peer, const Blocks& src, const Blocks& dst) {
-  const auto index = static_cast<std::int32_t>(plan_.steps.size());
   Step step;
   step.kind = kind;
   step.peer = peer;
@@ -65,16 +64,24 @@ Step& PlanBuilder::add(StepKind kind, int peer, const Blocks& src, const Blocks&
   };
   step.src = append(src);
   step.dst = append(dst);
-  for (const Block& b : dst) newest(b.part).assign(b.lo, b.hi, {b.space, index});
   return plan_.steps.emplace_back(step);
 }
 
+void PlanBuilder::keep(const Blocks& blocks, std::int32_t step) {
+  for (const Block& b : blocks) newest(b.part).assign(b.lo, b.hi, {b.space, step});
+}
+
+Step& PlanBuilder::put(StepKind kind, int peer, const Blocks& src, const Blocks& dst) {
+  keep(dst, static_cast<std::int32_t>(plan_.steps.size()));
+  return add(kind, peer, src, dst);
+}
+
 void PlanBuilder::send(int peer, const Pieces& pieces) {
-  if (!pieces.empty()) add(StepKind::send, peer, where(pieces), {});
+  if (!pieces.empty()) put(StepKind::send, peer, where(pieces), {});
 }
 
 void PlanBuilder::recv(int peer, const Pieces& pieces) {
-  if (!pieces.empty()) add(StepKind::recv, peer, {}, home(pieces));
+  if (!pieces.empty()) put(StepKind::recv, peer, {}, home(pieces));
 }
 
 void PlanBuilder::recv_reduce(int peer, const Pieces& pieces, Sum sum) {
@@ -91,23 +98,20 @@ void PlanBuilder::recv_reduce(int peer, const Pieces& pieces, Sum sum) {
     else
       dst.push_back(home({s.piece()}).front());
   }
-  add(StepKind::recv_reduce, peer, src, dst);
+  put(StepKind::recv_reduce, peer, src, dst);
 }
 
 Blocks PlanBuilder::recv_aside(int peer, const Pieces& pieces) {
   Blocks aside;
   for (const Piece& piece : joined(pieces)) aside.push_back(scratch(piece));
-  std::vector<std::pair<Block, Newest>> before;
-  for (const Block& b : where(pieces)) before.push_back({b, {b.space, -1}});
   add(StepKind::recv, peer, {}, aside);
-  for (const auto& [b, value] : before) newest(b.part).assign(b.lo, b.hi, value);
   return aside;
 }
 
 void PlanBuilder::reduce(const std::vector<Blocks>& sources, const Pieces& pieces) {
   Blocks src;
   for (const Blocks& source : sources) src.insert(src.end(), source.begin(), source.end());
-  add(StepKind::reduce, -1, src, home(pieces)).sources = static_cast<std::uint32_t>(sources.size());
+  put(StepKind::reduce, -1, src, home(pieces)).sources = static_cast<std::uint32_t>(sources.size());
 }
 
 void PlanBuilder::group(const Group& call) {
@@ -120,7 +124,7 @@ void PlanBuilder::group(const Group& call) {
   const auto ordinal = std::count_if(plan_.steps.begin(), plan_.steps.end(), [&](const Step& s) {
     return s.kind == StepKind::group && plan_.groups[s.group].ranks == call.ranks;
   });
-  Step& step = add(StepKind::group, -1, src, dst);
+  Step& step = put(StepKind::group, -1, src, dst);
   step.ordinal = static_cast<std::uint32_t>(ordinal);
   step.group = static_cast<std::int32_t>(plan_.groups.size());
   plan_.groups.push_back(call);
@@ -146,7 +150,7 @@ Plan PlanBuilder::finish(std::string algorithm) {
       src.push_back(b);
       dst.push_back({kOut, part, b.lo, b.hi});
     }
-  if (!src.empty()) add(StepKind::copy, -1, src, dst);
+  if (!src.empty()) put(StepKind::copy, -1, src, dst);
   plan_.algorithm = std::move(algorithm);
   assign_slots(plan_);
   derive_dependencies(plan_);

@@ -16,6 +16,7 @@ class PlanBuilder final : public PlanWriter {
   PlanBuilder(const Collective& collective, int rank);
 
   int rank() const override { return plan_.rank; }
+  const Collective& collective() const { return plan_.collective; }
   void send(int peer, const Pieces& pieces) override;
   void recv(int peer, const Pieces& pieces) override;
   void group(const Group& call) override;
@@ -33,6 +34,12 @@ class PlanBuilder final : public PlanWriter {
   /// Blocks that hold the newest value of the pieces now.
   Blocks where(const Pieces& pieces);
 
+  // For those who keep several values of one piece apart: a step as it is, which makes nothing the newest value; a
+  // place in scratch memory; and blocks that hold the newest values from now on.
+  Step& add(StepKind kind, int peer, const Blocks& src, const Blocks& dst);
+  Block scratch(const Piece& piece);
+  void keep(const Blocks& blocks, std::int32_t step = -1);
+
   /// Every contribution has arrived in these pieces: the step that summed them last is where an average divides.
   void complete(const Pieces& pieces);
 
@@ -46,8 +53,8 @@ class PlanBuilder final : public PlanWriter {
   };
   IntervalMap<Newest>& newest(std::int32_t part);
   Blocks home(const Pieces& pieces);
-  Block scratch(const Piece& piece);
-  Step& add(StepKind kind, int peer, const Blocks& src, const Blocks& dst);
+  /// A step whose destination holds the newest values.
+  Step& put(StepKind kind, int peer, const Blocks& src, const Blocks& dst);
 
   Plan plan_;
   std::unordered_map<std::int32_t, IntervalMap<Newest>> newest_;

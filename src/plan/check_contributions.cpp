@@ -13,7 +13,8 @@ namespace {
 std::string text(const std::map<int, int>& set) {
   std::string all = "{";
   for (const auto& [rank, times] : set)
-    all += (all.size() > 1 ? ", " : "") + std::to_string(rank) + (times > 1 ? " ×" + std::to_string(times) : "");
+    all += (all.size() > 1 ? ", " : "") + (rank < 0 ? "another operator's result" : std::to_string(rank)) +
+           (times > 1 ? " ×" + std::to_string(times) : "");
   return all + "}";
 }
 
@@ -30,7 +31,10 @@ std::string where(const Plan& plan, const Wrong& wrong) {
 class Proving {
  public:
   Proving(const std::vector<Plan>& plans, const Matching& matching)
-      : plans_(plans), matching_(matching), grid_(plans), ranks_(static_cast<int>(plans.size())) {
+      : plans_(plans),
+        matching_(matching),
+        grid_(plans, plans[0].collective.composition.get()),
+        ranks_(static_cast<int>(plans.size())) {
     for (const Plan& plan : plans) memories_.emplace_back(plan, grid_);
   }
 
@@ -40,13 +44,16 @@ class Proving {
     const Plan& plan = plans_[wrong->rank];
     const std::string place = where(plan, *wrong);
     if (wrong->content.step == Matching::kNone) throw PlanError(place);
-    if (wrong->content.value == wrong->expected)
-      throw PlanError(place + (wrong->content.divided
+    const auto &got = wrong->content.term, &expected = wrong->expected;
+    if (got.value == expected.value && got.op != expected.op) throw PlanError(place + " added by another operator");
+    if (got.value == expected.value)
+      throw PlanError(place + (got.divisor > expected.divisor
                                    ? " divided for an average, but it is no sum"
                                    : " without saying that the sum is complete, so an average never divides"));
     const auto exact = first_wrong(ExactSets{}, wrong->piece);
-    throw PlanError(place + " with contributions of ranks " + (exact ? text(exact->content.value) : "unknown") +
-                    ", expected " + text(ExactSets::of(plan.collective.contributors(wrong->piece.part))));
+    throw PlanError(
+        place + " with contributions of ranks " +
+        (exact ? text(exact->content.term.value) + ", expected " + text(exact->expected.value) : "unknown"));
   }
 
   void order() const {

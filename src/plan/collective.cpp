@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/collective.h"
 
-#include "plan/block.h"
+#include <tuple>
+
+#include "plan/composition.h"
 
 namespace lanecast {
 namespace {
-constexpr std::string_view kNames[kKinds] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast",
-                                             "reduce",     "gather",         "scatter",    "all_to_all"};
+constexpr std::string_view kNames[kKinds + 1] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast",  "reduce",
+                                                 "gather",     "scatter",        "all_to_all", "composition"};
 }
 
 std::string_view name_of(Kind kind) { return kNames[static_cast<int>(kind)]; }
@@ -17,7 +19,14 @@ std::optional<Kind> kind_from(std::string_view name) {
   return std::nullopt;
 }
 
+bool operator==(const Collective& a, const Collective& b) {
+  const auto plain = [](const Collective& c) { return std::tuple(c.kind, c.size, c.in_place, c.root, c.reproducible); };
+  if (plain(a) != plain(b) || !a.composition != !b.composition) return false;
+  return a.composition == b.composition || a.composition->digest() == b.composition->digest();
+}
+
 std::int32_t Collective::parts() const {
+  if (composition) return composition->parts();
   if (kind == Kind::all_to_all) return size * size;
   const bool whole = kind == Kind::all_reduce || kind == Kind::broadcast || kind == Kind::reduce;
   return whole ? 1 : size;
@@ -28,6 +37,7 @@ bool Collective::reduces() const {
 }
 
 PartRange Collective::inputs(int rank) const {
+  if (composition) return composition->inputs(rank);
   switch (kind) {
     case Kind::all_gather:
     case Kind::gather:
@@ -43,6 +53,7 @@ PartRange Collective::inputs(int rank) const {
 }
 
 PartRange Collective::outputs(int rank) const {
+  if (composition) return composition->outputs(rank);
   switch (kind) {
     case Kind::reduce_scatter:
     case Kind::scatter:

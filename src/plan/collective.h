@@ -3,11 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "plan/part_range.h"
+
 namespace lanecast {
+
+class Composition;
 
 enum class Kind : std::uint8_t {
   all_gather,
@@ -18,8 +23,9 @@ enum class Kind : std::uint8_t {
   gather,
   scatter,
   all_to_all,
+  composition,  // whatever Collective::composition says
 };
-inline constexpr int kKinds = 8;
+inline constexpr int kKinds = 8;  // that have a name of their own
 inline constexpr Kind kAllKinds[kKinds] = {Kind::all_gather, Kind::reduce_scatter, Kind::all_reduce, Kind::broadcast,
                                            Kind::reduce,     Kind::gather,         Kind::scatter,    Kind::all_to_all};
 
@@ -31,17 +37,6 @@ inline bool has_root(Kind kind) { return kind >= Kind::broadcast && kind <= Kind
 /// Does every rank's result have a share in its own input's memory, so that the two may be one buffer?
 inline bool may_be_in_place(Kind kind) { return kind != Kind::all_to_all; }
 
-/// Parts first, first + stride, …: `count` of them, in the order in which they lie in a buffer.
-struct PartRange {
-  std::int32_t first = 0;
-  std::int32_t count = 0;
-  std::int32_t stride = 1;
-
-  std::int32_t operator[](std::int32_t k) const { return first + k * stride; }
-  std::int32_t index(std::int32_t part) const { return (part - first) / stride; }
-  bool has(std::int32_t part) const { return part >= first && (part - first) % stride == 0 && index(part) < count; }
-};
-
 struct Collective {
   Kind kind = Kind::all_reduce;
   int size = 1;           // ranks
@@ -49,9 +44,11 @@ struct Collective {
   int root = 0;           // of those that have one
   /// The same bits whatever the algorithm: each sum is one reduction in rank order. What only moves has them anyway.
   bool reproducible = false;
+  std::shared_ptr<const Composition> composition = nullptr;  // of Kind::composition
 
   /// The vector is one part where it is reduced or broadcast whole. Else rank r's share is part r, but for an
-  /// all-to-all, where part s · size + d goes from rank s to rank d: a rank brings a row and ends with a column.
+  /// all-to-all, where part s · size + d goes from rank s to rank d: a rank brings a row and ends with a column. A
+  /// composition numbers its parts itself.
   std::int32_t parts() const;
   bool reduces() const;
 
@@ -59,13 +56,13 @@ struct Collective {
   /// be all that it handles: what others bring may pass through its scratch memory.
   PartRange inputs(int rank) const;
   PartRange outputs(int rank) const;
-  /// Ranks whose contributions the finished part holds, each exactly once.
+  /// Ranks whose contributions the finished part holds, each exactly once. A composition has its Meaning instead.
   PartRange contributors(std::int32_t part) const;
 
   /// The space where a block really lies: an in-place output is the input's memory.
   std::int32_t home(int rank, std::int32_t space, std::int32_t part) const;
 
-  friend bool operator==(const Collective&, const Collective&) = default;
+  friend bool operator==(const Collective& a, const Collective& b);
 };
 
 }  // namespace lanecast

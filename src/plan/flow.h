@@ -11,6 +11,7 @@
 
 #include "plan/algebras.h"
 #include "plan/grid.h"
+#include "plan/meaning.h"
 #include "plan/verify.h"
 
 namespace lanecast {
@@ -28,10 +29,9 @@ class Flow {
   using Value = Algebra::Value;
 
   struct Content {
-    Value value{};
+    Term<Algebra> term;
     std::uint32_t step = Matching::kNone;  // that wrote it
     bool written = false;
-    bool divided = false;  // by a step that says it completes the sum
   };
 
   /// only: follows this cell of the grid and nothing else.
@@ -46,10 +46,10 @@ class Flow {
         const Cells cells = memory.part(kIn, part);
         for (std::uint32_t k = 0; k < cells.count; ++k) {
           contents[cells.first + k].written = true;
-          if (!only_) contents[cells.first + k].value = algebra_.of(plan.rank);
+          if (!only_) contents[cells.first + k].term.value = algebra_.of(plan.rank);
         }
         if (only_ && only_->part == part)
-          contents[cells.first + context_.grid.before(part, only_->lo)].value = algebra_.of(plan.rank);
+          contents[cells.first + context_.grid.before(part, only_->lo)].term.value = algebra_.of(plan.rank);
       }
     }
   }
@@ -65,7 +65,7 @@ class Flow {
         return write(rank, i);
       case StepKind::reduce:
         read(rank, i);
-        reduce(rank, i, step.sources, Algebra::reduce);
+        reduce(rank, i, step.sources, [](auto s) { return Algebra::reduce(s); });
         return write(rank, i);
       case StepKind::recv:
         read(step.peer, partner);
@@ -73,7 +73,7 @@ class Flow {
       case StepKind::recv_reduce:
         read(rank, i);
         read(step.peer, partner);
-        reduce(rank, i, 2, Algebra::reduce);
+        reduce(rank, i, 2, [](auto s) { return Algebra::reduce(s); });
         return write(rank, i);
       case StepKind::group:
         return group(context_.matching.calls[partner], plan.groups[step.group]);
@@ -87,20 +87,25 @@ class Flow {
     int rank;
     Piece piece;
     Content content;
-    Value expected;
+    Term<Algebra> expected;
   };
   std::optional<Wrong> first_wrong() const {
+    const Composition* const composed = context_.plans[0].collective.composition.get();
+    std::optional<Meaning<Algebra>> meaning;
+    std::optional<CellScope> scope;
+    if (only_) scope.emplace(only_->part, context_.grid.before(only_->part, only_->lo));
+    if (composed) meaning.emplace(*composed, context_.grid, algebra_, scope);
     for (const Plan& plan : context_.plans) {
-      const Collective& what = plan.collective;
-      const PartRange outputs = what.outputs(plan.rank);
-      const bool divided = what.reduces() && what.size > 1;
+      const PartRange outputs = plan.collective.outputs(plan.rank);
       for (std::int32_t p = 0; p < outputs.count; ++p) {
         const std::int32_t part = outputs[p];
-        const Value expected = algebra_.of(what.contributors(part));
+        Term<Algebra> expected = composed ? Term<Algebra>{} : promised(plan.collective, part);
         const Cells cells = context_.memories[plan.rank].part(kOut, part);
         for (std::uint32_t k = 0; k < cells.count; ++k) {
           const Content& content = contents_[plan.rank][cells.first + k];
-          if (content.written && content.value == expected && content.divided == divided) continue;
+          if (composed && scope && (scope->part != part || scope->cell != k)) continue;
+          if (composed) expected = meaning->of(plan.rank, part, k);
+          if (content.written && content.term == expected) continue;
           const Piece piece = context_.grid.piece(part, k);
           if (!only_ || piece == *only_) return Wrong{plan.rank, piece, content, expected};
         }
@@ -110,6 +115,12 @@ class Flow {
   }
 
  private:
+  Term<Algebra> promised(const Collective& what, std::int32_t part) const {
+    const bool sum = what.reduces() && what.size > 1;
+    return {algebra_.of(what.contributors(part)), sum ? kOpOfCall : Term<Algebra>::kPlain,
+            sum ? static_cast<std::uint32_t>(what.size) : 0};
+  }
+
   /// What a step names, without the cells that are not followed.
   Cells followed(const Block& b, Cells cells) const {
     if (!only_) return cells;
@@ -137,17 +148,26 @@ class Flow {
   /// sources_, `count` lists one after the other, become one list.
   template <class Sum>
   void reduce(int rank, std::uint32_t i, std::size_t count, Sum&& sum) {
+    const Step& step = context_.plans[rank].steps[i];
     const std::size_t cells = sources_.size() / count;
     operands_.resize(count);
     for (std::size_t k = 0; k < cells; ++k) {
       for (std::size_t s = 0; s < count; ++s) {
-        if (sources_[s * cells + k].divided) throw PlanError(where(rank, i) + ": adds to a complete sum");
-        operands_[s] = sources_[s * cells + k].value;
+        operands_[s] = sources_[s * cells + k].term;
+        if (operands_[s].divisor > 0 && step.op == kOpOfCall)
+          throw PlanError(where(rank, i) + ": adds to a complete sum");
       }
-      sources_[k].value = sum(operands_);
-      sources_[k].divided = context_.plans[rank].steps[i].completes;
+      sources_[k].term = reduced<Algebra>(algebra_, operands_, step.op, sum);
+      complete(rank, i, sources_[k].term);
     }
     sources_.resize(cells);
+  }
+
+  void complete(int rank, std::uint32_t i, Term<Algebra>& term) const {
+    const Step& step = context_.plans[rank].steps[i];
+    if (!step.completes || (step.op != kOpOfCall && step.op != static_cast<std::int8_t>(ReduceOp::avg))) return;
+    if (term.divisor > 0) throw PlanError(where(rank, i) + ": completes what is complete");
+    term.divisor = step.divisor ? step.divisor : static_cast<std::uint32_t>(context_.plans[rank].collective.size);
   }
 
   /// sources_ become the step's destination.
@@ -207,7 +227,7 @@ class Flow {
         if (found == Numbering::kNone) return;
         content = sources_[found];
         content.step = i;
-        if (reduces(group.kind)) content.divided = context_.plans[ranks[k]].steps[i].completes;
+        if (reduces(group.kind)) complete(ranks[k], i, content.term);
       });
     }
   }
@@ -221,7 +241,7 @@ class Flow {
   std::optional<Piece> only_;
   std::vector<std::vector<Content>> contents_;  // of each rank's cells
   std::vector<Content> sources_;                // of the step that happens
-  std::vector<Value> operands_;
+  std::vector<Term<Algebra>> operands_;
 };
 
 }  // namespace lanecast

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "plan/composition.h"
+
 namespace lanecast {
 
-Grid::Grid(std::span<const Plan> plans) {
+Grid::Grid(std::span<const Plan> plans, const Composition* cut_by) {
   for (const Plan& plan : plans) {
     for (const Block& b : plan.blocks) {
       add(b.part, b.lo);
@@ -16,6 +18,12 @@ Grid::Grid(std::span<const Plan> plans) {
       add(r.part, r.hi);
     }
   }
+  if (cut_by)
+    for (const Primitive& p : cut_by->primitives())
+      for (const Piece& piece : cut_by->pieces(p)) {
+        add(piece.part, piece.lo);
+        add(piece.part, piece.hi);
+      }
   place_.resize(cuts_.size());
   const auto cut = [&](std::uint32_t k) { return Fraction{cuts_[k].b, cuts_[k].c}; };
   for (auto& cuts : cuts_of_) {

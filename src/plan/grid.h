@@ -13,7 +13,8 @@ namespace lanecast {
 
 class Grid {
  public:
-  explicit Grid(std::span<const Plan> plans);
+  /// cut_by: its pieces cut, too, where it is given.
+  explicit Grid(std::span<const Plan> plans, const Composition* cut_by = nullptr);
 
   /// Cells before a cut that some block names.
   std::uint32_t before(std::int32_t part, Fraction cut) const;

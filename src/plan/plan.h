@@ -15,19 +15,18 @@ namespace lanecast {
 
 enum class StepKind : std::uint8_t { send, recv, recv_reduce, copy, reduce, group };
 
-/// Part of an array that all steps of a plan share.
-struct Range {
-  std::uint32_t first = 0;
-  std::uint32_t count = 0;
-};
+inline constexpr std::int8_t kOpOfCall = -1;
 
 struct Step {
   StepKind kind{};
-  bool completes = false;     // the result holds every contribution: an average divides here, and only here
-  std::int32_t peer = -1;     // send, recv, recv_reduce
-  std::int32_t group = -1;    // group: index into Plan::groups
-  std::uint32_t ordinal = 0;  // the k-th message to (from) this peer meets its k-th receive (send); groups alike
-  std::uint32_t sources = 1;  // reduce: src is this many lists, one after the other, each with the pieces of dst
+  bool completes = false;      // the result holds every contribution: an average divides here, and only here
+  std::int32_t stage = -1;     // of a composition's plan: what happens side by side; -1: plans that have none
+  std::int8_t op = kOpOfCall;  // of what adds: a ReduceOp, where a plan has several
+  std::int32_t peer = -1;      // send, recv, recv_reduce
+  std::int32_t group = -1;     // group: index into Plan::groups
+  std::uint32_t ordinal = 0;   // the k-th message to (from) this peer meets its k-th receive (send); groups alike
+  std::uint32_t divisor = 0;   // of an average that completes here; 0: the number of ranks
+  std::uint32_t sources = 1;   // reduce: src is this many lists, one after the other, each with the pieces of dst
   Range src;
   Range dst;
   Range deps;  // earlier steps that must have finished: read after write, write after read, write after write

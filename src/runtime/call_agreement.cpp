@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/call_agreement.h"
 
+#include <cstdio>
 #include <numeric>
 
+#include "base/mix.h"
+#include "plan/composition.h"
 #include "runtime/layout.h"
 
 namespace lanecast {
 namespace {
 
 constexpr std::uint32_t kStampMask = 0x7fffffff;
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {  // finaliser of SplitMix64 over the sum
-  hash = (hash ^ value) + 0x9e3779b97f4a7c15u;
-  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
-  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
-  return hash ^ (hash >> 31);
-}
 
 bool uneven(const std::vector<std::size_t>& counts) {
   return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) != counts.end();
@@ -24,7 +20,14 @@ bool uneven(const std::vector<std::size_t>& counts) {
 /// The collective and its arguments; the same number for each part may be given once or one by one.
 std::string what_of(const Plan& plan, const Shape& shape) {
   if (shape.is_barrier) return "barrier";
-  std::string text = std::string(name_of(plan.collective.kind)) + " of ";
+  std::string text(name_of(plan.collective.kind));
+  if (plan.collective.composition) {
+    char digest[20];
+    std::snprintf(digest, sizeof digest, " %016llx",
+                  static_cast<unsigned long long>(plan.collective.composition->digest()));
+    text += digest;
+  }
+  text += " of ";
   if (shape.own_counts())
     text += "own counts";
   else if (uneven(shape.counts))

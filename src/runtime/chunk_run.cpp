@@ -106,8 +106,15 @@ void ChunkRun::finish(std::uint32_t step) {
 }
 
 Reduction ChunkRun::reduction(const Step& step) const {
-  const bool divides = step.completes && context_.shape.op == ReduceOp::avg;
-  return {context_.shape.dtype, context_.shape.op, divides ? static_cast<double>(plan_.collective.size) : 1.0};
+  const ReduceOp op = step.op == kOpOfCall ? context_.shape.op : static_cast<ReduceOp>(step.op);
+  const bool divides = step.completes && op == ReduceOp::avg;
+  const auto contributions = step.divisor ? static_cast<int>(step.divisor) : plan_.collective.size;
+  return {context_.shape.dtype, op, divides ? static_cast<double>(contributions) : 1.0};
+}
+
+Transport& ChunkRun::carrier(int peer) const {
+  const std::vector<int>& named = context_.prepared.carriers;
+  return named.empty() ? context_.router.to(peer) : context_.router[named[peer]];
 }
 
 Transport& ChunkRun::address(StepMessage& message, std::uint32_t step) {
@@ -115,7 +122,7 @@ Transport& ChunkRun::address(StepMessage& message, std::uint32_t step) {
   message.step = step;
   message.peer = plan_.steps[step].peer;
   message.stamp = context_.stamp;
-  Transport& transport = context_.router.to(message.peer);
+  Transport& transport = carrier(message.peer);
   const std::uint64_t ordinal = std::uint64_t{plan_.steps[step].ordinal} * chunk_.count + chunk_.index;
   message.tag = call_tag(transport, ordinal, message.stamp);
   message.posted_ns = begin_ns();

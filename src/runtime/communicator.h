@@ -21,6 +21,8 @@
 
 namespace lanecast {
 
+struct ComposedCall;
+
 /// Looks whether the user wants to stop (Ctrl-C); throws to end the wait.
 using Interrupt = std::function<void()>;
 
@@ -87,6 +89,7 @@ class Communicator {
   struct Started;
 
   std::shared_ptr<Started> bind(const Call& call);
+  std::shared_ptr<Started> bind(const ComposedCall& call);
   /// In the caller's thread, where groups are opened in the order of the program: two communicators that opened theirs
   /// in a thread of ours might do so in another order than on the other ranks.
   void open_groups(Started& call, std::unique_lock<std::mutex>& lock);

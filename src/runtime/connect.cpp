@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/agreed.h"
+#include "runtime/carriers.h"
 #include "runtime/surroundings.h"
 #include "transport/loopback/transport.h"
 #include "transport/loopback/world.h"
@@ -43,16 +44,6 @@ const TransportRow kTransports[] = {
      },
      "a start under mpirun, mpiexec or srun"},
 };
-
-std::vector<std::string> split_names(const std::string& list) {
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    names.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return names;
-}
 
 int row_named(const std::string& name) {
   std::string known;

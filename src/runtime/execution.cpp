@@ -68,7 +68,7 @@ void Execution::begin_steps() {
   begun_ = true;
   turns_.begin(prepared_->plan.groups.size());
   // Here, since a call before may have been under way when this one was prepared.
-  scratch_ = memory_.scratch(runs_.size() * layout_.scratch_bytes());
+  scratch_ = memory_.scratch(scratch_bytes());
   for (std::size_t run = 0; run < runs_.size(); ++run) begin_next(run);
   refill();
 }

@@ -40,6 +40,7 @@ class Execution final : public UnderWay {
   const Plan& plan() const { return prepared_->plan; }
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
+  std::size_t scratch_bytes() const { return runs_.size() * layout_.scratch_bytes(); }
   const Signature& signature() const { return signature_; }
   const CallRecord& record() const { return record_; }  // without number and times
 

@@ -11,6 +11,15 @@ PersistentCall::PersistentCall(Communicator& communicator, const Call& call) : c
   call_->work->finish(nullptr);
 }
 
+PersistentCall::PersistentCall(Communicator& communicator, const ComposedCall& call)
+    : communicator_(communicator), call_(communicator.bind(call)) {
+  call_->work->finish(nullptr);
+}
+
+std::size_t PersistentCall::scratch_bytes() const { return call_->execution->scratch_bytes(); }
+
+const Plan& PersistentCall::plan() const { return call_->execution->plan(); }
+
 void PersistentCall::start() { communicator_.start(call_); }
 
 void PersistentCall::wait(const Interrupt& interrupt) { Communicator::wait(*call_->work, interrupt); }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/communicator.h"
+#include "runtime/composed_call.h"
 
 namespace lanecast {
 
@@ -14,6 +15,16 @@ class PersistentCall {
  public:
   /// Plans. Throws what Communicator::run does.
   PersistentCall(Communicator& communicator, const Call& call);
+  /// Lowers and, where asked for or cheap, proves; collective only in that all ranks have to run the same. Throws
+  /// UsageError for what does not fit, and PlanError where the plans are wrong, before any data moves.
+  PersistentCall(Communicator& communicator, const ComposedCall& call);
+
+  /// Other buffers of the same shape, from the next start on. Throws UsageError while a start is under way, and where
+  /// they are in place and the others were not, or the other way round.
+  void rebind(const void* in, void* out);
+  /// Of one rank, for all chunks in flight.
+  std::size_t scratch_bytes() const;
+  const Plan& plan() const;
 
   /// Returns at once. Throws UsageError while the start before has not finished.
   void start();

@@ -70,13 +70,17 @@ std::shared_ptr<PreparedPlan> PlanCache::plan(const Call& call, bool in_place, c
   return plans_.front().prepared;
 }
 
+std::shared_ptr<Execution> PlanCache::bind(std::shared_ptr<PreparedPlan> prepared, Shape shape,
+                                           const ExecutorOptions& options) {
+  return std::make_shared<Execution>(std::move(prepared), std::move(shape), router_, memory_, options);
+}
+
 std::shared_ptr<Execution> PlanCache::make(const Call& call, bool in_place, const Choice& choice) {
   auto prepared = plan(call, in_place, choice.algorithm);
   Shape shape = shape_of(call);
   shape.chunks = choice.chunks;
-  executions_.push_front(
-      {collective_of(call, topology_.size(), in_place), shape_of(call), std::string(call.algorithm),
-       std::make_shared<Execution>(std::move(prepared), std::move(shape), router_, memory_, options_)});
+  executions_.push_front({collective_of(call, topology_.size(), in_place), shape_of(call), std::string(call.algorithm),
+                          bind(std::move(prepared), std::move(shape), options_)});
   if (executions_.size() > kExecutions) executions_.pop_back();
   return executions_.front().execution;
 }

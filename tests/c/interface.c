@@ -196,6 +196,82 @@ static void persistent(void) {
   SUCCEEDS(lanecastPersistentFree(bound));
 }
 
+/* An all-reduce as a reduce-scatter and an all-gather, and a shift to the right, which no collective is. */
+static void compositions(void) {
+  int32_t from[kCount], to[kCount], again[kCount];
+  int* everyone = malloc((size_t)size * sizeof *everyone);
+  for (int r = 0; r < size; ++r) everyone[r] = r;
+  const lanecastRanks_t all = {everyone, (size_t)size};
+  lanecastComposition_t sum;
+  SUCCEEDS(lanecastCompositionOf(&sum, lanecastCollAllReduce, size, 0, NULL));
+  for (int r = 0; r < size; ++r) {
+    const lanecastBlock_t share = {0, r, size};
+    SUCCEEDS(lanecastComposeReduce(sum, all, r, &share, 1, lanecastSum, NULL));
+  }
+  SUCCEEDS(lanecastComposeFence(sum));
+  for (int r = 0; r < size; ++r) {
+    const lanecastBlock_t share = {0, r, size};
+    SUCCEEDS(lanecastComposeMulticast(sum, r, all, &share, 1, NULL));
+  }
+  const size_t count = kCount;
+  lanecastKnobs_t knobs = LANECAST_KNOBS_INITIALIZER;
+  knobs.hierarchy = &size;
+  knobs.levels = 1;
+  knobs.ring = size;
+  knobs.chunks = 3;
+  lanecastPersistent_t bound;
+  SUCCEEDS(lanecastCompile(sum, from, to, &count, lanecastInt32, &knobs, comm, &bound));
+  for (size_t i = 0; i < kCount; ++i) from[i] = value(rank, i);
+  SUCCEEDS(lanecastPersistentRun(bound));
+  SUCCEEDS(lanecastPersistentRebind(bound, from, again));
+  SUCCEEDS(lanecastPersistentRun(bound));
+  for (size_t i = 0; i < kCount; ++i) EXPECT(to[i] == sum_at(i) && again[i] == to[i]);
+  SUCCEEDS(lanecastPersistentFree(bound));
+  EXPECT(lanecastPersistentRebind(NULL, from, to) == lanecastUsageError);
+
+  lanecastParts_t* brings = malloc(2 * (size_t)size * sizeof *brings);
+  int* left = malloc((size_t)size * sizeof *left);
+  size_t* counts = malloc((size_t)size * sizeof *counts);
+  for (int r = 0; r < size; ++r) {
+    left[r] = (r + size - 1) % size;
+    counts[r] = kCount;
+    brings[r] = (lanecastParts_t){&everyone[r], 1};
+    brings[size + r] = (lanecastParts_t){&left[r], 1};
+  }
+  lanecastComposition_t shift;
+  SUCCEEDS(lanecastCompositionCreate(&shift, size, brings, brings + size, NULL));
+  for (int r = 0; r < size; ++r) {
+    const int right = (r + 1) % size;
+    const lanecastRanks_t leaf = {&right, 1};
+    const lanecastBlock_t whole = {r, 0, 1};
+    SUCCEEDS(lanecastComposeMulticast(shift, r, leaf, &whole, 1, NULL));
+  }
+  SUCCEEDS(lanecastCompile(shift, from, to, counts, lanecastInt32, NULL, comm, &bound));
+  SUCCEEDS(lanecastPersistentStart(bound));
+  SUCCEEDS(lanecastPersistentWait(bound));
+  for (size_t i = 0; i < kCount; ++i) EXPECT(to[i] == value(left[rank], i));
+  SUCCEEDS(lanecastPersistentFree(bound));
+
+  lanecastError_t error = {""};
+  const lanecastBlock_t nothing = {size, 0, 1};
+  EXPECT(lanecastComposeMulticast(shift, 0, all, &nothing, 1, &error) == lanecastUsageError);
+  EXPECT(strstr(error.text, "there is no part") != NULL);
+  EXPECT(lanecastComposeReduce(shift, all, size, &nothing, 1, lanecastSum, &error) == lanecastUsageError);
+  EXPECT(strstr(error.text, "root: rank") != NULL && lanecastComposeFence(NULL) == lanecastUsageError);
+  EXPECT(lanecastCompositionCreate(&shift, 0, brings, brings, &error) == lanecastUsageError);
+  EXPECT(lanecastCompile(NULL, from, to, counts, lanecastInt32, NULL, comm, &bound) == lanecastUsageError);
+  knobs.ring = size + 1;
+  EXPECT(lanecastCompile(sum, from, to, &count, lanecastInt32, &knobs, comm, &bound) == lanecastUsageError);
+  EXPECT(strstr(last_error(), "ring") != NULL);
+  SUCCEEDS(lanecastCompositionFree(shift));
+  SUCCEEDS(lanecastCompositionFree(sum));
+  SUCCEEDS(lanecastCompositionFree(NULL));
+  free(brings);
+  free(left);
+  free(counts);
+  free(everyone);
+}
+
 static void splits(void) {
   lanecastComm_t none = comm, odd_even, reversed;
   SUCCEEDS(lanecastCommSplit(comm, -1, 0, &none));
@@ -375,6 +451,7 @@ int main(void) {
   messages();
   rooted();
   persistent();
+  compositions();
   splits();
   misuse();
   inits();

@@ -82,10 +82,17 @@ def trace(plans: Sequence[Plan], topology: Topology) -> Flow:
     if [plan["rank"] for plan in described] != list(range(topology.size)):
         raise UsageError(f"plans: needs those of all {topology.size} ranks of the topology, in rank order")
     tracer = _Tracer(described, topology)
-    whole = described[0]["collective"] in ("all_reduce", "broadcast", "reduce")
-    parts = 1 if whole else len(described)  # of an all-to-all: what one rank brings
+    parts = _parts(described[0])
     by_round = sorted(tracer.transfers, key=lambda t: (t.round, t.level, t.sender, t.receiver))
     return Flow(by_round, tracer.calls, tracer.local, max(tracer.round.values(), default=0), parts)
+
+
+def _parts(plan: dict[str, Any]) -> int:
+    if plan["collective"] == "composition":
+        lists = [*plan["composition"]["inputs"], *plan["composition"]["outputs"]]
+        return len({part for parts in lists for part in parts}) or 1
+    whole = plan["collective"] in ("all_reduce", "broadcast", "reduce")
+    return 1 if whole else int(plan["size"])  # of an all-to-all: what one rank brings
 
 
 class _Tracer:

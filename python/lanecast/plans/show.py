@@ -15,7 +15,8 @@ SHOWN_PER_ROUND = 64
 
 def headline(plans: Sequence[Plan], topology: Topology) -> str:
     """all_reduce by hierarchical(ring,direct) on 2x4, in-place; broadcast at root 3 by …"""
-    root = f" at root {plans[0].root}" if _core.has_root(plans[0].collective) else ""
+    rooted = plans[0].collective in _core.KINDS and _core.has_root(plans[0].collective)
+    root = f" at root {plans[0].root}" if rooted else ""
     in_place = ", in-place" if plans[0].to_dict()["in_place"] else ""
     return f"{plans[0].collective}{root} by {plans[0].algorithm} on {topology}{in_place}"
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compositions, and the plans that they become on a machine.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/error.h"
+#include "bindings.h"
+#include "compose/lower.h"
+#include "plan/verify.h"
+#include "plan_dict.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lanecast {
+namespace {
+
+std::vector<Plan> lower_all(const Composition& composition, const Machine& machine, bool in_place) {
+  const auto shared = std::make_shared<const Composition>(composition);
+  std::vector<Plan> plans;
+  for (int r = 0; r < composition.size(); ++r) plans.push_back(lower(shared, r, machine, in_place));
+  return plans;
+}
+
+Plan lower_one(const Composition& composition, int rank, const Machine& machine, bool in_place) {
+  if (rank < 0 || rank >= composition.size())
+    throw UsageError("rank " + std::to_string(rank) + " does not exist among " + std::to_string(composition.size()));
+  return lower(std::make_shared<const Composition>(composition), rank, machine, in_place);
+}
+
+std::vector<std::int32_t> listed(PartRange range) {
+  std::vector<std::int32_t> parts;
+  for (std::int32_t k = 0; k < range.count; ++k) parts.push_back(range[k]);
+  return parts;
+}
+
+void bind_composition(nb::module_& m) {
+  nb::class_<Composition>(m, "Composition", "What must move and what must be added, in steps.")
+      .def(nb::init<const std::vector<Composition::Parts>&, const std::vector<Composition::Parts>&>(), "inputs"_a,
+           "outputs"_a)
+      .def_static(
+          "of",
+          [](std::string_view collective, int size, int root) {
+            return Composition(Collective{kind_named(collective), size, false, root, false, nullptr});
+          },
+          "collective"_a, "size"_a, "root"_a = 0)
+      .def(
+          "multicast",
+          [](Composition& c, int root, const std::vector<int>& leaves, const nb::list& pieces) {
+            c.multicast(root, leaves, pieces_from(pieces));
+          },
+          "root"_a, "leaves"_a, "pieces"_a)
+      .def(
+          "reduce",
+          [](Composition& c, const std::vector<int>& leaves, int root, const nb::list& pieces, int op) {
+            c.reduce(leaves, root, pieces_from(pieces), static_cast<ReduceOp>(op));
+          },
+          "leaves"_a, "root"_a, "pieces"_a, "op"_a)
+      .def("fence", &Composition::fence)
+      .def_prop_ro("size", &Composition::size)
+      .def_prop_ro("parts", &Composition::parts)
+      .def_prop_ro("steps", &Composition::steps)
+      .def_prop_ro("digest", &Composition::digest)
+      .def(
+          "inputs", [](const Composition& c, int rank) { return listed(c.inputs(rank)); }, "rank"_a)
+      .def(
+          "outputs", [](const Composition& c, int rank) { return listed(c.outputs(rank)); }, "rank"_a)
+      .def("__len__", [](const Composition& c) { return c.primitives().size(); })
+      .def(
+          "describe",
+          [](const Composition& c, std::size_t primitive) {
+            if (primitive >= c.primitives().size()) throw nb::index_error();
+            return describe(c, c.primitives()[primitive]);
+          },
+          "primitive"_a)
+      .def("to_dict", nb::overload_cast<const Composition&>(&to_dict));
+}
+
+void bind_machine(nb::module_& m) {
+  nb::class_<Machine>(m, "Machine", "The shape that compositions are lowered to.")
+      .def(
+          "__init__",
+          [](Machine* self, const Topology& real, const std::vector<int>& factors,
+             const std::optional<Topology>& hierarchy, int stripe,
+             int ring) { new (self) Machine(real, Shaping{factors, hierarchy, stripe, ring}); },
+          "real"_a, "factors"_a = std::vector<int>{}, "hierarchy"_a = nb::none(), "stripe"_a = 0, "ring"_a = 1,
+          "real: where the ranks sit. factors, or a hierarchy of any shape, else the real one. stripe 0: all of a "
+          "node.")
+      .def_prop_ro("stages", &Machine::stages, "Of a step, at most.")
+      .def_prop_ro(
+          "topology", [](const Machine& machine) { return machine.topology; }, "The hierarchy, real or virtual.")
+      .def("__str__", &Machine::str);
+}
+
+}  // namespace
+
+void bind_compose(nb::module_& m) {
+  bind_composition(m);
+  bind_machine(m);
+  m.def("lower", &lower_one, "composition"_a, "rank"_a, "machine"_a, "in_place"_a = false, "One rank's plan.");
+  m.def("lower_all", &lower_all, "composition"_a, "machine"_a, "in_place"_a = false, "The plans of all ranks.");
+  m.def(
+      "verify_composition",
+      [](const Composition& composition, const Machine& machine, bool in_place) {
+        Proof proof;
+        {
+          const nb::gil_scoped_release release;
+          proof = verify(lower_all(composition, machine, in_place));
+        }
+        return to_dict(proof);
+      },
+      "composition"_a, "machine"_a, "in_place"_a = false, "lower_all and verify without the way through Python.");
+}
+
+}  // namespace lanecast

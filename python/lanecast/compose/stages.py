@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a composition becomes on a machine: plans, their proof, and who sends what to whom in which stage."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from lanecast import _core
+from lanecast.compose.compiled import Knobs
+from lanecast.compose.composition import Composition
+from lanecast.plans.flow import level_of
+
+
+@dataclass(frozen=True, order=True)
+class Edge:
+    """What one rank sends another in a stage; `level` as lanecast.plans.flow numbers it, of the hierarchy."""
+
+    sender: int
+    receiver: int
+    blocks: tuple[tuple[int, Fraction, Fraction], ...]
+    adds: bool
+    level: int
+
+
+def lower(
+    composition: Composition,
+    knobs: Knobs | None = None,
+    topology: _core.Topology | None = None,
+    *,
+    in_place: bool = False,
+) -> list[_core.Plan]:
+    """The plans of all ranks, in rank order. topology: where they sit; None: side by side."""
+    return _core.lower_all(composition._core, _machine(composition, knobs, topology), in_place)
+
+
+def verify(
+    composition: Composition,
+    knobs: Knobs | None = None,
+    topology: _core.Topology | None = None,
+    *,
+    in_place: bool = False,
+) -> dict[str, int]:
+    """Prove that the plans of all ranks do what the composition says, primitive by primitive, and what verify() proves.
+
+    Raises PlanError (rank, step, reason) where they do not.
+    """
+    return _core.verify_composition(composition._core, _machine(composition, knobs, topology), in_place)
+
+
+def stages(plans: Sequence[_core.Plan], hierarchy: _core.Topology) -> list[list[Edge]]:
+    """The edges of each stage, in the order of stages; those in which nothing moves are left out.
+
+    plans: of all ranks, from lower(); hierarchy: Knobs.machine(…).topology.
+    """
+    found: dict[int, list[Edge]] = defaultdict(list)
+    for plan in plans:
+        for step in plan.to_dict()["steps"]:
+            if step["kind"] not in ("recv", "recv_reduce"):
+                continue
+            blocks = tuple((part, Fraction(*lo), Fraction(*hi)) for _, part, lo, hi in step["dst"])
+            ranks = step["peer"], plan.rank
+            found[step["stage"]].append(Edge(*ranks, blocks, step["kind"] == "recv_reduce", level_of(hierarchy, ranks)))
+    return [sorted(found[stage]) for stage in sorted(found)]
+
+
+def _machine(composition: Composition, knobs: Knobs | None, topology: _core.Topology | None) -> _core.Machine:
+    return (knobs or Knobs()).machine(topology or _core.Topology(composition.size))

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compositions with data: payloads unique per rank and element, results compared with the independent oracle."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Sequence
+
+import numpy as np
+
+from composition_oracle import Array, outcome
+from lanecast import Communicator
+from lanecast.compose import Composition, Knobs, forms
+
+FORMS = forms.SINGLE_STEP | forms.MULTI_STEP
+
+
+def form(name: str, size: int, root: int = 0, op: str = "sum") -> Composition:
+    """A form of Table II, with as much of root and op as it takes."""
+    wanted = inspect.signature(FORMS[name]).parameters
+    return FORMS[name](size, **{key: value for key, value in (("root", root), ("op", op)) if key in wanted})
+
+
+def joined(values: dict[int, Array], parts: Sequence[int]) -> Array:
+    return np.concatenate([np.empty(0, np.int64), *(values[part] for part in parts)])
+
+
+def wrong_in(comm: Communicator, composition: Composition, counts: Sequence[int], knobs: Knobs, seed: int = 0) -> str:
+    """Runs the composition twice, the second time with other buffers; what is wrong, or nothing."""
+    described = composition._core.to_dict()
+    ends = described["outputs"][comm.rank]
+    calls = []
+    for turn in range(2):
+        brought = [
+            {part: np.random.default_rng([seed, turn, rank, part]).integers(-9999, 9999, counts[part]) for part in own}
+            for rank, own in enumerate(described["inputs"])
+        ]
+        source = joined(brought[comm.rank], described["inputs"][comm.rank])
+        calls.append(
+            (source, source.copy(), np.full(sum(counts[part] for part in ends), -1), outcome(described, brought))
+        )
+    call = comm.compile(composition, calls[0][2], calls[0][0], counts=counts, **vars(knobs))
+    for turn, (source, before, target, promised) in enumerate(calls):
+        if turn:
+            call.start(target, source)
+            call.wait()
+        else:
+            call.run()
+        if not np.array_equal(target, joined(promised[comm.rank], ends)):
+            return f"rank {comm.rank} turn {turn}: {knobs}, counts {counts}: wrong result of\n{composition}"
+        if not np.array_equal(source, before):
+            return f"rank {comm.rank} turn {turn}: {knobs}: the input has been written by\n{composition}"
+    return ""
+
+
+def all_forms(comm: Communicator, knobs_of: Sequence[Knobs], seed: int = 0) -> list[str]:
+    """Every form with each of the knobs, even counts and uneven ones; what is wrong."""
+    rng = random.Random(seed)
+    wrong = []
+    for name in FORMS:
+        for knobs in knobs_of:
+            composition = form(name, comm.size, rng.randrange(comm.size), rng.choice(["sum", "min", "bxor"]))
+            counts = [rng.choice([0, 1, 7, 60]) for _ in range(composition.parts)]
+            even = [13] * composition.parts
+            wrong += [wrong_in(comm, composition, each, knobs, seed) for each in (counts, even)]
+    return [line for line in wrong if line]
