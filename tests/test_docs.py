@@ -96,6 +96,9 @@ def test_commands_are_accepted(
     monkeypatch.chdir(tmp_path)
     if "traces" in words:
         lanecast.run_threads(2, lambda comm: comm.barrier(), trace_dir="traces", trace_steps=True)
+    for fence in fences("python"):  # programs that a page names lie there
+        if name := re.match(r"# (\w+\.py)\b", fence.body):
+            (tmp_path / name[1]).write_text(fence.body)
     # Benchmarks are judged, options and algorithms and all, and not run.
     monkeypatch.setattr(launch, "start_ranks", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(runner, "_compare", lambda *_: None)

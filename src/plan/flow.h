@@ -66,6 +66,7 @@ class Flow {
       case StepKind::reduce:
         read(rank, i);
         reduce(rank, i, step.sources, [](auto s) { return Algebra::reduce(s); });
+        complete(rank, i);
         return write(rank, i);
       case StepKind::recv:
         read(step.peer, partner);
@@ -74,6 +75,7 @@ class Flow {
         read(rank, i);
         read(step.peer, partner);
         reduce(rank, i, 2, [](auto s) { return Algebra::reduce(s); });
+        complete(rank, i);
         return write(rank, i);
       case StepKind::group:
         return group(context_.matching.calls[partner], plan.groups[step.group]);
@@ -158,9 +160,12 @@ class Flow {
           throw PlanError(where(rank, i) + ": adds to a complete sum");
       }
       sources_[k].term = reduced<Algebra>(algebra_, operands_, step.op, sum);
-      complete(rank, i, sources_[k].term);
     }
     sources_.resize(cells);
+  }
+
+  void complete(int rank, std::uint32_t i) {
+    for (Content& content : sources_) complete(rank, i, content.term);
   }
 
   void complete(int rank, std::uint32_t i, Term<Algebra>& term) const {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typer
 
-from lanecast.cli import bench, cluster, demo, info, launch, plan, trace, tune
+from lanecast.cli import bench, cluster, compose, demo, info, launch, plan, trace, tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,6 +19,7 @@ app.command("info")(info.info)
 app.command("trace")(trace.trace)
 app.command("tune")(tune.tune)
 app.add_typer(cluster.app, name="cluster")
+app.add_typer(compose.app, name="compose")
 app.add_typer(plan.app, name="plan")
 
 

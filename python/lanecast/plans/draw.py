@@ -21,23 +21,24 @@ WIDEST_INCHES = 40.0
 SUBTITLE: dict[str, Any] = {"fontsize": 9, "x": 0.01, "ha": "left", "color": INK}
 
 
-def draw(plans: Sequence[Plan], topology: Topology, path: Path) -> None:
+def draw(plans: Sequence[Plan], topology: Topology, path: Path, transports: Sequence[str] = ()) -> None:
     """Writes the picture; the file's ending chooses the kind (.png, .svg, .pdf).
 
     Arrows are drawn for up to 16 ranks, the matrices for any number. Colours are levels of the topology, which has to
-    be the one the plans were made for. Raises UsageError where the plans are not those of all ranks, in rank order.
+    be the one the plans were made for; with transports (one, or one for each level) they are transports. Raises
+    UsageError where the plans are not those of all ranks, in rank order.
     """
-    figure(plans, topology).savefig(path, dpi=120)
+    figure(plans, topology, transports).savefig(path, dpi=120)
 
 
-def figure(plans: Sequence[Plan], topology: Topology) -> "Figure":
+def figure(plans: Sequence[Plan], topology: Topology, transports: Sequence[str] = ()) -> "Figure":
     """The picture as a matplotlib figure that belongs to no window."""
     from matplotlib.figure import Figure
 
     from lanecast.plans.draw_lanes import LaneDiagram
     from lanecast.plans.draw_matrices import draw_stage, stages
 
-    flow = trace(plans, topology)
+    flow = trace(plans, topology, transports)
     lanes = LaneDiagram(flow, topology) if topology.size <= MOST_LANES else None
     panels = stages(flow)
     panel_inches = 2.6 if topology.size <= 8 else 4.2
@@ -70,7 +71,7 @@ def figure(plans: Sequence[Plan], topology: Topology) -> "Figure":
 
 def _title(plans: Sequence[Plan], flow: Flow, topology: Topology) -> str:
     messages = sum(not t.group for t in flow.transfers)
-    counts = [(flow.rounds, "round"), (messages, "message"), (len(flow.calls), "group call")]
+    counts = [(flow.rounds, flow.unit), (messages, "message"), (len(flow.calls), "group call")]
     said = ", ".join(f"{n} {what}" + "s" * (n != 1) for n, what in counts if n)
     return headline(plans, topology) + (f": {said}" if said else "")
 
@@ -79,8 +80,8 @@ def _legend(picture: "Figure", flow: Flow, topology: Topology) -> None:
     from matplotlib.lines import Line2D
 
     used = {t.level for t in flow.transfers}
-    names = enumerate(zip(level_colours(topology), level_names(topology), strict=True))
-    handles = [Line2D([], [], color=c, linewidth=2.5, label=name) for level, (c, name) in names if level in used]
+    colours, names = level_colours(topology, flow.transports), level_names(topology, flow.transports)
+    handles = [Line2D([], [], color=colours[level], linewidth=2.5, label=names[level]) for level in sorted(used)]
     calls = {f"{call.initials} {call.kind}" for call in flow.calls}
     symbols = [
         ("v", INK, "received", any(not t.adds and not t.group for t in flow.transfers)),

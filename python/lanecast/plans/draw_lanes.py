@@ -117,13 +117,14 @@ class LaneDiagram:
         axes.set_yticks(range(size), [f"rank {rank}" for rank in self._order], fontsize=7)
         middles = [(a + b) / 2 - 0.25 for a, b in zip(self._starts, self._starts[1:], strict=False)]
         axes.set_xticks(middles, [str(k + 1) for k in range(len(middles))], fontsize=7)
-        axes.set_xlabel("round (length of the longest chain of messages up to here)", fontsize=8)
+        meaning = " (length of the longest chain of messages up to here)" if self._flow.unit == "round" else ""
+        axes.set_xlabel(self._flow.unit + meaning, fontsize=8)
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
 
     def _draw_mark(self, axes: Axes, x: float, mark: Mark) -> None:
-        colour = level_colours(self._topology)[mark.what.level]
+        colour = level_colours(self._topology, self._flow.transports)[mark.what.level]
         if isinstance(mark.what, Transfer):
             self._draw_arrow(axes, x, mark.what, colour)
         else:

@@ -23,10 +23,11 @@ class Stage:
         self.first, self.last = transfers[0].round, transfers[-1].round
         self.level, self.adds, self.group = transfers[0].level, transfers[0].adds, transfers[0].group
 
-    def title(self, topology: Topology) -> str:
+    def title(self, flow: Flow, topology: Topology) -> str:
         verb = "reduce" if self.adds else "gather"
-        when = f"round {self.first}" if self.first == self.last else f"rounds {self.first} to {self.last}"
-        return f"{verb} {level_names(topology)[self.level]}\n{when}" + (", group calls" if self.group else "")
+        when = f"{flow.unit} {self.first}" + (f" to {self.last}" if self.first != self.last else "")
+        name = level_names(topology, flow.transports)[self.level]
+        return f"{verb} {name}\n{when}" + (", group calls" if self.group else "")
 
 
 def stages(flow: Flow) -> list[Stage]:
@@ -34,7 +35,8 @@ def stages(flow: Flow) -> list[Stage]:
     alike: dict[tuple[int, bool, bool], list[list[Transfer]]] = defaultdict(list)
     for t in flow.transfers:
         runs = alike[t.level, t.adds, t.group]
-        if not runs or runs[-1][-1].round < t.round - 1:
+        # Rounds of one kind are one picture; the stages of a composition are what it is looked at for.
+        if not runs or runs[-1][-1].round < t.round - (flow.unit == "round"):
             runs.append([])
         runs[-1].append(t)
     found = [Stage(run) for runs in alike.values() for run in runs]
@@ -52,7 +54,7 @@ def draw_stage(axes: Axes, flow: Flow, stage: Stage, topology: Topology) -> None
     for (row, column), amount in amounts.items():
         shades[row, column] = float(amount / most)
 
-    colour = level_colours(topology)[stage.level]
+    colour = level_colours(topology, flow.transports)[stage.level]
     colours = LinearSegmentedColormap.from_list("level", ["white", colour])
     axes.imshow(shades, cmap=colours, vmin=-0.2, vmax=1.4, interpolation="nearest")  # never so dark that text is lost
     if size <= MOST_NUMBERED_RANKS:
@@ -62,7 +64,7 @@ def draw_stage(axes: Axes, flow: Flow, stage: Stage, topology: Topology) -> None
         axes.axhline(border - 0.5, **border_style(level))
         axes.axvline(border - 0.5, **border_style(level))
     _label(axes, order, topology)
-    axes.set_title(stage.title(topology), fontsize=8, color=INK)
+    axes.set_title(stage.title(flow, topology), fontsize=8, color=INK)
     total = sum(amounts.values(), start=Fraction(0))
     axes.set_xlabel(f"to rank\n{total} S in all, at most {most} S a pair", fontsize=7)
     axes.set_ylabel("from rank", fontsize=7)

@@ -49,23 +49,33 @@ class LocalStep:
 
 @dataclass(frozen=True)
 class Flow:
-    """A round is the length of the longest chain of messages and group calls that leads to one, itself included."""
+    """A round is the length of the longest chain of messages and group calls that leads to one, itself included.
+
+    In a composition's plans it is a stage of the lowering instead; stages in which nothing moves are not counted.
+    """
 
     transfers: list[Transfer]  # by round
     calls: list[GroupCall]
     local: list[LocalStep]
     rounds: int
-    parts: int  # of which the full buffer consists
+    parts: int  # of which the full buffer, or everything that a composition names, consists
+    unit: str = "round"  # or "stage"
+    transports: tuple[str, ...] = ()  # by the numbers of levels, where known
 
     def share(self, pieces: Iterable[Piece]) -> Fraction:
         """Of the full buffer, parts being equally large."""
         return sum((hi - lo for _, lo, hi in pieces), start=Fraction(0)) / self.parts
 
 
-def level_names(topology: Topology) -> list[str]:
-    """For people, by the numbers that Transfer.level uses: "across nodes", "within a node"."""
+def level_names(topology: Topology, transports: Sequence[str] = ()) -> list[str]:
+    """For people, by the numbers that Transfer.level uses: "across nodes", "within a node by shm"."""
     names = [name for name, _ in topology.levels]
-    return [*(f"across {name}s" for name in names), f"within a {names[-1]}" if names else "between ranks"]
+    if len(set(names)) == len(names):
+        texts = [*(f"across {name}s" for name in names), f"within a {names[-1]}" if names else "between ranks"]
+    else:  # of factors
+        texts = [*(f"across level {k}" for k in range(1, len(names) + 1)), f"within level {len(names)}"]
+    by = [f" by {transport}" for transport in transports] or [""] * len(texts)
+    return [text + carrier for text, carrier in zip(texts, by, strict=True)]
 
 
 def level_of(topology: Topology, ranks: Iterable[int]) -> int:
@@ -76,23 +86,40 @@ def level_of(topology: Topology, ranks: Iterable[int]) -> int:
     return len(topology.levels)
 
 
-def trace(plans: Sequence[Plan], topology: Topology) -> Flow:
-    """Follows the plans of all ranks, in rank order. Raises UsageError where their dependencies form a circle."""
+def trace(plans: Sequence[Plan], topology: Topology, transports: Sequence[str] = ()) -> Flow:
+    """Follows the plans of all ranks, in rank order. transports: one, or one for each level, the outermost first.
+
+    Raises UsageError where the plans' dependencies form a circle, or the transports are not as many.
+    """
     described = [plan.to_dict() for plan in plans]
     if [plan["rank"] for plan in described] != list(range(topology.size)):
         raise UsageError(f"plans: needs those of all {topology.size} ranks of the topology, in rank order")
     tracer = _Tracer(described, topology)
-    parts = _parts(described[0])
     by_round = sorted(tracer.transfers, key=lambda t: (t.round, t.level, t.sender, t.receiver))
-    return Flow(by_round, tracer.calls, tracer.local, max(tracer.round.values(), default=0), parts)
+    return Flow(
+        *(by_round, tracer.calls, tracer.local, max(tracer.round.values(), default=0), _parts_of(described[0])),
+        unit="stage" if is_composed(described[0]) else "round",
+        transports=_for_each_level(transports, len(level_names(topology))),
+    )
 
 
-def _parts(plan: dict[str, Any]) -> int:
-    if plan["collective"] == "composition":
+def is_composed(plan: dict[str, Any]) -> bool:
+    """Does this plan, as a dict, come from a composition?"""
+    return "composition" in plan
+
+
+def _parts_of(plan: dict[str, Any]) -> int:
+    if is_composed(plan):
         lists = [*plan["composition"]["inputs"], *plan["composition"]["outputs"]]
         return len({part for parts in lists for part in parts}) or 1
     whole = plan["collective"] in ("all_reduce", "broadcast", "reduce")
     return 1 if whole else int(plan["size"])  # of an all-to-all: what one rank brings
+
+
+def _for_each_level(transports: Sequence[str], levels: int) -> tuple[str, ...]:
+    if len(transports) not in (0, 1, levels):
+        raise UsageError(f"transports {','.join(transports)}: expected one, or one for each of {levels} levels")
+    return tuple(transports) * (levels if len(transports) == 1 else 1)
 
 
 class _Tracer:
@@ -169,16 +196,26 @@ def _event(plan: dict[str, Any], i: int) -> tuple[Any, ...]:
     return "local", plan["rank"], i
 
 
+def _stages(plans: list[dict[str, Any]]) -> dict[tuple[Any, ...], int]:
+    """The stages of messages, where they come from a composition, counted from 1."""
+    found = {_event(p, i): step["stage"] for p in plans for i, step in enumerate(p["steps"]) if "stage" in step}
+    messages = {event: stage for event, stage in found.items() if event[0] == "message"}
+    number = {stage: k for k, stage in enumerate(sorted(set(messages.values())), 1)}
+    return {event: number[stage] for event, stage in messages.items()}
+
+
 def _rounds(plans: list[dict[str, Any]]) -> dict[tuple[Any, ...], int]:
     """Round of each event; a local step counts to the round before it."""
     before: dict[tuple[Any, ...], set[tuple[Any, ...]]] = defaultdict(set)
     for plan in plans:
         for i, step in enumerate(plan["steps"]):
             before[_event(plan, i)].update(_event(plan, dependency) for dependency in step["deps"])
+    stages = _stages(plans)
     rounds: dict[tuple[Any, ...], int] = {}
     try:
         for event in TopologicalSorter(before).static_order():
-            rounds[event] = (event[0] != "local") + max((rounds[e] for e in before[event]), default=0)
+            reached = max((rounds[e] for e in before[event]), default=0)
+            rounds[event] = stages.get(event, (event[0] != "local") + reached)
     except CycleError as error:
         raise UsageError("plans: steps wait for each other in a circle; verify() names them") from error
     return rounds

@@ -7,33 +7,38 @@ from fractions import Fraction
 
 from lanecast import _core
 from lanecast._core import Plan, Topology
-from lanecast.plans.flow import Flow, level_names, trace
+from lanecast.plans.flow import Flow, is_composed, level_names, trace
 from lanecast.plans.labels import PieceLabels
 
 SHOWN_PER_ROUND = 64
 
 
 def headline(plans: Sequence[Plan], topology: Topology) -> str:
-    """all_reduce by hierarchical(ring,direct) on 2x4, in-place; broadcast at root 3 by …"""
-    rooted = plans[0].collective in _core.KINDS and _core.has_root(plans[0].collective)
-    root = f" at root {plans[0].root}" if rooted else ""
-    in_place = ", in-place" if plans[0].to_dict()["in_place"] else ""
+    """Such as: all_reduce by hierarchical(ring,direct) on 2x4, in-place; composition on 2x4, stripe 4."""
+    plan = plans[0].to_dict()
+    in_place = ", in-place" if plan["in_place"] else ""
+    if is_composed(plan):
+        return f"composition on {plans[0].algorithm}{in_place}"  # by the machine's shape
+    root = f" at root {plans[0].root}" if _core.has_root(plans[0].collective) else ""
     return f"{plans[0].collective}{root} by {plans[0].algorithm} on {topology}{in_place}"
 
 
-def show(plans: Sequence[Plan], topology: Topology) -> str:
-    """The plans of all ranks, in rank order, as text for a terminal; the steps of one rank are str(plan)."""
-    flow = trace(plans, topology)
+def show(plans: Sequence[Plan], topology: Topology, transports: Sequence[str] = ()) -> str:
+    """The plans of all ranks, in rank order, as text for a terminal; the steps of one rank are str(plan).
+
+    transports: one, or one for each level of the topology.
+    """
+    flow = trace(plans, topology, transports)
     return "\n".join([headline(plans, topology), *_costs(plans, flow, topology), *_by_round(flow, topology)]) + "\n"
 
 
 def _costs(plans: Sequence[Plan], flow: Flow, topology: Topology) -> list[str]:
     messages = sum(not t.group for t in flow.transfers)
     lines = [
-        f"{len(plans)} ranks, {flow.rounds} rounds, {messages} messages, {len(flow.calls)} group calls, "
+        f"{len(plans)} ranks, {flow.rounds} {flow.unit}s, {messages} messages, {len(flow.calls)} group calls, "
         f"up to {max(len(plan) for plan in plans)} steps and {max(plan.slots for plan in plans)} scratch slots a rank"
     ]
-    for level, name in enumerate(level_names(topology)):
+    for level, name in enumerate(level_names(topology, flow.transports)):
         sent: dict[int, Fraction] = defaultdict(Fraction)
         for t in flow.transfers:
             if t.level == level:
@@ -45,7 +50,7 @@ def _costs(plans: Sequence[Plan], flow: Flow, topology: Topology) -> list[str]:
 
 
 def _by_round(flow: Flow, topology: Topology) -> list[str]:
-    names, labels = level_names(topology), PieceLabels(flow)
+    names, labels = level_names(topology, flow.transports), PieceLabels(flow)
     events: dict[int, list[str]] = defaultdict(list)
     for t in flow.transfers:
         if not t.group:
@@ -59,7 +64,7 @@ def _by_round(flow: Flow, topology: Topology) -> list[str]:
         events[step.round].append(f"{step.kind} on rank {step.rank}")
     lines = [f"numbers of what moves: {labels.meaning}"]
     for number in sorted(events):
-        lines.append(f"round {number}" if number else "before round 1")
+        lines.append(f"{flow.unit} {number}" if number else f"before {flow.unit} 1")
         lines += [f"  {event}" for event in events[number][:SHOWN_PER_ROUND]]
         if (more := len(events[number]) - SHOWN_PER_ROUND) > 0:
             lines.append(f"  … {more} more")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pictures of plans share: a colour per level, and the order in which ranks are drawn."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from lanecast._core import Topology
@@ -13,10 +14,15 @@ QUIET = "#9aa1ab"
 BAND = "#f1f3f6"
 
 
-def level_colours(topology: Topology) -> list[str]:
-    """By the numbers that Transfer.level uses; the innermost level keeps its colour whatever lies around it."""
+def level_colours(topology: Topology, transports: Sequence[str] = ()) -> list[str]:
+    """By the numbers that Transfer.level uses; the innermost level keeps its colour whatever lies around it.
+
+    Levels of the same transport look alike.
+    """
     levels = len(level_names(topology)) - 1
-    return [OUTWARDS[k % len(OUTWARDS)] for k in range(levels)] + [INNERMOST]
+    colours = [OUTWARDS[k % len(OUTWARDS)] for k in range(levels)] + [INNERMOST]
+    by_transport = dict(zip(transports, colours, strict=False))
+    return [by_transport[transport] for transport in transports] or colours
 
 
 def drawing_order(topology: Topology) -> list[int]:

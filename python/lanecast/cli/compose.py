@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast compose`: see what a composition becomes on a machine, and prove that it still means the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lanecast import _core
+from lanecast.cli.options import ranks_of, split_list, topology_for
+from lanecast.compose import Composition, Knobs, forms, lower
+from lanecast.compose import verify as verify_plans
+
+app = typer.Typer(no_args_is_help=True, help="See compositions of multicasts, reductions and fences, and prove them.")
+
+_FORMS = {**forms.SINGLE_STEP, **forms.MULTI_STEP}
+
+_What = Annotated[
+    str,
+    typer.Argument(
+        help="One of `lanecast compose forms`, or one's own: FILE.py:FUNCTION, which takes the number of ranks."
+    ),
+]
+_Topology = Annotated[str, typer.Option(help="Where the ranks sit: 8, 2x4, 2x2x2, 3+2+4.")]
+_Hierarchy = Annotated[
+    str, typer.Option(help="Levels of the lowering: factors such as 2,2,3, or 3+2+4 [default: the topology].")
+]
+_Stripe = Annotated[int, typer.Option(help="Ranks of a node that carry a part each of what leaves it; 0: all.")]
+_Ring = Annotated[int, typer.Option(help="Domains that form an open chain; 1: trees only.")]
+_Transports = Annotated[str, typer.Option(help="For the colours: one, or one for each level, such as mpi,shm.")]
+_InPlace = Annotated[bool, typer.Option("--in-place", help="Input within the output.")]
+
+
+@dataclass(frozen=True)
+class _Lowered:
+    plans: list[_core.Plan]
+    hierarchy: _core.Topology
+    transports: tuple[str, ...]
+
+
+@app.command("forms")
+def list_forms() -> None:
+    """List the forms of the collectives that the library brings along."""
+    for title, known in (("of one step", forms.SINGLE_STEP), ("of several", forms.MULTI_STEP)):
+        print(f"{title}: {', '.join(known)}")
+
+
+@app.command()
+def show(  # noqa: PLR0913, PLR0917  one per option
+    what: _What,
+    topology: _Topology = "4",
+    hierarchy: _Hierarchy = "",
+    stripe: _Stripe = 0,
+    ring: _Ring = 1,
+    transports: _Transports = "",
+    in_place: _InPlace = False,
+    rank: Annotated[int | None, typer.Option(help="Only this rank's steps [default: what all ranks do].")] = None,
+) -> None:
+    """Print what moves in each stage, or one rank's steps."""
+    made = _lowered(what, topology, Knobs(_levels(hierarchy), stripe, ring, transports=transports), in_place)
+    if rank is not None:
+        if not 0 <= rank < len(made.plans):
+            raise _core.UsageError(f"rank {rank}: there are {len(made.plans)}")
+        print(made.plans[rank], end="")
+        return
+    from lanecast import plans
+
+    print(_composition(what, len(made.plans)))
+    print(plans.show(made.plans, made.hierarchy, made.transports), end="")
+
+
+@app.command()
+def draw(  # noqa: PLR0913, PLR0917  one per option
+    what: _What,
+    topology: _Topology = "4",
+    hierarchy: _Hierarchy = "",
+    stripe: _Stripe = 0,
+    ring: _Ring = 1,
+    transports: _Transports = "",
+    in_place: _InPlace = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="PNG, PDF or SVG.")] = Path("plan.png"),
+) -> None:
+    """Draw who sends what to whom, and a matrix of it for each stage."""
+    made = _lowered(what, topology, Knobs(_levels(hierarchy), stripe, ring, transports=transports), in_place)
+    from lanecast import plans
+
+    plans.draw(made.plans, made.hierarchy, output, made.transports)
+    print(f"wrote {output}", file=sys.stderr)
+
+
+@app.command()
+def verify(
+    what: _What,
+    topology: _Topology = "4",
+    hierarchy: _Hierarchy = "",
+    stripe: _Stripe = 0,
+    ring: _Ring = 1,
+) -> None:
+    """Prove that the plans do what the composition says, without deadlock and without buffering."""
+    shape, knobs = _shape(topology), Knobs(_levels(hierarchy), stripe, ring)
+    composition = _composition(what, shape.size)
+    proof = verify_plans(composition, knobs, shape)
+    print(
+        f"proven: {what} on {knobs.machine(shape)}: {proof['messages']} messages; "
+        f"an executor must look at {proof['min_window']} unfinished steps or more"
+    )
+
+
+def _shape(topology: str) -> _core.Topology:
+    return topology_for(topology, ranks_of(topology))
+
+
+def _levels(text: str) -> list[int] | str | None:
+    if re.fullmatch(r"\d{1,9}(,\d{1,9})*", text, re.ASCII):
+        return [int(factor) for factor in text.split(",")]
+    return text or None
+
+
+def _lowered(what: str, topology: str, knobs: Knobs, in_place: bool) -> _Lowered:
+    shape = _shape(topology)
+    made = lower(_composition(what, shape.size), knobs, shape, in_place=in_place)
+    return _Lowered(made, knobs.machine(shape).topology, split_list(str(knobs.transports)))
+
+
+def _composition(what: str, size: int) -> Composition:
+    if what in _FORMS:
+        return _FORMS[what](size)
+    file, colon, name = what.rpartition(":")
+    if not colon:
+        raise _core.UsageError(f"composition {what!r} is unknown; known: {', '.join(_FORMS)}, or FILE.py:FUNCTION")
+    made = _function(Path(file), name)(size)
+    if not isinstance(made, Composition):
+        raise _core.UsageError(f"{what}: made {type(made).__name__}, no lanecast.compose.Composition")
+    return made
+
+
+def _function(file: Path, name: str) -> Callable[[int], object]:
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise _core.UsageError(f"{file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise _core.UsageError(f"{file} has no function {name!r}")
+    return found  # type: ignore[no-any-return]
