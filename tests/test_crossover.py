@@ -83,7 +83,7 @@ def test_slow_nics_are_tuned_to_a_hierarchy_in_chunks() -> None:
         comm._core.adopt(tune(comm, effort, ["all_gather"]).models())
         chosen = comm.chosen("all_gather", size // 4 // comm.size)
         calls = [call_for(comm, "all_gather", size, *case) for case in [chosen, *tried]]
-        return chosen, Stopwatch(comm, Effort((), 3, 1.0)).fastest(calls)
+        return chosen, Stopwatch(comm, Effort((), 6, 1.0)).fastest(calls)
 
     (algorithm, _), times = on_slow_links(
         8, [FAST, SLOW], lambda rank, peer: int(domain[rank] != domain[peer]), body, "2x4"

@@ -2,6 +2,7 @@
 #include "runtime/execution.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace lanecast {
@@ -34,9 +35,10 @@ Execution::Execution(std::shared_ptr<PreparedPlan> prepared, Shape shape, Router
   for (int k = 0; k < std::min(shape_.chunks, options.chunks_in_flight); ++k)
     runs_.push_back(std::make_unique<ChunkRun>(context));
   const Plan& plan = prepared_->plan;
-  for (const Group& group : plan.groups)
-    if (std::ranges::none_of(roll_calls_, [&](const RollCall& roll) { return roll.is_of(group.ranks); }))
-      roll_calls_.emplace_back(router_, group.ranks, plan.rank, static_cast<int>(roll_calls_.size()));
+  std::set<std::vector<int>> sets;
+  for (const Group& group : plan.groups) sets.insert(group.ranks);
+  const std::vector<std::vector<int>> in_order(sets.begin(), sets.end());
+  for (std::size_t k = 0; k < in_order.size(); ++k) roll_calls_.emplace_back(router_, in_order, k, plan.rank);
 }
 
 void Execution::start(const std::byte* in, std::byte* out, std::uint32_t stamp) {

@@ -22,8 +22,7 @@ class PlanCache {
   std::shared_ptr<Execution> make(const Call& call, bool in_place, const Choice& choice);
 
   /// A plan that is not kept here, bound to the memory that all calls share.
-  std::shared_ptr<Execution> bind(std::shared_ptr<PreparedPlan> prepared, Shape shape,
-                                  const ExecutorOptions& options);
+  std::shared_ptr<Execution> bind(std::shared_ptr<PreparedPlan> prepared, Shape shape, const ExecutorOptions& options);
 
   /// For an execution that has failed: it stays as long as the cache, though it may have left it for newer ones.
   void keep(std::shared_ptr<Execution> execution) { kept_.push_back(std::move(execution)); }

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/roll_call.h"
 
+#include <algorithm>
+
 namespace lanecast {
 
-RollCall::RollCall(Router& router, std::vector<int> ranks, int me, int number)
-    : router_(router), ranks_(std::move(ranks)), number_(number) {
-  const std::size_t n = ranks_.size();
-  const auto my_place = static_cast<std::size_t>(std::ranges::find(ranks_, me) - ranks_.begin());
-  const auto add = [this](std::deque<Token>& tokens, int peer) {
+RollCall::RollCall(Router& router, const std::vector<std::vector<int>>& sets, std::size_t which, int me)
+    : router_(router) {
+  const std::vector<int>& ranks = sets[which];
+  const std::size_t n = ranks.size();
+  const auto my_place = static_cast<std::size_t>(std::ranges::find(ranks, me) - ranks.begin());
+  const auto add = [&](std::deque<Token>& tokens, int peer) {
     Token& token = tokens.emplace_back();
     token.roll = this;
     token.peer = peer;
+    for (std::size_t k = 0; k < which; ++k) token.number += std::ranges::count(sets[k], peer);
     token.bytes = 1;
     token.span = {&token.byte, 1};
     token.memory = {&token.span, 1};
   };
   for (std::size_t reach = 1; reach < n; reach *= 2) {
-    add(sends_, ranks_[(my_place + reach) % n]);
-    add(receives_, ranks_[(my_place + n - reach) % n]);
+    add(sends_, ranks[(my_place + reach) % n]);
+    add(receives_, ranks[(my_place + n - reach) % n]);
   }
 }
 
@@ -43,8 +47,7 @@ RollCall::Token& RollCall::addressed(Token& token, std::size_t round) const {
   constexpr std::uint64_t kMostRounds = 32;
   const Transport& transport = router_.to(token.peer);
   // From the end of the steps' tags, where no plan comes.
-  const std::uint64_t ordinal =
-      first_message_tag(transport.max_tag()) - 1 - (static_cast<std::uint64_t>(number_) * kMostRounds + round);
+  const std::uint64_t ordinal = first_message_tag(transport.max_tag()) - 1 - (token.number * kMostRounds + round);
   token.stamp = stamp_;
   token.tag = call_tag(transport, ordinal, stamp_);
   return token;

@@ -3,9 +3,8 @@
 // and where calls differ it hangs or leaves wrong data.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <deque>
-#include <span>
 #include <vector>
 
 #include "runtime/router.h"
@@ -16,12 +15,11 @@ namespace lanecast {
 /// places before, ⌈log₂ n⌉ rounds in all. Its messages carry the call's stamp, so calls that differ never get through.
 class RollCall {
  public:
-  /// me: this rank, one of `ranks`. number: unlike that of any other roll call of the same call.
-  RollCall(Router& router, std::vector<int> ranks, int me, int number);
+  /// sets: all those of this rank's groups in the call, each once, in an order that does not depend on the rank.
+  RollCall(Router& router, const std::vector<std::vector<int>>& sets, std::size_t which, int me);
   RollCall(const RollCall&) = delete;
   RollCall& operator=(const RollCall&) = delete;
 
-  bool is_of(std::span<const int> ranks) const { return std::ranges::equal(ranks_, ranks); }
   void begin(std::uint32_t stamp);
   bool finished() const { return open_ == 0; }
   /// Of whom this rank has not heard, each once; none where only a send is left.
@@ -32,6 +30,8 @@ class RollCall {
     void arrived() override;
     RollCall* roll = nullptr;
     bool done = true;
+    // Among the roll calls of the call that both ends take part in: ranks do not know of each other's other sets.
+    std::uint64_t number = 0;
     std::byte byte{};
     Span span;
   };
@@ -41,8 +41,6 @@ class RollCall {
   Token& addressed(Token& token, std::size_t round) const;
 
   Router& router_;
-  std::vector<int> ranks_;
-  int number_;
   std::deque<Token> sends_, receives_;  // by round; they stay where they are
   std::size_t sent_ = 0;
   std::size_t open_ = 0;
