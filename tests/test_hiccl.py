@@ -18,6 +18,10 @@ from lanecast.cli import launch, options
 from lanecast.cli.hiccl.bounds import Limits, best, between_nodes, within_nodes
 from lanecast.cli.hiccl.protocol import FORMS, SWEEPS, Hiccl
 from lanecast.cli.hiccl.variants import PRESETS, Factorings, Variant, factorings_for, ranks_per_node
+from lanecast.cluster import job
+from lanecast.cluster.cluster import Cluster
+from lanecast.cluster.shape import Shape
+from launch import MPICH
 
 MAIN = "from lanecast.cli import main; main()"
 NO_MPI = f"import sys; sys.executable = '/nowhere/python'; {MAIN}"
@@ -209,6 +213,32 @@ def test_mpi_runs_beside_in_processes(tmp_path: Path) -> None:
     assert {row["wrong"] for row in rows} == {0}
     assert {row["run"]["warmup"] for row in rows} == {5}
     assert rows[0]["limits_GBps"]["between_by"] == "messages of shm+mpi"
+
+
+def test_between_hosts_plain_streams_are_the_limit(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    launcher = launch.find_launcher(MPICH)
+    assert launcher is not None
+    shape = Shape(hosts=2, nics=2, rate_bps=400 * 10**6)
+    try:
+        cluster = Cluster.start(shape)
+    except lanecast.TransportError as error:
+        pytest.skip(str(error).splitlines()[0])
+    program = [
+        sys.executable, "-m", "lanecast", "bench", "--protocol", "hiccl", "--sweep", "ring", "--collectives",
+        "broadcast,scatter", "--sizes", "1M", "--rounds", "1", "--json", str(tmp_path / "rows.json"),
+    ]  # fmt: skip
+    with cluster:
+        assert cluster.run(job.command(launcher, shape, 2, program), job.environment(launcher, shape, 2)) == 0
+    assert "in/NIC" in capfd.readouterr().out
+    rows = rows_in(tmp_path / "rows.json")
+    assert [row["collective"] for row in rows] == ["broadcast"] * 4 + ["scatter"] * 3
+    for row in rows:
+        assert row["wrong"] == 0
+        carried = row["limits_GBps"]
+        assert carried["between_by"] == "TCP streams through eth0+eth1"
+        # Of 2 NICs × 50 MB/s headers take a little, and a busy machine may take more.
+        assert 0.01 < carried["unidirectional"] < 0.11
+        assert 0.01 < carried["bidirectional"] < 0.11
 
 
 def test_a_wrong_result_is_counted(tmp_path: Path) -> None:
