@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 
 import lanecast
-from lanecast.cli import launch, tables
+from lanecast.cli import launch, machine, tables
 from lanecast.cli.bench import write_json
 from lanecast.cli.hiccl.tables import of_bound
 from lanecast.cli.measure import Row
@@ -41,6 +41,8 @@ def rows_of(cluster: Cluster, ranks_per_host: int, bench: Sequence[str]) -> list
         if cluster.run(command, job.environment(launcher, cluster.shape, ranks_per_host)) != 0:
             raise lanecast.TransportError(f"the job on {cluster.shape} failed; its messages are above")
         rows: list[Row] = json.loads(file.read_text())
+    for row in rows:
+        row["run"]["command"] = machine.command_line()
     return rows
 
 
