@@ -41,7 +41,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     axes[0].set_ylabel("p·d / t (GB/s)")
     first = rows[0]
     figure.suptitle(f"{first['topology']} ranks, {first['transports']}: {machine_text(first['run'])}", fontsize=10)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=110)
 
 
 def _bounds(axis: Axes, row: Row) -> None:
@@ -66,7 +66,9 @@ def _over_depths(axis: Axes, rows: Sequence[Row]) -> None:
     sizes = sorted({row["bytes"] for row in rows})
     for size in sizes:
         mine = [row for row in rows if row["bytes"] == size and row["depth"]]
-        axis.plot([row["depth"] for row in mine], [row["algbw_GBps"] for row in mine], "o-", label=size_text(size))
+        colour = f"C{size.bit_length() // 2 % 10}"  # one size looks the same in all panels
+        depths, rates = [row["depth"] for row in mine], [row["algbw_GBps"] for row in mine]
+        axis.plot(depths, rates, "o-", color=colour, label=size_text(size))
     for row in rows:
         if row["bytes"] == sizes[-1] and not row["depth"]:
             colour = _COLOURS.get(row["backend"], "0.5")
