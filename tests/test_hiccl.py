@@ -90,9 +90,10 @@ def test_factorings_follow_the_topology(
     assert (found.tree, found.ring, ranks_per_node(topology)) == (tree, ring, per_node)
 
 
-def test_uneven_nodes_have_no_factors() -> None:
+@pytest.mark.parametrize(("preset", "text"), [("", "3+2+4"), ("figure6", "5+7")])
+def test_uneven_nodes_have_no_factors(preset: str, text: str) -> None:
     with pytest.raises(lanecast.UsageError, match="domains of equal size"):
-        factorings_for("", _core.Topology.parse("3+2+4", 9))
+        factorings_for(preset, _core.Topology.parse(text, options.ranks_of(text)))
 
 
 def test_bars_add_one_optimisation_each() -> None:

@@ -82,18 +82,18 @@ def factorings_for(preset: str, topology: _core.Topology) -> Factorings:
     """The preset's, else those of the topology, with the number of nodes in prime factors for the tree.
 
     Without a level of nodes every rank counts as a node. Raises UsageError for a preset of another number of ranks, and
-    for domains of unequal size, which have no factors.
+    for domains of unequal size, which have neither factors nor the paper's bounds.
     """
-    if preset:
-        found = PRESETS[known_name("preset", preset, PRESETS)]
-        if found.ranks != topology.size:
-            raise _core.UsageError(f"preset {preset!r} is for {found.ranks} ranks, but there are {topology.size}")
-        return found
     domains = [1]
     for _, domain in topology.levels:
         if len(set(Counter(domain).values())) > 1:
             raise _core.UsageError(f"protocol hiccl: topology {topology}: needs domains of equal size")
         domains.append(len(set(domain)))
+    if preset:
+        found = PRESETS[known_name("preset", preset, PRESETS)]
+        if found.ranks != topology.size:
+            raise _core.UsageError(f"preset {preset!r} is for {found.ranks} ranks, but there are {topology.size}")
+        return found
     domains.append(topology.size)
     sizes = tuple(inner // outer for outer, inner in pairwise(domains))
     return Factorings(prime_factors(sizes[0]) or (1,), sizes[:1], sizes[1:])
