@@ -11,8 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from lanecast import _core
-from lanecast.cli import payload, runner
+from lanecast.cli import runner
 from lanecast.cli.checks import choose_baseline
+from lanecast.cli.hiccl.protocol import SWEEPS, Hiccl
+from lanecast.cli.hiccl.variants import PRESETS
 from lanecast.cli.options import (
     Settings,
     distinct,
@@ -22,9 +24,10 @@ from lanecast.cli.options import (
     parse_sizes,
     split_list,
 )
+from lanecast.cli.protocol import Protocol, SideBySide
 
 PICTURES = (".png", ".pdf", ".svg")
-COLLECTIVES = ",".join(payload.MAIN)
+PROTOCOLS = ("backends", "hiccl")
 
 
 def _known(what: str, known: Any) -> str:
@@ -32,10 +35,13 @@ def _known(what: str, known: Any) -> str:
 
 
 def bench(  # noqa: PLR0913, PLR0917  one per option
-    collectives: Annotated[str, typer.Option(help=_known("Comma-separated", _core.KINDS))] = COLLECTIVES,
+    protocol: Annotated[str, typer.Option(help=_known("How to measure, one of", PROTOCOLS))] = "backends",
+    collectives: Annotated[
+        str, typer.Option(help=_known("Comma-separated", _core.KINDS) + " Default: by protocol.")
+    ] = "",
     sizes: Annotated[
-        str, typer.Option(help="Bytes of the full buffer: 4M,16M or a doubling range 64K..64M.")
-    ] = "64K,1M,16M",
+        str, typer.Option(help="Bytes of the full buffer: 4M,16M or a doubling range 64K..64M. Default: by protocol.")
+    ] = "",
     backends: Annotated[
         str, typer.Option(help="lanecast, lanecast:ALGORITHM, reproducible, native, mpi.")
     ] = "lanecast,mpi",
@@ -44,50 +50,72 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     dtype: Annotated[str, typer.Option(help=_known("One of", _core.DTYPES))] = "float32",
     op: Annotated[str, typer.Option(help=_known("One of", _core.OPS))] = "sum",
     rounds: Annotated[int, typer.Option(min=1, help="Each runs every backend once; the median is shown.")] = 10,
-    warmup: Annotated[int, typer.Option(min=0, help="Calls before the first round.")] = 2,
+    warmup: Annotated[int, typer.Option(min=-1, help="Calls before the first round; -1: by protocol.")] = -1,
     ranks: Annotated[int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4.")] = 0,
     in_place: Annotated[bool, typer.Option("--in-place", help="Input within the output.")] = False,
     baseline: Annotated[str, typer.Option(help="The backend to compare with; empty: mpi, else the first.")] = "",
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
     heatmap: Annotated[Path | None, typer.Option(help="Draw speed relative to the baseline (PNG, PDF, SVG).")] = None,
+    sweep: Annotated[str, typer.Option(help=_known("Protocol hiccl: what to vary, one of", SWEEPS))] = "",
+    preset: Annotated[
+        str, typer.Option(help=_known("Protocol hiccl: factorings of one of", PRESETS) + " Default: by topology.")
+    ] = "",
+    depths: Annotated[str, typer.Option(help="Protocol hiccl: pipeline depths, 4,16 or a doubling range 1..128.")] = "",
+    plot: Annotated[Path | None, typer.Option(help="Protocol hiccl: draw bars or curves (PNG, PDF, SVG).")] = None,
 ) -> None:
     """Compare backends on the same buffers, in rounds that alternate between them.
 
     Started plainly it starts its own ranks; under mpirun, mpiexec or srun it uses those. With a topology on one host
-    the nodes are emulated: MPI messages across them, shared memory within.
+    the nodes are emulated: MPI messages across them, shared memory within. Protocol hiccl compares the shapes of
+    composed collectives as HiCCL's paper does, beside the bounds of its Table III.
     """
     contenders = tuple(parse_backend(text) for text in distinct(backends))
     if not contenders:
         raise _core.UsageError("backends: none given; known: lanecast, lanecast:ALGORITHM, reproducible, native, mpi")
+    ours = {"sweep": sweep, "preset": preset, "depths": depths, "plot": plot}
+    chosen = _protocol(known_name("protocol", protocol, PROTOCOLS), ours, heatmap)
     settings = Settings(
-        collectives=tuple(known_name("collective", name, _core.KINDS) for name in distinct(collectives)),
-        sizes=parse_sizes(sizes),
+        collectives=tuple(known_name("collective", name, _core.KINDS) for name in distinct(collectives))
+        or chosen.collectives,
+        sizes=parse_sizes(sizes or chosen.sizes),
         backends=contenders,
         topologies=distinct(topology) or ("",),
         transports=",".join(known_name("transport", name, _core.TRANSPORTS) for name in split_list(transports)),
         dtype=parse_dtype(dtype),
         op=known_name("op", op, _core.OPS),
         rounds=rounds,
-        warmup=warmup,
+        warmup=chosen.warmup if warmup < 0 else warmup,
+        round_s=chosen.round_s,
         in_place=in_place,
         baseline=choose_baseline(baseline, contenders),
     )
-    for file in (json_file, heatmap):
+    picture = heatmap or plot
+    for file in (json_file, picture):
         if file is not None and not file.absolute().parent.is_dir():
             raise _core.UsageError(f"{file}: the folder {file.parent} does not exist")
-    if heatmap is not None and heatmap.suffix not in PICTURES:
-        raise _core.UsageError(f"{heatmap}: pictures end in {', '.join(PICTURES)}")
-    rows = runner.run(settings, ranks)
+    if picture is not None and picture.suffix not in PICTURES:
+        raise _core.UsageError(f"{picture}: pictures end in {', '.join(PICTURES)}")
+    rows = runner.run(settings, ranks, chosen)
     if rows is None:
         return
     if json_file is not None:
         write_json(json_file, rows)
-    if heatmap is not None and len(contenders) > 1:
-        from lanecast.cli import plots
-
-        plots.heatmap(rows, heatmap)
+    if picture is not None:
+        chosen.draw(rows, picture)
     if any(row["wrong"] for row in rows):
         raise _core.InternalError("wrong results: see the column #wrong")
+
+
+def _protocol(name: str, of_hiccl: dict[str, Any], heatmap: Path | None) -> Protocol:
+    """The one of this name. Raises UsageError for options of another."""
+    if name == "hiccl":
+        if heatmap is not None:
+            raise _core.UsageError("heatmap: is of protocol backends; hiccl draws by --plot")
+        return Hiccl.parse(of_hiccl["sweep"], of_hiccl["preset"], of_hiccl["depths"])
+    for option, value in of_hiccl.items():
+        if value:
+            raise _core.UsageError(f"{option}: needs --protocol hiccl")
+    return SideBySide()
 
 
 def write_json(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -43,22 +43,27 @@ def without_mpi(settings: Settings) -> Settings:
     return replace(settings, backends=backends, baseline=baseline, transports="")
 
 
+def topologies(settings: Settings, ranks: int, found: _core.Topology | None = None) -> list[_core.Topology]:
+    """Those to measure on; `found`: how the ranks sit where the settings leave it open."""
+    return [found if found and not text else topology_for(text, ranks) for text in settings.topologies]
+
+
 def check(settings: Settings, ranks: int, found: _core.Topology | None = None) -> None:
-    """Raise UsageError for what cannot run on so many ranks; `found`: how they sit where the settings leave it open."""
-    topologies = [found if found and not text else topology_for(text, ranks) for text in settings.topologies]
+    """Raise UsageError for what cannot run on so many ranks; `found`: as for topologies()."""
+    shapes = topologies(settings, ranks, found)
     smallest = min(settings.sizes)
     if smallest < ranks * np.dtype(settings.dtype).itemsize:
         raise _core.UsageError(f"size {smallest} holds less than one {settings.dtype} of each of {ranks} ranks")
     _check_reduction(settings)
     for backend in settings.backends:
         known: dict[str, None] = {}
-        for topology in topologies:
+        for topology in shapes:
             for collective in settings.collectives:
                 known.update(dict.fromkeys(_core.algorithms_for(collective, topology)))
         if backend.algorithm and backend.algorithm not in known:
             raise _core.UsageError(
                 f"algorithm {backend.algorithm!r} does not run {', '.join(settings.collectives)} on "
-                f"{', '.join(str(topology) for topology in topologies)}; known: {', '.join(summary(list(known)))}"
+                f"{', '.join(str(topology) for topology in shapes)}; known: {', '.join(summary(list(known)))}"
             )
 
 

@@ -25,7 +25,6 @@ from lanecast.communicator import Communicator
 
 Row = dict[str, Any]
 
-_ROUND_S = 5e-3  # a round calls so often that the clock and the synchronisation before it do not count
 _MOST_REPEATS = 10_000
 
 
@@ -136,8 +135,8 @@ class Bench:
         """Run until caches and connections are warm, and find how many calls make a round."""
         if self.settings.warmup:
             self.timed(contender.call, self.settings.warmup)
-        while contender.repeats < _MOST_REPEATS:
-            needed = math.ceil(_ROUND_S / self.timed(contender.call, contender.repeats))
+        while self.settings.round_s and contender.repeats < _MOST_REPEATS:
+            needed = math.ceil(self.settings.round_s / self.timed(contender.call, contender.repeats))
             if needed <= contender.repeats:
                 return
             contender.repeats = min(_MOST_REPEATS, max(needed, 2 * contender.repeats))

@@ -7,6 +7,7 @@ import fcntl
 import socket
 import struct
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,15 +82,18 @@ def address_of(nic: str) -> str:
     return socket.inet_ntoa(answer[20:24])
 
 
-def goodput(comm: Communicator, network: Network) -> float:
-    """Bytes per second that reach a host through all its NICs at once while it sends as much; collective.
+def goodput(comm: Communicator, network: Network, flows: Mapping[int, int] | None = None) -> float:
+    """Bytes per second that reach a host through all its NICs at once; collective.
 
-    Every NIC streams to the NIC of that number on the next host. Mean over the hosts.
+    flows: to which other host a host sends, every NIC to the NIC of that number; no two send to one. Default: everyone
+    to the next, so that each host sends as much as it receives. Mean over the hosts that receive.
     """
+    flows = {host: (host + 1) % network.hosts for host in range(network.hosts)} if flows is None else flows
     host = network.host_of[comm.rank]
     neighbours = network.neighbours(comm.rank)
     mine = range(neighbours.index(comm.rank), len(network.nics), len(neighbours))
-    listeners = {nic: socket.create_server((address_of(network.nics[nic]), 0)) for nic in mine}
+    listening = mine if host in flows.values() else ()
+    listeners = {nic: socket.create_server((address_of(network.nics[nic]), 0)) for nic in listening}
     where = np.zeros((network.hosts, len(network.nics), 2), np.int64)
     for nic, listener in listeners.items():
         ip, port = listener.getsockname()
@@ -99,14 +103,15 @@ def goodput(comm: Communicator, network: Network) -> float:
     with ThreadPoolExecutor(2 * len(network.nics)) as streams:
         received = []
         for nic in mine:
-            ip_number, port = (int(number) for number in where[(host + 1) % network.hosts, nic])
-            there = (socket.inet_ntoa(struct.pack("!I", ip_number)), port)
             here = address_of(network.nics[nic])
-            received.append(streams.submit(_receive, here, listeners[nic]))
-            streams.submit(_send, here, there)
+            if nic in listeners:
+                received.append(streams.submit(_receive, here, listeners[nic]))
+            if host in flows:
+                ip_number, port = (int(number) for number in where[flows[host], nic])
+                streams.submit(_send, here, (socket.inet_ntoa(struct.pack("!I", ip_number)), port))
         rates[host] = sum(rate.result() for rate in received)
     comm.all_reduce(rates)
-    return float(rates.mean())
+    return float(rates.sum() / len(flows))
 
 
 def _send(here: str, there: tuple[str, int]) -> None:

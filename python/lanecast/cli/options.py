@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,7 @@ class Settings:
     op: str = "sum"
     rounds: int = 10
     warmup: int = 2
+    round_s: float = 5e-3  # calls are repeated until a round lasts so long; 0: one call
     in_place: bool = False
     baseline: str = "mpi"
 
@@ -78,18 +79,33 @@ def parse_size(text: str) -> int:
 
 def parse_sizes(text: str) -> tuple[int, ...]:
     """Sizes of "4M,16M", or of ranges such as "64K..64M", which double."""
-    sizes: list[int] = []
+    return _doubling(text, parse_size, "sizes", "byte")
+
+
+def parse_depths(text: str) -> tuple[int, ...]:
+    """Numbers of chunks of "4,16", or of ranges such as "1..128", which double."""
+
+    def depth(item: str) -> int:
+        if not re.fullmatch("[0-9]{1,9}", item.strip(), re.ASCII):
+            raise _core.UsageError(f"depth {item!r}: expected a number of chunks such as 16")
+        return int(item)
+
+    return _doubling(text, depth, "depths", "chunk")
+
+
+def _doubling(text: str, parse: Callable[[str], int], what: str, unit: str) -> tuple[int, ...]:
+    numbers: list[int] = []
     for item in split_list(text):
         first, dots, last = item.partition("..")
-        size, end = parse_size(first), parse_size(last if dots else first)
-        if size > end or size == 0:
-            raise _core.UsageError(f"sizes {item!r}: need at least 1 byte, and ranges run upwards")
-        while size <= end:
-            sizes.append(size)
-            size *= 2
-    if not sizes:
-        raise _core.UsageError("sizes: none given")
-    return tuple(dict.fromkeys(sizes))
+        number, end = parse(first), parse(last if dots else first)
+        if number > end or number == 0:
+            raise _core.UsageError(f"{what} {item!r}: need at least 1 {unit}, and ranges run upwards")
+        while number <= end:
+            numbers.append(number)
+            number *= 2
+    if not numbers:
+        raise _core.UsageError(f"{what}: none given")
+    return tuple(dict.fromkeys(numbers))
 
 
 def parse_backend(text: str) -> Backend:

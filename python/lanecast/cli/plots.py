@@ -25,7 +25,8 @@ def machine_text(run: dict[str, Any]) -> str:
     return f"{hosts}{run['ranks_per_host']} ranks on {run['cores']} cores ({run['cpu']}){crowd}{mpi}"
 
 
-def _figure(width: float, height: float, panels: tuple[int, int]) -> tuple[Any, list[Axes]]:
+def figure_of(width: float, height: float, panels: tuple[int, int]) -> tuple[Any, list[Axes]]:
+    """A figure of so many inches and its axes, row by row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -51,7 +52,7 @@ def heatmap(rows: Sequence[Row], path: Path) -> None:
     }
     span = max([_LEAST_SPAN, *(max(faster, 1 / faster) for faster in ratios.values())])
     width, height = 3.2 + 0.85 * len(sizes), 1.6 + len(backends) * (0.9 + 0.42 * len(lines))
-    figure, axes = _figure(max(width, 7), height, (len(backends), 1))
+    figure, axes = figure_of(max(width, 7), height, (len(backends), 1))
     for axis, backend in zip(axes, backends, strict=True):
         cells = [[ratios.get((backend, *line, size), math.nan) for size in sizes] for line in lines]
         image = axis.imshow(cells, cmap="RdBu", norm=LogNorm(1 / span, span), aspect="auto")
@@ -77,7 +78,7 @@ def bars(rows: Sequence[Row], path: Path) -> None:
     collectives = list(dict.fromkeys(row["collective"] for row in rows))
     backends = list(dict.fromkeys(row["backend"] for row in rows))
     sizes = sorted({row["bytes"] for row in rows})
-    figure, axes = _figure(4.2 * len(collectives), 4.2, (1, len(collectives)))
+    figure, axes = figure_of(4.2 * len(collectives), 4.2, (1, len(collectives)))
     width = 0.8 / len(backends)
     for axis, collective in zip(axes, collectives, strict=True):
         for k, backend in enumerate(backends):

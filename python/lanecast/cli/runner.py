@@ -1,46 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From settings to rows: ranks come together and measure case by case, and rank 0 shows it as it happens."""
+"""From settings to rows: ranks come together and measure by a protocol, and rank 0 says on what machine."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from lanecast import _core, startup
-from lanecast.cli import launch, machine, network, tables
-from lanecast.cli.checks import check, takers, without_mpi
+from lanecast.cli import launch, machine, tables
+from lanecast.cli.checks import check, topologies, without_mpi
 from lanecast.cli.measure import Bench, Row
 from lanecast.cli.options import Settings, ranks_of
+from lanecast.cli.protocol import Protocol, SideBySide
 from lanecast.communicator import Communicator
 
 T = TypeVar("T")
-Advance = Callable[[str], None]
 Together = Callable[..., Any]  # (body, **options of init): runs body(comm) on every rank, gives back the lowest rank's
 
 _DEFAULT_RANKS = 4
 
 
-def run(settings: Settings, ranks: int = 0) -> list[Row] | None:
+def run(settings: Settings, ranks: int = 0, protocol: Protocol | None = None) -> list[Row] | None:
     """The rows on rank 0, None on others. Starts ranks where no launcher has: processes, or threads without an MPI.
 
-    ranks: how many to start; default: what the topology describes, else 4. Rank 0 prints machine, progress and tables.
+    ranks: how many to start; default: what the topology describes, else 4. protocol: how to measure; default: every
+    backend beside the others. Rank 0 prints machine, progress and tables.
     """
+    protocol = protocol or SideBySide()
     if startup.under_launcher():
-        return _compare(settings, _as_process, startup.mpi())
+        return _compare(settings, protocol, _as_process, startup.mpi())
     if not ranks:
         ranks = ranks_of(settings.topologies[0]) if settings.topologies[0] else _DEFAULT_RANKS
-    check(settings, ranks)  # once here, rather than on every rank
+    _check(settings, protocol, ranks)  # once here, rather than on every rank
     launcher = launch.find_launcher()
     if launcher is not None:
         launch.start_ranks(launcher, ranks)
     print("no mpiexec found: ranks are threads, and what needs MPI is left out", file=sys.stderr)
-    return _compare(without_mpi(settings), partial(_as_threads, ranks), None)
+    return _compare(without_mpi(settings), protocol, partial(_as_threads, ranks), None)
+
+
+def _check(settings: Settings, protocol: Protocol, ranks: int, found: _core.Topology | None = None) -> None:
+    check(settings, ranks, found)
+    for topology in topologies(settings, ranks, found):
+        protocol.check(topology)
 
 
 def _as_process(body: Callable[[Communicator], T], **options: Any) -> T:
@@ -57,11 +62,11 @@ def _as_threads(ranks: int, body: Callable[[Communicator], T], **options: Any) -
     return startup.run_threads(ranks, guarded, **options)[0]
 
 
-def _compare(settings: Settings, together: Together, mpi: _core.Mpi | None) -> list[Row] | None:
+def _compare(settings: Settings, protocol: Protocol, together: Together, mpi: _core.Mpi | None) -> list[Row] | None:
     # A named profile is that of the topology that is measured, not of this one.
     rank, found, run = together(lambda comm: (comm.rank, comm.topology, machine.describe(comm, mpi)), profile="none")
     size = found.size
-    check(settings, size, found)
+    _check(settings, protocol, size, found)
     run |= {"rounds": settings.rounds, "warmup": settings.warmup, "baseline": settings.baseline}
     baseline = _core.MpiBaseline(mpi) if mpi is not None else None
     if rank == 0:
@@ -71,12 +76,12 @@ def _compare(settings: Settings, together: Together, mpi: _core.Mpi | None) -> l
         options = {"topology": text, "transports": settings.transports or _transports(text, size, run)}
 
         def body(comm: Communicator) -> list[Row]:
-            return _measure_all(Bench(comm, baseline, settings), run)
+            return protocol.measure_all(Bench(comm, baseline, settings), run)
 
         rows += together(body, **options)
     if rank != 0:
         return None
-    tables.console().print(tables.footer(run))
+    tables.console().print(protocol.footer(run))
     return rows
 
 
@@ -86,56 +91,3 @@ def _transports(topology: str, size: int, run: dict[str, Any]) -> str:
         return ""
     levels = len(_core.Topology.parse(topology, size).levels)
     return ",".join(["mpi"] + ["shm"] * levels) if levels else ""
-
-
-def _measure_all(bench: Bench, run: dict[str, Any]) -> list[Row]:
-    settings, comm = bench.settings, bench.comm
-    out = tables.console()
-    rows: list[Row] = []
-    for collective in settings.collectives:
-        backends = takers(settings, collective, comm.topology)
-        if not backends:
-            continue
-        found: list[Row] = []
-        rates = [network.goodput(comm, bench.network)] if bench.network else []
-        total = len(settings.sizes) * len(backends) * settings.rounds
-        with _progress(f"{collective} on {comm.topology}", total if comm.rank == 0 else 0) as advance:
-            for size in settings.sizes:
-                found += bench.measure(collective, size, advance)
-        if bench.network:
-            rates.append(network.goodput(comm, bench.network))
-            goodput = max(rates)  # neighbours on the machine may have slowed one of them down
-            for row in found:
-                row["goodput_GBps"] = goodput / 1e9
-                entering = bench.network.bound_bytes(collective, row["bytes"])
-                row["bound_us"] = None if entering is None else entering / goodput * 1e6
-        for row in found:
-            row["transports"] = comm.transports
-            row["run"] = run
-        if comm.rank == 0:
-            out.print()
-            out.print(tables.results(found))
-        rows += found
-    return rows
-
-
-@contextmanager
-def _progress(title: str, total: int) -> Iterator[Advance]:
-    """A bar on standard error, or a line where that is no terminal; nothing without a total."""
-    if not total:
-        yield lambda _: None
-        return
-    console = tables.console("stderr")
-    if not console.is_terminal:
-        print(f"measuring {title} …", file=sys.stderr, flush=True)
-        yield lambda _: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # Drawn between rounds only: a thread that draws would take a core from the ranks that are measured.
-    with Progress(*columns, console=console, auto_refresh=False, transient=True) as progress:
-        task = progress.add_task(title, total=total)
-
-        def advance(what: str) -> None:
-            progress.update(task, description=f"{title}: {what}", advance=1, refresh=True)
-
-        yield advance
