@@ -42,7 +42,7 @@ class Level:
     name: str
     size: int
     link: str
-    link_GBps: float = 0  # between two domains, per direction; 0: unknown
+    link_GBps: float = 0  # per direction, of each pair of ranks that part here; 0: unknown
     latency_us: float = 0  # one way
     switched: bool = False  # a rank's links lead to a switch: link_GBps is for all its peers together
 

@@ -14,7 +14,7 @@ SHORT = ("lanecast", "ring-across", "recursive-across", "flat")
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")
 _WORD_BYTES = 8  # the simulated calls' elements
 _MOST_MESSAGES = 4 << 20  # in one call; more only cost time, and chunks are what they come from
-_FLAT_WINDOW = 8  # of a ring nothing overlaps, and receives posted far ahead cost the simulator, not the simulated
+_RING_WINDOW = 8  # nothing of a ring overlaps, and receives posted far ahead cost the simulator, not the simulated
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Plan:
     settings: tuple[str, ...] = ()
 
     def words(self, case: Case) -> list[str]:
-        window = [] if "(" in self.algorithm else [f"window={_FLAT_WINDOW}"]
+        window = [f"window={_RING_WINDOW}"] if self.algorithm == "ring" else []
         return [
             f"ranks={case.ranks}", f"topology={topology_in(case.machine, case.ranks)}",
             f"collective={case.collective}", f"bytes={case.bytes}", f"algorithm={self.algorithm}",
