@@ -14,6 +14,8 @@ namespace lanecast::simulator {
 namespace {
 
 constexpr std::size_t kLarge = std::size_t{64} << 10;
+// Above what SimGrid allocates for itself, actors' stacks above all.
+constexpr std::size_t kLargeForSimGrid = std::size_t{4} << 20;
 
 /// Address space over one small file, mapped again and again. SMPI copies no message between such places.
 struct Area {
@@ -70,7 +72,7 @@ void __libc_free(void* memory);
 /// SMPI's collectives take their scratch from here, large and for each rank; nobody else's memory may be pretended.
 void* malloc(std::size_t bytes) {
   using namespace lanecast::simulator;
-  if (bytes < (std::size_t{4} << 20) || !pretending || !is_of_simgrid(__builtin_return_address(0)))
+  if (bytes < kLargeForSimGrid || !pretending || !is_of_simgrid(__builtin_return_address(0)))
     return __libc_malloc(bytes);
   return pretended_array(bytes);
 }
