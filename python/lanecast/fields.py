@@ -67,6 +67,8 @@ def _scalar(kind: Any, value: Any, path: str) -> Any:
         return float(value)
     if kind is int and (isinstance(value, bool) or not isinstance(value, int)):
         raise FieldError(path, f"{value!r} is no whole number")
+    if kind is bool and not isinstance(value, bool):
+        raise FieldError(path, f"{value!r} is neither true nor false")
     if kind is str and (not isinstance(value, str) or not _is_unicode(value)):
         raise FieldError(path, f"{value!r} is no text")
     return value

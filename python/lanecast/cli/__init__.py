@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typer
 
-from lanecast.cli import bench, cluster, compose, demo, info, launch, plan, trace, tune
+from lanecast.cli import bench, cluster, compose, demo, info, launch, plan, scale, trace, tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,6 +16,7 @@ app = typer.Typer(
 app.command("bench")(bench.bench)
 app.command("demo")(demo.demo)
 app.command("info")(info.info)
+app.command("scale")(scale.scale)
 app.command("trace")(trace.trace)
 app.command("tune")(tune.tune)
 app.add_typer(cluster.app, name="cluster")

@@ -4,6 +4,6 @@
 Plain TOML, one file each; docs/machines.md says how to write your own.
 """
 
-from lanecast.machines.description import PREFIX, Machine, known, load, topology_text
+from lanecast.machines.description import PREFIX, Machine, known, load, topology_in, topology_text
 
-__all__ = ["PREFIX", "Machine", "known", "load", "topology_text"]
+__all__ = ["PREFIX", "Machine", "known", "load", "topology_in", "topology_text"]

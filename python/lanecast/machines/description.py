@@ -32,6 +32,7 @@ class Node:
     nic_map: str = "packed"
     ranks: int = 0  # one per GPU where there are any
     cores_per_rank: int = 0
+    memory_GBps: float = 0  # of one rank's device, reading and writing together
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,19 @@ class Level:
     name: str
     size: int
     link: str
-    link_GBps: float = 0  # between two domains, per direction; 0: unknown
+    link_GBps: float = 0  # per direction, of each pair of ranks that part here; 0: unknown
+    latency_us: float = 0  # one way
+    switched: bool = False  # a rank's links lead to a switch: link_GBps is for all its peers together
+
+
+@dataclass(frozen=True)
+class Network:
+    """What joins the nodes: groups that a rank leaves by links which all ranks of the group share."""
+
+    latency_us: float = 0  # one way, between nodes of one group
+    nodes_per_group: int = 0
+    taper: float = 0  # rate out of a group over that of all its NICs
+    global_latency_us: float = 0  # on top, between groups
 
 
 @dataclass(frozen=True)
@@ -52,6 +65,7 @@ class Machine:
     summary: str
     node: Node
     levels: list[Level] = field(default_factory=list)
+    network: Network = field(default_factory=Network)
     environment: dict[str, str] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
 
@@ -82,8 +96,9 @@ class Machine:
         if not self.node.nics:
             del found["node.nic_map"]
         for level in self.levels:
-            found[f"levels.{level.name}.size"] = level.size
-            found[f"levels.{level.name}.link_GBps"] = level.link_GBps
+            for name in ("size", "link_GBps", "latency_us", "switched"):
+                found[f"levels.{level.name}.{name}"] = getattr(level, name)
+        found.update({f"network.{f.name}": getattr(self.network, f.name) for f in fields(Network)})
         found.update({f"environment.{name}": value for name, value in self.environment.items()})
         return {path: str(value) for path, value in found.items() if value not in ("", 0)}
 
@@ -116,7 +131,8 @@ def _check(machine: Machine) -> None:
     node = machine.node
     if node.nic_map not in _NIC_MAPS:
         raise FieldError("node.nic_map", f"{node.nic_map!r}; known: {', '.join(_NIC_MAPS)}")
-    for path, number in [(f"node.{f.name}", getattr(node, f.name)) for f in fields(Node)]:
+    numbers = [(f"node.{f.name}", getattr(node, f.name)) for f in fields(Node)]
+    for path, number in [*numbers, ("network.nodes_per_group", machine.network.nodes_per_group)]:
         if isinstance(number, int) and not 0 <= number <= _MOST:
             raise FieldError(path, f"{number}, expected 0 to {_MOST}")
     for at, level in enumerate(machine.levels):
@@ -141,15 +157,17 @@ def topology_text(text: str, size: int) -> str:
 
     Raises UsageError where the ranks do not fill the nodes: such a job has to write its topology out.
     """
-    if not text.startswith(PREFIX):
-        return text
-    machine = load(text.removeprefix(PREFIX))
+    return topology_in(load(text.removeprefix(PREFIX)), size) if text.startswith(PREFIX) else text
+
+
+def topology_in(machine: Machine, size: int) -> str:
+    """ "2x4x2" for 16 ranks of a machine. Raises UsageError where they do not fill its nodes."""
     inside = machine.ranks_per_node
     if not inside:
-        raise _core.UsageError(f"topology {text!r}: {machine.name} says neither levels nor node.ranks")
+        raise _core.UsageError(f"topology: {machine.name} says neither levels nor node.ranks")
     if size % inside:
         raise _core.UsageError(
-            f"topology {text!r}: {machine.name} has {inside} ranks on each node, which {size} ranks do not fill; "
+            f"topology: {machine.name} has {inside} ranks on each node, which {size} ranks do not fill; "
             "write the topology out, as in 3+2+4"
         )
     outer = [size // inside] if size > inside else []

@@ -10,7 +10,7 @@ import re
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from lanecast import _core
+from lanecast import _core, cache
 from lanecast.fields import FieldError, read_fields
 
 VERSION = 1  # of the format; raise it when a field changes its meaning
@@ -92,8 +92,7 @@ class Profile:
 
 def default_folder() -> Path:
     """The user's profiles: $XDG_CACHE_HOME/lanecast/profiles, or ~/.cache/lanecast/profiles."""
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(cache) if cache else Path.home() / ".cache") / "lanecast" / "profiles"
+    return cache.folder("profiles")
 
 
 def file_name(shape: Shape) -> str:

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks a reduction's arguments and hands it to the fastest kernel that this CPU can run.
-#include "device/host/kernels.h"
-
+// Checks a reduction's arguments and hands it to a kernel.
 #include <cstring>
 #include <string>
 
@@ -34,11 +32,6 @@ void reduce_with(const Variant& variant, const Reduction& reduction) {
   }
   const ReduceKernel kernel = variant.reduce[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)];
   kernel(dst, sources.data(), sources.size(), count, divisor);
-}
-
-void reduce(DType dtype, ReduceOp op, void* dst, std::span<const void* const> sources, std::size_t count,
-            double divisor) {
-  reduce_with(*usable_variants().front(), {dtype, op, dst, sources, count, divisor});
 }
 
 }  // namespace lanecast::host

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast scale`: the library's own code on a simulated machine, beside what others do there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import lanecast
+from lanecast import _core, machines
+from lanecast.cli import machine as surroundings
+from lanecast.cli import scale_tables
+from lanecast.cli.options import distinct, known_name, parse_sizes
+from lanecast.machines import Machine
+from lanecast.scale import build, contenders, platform, point
+
+_MOST_CHECKED = 128  # ranks; each holds real data
+_BACKENDS = "ring-across,recursive-across,flat,ompi,mpich"
+
+
+def scale(  # noqa: PLR0913, PLR0917  one per option
+    machine: Annotated[str, typer.Option(help="A described machine, or a .toml file.")] = "frontier",
+    collectives: Annotated[str, typer.Option(help=f"Of {', '.join(contenders.COLLECTIVES)}.")] = "all_gather",
+    ranks: Annotated[str, typer.Option(help="Comma-separated; whole nodes.")] = "32,128",
+    sizes: Annotated[str, typer.Option(help="Bytes of the full buffer: 16M,64M or a doubling range 16M..1G.")] = "64M",
+    backends: Annotated[
+        str,
+        typer.Option(help=f"{', '.join([*contenders.SHORT, *contenders.SELECTIONS])}, lanecast:ALGORITHM."),
+    ] = _BACKENDS,
+    chunks: Annotated[int, typer.Option(min=0, help="Of Lanecast's calls; 0: as the cost model has it.")] = 0,
+    message_overhead_us: Annotated[
+        float, typer.Option(min=0, help="Processor time that each end of a message takes, on top of its latency.")
+    ] = 0,
+    check: Annotated[bool, typer.Option("--check", help="Real data, every element compared; small sizes.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
+) -> None:
+    """Simulate collectives on many ranks with SimGrid: Lanecast's real plans, executor and MPI transport.
+
+    Results are kept in the user's cache, so that a run that was stopped goes on where it was. docs/scaling.md says what
+    a simulation cannot show.
+    """
+    described = machines.load(machine)
+    cases = [
+        contenders.Case(
+            described, known_name("collective", name, contenders.COLLECTIVES), count, contenders.evenly(size, count)
+        )
+        for name in distinct(collectives)
+        for count in _rank_counts(described, ranks, check)
+        for size in parse_sizes(sizes)
+    ]
+    names = [contenders.check(name) for name in distinct(backends)]
+    if not names or not cases:
+        raise _core.UsageError("backends, collectives: none given")
+    plans = [(case, name, contenders.plan(name, case, chunks)) for case in cases for name in names]
+    simulator = build.simulator(partial(print, file=sys.stderr, flush=True))
+    extra = platform.words(described)
+    if check:
+        extra.append("check=1")
+    if message_overhead_us:
+        extra += [f"set=smpi/{end}:0:{message_overhead_us * 1e-6:.9g}:0" for end in ("ois", "or")]
+    run = _describe(described, simulator, message_overhead_us)
+    rows: list[dict[str, Any]] = []
+    for done, (case, name, plan) in enumerate(plans, 1):
+        scale_tables.say(f"[{done}/{len(plans)}] {case.collective} of {case.bytes} B on {case.ranks} ranks: {name}")
+        outcome = point.run(simulator, [*extra, *plan.words(case)])
+        rows.append(scale_tables.row(run, case, name, plan, outcome))
+        if json_file is not None:
+            json_file.write_text(json.dumps(rows, indent=1) + "\n")
+    scale_tables.show(run, rows)
+    if any(row["wrong_elements"] for row in rows):
+        raise _core.InternalError("wrong values: see the column #wrong")
+
+
+def _rank_counts(machine: Machine, text: str, check: bool) -> list[int]:
+    counts = []
+    for item in distinct(text):
+        if not item.isascii() or not item.isdigit() or len(item) > 9:
+            raise _core.UsageError(f"ranks {item!r}: expected whole numbers such as 32,128")
+        platform.check(machine, int(item))
+        if check and int(item) > _MOST_CHECKED:
+            raise _core.UsageError(f"ranks {item}: --check holds real data, for at most {_MOST_CHECKED} ranks")
+        counts.append(int(item))
+    return counts
+
+
+def _describe(machine: Machine, simulator: build.Simulator, message_overhead_us: float) -> dict[str, Any]:
+    """What the rows of one run share: above all that they are simulated, and with which figures."""
+    figures = machine.figures()
+    return {
+        "simulated": True,
+        "machine": machine.name,
+        "platform": {
+            path: {"value": value, "source": machine.sources[path]}
+            for path, value in figures.items()
+            if path.startswith(("node.gpus", "node.nic", "node.memory", "levels.", "network."))
+        },
+        "message_overhead_us": message_overhead_us,
+        "simgrid": simulator.simgrid,
+        "lanecast": lanecast.__version__,
+        "commit": surroundings.git_commit(),
+        "command": surroundings.command_line(),
+    }

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulator: this library's own core, linked to SimGrid's SMPI when it is first asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lanecast import _core, cache
+
+VARIABLE = "SimGrid_PATH"  # as SimGrid's own CMake file names it
+_PREFIXES = ("/usr", "/usr/local", "/opt/simgrid")
+_SOURCES = Path(_core.__file__).parent / "simulator"
+_ARCHIVE = _SOURCES / "libsimulated_core.a"
+_FLAGS = ("-std=c++20", "-O2", "-DLANECAST_MPI_HEADER")
+
+
+@dataclass(frozen=True)
+class SimGrid:
+    """An installed SimGrid that has SMPI."""
+
+    prefix: Path
+    version: str
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """The program, and what tells its results from those of another build."""
+
+    program: Path
+    digest: str
+    simgrid: str  # version
+
+
+def find_simgrid() -> SimGrid | None:
+    """The one that SimGrid_PATH names, else the first in the usual places."""
+    named = os.environ.get(VARIABLE, "")
+    for prefix in [named] if named else _PREFIXES:
+        include = Path(prefix) / "include"
+        header = include / "simgrid" / "version.h"
+        if header.exists() and (include / "smpi" / "mpi.h").exists():
+            numbers = re.findall(r"define SIMGRID_VERSION_(?:MAJOR|MINOR)\s+(\d+)", header.read_text())
+            return SimGrid(Path(prefix), ".".join(numbers))
+    return None
+
+
+def simulator(say: Callable[[str], None]) -> Simulator:
+    """The simulator for this library, compiler and SimGrid; compiles it if it is not there yet, in about a minute.
+
+    Raises UsageError that says how to get what is missing.
+    """
+    simgrid = find_simgrid()
+    if simgrid is None:
+        raise _core.UsageError(
+            "simulating needs SimGrid 3.32 with SMPI, which is not here: apt-get install --no-install-recommends "
+            f"libsimgrid-dev (Debian, Ubuntu), or build it from https://simgrid.org and set {VARIABLE} to its folder"
+        )
+    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        raise _core.UsageError("simulating needs a C++20 compiler: apt-get install g++, or set CXX")
+    digest = _digest(compiler, simgrid)
+    program = cache.folder("simulator") / digest / "simulate"
+    if not program.exists():
+        say(f"compiling the simulator against SimGrid {simgrid.version} with {compiler}, once …")
+        _compile(compiler, simgrid, program)
+    return Simulator(program, digest, simgrid.version)
+
+
+def _digest(compiler: str, simgrid: SimGrid) -> str:
+    version = subprocess.run([*compiler.split(), "--version"], capture_output=True, text=True, check=False).stdout
+    found = hashlib.sha256("\n".join([version, simgrid.version, *_FLAGS]).encode())
+    for path in sorted(_SOURCES.rglob("*")):
+        if path.is_file():
+            found.update(str(path.relative_to(_SOURCES)).encode())
+            found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def _compile(compiler: str, simgrid: SimGrid, program: Path) -> None:
+    program.parent.mkdir(parents=True, exist_ok=True)
+    include, library = simgrid.prefix / "include", simgrid.prefix / "lib"
+    command = [
+        *compiler.split(), *_FLAGS, f"-I{include}", f"-I{include / 'smpi'}", f"-I{_SOURCES}",
+        *(str(path) for path in sorted(_SOURCES.glob("*.cpp"))),
+        # Before the archive, so that what simulates comes instead of what it stands for; exported, for SMPI to see.
+        str(_ARCHIVE), "-rdynamic", f"-L{library}", f"-Wl,-rpath,{library}", "-lsimgrid", "-ldl", "-pthread",
+    ]  # fmt: skip
+    with tempfile.TemporaryDirectory(dir=program.parent) as folder:
+        made = Path(folder) / "simulate"
+        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise _core.UsageError(
+                f"the simulator does not compile against SimGrid {simgrid.version} (3.32 is known to work):\n"
+                + done.stderr[-2000:]
+            )
+        made.replace(program)  # at once: another process may be doing the same

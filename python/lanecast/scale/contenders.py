@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is compared: Lanecast's algorithms, what vendors' libraries do, and the selections of MPIs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lanecast import _core
+from lanecast.machines import Machine, topology_in
+from lanecast.scale import platform
+
+SELECTIONS = ("ompi", "mpich", "mvapich2", "impi")
+SHORT = ("lanecast", "ring-across", "recursive-across", "flat")
+COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")
+_WORD_BYTES = 8  # the simulated calls' elements
+_MOST_MESSAGES = 4 << 20  # in one call; more only cost time, and chunks are what they come from
+_RING_WINDOW = 8  # nothing of a ring overlaps, and receives posted far ahead cost the simulator, not the simulated
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call on so many ranks of a machine."""
+
+    machine: Machine
+    collective: str
+    ranks: int
+    bytes: int  # of the full buffer, a multiple of what all ranks share evenly
+
+    @property
+    def topology(self) -> _core.Topology:
+        return _core.Topology.parse(topology_in(self.machine, self.ranks), self.ranks)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a contender runs a case; predicted_s: by the cost model from the machine's figures."""
+
+    algorithm: str
+    chunks: int = 1
+    predicted_s: float | None = None
+    settings: tuple[str, ...] = ()
+
+    def words(self, case: Case) -> list[str]:
+        window = [f"window={_RING_WINDOW}"] if self.algorithm == "ring" else []
+        return [
+            f"ranks={case.ranks}", f"topology={topology_in(case.machine, case.ranks)}",
+            f"collective={case.collective}", f"bytes={case.bytes}", f"algorithm={self.algorithm}",
+            f"chunks={self.chunks}", *window, *(f"set={setting}" for setting in self.settings),
+        ]  # fmt: skip
+
+
+def evenly(size: int, ranks: int) -> int:
+    """The size, rounded up to whole elements for each rank."""
+    share = ranks * _WORD_BYTES
+    return (size + share - 1) // share * share
+
+
+def check(name: str) -> str:
+    """The name, or UsageError with what there is."""
+    if name in SHORT or name in SELECTIONS or (name.startswith("lanecast:") and name != "lanecast:"):
+        return name
+    raise _core.UsageError(
+        f"backend {name!r} is unknown; known: {', '.join([*SHORT, *SELECTIONS])}, lanecast:ALGORITHM"
+    )
+
+
+def plan(name: str, case: Case, chunks: int = 0) -> Plan:
+    """What a contender does; chunks 0: as the cost model has it, but within what can be simulated."""
+    if name in SELECTIONS:
+        return Plan("mpi", settings=(f"smpi/coll-selector:{name}",))
+    topology = case.topology
+    found = _core.candidates(case.collective, case.bytes, topology, platform.models(case.machine, topology))
+    algorithm = _algorithm(name, case, topology) or found[0]["algorithm"]
+    for candidate in found:
+        if candidate["algorithm"] == algorithm:
+            most = max(1, _MOST_MESSAGES // _messages(case, topology, algorithm))
+            return Plan(algorithm, chunks or min(candidate["chunks"], most), candidate["seconds"])
+    raise _core.UsageError(
+        f"algorithm {algorithm!r} does not run {case.collective} on {topology}; "
+        f"known: {', '.join(candidate['algorithm'] for candidate in found[:12])}, …"
+    )
+
+
+def _algorithm(name: str, case: Case, topology: _core.Topology) -> str:
+    """Empty: the cost model's choice."""
+    if name.startswith("lanecast"):
+        return name.partition(":")[2]
+    if name == "flat":  # what NCCL and RCCL do between nodes
+        return "double_tree" if case.collective == "all_reduce" else "ring"
+    nodes = case.ranks // case.machine.ranks_per_node
+    recursive = "recursive_doubling" if nodes & (nodes - 1) == 0 else "bruck"
+    across = "ring" if name == "ring-across" else recursive
+    return f"hierarchical({','.join([across, *['direct'] * len(topology.levels)])})" if topology.levels else across
+
+
+def _messages(case: Case, topology: _core.Topology, algorithm: str) -> int:
+    """In one chunk."""
+    plan = _core.make_plan(case.collective, 0, topology, algorithm)
+    return int(case.ranks * sum(step["kind"] == "send" for step in plan.to_dict()["steps"]))

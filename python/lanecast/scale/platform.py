@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A described machine as the simulator takes it, and as the cost model does."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from lanecast import _core
+from lanecast.machines import Machine, topology_in
+
+NEEDED = ("node.nics", "node.nic_GBps", "node.memory_GBps", "network.latency_us", "network.nodes_per_group",
+          "network.taper")  # fmt: skip
+_MOST_RANKS = 1 << 16
+
+
+def check(machine: Machine, ranks: int) -> None:
+    """Raise UsageError for what cannot be simulated."""
+    figures = machine.figures()
+    needed = [*NEEDED, *(f"levels.{level.name}.link_GBps" for level in machine.levels)]
+    missing = [path for path in needed if path not in figures]
+    if missing:
+        raise _core.UsageError(
+            f"machine {machine.name} cannot be simulated: its file lacks {', '.join(missing)}; "
+            "copy the file, add them with their sources, and give its path"
+        )
+    if not 2 <= ranks <= _MOST_RANKS:
+        raise _core.UsageError(f"ranks: {ranks} is not from 2 to {_MOST_RANKS}")
+    topology_in(machine, ranks)
+
+
+def words(machine: Machine) -> list[str]:
+    """The machine as arguments of the simulator, in bytes and seconds."""
+    node, network = machine.node, machine.network
+    levels = [
+        f"level={level.size},{level.link_GBps * 1e9:.9g},{level.latency_us * 1e-6:.9g},{int(level.switched)}"
+        for level in machine.levels
+    ]
+    group_rate = network.nodes_per_group * node.nics * node.nic_GBps * 1e9 * network.taper
+    return [
+        *(levels or [f"level={machine.ranks_per_node},1,0,0"]),
+        f"nic_of_rank={','.join(str(nic) for nic in machine.nic_of_rank)}",
+        f"nic_rate={node.nic_GBps * 1e9:.9g}",
+        f"latency={network.latency_us * 1e-6:.9g}",
+        f"group_nodes={network.nodes_per_group}",
+        f"group_rate={group_rate:.9g}",
+        f"group_latency={network.global_latency_us * 1e-6:.9g}",
+        f"memory_rate={node.memory_GBps * 1e9:.9g}",
+    ]
+
+
+def models(machine: Machine, topology: _core.Topology) -> _core.Models:
+    """What the machine's figures tell the cost model; a rank's share of a NIC is its link to other nodes."""
+    busiest = max(Counter(machine.nic_of_rank).values())
+    inside = [(level.latency_us * 1e-6, 1 / (level.link_GBps * 1e9)) for level in machine.levels]
+    across = (machine.network.latency_us * 1e-6, busiest / (machine.node.nic_GBps * 1e9))
+    links = [across, *(inside or [across])]
+    return _core.Models(links[-(len(topology.levels) + 1) :], 3 / (machine.node.memory_GBps * 1e9))

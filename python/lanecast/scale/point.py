@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One simulated call: asked of the simulator once, then read from the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from dataclasses import dataclass
+
+from lanecast import _core, cache
+from lanecast.fields import FieldError, read_fields
+from lanecast.scale.build import Simulator
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the simulator prints."""
+
+    seconds: float  # simulated: from when all ranks call until the last has its result
+    wrong_elements: int
+    wall_s: float  # that simulating took
+    memory_MiB: int  # of the simulator
+
+
+def run(simulator: Simulator, words: list[str]) -> Outcome:
+    """The outcome of the simulator with these arguments. Raises InternalError with its own words."""
+    digest = hashlib.sha256(" ".join([simulator.digest, *words]).encode()).hexdigest()[:24]
+    kept = cache.folder("scale") / f"{digest}.json"
+    if kept.exists():
+        try:
+            return _read(kept.read_text())
+        except ValueError:
+            kept.unlink()  # cut off
+    done = subprocess.run([str(simulator.program), *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise _core.InternalError(
+            f"the simulator failed ({done.returncode}) with {' '.join(words)}:\n{done.stderr[-2000:]}"
+        )
+    outcome = _read(done.stdout)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(done.stdout)
+    return outcome
+
+
+def _read(text: str) -> Outcome:
+    """Raises ValueError for text that is no outcome."""
+    try:
+        outcome: Outcome = read_fields(Outcome, json.loads(text))
+    except FieldError as error:
+        raise ValueError(str(error)) from None
+    return outcome

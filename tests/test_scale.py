@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulator: times are those of the closed forms where these apply, values are right, results kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lanecast import UsageError, machines
+from lanecast.cli import app
+from lanecast.machines import Machine
+from lanecast.scale import build, contenders, platform, point
+from lanecast.scale.build import Simulator
+from lanecast.scale.contenders import Case, Plan
+
+needs_simgrid = pytest.mark.skipif(
+    build.find_simgrid() is None, reason="no SimGrid here: apt-get install --no-install-recommends libsimgrid-dev"
+)
+MIB = 1 << 20
+LATENCY_US, NIC_GBPS = 2.0, 25.0
+PLAIN = f"""
+name = "Plain"
+summary = "a GPU and a NIC in each node, one switch"
+[node]
+cpu = "any"
+cores = 1
+ranks = 1
+nic = "any"
+nics = 1
+nic_GBps = {NIC_GBPS}
+nic_map = "packed"
+memory_GBps = 1000000000
+[network]
+latency_us = {LATENCY_US}
+nodes_per_group = 4096
+taper = 1.0
+[sources]
+"node.cpu" = "s"
+"node.cores" = "s"
+"node.ranks" = "s"
+"node.nic" = "s"
+"node.nics" = "s"
+"node.nic_GBps" = "s"
+"node.nic_map" = "s"
+"node.memory_GBps" = "s"
+"network.latency_us" = "s"
+"network.nodes_per_group" = "s"
+"network.taper" = "s"
+"""
+
+
+@pytest.fixture(scope="session")
+def simulator() -> Simulator:
+    return build.simulator(print)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Machine:
+    file = tmp_path / "plain.toml"
+    file.write_text(PLAIN)
+    return machines.load(str(file))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "simulator" in request.fixturenames:
+        request.getfixturevalue("simulator")  # compiled into the user's cache, once
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def seconds(simulator: Simulator, case: Case, plan: Plan) -> float:
+    outcome = point.run(simulator, [*platform.words(case.machine), *plan.words(case)])
+    return outcome.seconds
+
+
+def ring(p: int, m: int) -> float:
+    return LATENCY_US * 1e-6 * (p - 1) + m / (NIC_GBPS * 1e9) * (p - 1) / p
+
+
+def doubling(p: int, m: int) -> float:
+    return LATENCY_US * 1e-6 * math.ceil(math.log2(p)) + m / (NIC_GBPS * 1e9) * (p - 1) / p
+
+
+@needs_simgrid
+@pytest.mark.parametrize("ranks", [2, 16, 128])
+@pytest.mark.parametrize(
+    "form",
+    [
+        ("all_gather", "ring", ring),
+        ("all_gather", "recursive_doubling", doubling),
+        ("reduce_scatter", "ring", ring),
+        ("reduce_scatter", "recursive_doubling", doubling),
+        ("all_reduce", "ring", lambda p, m: 2 * ring(p, m)),
+        ("all_reduce", "recursive_doubling", lambda p, m: 2 * doubling(p, m)),
+    ],
+)
+def test_times_are_those_of_the_closed_forms(
+    simulator: Simulator, plain: Machine, ranks: int, form: tuple[str, str, Callable[[int, int], float]]
+) -> None:
+    collective, algorithm, closed_form = form
+    case = Case(plain, collective, ranks, contenders.evenly(64 * MIB, ranks))
+    assert seconds(simulator, case, Plan(algorithm)) == pytest.approx(closed_form(ranks, case.bytes), rel=0.01)
+
+
+@needs_simgrid
+def test_adding_takes_the_time_of_the_devices_memory(simulator: Simulator, plain: Machine) -> None:
+    case = Case(plain, "reduce_scatter", 16, 64 * MIB)
+    words = [word for word in platform.words(plain) if not word.startswith("memory_rate")]
+    taken = point.run(simulator, [*words, "memory_rate=1e11", *Plan("ring").words(case)]).seconds
+    read_and_written = 3 * case.bytes * 15 / 16
+    assert taken == pytest.approx(ring(16, case.bytes) + read_and_written / 1e11, rel=0.01)
+
+
+@needs_simgrid
+def test_levels_of_a_hierarchy_overlap_but_not_beyond_the_bound_of_the_nics(simulator: Simulator) -> None:
+    """HiCCL, Table III: whatever enters a node passes its NICs."""
+    frontier = machines.load("frontier")
+    case = Case(frontier, "all_gather", 64, 1024 * MIB)
+    bound = case.bytes * 7 / 8 / (frontier.node.nics * frontier.node.nic_GBps * 1e9)
+    whole, sliced = (seconds(simulator, case, Plan("hierarchical(ring,direct,direct)", chunks)) for chunks in (1, 16))
+    assert bound < sliced < 0.9 * whole
+
+
+@needs_simgrid
+def test_a_flat_ring_is_bound_by_one_nic(simulator: Simulator) -> None:
+    frontier = machines.load("frontier")
+    case = Case(frontier, "all_gather", 64, 64 * MIB)
+    assert seconds(simulator, case, Plan("ring")) > case.bytes * 63 / 64 / (frontier.node.nic_GBps * 1e9)
+
+
+@needs_simgrid
+def test_flat_rings_need_no_wide_window(simulator: Simulator, plain: Machine) -> None:
+    case = Case(plain, "all_reduce", 24, contenders.evenly(4 * MIB, 24))
+    words = [*platform.words(plain), *Plan("ring").words(case)]
+    wide = [word for word in words if not word.startswith("window=")]
+    assert len(wide) == len(words) - 1
+    assert point.run(simulator, words).seconds == pytest.approx(point.run(simulator, wide).seconds, rel=1e-6)
+
+
+@needs_simgrid
+def test_groups_are_tapered(simulator: Simulator) -> None:
+    """Two groups of one node with half the NICs' rate between them: twice the time of one group."""
+    perlmutter = machines.load("perlmutter")
+    case = Case(perlmutter, "all_gather", 8, 64 * MIB)
+    words = [word for word in platform.words(perlmutter) if not word.startswith(("group_nodes", "group_rate"))]
+    rate = perlmutter.node.nics * perlmutter.node.nic_GBps * 1e9
+    plan = Plan("hierarchical(ring,direct)").words(case)
+    one = point.run(simulator, [*words, "group_nodes=2", f"group_rate={rate:.9g}", *plan]).seconds
+    two = point.run(simulator, [*words, "group_nodes=1", f"group_rate={rate / 2:.9g}", *plan]).seconds
+    across = case.bytes / 2 / rate
+    assert two - one == pytest.approx(across, rel=0.05)
+
+
+@needs_simgrid
+@pytest.mark.parametrize("collective", contenders.COLLECTIVES)
+def test_values_are_right_on_128_ranks(simulator: Simulator, collective: str) -> None:
+    case = Case(machines.load("frontier"), collective, 128, contenders.evenly(40_000, 128))
+    for name in ("ring-across", "recursive-across", "flat", "ompi"):
+        plan = contenders.plan(name, case, chunks=2)
+        outcome = point.run(simulator, [*platform.words(case.machine), "check=1", *plan.words(case)])
+        assert outcome.wrong_elements == 0, name
+
+
+@needs_simgrid
+def test_whoever_asks_again_is_answered_from_the_cache(
+    simulator: Simulator, plain: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case(plain, "all_gather", 4, 4096)
+    words = [*platform.words(plain), *Plan("ring").words(case)]
+    first = point.run(simulator, words)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("simulated again"))
+    assert point.run(simulator, words) == first
+
+
+@needs_simgrid
+def test_rows_say_that_they_are_simulated(
+    simulator: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "simulator", lambda _: simulator)
+    file = tmp_path / "rows.json"
+    command = ["scale", "--machine", "perlmutter", "--ranks", "8,16", "--sizes", "1M", "--message-overhead-us", "1"]
+    done = CliRunner().invoke(app, [*command, "--backends", "lanecast,flat,mpich", "--json", str(file)])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(file.read_text())
+    assert len(rows) == 6
+    assert all(row["run"]["simulated"] and row["time_us"] > 0 for row in rows)
+    taper = rows[0]["run"]["platform"]["network.taper"]
+    assert taper["value"] == "0.5"
+    assert taper["source"].startswith("assumed")
+    assert "no figure here was measured" in done.output
+
+
+@needs_simgrid
+def test_overhead_of_messages_adds_up(simulator: Simulator, plain: Machine) -> None:
+    case = Case(plain, "all_gather", 16, 16 * MIB)
+    bare = seconds(simulator, case, Plan("ring"))
+    slow = seconds(simulator, case, Plan("ring", settings=("smpi/ois:0:5e-6:0", "smpi/or:0:5e-6:0")))
+    assert slow - bare == pytest.approx(15 * 5e-6, rel=0.05)  # the receivers' is over before the message comes
+
+
+@needs_simgrid
+def test_a_simulator_that_fails_says_why(simulator: Simulator) -> None:
+    with pytest.raises(Exception, match="unknown argument nonsense"):
+        point.run(simulator, ["nonsense"])
+
+
+def test_without_simgrid_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(build.VARIABLE, str(tmp_path))
+    with pytest.raises(UsageError, match="apt-get install --no-install-recommends libsimgrid-dev"):
+        build.simulator(print)
+
+
+@pytest.mark.parametrize("name", sorted(set(machines.known()) - {"x86"}))
+def test_every_gpu_machine_can_be_simulated(name: str) -> None:
+    machine = machines.load(name)
+    platform.check(machine, 2 * machine.ranks_per_node)
+    case = Case(machine, "all_reduce", 2 * machine.ranks_per_node, 64 * MIB)
+    assert contenders.plan("lanecast", case).predicted_s
+    assert contenders.plan("ring-across", case).algorithm.startswith("hierarchical(ring,direct")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--machine", "x86"], "lacks node.nics"),
+        (["--ranks", "12"], "which 12 ranks do not fill"),
+        (["--ranks", "many"], "expected whole numbers"),
+        (["--ranks", "1"], "not from 2"),
+        (["--ranks", "256", "--check"], "at most 128"),
+        (["--backends", "nccl"], "backend 'nccl' is unknown"),
+        (["--backends", "lanecast:native"], "does not run all_gather"),
+        (["--collectives", "broadcast"], "collective 'broadcast' is unknown"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(arguments: list[str], reason: str) -> None:
+    done = CliRunner().invoke(app, ["scale", "--sizes", "1M", *arguments])
+    assert isinstance(done.exception, UsageError)
+    assert reason in str(done.exception)
