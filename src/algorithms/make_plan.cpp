@@ -142,6 +142,8 @@ Plan make_plan(const Collective& collective, int rank, const Topology& topology,
     case Kind::all_to_all:
       write_all_to_all(plan, call);
       break;
+    case Kind::composition:
+      throw InternalError("plan: compositions are lowered, not planned by an algorithm");
   }
   return plan.finish(std::string(algorithm));
 }

@@ -106,7 +106,7 @@ class Flow {
         for (std::uint32_t k = 0; k < cells.count; ++k) {
           const Content& content = contents_[plan.rank][cells.first + k];
           if (composed && scope && (scope->part != part || scope->cell != k)) continue;
-          if (composed) expected = meaning->of(plan.rank, part, k);
+          if (meaning) expected = meaning->of(plan.rank, part, k);
           if (content.written && content.term == expected) continue;
           const Piece piece = context_.grid.piece(part, k);
           if (!only_ || piece == *only_) return Wrong{plan.rank, piece, content, expected};

@@ -6,6 +6,22 @@
 #include "base/error.h"
 
 namespace lanecast {
+namespace {
+
+/// Of the transport with this name in the router; -1: there is none.
+int number_of(Router& router, std::string_view name) {
+  for (std::size_t t = 0; t < router.count(); ++t)
+    if (router[t].name() == name) return static_cast<int>(t);
+  return -1;
+}
+
+std::string not_open(Router& router, const std::string& name) {
+  std::string text = "transports: '" + name + "' is not open on this communicator; open are:";
+  for (std::size_t t = 0; t < router.count(); ++t) text.append(" ").append(router[t].name());
+  return text + "; init(transports=…) opens others";
+}
+
+}  // namespace
 
 std::vector<std::string> split_names(const std::string& list) {
   std::vector<std::string> names;
@@ -25,15 +41,8 @@ std::vector<int> carriers(Router& router, const Topology& hierarchy, int rank, c
                      std::to_string(levels) + ", outermost level first");
   std::vector<int> at_level;
   for (const std::string& name : wanted) {
-    int found = -1;
-    std::string open;
-    for (std::size_t t = 0; t < router.count(); ++t) {
-      open.append(" ").append(router[t].name());
-      if (router[t].name() == name) found = static_cast<int>(t);
-    }
-    if (found < 0)
-      throw UsageError("transports: '" + name + "' is not open on this communicator; open are:" + open +
-                       "; init(transports=…) opens others");
+    const int found = number_of(router, name);
+    if (found < 0) throw UsageError(not_open(router, name));
     at_level.push_back(found);
   }
   std::vector<int> of_peer(hierarchy.size(), -1);

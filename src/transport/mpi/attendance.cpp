@@ -9,8 +9,7 @@
 namespace lanecast {
 
 Attendance::Attendance(MpiApi& api, Event event)
-    : api_(api),
-      event_(std::move(event)),
+    : event_(std::move(event)),
       rank_(api.rank(event_.comm)),
       size_(api.size(event_.comm)),
       mine_(std::make_unique<std::uint64_t>(event_.round)),

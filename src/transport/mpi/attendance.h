@@ -42,7 +42,6 @@ class Attendance {
   void take_arrived();
   std::string missing() const;
 
-  MpiApi& api_;
   Event event_;
   int rank_, size_;
   std::unique_ptr<std::uint64_t> mine_;  // the round, as it is sent
