@@ -237,7 +237,7 @@ def test_plans_are_shown_and_saved() -> None:
     composition, hierarchy = form("broadcast", 12), knobs.machine(Topology(12)).topology
     plans = lower(composition, knobs)
     shown = show(plans, hierarchy)
-    assert shown.startswith("composition by 2x2x3, stripe 3 on 2x2x3\n12 ranks, 4 rounds, 33 messages")
+    assert shown.startswith("composition on 2x2x3, stripe 3\n12 ranks, 4 stages, 33 messages")
     again, _ = from_json(to_json(plans, hierarchy))
     assert [str(plan) for plan in again] == [str(plan) for plan in plans]
     assert _core.verify(again)["messages"] == 33
