@@ -14,8 +14,7 @@
 namespace lanecast {
 
 /// One writer, any number of readers, and nobody waits. Record::sequence counts from 1, and a record replaces that of
-/// `slots` numbers before. Zeroed
-/// memory is an empty board.
+/// `slots` numbers before. Zeroed memory is an empty board.
 template <class Record, std::size_t slots>
 class Board {
  public:

@@ -16,8 +16,9 @@
 
 #include "base/call_note.h"
 #include "base/dtype.h"
+#include "base/error.h"
 #include "base/failure.h"
-#include "base/group_kind.h"
+#include "base/kind.h"
 
 namespace lanecast {
 
@@ -64,7 +65,7 @@ struct Message {
 /// `in`.
 struct GroupCall {
   int group = -1;  // from open_group
-  GroupKind kind{};
+  Kind kind{};
   DType dtype{};
   ReduceOp op{};                  // avg adds like sum; the executor divides
   const std::byte* in = nullptr;  // equal to its place in `out` for an in-place call
@@ -114,6 +115,10 @@ class Transport {
   /// MismatchError for a message of another length than expected.
   virtual bool progress(std::vector<Message*>& done) = 0;
 
+  /// Has a message of this tag come from `peer` that no receive has met yet? May move what others have posted. Throws
+  /// UsageError where the transport cannot tell.
+  virtual bool arrived(int peer, std::uint64_t tag);
+
   /// Gives up everything posted; its memory is not touched afterwards. The transport is of no further use. Where it can
   /// be done, lost() hands the cause to the peers.
   virtual void abort(const Failure& cause) = 0;
@@ -125,20 +130,27 @@ class Transport {
   /// What `peer` has published about its call of that number. May ask the peer, and know the answer only later.
   virtual std::optional<CallNote> published(int /*peer*/, std::uint64_t /*sequence*/) { return {}; }
 
-  /// Lets the peers know whom this rank waits for: again and again as long as it does, in milliseconds.
-  virtual void publish_wait(std::span<const int> /*peers*/) {}
+  /// Lets the peers know whom this rank waits for: again and again as long as it does, in milliseconds. may_be_asked:
+  /// it has waited so long that any rank may ask for it, also one that waits for it through others.
+  virtual void publish_wait(std::span<const int> /*peers*/, bool /*may_be_asked*/) {}
   /// What `peer` has said; nothing where the transport does not know. May ask the peer, and know the answer only later:
   /// so often that the answer of one that waits is never as old as `silent_s`.
   virtual std::optional<Waiting> waiting(int /*peer*/, double /*silent_s*/) { return {}; }
 
   // Native collectives; a transport without them keeps these defaults.
-  virtual bool runs(GroupKind, DType, ReduceOp) const { return false; }
+  virtual bool runs(Kind, DType, ReduceOp) const { return false; }
   /// Collective over `ranks` (communicator ranks, this one among them). May block. Members post the calls on one group
   /// in one order; groups of the same ranks with different ordinals do not meet, so their calls may be posted in any
   /// order.
   virtual int open_group(std::span<const int> /*ranks*/, std::uint32_t /*ordinal*/) { return -1; }
+  /// Would open_group return at once? The same for all of `ranks`.
+  virtual bool has_group(std::span<const int> /*ranks*/, std::uint32_t /*ordinal*/) const { return false; }
   virtual void post_group(GroupCall&) {}
   virtual void progress_groups(std::vector<GroupCall*>& /*done*/) {}
 };
+
+inline bool Transport::arrived(int /*peer*/, std::uint64_t /*tag*/) {
+  throw UsageError("the transport " + std::string(name()) + " cannot tell what has arrived; receive from a named rank");
+}
 
 }  // namespace lanecast

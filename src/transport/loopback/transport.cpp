@@ -78,6 +78,11 @@ bool LoopbackTransport::progress(std::vector<Message*>& done) {
   return !done.empty();
 }
 
+bool LoopbackTransport::arrived(int peer, std::uint64_t tag) {
+  std::lock_guard lock(mine().mutex);
+  return mine().sends[peer].front(tag) != nullptr;
+}
+
 void LoopbackTransport::copy(const LoopbackMatch& match) {
   LoopbackMailbox& source = (*channel_)[match.source];
   {

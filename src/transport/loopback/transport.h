@@ -24,6 +24,7 @@ class LoopbackTransport : public Transport {
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
   bool progress(std::vector<Message*>& done) override;
+  bool arrived(int peer, std::uint64_t tag) override;
   void abort(const Failure& cause) override;
   Loss lost(int peer) override;
   void publish(const CallNote& note) override { mine().calls.put(note); }
@@ -31,7 +32,7 @@ class LoopbackTransport : public Transport {
     return (*channel_)[peer].calls.find(sequence);
   }
 
-  void publish_wait(std::span<const int> peers) override { mine().waits.put(peers); }
+  void publish_wait(std::span<const int> peers, bool /*may_be_asked*/) override { mine().waits.put(peers); }
   std::optional<Waiting> waiting(int peer, double /*silent_s*/) override { return (*channel_)[peer].waits.get(); }
 
  private:

@@ -36,7 +36,7 @@ struct MpiMessage {
 
 struct MpiCollective {
   MpiComm comm{};
-  GroupKind kind{};
+  Kind kind{};
   DType dtype{};
   ReduceOp op{};  // avg adds like sum
   /// Unused when in_place. A reduce-scatter's `out` may lie within it; no other overlap is allowed.
@@ -114,6 +114,8 @@ class MpiApi {
   /// Never frees it, not even when MPI ends: MPICH aborts in a free that meets a large message nobody has received.
   virtual void keep(MpiComm comm) = 0;
 
+  /// Has a message come that no receive has met?
+  virtual bool arrived(MpiComm comm, int peer, int tag) = 0;
   virtual void barrier(MpiComm comm) = 0;
   virtual void run(const MpiCollective& call) = 0;  // blocking
   virtual std::unique_ptr<MpiRequests> requests() = 0;

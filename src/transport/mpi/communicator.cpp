@@ -51,6 +51,20 @@ std::shared_ptr<MpiCommunicator> MpiCommunicator::duplicate(std::shared_ptr<MpiA
   return comm;
 }
 
+std::shared_ptr<MpiCommunicator> MpiCommunicator::among(std::shared_ptr<MpiApi> api, const Bootstrap& bootstrap,
+                                                        double timeout_s) {
+  const int mine = api->rank(api->world());
+  std::vector<int> ranks(static_cast<std::size_t>(bootstrap.size));
+  bootstrap.all_gather(&mine, ranks.data(), sizeof mine);
+  std::vector<int> sorted = ranks;
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+    throw UsageError("several ranks are rank " + std::to_string(*twice) + " of their MPI_COMM_WORLD of " +
+                     std::to_string(api->size(api->world())) + ": they are not of one MPI job");
+  const MpiComm handle = api->create_group(api->world(), ranks, api->tag_upper_bound());
+  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(std::move(api), handle, timeout_s));
+}
+
 std::shared_ptr<MpiCommunicator> MpiCommunicator::group(std::span<const int> ranks) const {
   const MpiComm handle = api_->create_group(handle_, ranks, message_tags());
   return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api_, handle, timeout_s_));
@@ -66,7 +80,7 @@ Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm) {
     memory->resize(bytes * (comm->size() + 1));
     const auto requests = comm->api().requests();
     requests->post({.comm = comm->handle(),
-                    .kind = GroupKind::all_gather,
+                    .kind = Kind::all_gather,
                     .dtype = DType::uint8,
                     .in = memory->data(),
                     .out = memory->data() + bytes,

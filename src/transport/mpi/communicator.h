@@ -15,6 +15,9 @@ class MpiCommunicator {
  public:
   /// Collective over `parent`, so that our messages never meet the user's.
   static std::shared_ptr<MpiCommunicator> duplicate(std::shared_ptr<MpiApi> api, MpiComm parent, double timeout_s);
+  /// Of all ranks of `bootstrap`, in its order: ranks of the world, which others of it need not know of.
+  static std::shared_ptr<MpiCommunicator> among(std::shared_ptr<MpiApi> api, const Bootstrap& bootstrap,
+                                                double timeout_s);
   /// Collective over `ranks` of this communicator only.
   std::shared_ptr<MpiCommunicator> group(std::span<const int> ranks) const;
 

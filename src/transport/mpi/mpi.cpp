@@ -22,19 +22,20 @@ bool is_in_place(const GroupCall& call, int rank) {
     return size_of(call.dtype) * std::accumulate(call.counts.begin(), call.counts.begin() + rank, std::size_t{0});
   };
   switch (call.kind) {
-    case GroupKind::all_reduce:
+    case Kind::all_reduce:
       return call.in == call.out;
-    case GroupKind::reduce:
+    case Kind::reduce:
       return rank == call.root && call.in == call.out;
-    case GroupKind::all_gather:
+    case Kind::all_gather:
       return call.in == call.out + before();
-    case GroupKind::gather:
+    case Kind::gather:
       return rank == call.root && call.in == call.out + before();
-    case GroupKind::scatter:
+    case Kind::scatter:
       return rank == call.root && call.out == call.in + before();
-    case GroupKind::reduce_scatter:
-    case GroupKind::broadcast:
-    case GroupKind::all_to_all:
+    case Kind::reduce_scatter:
+    case Kind::broadcast:
+    case Kind::all_to_all:
+    case Kind::composition:
       break;
   }
   return false;
@@ -47,7 +48,8 @@ MpiTransport::MpiTransport(std::shared_ptr<MpiCommunicator> comm)
       max_tag_(static_cast<std::uint64_t>(comm_->message_tags() - 1)),  // the last one is that of the notes
       messages_(comm_->api().requests()),
       collectives_(comm_->api().requests()),
-      notes_(*comm_, comm_->message_tags() - 1) {}
+      note_carrier_(*comm_, comm_->message_tags() - 1),
+      notes_(note_carrier_) {}
 
 MpiTransport::~MpiTransport() {
   if (!messages_->empty() || !collectives_->empty()) leave();
@@ -92,6 +94,10 @@ bool MpiTransport::progress(std::vector<Message*>& done) {
   return !completions_.empty();
 }
 
+bool MpiTransport::arrived(int peer, std::uint64_t tag) {
+  return comm_->api().arrived(comm_->handle(), peer, static_cast<int>(tag));
+}
+
 void MpiTransport::fail_receive(const Message& message, const MpiCompletion& completion) const {
   std::string text = "rank " + std::to_string(comm_->rank()) + ": receiving from rank " + std::to_string(message.peer) +
                      ", " + describe_tag(message.tag, max_tag_) + ": expected " + std::to_string(message.bytes) +
@@ -118,7 +124,7 @@ void MpiTransport::leave() {
   for (const auto& group : groups_) group->retire();
 }
 
-bool MpiTransport::runs(GroupKind kind, DType dtype, ReduceOp op) const {
+bool MpiTransport::runs(Kind kind, DType dtype, ReduceOp op) const {
   return !reduces(kind) || (mpi_reduces(dtype) && supports(op, dtype) && reduces_alike(dtype, op));
 }
 

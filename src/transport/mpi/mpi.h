@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "transport/mpi/communicator.h"
-#include "transport/mpi/notes.h"
+#include "transport/mpi/note_carrier.h"
 #include "transport/transport.h"
 
 namespace lanecast {
@@ -26,6 +26,7 @@ class MpiTransport final : public Transport {
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
   bool progress(std::vector<Message*>& done) override;
+  bool arrived(int peer, std::uint64_t tag) override;
   /// Retires the communicator too, which a bootstrap may share. Cannot keep the whole promise of Transport::abort: see
   /// MpiRequests::abandon for the memory that stays MPI's.
   void abort(const Failure& cause) override;
@@ -35,11 +36,16 @@ class MpiTransport final : public Transport {
   std::optional<CallNote> published(int peer, std::uint64_t sequence) override {
     return notes_.published(peer, sequence);
   }
-  void publish_wait(std::span<const int> peers) override { notes_.publish_wait(peers); }
+  void publish_wait(std::span<const int> peers, bool may_be_asked) override {
+    notes_.publish_wait(peers, may_be_asked);
+  }
   std::optional<Waiting> waiting(int peer, double silent_s) override { return notes_.waiting(peer, silent_s); }
 
-  bool runs(GroupKind kind, DType dtype, ReduceOp op) const override;
+  bool runs(Kind kind, DType dtype, ReduceOp op) const override;
   int open_group(std::span<const int> ranks, std::uint32_t ordinal) override;
+  bool has_group(std::span<const int> ranks, std::uint32_t ordinal) const override {
+    return group_of_.contains({{ranks.begin(), ranks.end()}, ordinal});
+  }
   void post_group(GroupCall& call) override;
   void progress_groups(std::vector<GroupCall*>& done) override;
 
@@ -55,7 +61,8 @@ class MpiTransport final : public Transport {
   std::uint64_t max_tag_;
   std::unique_ptr<MpiRequests> messages_;
   std::unique_ptr<MpiRequests> collectives_;
-  MpiNotes notes_;
+  MpiNoteCarrier note_carrier_;
+  Notes notes_;
   bool used_ = false;  // has carried anything: where it has not, no peer listens to it
   std::vector<MpiCompletion> completions_;
 };

@@ -31,6 +31,8 @@ class Incoming {
   bool progress(std::vector<Message*>& done);
 
   bool has_pending() const { return pending_ > 0; }
+  /// Has a message of this tag come before its receive?
+  bool has_early(std::uint64_t tag) { return early_.front(tag) != nullptr; }
   /// Has the sender put something that progress() can take? Not what only waits for the sender to read its notes.
   bool has_unread() { return packets_.peek() != nullptr && !is_read() && !remote_.sender_ends; }
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <string>
@@ -19,10 +18,6 @@ namespace {
 std::string reason(int error) { return std::generic_category().message(error); }
 
 }  // namespace
-
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) close(fd_);
-}
 
 Mapping::Mapping(const FileDescriptor& file, std::size_t offset, std::size_t bytes) : bytes_(bytes) {
   void* data =

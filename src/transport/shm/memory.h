@@ -6,23 +6,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/file_descriptor.h"
+
 namespace lanecast::shm {
-
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~FileDescriptor();
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
 
 class Mapping {
  public:

@@ -68,6 +68,12 @@ bool ShmTransport::progress(std::vector<Message*>& done) {
   return moved;
 }
 
+bool ShmTransport::arrived(int peer, std::uint64_t tag) {
+  Pair& pair = activate(peer);
+  pair.in.progress(done_);
+  return pair.in.has_early(tag);
+}
+
 std::optional<CallNote> ShmTransport::published(int peer, std::uint64_t sequence) {
   if (!reaches(peer)) return {};
   return pairs_[pair_of_rank_[peer]].neighbour.boards->calls.find(sequence);

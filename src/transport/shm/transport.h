@@ -38,6 +38,7 @@ class ShmTransport : public Transport {
   void post_recv(Message& message) override;
   /// Looks only at peers with something pending; makes no system call except to read a peer's memory.
   bool progress(std::vector<Message*>& done) override;
+  bool arrived(int peer, std::uint64_t tag) override;
   void abort(const Failure& cause) override;
   /// Reads a file of /proc: microseconds, for every few thousand idle calls of progress().
   Loss lost(int peer) override;
@@ -45,7 +46,7 @@ class ShmTransport : public Transport {
     if (shm::Boards* mine = host_.boards()) mine->calls.put(note);
   }
   std::optional<CallNote> published(int peer, std::uint64_t sequence) override;
-  void publish_wait(std::span<const int> peers) override {
+  void publish_wait(std::span<const int> peers, bool /*may_be_asked*/) override {
     if (shm::Boards* mine = host_.boards()) mine->waits.put(peers);
   }
   std::optional<Waiting> waiting(int peer, double silent_s) override;

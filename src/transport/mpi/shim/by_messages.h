@@ -9,8 +9,8 @@
 
 namespace lanecast::mpi {
 
-inline bool has_shares_of_pairs(GroupKind kind) {
-  return kind == GroupKind::gather || kind == GroupKind::scatter || kind == GroupKind::all_to_all;
+inline bool has_shares_of_pairs(Kind kind) {
+  return kind == Kind::gather || kind == Kind::scatter || kind == Kind::all_to_all;
 }
 
 template <class Abi>
@@ -36,11 +36,11 @@ void for_each_message(const MpiCollective& call, int rank, int size, const Send&
   };
   const bool own = rank == call.root ? !call.in_place : true;
   switch (call.kind) {
-    case GroupKind::gather:
+    case Kind::gather:
       if (rank == call.root) receive_from_all(call.counts);
       if (own && call.counts[rank] > 0) send(call.root, in, call.counts[rank] * element_bytes);
       break;
-    case GroupKind::scatter:
+    case Kind::scatter:
       if (own && call.counts[rank] > 0) receive(call.root, out, call.counts[rank] * element_bytes);
       if (rank == call.root) send_to_all(call.counts);
       break;

@@ -59,17 +59,17 @@ std::shared_ptr<void> start(const Binding<Abi>& mpi, const Counted& calls, const
 
   int code = 0;
   switch (call.kind) {
-    case GroupKind::all_reduce:
+    case Kind::all_reduce:
       code = either(request, calls.Allreduce, calls.Iallreduce, in, call.out, first, type, op, comm);
       break;
-    case GroupKind::all_gather:
+    case Kind::all_gather:
       if (even)
         code = either(request, calls.Allgather, calls.Iallgather, in, first, type, call.out, first, type, comm);
       else
         code = either(request, calls.Allgatherv, calls.Iallgatherv, in, parts->counts[mpi.rank(comm)], type, call.out,
                       parts->counts.data(), parts->offsets.data(), type, comm);
       break;
-    case GroupKind::reduce_scatter:
+    case Kind::reduce_scatter:
       if (even)
         code = either(request, calls.Reduce_scatter_block, calls.Ireduce_scatter_block, in, call.out, first, type, op,
                       comm);

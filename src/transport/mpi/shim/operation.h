@@ -31,7 +31,7 @@ class Parked {
 /// in place would overwrite each other's input.
 template <class Abi>
 bool needs_scratch(const Binding<Abi>& mpi, const MpiCollective& call) {
-  if (call.kind != GroupKind::reduce_scatter) return false;
+  if (call.kind != Kind::reduce_scatter) return false;
   const std::size_t total = total_count(call);
   if (call.in_place) return !fits_int(total) && !mpi.functions.has_large();
   const std::byte* end = static_cast<const std::byte*>(call.in) + total * size_of(call.dtype);

@@ -61,6 +61,12 @@ class Shim final : public MpiApi {
     std::erase(comms_, mpi_.unwrap(comm));
   }
 
+  bool arrived(MpiComm comm, int peer, int tag) override {
+    int found = 0;
+    typename Abi::Status status{};
+    mpi_.check(calls_.Iprobe(peer, tag, mpi_.unwrap(comm), &found, &status), "MPI_Iprobe");
+    return found != 0;
+  }
   void barrier(MpiComm comm) override { mpi_.check(calls_.Barrier(mpi_.unwrap(comm)), "MPI_Barrier"); }
   void run(const MpiCollective& call) override;
   std::unique_ptr<MpiRequests> requests() override {

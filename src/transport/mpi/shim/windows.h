@@ -32,12 +32,12 @@ void for_each_window(const MpiCollective& call, int rank, Each each) {
     window.counts = counts;
     if (!call.in_place && call.in != nullptr)
       window.in =
-          static_cast<const std::byte*>(call.in) + (call.kind == GroupKind::all_gather ? mine : begin) * element_bytes;
+          static_cast<const std::byte*>(call.in) + (call.kind == Kind::all_gather ? mine : begin) * element_bytes;
     if (call.out != nullptr)
       window.out =
-          static_cast<std::byte*>(call.out) + (call.kind == GroupKind::reduce_scatter ? mine : begin) * element_bytes;
+          static_cast<std::byte*>(call.out) + (call.kind == Kind::reduce_scatter ? mine : begin) * element_bytes;
     each(window);
-    if (call.kind == GroupKind::all_gather || call.kind == GroupKind::reduce_scatter) mine += counts[rank];
+    if (call.kind == Kind::all_gather || call.kind == Kind::reduce_scatter) mine += counts[rank];
   }
 }
 

@@ -1,51 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/mpi/notes.h"
+#include "transport/notes.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "base/error.h"
-
 namespace lanecast {
 
-MpiNotes::MpiNotes(const MpiCommunicator& comm, int tag)
-    : comm_(comm), tag_(tag), sending_(comm.api().requests()), receiving_(comm.api().requests()) {}
-
-MpiNotes::~MpiNotes() {
-  completions_.clear();
-  if (comm_.api().alive()) sending_->test(completions_);
-  // A note whose peer never looks is MPI's for good: 1 KiB, and only where something went wrong.
-  if (!sending_->empty())
-    for (auto& note : sent_) static_cast<void>(note.release());
-}
-
-MpiNotes::Peer& MpiNotes::listen_to(int rank) {
+Notes::Peer& Notes::listen_to(int rank) {
   auto& peer = peers_[rank];
   if (!peer) {
     peer = std::make_unique<Peer>();
-    receiving_->receive({comm_.handle(), rank, tag_, &peer->arriving, sizeof(Note)}, peer.get());
+    carrier_.listen_to(rank);
   }
   return *peer;
 }
 
-void MpiNotes::listen_to_all() {
-  if (static_cast<int>(peers_.size()) == comm_.size() - 1) return;
-  for (int rank = 0; rank < comm_.size(); ++rank)
-    if (rank != comm_.rank()) listen_to(rank);
+void Notes::listen_to_all() {
+  if (static_cast<int>(peers_.size()) == carrier_.size() - 1) return;
+  for (int rank = 0; rank < carrier_.size(); ++rank)
+    if (rank != carrier_.rank()) listen_to(rank);
 }
 
-void MpiNotes::take_arrived() {
-  std::vector<MpiCompletion> arrived;
-  receiving_->test(arrived);
-  if (arrived.empty()) return;
-  for (const auto& [rank, peer] : peers_)
-    for (const MpiCompletion& completion : arrived)
-      if (completion.owner == peer.get()) take(rank, *peer);
+void Notes::take_arrived() {
+  carrier_.take_arrived([this](int rank, std::span<const std::byte> bytes) { take(rank, bytes); });
 }
 
-void MpiNotes::take(int rank, Peer& peer) {
-  const Note note = peer.arriving;
-  receiving_->receive({comm_.handle(), rank, tag_, &peer.arriving, sizeof(Note)}, &peer);
+void Notes::take(int rank, std::span<const std::byte> bytes) {
+  Peer& peer = listen_to(rank);
+  Note note;
+  std::memcpy(&note, bytes.data(), std::min(bytes.size(), sizeof note));
   if (note.communicator != communicator_) return;
   switch (note.subject) {
     case Subject::call: {
@@ -69,25 +52,20 @@ void MpiNotes::take(int rank, Peer& peer) {
   }
 }
 
-void MpiNotes::tell(int rank, const CallNote& call, bool asks) {
+void Notes::tell(int rank, const CallNote& call, bool asks) {
   send(rank, {.subject = Subject::call, .asks = asks}, std::as_bytes(std::span(&call, 1)));
 }
 
-void MpiNotes::send(int rank, const Header& header, std::span<const std::byte> body) {
-  if (!comm_.api().alive()) return;
-  sent_.push_back(std::make_unique<Note>());
-  Note& note = *sent_.back();
+void Notes::send(int rank, const Header& header, std::span<const std::byte> body) {
+  Note note;
   static_cast<Header&>(note) = header;
   note.communicator = communicator_;
   note.body_bytes = std::min(body.size(), note.body.size());
   std::ranges::copy(body.first(note.body_bytes), note.body.begin());
-  sending_->send({comm_.handle(), rank, tag_, &note, sizeof(Header) + note.body_bytes}, nullptr);
-  completions_.clear();
-  sending_->test(completions_);
-  if (sending_->empty()) sent_.clear();
+  carrier_.send(rank, std::as_bytes(std::span(&note, 1)).first(sizeof(Header) + note.body_bytes));
 }
 
-std::optional<CallNote> MpiNotes::published(int peer, std::uint64_t sequence) {
+std::optional<CallNote> Notes::published(int peer, std::uint64_t sequence) {
   Peer& theirs = listen_to(peer);
   const auto mine = mine_.find(sequence);
   if (mine && theirs.asked < sequence) {
@@ -98,17 +76,17 @@ std::optional<CallNote> MpiNotes::published(int peer, std::uint64_t sequence) {
   return theirs.calls.find(sequence);
 }
 
-void MpiNotes::publish_wait(std::span<const int> peers) {
+void Notes::publish_wait(std::span<const int> peers, bool may_be_asked) {
   awaited_.assign(peers.begin(), peers.end());
+  if (may_be_asked) listen_to_all();
   take_arrived();
 }
 
-Waiting MpiNotes::waiting(int peer, double silent_s) {
+Waiting Notes::waiting(int peer, double silent_s) {
   Peer& theirs = listen_to(peer);
   const auto now = Clock::now();
   const bool is_new = !theirs.heard;
   const std::chrono::duration<double> age = now - theirs.heard.value_or(now);
-  listen_to_all();
   if (is_new || (!theirs.wait_asked && age.count() > silent_s / 2)) {
     if (is_new) theirs.heard = now;
     theirs.wait_asked = true;
@@ -117,13 +95,13 @@ Waiting MpiNotes::waiting(int peer, double silent_s) {
   return {theirs.awaited, age.count()};
 }
 
-void MpiNotes::give_up(const Failure& why) {
-  for (int rank = 0; rank < comm_.size(); ++rank)
-    if (rank != comm_.rank())
+void Notes::give_up(const Failure& why) {
+  for (int rank = 0; rank < carrier_.size(); ++rank)
+    if (rank != carrier_.rank())
       send(rank, {.subject = Subject::failure, .failure = why.kind}, std::as_bytes(std::span(why.text)));
 }
 
-Failure MpiNotes::given_up(int peer) {
+Failure Notes::given_up(int peer) {
   Peer& theirs = listen_to(peer);
   take_arrived();
   return theirs.failure;

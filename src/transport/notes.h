@@ -5,6 +5,8 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,17 +14,32 @@
 #include <vector>
 
 #include "transport/call_board.h"
-#include "transport/mpi/communicator.h"
+#include "transport/transport.h"
 
 namespace lanecast {
 
-/// MPI shares no memory to look into, so ranks that wait ask others, and answer them while they wait themselves.
+/// What carries notes between ranks. All come in the order in which they were sent.
+class NoteCarrier {
+ public:
+  static constexpr std::size_t kMostBytes = 1280;
+
+  virtual ~NoteCarrier() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// From now on notes of that rank are taken; more than once does no harm.
+  virtual void listen_to(int rank) = 0;
+  virtual void send(int rank, std::span<const std::byte> note) = 0;
+  using Take = std::function<void(int rank, std::span<const std::byte> note)>;
+  /// Hands over what has come; `take` may send.
+  virtual void take_arrived(const Take& take) = 0;
+};
+
+/// There is no shared memory to look into, so ranks that wait ask others, and answer them while they wait themselves.
 /// Nothing is sent or received but by ranks that wait or give up, so a call that runs smoothly costs nothing. A rank
 /// is asked one thing at a time: notes do not pile up at one that computes.
-class MpiNotes {
+class Notes {
  public:
-  MpiNotes(const MpiCommunicator& comm, int tag);
-  ~MpiNotes();
+  explicit Notes(NoteCarrier& carrier) : carrier_(carrier) {}
 
   void publish(const CallNote& note) {
     communicator_ = note.communicator;
@@ -31,11 +48,9 @@ class MpiNotes {
   /// Asks by telling: the peer is sent this rank's note of that call, and answers with its own.
   std::optional<CallNote> published(int peer, std::uint64_t sequence);
 
-  /// Answers whoever has asked.
-  void publish_wait(std::span<const int> peers);
-  /// Asks again when the last answer is half as old as `silent_s`. Who asks listens to all, since any rank may be asked
-  /// by one that waits for it through others. Not by a receive that takes any rank's: MPICH over UCX is late to see
-  /// what comes.
+  /// Answers whoever has asked; may_be_asked: listens to all from now on.
+  void publish_wait(std::span<const int> peers, bool may_be_asked);
+  /// Asks again when the last answer is half as old as `silent_s`.
   Waiting waiting(int peer, double silent_s);
 
   /// To all peers; does not wait for any of them.
@@ -48,7 +63,7 @@ class MpiNotes {
 
   enum class Subject : std::uint32_t { call, wait, failure };
   struct Header {
-    std::uint64_t communicator = 0;  // a stray note of an earlier communicator in the same MPI context is not ours
+    std::uint64_t communicator = 0;  // a stray note of an earlier communicator is not ours
     std::uint64_t body_bytes = 0;
     Subject subject{};
     FailureKind failure{};
@@ -58,8 +73,8 @@ class MpiNotes {
   struct Note : Header {
     std::array<std::byte, 1024> body;
   };
+  static_assert(sizeof(Note) <= NoteCarrier::kMostBytes);
   struct Peer {
-    Note arriving;
     CallBoard calls;
     Failure failure;
     std::uint64_t asked = 0;                 // the latest call that it has been asked about
@@ -71,19 +86,15 @@ class MpiNotes {
   Peer& listen_to(int rank);
   void listen_to_all();
   void take_arrived();
-  void take(int rank, Peer& peer);
+  void take(int rank, std::span<const std::byte> bytes);
   void tell(int rank, const CallNote& call, bool asks);
   void send(int rank, const Header& header, std::span<const std::byte> body);
 
-  const MpiCommunicator& comm_;
-  const int tag_;
+  NoteCarrier& carrier_;
   std::uint64_t communicator_ = 0;
   CallBoard mine_;
   std::vector<int> awaited_;                    // whom this rank waits for, as it has last published
   std::map<int, std::unique_ptr<Peer>> peers_;  // to whom this rank listens
-  std::vector<std::unique_ptr<Note>> sent_;     // MPI may read them until the transport goes
-  std::unique_ptr<MpiRequests> sending_, receiving_;
-  std::vector<MpiCompletion> completions_;
 };
 
 }  // namespace lanecast

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Notes as UCX's active messages, which arrive without a posted receive.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "transport/notes.h"
+#include "transport/ucx/worker.h"
+
+namespace lanecast::ucx {
+
+class NoteCarrier final : public lanecast::NoteCarrier {
+ public:
+  explicit NoteCarrier(Worker& worker);
+
+  int rank() const override { return worker_.rank(); }
+  int size() const override { return worker_.size(); }
+  /// So that the peer's end is noticed.
+  void listen_to(int rank) override { worker_.to(rank); }
+  void send(int rank, std::span<const std::byte> note) override;
+  void take_arrived(const Take& take) override;
+
+  /// Notes that UCX has not taken yet.
+  int under_way() const { return under_way_; }
+
+ private:
+  Worker& worker_;
+  std::deque<std::pair<int, std::string>> arrived_;  // by rank
+  int under_way_ = 0;
+};
+
+}  // namespace lanecast::ucx

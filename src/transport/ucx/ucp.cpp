@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/ucx/ucp.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace lanecast::ucx {
+namespace {
+
+constexpr std::array kNames{"libucp.so.0"};
+
+/// Where wheels put UCX: beside the package that this code lies in (libucx-cu12 and its like), or as a part of MPICH.
+std::vector<std::string> wheel_folders() {
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&wheel_folders), &own) == 0) return {};
+  const std::filesystem::path packages = std::filesystem::path(own.dli_fname).parent_path().parent_path();
+  return {packages / "libucx" / "lib", packages.parent_path().parent_path() / "mpich"};
+}
+
+}  // namespace
+
+const Ucp& Ucp::loaded() {
+  // A cluster's own UCX comes first: those of wheels may not know its network.
+  static const Ucp ucp(SharedLibrary::open({
+      .what = "UCX",
+      .variable = "LANECAST_UCX_LIBRARY",
+      .names = kNames,
+      .folders = {},
+      .vendor_folders = wheel_folders(),
+      .advice = "It carries messages between hosts where no MPI runs. Start the job with mpirun, mpiexec or srun, load "
+                "your site's module, install it (pip install libucx-cu12)",
+  }));
+  return ucp;
+}
+
+Ucp::Ucp(SharedLibrary library) : library_(std::move(library)) {
+  const auto load = [this](auto& function, const char* name) { function = library_.required(name); };
+#define LANECAST_LOAD(name) load(name, #name)
+  LANECAST_LOAD(ucp_get_version_string);
+  LANECAST_LOAD(ucp_config_read);
+  LANECAST_LOAD(ucp_config_release);
+  LANECAST_LOAD(ucp_init_version);
+  LANECAST_LOAD(ucp_cleanup);
+  LANECAST_LOAD(ucp_worker_create);
+  LANECAST_LOAD(ucp_worker_destroy);
+  LANECAST_LOAD(ucp_worker_query);
+  LANECAST_LOAD(ucp_worker_release_address);
+  LANECAST_LOAD(ucp_worker_progress);
+  LANECAST_LOAD(ucp_worker_set_am_recv_handler);
+  LANECAST_LOAD(ucp_ep_create);
+  LANECAST_LOAD(ucp_ep_close_nbx);
+  LANECAST_LOAD(ucp_tag_send_nbx);
+  LANECAST_LOAD(ucp_tag_recv_nbx);
+  LANECAST_LOAD(ucp_tag_probe_nb);
+  LANECAST_LOAD(ucp_am_send_nbx);
+  LANECAST_LOAD(ucp_request_check_status);
+  LANECAST_LOAD(ucp_request_cancel);
+  LANECAST_LOAD(ucp_request_free);
+  LANECAST_LOAD(ucs_status_string);
+#undef LANECAST_LOAD
+}
+
+std::string Ucp::version() const { return ucp_get_version_string(); }
+
+void Ucp::check(Status status, const char* what) const {
+  if (status < 0) throw TransportError(std::string("UCX: ") + what + " failed: " + words(status));
+}
+
+}  // namespace lanecast::ucx

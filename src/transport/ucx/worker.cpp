@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/ucx/worker.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace lanecast::ucx {
+namespace {
+
+constexpr unsigned kApiMajor = 1, kApiMinor = 12;
+constexpr auto kFarewell = std::chrono::milliseconds(1000);
+
+}  // namespace
+
+Worker::Worker(const Bootstrap& bootstrap) : rank_(bootstrap.rank), peers_(bootstrap.size) {
+  // "+" and the address, or "-" and why there is none.
+  std::string mine;
+  try {
+    std::string address;
+    open(address);
+    mine = "+" + address;
+  } catch (const Error& error) {
+    mine = std::string("-") + error.what();
+  }
+  std::vector<std::string> all = bootstrap.all_gather_strings(mine);
+  for (int r = 0; r < size(); ++r) {
+    if (all[r][0] == '-') throw UsageError("rank " + std::to_string(r) + ": " + all[r].substr(1));
+    peers_[r].address = all[r].substr(1);
+  }
+}
+
+void Worker::open(std::string& address) {
+  ucp_ = &Ucp::loaded();
+  Config* config = nullptr;
+  ucp_->check(ucp_->ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
+  ContextParams context;
+  context.field_mask = ContextParams::kFeatures | ContextParams::kEstimatedEndpoints;
+  context.features = ContextParams::kTagFeature | ContextParams::kActiveMessageFeature;
+  context.estimated_num_eps = peers_.size();
+  const Status opened = ucp_->ucp_init_version(kApiMajor, kApiMinor, &context, config, &context_);
+  ucp_->ucp_config_release(config);
+  ucp_->check(opened, "ucp_init");
+
+  WorkerParams worker;
+  worker.field_mask = WorkerParams::kThreadMode | WorkerParams::kFlags;
+  worker.thread_mode = WorkerParams::kSerialized;  // the caller's thread and the one that progresses take turns
+  worker.flags = WorkerParams::kIgnoreRequestLeak;
+  ucp_->check(ucp_->ucp_worker_create(context_, &worker, &worker_), "ucp_worker_create");
+
+  WorkerAttributes attributes;
+  attributes.field_mask = WorkerAttributes::kAddress;
+  ucp_->check(ucp_->ucp_worker_query(worker_, &attributes), "ucp_worker_query");
+  address.assign(reinterpret_cast<const char*>(attributes.address), attributes.address_length);
+  ucp_->ucp_worker_release_address(worker_, attributes.address);
+}
+
+Worker::~Worker() {
+  close_endpoints({});
+  if (worker_) ucp_->ucp_worker_destroy(worker_);
+  if (context_) ucp_->ucp_cleanup(context_);
+}
+
+Endpoint Worker::to(int peer) {
+  Peer& to = peers_.at(peer);
+  if (to.endpoint || to.status != 0) return to.endpoint;
+  EndpointParams params;
+  params.field_mask = EndpointParams::kRemoteAddress | EndpointParams::kErrorMode | EndpointParams::kErrorHandler;
+  params.address = reinterpret_cast<const Address*>(to.address.data());
+  params.error_mode = EndpointParams::kPeerFailures;
+  params.error_handler.argument = &to;
+  params.error_handler.handle = [](void* argument, Endpoint, Status status) {
+    static_cast<Peer*>(argument)->status = status;
+  };
+  to.status = ucp_->ucp_ep_create(worker_, &params, &to.endpoint);
+  return to.endpoint;
+}
+
+std::string Worker::failure(int peer) const {
+  const Status status = peers_.at(peer).status;
+  return status == 0 ? "" : "its connection has failed: " + ucp_->words(status);
+}
+
+void Worker::close_endpoints(const RequestParams& how) {
+  std::vector<Request> closing;
+  for (Peer& peer : peers_)
+    if (Endpoint endpoint = std::exchange(peer.endpoint, nullptr)) {
+      const Request request = ucp_->ucp_ep_close_nbx(endpoint, &how);
+      if (status_of(request) == kInProgress) closing.push_back(request);
+    }
+  const auto closed = [&] {
+    std::erase_if(closing, [&](Request request) {
+      if (ucp_->ucp_request_check_status(request) == kInProgress) return false;
+      ucp_->ucp_request_free(request);
+      return true;
+    });
+    return closing.empty();
+  };
+  if (worker_) progress_until(closed, kFarewell);
+}
+
+void Worker::disconnect() {
+  RequestParams at_once;
+  at_once.field_mask = RequestParams::kFlags;
+  at_once.flags = RequestParams::kForceClose;
+  close_endpoints(at_once);
+}
+
+}  // namespace lanecast::ucx

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's end of UCX: a worker, and an endpoint to each peer that it has to do with.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/bootstrap.h"
+#include "transport/ucx/ucp.h"
+
+namespace lanecast::ucx {
+
+class Worker {
+ public:
+  /// Collective. Throws on all ranks where UCX cannot be had on one.
+  explicit Worker(const Bootstrap& bootstrap);
+  /// Lets what was sent arrive, if the peers take it within a moment.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  const Ucp& ucp() const { return *ucp_; }
+  WorkerHandle handle() const { return worker_; }
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(peers_.size()); }
+
+  /// Made at the first use; null when the connection has failed. Only who has one hears of the peer's end.
+  Endpoint to(int peer);
+  /// Why the connection has failed, in UCX's words; empty while it has not.
+  std::string failure(int peer) const;
+
+  /// True when anything moved.
+  bool progress() { return ucp_->ucp_worker_progress(worker_) != 0; }
+  /// Drives UCX until done() or for as long as `most`.
+  template <class Done>
+  bool progress_until(const Done& done, std::chrono::milliseconds most);
+  /// Ends all connections now; what is under way ends with an error.
+  void disconnect();
+
+ private:
+  struct Peer {
+    std::string address;
+    Endpoint endpoint = nullptr;
+    Status status = 0;
+  };
+
+  void open(std::string& address);
+  void close_endpoints(const RequestParams& how);
+
+  const Ucp* ucp_ = nullptr;
+  int rank_;
+  Context context_ = nullptr;
+  WorkerHandle worker_ = nullptr;
+  std::vector<Peer> peers_;
+};
+
+template <class Done>
+bool Worker::progress_until(const Done& done, std::chrono::milliseconds most) {
+  const auto end = std::chrono::steady_clock::now() + most;
+  while (!done()) {
+    if (!progress() && std::chrono::steady_clock::now() > end) return false;
+  }
+  return true;
+}
+
+}  // namespace lanecast::ucx
