@@ -1,28 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transport's own collective as a plan of one step: MPI's, or a vendor library's.
+#include <numeric>
+
 #include "algorithms/algorithms.h"
 #include "algorithms/group.h"
+#include "plan/reverse.h"
 
 namespace lanecast {
 
 void native_all_gather(PlanWriter& plan, const Ranks& ranks, const PieceLists& own) {
-  plan.group({GroupKind::all_gather, ranks, own});
+  plan.group({Kind::all_gather, ranks, own});
 }
 
 void native_all_reduce(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces) {
-  plan.group({GroupKind::all_reduce, ranks, {pieces}});
+  plan.group({Kind::all_reduce, ranks, {pieces}});
   plan.complete(pieces);
+}
+
+Plan native_two_shot(const Collective& collective, int rank) {
+  PlanBuilder plan(collective, rank);
+  Ranks ranks(collective.size);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  PieceLists own;
+  for (int r = 0; r < collective.size; ++r) own.push_back(cut(whole(0), r, collective.size));
+  reverse(plan, Returning::added, [&](PlanWriter& tape) { native_all_gather(tape, ranks, own); });
+  plan.complete(own[rank]);
+  native_all_gather(plan, ranks, own);
+  return plan.finish("native_two_shot");
 }
 
 void native_broadcast(PlanWriter& plan, const Ranks& ranks, const PieceLists& own) {
   const auto brings = [](const Pieces& pieces) { return !pieces.empty(); };
   if (std::ranges::count_if(own, brings) != 1) return native_all_gather(plan, ranks, own);
   const auto root = std::ranges::find_if(own, brings);
-  plan.group({GroupKind::broadcast, ranks, {*root}, static_cast<int>(root - own.begin())});
+  plan.group({Kind::broadcast, ranks, {*root}, static_cast<int>(root - own.begin())});
 }
 
 void native_scatter(PlanWriter& plan, const Ranks& ranks, int root, const PieceLists& own) {
-  plan.group({GroupKind::scatter, ranks, own, root});
+  plan.group({Kind::scatter, ranks, own, root});
 }
 
 void native_all_to_all(PlanWriter& plan, const Ranks& ranks, const Parcels& parcels) {
@@ -31,7 +46,7 @@ void native_all_to_all(PlanWriter& plan, const Ranks& ranks, const Parcels& parc
   PieceLists own;
   for (int to = 0; to < n; ++to) own.push_back(parcels(me, to));
   for (int from = 0; from < n; ++from) own.push_back(parcels(from, me));
-  plan.group({GroupKind::all_to_all, ranks, std::move(own)});
+  plan.group({Kind::all_to_all, ranks, std::move(own)});
 }
 
 }  // namespace lanecast

@@ -31,17 +31,21 @@ constexpr AllReduceRow kAllReduces[] = {
     {"folding", folding, false,
      [](int n) { return Cost{std::floor(std::log2(n)) + (power_of_two(n) ? 0 : 2), rounds_log2(n)}; }, "Thakur et al."},
     {"one_shot", one_shot, true, [](int n) { return Cost{posted_at_once(n), n - 1.0}; }, "peer-memory libraries"},
-    {"double_tree", double_tree, false, [](int n) { return Cost{3 * rounds_log2(n), n > 1 ? 2.0 : 0.0, true}; },
+    {"double_tree", double_tree, false,
+     [](int n) { return Cost{3 * rounds_log2(n), n > 1 ? 2.0 : 0.0, true, false, shared(n), 4}; },
      "Sanders et al., NCCL"},
     {"native", native_all_reduce, false, [](int n) { return Cost{2 * rounds_log2(n), 2 * shared(n)}; },
      "the transport's own"},
 };
 
-// A tree's root sends the vector in every round; a chain passes it on once.
-Cost tree(int n) { return {rounds_log2(n), rounds_log2(n)}; }
-Cost chain(int n) { return {n - 1.0, n > 1 ? 1.0 : 0.0, true, true}; }
-Cost to_everyone(int n) { return {posted_at_once(n), n - 1.0}; }
-Cost scattered(int n) { return {rounds_log2(n) + n - 1, 2 * shared(n)}; }
+// A tree's root sends the vector in every round; a chain passes it on once. All ranks together send it n − 1 times.
+Cost tree(int n) { return {rounds_log2(n), rounds_log2(n), false, false, shared(n) / std::max(1.0, rounds_log2(n))}; }
+Cost chain(int n) { return {n - 1.0, n > 1 ? 1.0 : 0.0, true, true, shared(n)}; }
+Cost to_everyone(int n) { return {posted_at_once(n), n - 1.0, false, false, 1.0 / n}; }
+Cost scattered(int n) {
+  const double handed_out = rounds_log2(n) / 2, gathered = n - 1;  // of the vector, by all ranks
+  return {rounds_log2(n) + n - 1, 2 * shared(n), false, false, (handed_out + gathered) / std::max(1.0, 2 * gathered)};
+}
 
 constexpr BroadcastRow kBroadcasts[] = {
     {"binomial", bruck, false, tree, doubling, "Thakur et al."},
@@ -52,9 +56,13 @@ constexpr BroadcastRow kBroadcasts[] = {
      "the transport's own"},
 };
 
+// Only the root sends all the time.
+Cost halving(int n) { return {rounds_log2(n), shared(n), false, false, rounds_log2(n) / std::max(1.0, 2.0 * (n - 1))}; }
+Cost handing_out(int n) { return {posted_at_once(n), shared(n), false, false, 1.0 / n}; }
+
 constexpr ScatterRow kScatters[] = {
-    {"binomial", binomial_scatter, true, doubling, "Thakur et al."},
-    {"direct", direct_scatter, false, at_once, "MPICH"},
+    {"binomial", binomial_scatter, true, halving, "Thakur et al."},
+    {"direct", direct_scatter, false, handing_out, "MPICH"},
     {"native", native_scatter, false, doubling, "the transport's own"},
 };
 

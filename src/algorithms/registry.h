@@ -14,6 +14,8 @@ struct Cost {
   double volume = 0;
   bool pipelined = false;
   bool steady = false;  // every rank sends to one neighbour only
+  double even = 1;      // what the ranks send on average, over what the busiest does
+  double messages = 1;  // of a pipeline: that the busiest rank sends for each chunk
 };
 
 struct AllGatherRow {

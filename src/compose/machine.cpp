@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/mix.h"
 
 namespace lanecast {
 namespace {
@@ -90,12 +89,8 @@ int Machine::stages() const {
 
 std::string Machine::str() const {
   std::string text = topology.str();
-  if (!hierarchy.in_rank_order() || text.find("uneven") != std::string::npos) {  // the text does not say it all
-    std::uint64_t hash = 0;
-    for (int k = 0; k < topology.levels(); ++k)
-      for (const int domain : topology.level(k).domain) hash = mix(hash, static_cast<std::uint64_t>(domain));
-    text += "#" + std::to_string(hash % 100000);
-  }
+  if (!hierarchy.in_rank_order() || text.find("uneven") != std::string::npos)  // the text does not say it all
+    text += "#" + std::to_string(topology.digest() % 100000);
   if (ring_level >= 0) text += ", ring " + std::to_string(hierarchy.domains(ring_level));
   if (stripe > 1) text += ", stripe " + std::to_string(stripe);
   return text;

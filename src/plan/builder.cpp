@@ -118,7 +118,7 @@ void PlanBuilder::group(const Group& call) {
   const auto nothing = [](const Pieces& pieces) { return pieces.empty(); };
   if (call.ranks.size() < 2) return;
   // Of an all-to-all a member sees its own share only; one that has none still has to enter the call.
-  if (call.kind != GroupKind::all_to_all && std::ranges::all_of(call.own, nothing)) return;
+  if (call.kind != Kind::all_to_all && std::ranges::all_of(call.own, nothing)) return;
   const Blocks src = where(brought_to(call, rank()));
   const Blocks dst = home(gained_from(call, rank()));
   const auto ordinal = std::count_if(plan_.steps.begin(), plan_.steps.end(), [&](const Step& s) {

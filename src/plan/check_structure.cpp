@@ -117,9 +117,8 @@ class StepCheck {
   void group(const Pieces& src, const Pieces& dst) const {
     const Group& group = plan_.groups[step_.group];
     const std::size_t members = group.ranks.size();
-    const bool whole =
-        group.kind == GroupKind::all_reduce || group.kind == GroupKind::broadcast || group.kind == GroupKind::reduce;
-    const std::size_t lists = group.kind == GroupKind::all_to_all ? 2 * members : members;
+    const bool whole = group.kind == Kind::all_reduce || group.kind == Kind::broadcast || group.kind == Kind::reduce;
+    const std::size_t lists = group.kind == Kind::all_to_all ? 2 * members : members;
     require(group.own.size() == lists || (whole && group.own.size() == 1),
             "the group needs one list of pieces per member");
     require(group.root >= 0 && static_cast<std::size_t>(group.root) < members, "the group has no such root");

@@ -6,18 +6,6 @@
 #include "plan/composition.h"
 
 namespace lanecast {
-namespace {
-constexpr std::string_view kNames[kKinds + 1] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast",  "reduce",
-                                                 "gather",     "scatter",        "all_to_all", "composition"};
-}
-
-std::string_view name_of(Kind kind) { return kNames[static_cast<int>(kind)]; }
-
-std::optional<Kind> kind_from(std::string_view name) {
-  for (const Kind kind : kAllKinds)
-    if (name_of(kind) == name) return kind;
-  return std::nullopt;
-}
 
 bool operator==(const Collective& a, const Collective& b) {
   const auto plain = [](const Collective& c) { return std::tuple(c.kind, c.size, c.in_place, c.root, c.reproducible); };
@@ -30,10 +18,6 @@ std::int32_t Collective::parts() const {
   if (kind == Kind::all_to_all) return size * size;
   const bool whole = kind == Kind::all_reduce || kind == Kind::broadcast || kind == Kind::reduce;
   return whole ? 1 : size;
-}
-
-bool Collective::reduces() const {
-  return kind == Kind::reduce_scatter || kind == Kind::all_reduce || kind == Kind::reduce;
 }
 
 PartRange Collective::inputs(int rank) const {

@@ -4,38 +4,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 
+#include "base/kind.h"
 #include "plan/part_range.h"
 
 namespace lanecast {
 
 class Composition;
-
-enum class Kind : std::uint8_t {
-  all_gather,
-  reduce_scatter,
-  all_reduce,
-  broadcast,
-  reduce,
-  gather,
-  scatter,
-  all_to_all,
-  composition,  // whatever Collective::composition says
-};
-inline constexpr int kKinds = 8;  // that have a name of their own
-inline constexpr Kind kAllKinds[kKinds] = {Kind::all_gather, Kind::reduce_scatter, Kind::all_reduce, Kind::broadcast,
-                                           Kind::reduce,     Kind::gather,         Kind::scatter,    Kind::all_to_all};
-
-std::string_view name_of(Kind kind);
-std::optional<Kind> kind_from(std::string_view name);
-
-/// Does one rank alone bring, or end with, the data?
-inline bool has_root(Kind kind) { return kind >= Kind::broadcast && kind <= Kind::scatter; }
-/// Does every rank's result have a share in its own input's memory, so that the two may be one buffer?
-inline bool may_be_in_place(Kind kind) { return kind != Kind::all_to_all; }
 
 struct Collective {
   Kind kind = Kind::all_reduce;
@@ -50,7 +25,7 @@ struct Collective {
   /// all-to-all, where part s · size + d goes from rank s to rank d: a rank brings a row and ends with a column. A
   /// composition numbers its parts itself.
   std::int32_t parts() const;
-  bool reduces() const;
+  bool reduces() const { return lanecast::reduces(kind); }
 
   /// Parts that a rank brings, and those that it ends with, in the order in which they lie in its buffers. Neither need
   /// be all that it handles: what others bring may pass through its scratch memory.

@@ -26,13 +26,13 @@ std::ptrdiff_t place_of(const Group& group, int rank) {
 Pieces brought_to(const Group& group, int rank) {
   const auto me = place_of(group, rank);
   switch (group.kind) {
-    case GroupKind::all_gather:
-    case GroupKind::gather:
+    case Kind::all_gather:
+    case Kind::gather:
       return group.own[me];
-    case GroupKind::broadcast:
-    case GroupKind::scatter:
+    case Kind::broadcast:
+    case Kind::scatter:
       return me == group.root ? everything(group) : Pieces{};
-    case GroupKind::all_to_all:
+    case Kind::all_to_all:
       return joined_lists(group.own.begin(), group.own.begin() + static_cast<std::ptrdiff_t>(group.ranks.size()));
     default:
       return everything(group);
@@ -42,15 +42,15 @@ Pieces brought_to(const Group& group, int rank) {
 Pieces gained_from(const Group& group, int rank) {
   const auto me = place_of(group, rank);
   switch (group.kind) {
-    case GroupKind::reduce_scatter:
-    case GroupKind::scatter:
+    case Kind::reduce_scatter:
+    case Kind::scatter:
       return group.own[me];
-    case GroupKind::reduce:
-    case GroupKind::gather:
+    case Kind::reduce:
+    case Kind::gather:
       return me == group.root ? everything(group) : Pieces{};
-    case GroupKind::broadcast:  // the root has it already
+    case Kind::broadcast:  // the root has it already
       return me == group.root ? Pieces{} : everything(group);
-    case GroupKind::all_to_all:
+    case Kind::all_to_all:
       return joined_lists(group.own.begin() + static_cast<std::ptrdiff_t>(group.ranks.size()), group.own.end());
     default:
       return everything(group);

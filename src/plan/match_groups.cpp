@@ -68,7 +68,7 @@ class GroupMatch {
         throw PlanError(where(one.rank, steps[first]) + ": rank " + std::to_string(ranks[k]) +
                         " never enters this call");
       const Group& mine = group_of(ranks[k], steps[k]);
-      const bool in_pairs = mine.kind == GroupKind::all_to_all;
+      const bool in_pairs = mine.kind == Kind::all_to_all;
       for (std::size_t j = first; j <= (in_pairs ? k : first); ++j)
         if (!agree(group_of(ranks[j], steps[j]), j, mine, k))
           throw PlanError(where(ranks[k], steps[k]) + ": disagrees with " + where(ranks[j], steps[j]));
@@ -81,7 +81,7 @@ class GroupMatch {
 
   /// Do two members mean the same call? Of an all-to-all each knows what it sends and receives, and no more.
   static bool agree(const Group& a, std::size_t me, const Group& b, std::size_t other) {
-    if (a.kind != GroupKind::all_to_all || b.kind != a.kind) return a == b;
+    if (a.kind != Kind::all_to_all || b.kind != a.kind) return a == b;
     const std::size_t members = a.ranks.size();
     return a.ranks == b.ranks && a.own[other] == b.own[members + me] && a.own[members + other] == b.own[me];
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/group_kind.h"
+#include "base/kind.h"
 #include "plan/block.h"
 #include "plan/collective.h"
 
@@ -40,7 +40,7 @@ using PieceLists = std::vector<Pieces>;  // one list per member of a group of ra
 /// whole (all_reduce, broadcast, reduce). all_to_all: what this rank sends to each member, then what it receives from
 /// each.
 struct Group {
-  GroupKind kind{};
+  Kind kind{};
   Ranks ranks;
   PieceLists own;
   int root = 0;  // place among `ranks`, of the kinds that have one

@@ -25,14 +25,14 @@ class Tape final : public PlanWriter {
   int rank_;
 };
 
-GroupKind dual(GroupKind kind) {
+Kind dual(Kind kind) {
   switch (kind) {
-    case GroupKind::all_gather:
-      return GroupKind::reduce_scatter;
-    case GroupKind::broadcast:
-      return GroupKind::reduce;
-    case GroupKind::scatter:
-      return GroupKind::gather;
+    case Kind::all_gather:
+      return Kind::reduce_scatter;
+    case Kind::broadcast:
+      return Kind::reduce;
+    case Kind::scatter:
+      return Kind::gather;
     default:
       throw InternalError("plan: nothing that is played backwards calls " + std::string(name_of(kind)));
   }

@@ -84,6 +84,17 @@ double seconds_in(int chunks, const std::vector<Stage>& stages, const Overlap& o
 
 }  // namespace
 
+std::string_view name_of(Decider decider) {
+  switch (decider) {
+    case Decider::pinned:
+      return "pinned";
+    case Decider::learned:
+      return "learned";
+    default:
+      return "cost model";
+  }
+}
+
 Choice predict(const Request& request, const Topology& topology, const Models& models, const std::string& algorithm,
                int chunks) {
   if (models.links.size() != topology.levels() + std::size_t{1})
@@ -110,10 +121,19 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
   return best;
 }
 
+std::vector<std::string> valid_algorithms(const Request& request, const Topology& topology) {
+  std::vector<std::string> names = algorithms_for(request.kind, topology, request.reproducible);
+  std::erase_if(names, [&](const std::string& name) {
+    if (is_native(name)) return !request.native || is_hierarchical(name);
+    return request.own_counts && forwards(request.kind, name);
+  });
+  return names;
+}
+
 std::vector<Choice> candidates(const Request& request, const Topology& topology, const Models& models) {
   std::vector<Choice> found;
-  for (const std::string& algorithm : algorithms_for(request.kind, topology, request.reproducible)) {
-    if (is_native(algorithm) || (request.own_counts && forwards(request.kind, algorithm))) continue;
+  for (const std::string& algorithm : valid_algorithms(request, topology)) {
+    if (is_native(algorithm)) continue;
     Choice choice = predict(request, topology, models, algorithm);
     // Behind those that take as long: they stay in the registry's order.
     found.insert(std::ranges::upper_bound(found, choice.seconds, {}, &Choice::seconds), std::move(choice));
@@ -122,6 +142,11 @@ std::vector<Choice> candidates(const Request& request, const Topology& topology,
 }
 
 Choice choose(const Request& request, const Topology& topology, const Models& models) {
+  if (const auto learned = ask(models, request, topology)) {
+    Choice choice = predict(request, topology, models, *learned);
+    choice.decided_by = Decider::learned;
+    return choice;
+  }
   return candidates(request, topology, models).front();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which algorithm, and in how many chunks: a cost model over what the registry says of each algorithm and what was
-// measured on the machine.
+// Which algorithm, and in how many chunks: what was learned from times of whole calls, else a cost model over what the
+// registry says of each algorithm and what was measured on the machine.
 #pragma once
 
 #include <string>
@@ -17,7 +17,11 @@ struct Request {
   std::size_t bytes = 0;      // the full buffer: all parts, or of an all-to-all those that one rank brings
   bool own_counts = false;    // each rank knows its own counts only, so none can forward what others are to get
   bool reproducible = false;  // sums are to be reduced in rank order
+  bool native = false;        // a transport here runs it by itself
 };
+
+enum class Decider : std::uint8_t { cost_model, learned, pinned };
+std::string_view name_of(Decider decider);
 
 struct Choice {
   std::string algorithm;
@@ -25,6 +29,7 @@ struct Choice {
   double seconds = 0;     // predicted
   double latency_s = 0;   // of one chunk, all levels one after the other: what does not depend on the bytes
   bool measured = false;  // from fits of this very algorithm, not from links
+  Decider decided_by = Decider::cost_model;
 };
 
 /// Predicted time of one algorithm that algorithms_for() lists, in so many chunks, or the best number for 0: slices
@@ -32,10 +37,13 @@ struct Choice {
 Choice predict(const Request& request, const Topology& topology, const Models& models, const std::string& algorithm,
                int chunks = 0);
 
-/// All but the transport's own collectives, which are taken only by name; the cheapest first.
+/// What could run: of the transport's own collectives only the whole call's, where there is one.
+std::vector<std::string> valid_algorithms(const Request& request, const Topology& topology);
+
+/// All but the transport's own collectives, which no prediction is known for; the cheapest first.
 std::vector<Choice> candidates(const Request& request, const Topology& topology, const Models& models);
 
-/// The first of the candidates.
+/// What was learned, else the first of the candidates.
 Choice choose(const Request& request, const Topology& topology, const Models& models);
 
 }  // namespace lanecast

@@ -27,15 +27,18 @@ Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& 
   const Link& link = models.links[std::max(load.level, 0)];  // of a flat call the outermost level, its slowest
   const auto bytes = static_cast<double>(load.bytes);
   const double beta = link.beta_s_per_byte * (cost.steady || load.ranks <= 2 ? 1 : link.unsteady);
-  return {cost.rounds, link.alpha_s, bytes * (cost.volume * beta + reduced * models.reduce_s_per_byte), cost.pipelined,
-          false};
+  const double transfer_s = bytes * (cost.volume * beta + reduced * models.reduce_s_per_byte);
+  return {cost.rounds, link.alpha_s, transfer_s, cost.pipelined, false, link.crowd * cost.even, cost.messages};
 }
 
 }  // namespace
 
 double Stage::seconds(int chunks, double latency_share) const {
-  if (pipelined) return (rounds + chunks - 1) * (alpha_s + transfer_s / chunks);
-  return rounds * alpha_s * (1 + latency_share * (chunks - 1)) + transfer_s;
+  if (pipelined) {
+    const double in_rounds = (rounds + chunks - 1) * (alpha_s + transfer_s / chunks);
+    return std::max(in_rounds, load * (chunks * messages * alpha_s + transfer_s));
+  }
+  return std::max(1.0, load) * (rounds * alpha_s * (1 + latency_share * (chunks - 1)) + transfer_s);
 }
 
 Cost cost_of(std::string_view name, Kind kind, int ranks) {

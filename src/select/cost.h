@@ -23,6 +23,8 @@ struct Stage {
   double transfer_s = 0;   // of all bytes that the busiest rank sends, and adds; of a pipeline: in each round
   bool pipelined = false;  // chunks follow each other through the rounds
   bool measured = false;   // from a fit of this very algorithm
+  double load = 1;         // what all ranks do, shared out evenly over the cores, over what the busiest rank does
+  double messages = 1;     // of a pipeline: for each chunk
 
   /// Each further chunk adds this share of the rounds' latency.
   double seconds(int chunks, double latency_share) const;

@@ -23,7 +23,8 @@ Overlap Models::overlap(Kind kind) const {
 }
 
 Models subset(const Models& models, const Topology& topology, const std::vector<int>& ranks) {
-  Models kept{{}, models.reduce_s_per_byte, {}, models.overlaps};
+  Models kept{{}, models.reduce_s_per_byte, {}, models.overlaps, {}};
+  if (same_nodes(topology, topology.subset(ranks))) kept.learned = models.learned;
   std::vector<int> new_level(topology.levels() + 1, -1);
   for (int k = 0; k <= topology.levels(); ++k) {
     if (k < topology.levels() && !topology.divides(ranks, k)) continue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plan/collective.h"
+#include "select/learned.h"
 #include "topology/topology.h"
 
 namespace lanecast {
@@ -17,6 +18,7 @@ struct Link {
   double alpha_s = 0;
   double beta_s_per_byte = 0;
   double unsteady = 1;  // times as long bytes take where a rank's peers change from round to round, or send all at once
+  double crowd = 1;     // ranks that share each core which moves its messages
 };
 
 inline constexpr int kAllRanks = -1;
@@ -46,6 +48,7 @@ struct Models {
   double reduce_s_per_byte = 1e-10;  // what adding two values costs a core; what a rank receives to reduce it also adds
   std::vector<Fit> fits;
   std::vector<Overlap> overlaps;
+  std::vector<Learned> learned;  // go before all of the above; at most one of each collective
 
   bool measured() const { return !fits.empty(); }
   /// The fit for a group's buffer of so many bytes, or null.

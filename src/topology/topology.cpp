@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/mix.h"
 #include "topology/limits.h"
 
 namespace lanecast {
@@ -130,6 +131,16 @@ std::string Topology::str() const {
     if (last) text += std::to_string(domains[0].size());
   }
   return text;
+}
+
+std::uint64_t Topology::digest() const {
+  std::uint64_t hash = mix(0, static_cast<std::uint64_t>(size_));
+  for (const Level& level : levels_) {
+    std::map<int, int> first;  // rank of each domain
+    for (int r = 0; r < size_; ++r)
+      hash = mix(hash, static_cast<std::uint64_t>(first.try_emplace(level.domain[r], r).first->second));
+  }
+  return hash;
 }
 
 }  // namespace lanecast

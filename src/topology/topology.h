@@ -2,6 +2,7 @@
 // Which rank sits where: levels from the outermost (nodes, say) inwards, and the NIC that each rank uses.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,9 @@ class Topology {
 
   /// "2x4", "3+2+4", "8"; "2x2x2" for even nested levels.
   std::string str() const;
+
+  /// One number for who sits where, which str() does not tell; names of levels and numbers of domains do not count.
+  std::uint64_t digest() const;
 
  private:
   int size_;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was learned from times of whole calls: which algorithm is fastest at a message size and a number of ranks (PCCL,
+// section IV-C).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/collective.h"
+#include "select/svm.h"
+#include "topology/topology.h"
+
+namespace lanecast {
+
+struct Models;
+struct Request;
+
+/// Of one collective. Features: log2 of the full buffer's bytes and of the ranks; asked only inside what it was trained
+/// on, since beyond it would be guessing.
+struct Learned {
+  Kind kind{};
+  std::size_t least_bytes = 0, most_bytes = 0;
+  int least_ranks = 0, most_ranks = 0;
+  std::vector<std::string> algorithms;  // the classes
+  Svm svm;
+};
+
+/// Throws UsageError for what cannot be evaluated.
+void check(const Learned& learned);
+
+/// Its algorithm for this request, among those that are valid for it; none without one. Where ranks are no power of
+/// two, Bruck's algorithm stands for recursive doubling: as many bytes, and no more rounds than that has for the next
+/// one.
+std::optional<std::string> ask(const Models& models, const Request& request, const Topology& topology);
+
+/// Do nodes look alike inside? Then what was learned for one job's nodes holds for the other's.
+bool same_nodes(const Topology& one, const Topology& other);
+
+}  // namespace lanecast

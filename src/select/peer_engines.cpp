@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "select/peer_engines.h"
+
+#include <algorithm>
+
+namespace lanecast {
+namespace {
+
+/// T = α + bytes·β for the bytes that a rank sends, on H200s linked by NVLink 4.
+struct Line {
+  double alpha_s, beta_s_per_byte;
+};
+constexpr Line kKernel{8.5e-6, 1 / 320e9}, kCopyEngine{60e-6, 1 / 245e9};
+constexpr Line kDirectCopy{20e-6, 1 / 355e9}, kDirectReduction{20e-6, 1 / 330e9};
+
+double at(const Line& line, double bytes) { return line.alpha_s + bytes * line.beta_s_per_byte; }
+
+}  // namespace
+
+std::string_view name_of(PeerEngine engine) { return kPeerEngines[static_cast<int>(engine)]; }
+
+std::optional<PeerEngine> peer_engine_from(std::string_view name) {
+  const auto* const found = std::ranges::find(kPeerEngines, name);
+  if (found == kPeerEngines.end()) return {};
+  return static_cast<PeerEngine>(found - kPeerEngines.begin());
+}
+
+bool takes(PeerEngine engine, const PeerTraffic& traffic) {
+  if (engine == PeerEngine::two_shot) return traffic.reduces_for_all;
+  return engine != PeerEngine::direct || traffic.symmetric;
+}
+
+double predicted_s(PeerEngine engine, const PeerTraffic& traffic) {
+  const double to_all = static_cast<double>(traffic.message_bytes) * (traffic.ranks - 1);
+  const double share = to_all / traffic.ranks;  // of a vector that each rank reduces a part of
+  switch (engine) {
+    case PeerEngine::kernel:
+      return at(kKernel, to_all);
+    case PeerEngine::two_shot:
+      return 2 * at(kKernel, share);
+    case PeerEngine::copy_engine:
+      return at(kCopyEngine, to_all);
+    case PeerEngine::direct:
+      break;
+  }
+  if (!traffic.reduces) return at(kDirectCopy, to_all);
+  return at(kDirectReduction, traffic.reduces_for_all ? 2 * share : to_all);
+}
+
+PeerEngine fastest(const PeerTraffic& traffic) {
+  auto best = PeerEngine::kernel;
+  for (const PeerEngine engine : {PeerEngine::two_shot, PeerEngine::copy_engine, PeerEngine::direct})
+    if (takes(engine, traffic) && predicted_s(engine, traffic) < predicted_s(best, traffic)) best = engine;
+  return best;
+}
+
+}  // namespace lanecast
