@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/gpu/code.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#include "base/mix.h"
+#include "device/gpu/code_cache.h"
+#include "device/gpu/kernel_files.h"
+#include "device/gpu/nvrtc.h"
+
+namespace lanecast::gpu {
+namespace {
+
+std::string digest_of_source() {
+  std::uint64_t a = 0, b = 1;
+  for (const SourceFile& file : kernel_files())
+    for (const std::string_view text : {std::string_view(file.name), std::string_view(file.text)})
+      a = mix(a, text), b = mix(b, text);
+  return std::to_string(a) + " " + std::to_string(b);
+}
+
+std::string value_of(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
+
+std::string machine_code(int capability, const std::vector<std::string>& library_folders,
+                         const std::string& cache_folder) {
+  const Nvrtc nvrtc = Nvrtc::open(library_folders);
+  const std::string key = "source " + digest_of_source() + "\noptions " + Nvrtc::options() + "\nNVRTC " +
+                          nvrtc.version() + "\ncapability " + std::to_string(capability);
+  return CodeCache(cache_folder).get(key, [&] { return nvrtc.compile(kernel_files(), kMainFile, capability); });
+}
+
+std::string default_cache_folder() {
+  if (const std::string cache = value_of("XDG_CACHE_HOME"); !cache.empty()) return cache + "/lanecast/kernels";
+  if (const std::string home = value_of("HOME"); !home.empty()) return home + "/.cache/lanecast/kernels";
+  return "";
+}
+
+}  // namespace lanecast::gpu

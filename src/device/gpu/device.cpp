@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/gpu/device.h"
+
+#include <array>
+
+#include "base/error.h"
+
+namespace lanecast::gpu {
+
+std::shared_ptr<Device> Device::open(int ordinal) {
+  auto driver = Driver::open();
+  int count = 0;
+  driver->check(driver->cuDeviceGetCount(&count), "cuDeviceGetCount");
+  if (ordinal < 0 || ordinal >= count)
+    throw UsageError("device: there is no GPU " + std::to_string(ordinal) + "; this process sees " +
+                     std::to_string(count) + " (CUDA_VISIBLE_DEVICES can hide some)");
+  return std::shared_ptr<Device>(new Device(std::move(driver), ordinal));
+}
+
+Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : driver_(std::move(driver)), ordinal_(ordinal) {
+  check(driver_->cuDeviceGet(&handle_, ordinal), "cuDeviceGet");
+  check(driver_->cuDevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain");
+}
+
+Device::~Device() { driver_->cuDevicePrimaryCtxRelease(handle_); }
+
+int Device::attribute(int which) const {
+  int value = 0;
+  check(driver_->cuDeviceGetAttribute(&value, which, handle_), "cuDeviceGetAttribute");
+  return value;
+}
+
+std::string Device::name() const {
+  std::array<char, 256> name{};
+  check(driver_->cuDeviceGetName(name.data(), name.size(), handle_), "cuDeviceGetName");
+  return name.data();
+}
+
+int Device::capability() const {
+  return 10 * attribute(kAttributeCapabilityMajor) + attribute(kAttributeCapabilityMinor);
+}
+
+int Device::multiprocessors() const { return attribute(kAttributeMultiprocessors); }
+
+std::string Device::uuid() const {
+  std::array<char, 16> bytes{};
+  check(driver_->cuDeviceGetUuid(&bytes, handle_), "cuDeviceGetUuid");
+  std::string hex;
+  for (const char byte : bytes)
+    for (const int shift : {4, 0}) hex += "0123456789abcdef"[static_cast<unsigned char>(byte) >> shift & 15];
+  return hex;
+}
+
+std::string Device::pci_bus_id() const {
+  std::array<char, 32> id{};
+  check(driver_->cuDeviceGetPCIBusId(id.data(), id.size(), handle_), "cuDeviceGetPCIBusId");
+  return id.data();
+}
+
+Device::Current::Current(const Device& device) : driver_(device.driver()) {
+  driver_.check(driver_.cuCtxPushCurrent(device.context()), "cuCtxPushCurrent");
+}
+
+Device::Current::~Current() {
+  Context popped = nullptr;
+  driver_.cuCtxPopCurrent(&popped);
+}
+
+}  // namespace lanecast::gpu

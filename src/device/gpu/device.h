@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One GPU, and its primary context, which it shares with the frameworks of the process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "device/gpu/driver.h"
+
+namespace lanecast::gpu {
+
+class Device {
+ public:
+  /// ordinal: as the driver counts, after CUDA_VISIBLE_DEVICES. Throws UsageError for one that is not there.
+  static std::shared_ptr<Device> open(int ordinal);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const Driver& driver() const { return *driver_; }
+  void check(int result, const char* call) const { driver_->check(result, call); }
+  Context context() const { return context_; }
+  int ordinal() const { return ordinal_; }
+  std::string name() const;
+  int capability() const;  // 90 is 9.0
+  int multiprocessors() const;
+  std::string uuid() const;  // 16 bytes in hex
+  std::string pci_bus_id() const;
+
+  /// Makes the context the current one of this thread while it lives.
+  class Current {
+   public:
+    explicit Current(const Device& device);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+   private:
+    const Driver& driver_;
+  };
+
+ private:
+  Device(std::shared_ptr<const Driver> driver, int ordinal);
+  int attribute(int which) const;
+
+  std::shared_ptr<const Driver> driver_;
+  int ordinal_;
+  int handle_ = 0;
+  Context context_ = nullptr;
+};
+
+}  // namespace lanecast::gpu

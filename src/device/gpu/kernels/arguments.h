@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host hands to the kernels, and the memory that they share with other ranks' kernels: one text for both
+// compilers, so that neither can see another layout. Numbers are of fixed size; addresses are those of this process.
+#pragma once
+
+namespace lanecast::gpu {
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+
+constexpr int kMostRanks = 16;   // whose memory one kernel reaches: those of a host
+constexpr int kMostBlocks = 64;  // of a kernel that waits for other ranks; all of them have to be resident at once
+constexpr int kHalf = 384;       // threads of such a block that send, and threads that receive
+constexpr int kWarp = 32;
+constexpr int kExchangeThreads = 2 * (kHalf + kWarp);  // with a warp beside each half that waits and signals for it
+constexpr int kThreads = 512;                          // of a block of other kernels
+constexpr int kAreas = 2;                              // exchanges that may be under way on two ranks at once
+constexpr int kSlots = 3;           // pieces of a message under way, per block; signals are a round late at either end
+constexpr u64 kSlotBytes = 131072;  // at most
+constexpr int kDepth = 2;           // chunks of a message under way that copy engines carry
+constexpr int kGroups = 4;          // of the same ranks, whose calls may be under way at once
+
+/// Whether a wait has failed, and how: in the host's memory, written once by the device.
+enum class Fault : u32 { none, timeout, mismatch };
+enum class Place : u32 { piece, barrier, chunk, message };
+struct FaultRecord {
+  u32 fault;   // written last
+  u32 poison;  // by the host: nothing that is waited for will come
+  u32 rank, peer;
+  u32 call;   // of the group, counted from 0
+  u32 round;  // piece of the message
+  u32 signature, found;
+  u32 place;  // Place
+};
+
+/// This rank's own state, in its memory; only its kernels touch it. Counters live here and not in arguments, so that a
+/// captured graph counts on when it is replayed.
+struct Control {
+  u32 call;    // number of the exchange under way; it moves on when the last block has ended
+  u32 ended;   // blocks
+  u32 failed;  // a wait has failed: nothing waits any more
+  u32 unused;
+  u64 barriers;
+};
+
+/// What other ranks write into this rank's memory; each word is written by one of them.
+struct Flags {
+  u64 arrived[kMostRanks][kMostBlocks];  // call << 32 | signature << 16 | pieces that lie in the slots
+  u64 emptied[kMostRanks][kMostBlocks];  // the same of pieces taken out of the slots
+  u64 barrier[kMostRanks];               // count << 16 | signature
+  // Chunks in staging memory, as semaphores of one: a copy engine can write a number, but not count.
+  u32 full[kMostRanks][kDepth];  // that rank has filled its slot here
+  u32 free[kMostRanks][kDepth];  // that rank has emptied this one's slot there
+};
+
+/// Every rank sends a message to every other and combines what it gets, with what it brings itself, into its output.
+struct Exchange {
+  u32 rank, ranks;
+  u32 op;         // ReduceOp, of the kernels that reduce
+  u32 signature;  // 16 bits, equal on ranks that make the same call
+  u32 multicast;  // all messages are the same
+  u32 unused;
+  double divisor;   // of an average
+  u64 slice_bytes;  // of a message's piece, per block; a multiple of 16, at most slot_bytes
+  u64 slot_bytes;
+  u64 timeout_ns;
+  u64 source[kMostRanks];  // message to each rank; to itself: what it brings
+  u64 send_bytes[kMostRanks];
+  u64 target[kMostRanks];  // of each rank's message; a kernel that reduces has one, target[0]
+  u64 recv_bytes[kMostRanks];
+  u64 inbox[kMostRanks];  // of each rank: slots
+  u64 flags[kMostRanks];  // of each rank: Flags
+  u64 control;            // Control
+  u64 fault;              // FaultRecord
+};
+
+/// The more ranks, the shorter the slots: their memory stays about the same.
+constexpr u64 slot_bytes(u32 ranks) {
+  u64 bytes = kSlotBytes;
+  for (u32 peers = 1; peers + 1 < ranks; peers *= 2) bytes /= 2;
+  return bytes;
+}
+
+/// Bytes of a rank's inbox, which has no slots for itself.
+constexpr u64 inbox_bytes(u32 ranks) { return u64{kAreas} * (ranks - 1) * kSlots * kMostBlocks * slot_bytes(ranks); }
+
+/// What the one-block kernels between copies need.
+struct Group {
+  u32 rank, ranks;
+  u32 signature;
+  u32 unused;
+  u64 timeout_ns;
+  u64 flags[kMostRanks];
+  u64 control, fault;
+};
+
+/// Slots of staging memory handed on: bit peer · kDepth + slot of each mask.
+struct Handover {
+  Group group;
+  u64 empties;  // this rank has emptied what the peer had filled
+  u64 fills;    // this rank has filled its slot at the peer
+  u64 needs_full, needs_free;
+};
+
+/// A device and its host wait for each other by two counters in the host's memory: the device says how far it has come,
+/// then waits until the host has come so far. A wait that has failed here, or in a group of peers, ends them all.
+struct Handshake {
+  u32 rank, peer;  // peer: whose message the host waits for
+  u32 signature;
+  u32 groups;
+  u64 timeout_ns;
+  u64 said_at, said;        // what the device says, and where; nowhere for 0
+  u64 awaited_at, awaited;  // the least number to wait for, and where; nowhere for 0
+  u64 control, fault;
+  u64 group_control[kGroups];
+};
+
+/// Every target = sources[0] op sources[1] op …; a copy of one source is that, too.
+struct Reduction {
+  u64 target[kMostRanks];
+  u64 source[kMostRanks];
+  u64 bytes;
+  double divisor;
+  u32 targets, sources;
+  u32 op;
+  u32 unused;
+};
+
+}  // namespace lanecast::gpu

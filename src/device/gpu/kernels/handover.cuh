@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of one block that order copy engines and reducers among ranks, and between a device and its host: those move
+// the data and never wait.
+#pragma once
+
+#include "device/gpu/kernels/waiting.cuh"
+
+namespace lanecast::gpu {
+
+__device__ inline Waiter waiter_of(const Group& g) {
+  return {g.rank, g.signature, g.timeout_ns, reinterpret_cast<Control*>(g.control),
+          reinterpret_cast<FaultRecord*>(g.fault)};
+}
+__device__ inline Flags* flags_of(const Group& g, u32 rank) { return reinterpret_cast<Flags*>(g.flags[rank]); }
+
+/// A thread for each peer. Ranks whose signatures differ have made different calls.
+__device__ inline void barrier(const Group& g) {
+  const Waiter waiter = waiter_of(g);
+  __shared__ u64 count;
+  if (threadIdx.x == 0) count = look(&waiter.control->failed) ? 0 : ++waiter.control->barriers;
+  __syncthreads();
+  const u32 q = threadIdx.x;
+  if (count == 0 || q >= g.ranks || q == g.rank) return;
+  release(&flags_of(g, q)->barrier[g.rank], count << 16 | g.signature);
+  FaultRecord at{};
+  at.peer = q;
+  at.call = static_cast<u32>(count);
+  at.place = static_cast<u32>(Place::barrier);
+  wait_for(waiter, &flags_of(g, g.rank)->barrier[q], at, [&](u64 value) {
+    at.found = value & 0xffff;
+    if (value >> 16 == count && at.found != g.signature) report(waiter, at, Fault::mismatch);
+    return value >> 16 >= count;
+  });
+}
+
+/// Waits until the semaphore is given, and takes it.
+__device__ inline void take(const Waiter& waiter, u32* semaphore, u32 peer) {
+  FaultRecord at{};
+  at.peer = peer;
+  at.place = static_cast<u32>(Place::chunk);
+  wait_for(waiter, semaphore, at, [](u32 value) { return value != 0; });
+  *semaphore = 0;  // before the slot is handed on, after which the peer gives it again
+}
+
+/// A thread for each slot of each peer.
+__device__ inline void hand_over(const Handover& h) {
+  const Waiter waiter = waiter_of(h.group);
+  if (look(&waiter.control->failed)) return;
+  const u32 peer = threadIdx.x / kDepth, slot = threadIdx.x % kDepth;
+  const u64 bit = u64{1} << threadIdx.x;
+  Flags* const own = flags_of(h.group, h.group.rank);
+  if (h.empties & bit) release(&flags_of(h.group, peer)->free[h.group.rank][slot], 1u);
+  if (h.fills & bit) release(&flags_of(h.group, peer)->full[h.group.rank][slot], 1u);
+  if (h.needs_full & bit) take(waiter, &own->full[peer][slot], peer);
+  if (h.needs_free & bit) take(waiter, &own->free[peer][slot], peer);
+}
+
+/// By one thread.
+__device__ inline void shake_hands(const Handshake& h) {
+  const Waiter waiter{h.rank, h.signature, h.timeout_ns, reinterpret_cast<Control*>(h.control),
+                      reinterpret_cast<FaultRecord*>(h.fault)};
+  u32* const failed = &waiter.control->failed;
+  for (u32 k = 0; k < h.groups; ++k)
+    if (look(&reinterpret_cast<Control*>(h.group_control[k])->failed)) *failed = 1;
+  bool well = look(failed) == 0;
+  if (well && h.said_at) release(reinterpret_cast<u64*>(h.said_at), h.said);
+  if (well && h.awaited_at) {
+    FaultRecord at{};
+    at.peer = h.peer;
+    at.place = static_cast<u32>(Place::message);
+    well =
+        wait_for(waiter, reinterpret_cast<const u64*>(h.awaited_at), at, [&](u64 value) { return value >= h.awaited; });
+  }
+  // What stands behind must not hand on what has not come.
+  for (u32 k = 0; k < h.groups && !well; ++k) reinterpret_cast<Control*>(h.group_control[k])->failed = 1;
+}
+
+}  // namespace lanecast::gpu

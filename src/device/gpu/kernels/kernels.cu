@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// All kernels by name: what is compiled. The files that it includes are handed to the compiler with it.
+#include "device/gpu/kernels/exchange.cuh"
+#include "device/gpu/kernels/handover.cuh"
+
+namespace lanecast::gpu {
+
+extern "C" __global__ void __launch_bounds__(kExchangeThreads, 1)
+    lanecast_exchange(const __grid_constant__ Exchange x) {
+  exchange(x, [](BlockExchange& block, Team team, u32 round) { block.take(team, round); });
+}
+
+extern "C" __global__ void __launch_bounds__(kMostRanks) lanecast_barrier(const __grid_constant__ Group g) {
+  barrier(g);
+}
+
+extern "C" __global__ void __launch_bounds__(kMostRanks* kDepth) lanecast_handover(const __grid_constant__ Handover h) {
+  hand_over(h);
+}
+
+extern "C" __global__ void __launch_bounds__(1) lanecast_handshake(const __grid_constant__ Handshake h) {
+  shake_hands(h);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1) lanecast_copy(const __grid_constant__ Reduction r) {
+  multicast_bytes(grid_team(), r.target, static_cast<int>(r.targets), r.source[0], r.bytes);
+}
+
+#define LANECAST_KERNELS(Format, name)                                                                  \
+  extern "C" __global__ void __launch_bounds__(kExchangeThreads, 1)                                     \
+      lanecast_exchange_##name(const __grid_constant__ Exchange x) {                                    \
+    exchange(x, [](BlockExchange& block, Team team, u32 round) { block.reduce<Format>(team, round); }); \
+  }                                                                                                     \
+  extern "C" __global__ void __launch_bounds__(kThreads, 1)                                             \
+      lanecast_reduce_##name(const __grid_constant__ Reduction r) {                                     \
+    reduce_bytes<Format>(grid_team(), r);                                                               \
+  }
+
+// Under the names of DType.
+LANECAST_KERNELS(Float64, float64)
+LANECAST_KERNELS(Float32, float32)
+LANECAST_KERNELS(Float16, float16)
+LANECAST_KERNELS(BFloat16, bfloat16)
+LANECAST_KERNELS(Float8E4M3, float8_e4m3)
+LANECAST_KERNELS(Float8E5M2, float8_e5m2)
+LANECAST_KERNELS(Int8, int8)
+LANECAST_KERNELS(UInt8, uint8)
+LANECAST_KERNELS(Int16, int16)
+LANECAST_KERNELS(UInt16, uint16)
+LANECAST_KERNELS(Int32, int32)
+LANECAST_KERNELS(UInt32, uint32)
+LANECAST_KERNELS(Int64, int64)
+LANECAST_KERNELS(UInt64, uint64)
+
+}  // namespace lanecast::gpu

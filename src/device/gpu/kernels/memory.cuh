@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies and reductions by the threads of a block or of a whole grid: 16 bytes an access where the addresses allow it.
+// Only the accesses that are to be under way at once are unrolled, and nothing long is inlined: there are many kernels,
+// and users wait for their compilation.
+#pragma once
+
+#include "device/gpu/kernels/arguments.h"
+#include "device/gpu/kernels/formats.cuh"
+
+namespace lanecast::gpu {
+
+constexpr int kUnroll = 4;  // accesses of a thread that are under way at once: of a reduction's sources each, and
+constexpr int kCopies = 8;  // of a copy
+
+/// The threads that share a piece of work: some of a block's, or all of a grid.
+struct Team {
+  u64 index, size;
+};
+__device__ inline Team grid_team() { return {u64{blockIdx.x} * blockDim.x + threadIdx.x, u64{gridDim.x} * blockDim.x}; }
+
+template <class T>
+__device__ inline void copy_as(Team team, u64 to, u64 from, u64 bytes) {
+  T* const target = reinterpret_cast<T*>(to);
+  const T* const source = reinterpret_cast<const T*>(from);
+  const u64 n = bytes / sizeof(T);
+  u64 i = team.index;
+#pragma unroll 1
+  for (; i + (kCopies - 1) * team.size < n; i += kCopies * team.size) {
+    T values[kCopies];
+    for (int k = 0; k < kCopies; ++k) values[k] = source[i + k * team.size];
+    for (int k = 0; k < kCopies; ++k) target[i + k * team.size] = values[k];
+  }
+#pragma unroll 1
+  for (; i < n; i += team.size) target[i] = source[i];
+}
+
+__device__ __noinline__ void copy_bytes(Team team, u64 to, u64 from, u64 bytes) {
+  const u64 unaligned = to | from;
+  if (unaligned % 16 == 0) {
+    const u64 whole = bytes / 16 * 16;
+    copy_as<Vector>(team, to, from, whole);
+    copy_as<u8>(team, to + whole, from + whole, bytes - whole);
+  } else if ((unaligned | bytes) % 4 == 0) {
+    copy_as<u32>(team, to, from, bytes);
+  } else if ((unaligned | bytes) % 2 == 0) {
+    copy_as<u16>(team, to, from, bytes);
+  } else {
+    copy_as<u8>(team, to, from, bytes);
+  }
+}
+
+/// Reads once and writes to several.
+__device__ __noinline__ void multicast_bytes(Team team, const u64* to, int n, u64 from, u64 bytes) {
+  u64 unaligned = from;
+  for (int q = 0; q < n; ++q) unaligned |= to[q];
+  if (unaligned % 16 != 0) {
+    for (int q = 0; q < n; ++q) copy_bytes(team, to[q], from, bytes);
+    return;
+  }
+  const Vector* const source = reinterpret_cast<const Vector*>(from);
+  const u64 vectors = bytes / 16;
+  u64 i = team.index;
+#pragma unroll 1
+  for (; i + (kCopies - 1) * team.size < vectors; i += kCopies * team.size) {
+    Vector values[kCopies];
+    for (int k = 0; k < kCopies; ++k) values[k] = source[i + k * team.size];
+    for (int q = 0; q < n; ++q)
+      for (int k = 0; k < kCopies; ++k) reinterpret_cast<Vector*>(to[q])[i + k * team.size] = values[k];
+  }
+#pragma unroll 1
+  for (; i < vectors; i += team.size)
+    for (int q = 0; q < n; ++q) reinterpret_cast<Vector*>(to[q])[i] = source[i];
+  for (int q = 0; q < n; ++q) copy_as<u8>(team, to[q] + 16 * vectors, from + 16 * vectors, bytes % 16);
+}
+
+template <class Format>
+union Elements {
+  static constexpr int kCount = 16 / sizeof(typename Format::Stored);
+  Vector vector;
+  typename Format::Stored each[kCount];
+};
+
+/// Sums of vectors i, i + step, … of two sources: what is asked for most, with many loads under way.
+template <class Format>
+__device__ inline void add_pair(const Reduction& r, u64 i, u64 step) {
+  Elements<Format> a[kUnroll], b[kUnroll];
+  for (int k = 0; k < kUnroll; ++k) {
+    a[k].vector = reinterpret_cast<const Vector*>(r.source[0])[i + k * step];
+    b[k].vector = reinterpret_cast<const Vector*>(r.source[1])[i + k * step];
+  }
+  for (int k = 0; k < kUnroll; ++k) {
+    for (int e = 0; e < Elements<Format>::kCount; ++e)
+      a[k].each[e] =
+          finish<Format>(combine<Format>(kSum, Format::widen(a[k].each[e]), Format::widen(b[k].each[e])), r.divisor);
+    for (u32 t = 0; t < r.targets; ++t) reinterpret_cast<Vector*>(r.target[t])[i + k * step] = a[k].vector;
+  }
+}
+
+/// Sums of vector i of any number of sources.
+template <class Format>
+__device__ inline void add_vector(const Reduction& r, u64 i) {
+  constexpr int n = Elements<Format>::kCount;
+  Elements<Format> elements;
+  typename Format::Value values[n];
+  elements.vector = reinterpret_cast<const Vector*>(r.source[0])[i];
+  for (int e = 0; e < n; ++e) values[e] = Format::widen(elements.each[e]);
+#pragma unroll 1
+  for (u32 s = 1; s < r.sources; ++s) {
+    elements.vector = reinterpret_cast<const Vector*>(r.source[s])[i];
+    for (int e = 0; e < n; ++e) values[e] = combine<Format>(kSum, values[e], Format::widen(elements.each[e]));
+  }
+  for (int e = 0; e < n; ++e) elements.each[e] = finish<Format>(values[e], r.divisor);
+  for (u32 t = 0; t < r.targets; ++t) reinterpret_cast<Vector*>(r.target[t])[i] = elements.vector;
+}
+
+/// Element i, by any operator.
+template <class Format>
+__device__ inline void reduce_element(const Reduction& r, u64 i) {
+  using Stored = typename Format::Stored;
+  typename Format::Value value = Format::widen(reinterpret_cast<const Stored*>(r.source[0])[i]);
+#pragma unroll 1
+  for (u32 s = 1; s < r.sources; ++s)
+    value = combine<Format>(r.op, value, Format::widen(reinterpret_cast<const Stored*>(r.source[s])[i]));
+  const Stored result = finish<Format>(value, r.divisor);
+  for (u32 t = 0; t < r.targets; ++t) reinterpret_cast<Stored*>(r.target[t])[i] = result;
+}
+
+/// A target may be one of the sources. Sums go by vectors where the addresses allow it.
+template <class Format>
+__device__ __noinline__ void reduce_bytes(Team team, const Reduction& r) {
+  using Stored = typename Format::Stored;
+  u64 unaligned = 0;
+  for (u32 t = 0; t < r.targets; ++t) unaligned |= r.target[t];
+  for (u32 s = 0; s < r.sources; ++s) unaligned |= r.source[s];
+  const bool adds = r.op == kSum || r.op == kAvg;
+  const u64 vectors = adds && unaligned % 16 == 0 ? r.bytes / 16 : 0;
+  u64 i = team.index;
+  if (r.sources == 2) {
+#pragma unroll 1
+    for (; i + (kUnroll - 1) * team.size < vectors; i += kUnroll * team.size) add_pair<Format>(r, i, team.size);
+  }
+#pragma unroll 1
+  for (; i < vectors; i += team.size) add_vector<Format>(r, i);
+#pragma unroll 1
+  for (u64 k = vectors * Elements<Format>::kCount + team.index; k < r.bytes / sizeof(Stored); k += team.size)
+    reduce_element<Format>(r, k);
+}
+
+}  // namespace lanecast::gpu

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits for other ranks' kernels. Each has a deadline, and the first that passes it says who waited for whom.
+#pragma once
+
+#include "device/gpu/kernels/primitives.cuh"
+
+namespace lanecast::gpu {
+
+struct Waiter {
+  u32 rank, signature;
+  u64 timeout_ns;
+  Control* control;
+  FaultRecord* record;
+};
+
+__device__ inline void report(const Waiter& waiter, const FaultRecord& fault, Fault what) {
+  if (atomicCAS(&waiter.control->failed, 0u, 1u) != 0) return;  // somebody has reported before
+  FaultRecord* const record = waiter.record;
+  record->rank = waiter.rank;
+  record->signature = waiter.signature;
+  record->peer = fault.peer;
+  record->call = fault.call;
+  record->round = fault.round;
+  record->found = fault.found;
+  record->place = fault.place;
+  __threadfence_system();  // the host looks at `fault` first
+  *static_cast<volatile u32*>(&record->fault) = static_cast<u32>(what);
+}
+
+/// Spins until come(value of the word) says so; false after a failure, also another thread's.
+template <class Word, class Come>
+__device__ inline bool wait_for(const Waiter& waiter, const Word* word, const FaultRecord& place, Come come) {
+  u64 deadline = 0;
+  for (u32 spins = 0;; ++spins) {
+    const Word value = acquire(word);
+    if (come(value)) return true;
+    if (spins % 256 != 255) continue;
+    if (look(&waiter.control->failed)) return false;
+    if (*static_cast<volatile u32*>(&waiter.record->poison)) {
+      waiter.control->failed = 1;  // so that what is enqueued behind does not wait, either
+      return false;
+    }
+    const u64 now = now_ns();
+    if (deadline == 0) {
+      deadline = now + waiter.timeout_ns;
+    } else if (now > deadline) {
+      report(waiter, place, Fault::timeout);
+      return false;
+    }
+  }
+}
+
+}  // namespace lanecast::gpu

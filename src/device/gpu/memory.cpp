@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/gpu/memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "device/gpu/stream.h"
+
+namespace lanecast::gpu {
+namespace {
+
+Owned<Address> allocate(std::shared_ptr<Device> device, std::size_t bytes) {
+  const Device::Current current(*device);
+  const Driver& driver = device->driver();
+  Address address = 0;
+  driver.check(driver.cuMemAlloc(&address, bytes), "cuMemAlloc");
+  return {std::move(device), address, driver.cuMemFree};
+}
+
+Owned<void*> pin(std::shared_ptr<Device> device, std::size_t bytes) {
+  const Device::Current current(*device);
+  const Driver& driver = device->driver();
+  void* host = nullptr;
+  driver.check(driver.cuMemHostAlloc(&host, bytes, kMemHostAllocPortable | kMemHostAllocDeviceMap), "cuMemHostAlloc");
+  return {std::move(device), host, driver.cuMemFreeHost};
+}
+
+Owned<Address> open(std::shared_ptr<Device> device, const IpcHandle& handle) {
+  const Device::Current current(*device);
+  const Driver& driver = device->driver();
+  Address address = 0;
+  driver.check(driver.cuIpcOpenMemHandle(&address, handle, kIpcLazyEnablePeerAccess), "cuIpcOpenMemHandle");
+  return {std::move(device), address, driver.cuIpcCloseMemHandle};
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(const std::shared_ptr<Device>& device, std::size_t bytes)
+    : memory_(allocate(device, std::max<std::size_t>(bytes, 1))), bytes_(bytes) {
+  // On a stream of its own: the default one would wait for all others of the process, and spoil a capture.
+  const OwnedStream stream(device);
+  const Device::Current current(*device);
+  device->check(device->driver().cuMemsetD8Async(address(), 0, bytes, stream.get()), "cuMemsetD8Async");
+  device->check(device->driver().cuStreamSynchronize(stream.get()), "cuStreamSynchronize");
+}
+
+IpcHandle DeviceMemory::ipc_handle() const {
+  const Device& device = memory_.device();
+  const Device::Current current(device);
+  IpcHandle handle{};
+  device.check(device.driver().cuIpcGetMemHandle(&handle, address()), "cuIpcGetMemHandle");
+  return handle;
+}
+
+PinnedMemory::PinnedMemory(const std::shared_ptr<Device>& device, std::size_t bytes)
+    : memory_(pin(device, std::max<std::size_t>(bytes, 1))), bytes_(bytes) {
+  std::memset(memory_.get(), 0, bytes);
+  const Device::Current current(*device);
+  device->check(device->driver().cuMemHostGetDevicePointer(&address_, memory_.get(), 0), "cuMemHostGetDevicePointer");
+}
+
+OpenedMemory::OpenedMemory(std::shared_ptr<Device> device, const IpcHandle& handle)
+    : memory_(open(std::move(device), handle)) {}
+
+}  // namespace lanecast::gpu

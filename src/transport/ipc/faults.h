@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels that wait and their host tell each other about waits that end badly.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "device/gpu/kernels/arguments.h"
+#include "device/gpu/memory.h"
+
+namespace lanecast::ipc {
+
+/// What a kernel has found while it waited.
+struct PeerFault {
+  gpu::Fault what{};
+  int peer = -1;  // as the kernel counts its peers
+  std::uint16_t signature = 0, found = 0;
+  gpu::Place place{};
+};
+
+class Faults {
+ public:
+  explicit Faults(const std::shared_ptr<gpu::Device>& device) : memory_(device, sizeof(gpu::FaultRecord)) {}
+
+  gpu::Address device() const { return memory_.device(); }
+  std::optional<PeerFault> met() const;
+  /// Kernels stop waiting: what they wait for will not come.
+  void poison();
+
+ private:
+  gpu::PinnedMemory memory_;
+};
+
+}  // namespace lanecast::ipc

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/ipc/launches.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace lanecast::ipc {
+
+Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels)
+    : device_(std::move(device)),
+      kernels_(std::move(kernels)),
+      exchange_(kernels_->get("lanecast_exchange")),
+      copy_(kernels_->get("lanecast_copy")),
+      barrier_(kernels_->get("lanecast_barrier")),
+      hand_over_(kernels_->get("lanecast_handover")),
+      handshake_(kernels_->get("lanecast_handshake")) {
+  for (int k = 0; k < kDTypes; ++k) {
+    const std::string name(name_of(static_cast<DType>(k)));
+    exchange_and_reduce_[k] = kernels_->get("lanecast_exchange_" + name);
+    reduce_[k] = kernels_->get("lanecast_reduce_" + name);
+  }
+}
+
+void Launches::exchange(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(exchange_, &arguments, {blocks, gpu::kExchangeThreads}, stream);
+}
+
+void Launches::exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(exchange_and_reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kExchangeThreads}, stream);
+}
+
+void Launches::reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
+  launch(reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kThreads}, stream);
+}
+
+void Launches::copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
+  launch(copy_, &arguments, {blocks, gpu::kThreads}, stream);
+}
+
+void Launches::barrier(const gpu::Group& arguments, gpu::Stream stream) const {
+  launch(barrier_, &arguments, {1, gpu::kMostRanks}, stream);
+}
+
+void Launches::hand_over(const gpu::Handover& arguments, gpu::Stream stream) const {
+  launch(hand_over_, &arguments, {1, gpu::kMostRanks * gpu::kDepth}, stream);
+}
+
+void Launches::shake_hands(const gpu::Handshake& arguments, gpu::Stream stream) const {
+  launch(handshake_, &arguments, {1, 1}, stream);
+}
+
+int Launches::blocks_for(std::size_t bytes, int most) {
+  constexpr std::size_t kPerBlock = std::size_t{gpu::kThreads} * 16;
+  return static_cast<int>(std::clamp<std::size_t>(bytes / kPerBlock, 1, most));
+}
+
+void Launches::launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const {
+  void* list[] = {const_cast<void*>(arguments)};  // read before the call returns
+  device_->check(
+      device_->driver().cuLaunchKernel(function, grid.blocks, 1, 1, grid.threads, 1, 1, 0, stream, list, nullptr),
+      "cuLaunchKernel");
+}
+
+}  // namespace lanecast::ipc

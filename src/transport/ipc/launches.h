@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels by what they are for, launched with the arguments that they take.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "base/dtype.h"
+#include "device/gpu/kernels.h"
+#include "device/gpu/kernels/arguments.h"
+
+namespace lanecast::ipc {
+
+class Launches {
+ public:
+  Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels);
+
+  void exchange(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
+  void exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
+  void reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
+  void copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
+  void barrier(const gpu::Group& arguments, gpu::Stream stream) const;
+  void hand_over(const gpu::Handover& arguments, gpu::Stream stream) const;
+  void shake_hands(const gpu::Handshake& arguments, gpu::Stream stream) const;
+
+  /// Of a kernel that reads so many bytes from each source, at most `most`.
+  static int blocks_for(std::size_t bytes, int most);
+
+  const gpu::Device& device() const { return *device_; }
+
+ private:
+  struct Grid {
+    int blocks, threads;
+  };
+  void launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const;
+
+  std::shared_ptr<gpu::Device> device_;
+  std::shared_ptr<const gpu::Kernels> kernels_;
+  gpu::Function exchange_, copy_, barrier_, hand_over_, handshake_;
+  std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, reduce_{};
+};
+
+}  // namespace lanecast::ipc

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective as messages: what one member of a group sends to each of the others, and what it gets from each. To
+// peer memory all eight collectives are the same: messages that are copied, or reduced, where they arrive.
+#pragma once
+
+#include <vector>
+
+#include "device/gpu/driver.h"
+#include "transport/transport.h"
+
+namespace lanecast::ipc {
+
+struct Parcel {
+  gpu::Address at = 0;
+  std::size_t bytes = 0;
+};
+
+struct Parcels {
+  std::vector<Parcel> send;     // to each member; to itself: what it brings
+  std::vector<Parcel> receive;  // from each member; all the same where they are reduced
+  bool multicast = false;       // what is sent is the same for all
+  bool reduces = false;
+  std::size_t largest_bytes = 0;  // of any two members' message; where they do not all know it: more than any memory
+};
+
+/// me: this member. The call's addresses are those of its device.
+Parcels parcels_of(const GroupCall& call, int me, int members);
+
+}  // namespace lanecast::ipc

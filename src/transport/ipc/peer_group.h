@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of one host that run collectives by reading and writing each other's GPUs: by one kernel, or by copy engines.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "device/gpu/stream.h"
+#include "transport/ipc/faults.h"
+#include "transport/ipc/group_memory.h"
+#include "transport/ipc/launches.h"
+#include "transport/ipc/parcels.h"
+
+namespace lanecast::ipc {
+
+struct PeerOptions {
+  double timeout_s = 300;
+  int max_ctas = gpu::kMostBlocks;  // multiprocessors that a kernel takes which waits for other ranks
+  int reducer_ctas = 64;            // and one that adds up what copy engines have brought
+  std::size_t staging_bytes = std::size_t{32} << 20;
+};
+
+/// One call, ordered by its stream.
+struct PeerCall {
+  Parcels parcels;
+  DType dtype{};
+  ReduceOp op{};
+  double divisor = 1;           // an average's
+  std::uint16_t signature = 0;  // equal on ranks that make the same call
+};
+
+/// All methods but fault() make the device current by themselves; members make the same calls in the same order.
+class PeerGroup {
+ public:
+  /// Collective over the members.
+  PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels, const Bootstrap& members,
+            const PeerOptions& options);
+
+  int rank() const { return memory_.rank(); }
+  int size() const { return memory_.size(); }
+
+  void copy(void* to, const void* from, std::size_t bytes, gpu::Stream stream) const;
+  /// By one kernel, which waits for the other ranks' while it runs.
+  void by_kernel(const PeerCall& call, gpu::Stream stream);
+  /// By copy engines, in chunks through staging memory, and where it reduces by a kernel that waits for nobody.
+  void by_copy_engine(const PeerCall& call, gpu::Stream stream);
+
+  /// With buffers in symmetric memory, at the same place on all members: the output of what is copied; the input of
+  /// what is reduced, and its output where all get the result, else null.
+  void by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output, gpu::Stream stream);
+
+  std::optional<PeerFault> fault() const { return faults_.met(); }
+  void poison() { faults_.poison(); }
+  /// gpu::Control of this member.
+  gpu::Address control() const { return memory_.control(); }
+
+ private:
+  friend class CopyPipeline;
+
+  /// Of one source to all targets, on this device and at peers.
+  void copy_to_all(gpu::Reduction copy, int most_blocks, gpu::Stream stream) const;
+  void direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
+  void direct_reduce(const PeerCall& call, const SharedMemory& input, const SharedMemory* output,
+                     gpu::Stream stream) const;
+
+  /// Everyone has come here, and what stands before it in their streams is done.
+  void barrier(std::uint16_t signature, gpu::Stream stream) const;
+  gpu::Group group(std::uint16_t signature) const;
+  /// On this device, by a kernel.
+  void copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, gpu::Stream stream) const;
+  /// The streams of the copy engines go on from here; and `stream` goes on when they are done.
+  void fork(gpu::Stream stream) const;
+  void join(gpu::Stream stream) const;
+
+  std::shared_ptr<gpu::Device> device_;
+  Launches launches_;
+  PeerOptions options_;
+  Faults faults_;
+  GroupMemory memory_;
+  int multiprocessors_;
+  gpu::u64 timeout_ns_;
+  // Of copy engines: a stream to each peer, one that waits for free slots, one that unpacks, and what orders them after
+  // and before the caller's.
+  std::vector<gpu::OwnedStream> push_;
+  std::vector<gpu::OwnedEvent> pushed_;
+  gpu::OwnedStream credit_, unpack_;
+  gpu::OwnedEvent begun_, credited_, unpacked_;
+};
+
+}  // namespace lanecast::ipc

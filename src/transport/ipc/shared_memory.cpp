@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/ipc/shared_memory.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+
+namespace lanecast::ipc {
+namespace {
+
+/// What members tell each other.
+struct Introduction {
+  gpu::IpcHandle handle{};
+  std::size_t bytes = 0;
+  pid_t process = 0;
+};
+
+/// Throws on all members alike, since all see the same.
+void refuse_unequal(const std::vector<Introduction>& all) {
+  for (std::size_t q = 1; q < all.size(); ++q) {
+    if (all[q].bytes != all[0].bytes)
+      throw UsageError("peer memory: rank 0 wants " + std::to_string(all[0].bytes) + " bytes, rank " +
+                       std::to_string(q) + " " + std::to_string(all[q].bytes) + "; all have to be equal");
+    for (std::size_t p = 0; p < q; ++p)
+      if (all[p].process == all[q].process)
+        throw UsageError("peer memory: ranks " + std::to_string(p) + " and " + std::to_string(q) +
+                         " are threads of one process; start a process for each GPU");
+  }
+}
+
+using Word = std::uint64_t;
+constexpr std::size_t whole_words(std::size_t bytes) {
+  return (bytes + sizeof(Word) - 1) / sizeof(Word) * sizeof(Word);
+}
+
+constexpr auto kGoodbye = std::chrono::seconds(2);
+
+}  // namespace
+
+SharedMemory::SharedMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members, std::size_t bytes,
+                           std::uint64_t ordinal)
+    : device_(std::move(device)),
+      rank_(members.rank),
+      ordinal_(ordinal),
+      bytes_(whole_words(bytes)),
+      own_(device_, bytes_ + static_cast<std::size_t>(members.size) * sizeof(Word)) {
+  const Introduction mine{own_.ipc_handle(), bytes_, getpid()};
+  std::vector<Introduction> all(members.size);
+  members.all_gather(&mine, all.data(), sizeof mine);
+  refuse_unequal(all);
+  for (int q = 0; q < members.size; ++q) {
+    if (q == rank_) {
+      bases_.push_back(own_.address());
+    } else {
+      opened_.emplace_back(device_, all[q].handle);
+      bases_.push_back(opened_.back().address());
+    }
+  }
+  members.barrier();  // nobody writes before all have mapped
+}
+
+void SharedMemory::say_goodbye() const {
+  const Word gone = 1;
+  for (int q = 0; q < size(); ++q)
+    if (q != rank_)
+      device_->check(device_->driver().cuMemcpyHtoD(of(q) + bytes_ + rank_ * sizeof gone, &gone, sizeof gone),
+                     "cuMemcpyHtoD");
+}
+
+bool SharedMemory::all_have_gone() const {
+  std::vector<Word> gone(size());
+  device_->check(device_->driver().cuMemcpyDtoH(gone.data(), own() + bytes_, gone.size() * sizeof(Word)),
+                 "cuMemcpyDtoH");
+  for (int q = 0; q < size(); ++q)
+    if (q != rank_ && gone[q] == 0) return false;
+  return true;
+}
+
+SharedMemory::~SharedMemory() {
+  const gpu::Device::Current current(*device_);
+  try {
+    device_->check(device_->driver().cuCtxSynchronize(), "cuCtxSynchronize");  // kernels may be at work there
+    say_goodbye();
+    opened_.clear();
+    const auto deadline = std::chrono::steady_clock::now() + kGoodbye;
+    while (!all_have_gone()) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        // A peer may still have it mapped, and its kernels write there: it stays until this process ends.
+        static_cast<void>(new gpu::DeviceMemory(std::move(own_)));
+        return;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  } catch (const std::exception& error) {  // the device is out of order: nothing to give back
+    std::fprintf(stderr, "lanecast: peer memory is not freed: %s\n", error.what());
+  }
+}
+
+}  // namespace lanecast::ipc
