@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lanecast's C interface, shaped like NCCL's: hierarchical collectives, and messages between two ranks. C99 or C++.
+ * Lanecast's C interface, shaped like NCCL's: hierarchical collectives of the memory of CPUs and GPUs, and messages
+ * between two ranks. C99 or C++.
  *
  *     lanecastComm_t comm;
  *     lanecastCommInitMPI(&comm, NULL, NULL);                                    // under mpiexec or srun
@@ -35,9 +36,6 @@ typedef struct lanecastWork* lanecastWork_t;
 
 /** A collective bound to its buffers, to be made many times. */
 typedef struct lanecastPersistent* lanecastPersistent_t;
-
-/** A collective of one's own; see "Compositions" below. */
-typedef struct lanecastComposition* lanecastComposition_t;
 
 /** How a call ended. After any error but lanecastUsageError the communicator has failed: each further call on it
  * returns lanecastTransportError, and only lanecastCommDestroy is of use. A new communicator works. */
@@ -101,9 +99,15 @@ typedef struct {
   int check_calls;        /* 1: compare what the ranks call; 0: do not */
   const char* trace_dir;  /* where a rank writes its last calls when it fails or ends; NULL: nowhere */
   int trace_steps;        /* 1: what it does for each step, too; 0: no */
+  int mpi;                /* lanecastCommInitAllGather: 1: the ranks are ranks of one MPI job too; 0: nobody knows */
+  int allow_shared_gpu;   /* 1: ranks may share a GPU, to try things out; 0: they may not */
+  int max_ctas;           /* multiprocessors of a GPU that a call takes at most; 0: as many as serve speed */
+  const char* kernel_cache;  /* folder that keeps compiled GPU kernels; NULL: they are compiled for each process */
+  const char* gpu_libraries; /* folders of NVRTC beside the loader's path, apart by ':'; NULL: none */
 } lanecastConfig_t;
 
-#define LANECAST_CONFIG_INITIALIZER {sizeof(lanecastConfig_t), NULL, NULL, NULL, 0, 0.0, NULL, 0, 1, NULL, 0}
+#define LANECAST_CONFIG_INITIALIZER \
+  {sizeof(lanecastConfig_t), NULL, NULL, NULL, 0, 0.0, NULL, 0, 1, NULL, 0, 0, 0, 0, NULL, NULL}
 
 /* ---- Communicators: collective calls over the ranks named ---------------------------------------------------------*/
 
@@ -112,9 +116,9 @@ typedef struct {
 typedef int (*lanecastAllGatherFn)(const void* in, void* out, size_t bytes, void* ctx);
 
 /** Makes a communicator of `nranks` processes that know each other only through `all_gather`, which is called while
- * this communicator is made, and at no other time. rank: 0 … nranks − 1. config: NULL for the defaults. On any
- * error *comm becomes NULL. Errors: usage (arguments, options, a LANECAST_… variable that does not exist), transport.
- */
+ * this communicator is made, and at no other time. rank: 0 … nranks − 1. config: NULL for the defaults; with
+ * config->mpi messages may go over MPI, as below, whatever the order of the ranks there. On any error *comm becomes
+ * NULL. Errors: usage (arguments, options, a LANECAST_… variable that does not exist), transport. */
 LANECAST_API lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int nranks,
                                                         lanecastAllGatherFn all_gather, void* ctx,
                                                         const lanecastConfig_t* config);
@@ -134,6 +138,13 @@ LANECAST_API lanecastResult_t lanecastCommSplit(lanecastComm_t comm, int color, 
 /** Frees a communicator, also one that has failed; NULL is allowed. Calls under way are given up: their lanecastWait
  * returns lanecastTransportError. Not a barrier; allowed before and after MPI_Finalize. */
 LANECAST_API lanecastResult_t lanecastCommDestroy(lanecastComm_t comm);
+
+/** Seconds without progress after which the calls made from now on give up; each rank sets its own. Errors: usage. */
+LANECAST_API lanecastResult_t lanecastCommSetTimeout(lanecastComm_t comm, double timeout_s);
+
+/** Fails the communicator: calls under way end with lanecastTransportError, also a blocking one in another thread, and
+ * the peers hear `reason` instead of waiting. The one function that any thread may call at any time. Errors: usage. */
+LANECAST_API lanecastResult_t lanecastCommAbort(lanecastComm_t comm, const char* reason);
 
 /** Number of ranks. Errors: usage (null pointers). */
 LANECAST_API lanecastResult_t lanecastCommCount(lanecastComm_t comm, int* count);
@@ -249,6 +260,10 @@ LANECAST_API lanecastResult_t lanecastSend(const void* sendbuff, size_t count, l
 LANECAST_API lanecastResult_t lanecastRecv(void* recvbuff, size_t count, lanecastDataType_t datatype, int peer, int tag,
                                            lanecastComm_t comm);
 
+/** *arrived becomes 1 when a message from rank `peer` with this tag has come for a receive that is not posted yet, else
+ * 0. Never blocks. Errors: usage, transport. */
+LANECAST_API lanecastResult_t lanecastProbe(int peer, int tag, lanecastComm_t comm, int* arrived);
+
 /** One message of a batch: a send where sendbuff is set, a receive where recvbuff is; never both. */
 typedef struct {
   const void* sendbuff;
@@ -320,81 +335,6 @@ LANECAST_API lanecastResult_t lanecastPersistentFree(lanecastPersistent_t persis
 LANECAST_API lanecastResult_t lanecastPersistentRebind(lanecastPersistent_t persistent, const void* sendbuff,
                                                        void* recvbuff);
 
-/* ---- Compositions: collectives made of three primitives, shaped to the machine -----------------------------------
- *
- * A composition is the same data on every rank. Numbered parts lie in the ranks' buffers; a part has the same number
- * and count wherever it lies. Primitives between two fences happen side by side and read what was there before; in the
- * end each receive buffer holds the newest values of its parts. Errors: usage, with a text at `error`, which may be
- * NULL; a refused primitive changes nothing. docs/composition.md says more. */
-
-/** Numbers of parts, in the order in which they lie in a buffer. */
-typedef struct {
-  const int* parts;
-  size_t n;
-} lanecastParts_t;
-
-/** The cut-th of `cuts` equal cuts of a part; {part, 0, 1} is all of it. */
-typedef struct {
-  int part;
-  int cut;
-  int cuts;
-} lanecastBlock_t;
-
-/** Ranks, and how many. */
-typedef struct {
-  const int* ranks;
-  size_t n;
-} lanecastRanks_t;
-
-/** inputs, outputs: nranks lists each, of what lies in the ranks' send and receive buffers. */
-LANECAST_API lanecastResult_t lanecastCompositionCreate(lanecastComposition_t* composition, int nranks,
-                                                        const lanecastParts_t* inputs, const lanecastParts_t* outputs,
-                                                        lanecastError_t* error);
-
-/** With the buffers of a collective: part 0 where all share in a vector (all-reduce, broadcast, reduce), part
- * s · nranks + d from rank s to rank d (all-to-all), else part r of rank r. root: of those that have one. */
-LANECAST_API lanecastResult_t lanecastCompositionOf(lanecastComposition_t* composition, lanecastCollective_t buffers,
-                                                    int nranks, int root, lanecastError_t* error);
-
-/** Every leaf gets what `root` has of the blocks. */
-LANECAST_API lanecastResult_t lanecastComposeMulticast(lanecastComposition_t composition, int root,
-                                                       lanecastRanks_t leaves, const lanecastBlock_t* blocks,
-                                                       size_t nblocks, lanecastError_t* error);
-
-/** `root` gets the leaves' values of the blocks, reduced by `op`; an average divides by the number of leaves. */
-LANECAST_API lanecastResult_t lanecastComposeReduce(lanecastComposition_t composition, lanecastRanks_t leaves, int root,
-                                                    const lanecastBlock_t* blocks, size_t nblocks, lanecastRedOp_t op,
-                                                    lanecastError_t* error);
-
-/** What follows reads what was written so far; orders nothing that does not depend on each other. */
-LANECAST_API lanecastResult_t lanecastComposeFence(lanecastComposition_t composition);
-
-/** Frees it; calls compiled from it stay. NULL is allowed. */
-LANECAST_API lanecastResult_t lanecastCompositionFree(lanecastComposition_t composition);
-
-/** How to run a composition: equal on every rank, and without influence on what it means. */
-typedef struct {
-  size_t size;            /* of this struct, in bytes: its version */
-  const int* hierarchy;   /* factors of the number of ranks, outermost level first; NULL: `topology` */
-  size_t levels;          /* how many factors */
-  const char* topology;   /* "3+2+4", as in lanecastConfig_t; NULL: the communicator's */
-  const char* transports; /* one, or one per level of the hierarchy: "mpi,shm"; NULL: the communicator's */
-  int stripe;             /* ranks of a node that carry a part each of what leaves it; 0: all of them */
-  int ring;               /* domains that form an open chain; 1: trees only */
-  int chunks;             /* pipeline depth; 0: by size */
-  int verify;             /* 1: prove the plans of all ranks first; 0: do not; -1: where there are at most 32 */
-} lanecastKnobs_t;
-
-#define LANECAST_KNOBS_INITIALIZER {sizeof(lanecastKnobs_t), NULL, 0, NULL, NULL, 0, 1, 0, -1}
-
-/** Shapes a composition to the machine and binds it to this rank's buffers, for lanecastPersistentRun and …Start.
- * counts: elements of each part, equal on every rank; read before it returns, as is the composition. knobs: NULL for
- * the defaults. Waits for nobody. Errors: usage, internal (a proof fails); their text: lanecastGetLastError. */
-LANECAST_API lanecastResult_t lanecastCompile(lanecastComposition_t composition, const void* sendbuff, void* recvbuff,
-                                              const size_t* counts, lanecastDataType_t datatype,
-                                              const lanecastKnobs_t* knobs, lanecastComm_t comm,
-                                              lanecastPersistent_t* persistent);
-
 /* ---- Started calls of every kind ----------------------------------------------------------------------------------*/
 
 /** Blocks until the call is done, frees `work` in every case, and returns how the call ended. */
@@ -402,6 +342,14 @@ LANECAST_API lanecastResult_t lanecastWait(lanecastWork_t work);
 
 /** *done becomes 1 when the call is done, also by an error, which lanecastWait then returns; else 0. Never blocks. */
 LANECAST_API lanecastResult_t lanecastTest(lanecastWork_t work, int* done);
+
+/** Hears how a started call has ended. `error`: its text, empty after lanecastSuccess, valid until this returns. */
+typedef void (*lanecastDoneFn)(lanecastResult_t result, const char* error, void* ctx);
+
+/** Has `done` called once, when the call is done: at once, or by a thread of the library, which moves no other call
+ * meanwhile and must not be made to wait for one; so `done` makes no calls of this library. At most one for each work,
+ * which still goes to lanecastWait, and not before `done` has been called. Errors: usage (null pointers). */
+LANECAST_API lanecastResult_t lanecastOnDone(lanecastWork_t work, lanecastDoneFn done, void* ctx);
 
 /* ---- Errors and version ------------------------------------------------------------------------------------------*/
 
@@ -419,5 +367,8 @@ LANECAST_API lanecastResult_t lanecastGetVersion(int* version);
 #ifdef __cplusplus
 }
 #endif
+
+#include "compositions.h"
+#include "gpu.h"
 
 #endif /* LANECAST_LANECAST_H_ */

@@ -54,6 +54,17 @@ void end_with_process(std::shared_ptr<MpiApi> mpi) {
   throw std::bad_alloc();
 }
 
+/// The MPI library of this process, started if it was not.
+std::shared_ptr<MpiApi> running_mpi() {
+  std::shared_ptr<MpiApi> mpi = load_mpi({});
+  if (mpi->finalized()) throw UsageError("MPI has been finalized; make communicators before");
+  if (!mpi->initialized()) {
+    mpi->init_thread(MpiThreads::multiple);
+    end_with_process(mpi);
+  }
+  return mpi;
+}
+
 }  // namespace
 }  // namespace lanecast::capi
 
@@ -62,17 +73,17 @@ using namespace lanecast::capi;
 
 lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int nranks, lanecastAllGatherFn all_gather,
                                            void* ctx, const lanecastConfig_t* config) {
-  return init(comm, config, [&] { return among_processes(bootstrap_from(rank, nranks, all_gather, ctx)); });
+  return init(comm, config, [&] {
+    Surroundings around = among_processes(bootstrap_from(rank, nranks, all_gather, ctx));
+    if (over_mpi(config))
+      around.mpi = MpiCommunicator::among(running_mpi(), around.bootstrap, timeout_to_begin_s(options_from(config)));
+    return around;
+  });
 }
 
 lanecastResult_t lanecastCommInitMPI(lanecastComm_t* comm, const void* mpi_comm, const lanecastConfig_t* config) {
   return init(comm, config, [&] {
-    std::shared_ptr<MpiApi> mpi = load_mpi({});
-    if (mpi->finalized()) throw UsageError("MPI has been finalized; make communicators before");
-    if (!mpi->initialized()) {
-      mpi->init_thread(MpiThreads::multiple);
-      end_with_process(mpi);
-    }
+    std::shared_ptr<MpiApi> mpi = running_mpi();
     const MpiComm parent = mpi_comm ? mpi->comm_at(mpi_comm) : mpi->world();
     const double timeout_s = timeout_to_begin_s(options_from(config));
     return among_mpi(MpiCommunicator::duplicate(mpi, parent, timeout_s));
@@ -91,6 +102,17 @@ lanecastResult_t lanecastCommSplit(lanecastComm_t comm, int color, int key, lane
 
 lanecastResult_t lanecastCommDestroy(lanecastComm_t comm) {
   return guarded(static_cast<lanecastError_t*>(nullptr), [&] { delete comm; });
+}
+
+lanecastResult_t lanecastCommSetTimeout(lanecastComm_t comm, double timeout_s) {
+  return guarded(comm, [&](Communicator& core) { core.set_timeout(timeout_s); });
+}
+
+lanecastResult_t lanecastCommAbort(lanecastComm_t comm, const char* reason) {
+  return guarded(comm, [&](Communicator& core) {
+    if (!reason) throw UsageError("rank " + std::to_string(core.rank()) + ": reason: null pointer");
+    core.abort(reason);
+  });
 }
 
 lanecastResult_t lanecastCommCount(lanecastComm_t comm, int* count) {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -24,6 +26,10 @@ bool is_understood(const lanecastConfig_t& config) {
 
 /// One built against an earlier header has the defaults of what came later.
 lanecastConfig_t completed(const lanecastConfig_t& config) {
+  if (!is_understood(config))
+    throw UsageError("config: its size is " + std::to_string(config.size) + ", this library's " +
+                     std::to_string(sizeof config) +
+                     "; start from LANECAST_CONFIG_INITIALIZER and set only what the library's version knows");
   lanecastConfig_t whole = LANECAST_CONFIG_INITIALIZER;
   std::memcpy(&whole, &config, std::min(config.size, sizeof whole));
   return whole;
@@ -37,15 +43,19 @@ bool switched(const char* name, int value) {
 
 std::string text_or_empty(const char* text) { return text ? text : ""; }
 
+std::vector<std::string> folders_in(const char* text) {
+  std::vector<std::string> folders;
+  std::istringstream all(text_or_empty(text));
+  for (std::string folder; std::getline(all, folder, ':');)
+    if (!folder.empty()) folders.push_back(folder);
+  return folders;
+}
+
 }  // namespace
 
 CommunicatorOptions options_from(const lanecastConfig_t* config) {
   CommunicatorOptions options;
   if (!config) return options;
-  if (!is_understood(*config))
-    throw UsageError("config: its size is " + std::to_string(config->size) + ", this library's " +
-                     std::to_string(sizeof *config) +
-                     "; start from LANECAST_CONFIG_INITIALIZER and set only what the library's version knows");
   const lanecastConfig_t given = completed(*config);
   options.topology = text_or_empty(given.topology);
   options.transports = text_or_empty(given.transports);
@@ -56,8 +66,14 @@ CommunicatorOptions options_from(const lanecastConfig_t* config) {
   options.check_calls = switched("check_calls", given.check_calls);
   options.trace_dir = text_or_empty(given.trace_dir);
   options.trace_steps = switched("trace_steps", given.trace_steps);
+  options.allow_shared_gpu = switched("allow_shared_gpu", given.allow_shared_gpu);
+  options.max_ctas = given.max_ctas;
+  options.kernel_cache = text_or_empty(given.kernel_cache);
+  options.gpu_library_folders = folders_in(given.gpu_libraries);
   return options;
 }
+
+bool over_mpi(const lanecastConfig_t* config) { return config && switched("mpi", completed(*config).mpi); }
 
 lanecastError_t* error_of(const lanecastConfig_t* config) {
   return config && config->size >= kFirstSize ? config->error : nullptr;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -16,6 +17,7 @@ struct lanecastComm {
   std::unique_ptr<lanecast::Communicator> core;
   // Shared with the works, which may be waited for after the communicator has gone.
   std::shared_ptr<lanecastError_t> error = std::make_shared<lanecastError_t>();
+  std::map<void*, std::shared_ptr<lanecast::ipc::SharedMemory>> memory;  // from lanecastMemAlloc
 };
 
 struct lanecastPersistent {

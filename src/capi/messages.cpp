@@ -49,6 +49,13 @@ lanecastResult_t lanecastRecv(void* recvbuff, size_t count, lanecastDataType_t d
   return run(Way::receive, {nullptr, recvbuff, count, datatype, peer, tag}, comm);
 }
 
+lanecastResult_t lanecastProbe(int peer, int tag, lanecastComm_t comm, int* arrived) {
+  return guarded(comm, [&](Communicator& core) {
+    if (!arrived) refuse(core, "arrived: null pointer");
+    *arrived = core.arrived(peer, tag) ? 1 : 0;
+  });
+}
+
 lanecastResult_t lanecastBatch(const lanecastMessage_t* messages, size_t n, lanecastComm_t comm) {
   return guarded(comm, [&](Communicator& core) { core.run(transfers_from(messages, n, core)); });
 }

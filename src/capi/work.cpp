@@ -16,6 +16,19 @@ lanecastResult_t lanecastTest(lanecastWork_t work, int* done) {
   return guarded(work->error.get(), [&] { *done = work->core->done() ? 1 : 0; });
 }
 
+lanecastResult_t lanecastOnDone(lanecastWork_t work, lanecastDoneFn done, void* ctx) {
+  if (!work || !done) return lanecastUsageError;
+  // Not by `work`, which the listener's caller may free. The work is done when its listener is called.
+  Work* const core = work->core.get();
+  return guarded(work->error.get(), [=] {
+    core->on_done([=] {
+      lanecastError_t error{};
+      const lanecastResult_t result = guarded(&error, [&] { core->wait_for(std::chrono::seconds(0)); });
+      done(result, error.text, ctx);
+    });
+  });
+}
+
 lanecastResult_t lanecastPersistentRun(lanecastPersistent_t persistent) {
   if (!persistent) return lanecastUsageError;
   return guarded(persistent->error.get(), [&] { persistent->core->run(); });

@@ -5,8 +5,8 @@
 
 namespace lanecast {
 
-Batch::Batch(std::span<const Transfer> transfers, Router& router)
-    : router_(router), parts_(transfers.size()), unfinished_(transfers.size()) {
+Batch::Batch(std::span<const Transfer> transfers, Router& router, double timeout_s)
+    : router_(router), parts_(transfers.size()), unfinished_(transfers.size()), deadline_{{}, timeout_s} {
   for (std::size_t k = 0; k < parts_.size(); ++k) {
     Part& part = parts_[k];
     part.batch = this;
@@ -19,7 +19,7 @@ Batch::Batch(std::span<const Transfer> transfers, Router& router)
 }
 
 void Batch::post() {
-  last_progress_ = std::chrono::steady_clock::now();
+  deadline_.last_progress = std::chrono::steady_clock::now();
   for (Part& part : parts_) {
     Transport& transport = router_.to(part.peer);
     part.tag = first_message_tag(transport.max_tag()) + static_cast<std::uint64_t>(part.transfer.tag);
@@ -32,7 +32,7 @@ void Batch::post() {
 
 void Batch::Part::arrived() {
   done = true;
-  batch->last_progress_ = std::chrono::steady_clock::now();
+  batch->deadline_.last_progress = std::chrono::steady_clock::now();
   if (--batch->unfinished_ == 0 && batch->work) batch->work->finish(nullptr);
 }
 

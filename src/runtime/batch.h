@@ -15,7 +15,7 @@ namespace lanecast {
 
 class Batch final : public UnderWay {
  public:
-  Batch(std::span<const Transfer> transfers, Router& router);
+  Batch(std::span<const Transfer> transfers, Router& router, double timeout_s);
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
@@ -26,8 +26,8 @@ class Batch final : public UnderWay {
   std::vector<int> awaited_peers() const override;
   bool awaits_message(int) const override { return true; }
 
-  /// When its last message but the unfinished ones was done.
-  std::chrono::steady_clock::time_point last_progress() const { return last_progress_; }
+  /// Progress: when its last message but the unfinished ones was done.
+  const Deadline& deadline() const { return deadline_; }
   /// Hears of the end; null where the caller waits for the batch itself.
   std::shared_ptr<Work> work;
 
@@ -43,7 +43,7 @@ class Batch final : public UnderWay {
   Router& router_;
   std::vector<Part> parts_;
   std::size_t unfinished_;
-  std::chrono::steady_clock::time_point last_progress_;
+  Deadline deadline_;
 };
 
 }  // namespace lanecast

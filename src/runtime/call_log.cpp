@@ -14,16 +14,18 @@ std::int64_t trace_clock_ns() {
 
 void CallLog::begin(const CallRecord& call) {
   CallRecord record = call;
-  record.begin_ns = trace_clock_ns();
+  record.begin_ns = begin_ns_ = trace_clock_ns();
   calls_.put(record);
   running_ = true;
-  latest_.store(call.sequence,
-                std::memory_order_release);  // pairs with calls(): whoever sees the number finds the call
+  // Release: pairs with the acquire in calls(); whoever sees the number finds the call.
+  latest_.store(call.sequence, std::memory_order_release);
 }
 
-void CallLog::end() {
+std::int64_t CallLog::end() {
   running_ = false;
-  calls_.amend(latest(), offsetof(CallRecord, end_ns), static_cast<std::uint64_t>(trace_clock_ns()));
+  const std::int64_t end_ns = trace_clock_ns();
+  calls_.amend(latest(), offsetof(CallRecord, end_ns), static_cast<std::uint64_t>(end_ns));
+  return end_ns - begin_ns_;
 }
 
 void CallLog::waits(std::string what) {

@@ -63,7 +63,8 @@ class CallLog {
 
   /// A call begins; the one before it is over. Allocates nothing.
   void begin(const CallRecord& call);
-  void end();
+  /// Nanoseconds that the call has taken.
+  std::int64_t end();
   /// What the call under way waits for, as far as somebody has looked.
   void waits(std::string what);
 
@@ -84,6 +85,7 @@ class CallLog {
   std::uint64_t latest() const { return latest_.load(std::memory_order_relaxed); }
 
   bool running_ = false;                   // the latest call; the writer's own
+  std::int64_t begin_ns_ = 0;              // of the latest call; the writer's own
   Board<CallRecord, kCalls> calls_;        // numbered as the communicator numbers them
   std::atomic<std::uint64_t> latest_ = 0;  // call
   std::atomic<std::uint64_t> failed_ = 0;  // call; 0: none, or not in a call

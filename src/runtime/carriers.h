@@ -10,9 +10,6 @@
 
 namespace lanecast {
 
-/// "mpi,shm" → {"mpi", "shm"}
-std::vector<std::string> split_names(const std::string& list);
-
 /// The index in the router of what takes messages to each peer, -1 for this rank itself. `names`: one, or one per level
 /// of the hierarchy, outermost first. Throws UsageError for what is not open or does not reach.
 std::vector<int> carriers(Router& router, const Topology& hierarchy, int rank, const std::string& names);

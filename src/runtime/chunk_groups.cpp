@@ -3,19 +3,9 @@
 #include <algorithm>
 
 #include "runtime/chunk_run.h"
+#include "runtime/group_call.h"
 
 namespace lanecast {
-
-namespace {
-
-bool overlaps(std::span<const Span> a, std::span<const Span> b) {
-  for (const Span& x : a)
-    for (const Span& y : b)
-      if (x.data < y.data + y.bytes && y.data < x.data + x.bytes) return true;
-  return false;
-}
-
-}  // namespace
 
 void ChunkRun::call_group(std::uint32_t step) {
   const std::int32_t group = plan_.steps[step].group;
@@ -34,20 +24,10 @@ void ChunkRun::post_group(std::uint32_t step) {
   const int index = plan_.steps[step].group;
   const Group& group = plan_.groups[index];
   StepGroup& call = groups_[index];
+  static_cast<GroupCall&>(call) = group_call(group, context_.shape, context_.layout, chunk_, call.elements);
   call.run = this;
   call.group = context_.prepared.handles[index];
-  call.kind = group.kind;
-  call.dtype = context_.shape.dtype;
-  call.op = context_.shape.op;
-  call.elements.clear();
-  for (const Pieces& own : group.own) {
-    std::size_t count = 0;
-    for (const Piece& piece : own) count += context_.layout.elements(piece, chunk_);
-    call.elements.push_back(count);
-  }
-  call.counts = call.elements;
-  call.root = group.root;
-  call.own_counts = context_.shape.own_counts() || group.kind == GroupKind::all_to_all;
+  call.own_counts |= group.kind == Kind::all_to_all;
   const auto src = bound_.src(step), dst = bound_.dst(step);
   const std::size_t in_bytes = bound_.src_bytes(step), out_bytes = bound_.dst_bytes(step);
   // Members skip a call only where all of them see that it moves nothing.
@@ -55,7 +35,7 @@ void ChunkRun::post_group(std::uint32_t step) {
   if (!call.own_counts && std::ranges::all_of(call.elements, is_zero)) return finish(step);
 
   // A library wants one buffer on each side; where blocks lie apart they are packed, which is the papers' shuffle.
-  const bool apart = group.kind == GroupKind::reduce_scatter && overlaps(src, dst);
+  const bool apart = group.kind == Kind::reduce_scatter && overlaps(src, dst);
   if (dst.size() > 1 || apart) {
     call.staged_out = context_.staging.take(out_bytes);
     call.out = call.staged_out.data.get();

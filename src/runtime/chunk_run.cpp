@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/step_reduction.h"
+
 namespace lanecast {
 namespace {
 
@@ -27,7 +29,7 @@ void ChunkRun::begin(Chunk chunk, const Memory& memory) {
   if (bound_chunk_ != chunk.index) bound_.bind(plan_, context_.layout, chunk);
   bound_chunk_ = chunk.index;
   bound_.locate({memory.in, memory.out, memory.scratch});
-  waits_ = context_.prepared.waits;
+  waits_ = context_.prepared.successors.waits();
   std::fill(state_.begin(), state_.end(), State::waiting);
   first_unfinished_ = 0;
   unfinished_ = static_cast<std::uint32_t>(plan_.steps.size());
@@ -54,7 +56,7 @@ void ChunkRun::start(std::uint32_t step) {
       return receive(step);
     case StepKind::copy:
       // Nobody waits for it, so messages go first: a peer may be waiting for them.
-      if (context_.prepared.successors_of(step).empty()) {
+      if (context_.prepared.successors.of(step).empty()) {
         const std::size_t bytes = bound_.dst_bytes(step);
         late_copies_.push_back(
             {step, SpanCursor(bound_.src(step)), SpanCursor(bound_.dst(step)), bytes, stores_for(bytes)});
@@ -101,16 +103,11 @@ void ChunkRun::finish(std::uint32_t step) {
   state_[step] = State::finished;
   --unfinished_;
   while (first_unfinished_ < state_.size() && state_[first_unfinished_] == State::finished) ++first_unfinished_;
-  for (std::uint32_t next : context_.prepared.successors_of(step))
+  for (std::uint32_t next : context_.prepared.successors.of(step))
     if (--waits_[next] == 0) ready_.push(next);
 }
 
-Reduction ChunkRun::reduction(const Step& step) const {
-  const ReduceOp op = step.op == kOpOfCall ? context_.shape.op : static_cast<ReduceOp>(step.op);
-  const bool divides = step.completes && op == ReduceOp::avg;
-  const auto contributions = step.divisor ? static_cast<int>(step.divisor) : plan_.collective.size;
-  return {context_.shape.dtype, op, divides ? static_cast<double>(contributions) : 1.0};
-}
+Reduction ChunkRun::reduction(const Step& step) const { return reduction_of(plan_, step, context_.shape); }
 
 Transport& ChunkRun::carrier(int peer) const {
   const std::vector<int>& named = context_.prepared.carriers;

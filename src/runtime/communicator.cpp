@@ -54,15 +54,18 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
       log_(options_.trace_steps),
       agreement_(*router_, around_.bootstrap.rank, id_, options_.check_calls),
       progress_(std::move(progress)),
-      plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)) {
+      plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)),
+      timeout_s_(options_.timeout_s.value_or(kTimeout_s)) {
   Links links = gather_links(around_, topology_, *router_);
   models_.links = std::move(links.by_level);
   models_.overlaps = std::move(links.overlaps);
   if (links.crowded) share_cores();
   if (options_.trace_steps) router_->record(&log_);
+  if (options_.device >= 0) gpu_ = open_gpu(options_.device);
 }
 
 Communicator::~Communicator() {
+  finish_on_gpu();
   progress_->remove(*this);
   const bool sends = std::ranges::any_of(batches_, [](const auto& batch) { return !batch->finished(); });
   if (!started_.empty() || sends)
@@ -78,6 +81,14 @@ std::string Communicator::transport_to(int peer) const {
   return std::string(router_->to(peer).name());
 }
 
+void Communicator::set_timeout(double timeout_s) {
+  if (!(timeout_s > 0))
+    throw UsageError("rank " + std::to_string(rank()) + ": timeout_s: " + std::to_string(timeout_s) +
+                     " must be more than 0");
+  const std::unique_lock lock = enter();
+  timeout_s_ = timeout_s;
+}
+
 void Communicator::share_cores() { rivals_ = hosts() > 1 ? Rivals::ranks_and_network : Rivals::ranks; }
 
 int Communicator::hosts() const {
@@ -90,30 +101,39 @@ std::shared_ptr<Execution> Communicator::prepare(Call call) {
   refuse_if_failed();
   if (auto known = plans_->find(call, in_place)) return known;
   try {
-    return plans_->make(call, in_place, chosen(call));
+    const Choice choice = chosen(call);
+    auto made = plans_->make(call, in_place, choice);
+    if (choice.measured && choice.decided_by != Decider::pinned && call.chunks == 0 && options_.chunks == 0 &&
+        !call.is_barrier)
+      made->expectation() = Surprises::expecting(choice.seconds);
+    return made;
   } catch (const UsageError& error) {  // planning knows no rank
     throw UsageError("rank " + std::to_string(rank()) + ": " + std::string(name_of(call.kind)) + ": " + error.what());
   }
 }
 
-void Communicator::begin(Execution& call, const std::byte* in, std::byte* out) {
+void Communicator::begin(OrderedCall& call, const std::byte* in, std::byte* out) {
   CallRecord record = call.record();
   record.sequence = ++calls_;
   log_.begin(record);
   with_reasons(call, [&] { call.start(in, out, agreement_.begin(calls_, call.signature())); });
 }
 
+void Communicator::end(Execution& call) {
+  surprises_->judge(call.expectation(), log_.end(), [&] {
+    const CallRecord& record = call.record();
+    return Surprise{
+        .kind = record.kind, .bytes = record.bytes, .algorithm = call.plan().algorithm, .chunks = record.chunks};
+  });
+}
+
 void Communicator::run_now(const std::shared_ptr<Execution>& call, const void* in, void* out,
                            const Interrupt& interrupt) {
-  try {
+  or_fail(call, [&] {
     begin(*call, static_cast<const std::byte*>(in), static_cast<std::byte*>(out));
     drive(*call, interrupt);
-    log_.end();
-  } catch (const std::exception& error) {
-    plans_->keep(call);
-    fail(failure_of(error));
-    throw;
-  }
+    end(*call);
+  });
 }
 
 void Communicator::run(const Call& call, const Interrupt& interrupt) {

@@ -16,12 +16,18 @@
 #include "runtime/options.h"
 #include "runtime/patience.h"
 #include "runtime/plan_cache.h"
+#include "runtime/surprises.h"
 #include "runtime/surroundings.h"
 #include "runtime/work.h"
 
 namespace lanecast {
 
 struct ComposedCall;
+class DeviceWork;
+class GpuSide;
+namespace ipc {
+class SharedMemory;
+}
 
 /// Looks whether the user wants to stop (Ctrl-C); throws to end the wait.
 using Interrupt = std::function<void()>;
@@ -56,6 +62,24 @@ class Communicator {
   void run(std::span<const Transfer> transfers, const Interrupt& interrupt = {});
   std::shared_ptr<Work> start(std::span<const Transfer> transfers);
 
+  /// Has a message for a receive from `peer` with this tag come? Never blocks.
+  bool arrived(int peer, int tag);
+
+  /// A call on a GPU's memory, in the order of a stream of the caller's (a CUstream); returns at once. `device`:
+  /// ordinal, the same for all calls. The first call comes together with the other ranks. Throws UsageError; what
+  /// happens on the device is thrown by later calls and by synchronize().
+  void enqueue(const Call& call, int device, void* stream);
+  /// The same on a stream of the communicator's own, behind what the caller's holds now.
+  std::shared_ptr<DeviceWork> enqueue_async(const Call& call, int device, void* stream);
+  /// Memory on this rank's GPU that the peers' GPUs read and write, of equal size on all ranks. Collective.
+  std::shared_ptr<ipc::SharedMemory> allocate_symmetric(int device, std::size_t bytes);
+  /// Opens the GPU of later calls; without it the first of them does. Collective. Throws UsageError.
+  void use_gpu(int device);
+  /// Blocks until all that is enqueued has run.
+  void synchronize(const Interrupt& interrupt = {});
+  /// Throws what the device has met so far; never blocks.
+  void check_gpu();
+
   /// Collective: done when every rank has come. A collective like others, also in its order among them.
   void barrier(const Interrupt& interrupt = {});
   std::shared_ptr<Work> start_barrier();
@@ -67,6 +91,9 @@ class Communicator {
   /// Fails the communicator, so that its peers need not wait for a rank that will make no more calls. A blocking call
   /// that waits in another thread ends with a TransportError.
   void abort(const std::string& why);
+
+  /// Seconds without progress after which calls made from now on give up; this rank's own affair. Throws UsageError.
+  void set_timeout(double timeout_s);
 
   /// Writes what this rank has called, and where it stands, to a file in `directory`; see write_trace(). At any time,
   /// also while a call of the same thread waits.
@@ -82,12 +109,33 @@ class Communicator {
   /// ranks.
   void adopt(const Models& models, const std::string& refusal);
   const Models& models() const { return models_; }
+  /// What was chosen here and is slower than predicted; outlives the communicator. A prediction that rests on assumed
+  /// links alone is none, nor is that of an algorithm or a number of chunks that the user has named.
+  std::shared_ptr<const Surprises> surprises() const { return surprises_; }
 
  private:
   friend class ProgressThread;
   friend class PersistentCall;
   struct Started;
 
+  friend class DeviceWork;
+  /// Over the transports: collective, and beside no other messages.
+  Bootstrap among_all(const std::string& what) const;
+  Bootstrap among(const Ranks& ranks, const std::string& what) const;
+  std::shared_ptr<GpuSide> open_gpu(int device);
+  GpuSide& gpu(int device, std::unique_lock<std::mutex>& lock);
+  /// Through the host's memory, rather than by peer memory alone? Throws UsageError for what can go neither way.
+  bool goes_by_plan(GpuSide& side, const Call& call, int device, void* stream) const;
+  void enqueue_on(GpuSide& side, const Call& call, bool by_plan, void* on);
+  Choice chosen_for_gpus(const Call& call) const;
+  /// Until the messages of all calls on the GPU are through, lest its peers lose them.
+  void finish_on_gpu();
+  /// Blocks until done() or the first sign that it will not be.
+  void wait_for_gpu(const std::function<bool()>& done, const Interrupt& interrupt);
+  /// Who of the peers has gone; throws where it has failed, or is_final says that nothing more can come of it.
+  std::string lost_peer(bool is_final) const;
+  /// Looks at what kernels have met and at the peers; throws to give up.
+  void look_at_gpu();
   std::shared_ptr<Started> bind(const Call& call);
   std::shared_ptr<Started> bind(const ComposedCall& call);
   /// In the caller's thread, where groups are opened in the order of the program: two communicators that opened theirs
@@ -97,27 +145,34 @@ class Communicator {
   void run(const std::shared_ptr<Started>& call, const Interrupt& interrupt);
   /// Is this call's sum to be reduced in rank order?
   bool in_rank_order(const Call& call) const;
+  Request request_of(const Call& call) const;
   /// The algorithm that the user has named for this call or for all; empty: none.
   std::string_view pinned_for(const Call& call) const;
   std::shared_ptr<Execution> prepare(Call call);
   /// In the caller's thread, where no other call is under way.
   void run_now(const std::shared_ptr<Execution>& call, const void* in, void* out, const Interrupt& interrupt);
-  void begin(Execution& call, const std::byte* in, std::byte* out);
+  void begin(OrderedCall& call, const std::byte* in, std::byte* out);
+  /// After its last step.
+  void end(Execution& call);
   bool advance(UnderWay& call);
   /// Runs a part of a call. Where a transport cannot go on, a peer often knows the reason.
   template <class Part>
   void with_reasons(const UnderWay& call, const Part& part);
   void look_for_reasons(const UnderWay& call);
-  /// Runs a part of a blocking call; an error in it is the communicator's.
+  /// Runs a part of a call; an error in it is the communicator's, unless it is of the kind `Agreed`, on which all ranks
+  /// agree.
+  struct None {};
+  template <class Agreed = None, class Part>
+  auto or_fail(const Part& part);
+  /// The same; after an error the call's memory is kept, where its peers or MPI may still reach it.
   template <class Part>
-  void or_fail(const Part& part);
+  void or_fail(const std::shared_ptr<Execution>& call, const Part& part);
   /// Waits for all started calls, without the lock.
   void drain(std::unique_lock<std::mutex>& lock);
   void drive(UnderWay& call, const Interrupt& interrupt);
   /// For a blocking call that had to be started: the caller's buffers are not touched after an interrupt.
   void wait_or_fail(Work& work, const Interrupt& interrupt);
   void check_all(std::span<const Transfer> transfers) const;
-  void post(Batch& batch);
   bool advance_batches();
   void look_after_batches();
   Call barrier_call();
@@ -132,10 +187,9 @@ class Communicator {
   void give_up_started();
 
   /// Looks at the user's wishes, the peers and the deadline, at most every few milliseconds; throws to give up.
-  void look_around(const UnderWay& call, std::chrono::steady_clock::time_point last_progress,
-                   const Interrupt& interrupt);
+  void look_around(const UnderWay& call, const Deadline& deadline, const Interrupt& interrupt);
   /// The same without the user, and now.
-  void look_at(const UnderWay& call, std::chrono::steady_clock::time_point last_progress);
+  void look_at(const UnderWay& call, const Deadline& deadline);
   [[noreturn]] void give_up(const UnderWay& call, int peer, const Loss& loss);
   std::string describe_wait(const UnderWay& call, int peer) const;
   void fail(const Failure& reason);
@@ -153,6 +207,7 @@ class Communicator {
   std::uint64_t id_;  // equal on its ranks, unlike any other's
   std::shared_ptr<Router> router_;
   CallLog log_;
+  std::shared_ptr<Surprises> surprises_ = std::make_shared<Surprises>();
   CallAgreement agreement_;
   Models models_;  // equal on every rank
   Rivals rivals_ = Rivals::none;
@@ -165,6 +220,7 @@ class Communicator {
   std::atomic<bool> aborted_ = false;
   std::mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
   std::unique_ptr<PlanCache> plans_;
+  double timeout_s_;  // of the next call
   std::uint64_t calls_ = 0;
   Failure failure_;
   Failure cause_;  // what peers hear of the failure, where that is not the failure itself
@@ -172,6 +228,8 @@ class Communicator {
   std::vector<std::unique_ptr<Batch>> batches_;    // started; some may be done
   std::vector<std::byte> tokens_;                  // of barriers
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
+  std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU
+  std::shared_ptr<Work> last_on_gpu_;  // of calls that go by plans
 };
 
 template <class Part>
@@ -184,14 +242,28 @@ void Communicator::with_reasons(const UnderWay& call, const Part& part) {
   }
 }
 
-template <class Part>
-void Communicator::or_fail(const Part& part) {
+template <class Agreed, class Part>
+auto Communicator::or_fail(const Part& part) {
   try {
-    part();
+    return part();
+  } catch (const Agreed&) {
+    throw;
   } catch (const std::exception& error) {
     fail(failure_of(error));
     throw;
   }
+}
+
+template <class Part>
+void Communicator::or_fail(const std::shared_ptr<Execution>& call, const Part& part) {
+  or_fail([&] {
+    try {
+      part();
+    } catch (const std::exception&) {
+      plans_->keep(call);
+      throw;
+    }
+  });
 }
 
 }  // namespace lanecast

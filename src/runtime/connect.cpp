@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "runtime/agreed.h"
-#include "runtime/carriers.h"
+#include "runtime/level_names.h"
 #include "runtime/surroundings.h"
 #include "transport/loopback/transport.h"
 #include "transport/loopback/world.h"
 #include "transport/mpi/mpi.h"
 #include "transport/shm/transport.h"
+#include "transport/ucx/transport.h"
 
 namespace lanecast {
 namespace {
@@ -43,6 +44,11 @@ const TransportRow kTransports[] = {
        return std::make_unique<MpiTransport>(around.mpi);
      },
      "a start under mpirun, mpiexec or srun"},
+    {"ucx", [](const Surroundings& around, int) { return around.world == nullptr; },
+     [](const Surroundings& around) -> std::unique_ptr<Transport> {
+       return std::make_unique<UcxTransport>(around.bootstrap);
+     },
+     "ranks that are processes"},
 };
 
 int row_named(const std::string& name) {
@@ -54,35 +60,33 @@ int row_named(const std::string& name) {
   throw UsageError("transports: unknown name '" + name + "'; known:" + known);
 }
 
-/// Row of the transport that carries messages to each peer; -1 for this rank itself.
-std::vector<int> rows_of_peers(const Surroundings& around, const Topology& topology, const std::string& wanted) {
+/// Row of the first transport that reaches each peer; -1 for this rank itself.
+std::vector<int> first_rows(const Surroundings& around) {
   const int me = around.bootstrap.rank;
-  std::vector<int> row_at_level;
-  if (!wanted.empty())
-    for (const std::string& name : split_names(wanted)) row_at_level.push_back(row_named(name));
-  if (row_at_level.size() > 1 && static_cast<int>(row_at_level.size()) != topology.levels() + 1)
-    throw UsageError("transports '" + wanted + "': topology " + topology.str() + " needs one name, or " +
-                     std::to_string(topology.levels() + 1) + ", outermost level first");
+  std::vector<int> row_of_peer(around.bootstrap.size, -1);
+  for (int peer = 0; peer < around.bootstrap.size; ++peer) {
+    if (peer == me) continue;
+    const auto row = std::find_if(std::begin(kTransports), std::end(kTransports),
+                                  [&](const TransportRow& r) { return r.reaches(around, peer); });
+    if (row == std::end(kTransports))
+      throw UsageError("rank " + std::to_string(me) + ": no transport reaches rank " + std::to_string(peer) + " on " +
+                       around.hosts[peer] + "; start the job with mpirun, mpiexec or srun");
+    row_of_peer[peer] = static_cast<int>(row - std::begin(kTransports));
+  }
+  return row_of_peer;
+}
 
-  std::vector<int> row_of_peer(topology.size(), -1);
+/// Rows of those that the user has named.
+std::vector<int> wanted_rows(const Surroundings& around, const Topology& topology, const std::string& wanted) {
+  const int me = around.bootstrap.rank;
+  std::vector<int> row_of_peer = LevelNames(wanted, topology, "topology").of_peers(me, row_named);
   for (int peer = 0; peer < topology.size(); ++peer) {
     if (peer == me) continue;
-    if (row_at_level.empty()) {
-      const auto row = std::find_if(std::begin(kTransports), std::end(kTransports),
-                                    [&](const TransportRow& r) { return r.reaches(around, peer); });
-      if (row == std::end(kTransports))
-        throw UsageError("rank " + std::to_string(me) + ": no transport reaches rank " + std::to_string(peer) + " on " +
-                         around.hosts[peer] + "; start the job with mpirun, mpiexec or srun");
-      row_of_peer[peer] = static_cast<int>(row - std::begin(kTransports));
-    } else {
-      const int level = row_at_level.size() == 1 ? 0 : topology.parting_level(me, peer);
-      row_of_peer[peer] = row_at_level[level];
-      const TransportRow& row = kTransports[row_of_peer[peer]];
-      if (!row.reaches(around, peer))
-        throw UsageError("transports '" + wanted + "': " + std::string(row.name) + " does not reach rank " +
-                         std::to_string(peer) + " from rank " + std::to_string(me) + "; it needs " +
-                         std::string(row.needs));
-    }
+    const TransportRow& row = kTransports[row_of_peer[peer]];
+    if (!row.reaches(around, peer))
+      throw UsageError("transports '" + wanted + "': " + std::string(row.name) + " does not reach rank " +
+                       std::to_string(peer) + " from rank " + std::to_string(me) + "; it needs " +
+                       std::string(row.needs));
   }
   return row_of_peer;
 }
@@ -96,8 +100,8 @@ std::vector<std::string> transport_names() {
 }
 
 std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topology, const std::string& wanted) {
-  const std::vector<int> row_of_peer =
-      agreed(around.bootstrap, [&] { return rows_of_peers(around, topology, wanted); });
+  const std::vector<int> row_of_peer = agreed(
+      around.bootstrap, [&] { return wanted.empty() ? first_rows(around) : wanted_rows(around, topology, wanted); });
 
   // Opening is collective, so every rank opens what any rank uses, in the same order. MPI, where it runs, is always
   // opened: its native collectives are an algorithm of their own.

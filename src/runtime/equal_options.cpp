@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/equal_options.h"
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,22 +9,12 @@
 namespace lanecast {
 namespace {
 
-/// FNV-1a of who sits where: the topology's text tells the levels' sizes only, and the whole list may be long.
-std::uint64_t placement(const Topology& topology) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (int k = 0; k < topology.levels(); ++k)
-    for (const std::vector<int>& domain : topology.partition(topology.everyone(), k))
-      for (const int rank : domain)
-        hash = (hash ^ static_cast<std::uint64_t>(rank == domain[0] ? -1 - rank : rank)) * 0x100000001b3u;
-  return hash;
-}
-
 /// One a line.
 std::string in_words(const CommunicatorOptions& options, const Topology& topology) {
-  return "topology " + topology.str() + "\nplaces in it " + std::to_string(placement(topology)) + "\ntransports '" +
+  return "topology " + topology.str() + "\nplaces in it " + std::to_string(topology.digest()) + "\ntransports '" +
          options.transports + "'\nalgorithm '" + options.algorithm + "'\nchunks " + std::to_string(options.chunks) +
          "\nreproducible " + (options.reproducible.value_or(false) ? "1" : "0") + "\ncheck_calls " +
-         (options.check_calls ? "1" : "0") + "\n";
+         (options.check_calls ? "1" : "0") + "\nmax_ctas " + std::to_string(options.max_ctas) + "\n";
 }
 
 std::string line_at(const std::string& text, std::size_t position) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "runtime/patience.h"
+#include "runtime/wait_chain.h"
 
 namespace lanecast {
 namespace {
@@ -17,8 +18,8 @@ using Clock = std::chrono::steady_clock;
 /// One all-gather: everyone sends to everyone.
 class Exchange {
  public:
-  Exchange(Router& router, const std::vector<int>& ranks, std::span<std::byte> mine)
-      : router_(router), source_{mine.data(), mine.size()}, ranks_(ranks) {}
+  Exchange(Router& router, const std::vector<int>& ranks, std::span<std::byte> mine, const std::string& what)
+      : router_(router), source_{mine.data(), mine.size()}, ranks_(ranks), what_(what) {}
 
   void post(int me, std::byte* all) {
     const std::size_t bytes = source_.bytes;
@@ -73,18 +74,19 @@ class Exchange {
       awaited.push_back(message.peer);
       const std::string peer = std::to_string(message.peer);
       if (const Loss loss = router_.to(message.peer).lost(message.peer))
-        raise({loss.cause.kind, "split: lost rank " + peer + " (" + loss.str() + ")"});
+        raise({loss.cause.kind, what_ + ": lost rank " + peer + " (" + loss.str() + ")"});
       if (!missing.ends_with(" " + peer)) missing.append(missing.empty() ? " " : ", ").append(peer);
     }
-    for (std::size_t k = 0; k < router_.count(); ++k) router_[k].publish_wait(awaited);
+    router_.publish_wait(awaited, waited_s >= kAskFrom * timeout_s);
     if (waited_s >= timeout_s)
-      throw TimeoutError("split: waited " + std::to_string(waited_s) + " s for rank" + missing +
-                         "; is that rank alive, and has it called split, too?");
+      throw TimeoutError(what_ + ": waited " + std::to_string(waited_s) + " s for rank" + missing +
+                         "; is that rank alive, and has it made the same call?");
   }
 
   Router& router_;
   Span source_;
   const std::vector<int>& ranks_;
+  const std::string& what_;
   std::vector<Span> targets_;
   std::vector<Part> messages_;
   std::size_t open_ = 0;
@@ -92,13 +94,14 @@ class Exchange {
 
 }  // namespace
 
-Bootstrap bootstrap_over(std::shared_ptr<Router> router, std::vector<int> ranks, int me, double timeout_s) {
+Bootstrap bootstrap_over(std::shared_ptr<Router> router, std::vector<int> ranks, int me, double timeout_s,
+                         const std::string& what) {
   Bootstrap bootstrap{.rank = me, .size = static_cast<int>(ranks.size()), .all_gather = {}};
-  bootstrap.all_gather = [router = std::move(router), ranks = std::move(ranks), me, timeout_s](
+  bootstrap.all_gather = [router = std::move(router), ranks = std::move(ranks), me, timeout_s, what](
                              const void* in, void* out, std::size_t bytes) {
     auto* all = static_cast<std::byte*>(out);
     std::memcpy(all + me * bytes, in, bytes);
-    Exchange exchange(*router, ranks, {all + me * bytes, bytes});
+    Exchange exchange(*router, ranks, {all + me * bytes, bytes}, what);
     try {
       exchange.post(me, all);
       exchange.wait(timeout_s);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/bootstrap.h"
@@ -10,8 +11,9 @@
 
 namespace lanecast {
 
-/// ranks: members by their ranks in the router; me: this rank's place among them. Must not run beside other messages of
-/// the router. After an error the router is of no further use.
-Bootstrap bootstrap_over(std::shared_ptr<Router> router, std::vector<int> ranks, int me, double timeout_s);
+/// ranks: members by their ranks in the router; me: this rank's place among them; what: they do, for errors. Must not
+/// run beside other messages of the router. After an error the router is of no further use.
+Bootstrap bootstrap_over(std::shared_ptr<Router> router, std::vector<int> ranks, int me, double timeout_s,
+                         const std::string& what);
 
 }  // namespace lanecast

@@ -5,22 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "runtime/call_shape.h"
+
 namespace lanecast {
-
-namespace {
-
-CallRecord record_of(const Plan& plan, const Shape& shape) {
-  CallRecord record{.bytes = full_bytes(plan, shape),
-                    .chunks = shape.chunks,
-                    .root = has_root(plan.collective.kind) ? plan.collective.root : -1,
-                    .kind = plan.collective.kind,
-                    .op = shape.op,
-                    .dtype = shape.dtype};
-  plan.algorithm.copy(record.algorithm.data(), record.algorithm.size() - 1);
-  return record;
-}
-
-}  // namespace
 
 Execution::Execution(std::shared_ptr<PreparedPlan> prepared, Shape shape, Router& router, CallMemory& memory,
                      const ExecutorOptions& options)
@@ -49,12 +36,22 @@ void Execution::start(const std::byte* in, std::byte* out, std::uint32_t stamp) 
   next_chunk_ = 0;
   chunks_left_ = shape_.chunks;
   begun_ = false;
-  if (stamp_ != 0)
-    for (RollCall& roll : roll_calls_) roll.begin(stamp_);
+  for (RollCall& roll : roll_calls_)
+    if (stamp_ != 0 || opens_group_of(roll.members())) roll.begin(stamp_);
   if (all_have_come() && has_groups()) begin_steps();
 }
 
 bool Execution::all_have_come() const { return std::ranges::all_of(roll_calls_, &RollCall::finished); }
+
+bool Execution::opens_group_of(const std::vector<int>& members) const {
+  if (has_groups()) return false;
+  const Plan& plan = prepared_->plan;
+  return std::ranges::any_of(plan.steps, [&](const Step& step) {
+    if (step.kind != StepKind::group || plan.groups[step.group].ranks != members) return false;
+    const Transport& transport = *router_.native(plan.groups[step.group].kind, shape_.dtype, shape_.op);
+    return !transport.has_group(members, step.ordinal);
+  });
+}
 
 void Execution::open_groups() {
   const Plan& plan = prepared_->plan;
@@ -93,13 +90,20 @@ void Execution::refill() {
 }
 
 bool Execution::advance() {
-  bool moved = router_.progress();
-  if (!begun_) {
-    if (!all_have_come()) return moved;
-    if (!has_groups()) open_groups();
-    begin_steps();
-    return true;
-  }
+  const bool moved = router_.progress();
+  const bool went_on = begun_ ? advance_steps(moved) : advance_roll_call(moved);
+  if (router_.log()) record_waiting(went_on);
+  return went_on;
+}
+
+bool Execution::advance_roll_call(bool moved) {
+  if (!all_have_come()) return moved;
+  if (!has_groups()) open_groups();
+  begin_steps();
+  return true;
+}
+
+bool Execution::advance_steps(bool moved) {
   groups_done_.clear();
   for (std::size_t t = 0; t < router_.count(); ++t) router_[t].progress_groups(groups_done_);
   for (GroupCall* group : groups_done_) {
@@ -110,7 +114,6 @@ bool Execution::advance() {
   moved |= !groups_done_.empty();
   for (auto& run : runs_) moved = moved || run->copy_meanwhile();
   if (moved) refill();
-  if (router_.log()) record_waiting(moved);
   return moved;
 }
 

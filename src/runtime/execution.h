@@ -7,12 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "runtime/call_agreement.h"
-#include "runtime/call_log.h"
 #include "runtime/call_memory.h"
 #include "runtime/chunk_run.h"
+#include "runtime/ordered_call.h"
 #include "runtime/roll_call.h"
-#include "runtime/under_way.h"
+#include "runtime/surprises.h"
 
 namespace lanecast {
 
@@ -22,15 +21,15 @@ struct ExecutorOptions {
 };
 
 /// A plan bound to a shape. It can be started again and again, also with other buffers, and then allocates nothing.
-class Execution final : public UnderWay {
+class Execution final : public OrderedCall {
  public:
   /// `memory`: shared with other executions, of which one runs at a time.
   Execution(std::shared_ptr<PreparedPlan> prepared, Shape shape, Router& router, CallMemory& memory,
             const ExecutorOptions& options);
 
-  /// stamp: of the messages, from CallAgreement::begin(). With one, members of a library's collectives call the roll
-  /// before the first step.
-  void start(const std::byte* in, std::byte* out, std::uint32_t stamp);
+  /// With a stamp, members of a library's collectives call the roll before the first step; without, only where their
+  /// group is still to be opened.
+  void start(const std::byte* in, std::byte* out, std::uint32_t stamp) override;
   bool advance() override;
   /// Whether the transports have been given all groups of the plan. What opens them is advance(), which blocks then,
   /// until their other members do so too: after a roll call, for microseconds.
@@ -41,8 +40,10 @@ class Execution final : public UnderWay {
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
   std::size_t scratch_bytes() const { return runs_.size() * layout_.scratch_bytes(); }
-  const Signature& signature() const { return signature_; }
-  const CallRecord& record() const { return record_; }  // without number and times
+  const Signature& signature() const override { return signature_; }
+  const CallRecord& record() const override { return record_; }
+  /// For whoever times the calls.
+  Expectation& expectation() { return expectation_; }
 
   /// "step 3 of 12: recv from rank 1 …, chunk 0 of 4, of all_reduce by ring"
   std::string waiting_for(int peer) const override;
@@ -50,7 +51,11 @@ class Execution final : public UnderWay {
   bool awaits_message(int peer) const override;
 
  private:
+  /// moved: messages have. Whether anything did.
+  bool advance_roll_call(bool moved);
+  bool advance_steps(bool moved);
   bool all_have_come() const;
+  bool opens_group_of(const std::vector<int>& members) const;
   void open_groups();
   void begin_steps();
   void begin_next(std::size_t run);  // chunk
@@ -63,6 +68,7 @@ class Execution final : public UnderWay {
   Layout layout_;
   Signature signature_;
   CallRecord record_;
+  Expectation expectation_;
   Router& router_;
   CallMemory& memory_;
   GroupTurns turns_;

@@ -2,6 +2,7 @@
 // A failed communicator stays failed: started calls end, peers hear why, further calls are refused.
 #include <cstdio>
 
+#include "runtime/gpu_side.h"
 #include "runtime/started.h"
 #include "runtime/trace_file.h"
 
@@ -12,12 +13,13 @@ void Communicator::fail(const Failure& reason) {
   // What the program did tells no rank, and peers hear of it from others than this one.
   if (why.kind == FailureKind::user) why.text = "rank " + std::to_string(rank()) + ": " + why.text;
   failure_ = why;
+  if (gpu_) gpu_->poison();
   router_->abort(cause_ ? cause_ : why);
   log_.fails(why.text);
   keep_trace();
   const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why.text));
   for (auto& call : started_) {
-    plans_->keep(call->execution);
+    plans_->keep(call->shared());
     call->work->finish(error);
   }
   started_.clear();

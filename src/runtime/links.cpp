@@ -13,11 +13,14 @@ namespace {
 
 using LevelLinks = std::array<Link, kMostLevels + 1>;
 
+// Where ranks share cores, who waits for a message has given up its core, and gets it back by a switch.
+constexpr double kSwitch_s = 10e-6;
+
 /// Orders of magnitude, until the machine is measured: they decide between few rounds and few bytes.
 Link link_of(std::string_view transport) {
   // Over TCP between 4 hosts with two NICs of 500 Mbit each, 16 to 64 MiB reach all of the NICs' rate in a ring, 0.58
   // to 0.93 of it by recursive doubling and 0.82 to 0.86 directly.
-  if (transport == "mpi") return {20e-6, 1 / 1e9, 1.3};
+  if (transport == "mpi" || transport == "ucx") return {20e-6, 1 / 1e9, 1.3};
   return {1e-6, 1 / 5e9};
 }
 
@@ -42,8 +45,8 @@ struct Seen {
   cpu_set_t cores;  // that this rank may use; a launcher may have given each rank of a host its own
 };
 
-/// More ranks on the host of `rank` than cores that any of them may use?
-bool is_crowded(const std::vector<std::string>& hosts, int rank, const std::vector<Seen>& all) {
+/// Ranks on the host of `rank`, over cores that any of them may use.
+double ranks_per_core(const std::vector<std::string>& hosts, int rank, const std::vector<Seen>& all) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   int neighbours = 0;
@@ -52,7 +55,7 @@ bool is_crowded(const std::vector<std::string>& hosts, int rank, const std::vect
     ++neighbours;
     CPU_OR(&cores, &cores, &all[peer].cores);
   }
-  return neighbours > CPU_COUNT(&cores);
+  return static_cast<double>(neighbours) / std::max(1, CPU_COUNT(&cores));
 }
 
 }  // namespace
@@ -66,7 +69,8 @@ Links gather_links(const Surroundings& around, const Topology& topology, Router&
     Link& link = mine.links[topology.parting_level(rank, peer)];
     link = slower(link, link_of(router.to(peer).name()));
   }
-  // Fails beyond 1024 cores, where the machine is taken for a crowded one: ranks then let others run before they spin.
+  // Fails beyond 1024 cores, where the machine is taken for one of a single core: ranks then let others run before they
+  // spin.
   CPU_ZERO(&mine.cores);
   sched_getaffinity(0, sizeof mine.cores, &mine.cores);
   std::vector<Seen> all(size);
@@ -76,10 +80,17 @@ Links gather_links(const Surroundings& around, const Topology& topology, Router&
   links.by_level.resize(levels);
   for (const Seen& seen : all)
     for (std::size_t k = 0; k < levels; ++k) links.by_level[k] = slower(links.by_level[k], seen.links[k]);
-  links.crowded = is_crowded(around.hosts, rank, all);
+  const double crowd = ranks_per_core(around.hosts, rank, all);
+  links.crowded = crowd > 1;
   const bool one_host = std::ranges::count(around.hosts, around.hosts[0]) == size;
   if (!one_host) links.overlaps = overlaps(kBetweenHosts);
-  if (one_host && links.crowded) links.overlaps = overlaps(kNoneHidden);
+  if (one_host && links.crowded) {
+    links.overlaps = overlaps(kNoneHidden);
+    for (Link& link : links.by_level) {
+      link.alpha_s = std::max(link.alpha_s, kSwitch_s);
+      link.crowd = crowd;
+    }
+  }
   return links;
 }
 

@@ -13,37 +13,31 @@ void Communicator::check_all(std::span<const Transfer> transfers) const {
   refuse_if_failed();
 }
 
-void Communicator::post(Batch& batch) {
-  try {
-    batch.post();
-  } catch (const std::exception& error) {  // a message of another size was here already
-    fail(failure_of(error));
-    throw;
-  }
-}
-
 void Communicator::run(std::span<const Transfer> transfers, const Interrupt& interrupt) {
   {
     const std::unique_lock lock = enter();
     check_all(transfers);
     if (started_.empty()) {
-      Batch batch(transfers, *router_);
-      post(batch);
-      return or_fail([&] { drive(batch, interrupt); });
+      Batch batch(transfers, *router_, timeout_s_);
+      return or_fail([&] {
+        batch.post();  // throws where a message of another size is here already
+        drive(batch, interrupt);
+      });
     }
   }
   wait_or_fail(*start(transfers), interrupt);
 }
 
 std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
-  auto batch = std::make_unique<Batch>(transfers, *router_);
-  auto work = batch->work = std::make_shared<Work>();
+  auto work = std::make_shared<Work>();
   {
     const std::unique_lock lock = enter();
     refuse_without_threads();
     check_all(transfers);
+    auto batch = std::make_unique<Batch>(transfers, *router_, timeout_s_);
+    batch->work = work;
     std::erase_if(batches_, [](const auto& other) { return other->finished(); });
-    post(*batch);
+    or_fail([&] { batch->post(); });
     if (batch->finished())  // it was empty
       work->finish(nullptr);
     else
@@ -51,6 +45,19 @@ std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
   }
   hand_to_thread();
   return work;
+}
+
+bool Communicator::arrived(int peer, int tag) {
+  const std::unique_lock lock = enter();
+  const Transfer receive{Transfer::Way::receive, nullptr, 0, peer, tag};
+  check_all({&receive, 1});
+  Transport& transport = router_->to(peer);
+  try {
+    return transport.arrived(peer, first_message_tag(transport.max_tag()) + static_cast<std::uint64_t>(tag));
+  } catch (const TransportError& error) {
+    fail(failure_of(error));
+    throw;
+  }
 }
 
 bool Communicator::advance_batches() {
@@ -71,7 +78,7 @@ void Communicator::look_after_batches() {
   last_batch_look_ = now;
   for (const auto& batch : batches_) {
     try {
-      look_at(*batch, batch->last_progress());
+      look_at(*batch, batch->deadline());
     } catch (const std::exception& error) {
       // As in advance_started(): whoever waits may free the buffers only when fail() has given them up. fail() ends all
       // batches with words of its own; this one's work hears the reason.

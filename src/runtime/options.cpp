@@ -14,10 +14,12 @@
 namespace lanecast {
 namespace {
 
-constexpr std::array<std::string_view, 13> kKnown{
-    "LANECAST_TOPOLOGY",    "LANECAST_TRANSPORTS",  "LANECAST_ALGORITHM",  "LANECAST_CHUNKS",  "LANECAST_REPRODUCIBLE",
-    "LANECAST_TIMEOUT",     "LANECAST_CHECK_CALLS", "LANECAST_HOST",       "LANECAST_PROFILE", "LANECAST_NICS",
-    "LANECAST_MPI_LIBRARY", "LANECAST_TRACE_DIR",   "LANECAST_TRACE_STEPS"};
+constexpr std::array<std::string_view, 17> kKnown{
+    "LANECAST_TOPOLOGY",     "LANECAST_TRANSPORTS",   "LANECAST_ALGORITHM",     "LANECAST_CHUNKS",
+    "LANECAST_REPRODUCIBLE", "LANECAST_TIMEOUT",      "LANECAST_CHECK_CALLS",   "LANECAST_HOST",
+    "LANECAST_PROFILE",      "LANECAST_NICS",         "LANECAST_MPI_LIBRARY",   "LANECAST_TRACE_DIR",
+    "LANECAST_TRACE_STEPS",  "LANECAST_CUDA_LIBRARY", "LANECAST_NVRTC_LIBRARY", "LANECAST_NCCL_LIBRARY",
+    "LANECAST_UCX_LIBRARY"};
 
 std::string_view value_of(const char* name) {
   const char* value = std::getenv(name);
@@ -75,6 +77,8 @@ void check(const CommunicatorOptions& options) {
   // A ring receives before it sends, so it needs two; no plan needs more.
   if (options.executor.window < 2 || options.executor.window > INT32_MAX) throw UsageError("window: must be 2 or more");
   if (options.executor.chunks_in_flight < 1) throw UsageError("chunks_in_flight: must be 1 or more");
+  if (options.device < -1) throw UsageError("device: " + std::to_string(options.device) + " is no GPU's number");
+  if (options.max_ctas < 0) throw UsageError("max_ctas: " + std::to_string(options.max_ctas) + " is negative");
   if (options.timeout_s && !(*options.timeout_s > 0))
     throw UsageError("timeout_s: " + std::to_string(*options.timeout_s) + " must be more than 0");
 }

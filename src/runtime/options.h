@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/execution.h"
 #include "topology/topology.h"
@@ -25,7 +26,12 @@ struct CommunicatorOptions {
   bool check_calls = true;           // do all ranks make the same calls?
   std::string trace_dir;             // where a rank writes its calls when it fails or ends; empty: nowhere
   bool trace_steps = false;          // and what it does for each step
-  bool from_environment = true;      // may LANECAST_… fill what is left at its default?
+  int device = -1;                   // ordinal of this rank's GPU, opened at once; -1: that of the first call on one
+  bool allow_shared_gpu = false;     // ranks that share a GPU, to try things out
+  int max_ctas = 0;                  // multiprocessors of a GPU that a call takes; 0: as many as serve speed
+  std::vector<std::string> gpu_library_folders;  // where the GPU's libraries may lie beside the loader's path
+  std::string kernel_cache;                      // folder of compiled kernels; empty: compiled for each process
+  bool from_environment = true;                  // may LANECAST_… fill what is left at its default?
   ExecutorOptions executor;
 };
 

@@ -3,31 +3,9 @@
 
 #include <algorithm>
 
+#include "runtime/call_shape.h"
+
 namespace lanecast {
-namespace {
-
-/// As the call describes it, so without copying anything.
-bool describes(const Call& call, const Shape& shape) {
-  return shape.dtype == call.dtype && shape.op == call.op && shape.chunks == call.chunks &&
-         shape.is_barrier == call.is_barrier && shape.count == call.count &&
-         std::ranges::equal(shape.counts, call.counts) && std::ranges::equal(shape.send_counts, call.send_counts) &&
-         std::ranges::equal(shape.recv_counts, call.recv_counts);
-}
-
-std::vector<std::size_t> copy(std::span<const std::size_t> counts) { return {counts.begin(), counts.end()}; }
-
-Shape shape_of(const Call& call) {
-  return {call.dtype,
-          call.op,
-          call.chunks,
-          call.is_barrier,
-          call.count,
-          copy(call.counts),
-          copy(call.send_counts),
-          copy(call.recv_counts)};
-}
-
-}  // namespace
 
 std::shared_ptr<Execution> PlanCache::find(const Call& call, bool in_place) {
   const Collective collective = collective_of(call, topology_.size(), in_place);

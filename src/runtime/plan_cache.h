@@ -24,8 +24,8 @@ class PlanCache {
   /// A plan that is not kept here, bound to the memory that all calls share.
   std::shared_ptr<Execution> bind(std::shared_ptr<PreparedPlan> prepared, Shape shape, const ExecutorOptions& options);
 
-  /// For an execution that has failed: it stays as long as the cache, though it may have left it for newer ones.
-  void keep(std::shared_ptr<Execution> execution) { kept_.push_back(std::move(execution)); }
+  /// For a call that has failed: it stays as long as the cache, though it may have left it for newer ones.
+  void keep(std::shared_ptr<OrderedCall> call) { kept_.push_back(std::move(call)); }
 
  private:
   static constexpr std::size_t kPlans = 64;
@@ -54,7 +54,7 @@ class PlanCache {
   CallMemory memory_;                     // outlives the executions
   std::list<PlanEntry> plans_;            // the latest used first
   std::list<ExecutionEntry> executions_;  // the latest used first
-  std::vector<std::shared_ptr<Execution>> kept_;
+  std::vector<std::shared_ptr<OrderedCall>> kept_;
 };
 
 }  // namespace lanecast

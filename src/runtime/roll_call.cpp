@@ -6,10 +6,9 @@
 namespace lanecast {
 
 RollCall::RollCall(Router& router, const std::vector<std::vector<int>>& sets, std::size_t which, int me)
-    : router_(router) {
-  const std::vector<int>& ranks = sets[which];
-  const std::size_t n = ranks.size();
-  const auto my_place = static_cast<std::size_t>(std::ranges::find(ranks, me) - ranks.begin());
+    : router_(router), members_(sets[which]) {
+  const std::size_t n = members_.size();
+  const auto my_place = static_cast<std::size_t>(std::ranges::find(members_, me) - members_.begin());
   const auto add = [&](std::deque<Token>& tokens, int peer) {
     Token& token = tokens.emplace_back();
     token.roll = this;
@@ -20,8 +19,8 @@ RollCall::RollCall(Router& router, const std::vector<std::vector<int>>& sets, st
     token.memory = {&token.span, 1};
   };
   for (std::size_t reach = 1; reach < n; reach *= 2) {
-    add(sends_, ranks[(my_place + reach) % n]);
-    add(receives_, ranks[(my_place + n - reach) % n]);
+    add(sends_, members_[(my_place + reach) % n]);
+    add(receives_, members_[(my_place + n - reach) % n]);
   }
 }
 

@@ -22,6 +22,7 @@ class RollCall {
 
   void begin(std::uint32_t stamp);
   bool finished() const { return open_ == 0; }
+  const std::vector<int>& members() const { return members_; }
   /// Of whom this rank has not heard, each once; none where only a send is left.
   std::vector<int> awaited_peers() const;
 
@@ -41,6 +42,7 @@ class RollCall {
   Token& addressed(Token& token, std::size_t round) const;
 
   Router& router_;
+  std::vector<int> members_;
   std::deque<Token> sends_, receives_;  // by round; they stay where they are
   std::size_t sent_ = 0;
   std::size_t open_ = 0;

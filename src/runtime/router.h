@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,8 +60,13 @@ class Router {
     return tags;
   }
 
+  /// Over all transports, since a rank is asked over another than the one it waits for. See Transport::publish_wait.
+  void publish_wait(std::span<const int> peers, bool may_be_asked) {
+    for (auto& transport : transports_) transport->publish_wait(peers, may_be_asked);
+  }
+
   /// A transport that runs this collective among these ranks by itself, or null.
-  Transport* native(GroupKind kind, DType dtype, ReduceOp op) {
+  Transport* native(Kind kind, DType dtype, ReduceOp op) {
     for (auto& transport : transports_)
       if (transport->runs(kind, dtype, op)) return transport.get();
     return nullptr;

@@ -7,18 +7,18 @@
 
 namespace lanecast {
 
+bool overlaps(std::span<const Span> a, std::span<const Span> b) {
+  for (const Span& x : a)
+    for (const Span& y : b)
+      if (x.data < y.data + y.bytes && y.data < x.data + x.bytes) return true;
+  return false;
+}
+
 void reduce_spans(const Reduction& reduction, SpanCursor dst, ReduceSources& sources, std::size_t bytes) {
-  auto& [cursors, addresses] = sources;
-  addresses.resize(cursors.size());
-  while (bytes > 0) {
-    std::size_t run = std::min(bytes, dst.together());
-    for (SpanCursor& source : cursors) run = std::min(run, source.together());
-    if (run == 0) throw InternalError("a reduction's sources are shorter than its result");
-    for (std::size_t k = 0; k < cursors.size(); ++k) addresses[k] = cursors[k].take(run).data;
-    host::reduce(reduction.dtype, reduction.op, dst.take(run).data, addresses, run / size_of(reduction.dtype),
+  each_run(dst, sources, bytes, [&](Span target) {
+    host::reduce(reduction.dtype, reduction.op, target.data, sources.addresses, target.bytes / size_of(reduction.dtype),
                  reduction.divisor);
-    bytes -= run;
-  }
+  });
 }
 
 void ReduceOnArrival::consume(std::size_t /*offset*/, const std::byte* data, std::size_t bytes) {

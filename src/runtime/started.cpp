@@ -40,17 +40,13 @@ std::shared_ptr<Communicator::Started> Communicator::bind(const Call& call) {
 void Communicator::open_groups(Started& call, std::unique_lock<std::mutex>& lock) {
   if (call.execution->has_groups()) return;
   drain(lock);
-  try {
+  or_fail(call.execution, [&] {
     begin(*call.execution, call.in, call.out);
     Opening opening(*call.execution);
     drive(opening, {});
-  } catch (const std::exception& error) {
-    plans_->keep(call.execution);
-    fail(failure_of(error));
-    throw;
-  }
+  });
   call.running = true;
-  call.last_progress = std::chrono::steady_clock::now();
+  call.deadline.last_progress = std::chrono::steady_clock::now();
 }
 
 std::shared_ptr<Work> Communicator::start(const Call& call) {
@@ -59,6 +55,7 @@ std::shared_ptr<Work> Communicator::start(const Call& call) {
     std::unique_lock lock = enter();
     refuse_without_threads();
     started = bind(call);
+    started->deadline.timeout_s = timeout_s_;
     open_groups(*started, lock);
     started_.push_back(started);
   }
@@ -74,6 +71,7 @@ void Communicator::start(const std::shared_ptr<Started>& call) {
     if (!call->work->done())
       throw UsageError("rank " + std::to_string(rank()) + ": start: this call is under way; wait for it first");
     call->running = false;
+    call->deadline.timeout_s = timeout_s_;
     open_groups(*call, lock);
     call->work->restart();
     started_.push_back(call);
@@ -139,16 +137,19 @@ bool Communicator::advance_started() {
     if (!call.running) {
       call.running = true;
       last_look_ = std::chrono::steady_clock::now();
-      begin(*call.execution, call.in, call.out);
+      begin(call.call(), call.in, call.out);
     } else {
-      moved = advance(*call.execution);
+      moved = advance(call.call());
     }
-    if (moved)
-      call.last_progress = std::chrono::steady_clock::now();
+    if (moved || call.call().on_hold())
+      call.deadline.last_progress = std::chrono::steady_clock::now();
     else
-      look_around(*call.execution, call.last_progress, {});
-    if (call.execution->finished()) {
-      log_.end();
+      look_around(call.call(), call.deadline, {});
+    if (call.call().finished()) {
+      if (call.on_gpu)
+        log_.end();  // nothing is predicted of it
+      else
+        end(*call.execution);
       call.work->finish(nullptr);
       started_.erase(started_.begin());
     }
@@ -159,7 +160,7 @@ bool Communicator::advance_started() {
     // done.
     const std::exception_ptr why = std::current_exception();
     started_.erase(started_.begin());
-    plans_->keep(call.execution);
+    plans_->keep(call.shared());
     fail(failure_of(error));
     call.work->finish(why);
     return true;

@@ -2,10 +2,17 @@
 // A call under way, as whoever moves it and waits for it sees it: a collective or a batch of messages.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 namespace lanecast {
+
+/// When a call gives up: so long after it has last made progress.
+struct Deadline {
+  std::chrono::steady_clock::time_point last_progress;
+  double timeout_s = 0;
+};
 
 class UnderWay {
  public:
@@ -21,6 +28,8 @@ class UnderWay {
   virtual std::vector<int> awaited_peers() const = 0;
   /// Is one of those parts a message to or from this peer, rather than a library's collective?
   virtual bool awaits_message(int peer) const = 0;
+  /// Is all that it waits for now up to this process, however long that takes? Then no deadline runs.
+  virtual bool on_hold() const { return false; }
 };
 
 }  // namespace lanecast

@@ -9,6 +9,10 @@
 
 namespace lanecast {
 
+/// Who waits for whom is followed from this part of the deadline on, early enough to have asked from rank to rank where
+/// the transports have to.
+inline constexpr double kAskFrom = 0.25;
+
 /// A rank that wants to know.
 struct Waiter {
   int rank, size;

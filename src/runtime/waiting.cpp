@@ -14,10 +14,9 @@ using Clock = std::chrono::steady_clock;
 /// leave, and unlike messages, that part does not come by the transport that sees the member go.
 constexpr auto kLastParts = std::chrono::seconds(2);
 
-// As parts of the deadline. Who waits for whom is followed from kAskFrom on, early enough to have asked from rank to
-// rank where the transports have to. Ranks that wait say so every few milliseconds, so kSilentFor tells them from those
-// that do not. A rank that is still to answer is waited for until kAtMost.
-constexpr double kAskFrom = 0.25, kSilentFor = 0.5, kAtMost = 1.25;
+// As parts of the deadline. Ranks that wait say so every few milliseconds, so kSilentFor tells them from those that do
+// not. A rank that is still to answer is waited for until kAtMost.
+constexpr double kSilentFor = 0.5, kAtMost = 1.25;
 
 }  // namespace
 
@@ -36,50 +35,52 @@ void Communicator::look_for_reasons(const UnderWay& call) {
 
 void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
   Patience patience(rivals_);
-  Clock::time_point last_progress;
+  Deadline deadline{{}, timeout_s_};
   bool moved = true, looked = false;  // a short call never stops to look, not even at the clock
   while (!call.finished()) {
     if (advance(call)) {
       moved = true;
       patience.reset();
     } else if (patience.pause()) {
-      if (std::exchange(moved, false)) last_progress = Clock::now();
-      if (!std::exchange(looked, true)) last_look_ = last_progress;
-      look_around(call, last_progress, interrupt);
+      if (std::exchange(moved, false)) deadline.last_progress = Clock::now();
+      if (!std::exchange(looked, true)) last_look_ = deadline.last_progress;
+      look_around(call, deadline, interrupt);
     }
   }
 }
 
-void Communicator::look_around(const UnderWay& call, Clock::time_point last_progress, const Interrupt& interrupt) {
+void Communicator::look_around(const UnderWay& call, const Deadline& deadline, const Interrupt& interrupt) {
   const auto now = Clock::now();
   if (now - last_look_ < kLookEvery) return;
   last_look_ = now;
   if (interrupt) interrupt();
   end_if_aborted();
-  look_at(call, last_progress);
+  look_at(call, deadline);
 }
 
-void Communicator::look_at(const UnderWay& call, Clock::time_point last_progress) {
+void Communicator::look_at(const UnderWay& call, const Deadline& deadline) {
   const std::vector<int> awaited = call.awaited_peers();
-  const auto waited = Clock::now() - last_progress;
+  const auto waited = Clock::now() - deadline.last_progress;
+  const double waited_s = std::chrono::duration<double>(waited).count();
+  const double timeout_s = deadline.timeout_s;
+  const bool asks = waited_s >= kAskFrom * timeout_s;
   if (waited >= kLookEvery) {
-    for (std::size_t k = 0; k < router_->count(); ++k) (*router_)[k].publish_wait(awaited);
+    router_->publish_wait(awaited, asks);
     agreement_.compare(awaited);
     if (!options_.trace_dir.empty()) log_.waits(describe_wait(call, -1));
   }
   for (int peer : awaited)
     if (const Loss loss = router_->to(peer).lost(peer))
       if (loss.cause || waited >= kLastParts || call.awaits_message(peer)) give_up(call, peer, loss);
-  const double waited_s = std::chrono::duration<double>(waited).count();
-  const double timeout_s = options_.timeout_s.value_or(kTimeout_s);
-  if (waited_s < kAskFrom * timeout_s) return;
+  if (!asks) return;
   const WaitChain chain = wait_chain(*router_, {rank(), size(), awaited, kSilentFor * timeout_s});
   if (waited_s < (chain.open ? kAtMost : 1) * timeout_s) return;
   std::string peers;
-  for (int peer : awaited) peers += (peers.empty() ? "" : ", ") + std::to_string(peer);
+  for (int peer : awaited) peers += (peers.empty() ? "rank " : ", ") + std::to_string(peer);
+  if (peers.empty()) peers = "its own GPU";
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", waited_s);
-  throw TimeoutError("rank " + std::to_string(rank()) + " waited " + seconds + " s for rank " + peers + " in " +
+  throw TimeoutError("rank " + std::to_string(rank()) + " waited " + seconds + " s for " + peers + " in " +
                      describe_wait(call, -1) + (chain.text.empty() ? "" : "; ") + chain.text +
                      "; is that rank alive, and has it made the same call?");
 }

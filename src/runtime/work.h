@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -16,11 +17,31 @@ class Communicator;
 /// State of one started call, shared by its caller and the progress thread.
 class Work {
  public:
+  using Listener = std::function<void()>;
+
   void finish(std::exception_ptr error) {
-    const std::lock_guard lock(mutex_);
-    done_ = true;
-    error_ = std::move(error);
-    changed_.notify_all();
+    Listener listener;
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+      error_ = std::move(error);
+      changed_.notify_all();
+      listener.swap(listener_);
+    }
+    // It may let go of this object, so nothing of it is touched from here on.
+    if (listener) listener();
+  }
+
+  /// `listener` is called once, when the call is done: by the thread that finishes it, or at once.
+  void on_done(Listener listener) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!done_) {
+        listener_ = std::move(listener);
+        return;
+      }
+    }
+    listener();
   }
 
   /// For a call that is made once more.
@@ -54,6 +75,7 @@ class Work {
   std::condition_variable changed_;
   bool done_ = false;
   std::exception_ptr error_;
+  Listener listener_;
 };
 
 /// Serves any number of communicators. Starts with the first call, sleeps while there is none.

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The part of Lanecast's C interface for GPUs: collectives in the order of a CUDA stream, as NCCL's;
+ * lanecast/lanecast.h includes it.
+ *
+ * A device is a GPU's ordinal, a stream a cudaStream_t or CUstream, NULL the default one; no header of CUDA is needed.
+ * Ranks are processes, each with a GPU of its own. What goes wrong on the device is told by later calls, by
+ * lanecastCommSynchronize and by lanecastCommGetAsyncError. docs/gpu.md says more. */
+#ifndef LANECAST_GPU_H_
+#define LANECAST_GPU_H_
+
+#include "lanecast.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Opens the GPU of this rank's calls; without this, the first of them does. Collective. Errors: usage (no such GPU,
+ * two ranks with the same one), transport, timeout. */
+LANECAST_API lanecastResult_t lanecastCommSetDevice(lanecastComm_t comm, int device);
+
+/** Any collective of memory of GPU `device`, behind what `stream` holds; returns at once. The buffers belong to it
+ * until what is enqueued behind it runs. Calls on one communicator run in the order in which they were made, whatever
+ * their streams. `call` and its counts are read before. device: −1 has the driver asked whether the buffers lie on the
+ * communicator's GPU. Errors: usage (also for another GPU than the communicator's), and those of the calls before. */
+LANECAST_API lanecastResult_t lanecastEnqueue(const lanecastCall_t* call, int device, void* stream,
+                                              lanecastComm_t comm);
+
+/** Blocks until all that is enqueued on this communicator has run. Errors: transport (a peer has gone, or has made
+ * another call), timeout (a peer did not come in time). */
+LANECAST_API lanecastResult_t lanecastCommSynchronize(lanecastComm_t comm);
+
+/** *asyncError becomes what lanecastCommSynchronize would return for what has run so far; lanecastGetLastError has the
+ * text. Never blocks. Errors: usage (null pointers). */
+LANECAST_API lanecastResult_t lanecastCommGetAsyncError(lanecastComm_t comm, lanecastResult_t* asyncError);
+
+/** Memory on GPU `device` that the peers' GPUs read and write, zeroed: calls whose buffers lie in it, at equal places
+ * on all ranks, copy nothing. Collective, of equal size on all ranks. *memory is set on success only. It goes with
+ * `comm` at the latest. Errors: usage, transport, timeout. */
+LANECAST_API lanecastResult_t lanecastMemAlloc(void** memory, size_t bytes, int device, lanecastComm_t comm);
+
+/** Waits for this device's work and frees memory from lanecastMemAlloc on the same communicator; NULL is allowed. All
+ * ranks do so, in the same order among their calls. Errors: usage (it is none). */
+LANECAST_API lanecastResult_t lanecastMemFree(void* memory, lanecastComm_t comm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LANECAST_GPU_H_ */

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives of a GPU's memory, and memory that GPUs share.
+#include "capi/call.h"
+#include "transport/ipc/shared_memory.h"
+
+using namespace lanecast;
+using namespace lanecast::capi;
+
+lanecastResult_t lanecastCommSetDevice(lanecastComm_t comm, int device) {
+  return guarded(comm, [&](Communicator& core) {
+    if (device < 0) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
+    core.use_gpu(device);
+  });
+}
+
+lanecastResult_t lanecastEnqueue(const lanecastCall_t* call, int device, void* stream, lanecastComm_t comm) {
+  return guarded(comm, [&](Communicator& core) {
+    require(call, "call", core);
+    if (device < -1) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
+    core.enqueue(call_from(*call, core), device, stream);
+  });
+}
+
+lanecastResult_t lanecastCommSynchronize(lanecastComm_t comm) {
+  return guarded(comm, [](Communicator& core) { core.synchronize(); });
+}
+
+lanecastResult_t lanecastCommGetAsyncError(lanecastComm_t comm, lanecastResult_t* asyncError) {
+  if (!comm || !asyncError) return lanecastUsageError;
+  *asyncError = guarded(comm, [](Communicator& core) { core.check_gpu(); });
+  return lanecastSuccess;
+}
+
+lanecastResult_t lanecastMemAlloc(void** memory, size_t bytes, int device, lanecastComm_t comm) {
+  return guarded(comm, [&](Communicator& core) {
+    require(memory, "memory", core);
+    if (device < 0) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
+    const std::shared_ptr<ipc::SharedMemory> made = core.allocate_symmetric(device, bytes);
+    void* const begin = reinterpret_cast<void*>(made->own());
+    comm->memory.emplace(begin, made);
+    *memory = begin;
+  });
+}
+
+lanecastResult_t lanecastMemFree(void* memory, lanecastComm_t comm) {
+  return guarded(comm, [&](const Communicator& core) {
+    if (memory && comm->memory.erase(memory) == 0) refuse(core, "memory: not the start of any from lanecastMemAlloc");
+  });
+}

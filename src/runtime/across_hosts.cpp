@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/across_hosts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "algorithms/algorithms.h"
+#include "base/mix.h"
+#include "runtime/call_shape.h"
+#include "runtime/staged_device.h"
+
+namespace lanecast {
+namespace {
+
+/// The host, which looks at the peers and says whom it waits for, gives up first.
+constexpr double kLongerThanHost = 2;
+
+}  // namespace
+
+AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers> peers)
+    : gpu_(std::move(gpu)),
+      topology_(topology),
+      rank_(rank),
+      launches_(gpu_.device, gpu_.kernels),
+      faults_(gpu_.device),
+      control_(gpu_.device, sizeof(gpu::Control)),
+      begun_(gpu_.device),
+      peers_(std::move(peers)) {}
+
+void AcrossHosts::require_runs(const Plan& plan) const {
+  const std::string algorithm = "algorithm '" + plan.algorithm + "': on GPUs ";
+  for (const Step& step : plan.steps)
+    if (step.sources > gpu::kMostRanks)
+      throw UsageError(algorithm + "a step adds up to " + std::to_string(gpu::kMostRanks) +
+                       " contributions, and this " + "one of " + std::to_string(plan.collective.size) +
+                       " ranks has more; name another one");
+  for (const Group& group : plan.groups) {
+    const bool known = peers_ && std::ranges::count(topology_.partition(topology_.everyone(), topology_.levels() - 1),
+                                                    group.ranks) > 0;
+    if (!known)
+      throw UsageError(algorithm + "native moves what stays within a host of the topology " + topology_.str() +
+                       ", as the last name of hierarchical(…,native), where each host has 2 to " +
+                       std::to_string(gpu::kMostRanks) + " ranks");
+  }
+}
+
+int AcrossHosts::chunks_that_fit(const Collective& collective, Shape shape, const std::string& algorithm) const {
+  for (int r = 0; r < topology_.size(); ++r) {
+    const Plan plan = make_plan(collective, r, topology_, algorithm);
+    require_runs(plan);
+    for (;; shape.chunks *= 2) {
+      const ChunkMemory memory = memory_of(plan, shape);
+      if (memory.message_bytes <= HostChannel::kMessageBytes && memory.scratch_bytes <= HostChannel::kScratchBytes)
+        break;
+      if (shape.chunks > kMostChunks)
+        throw UsageError("algorithm '" + algorithm + "': its " + std::to_string(plan.steps.size()) + " steps on rank " +
+                         std::to_string(r) + " have too many messages at a time for GPUs; name another one");
+    }
+  }
+  return shape.chunks;
+}
+
+std::shared_ptr<const StagedPlan> AcrossHosts::bind(const Call& call, bool in_place,
+                                                    const std::function<Choice()>& choose) {
+  const Collective collective = collective_of(call, topology_.size(), in_place);
+  for (auto b = bound_.begin(); b != bound_.end(); ++b) {
+    if (b->collective != collective || b->algorithm != call.algorithm || !describes(call, b->shape)) continue;
+    bound_.splice(bound_.begin(), bound_, b);
+    return b->plan;
+  }
+  const Choice choice = choose();
+  Shape shape = shape_of(call);
+  shape.chunks = choice.chunks;
+  shape.chunks = chunks_that_fit(collective, shape, choice.algorithm);
+  auto plan = std::make_shared<StagedPlan>(make_plan(collective, rank_, topology_, choice.algorithm), shape);
+  bound_.push_front({collective, shape_of(call), std::string(call.algorithm), std::move(plan)});
+  if (bound_.size() > kPlans) bound_.pop_back();
+  return bound_.front().plan;
+}
+
+void AcrossHosts::open_channels() {
+  if (channels_) return;
+  auto channels = std::make_shared<HostChannels>();
+  for (int k = 0; k < kHostChannels; ++k) channels->emplace_back(gpu_.device);
+  channels_ = std::move(channels);
+}
+
+std::uint16_t AcrossHosts::signature(const StagedPlan& plan) { return folded(plan.signature().hash); }
+
+StagedRun::Parts AcrossHosts::enqueue(std::shared_ptr<const StagedPlan> plan, const void* in, void* out,
+                                      gpu::Stream stream) {
+  const gpu::Device& device = *gpu_.device;
+  const gpu::Device::Current current(device);
+  const gpu::Driver& driver = device.driver();
+  open_channels();
+  gpu::Handshake handshake{};
+  handshake.rank = static_cast<gpu::u32>(rank_);
+  handshake.signature = signature(*plan);
+  handshake.timeout_ns = static_cast<gpu::u64>(kLongerThanHost * gpu_.timeout_s * 1e9);
+  handshake.control = control_.address();
+  handshake.fault = faults_.device();
+  if (peers_)
+    for (const gpu::Address control : peers_->controls()) handshake.group_control[handshake.groups++] = control;
+
+  device.check(driver.cuEventRecord(begun_.get(), stream), "cuEventRecord");
+  StagedDevice steps(*plan, {launches_, peers_.get(), handshake});
+  const std::uint64_t first = next_channel_;
+  const int chunks = plan->shape().chunks;
+  for (int c = 0; c < chunks; ++c) {
+    HostChannel& channel = (*channels_)[next_channel_++ % kHostChannels];
+    if (c < kHostChannels)
+      device.check(driver.cuStreamWaitEvent(channel.stream(), begun_.get(), 0), "cuStreamWaitEvent");
+    // Spans serve reading and writing; no plan writes its input, which verify() proves.
+    steps.enqueue({c, chunks}, channel, static_cast<std::byte*>(const_cast<void*>(in)), static_cast<std::byte*>(out));
+  }
+  for (int c = 0; c < std::min(chunks, kHostChannels); ++c) {
+    const HostChannel& channel = (*channels_)[(first + static_cast<std::uint64_t>(c)) % kHostChannels];
+    device.check(driver.cuEventRecord(channel.ended(), channel.stream()), "cuEventRecord");
+    device.check(driver.cuStreamWaitEvent(stream, channel.ended(), 0), "cuStreamWaitEvent");
+  }
+  return {std::move(plan), channels_, first, {}};
+}
+
+std::optional<ipc::PeerFault> AcrossHosts::fault() const {
+  if (peers_)
+    if (auto fault = peers_->fault()) return fault;
+  return faults_.met();
+}
+
+void AcrossHosts::poison() {
+  faults_.poison();
+  if (peers_) peers_->poison();
+}
+
+}  // namespace lanecast

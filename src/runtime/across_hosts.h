@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls on GPUs by plans: what goes to ranks of other hosts passes through this host's memory, chunk by chunk, and what
+// stays in a host goes by peer memory.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/call.h"
+#include "runtime/domain_peers.h"
+#include "runtime/staged_run.h"
+#include "select/choose.h"
+
+namespace lanecast {
+
+class AcrossHosts {
+ public:
+  /// peers: this rank's, of the topology's innermost domains; null where those are not to be used.
+  AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers> peers);
+
+  /// Memory for the messages, which the first call takes otherwise.
+  void open_channels();
+
+  /// The plan of an equal call before; else that of what choose() says, in as many chunks or more, where a chunk's
+  /// messages would not fit. Throws UsageError for what cannot be run so.
+  std::shared_ptr<const StagedPlan> bind(const Call& call, bool in_place, const std::function<Choice()>& choose);
+  /// From now on choose() may say something else.
+  void forget_plans() { bound_.clear(); }
+
+  /// Enqueues all of the device's work, behind what the stream holds, and what it holds later behind that. Returns the
+  /// host's half, to be started when the calls before it have finished.
+  StagedRun::Parts enqueue(std::shared_ptr<const StagedPlan> plan, const void* in, void* out, gpu::Stream stream);
+  static std::uint16_t signature(const StagedPlan& plan);
+
+  /// Of a call's group steps among peers.
+  bool has_groups() const { return peers_ != nullptr; }
+  /// peer: as a rank; −1 for this rank's own host.
+  std::optional<ipc::PeerFault> fault() const;
+  void poison();
+
+ private:
+  static constexpr std::size_t kPlans = 64;
+
+  struct Bound {
+    Collective collective;
+    Shape shape;            // as the call has asked for it
+    std::string algorithm;  // likewise
+    std::shared_ptr<const StagedPlan> plan;
+  };
+  /// Chunks of which all ranks' fit into their channels, at least so many.
+  int chunks_that_fit(const Collective& collective, Shape shape, const std::string& algorithm) const;
+  void require_runs(const Plan& plan) const;
+
+  GpuParts gpu_;
+  const Topology& topology_;
+  int rank_;
+  ipc::Launches launches_;
+  ipc::Faults faults_;
+  gpu::DeviceMemory control_;
+  gpu::OwnedEvent begun_;
+  std::unique_ptr<DomainPeers> peers_;
+  std::shared_ptr<HostChannels> channels_;  // null before the first call
+  std::uint64_t next_channel_ = 0;
+  std::list<Bound> bound_;  // the latest used first
+};
+
+}  // namespace lanecast

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call under way on the communicator's own stream.
+#pragma once
+
+#include <memory>
+
+#include "runtime/communicator.h"
+#include "runtime/gpu_side.h"
+
+namespace lanecast {
+
+class DeviceWork {
+ public:
+  DeviceWork(Communicator& communicator, std::shared_ptr<GpuSide> side)
+      : communicator_(communicator),
+        side_(std::move(side)),
+        captured_(side_->capturing(side_->own_stream())),
+        done_(side_->mark(side_->own_stream())) {}
+
+  /// What `stream` (a CUstream) does from now on comes after the call; the host goes on.
+  void order(void* stream) const { side_->wait(done_, static_cast<gpu::Stream>(stream)); }
+  /// A captured call runs when its graph does, and has nothing to wait for here.
+  bool done() const { return captured_ || side_->passed(done_); }
+  /// Blocks the host. Throws what has happened on the device. Not once the communicator has gone.
+  void synchronize(const Interrupt& interrupt = {}) const;
+
+ private:
+  Communicator& communicator_;
+  std::shared_ptr<GpuSide> side_;
+  bool captured_;
+  gpu::OwnedEvent done_;
+};
+
+}  // namespace lanecast

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/gpu_side.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "algorithms/algorithms.h"
+#include "algorithms/names.h"
+#include "device/gpu/code.h"
+#include "plan/verify.h"
+#include "runtime/agreed.h"
+#include "runtime/call_shape.h"
+
+namespace lanecast {
+namespace {
+
+constexpr int kRelaxedCapture = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+
+/// Of all ranks, told to all, so that a GPU that two of them use is found.
+void refuse_shared(const Bootstrap& bootstrap, const gpu::Device& device) {
+  const std::vector<std::string> all = bootstrap.all_gather_strings(device.uuid());
+  for (int r = 0; r < bootstrap.size; ++r)
+    if (r != bootstrap.rank && all[r] == all[bootstrap.rank])
+      throw UsageError("device: ranks " + std::to_string(std::min(r, bootstrap.rank)) + " and " +
+                       std::to_string(std::max(r, bootstrap.rank)) + " use the same GPU (" + device.name() + ", " +
+                       device.pci_bus_id() + "); give each its own, or set allow_shared_gpu=True to try things out");
+}
+
+GpuParts open(const Bootstrap& bootstrap, const GpuOptions& options) {
+  auto device = agreed(bootstrap, [&] { return gpu::Device::open(options.device); });
+  if (!options.shared) refuse_shared(bootstrap, *device);
+  auto kernels = agreed(bootstrap, [&] {
+    const std::string code = gpu::machine_code(device->capability(), options.library_folders, options.cache_folder);
+    return std::make_shared<const gpu::Kernels>(device, code);
+  });
+  return {std::move(device), std::move(kernels), options.timeout_s, options.max_ctas};
+}
+
+bool on_one_host(const std::vector<std::string>& hosts, const Ranks& ranks) {
+  return std::ranges::all_of(ranks, [&](int rank) { return hosts[rank] == hosts[ranks[0]]; });
+}
+
+std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const GpuParts& parts,
+                                            const std::vector<std::string>& hosts) {
+  if (std::ranges::count(hosts, hosts[0]) != bootstrap.size) return nullptr;
+  if (bootstrap.size > gpu::kMostRanks)
+    throw UsageError("GPUs: " + std::to_string(bootstrap.size) + " ranks on one host, and peer memory takes up to " +
+                     std::to_string(gpu::kMostRanks));
+  ipc::PeerOptions options;
+  options.timeout_s = parts.timeout_s;
+  if (parts.max_ctas) options.max_ctas = std::min(parts.max_ctas, options.max_ctas);
+  return std::make_unique<ipc::PeerGroup>(parts.device, parts.kernels, bootstrap, options);
+}
+
+/// Null where the topology has no domains of several ranks, each on one host.
+std::unique_ptr<DomainPeers> connect_domain(int rank, const GpuParts& parts, const Topology& topology,
+                                            const GpuNeighbours& neighbours) {
+  if (topology.levels() == 0) return nullptr;
+  const auto domains = topology.partition(topology.everyone(), topology.levels() - 1);
+  const auto reach_each_other = [&](const Ranks& ranks) {
+    return ranks.size() <= gpu::kMostRanks && on_one_host(neighbours.hosts, ranks);
+  };
+  if (domains.size() == topology.everyone().size() || !std::ranges::all_of(domains, reach_each_other)) return nullptr;
+  for (const Ranks& domain : domains)
+    if (std::ranges::count(domain, rank) > 0)
+      return std::make_unique<DomainPeers>(parts, domain, neighbours.among(domain));
+  throw InternalError("topology: rank " + std::to_string(rank) + " is in no domain");
+}
+
+}  // namespace
+
+GpuSide::GpuSide(const Bootstrap& bootstrap, const Topology& topology, const GpuOptions& options,
+                 const GpuNeighbours& neighbours)
+    : rank_(bootstrap.rank),
+      topology_(topology),
+      parts_(open(bootstrap, options)),
+      device_(parts_.device),
+      peers_(connect_all(bootstrap, parts_, neighbours.hosts)),
+      across_(parts_, topology, rank_, connect_domain(rank_, parts_, topology, neighbours)),
+      own_stream_(device_),
+      ordering_(device_),
+      last_(device_) {
+  if (!peers_) agreed(bootstrap, [&] { return across_.open_channels(), true; });
+}
+
+GpuSide::~GpuSide() {
+  const gpu::Device::Current current(*device_);
+  device_->driver().cuCtxSynchronize();  // replayed graphs too; its error would be one that others have raised
+}
+
+PeerTraffic GpuSide::traffic_of(const Call& call, const StreamBuffers& buffers) const {
+  const Collective collective = collective_of(call, topology_.size(), false);
+  const int parts = call.kind == Kind::all_to_all ? topology_.size() : collective.parts();
+  return {topology_.size(), full_bytes(call, topology_.size()) / static_cast<std::size_t>(parts), collective.reduces(),
+          call.kind == Kind::all_reduce, direct_takes(call.kind, call.own_counts(), buffers)};
+}
+
+PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const {
+  const PeerTraffic traffic = traffic_of(call, buffers);
+  if (!pinned) return call.own_counts() ? PeerEngine::kernel : fastest(traffic);  // of a size that not all know
+  if (!takes(*pinned, traffic))
+    throw UsageError("rank " + std::to_string(rank_) + ": algorithm '" + std::string(name_of(*pinned)) + "' takes " +
+                     (*pinned == PeerEngine::two_shot
+                          ? "an all_reduce, which this is not"
+                          : "tensors from symmetric_empty(), in an all_gather, reduce_scatter, all_reduce or even "
+                            "all_to_all, since it reads and writes at the peers"));
+  return *pinned;
+}
+
+std::shared_ptr<ipc::SharedMemory> GpuSide::allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {
+  const gpu::Device::Current current(*device_);
+  auto shared = std::make_shared<ipc::SharedMemory>(device_, bootstrap, bytes, ++allocations_);
+  std::erase_if(symmetric_, [](const auto& known) { return known.expired(); });
+  symmetric_.push_back(shared);
+  return shared;
+}
+
+const ipc::SharedMemory* GpuSide::symmetric(const void* begin, std::size_t bytes) const {
+  const auto at = reinterpret_cast<gpu::Address>(begin);
+  for (const auto& known : symmetric_)
+    if (const auto memory = known.lock();
+        memory && at >= memory->own() && at + bytes <= memory->own() + memory->bytes())
+      return memory.get();
+  return nullptr;
+}
+
+StreamBuffers GpuSide::buffers_of(const Call& call) const {
+  if (symmetric_.empty() || call.own_counts()) return {call.in, call.out};
+  const std::size_t full = full_bytes(call, topology_.size());
+  const Collective collective = collective_of(call, topology_.size(), false);
+  const auto share = [&](PartRange parts) {
+    if (!call.counts.empty() && parts.count == 1) return call.counts[parts[0]] * size_of(call.dtype);
+    return parts.count <= 1 ? call.count * size_of(call.dtype) : full;
+  };
+  return {call.in, call.out, symmetric(call.in, share(collective.inputs(rank_))),
+          symmetric(call.out, share(collective.outputs(rank_)))};
+}
+
+StreamCall& GpuSide::bound(const Call& call, bool in_place, PeerEngine engine) {
+  const Collective collective = collective_of(call, topology_.size(), in_place);
+  Call whole = call;
+  whole.chunks = 1;  // kernels and copy engines cut messages by themselves
+  for (auto c = calls_.begin(); c != calls_.end(); ++c) {
+    if (c->engine() != engine || c->collective() != collective || !describes(whole, c->shape())) continue;
+    calls_.splice(calls_.begin(), calls_, c);
+    return *c;
+  }
+  std::vector<Plan> plans;
+  plans.reserve(topology_.size());
+  for (int r = 0; r < topology_.size(); ++r)
+    plans.push_back(engine == PeerEngine::two_shot ? native_two_shot(collective, r)
+                                                   : make_plan(collective, r, topology_, "native"));
+  verify(plans);
+  plans[rank_].algorithm = name_of(engine);
+  calls_.emplace_front(std::move(plans[rank_]), shape_of(whole), engine);
+  if (calls_.size() > kCalls) calls_.pop_back();
+  return calls_.front();
+}
+
+void GpuSide::begin(gpu::Stream stream) {
+  if (used_ && !capturing(stream)) wait(last_, stream);
+}
+
+void GpuSide::end(gpu::Stream stream) {
+  if (capturing(stream)) return;
+  device_->check(device_->driver().cuEventRecord(last_.get(), stream), "cuEventRecord");
+  used_ = true;
+}
+
+void GpuSide::enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream) {
+  const StreamBuffers buffers = buffers_of(call);
+  StreamCall& what = bound(call, in_place, engine_for(call, buffers, pinned));
+  const gpu::Device::Current current(*device_);
+  begin(stream);
+  texts_.try_emplace(what.signature(buffers), what.text());
+  what.enqueue(buffers, *peers_, stream);
+  end(stream);
+}
+
+std::shared_ptr<StagedRun> GpuSide::enqueue(const Call& call, bool in_place, const std::function<Choice()>& choose,
+                                            Router& router, gpu::Stream stream) {
+  std::shared_ptr<const StagedPlan> plan = across_.bind(call, in_place, choose);
+  const gpu::Device::Current current(*device_);
+  texts_.try_emplace(AcrossHosts::signature(*plan), plan->signature().text);
+  begin(stream);
+  StagedRun::Parts parts = across_.enqueue(std::move(plan), call.in, call.out, stream);
+  end(stream);
+  parts.raise_fault = [this] { raise_fault(); };
+  return std::make_shared<StagedRun>(std::move(parts), router);
+}
+
+bool GpuSide::capturing(gpu::Stream stream) const {
+  int status = 0;
+  device_->check(device_->driver().cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing");
+  return status != 0;
+}
+
+void GpuSide::require_own(const void* memory, const char* argument) const {
+  if (memory == nullptr) return;
+  const gpu::Device::Current current(*device_);
+  int ordinal = -1;
+  const int result = device_->driver().cuPointerGetAttribute(&ordinal, gpu::kPointerDeviceOrdinal,
+                                                             reinterpret_cast<gpu::Address>(memory));
+  if (result != gpu::kSuccess || ordinal != device_->ordinal())
+    throw UsageError("rank " + std::to_string(rank_) + ": " + argument + " does not lie on GPU " +
+                     std::to_string(device_->ordinal()) + ", which this communicator uses");
+}
+
+void GpuSide::order(gpu::Stream before, gpu::Stream after) {
+  const gpu::Device::Current current(*device_);
+  device_->check(device_->driver().cuEventRecord(ordering_.get(), before), "cuEventRecord");
+  wait(ordering_, after);
+}
+
+gpu::OwnedEvent GpuSide::mark(gpu::Stream stream) const {
+  const gpu::Device::Current current(*device_);
+  gpu::OwnedEvent event(device_);
+  device_->check(device_->driver().cuEventRecord(event.get(), stream), "cuEventRecord");
+  return event;
+}
+
+void GpuSide::wait(const gpu::OwnedEvent& event, gpu::Stream stream) const {
+  const gpu::Device::Current current(*device_);
+  device_->check(device_->driver().cuStreamWaitEvent(stream, event.get(), 0), "cuStreamWaitEvent");
+}
+
+bool GpuSide::passed(const gpu::OwnedEvent& event) const {
+  const gpu::Device::Current current(*device_);
+  // Asked in the midst of a capture, which by default no other call may disturb.
+  const auto exchange = device_->driver().cuThreadExchangeStreamCaptureMode;
+  int mode = kRelaxedCapture;
+  if (exchange) device_->check(exchange(&mode), "cuThreadExchangeStreamCaptureMode");
+  const int result = device_->driver().cuEventQuery(event.get());
+  if (exchange) device_->check(exchange(&mode), "cuThreadExchangeStreamCaptureMode");
+  if (result != gpu::kNotReady) device_->check(result, "cuEventQuery");
+  return result == gpu::kSuccess;
+}
+
+}  // namespace lanecast

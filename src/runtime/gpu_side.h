@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a communicator has on its rank's GPU: kernels, peer memory, and the calls that were made with them.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/across_hosts.h"
+#include "runtime/call.h"
+#include "runtime/stream_call.h"
+#include "topology/topology.h"
+
+namespace lanecast {
+
+struct GpuOptions {
+  int device = 0;                            // ordinal
+  std::vector<std::string> library_folders;  // where NVRTC may lie
+  std::string cache_folder;                  // of compiled kernels
+  bool shared = false;                       // may ranks share a GPU?
+  int max_ctas = 0;                          // 0: as many as serve speed
+  double timeout_s = 300;
+};
+
+/// The ranks of a communicator, as those of one host find each other.
+struct GpuNeighbours {
+  const std::vector<std::string>& hosts;  // of each rank
+  std::function<Bootstrap(const Ranks&)> among;
+};
+
+class GpuSide {
+ public:
+  /// Collective over all ranks. Throws on all where it does on one.
+  GpuSide(const Bootstrap& bootstrap, const Topology& topology, const GpuOptions& options,
+          const GpuNeighbours& neighbours);
+  /// Waits for what is enqueued: it writes memory that goes now.
+  ~GpuSide();
+  GpuSide(const GpuSide&) = delete;
+  GpuSide& operator=(const GpuSide&) = delete;
+
+  int device() const { return device_->ordinal(); }
+
+  /// Calls of one communicator run in the order in which they were made, whatever their streams. By peer memory, among
+  /// the ranks of one host:
+  void enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream);
+  /// By a plan: returns the host's half. Throws UsageError before anything is enqueued.
+  std::shared_ptr<StagedRun> enqueue(const Call& call, bool in_place, const std::function<Choice()>& choose,
+                                     Router& router, gpu::Stream stream);
+  bool has_groups() const { return across_.has_groups(); }
+  void forget_plans() { across_.forget_plans(); }
+  /// Collective. Memory in which the peers read and write: calls on it need no copy to and from staging.
+  std::shared_ptr<ipc::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes);
+
+  /// The stream of calls that run beside the caller's.
+  gpu::Stream own_stream() const { return own_stream_.get(); }
+  /// Enqueued work on `after` waits for what is enqueued on `before` now.
+  void order(gpu::Stream before, gpu::Stream after);
+  gpu::OwnedEvent mark(gpu::Stream stream) const;
+  void wait(const gpu::OwnedEvent& event, gpu::Stream stream) const;
+  bool passed(const gpu::OwnedEvent& event) const;
+  bool capturing(gpu::Stream stream) const;
+  /// Throws UsageError for what does not lie on this rank's GPU; costs a question to the driver.
+  void require_own(const void* memory, const char* argument) const;
+  /// Have the calls that were made run? What is replayed from a graph does not count.
+  bool idle() const { return !used_ || passed(last_); }
+
+  /// Throws TimeoutError or MismatchError for what a kernel has met while it waited.
+  void raise_fault() const;
+  /// Ends the waits of kernels.
+  void poison();
+
+ private:
+  static constexpr std::size_t kCalls = 64;
+
+  PeerTraffic traffic_of(const Call& call, const StreamBuffers& buffers) const;
+  /// Equal on all ranks. Throws UsageError where the call is not for the pinned one.
+  PeerEngine engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const;
+  /// The symmetric memory of a call's buffers; null where it is none.
+  StreamBuffers buffers_of(const Call& call) const;
+  const ipc::SharedMemory* symmetric(const void* begin, std::size_t bytes) const;
+  StreamCall& bound(const Call& call, bool in_place, PeerEngine engine);
+  /// Behind the calls before; a captured one is ordered by its graph, and has no place among those that run now.
+  void begin(gpu::Stream stream);
+  void end(gpu::Stream stream);
+
+  int rank_;
+  const Topology& topology_;
+  GpuParts parts_;
+  std::shared_ptr<gpu::Device> device_;
+  std::unique_ptr<ipc::PeerGroup> peers_;  // all ranks; null where they are on several hosts
+  AcrossHosts across_;
+  gpu::OwnedStream own_stream_;
+  gpu::OwnedEvent ordering_, last_;
+  bool used_ = false;
+  std::uint64_t allocations_ = 0;  // of symmetric memory
+  std::list<std::weak_ptr<ipc::SharedMemory>> symmetric_;
+  std::list<StreamCall> calls_;                 // the latest used first
+  std::map<std::uint16_t, std::string> texts_;  // of signatures
+};
+
+}  // namespace lanecast

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/staged_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "plan/device_queue.h"
+#include "runtime/call_shape.h"
+
+namespace lanecast {
+namespace {
+
+std::span<const Block> carried(const Plan& plan, const Step& step) {
+  return step.kind == StepKind::send ? plan.src(step) : plan.dst(step);
+}
+
+}  // namespace
+
+ChunkMemory memory_of(const Plan& plan, const Shape& shape) {
+  const Layout layout(plan, shape);
+  const auto most = [&](std::span<const Block> blocks) {
+    std::size_t elements = 0;
+    // Chunks of a piece differ by an element at either end.
+    for (const Block& block : blocks)
+      elements += layout.elements(block.piece(), {0, shape.chunks}) + (shape.chunks > 1 ? 2 : 0);
+    return aligned(elements * size_of(shape.dtype));
+  };
+  ChunkMemory memory{0, aligned(layout.scratch_bytes())};
+  std::size_t packed = 0;
+  for (const Step& step : plan.steps) {
+    if (talks(step)) memory.message_bytes += most(carried(plan, step));
+    if (step.kind == StepKind::group) packed = std::max(packed, most(plan.src(step)) + most(plan.dst(step)));
+  }
+  memory.scratch_bytes += packed;
+  return memory;
+}
+
+StagedPlan::StagedPlan(Plan plan, Shape shape)
+    : plan_(std::move(plan)),
+      shape_(std::move(shape)),
+      layout_(plan_, shape_),
+      order_(device_order(plan_)),
+      signature_(signature_of(plan_, shape_)),
+      record_(record_of(plan_, shape_)) {}
+
+void StagedPlan::messages(Chunk chunk, std::vector<StagedMessage>& found) const {
+  found.clear();
+  std::size_t offset = 0;
+  for (const std::uint32_t i : order_) {
+    const Step& step = plan_.steps[i];
+    if (!talks(step)) continue;
+    std::size_t bytes = 0;
+    for (const Block& block : carried(plan_, step)) bytes += layout_.place(block, chunk).bytes;
+    if (bytes == 0) continue;  // the other side knows it as well
+    found.push_back({i, bytes, offset});
+    offset += aligned(bytes);
+  }
+}
+
+}  // namespace lanecast

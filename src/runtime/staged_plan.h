@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan bound to a shape whose blocks lie on a GPU and whose messages pass through the host's memory: what the stream
+// that takes the steps and the thread that moves the messages both go by.
+#pragma once
+
+#include <vector>
+
+#include "runtime/call_agreement.h"
+#include "runtime/call_log.h"
+#include "runtime/layout.h"
+
+namespace lanecast {
+
+/// A message of a chunk, and where it lies in the memory of the chunk's channel.
+struct StagedMessage {
+  std::uint32_t step = 0;
+  std::size_t bytes = 0;
+  std::size_t offset = 0;
+};
+
+/// Memory that a chunk takes, at most.
+struct ChunkMemory {
+  std::size_t message_bytes = 0;  // on the host
+  std::size_t scratch_bytes = 0;  // on the device: the plan's, then what a group call has its blocks packed in
+};
+ChunkMemory memory_of(const Plan& plan, const Shape& shape);
+
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+class StagedPlan {
+ public:
+  StagedPlan(Plan plan, Shape shape);
+  StagedPlan(const StagedPlan&) = delete;
+  StagedPlan& operator=(const StagedPlan&) = delete;
+
+  const Plan& plan() const { return plan_; }
+  const Shape& shape() const { return shape_; }
+  const Layout& layout() const { return layout_; }
+  /// Of the steps on the device.
+  const std::vector<std::uint32_t>& order() const { return order_; }
+  const Signature& signature() const { return signature_; }
+  const CallRecord& record() const { return record_; }
+
+  /// The messages of a chunk that are not empty, in the order in which the device comes to them.
+  void messages(Chunk chunk, std::vector<StagedMessage>& found) const;
+
+ private:
+  Plan plan_;
+  Shape shape_;
+  Layout layout_;
+  std::vector<std::uint32_t> order_;
+  Signature signature_;
+  CallRecord record_;
+};
+
+}  // namespace lanecast
