@@ -11,10 +11,13 @@ void bind_topology(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_algorithms(nanobind::module_& m);
 void bind_compose(nanobind::module_& m);
+void bind_learned(nanobind::module_& m);
 void bind_models(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_transports(nanobind::module_& m);
 void bind_buffers(nanobind::module_& m);
+void bind_gpu_libraries(nanobind::module_& m);
+void bind_surprises(nanobind::module_& m);
 void bind_runtime(nanobind::module_& m);
 void bind_mpi_baseline(nanobind::module_& m);
 

@@ -18,14 +18,15 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace lanecast {
-namespace {
-
-using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 void raise_signals() {
   const nb::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
+
+namespace {
+
+using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 /// A started call with the arrays it reads and writes, which must not go before it is done.
 struct AsyncWork {

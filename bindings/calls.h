@@ -8,6 +8,11 @@
 
 namespace lanecast {
 
+/// Throws what a signal's handler has raised, such as Ctrl-C's.
+void raise_signals();
+
 void bind_calls(nanobind::module_& m, nanobind::class_<Communicator>& communicator);
+
+void bind_gpu(nanobind::module_& m, nanobind::class_<Communicator>& communicator);
 
 }  // namespace lanecast

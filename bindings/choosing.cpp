@@ -2,6 +2,7 @@
 #include "choosing.h"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 namespace nb = nanobind;
@@ -45,7 +46,7 @@ void bind_choosing(nb::class_<Communicator>& communicator) {
           [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible,
              bool own_counts) {
             const Choice choice = c.chosen(sizes_only(kind, count, dtype, own_counts, reproducible));
-            return nb::make_tuple(choice.algorithm, choice.chunks);
+            return nb::make_tuple(choice.algorithm, choice.chunks, std::string(name_of(choice.decided_by)));
           },
           "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none(), "own_counts"_a = false)
       .def(
@@ -63,6 +64,7 @@ void bind_choosing(nb::class_<Communicator>& communicator) {
           },
           "kind"_a, "count"_a, "dtype"_a, "own_counts"_a = false, "Bytes of the full buffer.")
       .def_prop_ro("models", &Communicator::models, nb::rv_policy::copy)
+      .def_prop_ro("surprises", [](const Communicator& c) { return std::const_pointer_cast<Surprises>(c.surprises()); })
       .def("adopt", &Communicator::adopt, "models"_a, "refusal"_a = "", nb::call_guard<nb::gil_scoped_release>(),
            "Choose by rank 0's models from now on; its refusal, if not empty, is raised on all ranks. Collective.");
 }

@@ -30,12 +30,6 @@ Plan lower_one(const Composition& composition, int rank, const Machine& machine,
   return lower(std::make_shared<const Composition>(composition), rank, machine, in_place);
 }
 
-std::vector<std::int32_t> listed(PartRange range) {
-  std::vector<std::int32_t> parts;
-  for (std::int32_t k = 0; k < range.count; ++k) parts.push_back(range[k]);
-  return parts;
-}
-
 void bind_composition(nb::module_& m) {
   nb::class_<Composition>(m, "Composition", "What must move and what must be added, in steps.")
       .def(nb::init<const std::vector<Composition::Parts>&, const std::vector<Composition::Parts>&>(), "inputs"_a,

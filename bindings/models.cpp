@@ -27,7 +27,7 @@ void bind_models(nb::module_& m) {
           "__init__",
           [](Models* self, const std::vector<LinkTuple>& links, double reduce_s_per_byte,
              const std::vector<FitTuple>& fits, const std::vector<OverlapTuple>& overlaps) {
-            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}};
+            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}, {}};
             for (const auto& [alpha_s, beta] : links) models->links.push_back({alpha_s, beta});
             for (const auto& [collective, algorithm, level, from_bytes, alpha_s, beta] : fits)
               models->fits.push_back({kind_named(collective), algorithm, level, from_bytes, alpha_s, beta});
@@ -48,6 +48,21 @@ void bind_models(nb::module_& m) {
             return models;
           },
           "collective"_a, "hidden"_a, "latency"_a, "scale"_a, "A copy with another overlap.")
+      .def(
+          "with_crowd",
+          [](Models models, double ranks_per_core) {
+            for (Link& link : models.links) link.crowd = ranks_per_core;
+            return models;
+          },
+          "ranks_per_core"_a, "A copy for a host whose ranks share cores.")
+      .def(
+          "with_learned",
+          [](Models models, const std::vector<Learned>& learned) {
+            models.learned = learned;
+            return models;
+          },
+          "learned"_a, "A copy that asks these first.")
+      .def_prop_ro("learned", [](const Models& models) { return models.learned; })
       .def_prop_ro("measured", &Models::measured, "Do they hold fits, or only guesses?")
       .def_prop_ro("links",
                    [](const Models& models) {
@@ -69,6 +84,17 @@ void bind_models(nb::module_& m) {
       },
       "collective"_a, "bytes"_a, "topology"_a, "models"_a,
       "Dictionaries with algorithm, chunks, seconds (predicted), latency_s (of it) and measured, the cheapest first.");
+  m.def(
+      "choose",
+      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,
+         bool native) {
+        const Choice choice =
+            choose({.kind = kind_named(collective), .bytes = bytes, .native = native}, topology, models);
+        return nb::make_tuple(choice.algorithm, choice.chunks, std::string(name_of(choice.decided_by)));
+      },
+      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "native"_a = false,
+      "(algorithm, chunks, what decided: \"learned\" or \"cost model\"). native: has the transport a collective of its "
+      "own?");
   m.def(
       "predict",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,

@@ -12,9 +12,12 @@ NB_MODULE(_core, m) {
   lanecast::bind_plan(m);
   lanecast::bind_algorithms(m);
   lanecast::bind_compose(m);
+  lanecast::bind_learned(m);
   lanecast::bind_models(m);
   lanecast::bind_kernels(m);
   lanecast::bind_buffers(m);
+  lanecast::bind_gpu_libraries(m);
+  lanecast::bind_surprises(m);
   lanecast::bind_runtime(m);
   lanecast::bind_transports(m);
   lanecast::bind_mpi_baseline(m);

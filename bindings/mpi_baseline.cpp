@@ -21,12 +21,6 @@ namespace {
 
 using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
-GroupKind group_kind(Kind kind) {
-  for (int k = 0; k < kGroupKinds; ++k)
-    if (name_of(static_cast<GroupKind>(k)) == name_of(kind)) return static_cast<GroupKind>(k);
-  throw UsageError("MPI runs no collective " + std::string(name_of(kind)));
-}
-
 /// How many counts a call has.
 std::size_t counts_of(Kind kind, int ranks) {
   if (kind == Kind::all_to_all) return 2 * static_cast<std::size_t>(ranks);
@@ -41,13 +35,12 @@ class MpiBaseline {
 
   void run(int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count, bool in_place) {
     const auto collective = static_cast<Kind>(kind);
-    const GroupKind group = group_kind(collective);
     counts_.assign(counts_of(collective, comm_->size()), count);
     const bool root = comm_->rank() == 0;
     const bool has_place =
-        group == GroupKind::broadcast || group == GroupKind::all_to_all ? false : !has_root(collective) || root;
+        collective == Kind::broadcast || collective == Kind::all_to_all ? false : !has_root(collective) || root;
     const nb::gil_scoped_release others_may_run;
-    comm_->api().run({comm_->handle(), group, static_cast<DType>(dtype), static_cast<ReduceOp>(op), input.data(),
+    comm_->api().run({comm_->handle(), collective, static_cast<DType>(dtype), static_cast<ReduceOp>(op), input.data(),
                       const_cast<void*>(output.data()), counts_, in_place && has_place});
   }
 

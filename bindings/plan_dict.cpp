@@ -43,9 +43,8 @@ StepKind step_kind(const std::string& name) {
   throw UsageError("plan: unknown step kind '" + name + "'");
 }
 
-GroupKind group_kind(const std::string& name) {
-  for (int k = 0; k < kGroupKinds; ++k)
-    if (name_of(static_cast<GroupKind>(k)) == name) return static_cast<GroupKind>(k);
+Kind group_kind(const std::string& name) {
+  if (const auto kind = kind_from(name)) return *kind;
   throw UsageError("plan: unknown group kind '" + name + "'");
 }
 
@@ -138,20 +137,21 @@ Kind kind_named(std::string_view name) {
   throw UsageError("collective '" + std::string(name) + "' is unknown; known:" + known);
 }
 
+std::vector<std::int32_t> listed(PartRange parts) {
+  std::vector<std::int32_t> numbers;
+  for (std::int32_t k = 0; k < parts.count; ++k) numbers.push_back(parts[k]);
+  return numbers;
+}
+
 PlanDict to_dict(const Composition& composition) {
-  const auto each_rank = [&](const auto& parts_of) {
-    nb::list all;
-    for (int r = 0; r < composition.size(); ++r) {
-      nb::list parts;
-      const PartRange range = parts_of(r);
-      for (std::int32_t k = 0; k < range.count; ++k) parts.append(range[k]);
-      all.append(parts);
-    }
-    return all;
-  };
   PlanDict d;
-  d["inputs"] = each_rank([&](int r) { return composition.inputs(r); });
-  d["outputs"] = each_rank([&](int r) { return composition.outputs(r); });
+  nb::list inputs, outputs;
+  for (int r = 0; r < composition.size(); ++r) {
+    inputs.append(listed(composition.inputs(r)));
+    outputs.append(listed(composition.outputs(r)));
+  }
+  d["inputs"] = inputs;
+  d["outputs"] = outputs;
   nb::list primitives;
   for (const Primitive& p : composition.primitives()) {
     nb::dict one;

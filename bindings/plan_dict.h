@@ -4,7 +4,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "plan/composition.h"
 #include "plan/plan.h"
@@ -17,6 +19,9 @@ using ProofDict = nanobind::typed<nanobind::dict, nanobind::str, nanobind::int_>
 
 /// [(part, (numerator, denominator), (numerator, denominator)), …]
 Pieces pieces_from(nanobind::handle list);
+
+/// The parts' numbers.
+std::vector<std::int32_t> listed(PartRange parts);
 
 /// Throws UsageError for names of no collective.
 Kind kind_named(std::string_view name);

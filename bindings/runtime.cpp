@@ -66,6 +66,16 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.trace_dir = option<std::filesystem::path>(name, value, "a path").string();
     else if (name == "trace_steps")
       options.trace_steps = option<bool>(name, value, "True or False");
+    else if (name == "device")
+      options.device = number(name, value);
+    else if (name == "allow_shared_gpu")
+      options.allow_shared_gpu = option<bool>(name, value, "True or False");
+    else if (name == "max_ctas")
+      options.max_ctas = number(name, value);
+    else if (name == "gpu_library_folders")
+      options.gpu_library_folders = option<std::vector<std::string>>(name, value, "a list of folders");
+    else if (name == "kernel_cache")
+      options.kernel_cache = option<std::filesystem::path>(name, value, "a path").string();
     else if (name == "window")
       options.executor.window = number(name, value);
     else if (name == "chunks_in_flight")
@@ -73,7 +83,8 @@ CommunicatorOptions options_from(const nb::dict& d) {
     else
       throw UsageError("option '" + name +
                        "' is unknown; known: topology transports algorithm chunks reproducible profile timeout_s "
-                       "check_calls trace_dir trace_steps window chunks_in_flight");
+                       "check_calls trace_dir trace_steps device allow_shared_gpu max_ctas gpu_library_folders "
+                       "kernel_cache window chunks_in_flight");
   }
   return options;
 }
@@ -190,6 +201,7 @@ void bind_runtime(nb::module_& m) {
   bind_choosing(communicator);
 
   bind_calls(m, communicator);
+  bind_gpu(m, communicator);
 
   nb::list kinds;
   for (const Kind kind : kAllKinds) kinds.append(name_of(kind));

@@ -51,13 +51,17 @@ class SlowLinks final : public Transport {
     return inner_->progress(done);
   }
 
+  bool arrived(int peer, std::uint64_t tag) override { return inner_->arrived(peer, tag); }
+
   void abort(const Failure& cause) override {
     for (Wire& wire : wires_) wire.messages.clear();
     inner_->abort(cause);
   }
   Loss lost(int peer) override { return inner_->lost(peer); }
   bool compares_stamps() const override { return inner_->compares_stamps(); }
-  void publish_wait(std::span<const int> peers) override { inner_->publish_wait(peers); }
+  void publish_wait(std::span<const int> peers, bool may_be_asked) override {
+    inner_->publish_wait(peers, may_be_asked);
+  }
   std::optional<Waiting> waiting(int peer, double silent_s) override { return inner_->waiting(peer, silent_s); }
   void publish(const CallNote& note) override { inner_->publish(note); }
   std::optional<CallNote> published(int peer, std::uint64_t sequence) override {

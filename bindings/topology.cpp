@@ -28,6 +28,13 @@ Topology from_levels(int size, const std::vector<std::pair<std::string, std::vec
   return {size, std::move(list)};
 }
 
+int parting_level(const Topology& topology, int a, int b) {
+  for (const int rank : {a, b})
+    if (rank < 0 || rank >= topology.size())
+      throw UsageError("rank " + std::to_string(rank) + " does not exist among " + std::to_string(topology.size()));
+  return topology.parting_level(a, b);
+}
+
 }  // namespace
 
 void bind_topology(nb::module_& m) {
@@ -45,6 +52,8 @@ void bind_topology(nb::module_& m) {
                      return levels;
                    })
       .def("partition", &Topology::partition, "ranks"_a, "level"_a, "The ranks by their domains at a level.")
+      .def("parting_level", &parting_level, "a"_a, "b"_a,
+           "Number of the outermost level at which two ranks part; that of levels where they part at none.")
       .def("subset", &Topology::subset, "ranks"_a, "The topology as a subgroup sees it.")
       .def("__str__", &Topology::str)
       .def("__repr__", [](const Topology& t) { return "Topology('" + t.str() + "')"; });

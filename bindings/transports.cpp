@@ -24,6 +24,7 @@
 #include "transport/mpi/communicator.h"
 #include "transport/mpi/mpi.h"
 #include "transport/shm/transport.h"
+#include "transport/ucx/transport.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -191,6 +192,9 @@ void bind_transports(nb::module_& m) {
            "Receive by calling consumer(offset, data) for each piece.")
       .def("progress", &OpenTransport::progress, "Move what can be moved; the numbers of the finished requests.")
       .def(
+          "arrived", [](OpenTransport& t, int peer, std::uint64_t tag) { return t.get().arrived(peer, tag); }, "peer"_a,
+          "tag"_a, nb::call_guard<nb::gil_scoped_release>(), "Has a message come that no receive has met?")
+      .def(
           "abort", [](OpenTransport& t, const std::string& why) { t.get().abort({FailureKind::user, why}); },
           "why"_a = "", nb::call_guard<nb::gil_scoped_release>())
       .def(
@@ -221,6 +225,17 @@ void bind_transports(nb::module_& m) {
       },
       "rank"_a, "size"_a, "all_gather"_a, "local_ranks"_a, "options"_a = std::map<std::string, std::size_t>{},
       "Collective. Options are those of ShmOptions; single_copy is 0 (off) or 1 (on), automatic when left out.");
+  m.def(
+      "open_ucx",
+      [](int rank, int size, const PyAllGather& all_gather) {
+        const Bootstrap bootstrap = bootstrap_from(rank, size, all_gather);
+        const nb::gil_scoped_release release;
+        return std::make_unique<OpenTransport>(std::make_unique<UcxTransport>(bootstrap));
+      },
+      "rank"_a, "size"_a, "all_gather"_a, "Collective.");
+  m.def(
+      "ucx", [] { return std::tuple(ucx::Ucp::loaded().version(), ucx::Ucp::loaded().path()); },
+      "(version, path) of UCX; UsageError where there is none.");
   m.def(
       "open_mpi",
       [](const std::shared_ptr<MpiApi>& mpi) {

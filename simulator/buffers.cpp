@@ -2,8 +2,8 @@
 #include "buffers.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "base/error.h"
 #include "memory.h"
 
 namespace lanecast::simulator {
@@ -20,15 +20,9 @@ std::int64_t sum_of_values(int ranks, std::size_t element) {
   return sum;
 }
 
-Kind kind_of(const std::string& name) {
-  for (const Kind kind : {Kind::all_gather, Kind::reduce_scatter, Kind::all_reduce})
-    if (name == name_of(kind)) return kind;
-  throw UsageError("collective '" + name + "' is not simulated");
-}
-
 }  // namespace
 
-Buffers::Buffers(const Job& job, int rank) : job_(job), rank_(rank), kind_(kind_of(job.collective)) {
+Buffers::Buffers(const Job& job, int rank) : job_(job), rank_(rank), kind_(job.kind()) {
   if (!job.is_checked) {
     data_ = pretended_buffer(job.bytes);
     return;
@@ -52,6 +46,20 @@ Call Buffers::call() const {
   call.algorithm = job_.algorithm;
   call.chunks = job_.chunks;
   return call;
+}
+
+ComposedCall Buffers::composed(std::shared_ptr<const Composition> composition) const {
+  const Call same = call();
+  ComposedCall composed;
+  composed.composition = std::move(composition);
+  composed.in = same.in;
+  composed.out = same.out;
+  composed.count = same.count;
+  composed.dtype = same.dtype;
+  composed.shaping.factors = job_.factors;
+  composed.chunks = same.chunks;
+  composed.proven = false;  // each rank would prove the plans of all
+  return composed;
 }
 
 std::size_t Buffers::wrong() const {

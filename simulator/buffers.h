@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "job.h"
 #include "runtime/call.h"
+#include "runtime/composed_call.h"
 
 namespace lanecast::simulator {
 
@@ -17,6 +19,8 @@ class Buffers {
 
   /// The call that the job describes.
   Call call() const;
+  /// The same as a composition, which is to outlive it.
+  ComposedCall composed(std::shared_ptr<const Composition> composition) const;
   /// Elements that are not what they should be; 0 where nothing is checked.
   std::size_t wrong() const;
 

@@ -45,6 +45,12 @@ int Machine::ranks_per_node() const {
   return ranks;
 }
 
+Kind Job::kind() const {
+  for (const Kind kind : {Kind::all_gather, Kind::reduce_scatter, Kind::all_reduce})
+    if (collective == name_of(kind)) return kind;
+  throw UsageError("collective '" + collective + "' is not simulated");
+}
+
 Job parse(int argc, char** argv) {
   Job job;
   Machine& machine = job.machine;
@@ -64,6 +70,10 @@ Job parse(int argc, char** argv) {
       {"topology", [&](auto text) { job.topology = text; }},
       {"collective", [&](auto text) { job.collective = text; }},
       {"algorithm", [&](auto text) { job.algorithm = text; }},
+      {"factors",
+       [&](auto text) {
+         for (auto factor : items(text)) job.factors.push_back(number<int>(factor));
+       }},
       {"chunks", [&](auto text) { job.chunks = number<int>(text); }},
       {"window", [&](auto text) { job.window = number<int>(text); }},
       {"bytes", [&](auto text) { job.bytes = number<std::size_t>(text); }},

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/kind.h"
+
 namespace lanecast::simulator {
 
 /// A level inside a node, outermost first.
@@ -32,14 +34,18 @@ struct Machine {
 struct Job {
   Machine machine;
   int ranks = 1;
-  std::string topology;    // as Topology::parse takes it
-  std::string collective;  // all_gather, reduce_scatter or all_reduce
-  std::string algorithm;   // Lanecast's, or "mpi": what the selection of an MPI takes
+  std::string topology;      // as Topology::parse takes it
+  std::string collective;    // all_gather, reduce_scatter or all_reduce
+  std::string algorithm;     // Lanecast's, "mpi": what the selection of an MPI takes, or "composed"
+  std::vector<int> factors;  // of a composition's hierarchy, as Shaping::factors
   int chunks = 1;
   int window = 256;                   // as ExecutorOptions::window
   std::size_t bytes = 0;              // of the full buffer
   bool is_checked = false;            // real data, every element compared; else the memory holds nothing
   std::vector<std::string> settings;  // of SimGrid
+
+  /// Throws UsageError for a collective that is not simulated.
+  Kind kind() const;
 };
 
 /// From "name=value" words; a name may come again where it is a list. Throws UsageError.

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "buffers.h"
+#include "composed.h"
 #include "device.h"
 #include "runtime/communicator.h"
+#include "runtime/persistent.h"
 #include "selection.h"
 #include "transport/mpi/communicator.h"
 
@@ -18,6 +21,10 @@ namespace {
 double now_s() { return simgrid::s4u::Engine::get_clock(); }
 
 }  // namespace
+
+Ranks::Ranks(const Job& job) : job_(job), together_(simgrid::s4u::Barrier::create(job.ranks)), done_s_(job.ranks) {
+  if (job.algorithm == "composed") composition_ = compose(job.kind(), job.ranks);
+}
 
 Bootstrap Ranks::bootstrap(int rank) {
   Bootstrap bootstrap{.rank = rank, .size = job_.ranks, .all_gather = {}};
@@ -53,9 +60,13 @@ void Ranks::run(int rank) {
     prepare_selection();
   }
 
+  std::optional<PersistentCall> composed;
+  if (composition_) composed.emplace(*comm, buffers.composed(composition_));
   together_->wait();
   begin_s_ = now_s();
-  if (comm)
+  if (composed)
+    composed->run();
+  else if (comm)
     comm->run(buffers.call());
   else
     run_selected(buffers.call());
@@ -63,6 +74,7 @@ void Ranks::run(int rank) {
   done_s_[rank] = now_s();
   together_->wait();
   wrong_ += buffers.wrong();
+  composed.reset();
   comm.reset();
   MPI_Finalize();
 }

@@ -2,11 +2,13 @@
 // What every simulated rank does: makes a communicator, calls the collective once, and says when it was done.
 #pragma once
 
+#include <memory>
 #include <simgrid/s4u.hpp>
 #include <vector>
 
 #include "base/bootstrap.h"
 #include "job.h"
+#include "plan/composition.h"
 
 namespace lanecast::simulator {
 
@@ -14,7 +16,7 @@ namespace lanecast::simulator {
 /// nothing here.
 class Ranks {
  public:
-  explicit Ranks(const Job& job) : job_(job), together_(simgrid::s4u::Barrier::create(job.ranks)), done_s_(job.ranks) {}
+  explicit Ranks(const Job& job);
 
   /// The body of one rank.
   void run(int rank);
@@ -26,6 +28,7 @@ class Ranks {
   Bootstrap bootstrap(int rank);
 
   const Job& job_;
+  std::shared_ptr<const Composition> composition_;  // none: a call of the library's own collectives
   simgrid::s4u::BarrierPtr together_;
   std::vector<std::byte> gathered_;  // of the all-gather under way
   double begin_s_ = 0;

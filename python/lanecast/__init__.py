@@ -17,12 +17,14 @@ from lanecast._core import (
     UsageError,
 )
 from lanecast.communicator import Communicator
+from lanecast.device_calls import DeviceWork
 from lanecast.point_to_point import P2POp
 from lanecast.startup import from_all_gather, from_mpi, init, run_threads
 from lanecast.work import PersistentCall, Work
 
 __all__ = [
     "Communicator",
+    "DeviceWork",
     "Error",
     "InternalError",
     "P2POp",

@@ -9,7 +9,8 @@ from operator import index
 from typing import Any, NamedTuple
 
 from lanecast import _core
-from lanecast.buffers import Array, Buffer, as_buffer
+from lanecast.buffers import Buffer, as_buffer, where
+from lanecast.device_buffers import UNKNOWN_DEVICE, DeviceBuffer
 from lanecast.work import Work
 
 KIND = {name: number for number, name in enumerate(_core.KINDS)}
@@ -20,8 +21,8 @@ class Bound(NamedTuple):
     """In the order of the core's arguments."""
 
     kind: int
-    source: Array
-    target: Array
+    source: Any  # an Array or a DeviceBuffer, and so is the target
+    target: Any
     dtype: int
     op: int
     part_count: int  # elements of each part, unless counts say
@@ -52,7 +53,7 @@ class Calls(ABC):
         except TypeError:
             raise self._refuse(f"{name}={given!r}: expected {self.size} whole numbers") from None
 
-    def _pair(self, input: Any, output: Any) -> tuple[Buffer, Buffer]:
+    def _pair(self, input: Any, output: Any) -> tuple[Buffer | DeviceBuffer, Buffer | DeviceBuffer]:
         source = as_buffer(input, "input", self.rank, written=False)
         target = as_buffer(output, "output", self.rank, written=True)
         if source.dtype != target.dtype:
@@ -60,6 +61,8 @@ class Calls(ABC):
             raise self._refuse(
                 f"output has dtype {names[target.dtype]}, input {names[source.dtype]}; they must be equal"
             )
+        if not _together(source, target):
+            raise self._refuse(f"output lies on {where(target)}, input on {where(source)}; they must be on one device")
         return source, target
 
     def _check_sizes(
@@ -81,3 +84,9 @@ class Calls(ABC):
                 f"{whole} has {whole_size} elements and {share} {share_size}; with {self.size} ranks "
                 f"{whole} needs {expected[0]}" + (f" and {share} {expected[1]}" if numbers else "")
             )
+
+
+def _together(source: Buffer | DeviceBuffer, target: Buffer | DeviceBuffer) -> bool:
+    if isinstance(source, DeviceBuffer) and isinstance(target, DeviceBuffer):
+        return source.device == target.device or UNKNOWN_DEVICE in (source.device, target.device)
+    return type(source) is type(target)

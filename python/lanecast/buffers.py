@@ -10,14 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lanecast import _core
+from lanecast.device_buffers import UNKNOWN_DEVICE, DeviceBuffer, device_buffer
+from lanecast.dtypes import dtype_code
 
 Array = npt.NDArray[Any]
-
-DTYPE_CODES = {name: code for code, name in enumerate(_core.DTYPES)}
-OP_CODES = {name: code for code, name in enumerate(_core.OPS)}
-
-# Names that other packages give to the same types; the 8- and 16-bit floats are those of the package ml_dtypes.
-_ALIASES = {"float8_e4m3fn": "float8_e4m3"}
 
 # (code, bits) of DLPack's DLDataType → name.
 _DLPACK_TYPES = {
@@ -40,20 +36,43 @@ class Buffer(NamedTuple):
     dtype: int  # code
     size: int  # elements
 
-    def rows(self, value: Any) -> int:
-        """Length of the first dimension of the object that this is a view of."""
-        shape: tuple[int, ...] = getattr(value, "shape", ())
-        return shape[0] if len(shape) > 0 else self.size
 
-
-def as_buffer(value: Any, argument: str, rank: int, *, written: bool) -> Buffer:
-    """View a numpy array, or anything with __dlpack__ on the CPU or the buffer protocol, as a Buffer.
+def as_buffer(value: Any, argument: str, rank: int, *, written: bool) -> Buffer | DeviceBuffer:
+    """View a numpy array, anything with __dlpack__ on the CPU or the buffer protocol, or a GPU's tensor.
 
     Raises UsageError, naming the argument and the rank, for what is not contiguous, not writable where it is written,
-    on a device, of a type that no reduction knows, or no buffer at all.
+    on a device that is no GPU of ours, of a type that no reduction knows, or no buffer at all.
     """
     if isinstance(value, np.ndarray):
         return _from_numpy(value, argument, rank, written=written)
+    return device_buffer(value, argument, rank, written=written) or _from_host(value, argument, rank, written=written)
+
+
+def as_host_buffer(value: Any, argument: str, rank: int, *, written: bool) -> Buffer:
+    """The same for what moves the CPU's memory only."""
+    buffer = as_buffer(value, argument, rank, written=written)
+    if isinstance(buffer, DeviceBuffer):
+        raise _core.UsageError(
+            f"rank {rank}: {argument} lies on {where(buffer)}, and only collectives take a GPU's memory; pass a copy "
+            "on the CPU"
+        )
+    return buffer
+
+
+def rows(value: Any, buffer: Buffer | DeviceBuffer) -> int:
+    """Length of the first dimension of the object that this is the memory of."""
+    shape: tuple[int, ...] = getattr(value, "shape", ())
+    return shape[0] if len(shape) > 0 else buffer.size
+
+
+def where(buffer: Buffer | DeviceBuffer) -> str:
+    """The device that the memory lies on, as torch writes it."""
+    if not isinstance(buffer, DeviceBuffer):
+        return "the CPU"
+    return "a GPU" if buffer.device == UNKNOWN_DEVICE else f"cuda:{buffer.device}"
+
+
+def _from_host(value: Any, argument: str, rank: int, *, written: bool) -> Buffer:
     if hasattr(type(value), "__dlpack__"):
         return _from_dlpack(value, argument, rank, written=written)
     try:
@@ -72,7 +91,7 @@ def _from_numpy(array: Array, argument: str, rank: int, *, written: bool) -> Buf
         raise _core.UsageError(f"rank {rank}: {argument} is not contiguous; pass numpy.ascontiguousarray({argument})")
     if written and not flags.writeable:
         raise _core.UsageError(f"rank {rank}: {argument} is read-only, but the result goes there")
-    code = _dtype_code(array, argument, rank)
+    code = _array_code(array, argument, rank)
     # The binding knows no types of other packages: they travel as integers.
     view = array if array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}")
     return Buffer(view, code, array.size)
@@ -81,9 +100,10 @@ def _from_numpy(array: Array, argument: str, rank: int, *, written: bool) -> Buf
 def _from_dlpack(value: Any, argument: str, rank: int, *, written: bool) -> Buffer:
     device = value.__dlpack_device__()[0]
     if device != _DLPACK_CPU:
-        where = getattr(value, "device", f"a device of DLPack's type {int(device)}")
+        place = getattr(value, "device", f"a device of DLPack's type {int(device)}")
         raise _core.UsageError(
-            f"rank {rank}: {argument} lies on {where}, and this communicator moves the CPU's memory; pass a copy there"
+            f"rank {rank}: {argument} lies on {place}; pass the CPU's memory, or a GPU's as a tensor of torch's or "
+            "with __cuda_array_interface__"
         )
     seen, name = value, ""
     torch = sys.modules.get("torch")
@@ -94,10 +114,7 @@ def _from_dlpack(value: Any, argument: str, rank: int, *, written: bool) -> Buff
         raise _core.UsageError(f"rank {rank}: {argument} {_why_no_view(seen, written)}")
     view, type_code, bits, size = found
     name = name or _DLPACK_TYPES.get((type_code, bits), f"of DLPack's type {type_code} with {bits} bits")
-    code = DTYPE_CODES.get(_ALIASES.get(name, name))
-    if code is None:
-        raise _core.UsageError(f"rank {rank}: {argument} has dtype {name}; supported: {', '.join(DTYPE_CODES)}")
-    return Buffer(view, code, size)
+    return Buffer(view, dtype_code(name, argument, rank), size)
 
 
 def _why_no_view(value: Any, written: bool) -> str:
@@ -110,22 +127,9 @@ def _why_no_view(value: Any, written: bool) -> str:
     return "is not contiguous; pass a contiguous copy"
 
 
-def _dtype_code(array: Array, argument: str, rank: int) -> int:
+def _array_code(array: Array, argument: str, rank: int) -> int:
     code = _codes.get(array.dtype)
     if code is None:
-        name = array.dtype.name
-        code = DTYPE_CODES.get(_ALIASES.get(name, name))
-        if code is None or not array.dtype.isnative:
-            raise _core.UsageError(
-                f"rank {rank}: {argument} has dtype {array.dtype}; supported: {', '.join(DTYPE_CODES)}"
-            )
+        code = dtype_code(array.dtype.name if array.dtype.isnative else array.dtype, argument, rank)
         _codes[array.dtype] = code
-    return code
-
-
-def op_code(op: str, rank: int) -> int:
-    """Code of a reduction operator; raises UsageError for unknown names."""
-    code = OP_CODES.get(op) if isinstance(op, str) else None
-    if code is None:
-        raise _core.UsageError(f"rank {rank}: op {op!r} is unknown; known: {', '.join(OP_CODES)}")
     return code

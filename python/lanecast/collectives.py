@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lanecast.bound import KIND, SUM, Bound, Calls
-from lanecast.buffers import as_buffer, op_code
+from lanecast.buffers import as_buffer, rows
+from lanecast.dtypes import op_code
 from lanecast.work import Work
 
 
@@ -112,13 +113,13 @@ class Collectives(Calls):
         for name, value, buffer, given in (
             ("input", input, source, input_split_sizes), ("output", output, target, output_split_sizes)
         ):  # fmt: skip
-            rows = buffer.rows(value)
-            if given is None and rows % self.size:
-                raise self._refuse(f"{name} has {rows} rows, which {self.size} ranks cannot share evenly")
-            shares = [rows // self.size] * self.size if given is None else self._numbers(f"{name}_split_sizes", given)
-            if len(shares) != self.size or min(shares) < 0 or sum(shares) != rows:
-                raise self._refuse(f"{name}_split_sizes needs {self.size} numbers that add up to {rows}: {given}")
-            unit = buffer.size // rows if rows else 0
+            length = rows(value, buffer)
+            if given is None and length % self.size:
+                raise self._refuse(f"{name} has {length} rows, which {self.size} ranks cannot share evenly")
+            shares = [length // self.size] * self.size if given is None else self._numbers(f"{name}_split_sizes", given)
+            if len(shares) != self.size or min(shares) < 0 or sum(shares) != length:
+                raise self._refuse(f"{name}_split_sizes needs {self.size} numbers that add up to {length}: {given}")
+            unit = buffer.size // length if length else 0
             sizes.append([share * unit for share in shares])
         even = input_split_sizes is None and output_split_sizes is None
         if even and source.size != target.size:

@@ -13,9 +13,12 @@ from lanecast.bound import Bound
 from lanecast.collectives import Collectives
 from lanecast.compose.compiled import CompiledCall, Hierarchy, Knobs, binding_for
 from lanecast.compose.composition import Composition
-from lanecast.explanation import Candidate, Explanation
+from lanecast.device_buffers import DeviceBuffer
+from lanecast.device_calls import enqueue
+from lanecast.explanation import ASSUMED_LINKS, MEASURED_LINKS, Candidate, Chosen, Explanation
 from lanecast.point_to_point import Message, PointToPoint
 from lanecast.rooted import Rooted
+from lanecast.symmetric import symmetric_empty
 from lanecast.work import PersistentCall, Work
 
 _LIVE: weakref.WeakSet[Communicator] = weakref.WeakSet()
@@ -46,15 +49,17 @@ class Communicator(Collectives, Rooted, PointToPoint):
 
     Made by lanecast.init(), lanecast.from_mpi(), lanecast.run_threads() or split(). Buffers are numpy arrays, tensors
     with __dlpack__ on the CPU, or anything with the buffer protocol, contiguous, with the same dtype on every rank;
-    none is copied. In-place means what it means to NCCL: the input lies where the output holds this rank's share. After
-    an error other than UsageError a communicator has failed; each further call says so, and a new one works.
+    none is copied. Collectives also take a GPU's tensors, torch's or with __cuda_array_interface__: the call returns
+    at once and runs behind the current stream; see docs/gpu.md. In-place means what it means to NCCL: the input lies
+    where the output holds this rank's share. After an error other than UsageError a communicator has failed; each
+    further call says so, and a new one works.
     """
 
     def __init__(self, core: _core.Communicator) -> None:
         _LIVE.add(self)
         self._core = core  # first, so that it goes before the arrays that its calls still use
         # Started calls with their arrays, which a caller may drop without waiting.
-        self._under_way: list[_core.Work | _core.PersistentCall] = []
+        self._under_way: list[_core.Work | _core.PersistentCall | Work] = []
         self.rank: int = core.rank
         self.size: int = core.size
 
@@ -136,7 +141,32 @@ class Communicator(Collectives, Rooted, PointToPoint):
             raise _core.UsageError(
                 f"rank {self.rank}: split: color={color!r}, key={key!r}: expected two whole numbers of 32 bits"
             ) from None
-        return None if core is None else Communicator(core)
+        if core is None:
+            return None
+        from lanecast.tune import surprises  # which knows communicators
+
+        child = Communicator(core)
+        surprises.watch(child)
+        return child
+
+    def symmetric_empty(self, count: int, dtype: Any = "float32") -> Any:
+        """A tensor of torch's in symmetric memory, on torch's current device: calls on it move no byte through staging.
+
+        count: elements, equal on every rank as dtype is, a name of ours or a type of torch's. Collective. The memory is
+        freed once all ranks have dropped their tensors. Raises UsageError without torch or a GPU, and TransportError
+        where the GPUs cannot reach each other's memory.
+        """
+        return symmetric_empty(self._core, self.rank, count, dtype)
+
+    def synchronize(self) -> None:
+        """Block the host until this rank's device work of this communicator is done.
+
+        Raises what has happened on the device since: TimeoutError (peer, seconds) where a peer did not come,
+        TransportError where the ranks' calls differ or a peer has gone. Such a communicator has failed. What graphs
+        replay does not count: synchronize the device first.
+        """
+        core: Any = self._core
+        core.synchronize()
 
     def write_trace(self, directory: str | os.PathLike[str]) -> None:
         """Write this rank's last 1,000 calls, and where it stands, to a file in `directory` for `lanecast trace`.
@@ -153,27 +183,34 @@ class Communicator(Collectives, Rooted, PointToPoint):
         root. Raises UsageError for unknown names, negative counts, and own_counts where the collective takes none.
         """
         codes = _call_codes(collective, count, dtype, own_counts)
-        algorithm, chunks = self._core.chosen(*codes, own_counts=own_counts)
+        algorithm, chunks, _ = self._core.chosen(*codes, own_counts=own_counts)
         return algorithm, chunks
 
     def explain(self, collective: str, count: int, dtype: str = "float32", own_counts: bool = False) -> Explanation:
-        """Why a call takes what chosen() says: all candidates with predicted times, and a sentence; print it.
+        """Why a call takes what chosen() says: all candidates with predicted times, what decided, a sentence; print it.
 
         Predictions come from the profile that `lanecast tune` has measured here, else from assumed speeds of links.
         Arguments and errors: as for chosen().
         """
         codes = _call_codes(collective, count, dtype, own_counts)
-        algorithm, chunks = self._core.chosen(*codes, own_counts=own_counts)
+        algorithm, chunks, decided_by = self._core.chosen(*codes, own_counts=own_counts)
         found = self._core.candidates(*codes, own_counts=own_counts)
         full_bytes = self._core.full_bytes(*codes, own_counts=own_counts)
         candidates = tuple(Candidate(**each) for each in found)
-        return Explanation(collective, full_bytes, algorithm, chunks, candidates, self._core.models.measured)
+        chosen = Chosen(algorithm, chunks, decided_by)
+        links = MEASURED_LINKS if self._core.models.measured else ASSUMED_LINKS
+        return Explanation(collective, full_bytes, chosen, candidates, links)
 
     def __repr__(self) -> str:
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"
 
     def _make(self, call: Bound, async_op: bool) -> Work | None:
         try:
+            if isinstance(call.source, DeviceBuffer):
+                work = enqueue(self._core, self.rank, call, async_op)
+                if work is not None:
+                    self._hold(work)
+                return work
             if not async_op:
                 self._core.run(*call)
                 return None
@@ -195,7 +232,7 @@ class Communicator(Collectives, Rooted, PointToPoint):
         self._hold(core)
         return Work(core)
 
-    def _hold(self, core: _core.Work | _core.PersistentCall) -> None:
+    def _hold(self, core: _core.Work | _core.PersistentCall | Work) -> None:
         self._under_way = [other for other in self._under_way if not other.is_completed()] + [core]
 
 
@@ -209,6 +246,10 @@ class _Binding(Collectives, Rooted):
     def _make(self, call: Bound, async_op: bool) -> PersistentCall:  # type: ignore[override]
         if async_op:
             raise _core.UsageError(f"rank {self.rank}: async_op: a persistent call has start() and run() instead")
+        if isinstance(call.source, DeviceBuffer):
+            raise _core.UsageError(
+                f"rank {self.rank}: persistent calls move the CPU's memory; on a GPU capture calls in a CUDA graph"
+            )
         try:
             return PersistentCall(self._communicator._core.persistent(*call), self._communicator._hold)
         except TypeError:

@@ -19,8 +19,12 @@ MAPS = ("packed", "round_robin", "one_to_one")
 _UCX = "UCX_NET_DEVICES"
 _TCP = ("FI_TCP_IFACE", "OMPI_MCA_btl_tcp_if_include")
 
-# Hydra's and Open MPI's words for this rank's place on its host, and for how many there are.
-_PLACES = (("MPI_LOCALRANKID", "MPI_LOCALNRANKS"), ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"))
+# Hydra's, Open MPI's and torchrun's words for this rank's place on its host, and for how many there are.
+_PLACES = (
+    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    ("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+)
 
 
 @dataclass(frozen=True)

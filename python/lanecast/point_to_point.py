@@ -10,7 +10,7 @@ from operator import index
 from typing import Any
 
 from lanecast import _core
-from lanecast.buffers import Array, as_buffer
+from lanecast.buffers import Array, as_host_buffer
 from lanecast.work import Work
 
 Message = tuple[bool, Array, int, int]  # is it a send?, buffer, peer, tag
@@ -87,7 +87,7 @@ class PointToPoint(ABC):
         if op not in _OPS:
             raise _core.UsageError(f"rank {self.rank}: op {op!r} is unknown; known: {', '.join(_OPS)}")
         sends = op == "isend"
-        buffer = as_buffer(tensor, "tensor", self.rank, written=not sends)
+        buffer = as_host_buffer(tensor, "tensor", self.rank, written=not sends)
         try:
             peer, tag = index(peer), index(tag)
         except TypeError:

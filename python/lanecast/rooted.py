@@ -8,7 +8,8 @@ from operator import index
 from typing import Any
 
 from lanecast.bound import KIND, SUM, Bound, Calls
-from lanecast.buffers import as_buffer, op_code
+from lanecast.buffers import as_buffer
+from lanecast.dtypes import op_code
 from lanecast.work import Work
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from lanecast import _core, job, machines, nics
 from lanecast.communicator import Communicator
+from lanecast.gpu_libraries import with_gpu
 from lanecast.tune import finding
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ def progress_thread() -> _core.ProgressThread:
 @functools.cache
 def find_mpi() -> _core.Mpi:
     """The MPI library of this process, opened; TransportError says where it was looked for."""
-    nics.pin()  # MPI libraries read their settings when they are opened
+    nics.pin()  # MPI libraries, and UCX, read their settings when they are opened
     folders = dict.fromkeys(str(Path(prefix) / "lib") for prefix in (sys.prefix, sys.base_prefix))
     return _core.load_mpi(list(folders))
 
@@ -65,12 +66,17 @@ def init(**options: Any) -> Communicator:
       algorithm, chunks: for every call. Default: chosen per call.
       reproducible: every sum has the same bits, whatever the algorithm, chunks, topology and transports: floats are
         reduced once, in rank order, which moves more bytes; see docs/reproducible.md. Default: False.
-      profile: a file of `lanecast tune`, a folder of them, or "none"; rank 0's counts. Default: the one in the user's
-        cache that was measured for this machine and these ranks, if there is one.
+      profile: what `lanecast tune` and `lanecast learn train` have written: a file, two with a comma between them, a
+        folder, "machine:frontier" for what was learned from simulating it, or "none"; rank 0's counts. Default: what
+        lies in the user's cache for this machine and these ranks.
       timeout_s: seconds without progress after which a call gives up. Default: 300.
       check_calls: compare what the ranks call? Default: True. Equal on all ranks.
       trace_dir: where each rank writes its last calls when it fails or ends; see `lanecast trace`. Default: nowhere.
       trace_steps: keep each message, reduction, copy and wait with its step, chunk and times as well? Default: False.
+      device (code only): the ordinal of this rank's GPU, opened at once. Default: that of the first call with a GPU's
+        tensors, which then comes together with the other ranks.
+      max_ctas (code only): multiprocessors of the GPU that a call may take. Default: up to 64.
+      allow_shared_gpu (code only): may ranks share a GPU? To try things out. Default: False.
       window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
         a time; each takes scratch memory of its own. Defaults: 256, 4.
     Collective. Raises UsageError for options that do not fit, and under a launcher by which no MPI finds the other
@@ -87,11 +93,11 @@ def init(**options: Any) -> Communicator:
 
 
 def _placed(options: dict[str, Any], size: Callable[[], int]) -> dict[str, Any]:
-    """The options with the topology of a described machine written out for so many ranks."""
+    """The options with the topology of a described machine written out for so many ranks, and what a GPU takes."""
     text = options.get("topology") or os.environ.get("LANECAST_TOPOLOGY", "")
     if not isinstance(text, str) or not text.startswith(machines.PREFIX):
-        return options
-    return {**options, "topology": machines.topology_text(text, size())}
+        return with_gpu(options)
+    return with_gpu({**options, "topology": machines.topology_text(text, size())})
 
 
 def _tuned(core: _core.Communicator, profile: str | Path | None) -> Communicator:
@@ -119,6 +125,7 @@ def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], 
     all_gather(mine) gets equally many bytes on each rank and returns those of all ranks, in rank order. It is called
     only while this communicator is made. options: as for init(). Collective.
     """
+    nics.pin()
     options = _placed(options, lambda: size)
     profile = options.pop("profile", None)
     return _tuned(_core.Communicator.from_all_gather(rank, size, all_gather, progress_thread(), options), profile)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typer
 
-from lanecast.cli import bench, cluster, compose, demo, info, launch, plan, scale, trace, tune
+from lanecast.cli import bench, cluster, compose, demo, explain, info, launch, learn, plan, scale, trace, tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -15,12 +15,14 @@ app = typer.Typer(
 )
 app.command("bench")(bench.bench)
 app.command("demo")(demo.demo)
+app.command("explain")(explain.explain)
 app.command("info")(info.info)
 app.command("scale")(scale.scale)
 app.command("trace")(trace.trace)
 app.command("tune")(tune.tune)
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(compose.app, name="compose")
+app.add_typer(learn.app, name="learn")
 app.add_typer(plan.app, name="plan")
 
 

@@ -11,11 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from lanecast import _core
-from lanecast.cli import runner
+from lanecast.cli import launch, runner
 from lanecast.cli.checks import choose_baseline
+from lanecast.cli.gpu import options as device_options
 from lanecast.cli.hiccl.protocol import SWEEPS, Hiccl
 from lanecast.cli.hiccl.variants import PRESETS
 from lanecast.cli.options import (
+    Backend,
     Settings,
     distinct,
     known_name,
@@ -28,6 +30,7 @@ from lanecast.cli.protocol import Protocol, SideBySide
 
 PICTURES = (".png", ".pdf", ".svg")
 PROTOCOLS = ("backends", "hiccl")
+DEVICES = ("cpu", "cuda")
 
 
 def _known(what: str, known: Any) -> str:
@@ -43,17 +46,27 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         str, typer.Option(help="Bytes of the full buffer: 4M,16M or a doubling range 64K..64M. Default: by protocol.")
     ] = "",
     backends: Annotated[
-        str, typer.Option(help="lanecast, lanecast:ALGORITHM, reproducible, native, mpi.")
-    ] = "lanecast,mpi",
+        str,
+        typer.Option(
+            help="lanecast, lanecast:ALGORITHM, reproducible, native, mpi. "
+            f"On cuda: {device_options.KNOWN}. Default: lanecast, and mpi or nccl."
+        ),
+    ] = "",
     topology: Annotated[str, typer.Option(help="2x4, 2x2x2, 3+2+4, 2x4:cyclic; several, comma-separated.")] = "",
     transports: Annotated[str, typer.Option(help=_known("One, or one per level, from", _core.TRANSPORTS))] = "",
     dtype: Annotated[str, typer.Option(help=_known("One of", _core.DTYPES))] = "float32",
     op: Annotated[str, typer.Option(help=_known("One of", _core.OPS))] = "sum",
     rounds: Annotated[int, typer.Option(min=1, help="Each runs every backend once; the median is shown.")] = 10,
     warmup: Annotated[int, typer.Option(min=-1, help="Calls before the first round; -1: by protocol.")] = -1,
-    ranks: Annotated[int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4.")] = 0,
+    ranks: Annotated[
+        int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4; on cuda one per GPU.")
+    ] = 0,
+    device: Annotated[str, typer.Option(help=_known("Where buffers lie, one of", DEVICES))] = "cpu",
+    graph: Annotated[bool, typer.Option("--graph", help="On cuda: also replay the calls from a CUDA graph.")] = False,
     in_place: Annotated[bool, typer.Option("--in-place", help="Input within the output.")] = False,
-    baseline: Annotated[str, typer.Option(help="The backend to compare with; empty: mpi, else the first.")] = "",
+    baseline: Annotated[
+        str, typer.Option(help="The backend to compare with; empty: mpi or nccl, else the first.")
+    ] = "",
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
     heatmap: Annotated[Path | None, typer.Option(help="Draw speed relative to the baseline (PNG, PDF, SVG).")] = None,
     sweep: Annotated[str, typer.Option(help=_known("Protocol hiccl: what to vary, one of", SWEEPS))] = "",
@@ -67,21 +80,25 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
 
     Started plainly it starts its own ranks; under mpirun, mpiexec or srun it uses those. With a topology on one host
     the nodes are emulated: MPI messages across them, shared memory within. Protocol hiccl compares the shapes of
-    composed collectives as HiCCL's paper does, beside the bounds of its Table III.
+    composed collectives as HiCCL's paper does, beside the bounds of its Table III. On cuda each rank has a GPU, ranks
+    come from torchrun or are started here, and torch brings NCCL to compare with.
     """
-    contenders = tuple(parse_backend(text) for text in distinct(backends))
-    if not contenders:
-        raise _core.UsageError("backends: none given; known: lanecast, lanecast:ALGORITHM, reproducible, native, mpi")
+    on_gpu = known_name("device", device, DEVICES) == "cuda"
+    contenders = _contenders(backends or ("lanecast,nccl" if on_gpu else "lanecast,mpi"), on_gpu)
     ours = {"sweep": sweep, "preset": preset, "depths": depths, "plot": plot}
     chosen = _protocol(known_name("protocol", protocol, PROTOCOLS), ours, heatmap)
+    if on_gpu:
+        _refuse_on_gpu({"protocol hiccl": protocol == "hiccl", "topology": topology, "transports": transports})
+    elif graph:
+        raise _core.UsageError("graph: needs --device cuda")
     settings = Settings(
         collectives=tuple(known_name("collective", name, _core.KINDS) for name in distinct(collectives))
         or chosen.collectives,
-        sizes=parse_sizes(sizes or chosen.sizes),
+        sizes=parse_sizes(sizes or (device_options.SIZES if on_gpu else chosen.sizes)),
         backends=contenders,
         topologies=distinct(topology) or ("",),
         transports=",".join(known_name("transport", name, _core.TRANSPORTS) for name in split_list(transports)),
-        dtype=parse_dtype(dtype),
+        dtype=known_name("dtype", dtype, _core.DTYPES) if on_gpu else parse_dtype(dtype),
         op=known_name("op", op, _core.OPS),
         rounds=rounds,
         warmup=chosen.warmup if warmup < 0 else warmup,
@@ -95,7 +112,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
             raise _core.UsageError(f"{file}: the folder {file.parent} does not exist")
     if picture is not None and picture.suffix not in PICTURES:
         raise _core.UsageError(f"{picture}: pictures end in {', '.join(PICTURES)}")
-    rows = runner.run(settings, ranks, chosen)
+    rows = _on_gpus(settings, graph, ranks, json_file) if on_gpu else runner.run(settings, ranks, chosen)
     if rows is None:
         return
     if json_file is not None:
@@ -104,6 +121,32 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         chosen.draw(rows, picture)
     if any(row["wrong"] for row in rows):
         raise _core.InternalError("wrong results: see the column #wrong")
+
+
+def _contenders(text: str, on_gpu: bool) -> tuple[Backend, ...]:
+    parse = device_options.parse_backend if on_gpu else parse_backend
+    found: tuple[Backend, ...] = tuple(parse(item) for item in distinct(text))
+    if not found:
+        raise _core.UsageError("backends: none given; known: lanecast, lanecast:ALGORITHM, reproducible, native, mpi")
+    return found
+
+
+def _refuse_on_gpu(given: dict[str, Any]) -> None:
+    for option, value in given.items():
+        if value:
+            raise _core.UsageError(f"{option}: is of CPUs; leave it out with --device cuda")
+
+
+def _on_gpus(settings: Settings, graph: bool, ranks: int, json_file: Path | None) -> list[dict[str, Any]] | None:
+    """The rows on rank 0, None on others; those of whole collectives are in the file where a later one fails."""
+    from lanecast.cli.gpu import runner as device_runner
+
+    rows: list[dict[str, Any]] = []
+    for found in device_runner.run(device_options.of(settings, graph), ranks):
+        rows += found
+        if json_file is not None and launch.rank() == 0:
+            _save(json_file, rows)
+    return rows if launch.rank() == 0 else None
 
 
 def _protocol(name: str, of_hiccl: dict[str, Any], heatmap: Path | None) -> Protocol:
@@ -120,5 +163,9 @@ def _protocol(name: str, of_hiccl: dict[str, Any], heatmap: Path | None) -> Prot
 
 def write_json(path: Path, rows: list[dict[str, Any]]) -> None:
     """A list of rows, one per line of the file; what a run shares is in each under `run`."""
-    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+    _save(path, rows)
     print(f"wrote {path}", file=sys.stderr)
+
+
+def _save(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")

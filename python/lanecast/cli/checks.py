@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from lanecast import _core
-from lanecast.buffers import DTYPE_CODES, OP_CODES
 from lanecast.cli.options import Backend, Settings, known_name, topology_for
 from lanecast.cli.payload import REDUCING
+from lanecast.dtypes import DTYPE_CODES, OP_CODES, itemsize
 
 
 def summary(algorithms: Sequence[str]) -> list[str]:
@@ -21,11 +19,11 @@ def summary(algorithms: Sequence[str]) -> list[str]:
 
 
 def choose_baseline(wanted: str, backends: Sequence[Backend]) -> str:
-    """The backend that others are compared with: the wanted one, else MPI, else the first."""
+    """The backend that others are compared with: the wanted one, else MPI or NCCL, else the first."""
     names = [backend.name for backend in backends]
     if wanted:
         return known_name("baseline", wanted, names)
-    return "mpi" if "mpi" in names else names[0]
+    return next((name for name in ("mpi", "nccl") if name in names), names[0])
 
 
 def takers(settings: Settings, collective: str, topology: _core.Topology) -> list[Backend]:
@@ -51,10 +49,8 @@ def topologies(settings: Settings, ranks: int, found: _core.Topology | None = No
 def check(settings: Settings, ranks: int, found: _core.Topology | None = None) -> None:
     """Raise UsageError for what cannot run on so many ranks; `found`: as for topologies()."""
     shapes = topologies(settings, ranks, found)
-    smallest = min(settings.sizes)
-    if smallest < ranks * np.dtype(settings.dtype).itemsize:
-        raise _core.UsageError(f"size {smallest} holds less than one {settings.dtype} of each of {ranks} ranks")
-    _check_reduction(settings)
+    check_elements(settings, ranks)
+    check_reduction(settings)
     for backend in settings.backends:
         known: dict[str, None] = {}
         for topology in shapes:
@@ -67,7 +63,15 @@ def check(settings: Settings, ranks: int, found: _core.Topology | None = None) -
             )
 
 
-def _check_reduction(settings: Settings) -> None:
+def check_elements(settings: Settings, ranks: int) -> None:
+    """Raise UsageError for sizes that do not hold an element of each rank."""
+    smallest = min(settings.sizes)
+    if smallest < ranks * itemsize(settings.dtype):
+        raise _core.UsageError(f"size {smallest} holds less than one {settings.dtype} of each of {ranks} ranks")
+
+
+def check_reduction(settings: Settings) -> None:
+    """Raise UsageError for an operator that does not take the type, here or in an MPI that is to take part."""
     if not set(settings.collectives) & set(REDUCING):
         return
     op, dtype = OP_CODES[settings.op], DTYPE_CODES[settings.dtype]

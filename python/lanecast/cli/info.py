@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import os
 import platform
 import sys
@@ -15,9 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 import lanecast
-from lanecast import _core, job, machines, nics, startup
+import lanecast_torch
+from lanecast import _core, cache, gpu_libraries, job, machines, nics, startup
 from lanecast.cli import described, launch, machine, tables
-from lanecast.tune import finding
+from lanecast.tune import finding, surprises
 from lanecast.tune.profile import default_folder
 from lanecast.tune.shape import cpu_model
 
@@ -89,6 +92,32 @@ def _mpiexec() -> str:
     return f"{launcher.path} ({launcher.mpi_name})"
 
 
+def _cuda_driver() -> str:
+    version, path = _core.cuda_driver()
+    return f"CUDA {version // 1000}.{version % 1000 // 10}\n{path}"
+
+
+def _gpus() -> str:
+    lines = (
+        f"{ordinal}: {gpu['name']}, compute capability {gpu['capability'] / 10}, "
+        f"{gpu['multiprocessors']} multiprocessors, {gpu['pci_bus_id']}"
+        for ordinal, gpu in enumerate(_core.gpus())
+    )
+    return "\n".join(lines)
+
+
+def _or_none(facts: Callable[[], str]) -> Callable[[], str]:
+    """Of what a machine without a GPU lacks: one line instead of all places where it was looked for."""
+
+    def found() -> str:
+        try:
+            return facts()
+        except lanecast.UsageError as error:
+            return str(error).splitlines()[0].rstrip(":")
+
+    return found
+
+
 def _launched_by() -> str:
     found = job.detect()
     if found is None:
@@ -115,6 +144,19 @@ def _described() -> str:
     return "\n".join([*described.node_lines(found), *described.environment_lines(found)])
 
 
+def _torch() -> str:
+    if importlib.util.find_spec("torch") is None:
+        return "not installed; with it, torch.distributed has the backend lanecast"
+    compiled = [str(path) for path in sorted(cache.folder("torch").glob("*/*.so"))]
+    return "\n".join(
+        [
+            f"{importlib.metadata.version('torch')}; torch.distributed has the backend {lanecast_torch.NAME}",
+            *(compiled or [f"its adapter is compiled at first use, into {cache.folder('torch')}"]),
+            *(f"passed to {name}: {', '.join(calls)}" for name, calls in lanecast_torch.PASSED_ON.items()),
+        ]
+    )
+
+
 def _profiles() -> str:
     where = finding.wanted(None)
     if where:
@@ -124,6 +166,12 @@ def _profiles() -> str:
     return f"{folder}: {', '.join(names) if names else 'none; `lanecast tune --quick` measures one'}"
 
 
+def _surprises() -> str:
+    found = surprises.lines()
+    remedy = ["`lanecast tune` and `lanecast learn measure` look there first"] if found else []
+    return "\n".join([*found, *remedy]) or "none: no choice was much slower than a profile had predicted"
+
+
 _SECTIONS: dict[str, Callable[[], str]] = {
     "lanecast": _version,
     "core": _core_library,
@@ -131,6 +179,11 @@ _SECTIONS: dict[str, Callable[[], str]] = {
     "CPU kernels": _kernels,
     "MPI": _mpi,
     "mpiexec": _mpiexec,
+    "CUDA driver": _or_none(_cuda_driver),
+    "GPUs": _or_none(_gpus),
+    "NVRTC": _or_none(lambda: "\n".join(_core.nvrtc(gpu_libraries.folders()))),
+    "NCCL": _or_none(lambda: "\n".join(_core.nccl(gpu_libraries.folders()))),
+    "UCX": _or_none(lambda: "\n".join(_core.ucx())),
     "started by": _launched_by,
     "NIC": lambda: str(nics.pin()),
     "transports": lambda: ", ".join(_core.TRANSPORTS),
@@ -138,6 +191,8 @@ _SECTIONS: dict[str, Callable[[], str]] = {
     "machine": lambda: f"{cpu_model()}, {launch.cores()} of {os.cpu_count()} cores usable, {platform.platform()}",
     "described": _described,
     "profiles": _profiles,
+    "surprises": _surprises,
+    "torch": _torch,
     "Python": lambda: f"{platform.python_version()}, {sys.executable}",
     "environment": _variables,
 }

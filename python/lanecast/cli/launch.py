@@ -71,12 +71,16 @@ def job(launcher: Launcher, ranks: int, program: list[str]) -> tuple[list[str], 
     shown = shlex.join(["mpiexec", *launcher.command(ranks, [])[1:]])
     settings = "".join(f"{name}={value} " for name, value in extra.items())
     print(f"starting {ranks} ranks with {launcher.mpi_name}: {settings}{shown}", file=sys.stderr, flush=True)
-    terminals = [name for name in ("stdout", "stderr") if getattr(sys, name).isatty()]
     # The core looks for the library beside the first mpiexec on PATH.
     path = os.pathsep.join([str(launcher.path.parent), os.environ.get("PATH", os.defpath)])
+    return launcher.command(ranks, program), {**os.environ, **extra, **of_our_terminal(), "PATH": path}
+
+
+def of_our_terminal() -> dict[str, str]:
+    """What tells the ranks that we start which of their streams end at our terminal, and how wide that is."""
+    terminals = [name for name in ("stdout", "stderr") if getattr(sys, name).isatty()]
     width = str(shutil.get_terminal_size((120, 40)).columns)
-    ours = {_STARTED_BY_US: ",".join(terminals), "COLUMNS": width, "PATH": path}
-    return launcher.command(ranks, program), {**os.environ, **extra, **ours}
+    return {_STARTED_BY_US: ",".join(terminals), "COLUMNS": width}
 
 
 def start_ranks(launcher: Launcher, ranks: int) -> NoReturn:

@@ -89,18 +89,13 @@ def placement(comm: Communicator) -> dict[str, int]:
     return {"hosts": len(hosts), "ranks_per_host": len(first), "cores": int(first[:, 8:].any(axis=0).sum())}
 
 
-def describe(comm: Communicator, mpi: _core.Mpi | None) -> dict[str, Any]:
-    """What the rows of one run share; collective."""
-    place = placement(comm)
-    rate = copy_gbps(comm)
-    between = network.find(comm)
+def described(comm: Communicator) -> dict[str, Any]:
+    """What the rows of any run share; collective."""
     return {
         "cpu": cpu_model(),
-        **place,
-        "oversubscribed": place["ranks_per_host"] > place["cores"],
+        **placement(comm),
         "kernel": platform.release(),
         "load": round(os.getloadavg()[0], 1),  # of the last minute, so before this run
-        "mpi": None if mpi is None else {"version": mpi.version, "abi": mpi.abi, "path": mpi.path},
         "lanecast": lanecast.__version__,
         "commit": git_commit() if comm.rank == 0 else None,
         "python": platform.python_version(),
@@ -108,6 +103,17 @@ def describe(comm: Communicator, mpi: _core.Mpi | None) -> dict[str, Any]:
         "command": command_line(),
         "environment": set_variables(),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def describe(comm: Communicator, mpi: _core.Mpi | None) -> dict[str, Any]:
+    """What the rows of one run on CPUs share; collective."""
+    shared = described(comm)
+    rate = copy_gbps(comm)
+    between = network.find(comm)
+    return shared | {
+        "oversubscribed": shared["ranks_per_host"] > shared["cores"],
+        "mpi": None if mpi is None else {"version": mpi.version, "abi": mpi.abi, "path": mpi.path},
         "copy_GBps": rate,
         "nics": list(between.nics) if between else [],
         "pinned": between is not None and between.pinned,
@@ -121,20 +127,27 @@ def _nic_line(run: dict[str, Any]) -> str:
     return f"nics      {', '.join(run['nics'])} of each host; rank 0 {run['rank0_nic']}"
 
 
+def common_lines(run: dict[str, Any]) -> list[str]:
+    """The lines about what any run has."""
+    commit = f" ({run['commit']})" if run["commit"] else ""
+    environment = " ".join(f"{name}={value}" for name, value in run["environment"].items())
+    return [
+        f"lanecast  {run['lanecast']}{commit}, Python {run['python']}, numpy {run['numpy']}",
+        f"command   {run['command']}",
+        *([f"set       {environment}"] if environment else []),
+    ]
+
+
 def lines(run: dict[str, Any]) -> list[str]:
     """The same as text."""
     mpi = run["mpi"]
     hosts = f"{run['hosts']} hosts of " if run["hosts"] > 1 else ""
     crowd = ", oversubscribed" if run["oversubscribed"] else ""
-    commit = f" ({run['commit']})" if run["commit"] else ""
-    environment = " ".join(f"{name}={value}" for name, value in run["environment"].items())
     return [
         f"machine   {hosts}{run['cpu']}, {run['cores']} cores, Linux {run['kernel']}, load {run['load']}",
         f"ranks     {run['ranks_per_host']} on {run['cores']} cores{crowd}",
         f"mpi       {mpi['version']} ({mpi['abi']} ABI)" if mpi else "mpi       none: ranks are threads of one process",
         *([_nic_line(run)] if run["nics"] else []),
-        f"lanecast  {run['lanecast']}{commit}, Python {run['python']}, numpy {run['numpy']}",
-        f"command   {run['command']}",
-        *([f"set       {environment}"] if environment else []),
+        *common_lines(run),
         f"memory    all ranks at once copy {run['copy_GBps']:.1f} GB/s (numpy)",
     ]

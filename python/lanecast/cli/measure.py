@@ -10,18 +10,19 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from lanecast import _core
-from lanecast.buffers import DTYPE_CODES, OP_CODES, Array
+from lanecast.buffers import Array
 from lanecast.cli import cores, network
 from lanecast.cli.checks import takers
 from lanecast.cli.figures import busbw_factor, least_traffic_bytes, nodes_of
 from lanecast.cli.options import Backend, Settings
 from lanecast.cli.payload import WHOLE, Case, Payload
 from lanecast.communicator import Communicator
+from lanecast.dtypes import DTYPE_CODES, OP_CODES, itemsize
 
 Row = dict[str, Any]
 
@@ -47,11 +48,42 @@ class Contender:
         self.times_s: list[float] = []
 
 
-def case_for(settings: Settings, collective: str, size: int, comm: Communicator) -> Case:
+class Member(Protocol):
+    """One of several ranks."""
+
+    rank: int
+    size: int
+
+
+def case_for(settings: Settings, collective: str, size: int, comm: Member) -> Case:
     """The case of at most `size` bytes, rounded down to whole elements of every rank."""
     parts = 1 if collective in WHOLE else comm.size
-    count = size // (np.dtype(settings.dtype).itemsize * parts)
+    count = size // (itemsize(settings.dtype) * parts)
     return Case(collective, count, settings.dtype, settings.op, settings.in_place, comm.rank, comm.size)
+
+
+def row_of(case: Case, backend: str, algorithm: str, times_us: list[float]) -> Row:
+    """What is said of any measurement; the time is that of the slowest rank's mean call in each round."""
+    time_us = statistics.median(times_us)
+    algbw_gbps = case.full_bytes / time_us / 1e3
+    return {
+        "collective": case.collective,
+        "backend": backend,
+        "algorithm": algorithm,
+        "chunks": None,
+        "ranks": case.ranks,
+        "bytes": case.full_bytes,
+        "count": case.count,
+        "dtype": case.dtype,
+        "op": case.op if case.reduces else None,
+        "in_place": case.in_place,
+        "time_us": time_us,
+        "time_us_rounds": times_us,
+        "algbw_GBps": algbw_gbps,
+        "busbw_GBps": algbw_gbps * busbw_factor(case.collective, case.ranks),
+        "least_traffic_bytes": least_traffic_bytes(case),
+        "bound_us": None,
+    }
 
 
 class Bench:
@@ -117,7 +149,7 @@ class Bench:
             return Contender(backend, "MPI's own", None, run, result)
         algorithm, chunks = backend.algorithm, None
         if not algorithm:
-            algorithm, chunks = self.comm._core.chosen(kind, case.count, dtype, backend.reproducible)
+            algorithm, chunks, _ = self.comm._core.chosen(kind, case.count, dtype, backend.reproducible)
         run = partial(
             self.comm._core.run, kind, payload.input, payload.output, dtype, op, case.count, (), backend.algorithm, 0,
             reproducible=backend.reproducible,
@@ -143,29 +175,12 @@ class Bench:
 
     def row(self, case: Case, contender: Contender) -> Row:
         times_us = [seconds * 1e6 for seconds in contender.times_s]
-        time_us = statistics.median(times_us)
-        algbw_gbps = case.full_bytes / time_us / 1e3
         meter, calls = contender.meter, contender.repeats * len(times_us)
-        return {
-            "collective": case.collective,
-            "backend": contender.backend.name,
-            "algorithm": contender.algorithm,
+        return row_of(case, contender.backend.name, contender.algorithm, times_us) | {
             "chunks": contender.chunks,
             "topology": str(self.comm.topology),
             "nodes": nodes_of(self.comm.topology),
-            "ranks": case.ranks,
-            "bytes": case.full_bytes,
-            "count": case.count,
-            "dtype": case.dtype,
-            "op": case.op if case.reduces else None,
-            "in_place": case.in_place,
             "repeats": contender.repeats,
-            "time_us": time_us,
-            "time_us_rounds": times_us,
-            "algbw_GBps": algbw_gbps,
-            "busbw_GBps": algbw_gbps * busbw_factor(case.collective, case.ranks),
-            "least_traffic_bytes": least_traffic_bytes(case),
-            "bound_us": None,
             "nic_bytes": meter.per_call(self.comm, calls) if meter else None,
             "cores": contender.cores.shares(self.comm) if contender.cores else None,
             "wrong": contender.wrong,

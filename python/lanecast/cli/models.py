@@ -19,14 +19,9 @@ from lanecast.tune.tuner import curves
 
 _SIZES = [1 << k for k in range(16, 27, 2)]
 _SMALLEST, _LARGEST = 1 << 10, 1 << 28  # between which crossings are looked for
+_LEFT = ("collective", "algorithm", "algorithms", "next best", "level", "transport", "among", "by default", "tuned",
+         "best there is")  # fmt: skip
 _FITS = "T = rounds x alpha + volume x bytes / rate; from: size of the full buffer. error: of the fit, relative"
-
-
-def _table(title: str, left: tuple[str, ...], right: tuple[str, ...]) -> Table:
-    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
-    for heading in (*left, *right):
-        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=True)
-    return table
 
 
 def _rate(beta_s_per_byte: float) -> str:
@@ -46,9 +41,9 @@ def show(profile: Profile) -> None:
 
 def show_gains(found: Sequence[Gain]) -> None:
     """Print what a profile is worth, with geometric means over the sizes of each collective."""
-    ways = ("by default", "tuned", "best there is")
-    table = _table("what tuning gains, medians of rounds that alternate", ("collective", *ways),
-                   ("size", "default (us)", "tuned (us)", "best (us)", "x default", "of best"))  # fmt: skip
+    headings = ("collective", "by default", "tuned", "best there is", "size", "default (us)", "tuned (us)", "best (us)",
+                "x default", "of best")  # fmt: skip
+    table = tables.headed("what tuning gains, medians of rounds that alternate", headings, _LEFT)
     for collective, cases in groupby(found, key=lambda gain: gain.collective):
         mine = list(cases)
         for gain in mine:
@@ -70,7 +65,7 @@ def _way(algorithm: str, chunks: int) -> str:
 
 
 def _links(profile: Profile) -> Table:
-    table = _table("links", ("level", "transport"), ("alpha (us)", "GB/s", "error"))
+    table = tables.headed("links", ("level", "transport", "alpha (us)", "GB/s", "error"), _LEFT)
     for link in profile.links:
         table.add_row(link.level, link.transport, tables.number(link.alpha_s * 1e6), _rate(link.beta_s_per_byte),
                       f"{link.error:.0%}")  # fmt: skip
@@ -78,7 +73,8 @@ def _links(profile: Profile) -> Table:
 
 
 def _fits(profile: Profile) -> Table:
-    table = _table(_FITS, ("collective", "algorithm", "among"), ("from", "alpha (us)", "GB/s", "error"))
+    headings = ("collective", "algorithm", "among", "from", "alpha (us)", "GB/s", "error")
+    table = tables.headed(_FITS, headings, _LEFT)
     for fit in profile.fits:
         among = "all ranks" if fit.level < 0 else f"level {profile.links[fit.level].level}"
         table.add_row(fit.collective, fit.algorithm, among, tables.size_text(fit.from_bytes),
@@ -90,8 +86,8 @@ def _fits(profile: Profile) -> Table:
 
 
 def _crossings(profile: Profile) -> Table:
-    table = _table("sizes at which two algorithms cross, among all ranks", ("collective", "algorithms"),
-                   ("at", "between"))  # fmt: skip
+    headings = ("collective", "algorithms", "at", "between")
+    table = tables.headed("sizes at which two algorithms cross, among all ranks", headings, _LEFT)
     for collective in _core.KINDS:
         found = curves(profile, collective)
         for name in _pipelines(profile, collective):
@@ -112,7 +108,8 @@ def _pipelines(profile: Profile, collective: str) -> list[str]:
 
 
 def _choices(profile: Profile) -> Table:
-    table = _table("calls take", ("collective", "algorithm", "next best"), ("size", "time (us)", "more"))
+    headings = ("collective", "algorithm", "next best", "size", "time (us)", "more")
+    table = tables.headed("calls take", headings, _LEFT)
     topology, known = _topology(profile), profile.models()
     measured = {fit.collective for fit in profile.fits}
     if topology is None:

@@ -12,11 +12,12 @@ import typer
 from rich.table import Table
 
 from lanecast import _core
-from lanecast.cli import tables
+from lanecast.cli import nic_bytes, tables
 from lanecast.cli.options import known_name, ranks_of, topology_for
 from lanecast.cli.verify import verify_all
 
 app = typer.Typer(no_args_is_help=True, help="See the plans of collectives, and prove them.")
+app.command("nics")(nic_bytes.nics)
 
 _Collective = Annotated[str, typer.Argument(help=f"{', '.join(_core.KINDS)}.")]
 _Algorithm = Annotated[

@@ -19,6 +19,8 @@ _LEAST_SPAN = 2.0  # the colours reach at least from half to twice the baseline'
 
 
 def machine_text(run: dict[str, Any]) -> str:
+    if "gpus" in run:
+        return f"{run['gpus']}, torch {run['torch']}, NCCL {run['nccl']}"
     crowd = ", oversubscribed" if run["oversubscribed"] else ""
     mpi = f", {mpi_name(run)}" if run["mpi"] else ""
     hosts = f"{run['hosts']} hosts, " if run["hosts"] > 1 else ""
@@ -43,12 +45,10 @@ def heatmap(rows: Sequence[Row], path: Path) -> None:
 
     baseline = rows[0]["run"]["baseline"]
     backends = [name for name in dict.fromkeys(row["backend"] for row in rows) if name != baseline]
-    lines = list(dict.fromkeys((row["collective"], row["topology"]) for row in rows))
+    lines = list(dict.fromkeys(_line(row) for row in rows))
     sizes = sorted({row["bytes"] for row in rows})
     ratios = {
-        (row["backend"], row["collective"], row["topology"], row["bytes"]): faster
-        for row in rows
-        if (faster := ratio(row, rows)) is not None
+        (row["backend"], *_line(row), row["bytes"]): faster for row in rows if (faster := ratio(row, rows)) is not None
     }
     span = max([_LEAST_SPAN, *(max(faster, 1 / faster) for faster in ratios.values())])
     width, height = 3.2 + 0.85 * len(sizes), 1.6 + len(backends) * (0.9 + 0.42 * len(lines))
@@ -58,7 +58,7 @@ def heatmap(rows: Sequence[Row], path: Path) -> None:
         image = axis.imshow(cells, cmap="RdBu", norm=LogNorm(1 / span, span), aspect="auto")
         axis.set_title(backend, loc="left", fontsize=10)
         axis.set_xticks(range(len(sizes)), [size_text(size) for size in sizes], fontsize=9)
-        axis.set_yticks(range(len(lines)), [f"{collective}  {topology}" for collective, topology in lines], fontsize=9)
+        axis.set_yticks(range(len(lines)), ["  ".join(line) for line in lines], fontsize=9)
         for y, line in enumerate(cells):
             for x, faster in enumerate(line):
                 strong = not math.isnan(faster) and abs(math.log(faster)) > 0.6 * math.log(span)
@@ -71,6 +71,11 @@ def heatmap(rows: Sequence[Row], path: Path) -> None:
         fontsize=10,
     )
     figure.savefig(path, dpi=150)
+
+
+def _line(row: Row) -> tuple[str, str]:
+    """The collective, and what else a line of a heatmap is of."""
+    return row["collective"], row["mode"] if "mode" in row else row["topology"]
 
 
 def bars(rows: Sequence[Row], path: Path) -> None:

@@ -14,7 +14,8 @@ import typer
 import lanecast
 from lanecast import _core, machines
 from lanecast.cli import machine as surroundings
-from lanecast.cli import scale_tables
+from lanecast.cli import published as papers
+from lanecast.cli import scale_plots, scale_tables
 from lanecast.cli.options import distinct, known_name, parse_sizes
 from lanecast.machines import Machine
 from lanecast.scale import build, contenders, platform, point
@@ -38,27 +39,36 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     ] = 0,
     check: Annotated[bool, typer.Option("--check", help="Real data, every element compared; small sizes.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw throughput over the number of nodes.")] = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="Instead: the papers' figures beside simulated ones, as Markdown.")
+    ] = False,
+    most_ranks: Annotated[int, typer.Option(min=2, help="With --published: of what has more, nothing.")] = 512,
 ) -> None:
     """Simulate collectives on many ranks with SimGrid: Lanecast's real plans, executor and MPI transport.
 
     Results are kept in the user's cache, so that a run that was stopped goes on where it was. docs/scaling.md says what
     a simulation cannot show.
     """
+    if published:
+        papers.published(most_ranks, json_file)
+        return
     described = machines.load(machine)
     cases = [
         contenders.Case(
             described, known_name("collective", name, contenders.COLLECTIVES), count, contenders.evenly(size, count)
         )
         for name in distinct(collectives)
-        for count in _rank_counts(described, ranks, check)
+        for count in rank_counts(described, ranks, _MOST_CHECKED if check else None)
         for size in parse_sizes(sizes)
     ]
     names = [contenders.check(name) for name in distinct(backends)]
     if not names or not cases:
         raise _core.UsageError("backends, collectives: none given")
-    plans = [(case, name, contenders.plan(name, case, chunks)) for case in cases for name in names]
+    met = [(contenders.on(name, case), name) for case in cases for name in names]
+    plans = [(case, name, contenders.plan(name, case, chunks)) for case, name in met]
     simulator = build.simulator(partial(print, file=sys.stderr, flush=True))
-    extra = platform.words(described)
+    extra: list[str] = []
     if check:
         extra.append("check=1")
     if message_overhead_us:
@@ -67,23 +77,26 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     rows: list[dict[str, Any]] = []
     for done, (case, name, plan) in enumerate(plans, 1):
         scale_tables.say(f"[{done}/{len(plans)}] {case.collective} of {case.bytes} B on {case.ranks} ranks: {name}")
-        outcome = point.run(simulator, [*extra, *plan.words(case)])
+        outcome = point.run(simulator, [*platform.words(case.machine), *extra, *plan.words(case)])
         rows.append(scale_tables.row(run, case, name, plan, outcome))
         if json_file is not None:
             json_file.write_text(json.dumps(rows, indent=1) + "\n")
     scale_tables.show(run, rows)
+    if plot is not None:
+        scale_plots.draw(rows, plot)
     if any(row["wrong_elements"] for row in rows):
         raise _core.InternalError("wrong values: see the column #wrong")
 
 
-def _rank_counts(machine: Machine, text: str, check: bool) -> list[int]:
+def rank_counts(machine: Machine, text: str, most_checked: int | None = None) -> list[int]:
+    """Numbers of ranks that the machine can have; most_checked: of those that hold real data."""
     counts = []
     for item in distinct(text):
         if not item.isascii() or not item.isdigit() or len(item) > 9:
             raise _core.UsageError(f"ranks {item!r}: expected whole numbers such as 32,128")
         platform.check(machine, int(item))
-        if check and int(item) > _MOST_CHECKED:
-            raise _core.UsageError(f"ranks {item}: --check holds real data, for at most {_MOST_CHECKED} ranks")
+        if most_checked is not None and int(item) > most_checked:
+            raise _core.UsageError(f"ranks {item}: --check holds real data, for at most {most_checked} ranks")
         counts.append(int(item))
     return counts
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
+from lanecast.cli.hiccl.bounds import Limits, between_nodes
 from lanecast.cli.tables import console, number, size_text
 from lanecast.machines.description import ASSUMED
 from lanecast.scale.contenders import Case, Plan
@@ -19,14 +20,23 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def bound_Bps(case: Case) -> float | None:
+    """What rated NICs allow the algorithm bandwidth to be (HiCCL, Table III); None on one node."""
+    kf = case.machine.node.nics * case.machine.node.nic_GBps * 1e9
+    return between_nodes(case.collective, Limits(kf, kf, None), case.ranks, case.machine.ranks_per_node)
+
+
 def row(run: dict[str, Any], case: Case, backend: str, plan: Plan, outcome: Outcome) -> dict[str, Any]:
     """One point as it is written to JSON."""
+    bound = bound_Bps(case)
     share = (case.ranks - 1) / case.ranks
     moved = case.bytes * share * (2 if case.collective == "all_reduce" else 1)
     return {
         "collective": case.collective, "ranks": case.ranks, "topology": str(case.topology), "bytes": case.bytes,
         "backend": backend, "algorithm": plan.algorithm, "chunks": plan.chunks, "time_us": outcome.seconds * 1e6,
-        "busbw_GBps": moved / outcome.seconds / 1e9, "wrong_elements": outcome.wrong_elements,
+        "nodes": case.ranks // case.machine.ranks_per_node, "algbw_GBps": case.bytes / outcome.seconds / 1e9,
+        "bound_GBps": None if bound is None else bound / 1e9, "busbw_GBps": moved / outcome.seconds / 1e9,
+        "wrong_elements": outcome.wrong_elements,
         "predicted_us": None if plan.predicted_s is None else plan.predicted_s * 1e6,
         "simulating_took_s": outcome.wall_s, "simulator_MiB": outcome.memory_MiB, "run": run,
     }  # fmt: skip

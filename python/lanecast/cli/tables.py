@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -55,9 +55,9 @@ def mpi_name(run: dict[str, Any]) -> str:
 
 def ratio(row: Row, rows: Sequence[Row]) -> float | None:
     """How many times faster than the baseline in the same case; None where that did not run it."""
-    keys = ("collective", "bytes", "topology")
+    keys = ("collective", "bytes", "topology", "mode")
     for other in rows:
-        if other["backend"] == row["run"]["baseline"] and all(other[key] == row[key] for key in keys):
+        if other["backend"] == row["run"]["baseline"] and all(other.get(key) == row.get(key) for key in keys):
             return float(other["time_us"] / row["time_us"])
     return None
 
@@ -70,20 +70,24 @@ def of_copy(row: Row) -> float | None:
     return float(row["least_traffic_bytes"] / (row["time_us"] * 1e3) / (2 * run["copy_GBps"]))
 
 
+def headed(title: str, headings: Iterable[str], left: Sequence[str]) -> Table:
+    """An empty table; the columns under the headings in `left` hold text, all others figures."""
+    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=True)
+    return table
+
+
 def results(rows: Sequence[Row]) -> Table:
     """One collective on one topology, all sizes and backends."""
     first = rows[0]
     baseline = first["run"]["baseline"]
     place = "in place" if first["in_place"] else "out of place"
-    table = Table(
-        title=f"{first['collective']}, {place}, {placed(first)}",
-        title_justify="left", box=None, header_style="bold", pad_edge=False,
-    )  # fmt: skip
     compared = len({row["backend"] for row in rows}) > 1
-    limits = _BETWEEN_HOSTS if first["bound_us"] else ("of copy",)
-    for heading in [*_COLUMNS, *limits, *([f"x {baseline}"] if compared else [])]:
-        left = heading in _LEFT
-        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+    limits = ("host\n(us)",) if "mode" in first else _BETWEEN_HOSTS if first["bound_us"] else ("of copy",)
+    headings = (*_COLUMNS, *limits, *([f"x {baseline}"] if compared else []))
+    modes = [first["mode"]] if "mode" in first else []
+    table = headed(", ".join([first["collective"], place, placed(first), *modes]), headings, _LEFT)
     for row in rows:
         faster = ratio(row, rows)
         beside = ["-" if faster is None else f"{faster:.2f}"] if compared else []
@@ -116,7 +120,9 @@ def _cells(row: Row) -> list[str]:
 
 
 def _limits(row: Row) -> list[str]:
-    """What bounds the time: the NICs between hosts, copies within one."""
+    """What bounds the time: the host on a GPU, the NICs between hosts, copies within one."""
+    if "mode" in row:
+        return [number(row["host_us"])]
     if row["bound_us"]:
         through = row["nic_bytes"].values()
         return [

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from lanecast import _core, startup
 from lanecast.cli import launch, models
 from lanecast.cli.options import distinct, known_name, ranks_of, split_list
 from lanecast.communicator import Communicator
-from lanecast.tune import finding
+from lanecast.tune import finding, surprises
 from lanecast.tune.gain import gains
 from lanecast.tune.measure import COLLECTIVES, QUICK, THOROUGH, Effort
 from lanecast.tune.profile import Profile, default_folder, file_name, load, save
@@ -69,10 +70,15 @@ def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Pa
     if comm.size < 2:
         raise _core.UsageError("ranks: one has nobody to talk to; tune with 2 or more")
     say = partial(_say, comm.rank)
+    surprised = [one for one in surprises.known_to_all(comm) if one[0] in collectives]
+    for collective, size in surprised:
+        say(f"also what surprised: {collective} of {size} bytes")
+    effort = replace(effort, sizes=tuple(sorted({*effort.sizes, *(size for _, size in surprised)})))
     profile = measure(comm, effort, collectives, say)
     found = gains(comm, profile, effort, collectives, say) if gain else []
     if comm.rank == 0:
         _finish(profile, output)
+        surprises.forget(profile.shape, surprised)
         models.show_gains(found)
 
 

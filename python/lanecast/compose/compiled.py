@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lanecast import _core
-from lanecast.buffers import DTYPE_CODES, Buffer, as_buffer
+from lanecast.buffers import Buffer, as_host_buffer
 from lanecast.compose.composition import Composition
+from lanecast.dtypes import DTYPE_CODES
 from lanecast.work import PersistentCall
 
 Result = TypeVar("Result")
@@ -138,7 +139,7 @@ class Binding:
             return Buffer(np.empty(0, np.uint8), self.dtype, 0)
         if value is None:
             raise _core.UsageError(f"rank {self.rank}: {name}: None, but this rank has {len(parts)} parts there")
-        buffer = as_buffer(value, name, self.rank, written=written)
+        buffer = as_host_buffer(value, name, self.rank, written=written)
         if (buffer.size, buffer.dtype) != (elements, self.dtype):
             raise _core.UsageError(
                 f"rank {self.rank}: {name} has {buffer.size} elements of {_core.DTYPES[buffer.dtype]}, and its "
@@ -155,7 +156,7 @@ def binding_for(
     if not 0 <= rank < core.size:
         raise _core.UsageError(f"rank {rank}: composition: is for {core.size} ranks")
     inputs, outputs = core.inputs(rank), core.outputs(rank)
-    given = [as_buffer(value, "buffer", rank, written=False) for value in buffers if value is not None]
+    given = [as_host_buffer(value, "buffer", rank, written=False) for value in buffers if value is not None]
     if dtype and dtype not in DTYPE_CODES:
         raise _core.UsageError(f"rank {rank}: dtype {dtype!r} is unknown; known: {', '.join(DTYPE_CODES)}")
     if not given and not dtype:
@@ -175,7 +176,7 @@ def binding_for(
 def _even_count(rank: int, buffers: tuple[Any, Any], parts: tuple[list[int], list[int]]) -> int:
     for value, own in zip(buffers, parts, strict=True):
         if value is not None and own:
-            count, rest = divmod(as_buffer(value, "buffer", rank, written=False).size, len(own))
+            count, rest = divmod(as_host_buffer(value, "buffer", rank, written=False).size, len(own))
             if rest:
                 raise _core.UsageError(f"rank {rank}: counts: a buffer's {len(own)} parts are not equal; say how large")
             return count

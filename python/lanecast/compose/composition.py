@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lanecast import _core
-from lanecast.buffers import OP_CODES
+from lanecast.dtypes import OP_CODES
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from fractions import Fraction
 from lanecast import _core
 from lanecast.compose.compiled import Knobs
 from lanecast.compose.composition import Composition
-from lanecast.plans.flow import level_of
 
 
 @dataclass(frozen=True, order=True)
@@ -62,7 +61,8 @@ def stages(plans: Sequence[_core.Plan], hierarchy: _core.Topology) -> list[list[
                 continue
             blocks = tuple((part, Fraction(*lo), Fraction(*hi)) for _, part, lo, hi in step["dst"])
             ranks = step["peer"], plan.rank
-            found[step["stage"]].append(Edge(*ranks, blocks, step["kind"] == "recv_reduce", level_of(hierarchy, ranks)))
+            level = hierarchy.parting_level(*ranks)
+            found[step["stage"]].append(Edge(*ranks, blocks, step["kind"] == "recv_reduce", level))
     return [sorted(found[stage]) for stage in sorted(found)]
 
 

@@ -78,14 +78,6 @@ def level_names(topology: Topology, transports: Sequence[str] = ()) -> list[str]
     return [text + carrier for text, carrier in zip(texts, by, strict=True)]
 
 
-def level_of(topology: Topology, ranks: Iterable[int]) -> int:
-    chosen = list(ranks)
-    for k, (_, domain) in enumerate(topology.levels):
-        if len({domain[rank] for rank in chosen}) > 1:
-            return k
-    return len(topology.levels)
-
-
 def trace(plans: Sequence[Plan], topology: Topology, transports: Sequence[str] = ()) -> Flow:
     """Follows the plans of all ranks, in rank order. transports: one, or one for each level, the outermost first.
 
@@ -148,11 +140,12 @@ class _Tracer:
     def _transfer(
         self, ranks: tuple[int, int], pieces: tuple[Piece, ...], number: int, *, adds: bool, group: bool = False
     ) -> None:
-        self.transfers.append(Transfer(*ranks, pieces, adds, number, level_of(self._topology, ranks), group))
+        self.transfers.append(Transfer(*ranks, pieces, adds, number, self._topology.parting_level(*ranks), group))
 
     def _call(self, group: dict[str, Any], number: int) -> None:
         ranks = tuple(group["ranks"])
-        self.calls.append(GroupCall(group["kind"], ranks, number, level_of(self._topology, ranks)))
+        level = min(self._topology.parting_level(ranks[0], rank) for rank in ranks)
+        self.calls.append(GroupCall(group["kind"], ranks, number, level))
         own = [_pieces(pieces) for pieces in group["own"]]
         root = group["root"]
         # As the cheapest of libraries would: what is whole is scattered evenly, then gathered.

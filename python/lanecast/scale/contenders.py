@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lanecast import _core
+from lanecast.compose.factors import Factors, prime_factors
 from lanecast.machines import Machine, topology_in
 from lanecast.scale import platform
 
 SELECTIONS = ("ompi", "mpich", "mvapich2", "impi")
-SHORT = ("lanecast", "ring-across", "recursive-across", "flat")
+SHORT = ("lanecast", "ring-across", "recursive-across", "flat", "ring-per-nic", "composed")
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")
 _WORD_BYTES = 8  # the simulated calls' elements
 _MOST_MESSAGES = 4 << 20  # in one call; more only cost time, and chunks are what they come from
+_DEPTH = 32  # of a composition's pipeline, as where HiCCL's rings are saturated (VI-D)
 _RING_WINDOW = 8  # nothing of a ring overlaps, and receives posted far ahead cost the simulator, not the simulated
 
 
@@ -39,6 +41,7 @@ class Plan:
     chunks: int = 1
     predicted_s: float | None = None
     settings: tuple[str, ...] = ()
+    factors: Factors = ()  # of a composition's hierarchy
 
     def words(self, case: Case) -> list[str]:
         window = [f"window={_RING_WINDOW}"] if self.algorithm == "ring" else []
@@ -46,7 +49,13 @@ class Plan:
             f"ranks={case.ranks}", f"topology={topology_in(case.machine, case.ranks)}",
             f"collective={case.collective}", f"bytes={case.bytes}", f"algorithm={self.algorithm}",
             f"chunks={self.chunks}", *window, *(f"set={setting}" for setting in self.settings),
+            *([f"factors={','.join(map(str, self.factors))}"] if self.factors else []),
         ]  # fmt: skip
+
+
+def on(name: str, case: Case) -> Case:
+    """The case as this contender meets it: rings for each NIC are one ring on wires as fast as all of them."""
+    return replace(case, machine=platform.merged(case.machine)) if name == "ring-per-nic" else case
 
 
 def evenly(size: int, ranks: int) -> int:
@@ -68,6 +77,9 @@ def plan(name: str, case: Case, chunks: int = 0) -> Plan:
     """What a contender does; chunks 0: as the cost model has it, but within what can be simulated."""
     if name in SELECTIONS:
         return Plan("mpi", settings=(f"smpi/coll-selector:{name}",))
+    if name == "composed":
+        nodes = case.ranks // case.machine.ranks_per_node
+        return Plan(name, chunks or _DEPTH, factors=(*prime_factors(nodes), *case.machine.shape_in_node))
     topology = case.topology
     found = _core.candidates(case.collective, case.bytes, topology, platform.models(case.machine, topology))
     algorithm = _algorithm(name, case, topology) or found[0]["algorithm"]
@@ -85,6 +97,8 @@ def _algorithm(name: str, case: Case, topology: _core.Topology) -> str:
     """Empty: the cost model's choice."""
     if name.startswith("lanecast"):
         return name.partition(":")[2]
+    if name == "ring-per-nic":
+        return "ring"
     if name == "flat":  # what NCCL and RCCL do between nodes
         return "double_tree" if case.collective == "all_reduce" else "ring"
     nodes = case.ranks // case.machine.ranks_per_node

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from lanecast import _core
 from lanecast.machines import Machine, topology_in
@@ -46,6 +47,17 @@ def words(machine: Machine) -> list[str]:
         f"group_latency={network.global_latency_us * 1e-6:.9g}",
         f"memory_rate={node.memory_GBps * 1e9:.9g}",
     ]
+
+
+def merged(machine: Machine) -> Machine:
+    """Its nodes with one NIC as fast as all of them, and links inside that many times as fast.
+
+    A ring on it takes the time of one ring for each NIC, each with wires of its own, as vendors' libraries run them.
+    """
+    nics = machine.node.nics
+    node = replace(machine.node, nics=1, nic_map="packed", nic_GBps=nics * machine.node.nic_GBps)
+    levels = [replace(level, link_GBps=nics * level.link_GBps) for level in machine.levels]
+    return replace(machine, node=node, levels=levels)
 
 
 def models(machine: Machine, topology: _core.Topology) -> _core.Models:

@@ -27,6 +27,7 @@ class _Slice:
     name: str
     record: dict[str, Any]
     lane: int = 0  # beside others of its row at the same time
+    tid: int = 0  # of the row and lane, from above
 
     @property
     def thread(self) -> str:
@@ -37,7 +38,7 @@ def write_perfetto(job: CommunicatorTrace, output: Path) -> None:
     """Write `output`, of which Perfetto shows who was sending, receiving, reducing and waiting. Raises UsageError."""
     if not any(trace.messages or trace.works for trace in job.ranks.values()):
         raise UsageError(f"communicator {job.id} has kept no steps; set LANECAST_TRACE_STEPS=1 where it runs")
-    slices = {rank: _laid_out(_slices(trace)) for rank, trace in job.ranks.items()}
+    slices = {rank: _numbered(_laid_out(_slices(trace))) for rank, trace in job.ranks.items()}
     origin = min(each.record["begin_ns"] for mine in slices.values() for each in mine)
     events = [event for rank, mine in slices.items() for event in _events(job, rank, mine, origin)]
     output.write_text(json.dumps({"displayTimeUnit": "ns", "traceEvents": events + _arrows(slices, origin)}))
@@ -80,14 +81,20 @@ def _laid_out(slices: Iterable[_Slice]) -> list[_Slice]:
     return laid_out
 
 
+def _numbered(slices: list[_Slice]) -> list[_Slice]:
+    tids = {thread: tid for tid, thread in enumerate(sorted({(each.row, each.lane) for each in slices}), 1)}
+    for each in slices:
+        each.tid = tids[each.row, each.lane]
+    return slices
+
+
 def _events(job: CommunicatorTrace, rank: int, slices: list[_Slice], origin: int) -> Iterator[dict[str, Any]]:
     host = job.ranks[rank].owner.get("host", "")
-    yield _about("process_name", rank, 0, f"rank {rank}" + (f" on {host}" if host else ""))
-    yield {**_about("process_sort_index", rank, 0, ""), "args": {"sort_index": rank}}
-    threads = _threads(slices)
-    for name, tid in threads.items():
-        yield _about("thread_name", rank, tid, name)
-        yield {**_about("thread_sort_index", rank, tid, ""), "args": {"sort_index": tid}}
+    yield _about("process_name", rank, name=f"rank {rank}" + (f" on {host}" if host else ""))
+    yield _about("process_sort_index", rank, sort_index=rank)
+    for tid, name in sorted({(each.tid, each.thread) for each in slices}):
+        yield _about("thread_name", rank, tid, name=name)
+        yield _about("thread_sort_index", rank, tid, sort_index=tid)
     for each in slices:
         record = each.record
         took_ns = max(record["end_ns"] - record["begin_ns"], 0)
@@ -95,19 +102,13 @@ def _events(job: CommunicatorTrace, rank: int, slices: list[_Slice], origin: int
         if took_ns and record.get("bytes"):
             shown["GB/s"] = round(record["bytes"] / took_ns, 3)
         yield {
-            **{"ph": "X", "pid": rank, "tid": threads[each.thread], "name": each.name, "args": shown},
+            **{"ph": "X", "pid": rank, "tid": each.tid, "name": each.name, "args": shown},
             **{"ts": (record["begin_ns"] - origin) / 1e3, "dur": took_ns / 1e3},  # us
         }
 
 
-def _threads(slices: list[_Slice]) -> dict[str, int]:
-    """The rows' numbers, from above."""
-    names = {(each.row, each.lane): each.thread for each in slices}
-    return {names[key]: number for number, key in enumerate(sorted(names), 1)}
-
-
-def _about(what: str, rank: int, tid: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "pid": rank, "tid": tid, "name": what, "args": {"name": name}}
+def _about(what: str, rank: int, tid: int = 0, **args: str | int) -> dict[str, Any]:
+    return {"ph": "M", "pid": rank, "tid": tid, "name": what, "args": args}
 
 
 def _arrows(slices: dict[int, list[_Slice]], origin: int) -> list[dict[str, Any]]:
@@ -121,7 +122,6 @@ def _arrows(slices: dict[int, list[_Slice]], origin: int) -> list[dict[str, Any]
                 pair = (rank, record["peer"]) if sends else (record["peer"], rank)
                 key = (record["sequence"], *pair, record["chunk"], int(sends))
                 ends.setdefault(key, []).append((record["index"], rank, each))
-    threads = {rank: _threads(mine) for rank, mine in slices.items()}
     arrows: list[dict[str, Any]] = []
     for key, sent in ends.items():
         received = ends.get((*key[:-1], 0), [])
@@ -134,7 +134,7 @@ def _arrows(slices: dict[int, list[_Slice]], origin: int) -> list[dict[str, Any]
                 arrows.append(
                     {
                         **{"ph": phase, "bp": "e", "cat": "message", "name": "message", "id": number},
-                        **{"pid": rank, "tid": threads[rank][each.thread], "ts": (at_ns - origin) / 1e3},
+                        **{"pid": rank, "tid": each.tid, "ts": (at_ns - origin) / 1e3},
                     }
                 )
     return arrows

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from lanecast import _core, cache
-from lanecast.fields import FieldError, read_fields
+from lanecast import _core, cache, marked_json
+from lanecast.fields import FieldError
+from lanecast.marked_json import Format
 
-VERSION = 1  # of the format; raise it when a field changes its meaning
+FORMAT = Format("profile", "lanecast_profile", 1, "measure again with `lanecast tune --quick`")
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,24 @@ class Profile:
             overlaps=[(o.collective, o.hidden, o.latency, o.scale) for o in self.overlaps],
         )
 
+    def check(self) -> None:
+        """Raise FieldError for what types alone do not say."""
+        levels = len(self.links)
+        if levels == 0 or levels != len(self.shape.transports):
+            raise FieldError("links", f"{levels} levels, but shape.transports has {len(self.shape.transports)}")
+        for at, fit in enumerate(self.fits):
+            if fit.collective not in _core.KINDS:
+                raise FieldError(f"fits[{at}].collective", f"{fit.collective!r}; known: {', '.join(_core.KINDS)}")
+            if fit.from_bytes < 0:
+                raise FieldError(f"fits[{at}].from_bytes", f"{fit.from_bytes} is negative")
+            if not -1 <= fit.level < levels:
+                raise FieldError(f"fits[{at}].level", f"{fit.level}, of {levels} levels")
+        for at, overlap in enumerate(self.overlaps):
+            if overlap.collective not in _core.KINDS:
+                raise FieldError(
+                    f"overlaps[{at}].collective", f"{overlap.collective!r}; known: {', '.join(_core.KINDS)}"
+                )
+
 
 def default_folder() -> Path:
     """The user's profiles: $XDG_CACHE_HOME/lanecast/profiles, or ~/.cache/lanecast/profiles."""
@@ -102,49 +120,11 @@ def file_name(shape: Shape) -> str:
 
 
 def save(profile: Profile, path: Path) -> None:
-    """Write it whole or not at all, so that a reader never meets half a file. Makes the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps({"lanecast_profile": VERSION, **asdict(profile)}, indent=1) + "\n")
-    draft.replace(path)
+    """Write it whole or not at all. Makes the folder."""
+    marked_json.save(FORMAT, profile, path)
 
 
 def load(path: Path) -> Profile:
     """Read a profile. Raises UsageError that names the file and the field for whatever is wrong with it."""
-    try:
-        data = json.loads(path.read_text())
-    except OSError as error:
-        raise _core.UsageError(f"profile {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise _core.UsageError(f"profile {path}: is no JSON: {error}") from None
-    if not isinstance(data, dict) or "lanecast_profile" not in data:
-        raise _core.UsageError(f"profile {path}: lanecast_profile: missing, so this is no profile")
-    version = data.pop("lanecast_profile")
-    if version != VERSION:
-        raise _core.UsageError(
-            f"profile {path}: is stale: lanecast_profile: {version!r}, this Lanecast reads {VERSION}; "
-            "measure again with `lanecast tune --quick`"
-        )
-    try:
-        profile: Profile = read_fields(Profile, data)
-        _check(profile)
-    except FieldError as error:
-        raise _core.UsageError(f"profile {path}: {error}") from None
+    profile: Profile = marked_json.load(FORMAT, Profile, path)
     return profile
-
-
-def _check(profile: Profile) -> None:
-    """What types alone do not say."""
-    levels = len(profile.links)
-    if levels == 0 or levels != len(profile.shape.transports):
-        raise FieldError("links", f"{levels} levels, but shape.transports has {len(profile.shape.transports)}")
-    for at, fit in enumerate(profile.fits):
-        if fit.collective not in _core.KINDS:
-            raise FieldError(f"fits[{at}].collective", f"{fit.collective!r}; known: {', '.join(_core.KINDS)}")
-        if fit.from_bytes < 0:
-            raise FieldError(f"fits[{at}].from_bytes", f"{fit.from_bytes} is negative")
-        if not -1 <= fit.level < levels:
-            raise FieldError(f"fits[{at}].level", f"{fit.level}, of {levels} levels")
-    for at, overlap in enumerate(profile.overlaps):
-        if overlap.collective not in _core.KINDS:
-            raise FieldError(f"overlaps[{at}].collective", f"{overlap.collective!r}; known: {', '.join(_core.KINDS)}")

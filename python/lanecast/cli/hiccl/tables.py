@@ -10,16 +10,9 @@ from rich.table import Table
 
 from lanecast.cli.figures import quartiles
 from lanecast.cli.measure import Row
-from lanecast.cli.tables import number, placed, ratio, shares, size_text
+from lanecast.cli.tables import headed, number, placed, ratio, shares, size_text
 
 _LEFT = ("who", "hierarchy")
-
-
-def _table(title: str, headings: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in _LEFT else "right", no_wrap=True)
-    return table
 
 
 def of_bound(row: Row, bound: str) -> float | None:
@@ -40,7 +33,7 @@ def results(rows: Sequence[Row]) -> Table:
         "size", *_LEFT, "time\n(ms)", "algbw\n(GB/s)", "of\nNICs", "of\nnode", f"x {baseline}", "#wrong",
         "quartiles\n(ms)", *through,
     )  # fmt: skip
-    table = _table(f"{first['collective']}, {placed(first)}{_limits(first)}", columns)
+    table = headed(f"{first['collective']}, {placed(first)}{_limits(first)}", columns, _LEFT)
     for row in rows:
         low, high = quartiles(row["time_us_rounds"])
         faster = ratio(row, rows)
@@ -77,9 +70,8 @@ def series(rows: Sequence[Row]) -> dict[str, list[Row]]:
 def peaks(rows: Sequence[Row]) -> Table:
     """Of each collective and bar the best of all sizes, with the share of the lower bound: HiCCL's figure 8."""
     names = list(series(rows))
-    table = _table(
-        "peak algbw over the sizes, and its share of the lower bound", ("collective", "bound\n(GB/s)", *names)
-    )
+    table = headed("peak algbw over the sizes, and its share of the lower bound",
+                   ("collective", "bound\n(GB/s)", *names), _LEFT)  # fmt: skip
     for collective in dict.fromkeys(row["collective"] for row in rows):
         mine = series([row for row in rows if row["collective"] == collective])
         bound = 0.0

@@ -13,11 +13,10 @@ from typing import Any
 from lanecast import _core
 from lanecast.cli.figures import nodes_of
 from lanecast.cli.options import known_name
+from lanecast.compose.factors import Factors, prime_factors
 
 BARS = ("direct", "hierarchical", "+ stripe", "+ pipeline")  # each adds one optimisation to those before it
 RINGED = ("broadcast", "reduce")  # of which the paper shows the ring, too
-
-Factors = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -97,14 +96,6 @@ def factorings_for(preset: str, topology: _core.Topology) -> Factorings:
     domains.append(topology.size)
     sizes = tuple(inner // outer for outer, inner in pairwise(domains))
     return Factorings(prime_factors(sizes[0]) or (1,), sizes[:1], sizes[1:])
-
-
-def prime_factors(number: int) -> Factors:
-    """Ascending; none of 1."""
-    for factor in range(2, number + 1):
-        if number % factor == 0:
-            return (factor, *prime_factors(number // factor))
-    return ()
 
 
 def ranks_per_node(topology: _core.Topology) -> int:

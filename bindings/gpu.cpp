@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives on a GPU's memory as the Python package calls them: addresses and a stream, and no word of Python's GIL.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "calls.h"
+#include "runtime/device_work.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lanecast {
+namespace {
+
+/// Defines a method that hands a call on device memory to make(communicator, call, device, stream).
+template <class Make, class... Extra>
+void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make make, const Extra&... extra) {
+  communicator.def(
+      name,
+      [make](Communicator& c, int kind, std::uintptr_t input, std::uintptr_t output, int device, std::uintptr_t stream,
+             int dtype, int op, std::size_t count, const std::vector<std::size_t>& counts, std::string_view algorithm,
+             int chunks, int root, const std::vector<std::size_t>& send_counts,
+             const std::vector<std::size_t>& recv_counts, std::optional<bool> reproducible) {
+        Call call;
+        call.kind = static_cast<Kind>(kind);
+        call.in = reinterpret_cast<const void*>(input);
+        call.out = reinterpret_cast<void*>(output);
+        call.count = count;
+        call.counts = counts;
+        call.dtype = static_cast<DType>(dtype);
+        call.op = static_cast<ReduceOp>(op);
+        call.algorithm = algorithm;
+        call.chunks = chunks;
+        call.root = root;
+        call.send_counts = send_counts;
+        call.recv_counts = recv_counts;
+        call.reproducible = reproducible;
+        const nb::gil_scoped_release release;
+        return make(c, call, device, reinterpret_cast<void*>(stream));
+      },
+      "kind"_a, "input"_a, "output"_a, "device"_a, "stream"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a,
+      "chunks"_a, "root"_a, "send_counts"_a, "recv_counts"_a, "reproducible"_a.none(), extra...);
+}
+
+}  // namespace
+
+void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
+  def_enqueue(communicator, "enqueue",
+              [](Communicator& c, const Call& call, int device, void* stream) { c.enqueue(call, device, stream); });
+  def_enqueue(
+      communicator, "enqueue_async",
+      [](Communicator& c, const Call& call, int device, void* stream) { return c.enqueue_async(call, device, stream); },
+      nb::keep_alive<0, 1>());  // a work asks its communicator for the peers
+  communicator.def(
+      "synchronize", [](Communicator& c) { c.synchronize(raise_signals); }, nb::call_guard<nb::gil_scoped_release>());
+
+  communicator.def("symmetric_allocate", &Communicator::allocate_symmetric, "device"_a, "bytes"_a,
+                   nb::call_guard<nb::gil_scoped_release>());
+
+  nb::class_<ipc::SharedMemory>(m, "SymmetricMemory", "Memory of equal size on the GPUs of all ranks.")
+      .def_prop_ro("address", &ipc::SharedMemory::own)
+      .def_prop_ro("bytes", &ipc::SharedMemory::bytes);
+  nb::class_<DeviceWork>(m, "DeviceWork", "A call under way on the communicator's own stream.")
+      .def(
+          "wait", [](const DeviceWork& w, std::uintptr_t stream) { w.order(reinterpret_cast<void*>(stream)); },
+          "stream"_a)
+      .def("is_completed", &DeviceWork::done)
+      .def(
+          "synchronize", [](const DeviceWork& w) { w.synchronize(raise_signals); },
+          nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace lanecast

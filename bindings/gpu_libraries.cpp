@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the GPUs need of a machine, and the machine code of their kernels: for `lanecast info` and for tests.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "bindings.h"
+#include "device/gpu/code.h"
+#include "device/gpu/code_cache.h"
+#include "device/gpu/cubin.h"
+#include "device/gpu/device.h"
+#include "device/gpu/kernel_files.h"
+#include "device/gpu/kernels.h"
+#include "device/gpu/nccl.h"
+#include "device/gpu/nvrtc.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lanecast {
+namespace {
+
+using Folders = std::vector<std::string>;
+
+nb::bytes as_bytes(const std::string& code) { return nb::bytes(code.data(), code.size()); }
+std::string as_string(const nb::bytes& code) { return {code.c_str(), code.size()}; }
+
+nb::tuple cuda_driver() {
+  const auto driver = gpu::Driver::open();
+  return nb::make_tuple(driver->version(), driver->path());
+}
+
+nb::list gpus() {
+  const auto driver = gpu::Driver::open();
+  int count = 0;
+  driver->check(driver->cuDeviceGetCount(&count), "cuDeviceGetCount");
+  nb::list found;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    const auto device = gpu::Device::open(ordinal);
+    nb::dict facts;
+    facts["name"] = device->name();
+    facts["capability"] = device->capability();
+    facts["multiprocessors"] = device->multiprocessors();
+    facts["uuid"] = device->uuid();
+    facts["pci_bus_id"] = device->pci_bus_id();
+    found.append(facts);
+  }
+  return found;
+}
+
+nb::dict kernel_files() {
+  nb::dict texts;
+  for (const gpu::SourceFile& file : gpu::kernel_files()) texts[file.name] = file.text;
+  return texts;
+}
+
+}  // namespace
+
+void bind_gpu_libraries(nb::module_& m) {
+  m.def("cuda_driver", cuda_driver, "(CUDA's version, 13000 for 13.0; path); UsageError where there is none.");
+  m.def("gpus", gpus, "The GPUs that this process sees; UsageError without a driver.");
+  m.def(
+      "nvrtc",
+      [](const Folders& folders) {
+        const auto nvrtc = gpu::Nvrtc::open(folders);
+        return nb::make_tuple(nvrtc.version(), nvrtc.path());
+      },
+      "folders"_a, "(version, path); UsageError where there is none.");
+  m.def(
+      "nccl",
+      [](const Folders& folders) {
+        const auto found = gpu::find_nccl(folders);
+        return nb::make_tuple(found.version, found.path);
+      },
+      "folders"_a, "(version, path); UsageError where there is none.");
+
+  m.def("gpu_kernel_files", kernel_files, "The kernels' source: text by name.");
+  m.def(
+      "gpu_machine_code",
+      [](int capability, const Folders& folders, const std::string& cache_folder) {
+        std::string code;
+        {
+          const nb::gil_scoped_release others_may_run;
+          code = gpu::machine_code(capability, folders, cache_folder);
+        }
+        return as_bytes(code);
+      },
+      "capability"_a, "library_folders"_a, "cache_folder"_a,
+      "Machine code of the kernels; an empty folder keeps none.");
+  m.def("gpu_kernel_names", [](const nb::bytes& code) { return gpu::kernel_names(as_string(code)); }, "code"_a);
+  m.def(
+      "cached_code",
+      [](const std::string& folder, const std::string& key, const nb::callable& make) {
+        std::string code;
+        {
+          const nb::gil_scoped_release others_may_run;
+          code = gpu::CodeCache(folder).get(key, [&] {
+            const nb::gil_scoped_acquire held;
+            return as_string(nb::cast<nb::bytes>(make()));
+          });
+        }
+        return as_bytes(code);
+      },
+      "folder"_a, "key"_a, "make"_a, "For tests: the cache of machine code with another compiler.");
+}
+
+}  // namespace lanecast

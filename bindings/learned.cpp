@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trained support vector machines, from the lists that stand in a model's file.
+#include "select/learned.h"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.h"
+#include "plan_dict.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lanecast {
+
+void bind_learned(nb::module_& m) {
+  nb::class_<Svm>(m, "Svm", "A support vector machine over two features; see src/select/svm.h.")
+      .def(
+          "__init__",
+          [](Svm* self, const std::pair<Features, Features>& standard, double gamma, std::vector<int> support,
+             std::vector<Features> vectors, std::vector<double> weights, std::vector<double> intercepts) {
+            Svm svm{standard.first,     standard.second,      gamma, std::move(support), std::move(vectors),
+                    std::move(weights), std::move(intercepts)};
+            check(svm);
+            new (self) Svm(std::move(svm));
+          },
+          "standard"_a, "gamma"_a, "support"_a, "vectors"_a, "weights"_a, "intercepts"_a,
+          "standard: mean and scale of the features. weights: classes - 1 rows of one for each vector. Raises "
+          "UsageError "
+          "where the lists do not fit together.")
+      .def(
+          "vote",
+          [](const Svm& svm, const Features& features, std::vector<bool> allowed) {
+            allowed.resize(svm.support.size(), allowed.empty());
+            return vote(svm, features, allowed);
+          },
+          "features"_a, "allowed"_a = std::vector<bool>{},
+          "Number of the class that wins most duels among those allowed (all, if none is named); -1 without any.");
+  using Range = std::pair<std::size_t, std::size_t>;
+  nb::class_<Learned>(m, "Learned", "What was learned of one collective; see src/select/learned.h.")
+      .def(
+          "__init__",
+          [](Learned* self, const std::string& collective, const Range& bytes, const std::pair<int, int>& ranks,
+             std::vector<std::string> algorithms, const Svm& svm) {
+            Learned learned{kind_named(collective), bytes.first,           bytes.second, ranks.first,
+                            ranks.second,           std::move(algorithms), svm};
+            check(learned);
+            new (self) Learned(std::move(learned));
+          },
+          "collective"_a, "bytes"_a, "ranks"_a, "algorithms"_a, "svm"_a,
+          "bytes, ranks: the smallest and the largest that it was trained on.")
+      .def_ro("svm", &Learned::svm)
+      .def_prop_ro("collective", [](const Learned& learned) { return std::string(name_of(learned.kind)); })
+      .def_ro("algorithms", &Learned::algorithms);
+}
+
+}  // namespace lanecast

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast explain`: what a call would take on a machine, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lanecast import _core, machines
+from lanecast.cli import tables
+from lanecast.cli.options import known_name, parse_size
+from lanecast.cli.scale import rank_counts
+from lanecast.explanation import Candidate, Chosen, Explanation
+from lanecast.learn import model as models
+from lanecast.learn.scope import node_of
+from lanecast.scale import platform
+from lanecast.tune import finding
+
+_SHOWN = 10  # candidates; hierarchies of several levels have dozens
+
+
+def explain(
+    collective: Annotated[str, typer.Argument(help=f"One of {', '.join(_core.KINDS)}.")],
+    size: Annotated[str, typer.Option("--bytes", help="Of the full buffer: 512, 64K, 4M, 1G.")] = "64M",
+    ranks: Annotated[str, typer.Option(help="How many; whole nodes.")] = "512",
+    machine: Annotated[str, typer.Option(help="A described machine, or a .toml file.")] = "frontier",
+    model: Annotated[
+        str, typer.Option(help="Of `lanecast learn train`, or none [default: the machine's that comes with Lanecast].")
+    ] = "",
+) -> None:
+    """Say what a call would take on a machine: all candidates with predicted times, and what decided.
+
+    Of a communicator, comm.explain() says the same.
+    """
+    known_name("collective", collective, _core.KINDS)
+    described = machines.load(machine)
+    counts = rank_counts(described, ranks)
+    if len(counts) != 1:
+        raise _core.UsageError(f"ranks {ranks!r}: expected one number")
+    topology = _core.Topology.parse(machines.topology_in(described, counts[0]), counts[0])
+    known = platform.models(described, topology)
+    path = models.shipped().get(machine) if not model else None if model == finding.NONE else Path(model)
+    if path is not None:
+        known = known.with_learned(_fitting(path, machine, str(topology)).learned())
+    found = _core.candidates(collective, parse_size(size), topology, known)
+    chosen = Chosen(*_core.choose(collective, parse_size(size), topology, known, native=True))
+    candidates = tuple(Candidate(**each) for each in found)
+    explanation = Explanation(collective, parse_size(size), chosen, candidates, "from the machine's figures")
+    lines = str(explanation).splitlines()
+    hidden = len(lines) - 2 - _SHOWN
+    out = tables.console()
+    if path is not None:
+        out.print(f"model {path.name}: {models.load(path).scope}", soft_wrap=True)
+    for line in [*lines[: _SHOWN + 2], *([f"  and {hidden} more"] if hidden > 0 else [])]:
+        out.print(line, soft_wrap=True, markup=False)
+
+
+def _fitting(path: Path, machine: str, topology: str) -> models.Model:
+    """The model, if it was learned for this machine."""
+    model = models.load(path)
+    scope = model.scope
+    if scope.machine != machine or scope.node not in {node_of(topology), topology}:
+        raise _core.UsageError(f"model {path}: scope: learned for {scope}, not for {machine}")
+    return model

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU of this process, as far as a benchmark needs one: its clock, its queue, and its graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lanecast import _core
+
+Call = Callable[[], object]
+
+
+def require_torch() -> Any:
+    """torch with a GPU; raises UsageError with what is missing."""
+    try:
+        import torch
+    except (ImportError, OSError) as error:  # of torch itself, or of a library that it is linked with, such as NCCL
+        raise _core.UsageError(f"device cuda: needs torch with CUDA, which cannot be loaded: {error}") from None
+    if not torch.cuda.is_available():
+        raise _core.UsageError(f"device cuda: torch {torch.__version__} finds no GPU here")
+    return torch
+
+
+class Cuda:
+    """One GPU through torch, made current."""
+
+    def __init__(self, ordinal: int) -> None:
+        self._torch = require_torch()
+        found = self._torch.cuda.device_count()
+        if ordinal >= found:
+            raise _core.UsageError(f"local rank {ordinal}: there are {found} GPUs here, and each rank needs its own")
+        self._torch.cuda.set_device(ordinal)
+        self.device = self._torch.device("cuda", ordinal)
+        self._capturing = self._torch.cuda.Stream()
+
+    def synchronize(self) -> None:
+        """Block until all that was enqueued is done."""
+        self._torch.cuda.synchronize()
+
+    def mark(self) -> Any:
+        """A mark in the current stream, which knows when the device has passed it."""
+        event = self._torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def elapsed_us(self, first: Any, last: Any) -> float:
+        """Between two marks that the device has passed."""
+        return float(first.elapsed_time(last)) * 1e3
+
+    def captured(self, call: Call, times: int) -> Call:
+        """A graph of so many calls, one behind the other; replays on the current stream."""
+        cuda = self._torch.cuda
+        graph = cuda.CUDAGraph()
+        cuda.synchronize()
+        # By hand: torch.cuda.graph() empties torch's caches first, which takes longer than what is measured.
+        with cuda.stream(self._capturing):
+            # Other threads, such as NCCL's watchdog, may ask the device for what would spoil a capture of all threads.
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                for _ in range(times):
+                    call()
+            finally:
+                graph.capture_end()
+        replay: Call = graph.replay
+        return replay

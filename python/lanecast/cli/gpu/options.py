@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a benchmark on GPUs is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from lanecast import _core
+from lanecast.cli.options import Backend, Settings
+
+KNOWN = "lanecast, lanecast:ALGORITHM, lanecast+symm, nccl, nccl+windows, torch_one_shot, torch_two_shot"
+SIZES = "64K,1M,4M,16M,64M,256M,1G"
+ROUND_S = 20e-3
+
+PLAIN, SYMMETRIC, WINDOWS, TORCH_SYMMETRIC = "plain", "symmetric", "windows", "torch_symmetric"
+
+_LIBRARIES = {
+    "lanecast": ("lanecast", PLAIN),
+    "lanecast+symm": ("lanecast", SYMMETRIC),
+    "nccl": ("nccl", PLAIN),
+    "nccl+windows": ("nccl", WINDOWS),
+    "torch_one_shot": ("one_shot", TORCH_SYMMETRIC),
+    "torch_two_shot": ("two_shot", TORCH_SYMMETRIC),
+}
+
+
+@dataclass(frozen=True)
+class DeviceBackend(Backend):
+    """Who runs a collective, and in which memory its buffers lie."""
+
+    library: str = "lanecast"
+    memory: str = PLAIN
+
+    @property
+    def needs_nccl(self) -> bool:
+        return self.library != "lanecast"
+
+    def takes(self, collective: str, dtype: str, op: str) -> bool:
+        """torch's kernels on symmetric memory are sums of two types."""
+        if self.memory != TORCH_SYMMETRIC:
+            return True
+        return collective == "all_reduce" and op == "sum" and dtype in {"float32", "bfloat16"}
+
+
+@dataclass(frozen=True)
+class DeviceSettings(Settings):
+    """One benchmark on GPUs. graph: also replay the calls from a CUDA graph, measured by itself."""
+
+    graph: bool = False
+
+
+def of(settings: Settings, graph: bool) -> DeviceSettings:
+    """The settings of any benchmark, with the repeats that suit a GPU."""
+    shared = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return DeviceSettings(**{**shared, "round_s": ROUND_S, "graph": graph})
+
+
+def parse_backend(text: str) -> DeviceBackend:
+    """One of those in KNOWN; an algorithm is checked by the communicator."""
+    name, colon, algorithm = text.partition(":")
+    if name not in _LIBRARIES or bool(colon) != bool(algorithm) or (algorithm and not name.startswith("lanecast")):
+        raise _core.UsageError(f"backend {text!r} is unknown on GPUs; known: {KNOWN}")
+    library, memory = _LIBRARIES[name]
+    return DeviceBackend(text, algorithm, library=library, memory=memory)

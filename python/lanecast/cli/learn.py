@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast learn`: times of whole calls into a database, and what to choose by out of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lanecast import _core, machines, startup
+from lanecast.cli import launch, paper_figures, train
+from lanecast.cli.options import distinct, known_name, parse_sizes, ranks_of, topology_for
+from lanecast.cli.scale import rank_counts
+from lanecast.cli.software import software
+from lanecast.communicator import Communicator
+from lanecast.learn import contenders, measuring, simulating
+from lanecast.learn.database import Database
+from lanecast.learn.measuring import Grid
+from lanecast.learn.scope import MODELLED, SIMULATED
+from lanecast.scale import build
+from lanecast.scale.contenders import COLLECTIVES as SIMULABLE
+from lanecast.scale.contenders import Case, evenly
+from lanecast.tune import finding, surprises
+from lanecast.tune.shape import shape_of
+
+app = typer.Typer(no_args_is_help=True, help="Learn from times of whole calls which algorithm to take.")
+app.command("figures")(paper_figures.figures)
+app.command("train")(train.train)
+
+_LONGEST_CALL_S = 0.5
+_COLLECTIVES = ",".join(contenders.COLLECTIVES)
+Times = Annotated[Path, typer.Argument(help="SQLite file; a run that was stopped goes on in it.")]
+Collectives = Annotated[str, typer.Option(help=f"Comma-separated, of {', '.join(_core.KINDS)}.")]
+
+
+@app.command()
+def measure(  # noqa: PLR0913, PLR0917  one per option
+    database: Times,
+    topologies: Annotated[str, typer.Option(help="Comma-separated: 2,3,4 ranks, or 2x2,3x2 on nodes.")] = "2,3,4",
+    transports: Annotated[str, typer.Option(help=f"One, or one per level, from {', '.join(_core.TRANSPORTS)}.")] = "",
+    sizes: Annotated[str, typer.Option(help="Bytes of the full buffer: a list, or a doubling range.")] = "1K..4M",
+    collectives: Collectives = _COLLECTIVES,
+    rounds: Annotated[int, typer.Option(min=1, help="Of each algorithm, alternating; their median counts.")] = 10,
+) -> None:
+    """Time the algorithms side by side here, over sizes and numbers of ranks.
+
+    Started plainly it starts the ranks, one job after the other; under mpirun, mpiexec or srun it uses those, whatever
+    --topologies says, but for LANECAST_TOPOLOGY. Nothing else should run.
+    """
+    names = [known_name("collective", name, _core.KINDS) for name in distinct(collectives)]
+    grid = Grid(names, parse_sizes(sizes), rounds, _LONGEST_CALL_S, native=startup.under_launcher())
+    options = {"transports": transports, "profile": finding.NONE}
+    if startup.under_launcher():
+        _measure(startup.init(**options), grid, database)
+        return
+    shapes = [topology_for(text, ranks_of(text)) for text in distinct(topologies)]
+    launcher = launch.find_launcher()
+    for shape in shapes:
+        if shape.size < 2:
+            raise _core.UsageError("topologies: one rank has nobody to talk to")
+        if launcher is None:
+            print("no mpiexec found: ranks are threads, and so are those that the times hold for", file=sys.stderr)
+            body = partial(_measure, grid=grid, database=database)
+            startup.run_threads(shape.size, body, topology=str(shape), **options)
+            continue
+        command, environment = launch.job(launcher, shape.size, [sys.executable, "-m", "lanecast", *sys.argv[1:]])
+        done = subprocess.run(command, env={**environment, "LANECAST_TOPOLOGY": str(shape)}, check=False)
+        if done.returncode != 0:
+            raise typer.Exit(done.returncode)
+
+
+def _measure(comm: Communicator, grid: Grid, database: Path) -> None:
+    about = software() if comm.rank == 0 else {}
+    first = surprises.known_to_all(comm)
+    for collective, size in first:
+        _say(comm.rank, f"first what surprised: {collective} of {size} B on {comm.size} ranks")
+    done = measuring.measure(comm, replace(grid, first=first), database, about, partial(_say, comm.rank))
+    if comm.rank == 0:
+        surprises.forget(shape_of(comm), first)
+    _say(comm.rank, f"{comm.size} ranks: {done} configurations more in {database}")
+
+
+@app.command()
+def simulate(  # noqa: PLR0913, PLR0917  one per option
+    database: Times,
+    machine: Annotated[str, typer.Option(help="A described machine, or a .toml file.")] = "frontier",
+    ranks: Annotated[str, typer.Option(help="Comma-separated; whole nodes.")] = "16,32,64,128",
+    sizes: Annotated[str, typer.Option(help="Bytes of the full buffer: a list, or a doubling range.")] = "1M..1G",
+    collectives: Collectives = _COLLECTIVES,
+    closed_forms: Annotated[
+        bool, typer.Option("--closed-forms", help="By the cost model instead of SimGrid: seconds for the largest grid.")
+    ] = False,
+) -> None:
+    """Simulate the same for a described machine; its times are kept apart as simulated, or as modelled."""
+    described = machines.load(machine)
+    names = [known_name("collective", name, SIMULABLE) for name in distinct(collectives)]
+    cases = [
+        Case(described, name, count, evenly(size, count))
+        for count in rank_counts(described, ranks)
+        for name in names
+        for size in parse_sizes(sizes)
+    ]
+    say = partial(_say, 0)
+    source = simulating.Source(simulating.model, software())
+    if not closed_forms:
+        simulator = build.simulator(say)
+        about = {**source.software, "simgrid": simulator.simgrid}
+        source = simulating.Source(partial(simulating.simulate, simulator), about)
+    scope = simulating.scope_of_machine(machine, described, MODELLED if closed_forms else SIMULATED)
+    with Database(database, create=True) as opened:
+        done = simulating.fill(opened, scope, cases, source, say)
+    say(f"{done} configurations more in {database}, {scope.origin}")
+
+
+def _say(rank: int, what: str) -> None:
+    if rank == 0:
+        print(what, file=sys.stderr, flush=True)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How good a model is, in the columns of PCCL's Table I, with what a wrong choice costs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lanecast.cli import tables
+from lanecast.learn.judging import Judged
+from lanecast.learn.scope import MEASURED, Scope
+
+_LEFT = ("collective", "cases", "chosen by")
+
+
+def label(scope: Scope) -> str:
+    """What every table and plot says first."""
+    return f"{scope.origin}: {scope}" + ("" if scope.origin == MEASURED else "; no figure here was measured")
+
+
+def show(scope: Scope, judged: Sequence[Judged]) -> None:
+    """One row for each way to choose."""
+    out = tables.console()
+    out.print(label(scope), soft_wrap=True)
+    table = tables.headed(
+        "", (*_LEFT, "test size", "correct", "accuracy (%)", "mean regret (%)", "worst regret (%)"), _LEFT
+    )
+    for row in judged:
+        percent = f"{row.accuracy * 100:.1f}", f"{row.mean_regret * 100:.2f}", f"{row.worst_regret * 100:.1f}"
+        table.add_row(row.collective, row.cases, row.chooser, str(row.size), str(row.correct), *percent)
+    out.print(table)

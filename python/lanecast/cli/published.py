@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast scale --published`: what papers publish in numbers beside what a simulation of wires gives, as Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lanecast.cli.scale_tables import bound_Bps, say
+from lanecast.cli.software import software
+from lanecast.scale import build, contenders, platform, point
+from lanecast.scale.contenders import Case
+from lanecast.scale.published import BOUND, Claim, load
+
+_NOT_SIMULATED = "not simulated"
+_ROUNDED = 0.005  # less is no percent
+_HEADINGS = ("source", "machine", "what", "published", "simulated", "deviation", "likely reason")
+
+Seconds = Callable[[Case, str, int], float]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A claim, and what came of its calls: for each how many times as long the others take; none: not simulated."""
+
+    claim: Claim
+    ratios: list[float]
+
+    def row(self) -> dict[str, Any]:
+        """As it is written to JSON."""
+        simulated = self.claim.simulated(self.ratios) if self.ratios else None
+        deviation = None if simulated is None else self.claim.deviation(simulated)
+        return {**asdict(self.claim), "ratios": self.ratios, "simulated": simulated, "deviation": deviation}
+
+
+def published(most_ranks: int, json_file: Path | None) -> None:
+    """Simulate what has no more than so many ranks, from the fewest on, and print the table."""
+    simulator = build.simulator(say)
+
+    def seconds(case: Case, name: str, chunks: int) -> float:
+        met = contenders.on(name, case)
+        plan = contenders.plan(name, met, chunks)
+        return point.run(simulator, [*platform.words(met.machine), *plan.words(met)]).seconds
+
+    claims = load()
+    compared: dict[int, Compared] = {}
+    for at in sorted(range(len(claims)), key=lambda k: _ranks(claims[k])):
+        claim = claims[at]
+        simulated = bool(claim.machines) and _ranks(claim) <= most_ranks
+        if simulated:
+            say(f"[{len(compared) + 1}/{len(claims)}] {claim.source}: {claim.says}")
+        compared[at] = compare(claim, seconds) if simulated else Compared(claim, [])
+    found = [compared[at] for at in range(len(claims))]
+    run = {"simulated": True, "simgrid": simulator.simgrid, **software()}
+    if json_file is not None:
+        json_file.write_text(json.dumps([{**each.row(), "run": run} for each in found], indent=1) + "\n")
+    by = f"SimGrid {run['simgrid']}, Lanecast {run['lanecast']} at commit {run['commit']}, `{run['command']}`"
+    print(f"Simulated by {by}: no figure of the column *simulated* was measured.\n\n{table(found)}")
+
+
+def compare(claim: Claim, seconds: Seconds) -> Compared:
+    """Simulate all calls of a claim."""
+    return Compared(claim, [_ratio(claim, case, seconds) for case in claim.cases()])
+
+
+def table(compared: Sequence[Compared]) -> str:
+    """In Markdown."""
+    rows = [_HEADINGS, ("---",) * len(_HEADINGS), *(_cells(each) for each in compared)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _ranks(claim: Claim) -> int:
+    return max((case.ranks for case in claim.cases()), default=0)
+
+
+def _ratio(claim: Claim, case: Case, seconds: Seconds) -> float:
+    than = [_bound_s(case) if name == BOUND else seconds(case, name, 0) for name in claim.than]
+    return min(than) / min(seconds(case, name, claim.chunks) for name in claim.ours)
+
+
+def _bound_s(case: Case) -> float:
+    rate = bound_Bps(case)
+    assert rate is not None  # claims are of several nodes
+    return case.bytes / rate
+
+
+def _cells(each: Compared) -> tuple[str, ...]:
+    claim, row = each.claim, each.row()
+    names = ", ".join(dict.fromkeys(case.machine.name for case in claim.cases()))
+    there = f"{claim.form} {_text(claim.published)}".strip()
+    if row["simulated"] is None:
+        return claim.source, names, claim.says, there, _NOT_SIMULATED, "", claim.reason
+    none = "within" if len(claim.published) > 1 else "none"
+    deviation = f"{row['deviation']:+.0%}" if abs(row["deviation"]) >= _ROUNDED else none
+    return claim.source, names, claim.says, there, _text(row["simulated"]), deviation, claim.reason
+
+
+def _text(numbers: Sequence[float]) -> str:
+    """ "1.3 to 4.6", in three digits."""
+    return " to ".join(dict.fromkeys(f"{number:.3g}" for number in numbers))

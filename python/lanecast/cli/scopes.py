@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of a database's times are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lanecast import _core
+from lanecast.learn.scope import Scope
+
+
+def one_of(scopes: Sequence[Scope], machine: str, origin: str, database: Path) -> Scope:
+    """The scope of this machine and origin, either of which may be empty. UsageError unless there is exactly one."""
+    fitting = [scope for scope in scopes if machine in {"", scope.machine} and origin in {"", scope.origin}]
+    if len(fitting) == 1:
+        return fitting[0]
+    what = "none that fits" if not fitting else "several that fit"
+    known = "; ".join(str(scope) for scope in scopes) or "none"
+    raise _core.UsageError(
+        f"database {database}: has {what}: choose by --machine and --origin; it has times of: {known}"
+    )

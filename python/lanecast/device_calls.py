@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives of a GPU's memory: enqueued behind the caller's stream, as NCCL's are; the host never blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lanecast.bound import Bound
+from lanecast.device_buffers import DeviceBuffer
+from lanecast.work import Work
+
+
+class DeviceWork(Work):
+    """A collective under way on the communicator's own stream, made with async_op=True on a GPU's tensors."""
+
+    _core: Any
+
+    def __init__(self, core: Any, stream: Callable[[], int], tensors: tuple[Any, ...]) -> None:
+        self._core = core
+        self._stream = stream  # the caller's current one
+        self._tensors = tensors  # their memory must not be given to others while the call runs
+
+    def wait(self) -> None:
+        """Order what the current stream does from now on behind this call; the host does not block."""
+        self._core.wait(self._stream())
+        self._tensors = ()  # whoever gets the memory next uses it behind that stream
+
+    def is_completed(self) -> bool:
+        """True when the call is done, also after an error, which synchronize() then raises."""
+        return bool(self._core.is_completed())
+
+    def synchronize(self) -> None:
+        """Block the host until the call is done. Raises TimeoutError (peer, seconds) or TransportError."""
+        self._core.synchronize()
+        self._tensors = ()
+
+
+def enqueue(core: Any, rank: int, call: Bound, async_op: bool) -> DeviceWork | None:
+    """Hand a call on a GPU's memory to the core's communicator; a work where it runs on a stream of its own."""
+    source: DeviceBuffer = call.source
+    target: DeviceBuffer = call.target
+    arguments = (
+        call.kind, source.address, target.address, target.device, target.stream(), call.dtype, call.op, call.part_count,
+        call.counts, call.algorithm, call.chunks, call.root, call.send_counts, call.recv_counts, call.reproducible,
+    )  # fmt: skip
+    if not async_op:
+        core.enqueue(*arguments)
+        return None
+    return DeviceWork(core.enqueue_async(*arguments), target.later_streams(), (source.owner, target.owner))

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the GPU's libraries may lie beside the loader's path: PyPI's nvidia-… packages bring them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from lanecast import cache
+
+
+def folders() -> list[str]:
+    """The lib folders of the packages nvidia-…, in the order of sys.path."""
+    found = [lib for entry in sys.path if entry for lib in sorted(Path(entry).glob("nvidia/*/lib"))]
+    return [str(folder) for folder in found]
+
+
+def with_gpu(options: dict[str, Any]) -> dict[str, Any]:
+    """A communicator's options with what its first call on a GPU has to know."""
+    return {"gpu_library_folders": folders(), "kernel_cache": str(cache.folder("kernels")), **options}

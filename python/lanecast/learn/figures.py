@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What PCCL's figures show, out of a database of times: scaling, gains over flat algorithms, recursive beside ring."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lanecast.learn.cases import Case
+from lanecast.learn.judging import Chooser
+
+FLAT = ("ring", "double_tree")  # what vendors' libraries do across nodes; of an all-reduce the better one counts
+_ROUNDED = 0.01
+_RING, _RECURSIVE = "hierarchical(ring,", "hierarchical(recursive_doubling,"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One configuration of a heatmap: times as fast, and the class that is."""
+
+    collective: str
+    ranks: int
+    bytes: int
+    faster: float
+    name: str
+
+
+def scaling(cases: Sequence[Case], size: int) -> dict[str, list[tuple[int, float]]]:
+    """Of each class, (ranks, seconds) at one size of the full buffer; flat is ideal (PCCL, figures 1, 8, 10)."""
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for case in cases:
+        if _nominal(case) == size:
+            for name, seconds in case.seconds.items():
+                lines.setdefault(name, []).append((case.ranks, seconds))
+    return lines
+
+
+def over_flat(collective: str, cases: Sequence[Case], choose: Chooser) -> Iterator[Cell]:
+    """The selector's choice over the flat algorithm (PCCL, figures 9 and 11)."""
+    for case in cases:
+        flat = [seconds for name, seconds in case.seconds.items() if name in FLAT]
+        if flat:
+            name = choose(case)
+            yield Cell(collective, case.ranks, _nominal(case), min(flat) / case.seconds[name], name)
+
+
+def recursive_over_ring(collective: str, cases: Sequence[Case], _: Chooser) -> Iterator[Cell]:
+    """Recursive doubling or halving between nodes over a ring between them (PCCL, figure 6)."""
+    for case in cases:
+        ring = _seconds(case, _RING)
+        recursive = _seconds(case, _RECURSIVE)
+        if ring is not None and recursive is not None:
+            name = "recursive" if recursive < ring else "ring"
+            yield Cell(collective, case.ranks, _nominal(case), ring / recursive, name)
+
+
+def _seconds(case: Case, prefix: str) -> float | None:
+    return next((seconds for name, seconds in case.seconds.items() if name.startswith(prefix)), None)
+
+
+def _nominal(case: Case) -> int:
+    """The size that was asked for: simulated ones are rounded up to whole elements for each rank."""
+    power = 1 << round(math.log2(case.bytes))
+    return power if abs(case.bytes / power - 1) < _ROUNDED else case.bytes

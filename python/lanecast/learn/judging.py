@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How good choices are: how often the fastest, and what time they lose beside it, on cases that were not trained on."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lanecast.learn.cases import Case
+from lanecast.learn.model import Trained
+from lanecast.learn.training import Fitted
+
+LEARNED, COST_MODEL = "learned", "cost model"
+HELD_OUT, UNSEEN_RANKS = "held-out fifth", "unseen ranks"
+
+Chooser = Callable[[Case], str]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One way to choose over some cases. Regret: share of the best's time that a choice takes more."""
+
+    collective: str
+    cases: str  # HELD_OUT, or UNSEEN_RANKS: each number of ranks by a machine trained on the others
+    chooser: str
+    size: int
+    correct: int
+    mean_regret: float
+    worst_regret: float
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.size
+
+
+def by_model(trained: Trained) -> Chooser:
+    """As the core chooses: where it was trained, by the vote among the classes that this case has."""
+    svm = trained.learned().svm
+
+    def choose(case: Case) -> str:
+        if not (_within(case.bytes, trained.bytes) and _within(case.ranks, trained.ranks)):
+            return by_cost_model(case)
+        at = svm.vote(case.features, [name in case.seconds for name in trained.algorithms])
+        return trained.algorithms[at] if at >= 0 else by_cost_model(case)
+
+    return choose
+
+
+def _within(number: int, span: Sequence[int]) -> bool:
+    return span[0] <= number <= span[1]
+
+
+def by_cost_model(case: Case) -> str:
+    return min(case.predicted_s, key=case.predicted_s.__getitem__)
+
+
+def always(name: str) -> Chooser:
+    """One algorithm everywhere; on a single node, which has no lanes, the same without levels."""
+    flat = name[name.index("(") + 1 :].partition(",")[0] if "(" in name else name
+    return lambda case: name if name in case.seconds else flat
+
+
+def judge(fitted: Fitted, cases: Sequence[Case]) -> list[Judged]:
+    """The held-out fifth, beside what else one could choose by; then each number of ranks, trained on the others."""
+    others = [name for name in _names(cases) if _is_everywhere(always(name), cases)]
+    choosers = {
+        LEARNED: by_model(fitted.trained),
+        COST_MODEL: by_cost_model,
+        **{f"always {name}": always(name) for name in others},
+    }
+    collective = fitted.trained.collective
+    found = [
+        _judged((collective, HELD_OUT, name), [(case, choose(case)) for case in fitted.held_out])
+        for name, choose in choosers.items()
+    ]
+    unseen = []
+    for count in sorted({case.ranks for case in cases})[1:-1]:  # beyond the ends it would not be asked
+        choose = by_model(fitted.refit([case for case in cases if case.ranks != count]))
+        unseen += [(case, choose(case)) for case in cases if case.ranks == count]
+    if unseen:
+        found.append(_judged((collective, UNSEEN_RANKS, LEARNED), unseen))
+        found.append(_judged((collective, UNSEEN_RANKS, COST_MODEL), [(c, by_cost_model(c)) for c, _ in unseen]))
+    return found
+
+
+def _judged(what: tuple[str, str, str], choices: Sequence[tuple[Case, str]]) -> Judged:
+    lost = [case.lost(name) for case, name in choices]
+    return Judged(*what, len(lost), lost.count(0), statistics.mean(lost), max(lost))
+
+
+def _names(cases: Sequence[Case]) -> list[str]:
+    """What wins somewhere, and rings, which are what vendors' libraries do."""
+    winners = {case.best for case in cases}
+    return sorted({name for case in cases for name in case.seconds if name in winners or "ring" in name})
+
+
+def _is_everywhere(choose: Chooser, cases: Sequence[Case]) -> bool:
+    return all(choose(case) in case.seconds for case in cases)

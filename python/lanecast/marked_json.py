@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON files of ours: marked with what they are and the version of their format, read field by field, written whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lanecast import _core
+from lanecast.fields import FieldError, read_fields
+
+
+@dataclass(frozen=True)
+class Format:
+    """What a file is called in messages, the field that marks it, its version, and how to make it anew."""
+
+    name: str
+    mark: str
+    version: int  # raise it when a field changes its meaning
+    remedy: str
+
+
+def save(form: Format, record: Any, path: Path) -> None:
+    """Write a dataclass whole or not at all, so that a reader never meets half a file. Makes the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps({form.mark: form.version, **asdict(record)}, indent=1) + "\n")
+    draft.replace(path)
+
+
+def load(form: Format, kind: Any, path: Path) -> Any:
+    """Read one, a dataclass of this kind with a check() that raises FieldError for what types alone do not say.
+
+    Raises UsageError that names the file and the field for whatever is wrong with it.
+    """
+    where = f"{form.name} {path}"
+    try:
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise _core.UsageError(f"{where}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise _core.UsageError(f"{where}: is no JSON: {error}") from None
+    if not isinstance(data, dict) or form.mark not in data:
+        raise _core.UsageError(f"{where}: {form.mark}: missing, so this is no {form.name}")
+    version = data.pop(form.mark)
+    if version != form.version:
+        raise _core.UsageError(
+            f"{where}: is stale: {form.mark}: {version!r}, this Lanecast reads {form.version}; {form.remedy}"
+        )
+    try:
+        record = read_fields(kind, data)
+        record.check()
+    except FieldError as error:
+        raise _core.UsageError(f"{where}: {error}") from None
+    return record

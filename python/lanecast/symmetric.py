@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Symmetric memory, which the GPUs of a host read and write at each other, as tensors of torch's."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+from lanecast import _core
+from lanecast.dtypes import dtype_code, torch_dtype
+
+
+class _Bytes:
+    """Memory as torch.as_tensor() takes it without a copy; the tensor keeps this, and this the memory."""
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory  # the core's, which frees it
+        self.__cuda_array_interface__ = {
+            "version": 3, "typestr": "|u1", "shape": (memory.bytes,), "strides": None, "data": (memory.address, False),
+        }  # fmt: skip
+
+
+def symmetric_empty(core: Any, rank: int, count: int, dtype: Any) -> Any:
+    """See Communicator.symmetric_empty."""
+    try:
+        import torch
+    except ImportError:
+        raise _core.UsageError(f"rank {rank}: symmetric_empty: makes a tensor of torch's, which is not here") from None
+    if not torch.cuda.is_available():
+        raise _core.UsageError(f"rank {rank}: symmetric_empty: torch {torch.__version__} finds no GPU here")
+    try:
+        elements = index(count)
+    except TypeError:
+        elements = -1
+    if elements < 0:
+        raise _core.UsageError(f"rank {rank}: symmetric_empty: count={count!r}: expected a number of elements")
+    name = str(dtype).removeprefix("torch.")
+    dtype_code(name, "symmetric_empty: the tensor", rank)
+    kind = torch_dtype(name)
+    device = torch.cuda.current_device()
+    memory = core.symmetric_allocate(device, max(1, elements) * kind.itemsize)  # no tensor has an address of nothing
+    whole = torch.as_tensor(_Bytes(memory), device=f"cuda:{device}")
+    return whole[: elements * kind.itemsize].view(kind)

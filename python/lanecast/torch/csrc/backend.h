@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend "lanecast" of torch.distributed: one group's calls, translated to the core's.
+//
+// No method of a collective knows a device: launch() makes the work that is for the tensors', and puts what the method
+// does behind the caller's stream.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <vector>
+
+#include "device_work.h"
+#include "engine.h"
+#include "host_work.h"
+#include "options.h"
+#include "tensors.h"
+
+namespace lanecast_torch {
+
+using c10d::OpType;
+using TensorLists = std::vector<Tensors>;
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
+
+class Backend final : public c10d::Backend {
+ public:
+  /// A group of the same ranks.
+  struct Group {
+    c10::intrusive_ptr<c10d::Store> store;
+    int rank, size;
+  };
+  /// Makes another backend, "gloo" or "nccl", which takes what this one is not built for. Collective, when called.
+  using MakeUnderstudy = std::function<BackendPtr(const std::string& name, const c10::intrusive_ptr<c10d::Store>& store,
+                                                  int rank, int size, std::chrono::milliseconds timeout)>;
+
+  Backend(Group group, std::unique_ptr<Engine> engine, c10::intrusive_ptr<Options> options,
+          MakeUnderstudy make_understudy);
+  ~Backend() override;
+
+  const std::string getBackendName() const override { return kName; }
+
+  // Reductions.
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) override;
+  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override;
+  WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& opts) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& opts) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions& opts) override;
+
+  // From one to all, from all to all alike, from all to one.
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override;
+  WorkPtr scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& opts) override;
+  WorkPtr gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& opts) override;
+  WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) override;
+  WorkPtr allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& opts) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& opts) override;
+
+  // From each to each.
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override;
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
+                        std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& opts) override;
+
+  // Messages and meetings.
+  WorkPtr send(Tensors& tensors, int destination, int tag) override;
+  WorkPtr recv(Tensors& tensors, int source, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
+  WorkPtr barrier(const c10d::BarrierOptions& opts) override;
+  void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_for_all) override;
+
+  // Several calls as one.
+  bool supportsCoalescing() const override { return true; }
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+
+  // The group's life.
+  bool supportsSplitting() const override { return true; }
+  BackendPtr split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                   const c10::intrusive_ptr<c10d::Backend::Options>& opts) override;
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
+  void setTimeout(std::chrono::milliseconds timeout) override;
+  void setSequenceNumberForGroup() override {}
+  std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  void eagerConnectSingleDevice(at::Device device) override;
+  void abort() override;
+  void shutdown() override;
+
+  /// Shuts down every backend of this process, before the libraries below them end.
+  static void shut_down_all();
+
+ private:
+  struct Launch {
+    OpType type;
+    const char* title;
+    Tensors inputs, outputs;
+    bool beside = false;  // the caller's current stream, on the group's own
+  };
+  struct Coalesced {
+    std::vector<WorkPtr> works;
+    bool passed_on = false;  // the understudy for messages coalesces too
+  };
+  /// Where the tensors lie, all of them. Raises ValueError (rank, argument).
+  c10::Device place_of(const Launch& what) const;
+  Work::Call describe(const Launch& what);
+  c10::intrusive_ptr<Work> make_work(const Launch& what);
+  /// Makes a work, has `start` start its calls, and returns it.
+  WorkPtr launch(const Launch& what, const std::function<void(Work&)>& start);
+  /// The same for what only the CPU does.
+  WorkPtr launch_on_host(const Launch& what, const std::function<void(HostWork&)>& start);
+  WorkPtr barrier_on(c10::Device device, const c10d::BarrierOptions& opts);
+  /// Has the understudy for a GPU's messages make the call.
+  WorkPtr pass_on(const std::function<WorkPtr(c10d::Backend&)>& call);
+  void start_all_reduce(Work& work, const at::Tensor& tensor, const c10d::AllreduceOptions& opts);
+  void start_reduce_scatter(Work& work, const at::Tensor& output, const at::Tensor& input,
+                            const c10d::ReduceScatterOptions& opts);
+  void start_reduce_scatter(Work& work, const at::Tensor& output, const SideBySide& shares,
+                            const c10d::ReduceScatterOptions& opts);
+  void start_all_gather(Work& work, const at::Tensor& output, const at::Tensor& input,
+                        const c10d::AllgatherOptions& opts);
+  void start_all_gather(Work& work, const SideBySide& shares, const at::Tensor& input,
+                        const c10d::AllgatherOptions& opts);
+  WorkPtr keep_if_coalescing(WorkPtr work);
+  // Raise ValueError (call, argument, what was expected).
+  void check_root(const char* call, std::int64_t root) const;
+  void check_one_for_each_rank(const char* call, const char* argument, const TensorLists& lists) const;
+  void check_even(const char* call, const char* argument, const SideBySide& shares, std::size_t count) const;
+  c10d::Backend& understudy(const std::string& name);
+
+  const std::shared_ptr<Engine> engine_;  // shared with receives from any rank
+  const c10::intrusive_ptr<Options> options_;
+  const c10::intrusive_ptr<c10d::Store> store_;
+  const MakeUnderstudy make_understudy_;
+  std::mutex understudies_mutex_;  // guards understudies_
+  std::map<std::string, BackendPtr> understudies_;
+  std::atomic<std::uint64_t> sequence_ = 0;
+  std::optional<Coalesced> coalesced_;
+};
+
+}  // namespace lanecast_torch

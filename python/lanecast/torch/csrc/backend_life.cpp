@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a group begins, splits and ends.
+#include <Python.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "backend.h"
+#include "finisher.h"
+
+namespace lanecast_torch {
+namespace {
+
+// For calls that nobody has waited for when a group is dropped or the process ends.
+constexpr auto kGrace = std::chrono::seconds(5);
+
+/// The backends of this process.
+struct Live {
+  std::mutex mutex;
+  std::set<Backend*> backends;
+
+  static Live& instance() {
+    static auto* const live = new Live;  // outlives all of them
+    return *live;
+  }
+};
+
+/// Python's lock, given up where this thread has it: what is waited for may want it.
+class WithoutPython {
+ public:
+  WithoutPython() : state_(Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
+  ~WithoutPython() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
+  WithoutPython(const WithoutPython&) = delete;
+  WithoutPython& operator=(const WithoutPython&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+}  // namespace
+
+Backend::Backend(Group group, std::unique_ptr<Engine> engine, c10::intrusive_ptr<Options> options,
+                 MakeUnderstudy make_understudy)
+    : c10d::Backend(group.rank, group.size),
+      engine_(std::move(engine)),
+      options_(std::move(options)),
+      store_(std::move(group.store)),
+      make_understudy_(std::move(make_understudy)) {
+  init();
+  Live& live = Live::instance();
+  const std::lock_guard lock(live.mutex);
+  live.backends.insert(this);
+}
+
+Backend::~Backend() {
+  const WithoutPython unlocked;
+  {
+    Live& live = Live::instance();
+    const std::lock_guard lock(live.mutex);
+    live.backends.erase(this);
+  }
+  engine_->close(kGrace);
+}
+
+void Backend::shut_down_all() {
+  const WithoutPython unlocked;
+  Live& live = Live::instance();
+  const std::lock_guard lock(live.mutex);
+  for (Backend* backend : live.backends) backend->engine_->close(kGrace);
+  // A thread that wants Python's lock after Python has ended would end the process.
+  Finisher::instance().drain(kGrace);
+}
+
+BackendPtr Backend::split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                          const c10::intrusive_ptr<c10d::Backend::Options>& opts) {
+  const auto mine = std::find(ranks.begin(), ranks.end(), getRank());
+  const int lowest = ranks.empty() ? -1 : *std::min_element(ranks.begin(), ranks.end());
+  const int rank = static_cast<int>(mine - ranks.begin());
+  const WithoutPython unlocked;
+  auto engine = engine_->split(mine == ranks.end() ? -1 : lowest, rank);
+  if (!engine) return nullptr;
+  auto options = c10::make_intrusive<Options>(*options_);
+  if (opts) {
+    options->timeout = opts->timeout;
+    options->group_name = opts->group_name;
+    options->group_desc = opts->group_desc;
+    options->global_ranks_in_group = opts->global_ranks_in_group;
+  }
+  engine->set_timeout(options->timeout);
+  const Group group{store, rank, static_cast<int>(ranks.size())};
+  return c10::make_intrusive<Backend>(group, std::move(engine), options, make_understudy_);
+}
+
+void Backend::setTimeout(std::chrono::milliseconds timeout) {
+  options_->timeout = timeout;
+  engine_->set_timeout(timeout);
+}
+
+void Backend::eagerConnectSingleDevice(at::Device device) {
+  const WithoutPython unlocked;
+  if (device.is_cuda()) engine_->open(device);
+}
+
+void Backend::abort() {
+  const WithoutPython unlocked;
+  engine_->abort("the process group was aborted");
+  const std::lock_guard lock(understudies_mutex_);
+  for (const auto& [name, other] : understudies_) other->abort();
+}
+
+void Backend::shutdown() {
+  const WithoutPython unlocked;
+  engine_->close(options_->timeout);
+  const std::lock_guard lock(understudies_mutex_);
+  for (const auto& [name, other] : understudies_) other->shutdown();
+}
+
+c10d::Backend& Backend::understudy(const std::string& name) {
+  const std::lock_guard lock(understudies_mutex_);
+  BackendPtr& other = understudies_[name];
+  if (!other) other = make_understudy_(name, store_, getRank(), getSize(), options_->timeout);
+  return *other;
+}
+
+}  // namespace lanecast_torch

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between two ranks, and the barrier.
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "backend.h"
+#include "types.h"
+
+namespace lanecast_torch {
+namespace {
+
+// A message of no elements needs an address too.
+const std::byte kNothing{};
+
+lanecastMessage_t message_for(const SideBySide& tensor, int peer, int tag) {
+  const Elements elements = moved(tensor.buffer());
+  return {nullptr, nullptr, elements.count, elements.dtype, peer, tag};
+}
+
+void* address_of(const SideBySide& tensor) { return tensor.data() ? tensor.data() : const_cast<std::byte*>(&kNothing); }
+
+bool on_gpu(const Tensors& tensors) { return tensors.size() == 1 && tensors[0].defined() && tensors[0].is_cuda(); }
+
+/// The GPU on which the ranks are to meet: the one named in the call, or to init_process_group; none: on the CPU. The
+/// call's own device does not come this far in all versions of torch.
+std::optional<c10::Device> meeting_place(const c10d::BarrierOptions& opts, const std::optional<c10::Device>& bound) {
+  if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return std::nullopt;
+  if (!opts.device_ids.empty()) return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(opts.device_ids[0]));
+  return bound && bound->is_cuda() ? bound : std::nullopt;
+}
+
+}  // namespace
+
+WorkPtr Backend::pass_on(const std::function<WorkPtr(c10d::Backend&)>& call) {
+  c10d::Backend& other = understudy("nccl");
+  if (coalesced_ && !std::exchange(coalesced_->passed_on, true)) other.startCoalescing();
+  return call(other);
+}
+
+WorkPtr Backend::send(Tensors& tensors, int destination, int tag) {
+  if (on_gpu(tensors)) return pass_on([&](c10d::Backend& other) { return other.send(tensors, destination, tag); });
+  const SideBySide data("send", "tensor", {only("send", "tensors", tensors)});
+  data.pack();
+  lanecastMessage_t message = message_for(data, destination, tag);
+  message.sendbuff = address_of(data);
+  return launch_on_host({OpType::SEND, "lanecast:send", tensors, {}}, [&](HostWork& work) {
+    work.keep(data.buffer());
+    engine_->start_messages(work, {message});
+  });
+}
+
+WorkPtr Backend::recv(Tensors& tensors, int source, int tag) {
+  if (on_gpu(tensors)) return pass_on([&](c10d::Backend& other) { return other.recv(tensors, source, tag); });
+  const SideBySide data("recv", "tensor", {only("recv", "tensors", tensors)});
+  lanecastMessage_t message = message_for(data, source, tag);
+  message.recvbuff = address_of(data);
+  return launch_on_host({OpType::RECV, "lanecast:recv", tensors, tensors}, [&](HostWork& work) {
+    work.deliver(data);
+    work.received_from(source);
+    engine_->start_messages(work, {message});
+  });
+}
+
+WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
+  if (on_gpu(tensors)) return pass_on([&](c10d::Backend& other) { return other.recvAnysource(tensors, tag); });
+  const SideBySide data("recv", "tensor", {only("recv", "tensors", tensors)});
+  TORCH_CHECK_VALUE(getSize() > 1, "lanecast: recv: there is no other rank in the group to receive from");
+  lanecastMessage_t message = message_for(data, 0, tag);
+  message.recvbuff = address_of(data);
+  const auto work =
+      c10::make_intrusive<HostWork>(describe({OpType::RECVANYSOURCE, "lanecast:recvAnySource", tensors, tensors}));
+  work->deliver(data);
+  // A thread for each, so that it holds up nothing else: such receives are few.
+  std::thread([engine = engine_, work, message, timeout = options_->timeout] {
+    try {
+      engine->receive_from_any(*work, message, timeout);
+      work->launched();
+    } catch (...) {
+      work->launched(std::current_exception());
+    }
+  }).detach();
+  return keep_if_coalescing(work);
+}
+
+WorkPtr Backend::barrier(const c10d::BarrierOptions& opts) {
+  if (const auto device = meeting_place(opts, getBoundDeviceId())) return barrier_on(*device, opts);
+  return launch_on_host({OpType::BARRIER, "lanecast:barrier", {}, {}},
+                        [&](HostWork& work) { engine_->start_barrier(work, opts.timeout); });
+}
+
+WorkPtr Backend::barrier_on(c10::Device device, const c10d::BarrierOptions& opts) {
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  const auto work = c10::make_intrusive<DeviceWork>(describe({OpType::BARRIER, "lanecast:barrier", {}, {}}), engine_,
+                                                    stream, DeviceWork::Wait::host);
+  work->launch([&](Work& launched) {
+    const at::Tensor token = at::empty({1}, at::TensorOptions().dtype(at::kByte).device(device));
+    launched.keep(token);
+    lanecastCall_t call{};
+    call.collective = lanecastCollAllReduce;
+    call.sendbuff = call.recvbuff = token.data_ptr();
+    call.count = 1;
+    call.datatype = lanecastUint8;
+    call.op = lanecastMax;
+    launched.start(*engine_, call, opts.timeout);
+  });
+  return keep_if_coalescing(work);
+}
+
+void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_for_all) {
+  understudy("gloo").monitoredBarrier(opts, wait_for_all);
+}
+
+}  // namespace lanecast_torch

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_work.h"
+
+#include <c10/core/StreamGuard.h>
+
+#include <thread>
+#include <utility>
+
+#include "engine.h"
+
+namespace lanecast_torch {
+namespace {
+
+constexpr std::chrono::microseconds kBetweenLooks{50};
+
+/// torch 2.11 does not know, and then nobody asks about a captured work.
+template <class Impl>
+bool is_capturing(const Impl& impl, const c10::Stream& stream) {
+  if constexpr (requires { impl.isStreamCapturing(stream); })
+    return impl.isStreamCapturing(stream);
+  else
+    return false;
+}
+
+}  // namespace
+
+DeviceWork::DeviceWork(const Call& call, std::shared_ptr<Engine> engine, c10::Stream stream, Wait wait)
+    : Work(call, {stream.device()}),
+      engine_(std::move(engine)),
+      stream_(stream),
+      wait_(wait),
+      done_(std::make_shared<c10::Event>(stream.device_type())) {}
+
+DeviceWork::~DeviceWork() {
+  // Nobody has waited: others get the memory when the call has let go of it.
+  const c10::impl::VirtualGuardImpl impl(stream_.device_type());
+  try {
+    for (const at::Tensor& tensor : kept_) impl.recordDataPtrOnStream(tensor.storage().data_ptr(), stream_);
+  } catch (const std::exception& error) {
+    TORCH_WARN("lanecast: ", error.what());
+  }
+}
+
+c10::Stream DeviceWork::current_stream() const {
+  return c10::impl::VirtualGuardImpl(stream_.device_type()).getStream(stream_.device());
+}
+
+void DeviceWork::launch(const std::function<void(Work&)>& start) {
+  const bool beside = stream_ != current_stream();
+  if (beside) {
+    c10::Event behind(stream_.device_type());
+    behind.record(current_stream());
+    behind.block(stream_);
+  }
+  const c10::StreamGuard guard(stream_);
+  start(*this);
+  for (const SideBySide& arrived : arrivals_) arrived.unpack();
+  arrivals_.clear();
+  done_->record(stream_);
+  captured_ = is_capturing(c10::impl::VirtualGuardImpl(stream_.device_type()), stream_);
+  if (!captured_) engine_->enqueued(done_);
+  if (!beside) kept_.clear();                     // whoever gets the memory next uses it behind the call
+  future_->markCompleted(c10::IValue(outputs_));  // as NCCL's: callbacks run now, on streams behind the call
+  if (recordFunctionEndCallback_) std::exchange(recordFunctionEndCallback_, nullptr)();
+}
+
+void DeviceWork::start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds /*timeout*/) {
+  engine.enqueue(call, stream_);
+}
+
+bool DeviceWork::isCompleted() {
+  const std::lock_guard lock(mutex_);
+  if (completed_ || !(captured_ || done_->query())) return completed_;
+  completed_ = true;
+  if (!captured_ && !exception_) exception_ = engine_->device_error();
+  return true;
+}
+
+void DeviceWork::synchronize() {
+  done_->block(current_stream());
+  {
+    const std::lock_guard lock(mutex_);
+    kept_.clear();
+  }
+  raise_device_error();
+}
+
+void DeviceWork::raise_device_error() {
+  const std::exception_ptr error = engine_->device_error();
+  if (!error) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!completed_) exception_ = error;
+  }
+  std::rethrow_exception(error);
+}
+
+bool DeviceWork::wait(std::chrono::milliseconds timeout) {
+  synchronize();
+  if (wait_ == Wait::host || timeout != kNoTimeout) wait_on_host(timeout);
+  return true;
+}
+
+void DeviceWork::wait_on_host(std::chrono::milliseconds timeout) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (!isCompleted()) {
+    raise_device_error();
+    TORCH_CHECK_WITH(DistBackendError, timeout == kNoTimeout || std::chrono::steady_clock::now() - begin < timeout,
+                     "lanecast: Timed out waiting: this call has been under way for ", timeout.count(), " ms");
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  if (const std::exception_ptr error = exception()) std::rethrow_exception(error);
+}
+
+}  // namespace lanecast_torch

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "errors.h"
+
+namespace lanecast_torch {
+namespace {
+
+constexpr std::chrono::microseconds kLongestPause{1000};
+
+double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
+
+const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+lanecastConfig_t config_from(const Options& options, lanecastError_t& error) {
+  lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
+  config.topology = or_null(options.topology);
+  config.transports = or_null(options.transports);
+  config.algorithm = or_null(options.algorithm);
+  config.chunks = options.chunks;
+  config.timeout_s = seconds(options.timeout);
+  config.error = &error;
+  config.reproducible = options.reproducible;
+  config.check_calls = options.check_calls;
+  config.trace_dir = or_null(options.trace_dir);
+  config.mpi = options.mpi;
+  config.allow_shared_gpu = options.allow_shared_gpu;
+  config.max_ctas = options.max_ctas;
+  config.kernel_cache = or_null(options.kernel_cache);
+  config.gpu_libraries = or_null(options.gpu_libraries);
+  return config;
+}
+
+}  // namespace
+
+Engine::Engine(StoreBootstrap bootstrap, int rank, int size, const Options& options) : timeout_(options.timeout) {
+  lanecastError_t error{};
+  const lanecastConfig_t config = config_from(options, error);
+  const lanecastResult_t result =
+      lanecastCommInitAllGather(&comm_, rank, size, &StoreBootstrap::all_gather, &bootstrap, &config);
+  check(result, bootstrap.failure().empty() ? error.text : bootstrap.failure());
+  bootstrap.leave();
+}
+
+Engine::~Engine() { close(std::chrono::milliseconds(0)); }
+
+std::unique_ptr<Engine> Engine::split(int color, int key) {
+  const std::lock_guard lock(mutex_);
+  require_open();
+  lanecastComm_t child = nullptr;
+  check_core(lanecastCommSplit(comm_, color, key, &child));
+  return child ? std::unique_ptr<Engine>(new Engine(child, timeout_)) : nullptr;
+}
+
+void Engine::require_open() const {
+  TORCH_CHECK_WITH(DistBackendError, comm_, "lanecast: this process group has been shut down");
+}
+
+void Engine::check_core(lanecastResult_t result) const { check(result, lanecastGetLastError(comm_)); }
+
+void Engine::set_core_timeout(std::chrono::milliseconds timeout) {
+  if (timeout == core_timeout_) return;
+  check_core(lanecastCommSetTimeout(comm_, seconds(timeout)));
+  core_timeout_ = timeout;
+}
+
+template <class Start>
+void Engine::start_with(HostWork& work, std::chrono::milliseconds timeout, const Start& start) {
+  const std::lock_guard lock(mutex_);
+  require_open();
+  start_locked(work, timeout, start);
+}
+
+template <class Start>
+void Engine::start_locked(HostWork& work, std::chrono::milliseconds timeout, const Start& start) {
+  set_core_timeout(timeout == c10d::kUnsetTimeout ? timeout_ : timeout);
+  lanecastWork_t started = nullptr;
+  check_core(start(&started));
+  {
+    const std::lock_guard counting(under_way_->mutex);
+    ++under_way_->calls;
+  }
+  work.add(started, [under_way = under_way_] {
+    const std::lock_guard counting(under_way->mutex);
+    --under_way->calls;
+    under_way->changed.notify_all();
+  });
+}
+
+void Engine::start(HostWork& work, const lanecastCall_t& call, std::chrono::milliseconds timeout) {
+  start_with(work, timeout, [&](lanecastWork_t* started) { return lanecastStart(&call, comm_, started); });
+}
+
+void Engine::start_messages(HostWork& work, const std::vector<lanecastMessage_t>& messages) {
+  start_with(work, c10d::kUnsetTimeout, [&](lanecastWork_t* started) {
+    return lanecastBatchStart(messages.data(), messages.size(), comm_, started);
+  });
+}
+
+void Engine::receive_from_any(HostWork& work, lanecastMessage_t message, std::chrono::milliseconds timeout) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto pause = std::chrono::microseconds(10);; pause = std::min(2 * pause, kLongestPause)) {
+    if (start_if_arrived(work, message)) return;
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waited >= timeout)
+      check(lanecastTimeoutError, "no rank has sent a message with tag " + std::to_string(message.tag) + " in " +
+                                      std::to_string(seconds(timeout)) + " s, for a receive from any");
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+bool Engine::start_if_arrived(HostWork& work, lanecastMessage_t message) {
+  const std::lock_guard lock(mutex_);  // also from seeing a message until its receive is posted
+  require_open();
+  int size = 0, rank = 0;
+  lanecastCommCount(comm_, &size);
+  lanecastCommUserRank(comm_, &rank);
+  for (message.peer = 0; message.peer < size; ++message.peer) {
+    int arrived = 0;
+    if (message.peer != rank) check_core(lanecastProbe(message.peer, message.tag, comm_, &arrived));
+    if (!arrived) continue;
+    work.received_from(message.peer);
+    start_locked(work, timeout_,
+                 [&](lanecastWork_t* started) { return lanecastBatchStart(&message, 1, comm_, started); });
+    return true;
+  }
+  return false;
+}
+
+void Engine::start_barrier(HostWork& work, std::chrono::milliseconds timeout) {
+  start_with(work, timeout, [&](lanecastWork_t* started) { return lanecastBarrierStart(comm_, started); });
+}
+
+void Engine::set_timeout(std::chrono::milliseconds timeout) {
+  const std::lock_guard lock(mutex_);
+  timeout_ = timeout;
+}
+
+void Engine::abort(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (comm_) lanecastCommAbort(comm_, reason.c_str());
+}
+
+bool Engine::idle_by(std::chrono::steady_clock::time_point deadline) {
+  {
+    std::unique_lock counting(under_way_->mutex);
+    if (!under_way_->changed.wait_until(counting, deadline, [this] { return under_way_->calls == 0; })) return false;
+  }
+  while (!device_idle()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kLongestPause);
+  }
+  return true;
+}
+
+void Engine::close(std::chrono::milliseconds grace) {
+  if (!idle_by(std::chrono::steady_clock::now() + grace))
+    abort("the process group was shut down while calls were under way");
+  const std::lock_guard lock(mutex_);
+  last_on_device_.reset();
+  lanecastCommDestroy(std::exchange(comm_, nullptr));
+}
+
+}  // namespace lanecast_torch

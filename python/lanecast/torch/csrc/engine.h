@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core's communicator of a group, which takes one thread at a time, made safe for the threads of a program.
+#pragma once
+
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+#include <lanecast/lanecast.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host_work.h"
+#include "options.h"
+#include "store_bootstrap.h"
+
+namespace lanecast_torch {
+
+class Engine {
+ public:
+  /// Collective. Raises ValueError, or DistBackendError (rank, who has not come).
+  Engine(StoreBootstrap bootstrap, int rank, int size, const Options& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// The ranks of one color become a communicator; null for a negative color. Collective.
+  std::unique_ptr<Engine> split(int color, int key);
+
+  // Each starts a call that `work` ends with. `timeout`: without progress; unset: the group's.
+  void start(HostWork& work, const lanecastCall_t& call, std::chrono::milliseconds timeout);
+  void start_messages(HostWork& work, const std::vector<lanecastMessage_t>& messages);
+  void start_barrier(HostWork& work, std::chrono::milliseconds timeout);
+
+  /// Waits until any rank has sent a message with this tag, and starts receiving it: two receives at once never wait
+  /// for the same message. Blocks, but no other thread. Throws like check().
+  void receive_from_any(HostWork& work, lanecastMessage_t message, std::chrono::milliseconds timeout);
+
+  // On a GPU.
+
+  /// Opens it, without a call. Collective.
+  void open(c10::Device device);
+  /// Enqueues a call on the memory of the stream's device; returns at once. Throws also what the device has met before.
+  void enqueue(const lanecastCall_t& call, const c10::Stream& stream);
+  /// What is enqueued so far has run when `done` has passed.
+  void enqueued(std::shared_ptr<const c10::Event> done);
+  /// The group's stream for calls beside the caller's.
+  c10::Stream own_stream(c10::Device device);
+  /// What the device has met so far; null for nothing.
+  std::exception_ptr device_error();
+
+  void set_timeout(std::chrono::milliseconds timeout);
+
+  /// Ends what is under way, here and on the peers.
+  void abort(const std::string& reason);
+  /// Waits up to `grace` for what is under way, ends the rest, and gives the communicator back.
+  void close(std::chrono::milliseconds grace);
+
+ private:
+  struct UnderWay {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int calls = 0;
+  };
+
+  Engine(lanecastComm_t comm, std::chrono::milliseconds timeout) : comm_(comm), timeout_(timeout) {}
+  template <class Start>
+  void start_with(HostWork& work, std::chrono::milliseconds timeout, const Start& start);
+  template <class Start>
+  void start_locked(HostWork& work, std::chrono::milliseconds timeout, const Start& start);
+  bool start_if_arrived(HostWork& work, lanecastMessage_t message);
+  void set_core_timeout(std::chrono::milliseconds timeout);
+  /// Waits until nothing is under way.
+  bool idle_by(std::chrono::steady_clock::time_point deadline);
+  bool device_idle();
+  void require_open() const;
+  /// Throws for the result of a call on comm_ that has returned.
+  void check_core(lanecastResult_t result) const;
+
+  std::mutex mutex_;  // guards what follows
+  lanecastComm_t comm_ = nullptr;
+  std::chrono::milliseconds timeout_;           // of the group
+  std::chrono::milliseconds core_timeout_{-1};  // of the core's next call
+  std::optional<c10::Stream> own_stream_;
+  std::shared_ptr<const c10::Event> last_on_device_;
+  const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
+};
+
+}  // namespace lanecast_torch

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "finisher.h"
+
+#include <thread>
+
+namespace lanecast_torch {
+
+Finisher& Finisher::instance() {
+  static auto* const finisher = new Finisher;  // never destroyed: its threads run until the process ends
+  return *finisher;
+}
+
+void Finisher::push(std::function<void()> job) {
+  const std::lock_guard lock(mutex_);
+  jobs_.push_back(std::move(job));
+  if (static_cast<std::size_t>(idle_) < jobs_.size() && threads_ < kThreads) {
+    std::thread([this] { run(); }).detach();
+    ++threads_;
+  }
+  pushed_.notify_one();
+}
+
+void Finisher::drain(std::chrono::milliseconds grace) {
+  std::unique_lock lock(mutex_);
+  idled_.wait_for(lock, grace, [this] { return jobs_.empty() && idle_ == threads_; });
+}
+
+void Finisher::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    ++idle_;
+    idled_.notify_all();
+    pushed_.wait(lock, [this] { return !jobs_.empty(); });
+    --idle_;
+    std::function<void()> job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    job();
+    job = nullptr;  // what it holds is let go of without the lock
+    lock.lock();
+  }
+}
+
+}  // namespace lanecast_torch

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host_work.h"
+
+#include <utility>
+
+#include "engine.h"
+#include "errors.h"
+#include "finisher.h"
+
+namespace lanecast_torch {
+
+/// Keeps the work until its call is done.
+struct HostWork::Listener {
+  c10::intrusive_ptr<HostWork> work;
+  std::function<void()> when_done;
+
+  static void hear(lanecastResult_t result, const char* text, void* held) {
+    const std::unique_ptr<Listener> listener(static_cast<Listener*>(held));
+    listener->when_done();
+    listener->work->ended(exception_for(result, text));
+  }
+};
+
+int HostWork::sourceRank() const {
+  TORCH_CHECK(source_ >= 0, "lanecast: only the work of a receive knows a source rank");
+  return source_;
+}
+
+void HostWork::launch(const std::function<void(Work&)>& start) {
+  try {
+    start(*this);
+  } catch (...) {
+    launched(std::current_exception());
+    throw;
+  }
+  launched();
+}
+
+void HostWork::start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds timeout) {
+  engine.start(*this, call, timeout);
+}
+
+void HostWork::add(lanecastWork_t started, std::function<void()> when_done) {
+  // Relaxed: what the call's end reads is handed over by the core's own lock.
+  pending_.fetch_add(1, std::memory_order_relaxed);
+  calls_.push_back(started);
+  auto listener = std::make_unique<Listener>();
+  listener->work = c10::intrusive_ptr<HostWork>::reclaim_copy(this);
+  listener->when_done = std::move(when_done);
+  lanecastOnDone(started, &Listener::hear, listener.release());
+}
+
+void HostWork::launched(std::exception_ptr error) { ended(std::move(error)); }
+
+void HostWork::ended(std::exception_ptr error) {
+  if (error) {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = std::move(error);
+  }
+  // Release and acquire: the last one sees the errors and the calls of all.
+  if (pending_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  // The quick way to those who wait. The rest, which may want Python's lock, is for another thread.
+  if (arrivals_.empty()) finish(error_);
+  Finisher::instance().push([self = c10::intrusive_ptr<HostWork>::reclaim_copy(this)] { self->settle(); });
+}
+
+void HostWork::settle() {
+  if (!arrivals_.empty()) {
+    try {
+      if (!error_)
+        for (const SideBySide& arrived : arrivals_) arrived.unpack();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    finish(error_);
+  }
+  for (lanecastWork_t call : calls_) lanecastWait(call);
+  arrivals_.clear();
+  kept_.clear();
+  if (error_)
+    future_->setError(error_);
+  else
+    future_->markCompleted(c10::IValue(outputs_));
+}
+
+}  // namespace lanecast_torch

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A work of the CPU's tensors: done when all calls of the core that were started for it are.
+#pragma once
+
+#include <atomic>
+
+#include "work.h"
+
+namespace lanecast_torch {
+
+class HostWork final : public Work {
+ public:
+  explicit HostWork(const Call& call) : Work(call, {}) {}
+
+  int sourceRank() const override;
+
+  void launch(const std::function<void(Work&)>& start) override;
+  void start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds timeout) override;
+
+  // Before launched():
+
+  void received_from(int rank) { source_ = rank; }
+  /// The work ends with this call of the core too, and frees it. `when_done` is called when it is done.
+  void add(lanecastWork_t started, std::function<void()> when_done);
+  /// No more calls are added.
+  void launched(std::exception_ptr error = nullptr);
+
+ private:
+  struct Listener;
+
+  void ended(std::exception_ptr error);
+  void settle();
+
+  std::atomic<int> pending_ = 1;  // calls, and one until launched()
+  std::mutex error_mutex_;        // guards error_ until nothing is pending
+  std::exception_ptr error_;      // the first
+  std::vector<lanecastWork_t> calls_;
+  int source_ = -1;
+};
+
+}  // namespace lanecast_torch

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "joined_work.h"
+
+#include <c10/core/StreamGuard.h>
+
+#include "work.h"
+
+namespace lanecast_torch {
+namespace {
+
+using Members = std::vector<c10::intrusive_ptr<c10d::Work>>;
+
+/// Those on which the members give their tensors; on the CPU none.
+std::vector<c10::Device> devices_of(const Members& members) {
+  std::vector<c10::Device> devices;
+  for (const auto& member : members)
+    if (const auto future = member->getFuture())
+      devices.insert(devices.end(), future->devices().begin(), future->devices().end());
+  return devices;
+}
+
+/// Hands on what the members have given. On streams that no one else is held up by, behind the members' own.
+void complete(const Members& members, c10::ivalue::Future& joined) {
+  std::vector<c10::Stream> streams;
+  for (c10::Device device : joined.devices())
+    streams.push_back(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
+  const c10::MultiStreamGuard guard(streams);
+  Tensors outputs;
+  for (const auto& member : members) {
+    const auto future = member->getFuture();
+    if (!future) continue;
+    future->wait();  // it is completed: this orders the streams
+    for (const at::Tensor& output : member->result()) outputs.push_back(output);
+  }
+  joined.markCompleted(c10::IValue(outputs));
+}
+
+class JoinedWork final : public c10d::Work {
+ public:
+  JoinedWork(int rank, Members members)
+      : c10d::Work(rank, c10d::OpType::COALESCED),
+        members_(std::move(members)),
+        future_(future_of_tensors(devices_of(members_))) {
+    c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(
+        c10::FutureType::create(c10::ListType::create(c10::TensorType::get())));
+    for (const auto& member : members_)
+      if (const auto future = member->getFuture()) futures.push_back(future);  // NCCL's messages have none
+    c10::collectAll(futures)->addCallback([members = members_, joined = future_](c10::ivalue::Future& all) {
+      if (all.hasError()) return joined->setError(all.exception_ptr());
+      complete(members, *joined);
+    });
+  }
+
+  bool isCompleted() override {
+    for (const auto& member : members_)
+      if (!member->isCompleted()) return false;
+    return true;
+  }
+
+  bool isSuccess() const override { return exception() == nullptr; }
+
+  std::exception_ptr exception() const override {
+    for (const auto& member : members_)
+      if (auto error = member->exception()) return error;
+    return nullptr;
+  }
+
+  bool wait(std::chrono::milliseconds timeout) override {
+    for (const auto& member : members_) member->wait(timeout);
+    return true;
+  }
+
+  void synchronize() override {
+    for (const auto& member : members_) member->synchronize();
+  }
+
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+
+ private:
+  const Members members_;
+  const c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Work> join(int rank, const std::vector<c10::intrusive_ptr<c10d::Work>>& members) {
+  return c10::make_intrusive<JoinedWork>(rank, members);
+}
+
+}  // namespace lanecast_torch

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Python sees of the backend.
+#include <pybind11/chrono.h>
+#include <pybind11/functional.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "backend.h"
+
+namespace py = pybind11;
+
+namespace lanecast_torch {
+namespace {
+
+c10::intrusive_ptr<Backend> make(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                 const c10::intrusive_ptr<Options>& options, Backend::MakeUnderstudy make_understudy) {
+  auto engine = std::make_unique<Engine>(StoreBootstrap(store, rank, size, options->timeout), rank, size, *options);
+  return c10::make_intrusive<Backend>(Backend::Group{store, rank, size}, std::move(engine), options,
+                                      std::move(make_understudy));
+}
+
+void bind(py::module_& module) {
+  py::class_<Options, c10d::Backend::Options, c10::intrusive_ptr<Options>>(
+      module, "Options", "Options of one group, for pg_options; see lanecast.init for what they mean.")
+      .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
+      .def_readwrite("timeout", &Options::timeout)
+      .def_readwrite("topology", &Options::topology)
+      .def_readwrite("transports", &Options::transports)
+      .def_readwrite("algorithm", &Options::algorithm)
+      .def_readwrite("chunks", &Options::chunks)
+      .def_readwrite("reproducible", &Options::reproducible)
+      .def_readwrite("check_calls", &Options::check_calls)
+      .def_readwrite("trace_dir", &Options::trace_dir)
+      .def_readwrite("mpi", &Options::mpi)
+      .def_readwrite("allow_shared_gpu", &Options::allow_shared_gpu)
+      .def_readwrite("max_ctas", &Options::max_ctas)
+      .def_readwrite("kernel_cache", &Options::kernel_cache)
+      .def_readwrite("gpu_libraries", &Options::gpu_libraries);
+  py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(module, "Backend");
+  module.def("make", &make, py::call_guard<py::gil_scoped_release>(), "Make a group's backend. Collective.");
+  module.def("shut_down_all", &Backend::shut_down_all, "Shut down every backend of this process.");
+}
+
+}  // namespace
+}  // namespace lanecast_torch
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) { lanecast_torch::bind(module); }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program may hand to a group as pg_options.
+#pragma once
+
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+namespace lanecast_torch {
+
+inline constexpr const char* kName = "lanecast";
+
+/// As lanecastConfig_t has them; empty, zero: from the environment, or chosen.
+struct Options final : c10d::Backend::Options {
+  explicit Options(std::chrono::milliseconds group_timeout = kBackendDefaultTimeout)
+      : c10d::Backend::Options(kName, group_timeout) {}
+
+  std::string topology, transports, algorithm;
+  int chunks = 0;
+  bool reproducible = false;
+  bool check_calls = true;
+  std::string trace_dir;
+  bool mpi = false;  // all ranks are of one MPI job, which can carry messages between hosts
+  bool allow_shared_gpu = false;
+  int max_ctas = 0;
+  std::string kernel_cache, gpu_libraries;  // folders
+};
+
+}  // namespace lanecast_torch

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call of torch.distributed returns. Of the CPU's tensors it is a HostWork, of a GPU's a DeviceWork.
+#pragma once
+
+#include <lanecast/lanecast.h>
+
+#include <functional>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <vector>
+
+#include "tensors.h"
+
+namespace lanecast_torch {
+
+class Engine;
+
+class Work : public c10d::Work {
+ public:
+  struct Call {
+    int rank;
+    c10d::OpType type;
+    const char* profiling_title;  // a literal
+    Tensors inputs;               // of the profile
+    Tensors outputs;              // of result() and the future
+    std::uint64_t sequence;
+  };
+
+  std::vector<at::Tensor> result() override { return outputs_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  std::uint64_t getSequencenumber() const override { return sequence_; }
+
+  /// Has `start` hand its calls to the core by start() below; throws what it throws.
+  virtual void launch(const std::function<void(Work&)>& start) = 0;
+
+  // While it is launched:
+
+  /// The tensor's memory belongs to the call until it is done.
+  void keep(at::Tensor tensor) { kept_.push_back(std::move(tensor)); }
+  /// The same; and when the calls have succeeded the tensors get what has arrived, before anyone hears of it.
+  void deliver(const SideBySide& arrived);
+  /// `timeout`: without progress; unset: the group's.
+  virtual void start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds timeout) = 0;
+
+ protected:
+  /// devices: none for the CPU.
+  Work(const Call& call, std::vector<c10::Device> devices);
+
+  Tensors kept_, outputs_;
+  std::vector<SideBySide> arrivals_;
+  const c10::intrusive_ptr<c10::ivalue::Future> future_;
+
+ private:
+  const std::uint64_t sequence_;
+};
+
+/// A future of the tensors that calls give, which lie on `devices`; none: on the CPU.
+c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors(std::vector<c10::Device> devices);
+
+}  // namespace lanecast_torch

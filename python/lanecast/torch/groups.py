@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a group of torch.distributed gets its backend."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+from datetime import timedelta
+from types import ModuleType
+from typing import Any
+
+import torch.distributed as dist
+
+from lanecast import cache, gpu_libraries, job, nics
+from lanecast.torch import adapter
+
+
+def make(given: Any, options: Any) -> Any:
+    """What init_process_group and new_group call for a group with this backend.
+
+    given: torch's DistributedBackendOptions: store, rank, size, timeout. options: the caller's pg_options, or None.
+    Collective over the group. Raises ValueError for options that do not fit, and DistBackendError where the ranks do
+    not come together within the timeout.
+    """
+    compiled = _adapter()
+    if options is None:
+        options = compiled.Options()
+    elif not isinstance(options, compiled.Options):
+        raise ValueError(f"lanecast: pg_options: expected lanecast.torch.Options, got {type(options).__name__}")
+    options.timeout = given.timeout
+    nics.pin()
+    launched = job.detect()
+    options.mpi = launched is not None and launched.starts_mpi
+    options.kernel_cache = options.kernel_cache or str(cache.folder("kernels"))
+    options.gpu_libraries = options.gpu_libraries or ":".join(gpu_libraries.folders())
+    return compiled.make(given.store, given.group_rank, given.group_size, options, _understudy)
+
+
+@functools.cache
+def _adapter() -> ModuleType:
+    compiled = adapter.load()
+    # While Python's own threads still run: calls under way may want its lock.
+    atexit.register(compiled.shut_down_all)
+    return compiled
+
+
+def _understudy(name: str, store: Any, rank: int, size: int, timeout: timedelta) -> Any:
+    """For what Lanecast is not built for: lanecast_torch.PASSED_ON."""
+    store = dist.PrefixStore(name, store)
+    if name == "gloo":
+        return dist.ProcessGroupGloo(store, rank, size, timeout)
+    if not dist.is_nccl_available():
+        raise ValueError("lanecast: messages of a GPU's memory go to NCCL, which this torch does not have")
+    options = dist.ProcessGroupNCCL.Options()
+    options._timeout = timeout
+    return dist.ProcessGroupNCCL(store, rank, size, options)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells torch.distributed, when torch is imported, that there is a backend "lanecast".
+
+A package apart, because `import torch` runs it in every program that has Lanecast installed: it imports nothing but
+what torch has imported already, and can raise nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+NAME = "lanecast"
+# What calls go to another backend, which is made over the same store and ranks for the first of them.
+PASSED_ON = {"gloo": ("all_reduce of sparse tensors",), "nccl": ("messages between two ranks of CUDA tensors",)}
+DEVICES = ["cpu", "cuda"]  # of one class; two backends of one's own in a group would be taken for one
+
+
+def register() -> None:
+    """Register the backend, unless it is there or this torch has no torch.distributed."""
+    try:
+        from torch.distributed import Backend
+
+        if not hasattr(Backend, NAME.upper()):
+            Backend.register_backend(NAME, _make, extended_api=True, devices=list(DEVICES))
+    except Exception:  # an error here would break `import torch`; asking for the backend then says that there is none
+        return
+
+
+def _make(store_and_ranks: Any, options: Any) -> Any:
+    from lanecast.torch import groups
+
+    return groups.make(store_and_ranks, options)
