@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings every test shares."""
 
+import importlib.util
 import os
 
+import pytest
 from hypothesis import settings
 
 # Containers run the tests as root, which Open MPI refuses unless it is told twice.
 os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
 os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+
+# Those of the torch.distributed backend run where torch is: `make test-torch`.
+collect_ignore = [] if importlib.util.find_spec("torch") else ["pytorch"]
 
 # What a user has tuned on this machine must not change what the tests see.
 os.environ.setdefault("LANECAST_PROFILE", "none")
@@ -17,3 +22,9 @@ settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("long", deadline=None, max_examples=1000)
 settings.register_profile("few", deadline=None, derandomize=True, max_examples=15)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder in which the kernels of a GPU are compiled once."""
+    return str(tmp_path_factory.mktemp("kernels"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 import tempfile
 import tomllib
 from collections.abc import Callable
@@ -14,8 +15,13 @@ from typing import Any
 
 import lanecast
 from lanecast import _core, machines, traces
+from lanecast.learn import model
+from lanecast.learn.database import Database
+from lanecast.learn.scope import Scope
 from lanecast.plans.json import from_json, to_json
-from lanecast.tune import profile
+from lanecast.tune import finding, profile
+from lanecast.tune.surprises import Surprise
+from learned_models import constant
 
 PLANS = tuple(
     to_json(_core.make_plans(kind, _core.Topology(2), algorithm), _core.Topology(2))
@@ -24,7 +30,7 @@ PLANS = tuple(
 
 PROFILE = json.dumps(
     {
-        "lanecast_profile": profile.VERSION,
+        profile.FORMAT.mark: profile.FORMAT.version,
         **asdict(
             profile.Profile(
                 shape=profile.Shape("0.1.0", "a cpu", 2, 2, "2x2", ["mpi", "shm"]),
@@ -44,6 +50,35 @@ PROFILE = json.dumps(
     }
 )
 
+MODEL = json.dumps(
+    {
+        model.FORMAT.mark: model.FORMAT.version,
+        **asdict(
+            model.Model(
+                Scope("a machine", "simulated", "2", 0, "", lanecast.__version__),
+                [
+                    constant("all_gather", ["hierarchical(ring,direct)", "native", "ring"]),
+                    model.Trained(
+                        "all_reduce", list(model.FEATURES), [1024, 1 << 20], [2, 8], ["folding", "one_shot"], [1, 1],
+                        [15, 2], [3.5, 1], 0.5, [[-1, 0], [1, 0.5]],
+                        [[1, -1]], [-0.25],
+                    ),
+                ],
+                {"commit": "c"},
+            )
+        ),
+    }
+)  # fmt: skip
+
+SCOPE = json.dumps(asdict(Scope("a machine", "measured", "4x2", 2, "mpi,shm,shm", "0.1.0")), sort_keys=True)
+
+SURPRISES = json.dumps(
+    {
+        "lanecast_surprises": 1,
+        "shape": asdict(profile.Shape("0.1.0", "a cpu", 2, 1, "4", ["shm"])),
+        "found": [asdict(Surprise("all_reduce", 4096, "ring", 1, 1e-5, 1e-4))],
+    }
+)
 MACHINE = (Path(machines.__file__).parent / "frontier.toml").read_text()
 MACHINE_VALUES = json.dumps(tomllib.loads(MACHINE))
 
@@ -91,6 +126,42 @@ def read_profile(path: Path) -> None:
     if len(models.links) == 2:
         for collective in _core.KINDS:
             _core.candidates(collective, 4096, _core.Topology.parse("2x2", 4), models)
+
+
+def read_model(path: Path) -> None:
+    """As a communicator of 2 nodes of 2 ranks would: it has checked the scope, and asks the model first."""
+    learned = model.load(path).learned()
+    topology = _core.Topology.parse("2x2", 4)
+    models = _core.Models([(1e-6, 1e-9), (1e-6, 1e-9)]).with_learned(learned)
+    for collective in _core.KINDS:
+        _core.choose(collective, 4096, topology, models)
+
+
+def read_times(text: str) -> None:
+    """As training does, where a run's scope and software are this text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "times.sqlite"
+        with Database(path, create=True):
+            pass
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("INSERT INTO runs (scope, software) VALUES (?, ?)", (text, text))
+            connection.commit()
+        with Database(path) as database:
+            for scope in database.scopes():
+                database.read(scope)
+                database.software(scope)
+
+
+def read_file_of_times(path: Path) -> None:
+    with Database(path) as database:
+        database.scopes()
+
+
+def find_profile(text: str) -> None:
+    """As rank 0 of 4 ranks would for LANECAST_PROFILE."""
+    shape = profile.Shape(lanecast.__version__, "a cpu", 2, 1, "4", ["shm"])
+    for path in finding.files_for(shape, text):
+        finding.read(path, shape)
 
 
 def read_machine(path: Path) -> None:

@@ -74,6 +74,22 @@ def timed_out() -> None:
     usable(fresh)
 
 
+def left_alone_in_a_collective_of_the_library() -> None:
+    """Its first call makes an MPI communicator, for which MPI waits without a deadline: the roll is called before."""
+    comm = lanecast.init(transports="mpi", timeout_s=1.0, check_calls=False)
+    fresh = lanecast.init(timeout_s=20.0)
+    if comm.rank == 0:
+        time.sleep(2)
+    else:
+        try:
+            comm.all_reduce(np.ones(100), algorithm="native")
+            sys.exit("no timeout")
+        except lanecast.TimeoutError as error:
+            must("waited 1." in str(error), error)
+            must("the roll call before a library's own collective" in str(error), error)
+    usable(fresh)
+
+
 def without_thread_support() -> None:
     """The program starts MPI itself, for one thread, and ends it while communicators are still there."""
     mpi = ctypes.CDLL(sys.argv[2], ctypes.RTLD_GLOBAL)

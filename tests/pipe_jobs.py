@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -53,6 +54,9 @@ def _serve(pipes: list[Connection]) -> None:
 
 def _rank_main(place: tuple[int, int], gather: Connection, report: Connection, body: Body, options: Any) -> None:
     rank, size = place
+    os.environ.update(options.pop("environment", {}))
+    if hosts := options.pop("hosts", ""):
+        os.environ["LANECAST_HOST"] = hosts[rank]
     try:
         comm = lanecast.from_all_gather(rank, size, _PipeGather(gather), **options)
         gather.close()  # nothing but making a communicator needs it
@@ -63,7 +67,7 @@ def _rank_main(place: tuple[int, int], gather: Connection, report: Connection, b
 
 
 class PipeJob:
-    """Starts body(comm, tell) on `size` processes; tell(x) sends x to the test."""
+    """Starts body(comm, tell) on `size` processes; tell(x) sends x to the test. hosts="aab": as on two."""
 
     def __init__(self, size: int, body: Body, **options: Any) -> None:
         here, there = zip(*(_CONTEXT.Pipe() for _ in range(size)), strict=True)

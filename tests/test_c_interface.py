@@ -7,35 +7,41 @@ from pathlib import Path
 
 import pytest
 
+import gpu_host_library
 from lanecast import __version__
 from launch import PACKAGE, STRICT, compiled, mpich
 
 ROOT = Path(__file__).parent.parent
+HEADERS = sorted((ROOT / "include/lanecast").glob("*.h"))
+
+
+def declared() -> set[str]:
+    return {name for path in HEADERS for name in re.findall(r"LANECAST_API [^(]*?(lanecast\w+)\(", path.read_text())}
 
 
 @pytest.mark.parametrize("language", [["c", "-std=c99"], ["c", "-std=c17"], ["c++", "-std=c++11"]], ids=lambda x: x[1])
-def test_header_compiles_alone(language: list[str]) -> None:
-    program = "#include <lanecast/lanecast.h>\nlanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;\n"
+@pytest.mark.parametrize("header", [path.name for path in HEADERS])
+def test_header_compiles_alone(header: str, language: list[str]) -> None:
+    program = (
+        f"#include <lanecast/{header}>\n"
+        "lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;\nlanecastKnobs_t knobs = LANECAST_KNOBS_INITIALIZER;\n"
+    )
     command = ["c++" if language[0] == "c++" else "cc", "-x", *language, *STRICT, "-fsyntax-only", "-"]
     subprocess.run(command, input=program.encode(), check=True)
 
 
-def test_library_shows_what_the_header_declares_and_nothing_else() -> None:
-    header = (ROOT / "include/lanecast/lanecast.h").read_text()
-    declared = set(re.findall(r"LANECAST_API [^(]*?(lanecast\w+)\(", header))
+def test_library_shows_what_the_headers_declare_and_nothing_else() -> None:
     listing = subprocess.run(
         ["nm", "--dynamic", "--defined-only", str(PACKAGE / "liblanecast.so")],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     shown = {line.split()[-1] for line in listing.stdout.splitlines()}
-    assert shown == declared
+    assert shown == declared()
 
 
-def test_every_function_of_the_header_is_called() -> None:
-    header = (ROOT / "include/lanecast/lanecast.h").read_text()
-    called = (ROOT / "tests/c/interface.c").read_text()
-    names = re.findall(r"LANECAST_API [^(]*?(lanecast\w+)\(", header)
-    assert [name for name in names if f"{name}(" not in called] == []
+def test_every_function_of_the_headers_is_called() -> None:
+    called = (ROOT / "tests/c/interface.c").read_text() + (ROOT / "tests/c/gpu.c").read_text()
+    assert [name for name in declared() if f"{name}(" not in called] == []
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 4])
@@ -45,6 +51,13 @@ def test_every_function(ranks: int, tmp_path: Path) -> None:
     major, minor, patch = (int(number) for number in __version__.split("."))
     version = 10000 * major + 100 * minor + patch
     assert sorted(lines) == [f"rank {rank} of {ranks}: version {version}" for rank in range(ranks)]
+
+
+@pytest.mark.timeout(400)  # the first one builds the driver
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_calls_on_gpus(ranks: int, tmp_path: Path) -> None:
+    program = compiled(ROOT / "tests/c/gpu.c", tmp_path)
+    mpich(ranks, [str(program), str(tmp_path)], timeout_s=200, **gpu_host_library.environment())
 
 
 def test_example(tmp_path: Path) -> None:

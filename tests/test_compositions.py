@@ -223,12 +223,17 @@ def test_several_operators() -> None:
         _core.verify([Plan.from_dict(plan) for plan in plans])
 
 
-def test_planning_for_a_thousand_ranks_takes_less_than_a_second() -> None:
-    for name in ("all_reduce_by_all_gather", "all_gather"):
-        begin = time.process_time()
-        composition = form(name, 1024)
-        _core.lower(composition._core, 517, Knobs([128, 8]).machine(Topology(1024)))
-        assert time.process_time() - begin < 1
+def planning_s(name: str) -> float:
+    """Of this thread: others of this process may be moving calls."""
+    begin = time.thread_time()
+    composition = form(name, 1024)
+    _core.lower(composition._core, 517, Knobs([128, 8]).machine(Topology(1024)))
+    return time.thread_time() - begin
+
+
+@pytest.mark.parametrize("name", ["all_reduce_by_all_gather", "all_gather"])
+def test_planning_for_a_thousand_ranks_takes_less_than_a_second(name: str) -> None:
+    assert min(planning_s(name) for _ in range(3)) < 1  # Python may collect the garbage of all tests in one of them
 
 
 def test_plans_are_shown_and_saved() -> None:

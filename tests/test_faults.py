@@ -128,9 +128,13 @@ def starts_until_it_fails(comm: Communicator, tell: Tell) -> str:
         work.wait()
 
 
+# Over shared memory, and over UCX: hosts of their own.
+@pytest.mark.parametrize(
+    ("hosts", "words"), [("", "lost rank 1 .*has ended"), ("abcd", "lost rank 1 ")], ids=["shm", "ucx"]
+)
 @pytest.mark.parametrize("body", [calls_until_it_fails, starts_until_it_fails])
-def test_killed_rank_is_named_by_all_others(body: Callable[[Communicator, Tell], str]) -> None:
-    job = PipeJob(4, body, timeout_s=60.0)
+def test_killed_rank_is_named_by_all_others(body: Callable[[Communicator, Tell], str], hosts: str, words: str) -> None:
+    job = PipeJob(4, body, hosts=hosts, timeout_s=60.0)
     assert [job.told(rank) for rank in range(4)] == ["ready"] * 4
     time.sleep(0.3)
     os.kill(job.processes[1].pid or 0, signal.SIGKILL)
@@ -139,12 +143,13 @@ def test_killed_rank_is_named_by_all_others(body: Callable[[Communicator, Tell],
     assert [outcome.error for outcome in outcomes] == ["TransportError"] * 3, outcomes
     assert max(outcome.at_s for outcome in outcomes) - killed_s < SOON_S
     for outcome in outcomes:  # in a ring, rank 3 hears of it from rank 2 or 0
-        assert re.search(r"lost rank 1 .*has ended", outcome.text), outcome.text
+        assert re.search(words, outcome.text), outcome.text
     job.end()
 
 
-def test_stopped_rank_runs_into_the_deadline() -> None:
-    job = PipeJob(3, calls_until_it_fails, timeout_s=1.0)
+@pytest.mark.parametrize("hosts", ["", "abc"], ids=["shm", "ucx"])
+def test_stopped_rank_runs_into_the_deadline(hosts: str) -> None:
+    job = PipeJob(3, calls_until_it_fails, hosts=hosts, timeout_s=1.0)
     assert [job.told(rank) for rank in range(3)] == ["ready"] * 3
     time.sleep(0.3)
     pid = job.processes[2].pid or 0
@@ -234,9 +239,10 @@ def leaves_at_once(comm: Communicator, _: Tell) -> float:
     return float(tensor[-1])
 
 
-def test_leaving_right_after_a_call_harms_nobody() -> None:
+@pytest.mark.parametrize("hosts", ["", "abc"], ids=["shm", "ucx"])
+def test_leaving_right_after_a_call_harms_nobody(hosts: str) -> None:
     for _ in range(3):
-        job = PipeJob(3, leaves_at_once, timeout_s=20.0)
+        job = PipeJob(3, leaves_at_once, hosts=hosts, timeout_s=20.0)
         assert [job.outcome(rank).value for rank in range(3)] == [6.0] * 3
         assert job.end() == [0] * 3
 

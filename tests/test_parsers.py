@@ -26,6 +26,7 @@ import lanecast
 from lanecast import _core
 from lanecast.cli import options
 from lanecast.scale import contenders
+from lanecast.tune import surprises
 
 LIMIT_BYTES = 1 << 29  # beyond what the process has; what is read below is small
 TEXTS = int(os.environ.get("FUZZ_TEXTS", "20000"))  # of the long campaign, for each row
@@ -88,6 +89,13 @@ PARSERS = {
     ),
     "plans as JSON": Parser(formats.read_plans, formats.PLANS),
     "profile": Parser(formats.from_file("profile.json", formats.read_profile), (formats.PROFILE,)),
+    "surprises": Parser(formats.from_file("surprises.json", surprises.load), (formats.SURPRISES,)),
+    "model": Parser(formats.from_file("model.json", formats.read_model), (formats.MODEL,)),
+    "scope of times": Parser(formats.read_times, (formats.SCOPE,)),
+    "database of times": Parser(
+        formats.from_file("times.sqlite", formats.read_file_of_times), ("SQLite format 3", "no database")
+    ),
+    "LANECAST_PROFILE": Parser(formats.find_profile, ("none", "", ".", "/", ".,none", "machine:frontier")),
     "machine": Parser(formats.from_file("machine.toml", formats.read_machine), (formats.MACHINE,)),
     "backend of a simulation": Parser(contenders.check, ("flat", "ompi", "lanecast:hierarchical(ring,direct)")),
     "machine's values": Parser(formats.read_machine_values, (formats.MACHINE_VALUES,)),

@@ -157,21 +157,35 @@ def test_roots_that_do_not_exist_are_refused() -> None:
             make_plan("broadcast", 0, Topology(3), "chain", root=root)
 
 
+LINKS = _core.Models(links=[(1e-6, 2e-10)])
+
+
+def cheapest(collective: str, size: int, ranks: int, models: _core.Models) -> tuple[str, int]:
+    best = _core.candidates(collective, size, Topology(ranks), models)[0]
+    return best["algorithm"], best["chunks"]
+
+
 @pytest.mark.parametrize(
-    ("collective", "topology", "small", "large"),
+    ("collective", "small", "large"),
     [
-        ("broadcast", "16", {"binomial"}, {"chain", "scatter_all_gather"}),
-        ("reduce", "16", {"binomial"}, {"chain", "scatter_all_gather"}),
-        ("all_to_all", "16", {"bruck"}, {"pairwise"}),
+        ("broadcast", {"binomial"}, {"chain", "scatter_all_gather"}),
+        ("reduce", {"binomial"}, {"chain", "scatter_all_gather"}),
+        ("all_to_all", {"bruck"}, {"pairwise"}),
     ],
 )
-def test_choice_by_size(collective: str, topology: str, small: set[str], large: set[str]) -> None:
-    size = int(topology)
+def test_choice_by_size(collective: str, small: set[str], large: set[str]) -> None:
+    assert cheapest(collective, 64, 16, LINKS)[0] in small
+    assert cheapest(collective, 1 << 24, 16, LINKS)[0] in large
 
-    def on_rank(comm: lanecast.Communicator) -> tuple[str, str]:
-        return comm.chosen(collective, 1)[0], comm.chosen(collective, 1 << 22)[0]
 
-    assert all(tiny in small and huge in large for tiny, huge in lanecast.run_threads(size, on_rank))
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_pipelines_do_not_pay_where_ranks_share_cores(collective: str) -> None:
+    """A chain's ranks cannot all work at once there, and each chunk costs every one of them a switch."""
+    crowded = _core.Models(links=[(10e-6, 2e-10)]).with_crowd(2)
+    for size in (1 << 16, 1 << 18, 1 << 20, 1 << 22):
+        assert cheapest(collective, size, 4, crowded)[1] <= min(4, cheapest(collective, size, 4, LINKS)[1])
+    assert cheapest(collective, 1 << 18, 4, LINKS)[0] == "chain"
+    assert cheapest(collective, 1 << 18, 4, crowded) == ("binomial", 1)
 
 
 def test_choice_where_ranks_know_their_own_counts_only() -> None:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from lanecast import UsageError, machines
 from lanecast.cli import app
+from lanecast.cli.scale_tables import bound_Bps as bound_of_nics
 from lanecast.machines import Machine
 from lanecast.scale import build, contenders, platform, point
 from lanecast.scale.build import Simulator
@@ -168,6 +169,21 @@ def test_values_are_right_on_128_ranks(simulator: Simulator, collective: str) ->
 
 
 @needs_simgrid
+@pytest.mark.parametrize("collective", contenders.COLLECTIVES)
+def test_compositions_are_right_and_near_the_bound_of_the_nics(simulator: Simulator, collective: str) -> None:
+    case = Case(machines.load("perlmutter"), collective, 24, contenders.evenly(40_000, 24))
+    plan = contenders.plan("composed", case, chunks=2)
+    assert plan.factors == (2, 3, 4)
+    outcome = point.run(simulator, [*platform.words(case.machine), "check=1", *plan.words(case)])
+    assert outcome.wrong_elements == 0
+    large = Case(case.machine, collective, 24, contenders.evenly(1024 * MIB, 24))
+    bound_Bps = bound_of_nics(large)
+    assert bound_Bps is not None
+    bound_s = large.bytes / bound_Bps
+    assert bound_s < seconds(simulator, large, contenders.plan("composed", large)) < 1.5 * bound_s
+
+
+@needs_simgrid
 def test_whoever_asks_again_is_answered_from_the_cache(
     simulator: Simulator, plain: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,12 +199,15 @@ def test_rows_say_that_they_are_simulated(
     simulator: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "simulator", lambda _: simulator)
-    file = tmp_path / "rows.json"
+    file, picture = tmp_path / "rows.json", tmp_path / "rows.png"
     command = ["scale", "--machine", "perlmutter", "--ranks", "8,16", "--sizes", "1M", "--message-overhead-us", "1"]
+    command += ["--plot", str(picture)]
     done = CliRunner().invoke(app, [*command, "--backends", "lanecast,flat,mpich", "--json", str(file)])
     assert done.exit_code == 0, done.output
     rows = json.loads(file.read_text())
     assert len(rows) == 6
+    assert picture.stat().st_size > 10_000
+    assert all(0 < row["algbw_GBps"] < row["bound_GBps"] for row in rows)
     assert all(row["run"]["simulated"] and row["time_us"] > 0 for row in rows)
     taper = rows[0]["run"]["platform"]["network.taper"]
     assert taper["value"] == "0.5"

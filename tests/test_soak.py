@@ -30,7 +30,8 @@ def judge(name: str, readings: list[dict[str, float]]) -> None:
     early, late = settled[: len(settled) // 3], settled[-len(settled) // 3 :]
     growth = min(reading["rss_mib"] for reading in late) - max(reading["rss_mib"] for reading in early)
     assert growth < GROWTH_MIB, settled
-    assert late[-1]["files"] == early[-1]["files"], settled
+    # A rank that is a thread sees the files of the others, too, which make communicators meanwhile.
+    assert min(reading["files"] for reading in late) <= min(reading["files"] for reading in early), settled
 
 
 def show(capsys: pytest.CaptureFixture[str], name: str, reading: dict[str, float]) -> None:
@@ -61,7 +62,7 @@ def test_among_processes(capsys: pytest.CaptureFixture[str]) -> None:
     readings: list[list[dict[str, float]]] = [[] for _ in range(RANKS)]
     for _ in range(READINGS):
         for rank in range(RANKS):
-            told = job.told(rank, timeout_s=600)
+            told = job.told(rank, timeout_s=3600)  # shared machines can be slow
             assert isinstance(told, dict), told
             readings[rank].append(told)
         show(capsys, "rank 0", readings[0][-1])

@@ -97,6 +97,13 @@ def test_partition_keeps_every_rank_and_its_order(topology: Topology, random: An
             assert part == [r for r in ranks if domain[r] == domain[part[0]]]
 
 
+@given(topologies(40), st.data())
+def test_ranks_part_at_the_outermost_level_that_divides_them(topology: Topology, data: st.DataObject) -> None:
+    a, b = (data.draw(st.integers(0, topology.size - 1)) for _ in range(2))
+    apart = [k for k, domain in enumerate(domains(topology)) if domain[a] != domain[b]]
+    assert topology.parting_level(a, b) == min(apart, default=len(topology.levels))
+
+
 @given(topologies(40), st.randoms(use_true_random=False))
 def test_subset_groups_as_the_whole_does(topology: Topology, random: Any) -> None:
     ranks = random.sample(range(topology.size), random.randint(1, topology.size))
@@ -177,6 +184,7 @@ HUGE = "x".join(["100000"] * 5)
         (lambda: Topology(4).partition([0], 0), "level: 0 does not exist"),
         (lambda: Topology.parse("2x2", 4).partition([0], -1), "level: -1 does not exist"),
         (lambda: Topology.parse("2x2", 4).partition([0, 4], 0), "ranks: rank 4 does not exist among 4"),
+        (lambda: Topology.parse("2x2", 4).parting_level(0, 4), "rank 4 does not exist among 4"),
         (lambda: Topology.parse("2x2", 4).subset([-1]), "ranks: rank -1 does not exist"),
         (lambda: Topology.parse("2x2", 4).subset([]), "ranks: "),
         (lambda: Topology.parse("2x2", 4).subset([2, 3, 2]), "ranks: rank 2 is named twice"),

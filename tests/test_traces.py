@@ -59,6 +59,14 @@ def test_within_nodes_a_library_may_do_it(job: traces.CommunicatorTrace) -> None
         assert {message["level"] for message in messages if message["step"] != "group"} == {0}
 
 
+def test_waiting_for_a_late_member_of_a_library_call_is_recorded(job: traces.CommunicatorTrace) -> None:
+    trace = job.ranks[0]  # of rank 1's node
+    number = len(CALLS)
+    first_ns = min(message["begin_ns"] for message in trace.messages if message["sequence"] == number)
+    waits = [wait for wait in trace.waits if wait["sequence"] == number and wait["begin_ns"] < first_ns]
+    assert waits, trace.waits
+
+
 def test_every_rank_is_a_lane_between_the_nodes(job: traces.CommunicatorTrace) -> None:
     for call in job.ranks[0].calls:
         bytes_sent = {

@@ -26,6 +26,10 @@ def open_shm(me: Rank, **options: int) -> _core.Transport:
     return _core.open_shm(me.rank, me.size, me.all_gather, list(range(me.size)), options)
 
 
+def open_ucx(me: Rank) -> _core.Transport:
+    return _core.open_ucx(me.rank, me.size, me.all_gather)
+
+
 def open_mpi(me: Rank) -> _core.Transport:
     assert me.mpi is not None
     return _core.open_mpi(me.mpi)
@@ -48,6 +52,7 @@ KINDS = {
         in_processes, functools.partial(open_shm, ring_bytes=16384, fragment_bytes=4096), sizes=(2, 3, 7)
     ),
     "mpi": Kind(under_mpiexec, open_mpi, sizes=(2, 3), knows_lost_peers=False),
+    "ucx": Kind(in_processes, open_ucx, sizes=(1, 2, 3)),
 }
 
 

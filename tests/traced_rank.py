@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +12,21 @@ import numpy as np
 import lanecast
 from lanecast import Communicator
 
+LATE_S = 0.5
+
+
+def by_library(comm: Communicator) -> None:
+    if comm.rank == 1:
+        time.sleep(LATE_S)
+    comm.all_reduce(np.ones(40_000), algorithm="hierarchical(ring,native)")
+
+
 OWN: dict[str, Any] = {"algorithm": "hierarchical(ring,direct)", "chunks": 2}
 CALLS: list[Callable[[Communicator], Any]] = [
     lambda comm: comm.all_reduce(np.ones(40_000), **OWN),
     lambda comm: comm.all_gather_into_tensor(np.ones(4 * 10_000), np.ones(10_000), **OWN),
     lambda comm: comm.reduce_scatter_tensor(np.ones(10_000), np.ones(4 * 10_000), **OWN),
-    lambda comm: comm.all_reduce(np.ones(40_000), algorithm="hierarchical(ring,native)"),
+    by_library,
 ]
 
 

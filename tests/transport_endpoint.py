@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +86,12 @@ class Endpoint:
         self._open.difference_update(done)
         if not done:
             time.sleep(0)  # there may be more ranks than cores
+
+    def progress_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            self.progress()
+            assert time.monotonic() < deadline, f"rank {self.rank}: never came about"
 
     def wait(self) -> None:
         """Wait for everything posted and compare what came with what was due."""

@@ -59,6 +59,20 @@ def some_pairs_only(end: Endpoint) -> None:
     end.wait()
 
 
+def arrived(end: Endpoint) -> None:
+    """What has come is told by peer and tag until it is received, whatever its size."""
+    for serial, size in enumerate(SIZES):
+        assert not any(end.transport.arrived(peer, 6) for peer in end.peers)
+        end.barrier()
+        for peer in end.peers:
+            end.send(peer, Item(6, serial, size))
+        for peer in end.peers:
+            end.progress_until(lambda peer=peer: end.transport.arrived(peer, 6))  # type: ignore[misc]
+            assert not end.transport.arrived(peer, 7)
+            end.receive(peer, Item(6, serial, size))
+        end.wait()
+
+
 def storm(end: Endpoint) -> None:
     """All to all: random sizes, tags and orders, some of it before the peer has posted anything."""
     queues: dict[tuple[str, int, int], list[Item]] = defaultdict(list)
@@ -262,7 +276,16 @@ def more_than_four_gib(end: Endpoint) -> None:
     assert received == (tile.size * repeats if end.rank == 1 else 0)
 
 
-EVERY_TRANSPORT = (any_order_of_tags, equal_tags, some_pairs_only, storm, late_receiver, gather_and_scatter, consumer)
+EVERY_TRANSPORT = (
+    arrived,
+    any_order_of_tags,
+    equal_tags,
+    some_pairs_only,
+    storm,
+    late_receiver,
+    gather_and_scatter,
+    consumer,
+)
 MISMATCHES = (small_for_smaller, small_for_large, large_for_small, large_for_larger)
 DEPARTURES = (abort_is_seen, closing_loses_nothing)
 EXTREMES = (a_million_messages, more_than_two_gib, more_than_four_gib)

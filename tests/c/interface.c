@@ -130,6 +130,14 @@ static void messages(void) {
     SUCCEEDS(lanecastRecv(NULL, 0, lanecastInt32, 0, 1, comm));
     for (size_t i = 0; i < kCount; ++i) EXPECT(in[i] == value(0, i));
   }
+  if (size > 1 && rank < 2) { /* a receive that waits until there is something to receive */
+    int arrived = 0;
+    if (rank == 0) SUCCEEDS(lanecastSend(out, kCount, lanecastInt32, 1, 6, comm));
+    while (rank == 1 && !arrived) SUCCEEDS(lanecastProbe(0, 6, comm, &arrived));
+    if (rank == 1) SUCCEEDS(lanecastRecv(in, kCount, lanecastInt32, 0, 6, comm));
+    SUCCEEDS(lanecastProbe(1 - rank, 6, comm, &arrived));
+    EXPECT(arrived == 0);
+  }
   SUCCEEDS(lanecastBarrier(comm));
 }
 
@@ -332,6 +340,8 @@ static void misuse(void) {
   refuses(lanecastSend(x, 1, lanecastFloat32, rank, 0, comm), "dst");
   refuses(lanecastSend(x, 1, (lanecastDataType_t)14, 0, 0, comm), "datatype");
   refuses(lanecastRecv(x, 1, lanecastFloat32, size, 0, comm), "src");
+  refuses(lanecastProbe(size, 0, comm, &failures), "src");
+  if (size > 1) refuses(lanecastProbe((rank + 1) % size, 0, comm, NULL), "arrived");
   if (size > 1) refuses(lanecastRecv(x, 1, lanecastFloat32, (rank + 1) % size, -1, comm), "tag");
   if (size > 1) refuses(lanecastRecv(NULL, 1, lanecastFloat32, (rank + 1) % size, 0, comm), "buffer");
   refuses(lanecastRecv(x, SIZE_MAX / 4, lanecastFloat32, (rank + 1) % size, 0, comm), "count");
@@ -363,6 +373,60 @@ static void misuse(void) {
   blocking();
 }
 
+typedef struct {
+  int calls;
+  lanecastResult_t result;
+  char text[200];
+} Heard;
+
+static void hear(lanecastResult_t result, const char* error, void* ctx) {
+  Heard* heard = ctx;
+  heard->result = result;
+  strncat(heard->text, error, sizeof heard->text - 1);
+  __atomic_fetch_add(&heard->calls, 1, __ATOMIC_RELEASE);
+}
+
+static void await(const Heard* heard) {
+  while (__atomic_load_n(&heard->calls, __ATOMIC_ACQUIRE) == 0) continue;
+}
+
+/* Who is told of the end of a call, whatever the end. */
+static void endings(void) {
+  int32_t x[kCount] = {0};
+  lanecastWork_t work;
+  Heard well = {0, lanecastInternalError, ""};
+  SUCCEEDS(lanecastAllReduceStart(x, x, kCount, lanecastInt32, lanecastSum, comm, &work));
+  SUCCEEDS(lanecastOnDone(work, hear, &well));
+  await(&well);
+  EXPECT(well.calls == 1 && well.result == lanecastSuccess && *well.text == '\0');
+  SUCCEEDS(lanecastWait(work));
+  EXPECT(lanecastOnDone(NULL, hear, &well) == lanecastUsageError);
+  refuses(lanecastCommSetTimeout(comm, 0), "timeout_s");
+  refuses(lanecastCommAbort(comm, NULL), "reason");
+
+  lanecastComm_t late, aborted;
+  SUCCEEDS(lanecastCommSplit(comm, 0, rank, &late));
+  SUCCEEDS(lanecastCommSplit(comm, 0, rank, &aborted));
+  if (size > 1 && rank == 0) {
+    Heard slow = {0, lanecastSuccess, ""};
+    const lanecastMessage_t never = {NULL, x, 1, lanecastInt32, 1, 3};
+    SUCCEEDS(lanecastCommSetTimeout(late, 0.1));
+    SUCCEEDS(lanecastBatchStart(&never, 1, late, &work));
+    SUCCEEDS(lanecastOnDone(work, hear, &slow));
+    await(&slow);
+    EXPECT(slow.result == lanecastTimeoutError && strstr(slow.text, "rank 1") && slow.calls == 1);
+    EXPECT(lanecastWait(work) == lanecastTimeoutError);
+    SUCCEEDS(lanecastCommAbort(aborted, "rank 0 has had enough"));
+  } else if (rank == size - 1) { /* the default is far too long for this test */
+    const lanecastResult_t ended = lanecastRecv(x, 1, lanecastInt32, 0, 0, aborted);
+    EXPECT(size == 1 || ended == lanecastTransportError);
+    EXPECT(size == 1 || strstr(lanecastGetLastError(aborted), "rank 0"));
+  }
+  SUCCEEDS(lanecastBarrier(comm));
+  SUCCEEDS(lanecastCommDestroy(aborted));
+  SUCCEEDS(lanecastCommDestroy(late));
+}
+
 static int gather_alone(const void* in, void* out, size_t bytes, void* ctx) {
   ++*(int*)ctx;
   memcpy(out, in, bytes);
@@ -371,6 +435,25 @@ static int gather_alone(const void* in, void* out, size_t bytes, void* ctx) {
 static int gather_fails(const void* in, void* out, size_t bytes, void* ctx) {
   (void)in, (void)out, (void)bytes, (void)ctx;
   return 7;
+}
+
+static int gather_by_comm(const void* in, void* out, size_t bytes, void* ctx) {
+  return lanecastAllGather(in, out, bytes, lanecastUint8, ctx) != lanecastSuccess;
+}
+
+/* Ranks in another order than MPI's, found by an all-gather and reached by MPI. */
+static void over_mpi(void) {
+  lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
+  lanecastComm_t order, made;
+  int32_t mine = rank;
+  config.mpi = 1;
+  config.transports = "mpi";
+  SUCCEEDS(lanecastCommSplit(comm, 0, -rank, &order));
+  SUCCEEDS(lanecastCommInitAllGather(&made, size - 1 - rank, size, gather_by_comm, order, &config));
+  SUCCEEDS(lanecastBroadcast(&mine, &mine, 1, lanecastInt32, 0, made));
+  EXPECT(mine == size - 1);
+  SUCCEEDS(lanecastCommDestroy(made));
+  SUCCEEDS(lanecastCommDestroy(order));
 }
 
 static void refuses_to_begin(lanecastConfig_t config, lanecastAllGatherFn gather, const char* words) {
@@ -454,7 +537,9 @@ int main(void) {
   compositions();
   splits();
   misuse();
+  endings();
   inits();
+  over_mpi();
   SUCCEEDS(lanecastCommDestroy(comm));
   if (failures == 0) printf("rank %d of %d: version %d\n", rank, size, version);
   return failures > 0;

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training steps of examples/train_gpt.py on several backends of torch.distributed, which take turns.
+
+    python bench/train.py --model gpt-2m --strategies ddp,fsdp2 --backends lanecast,gloo --json train.json
+
+Each trial of a backend is a job of its own under torchrun, and a round holds one trial of each, so that what disturbs
+the machine meets all of them. A backend `lanecast:ALGORITHM` has that algorithm pinned. Losses are compared step by
+step with those of the last backend, the baseline: a faster step that learns something else is no faster step.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+import lanecast
+from lanecast.cli import launch, machine, tables
+from lanecast.cli.options import distinct
+from lanecast.tune.shape import cpu_model
+
+PROGRAM = Path(__file__).parent.parent / "examples" / "train_gpt.py"
+CLOSE = 0.01  # of a loss: what another order of additions may change in ten steps
+
+Trial = dict[str, Any]  # the report of train_gpt.py
+
+
+@dataclass(frozen=True)
+class Case:
+    model: str
+    strategy: str
+    ranks: int
+    options: tuple[str, ...]  # more of train_gpt.py's
+
+    def run(self, backend: str) -> Trial:
+        """Ten steps on new processes. Raises UsageError with the end of what they printed where they fail."""
+        name, _, algorithm = backend.partition(":")
+        environment = {"OMP_NUM_THREADS": "1", **os.environ, **({"LANECAST_ALGORITHM": algorithm} if algorithm else {})}
+        with tempfile.TemporaryDirectory() as folder:
+            torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.ranks}"]
+            program = [str(PROGRAM), f"--model={self.model}", f"--strategy={self.strategy}", f"--backend={name}"]
+            command = [*torchrun, *program, "--trials=1", f"--out={folder}", *self.options]
+            job = subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
+            file = Path(folder) / "report.json"
+            # Processes with gloo groups may abort at their very end: who has reported has trained.
+            if not file.is_file():
+                raise lanecast.UsageError(f"{self.strategy} on {backend} failed:\n{(job.stdout + job.stderr)[-3000:]}")
+            report: Trial = json.loads(file.read_text())
+        return report
+
+
+def row_of(strategy: str, backend: str, trials: list[Trial], baseline: list[Trial]) -> dict[str, Any]:
+    """Mean and spread of all trials' steps, beside the baseline's."""
+    steps_s = [trial["step_s"] for trial in trials]
+    tokens_per_s = [trial["tokens_per_s"] for trial in trials]
+    theirs_s = [trial["step_s"] for trial in baseline]
+    losses = zip(trials[0]["losses"], baseline[0]["losses"], strict=True)
+    return {
+        "strategy": strategy,
+        "backend": backend,
+        "ranks": trials[0]["ranks"],
+        "step_s": statistics.fmean(steps_s),
+        "step_spread_s": statistics.fmean(trial["step_spread_s"] for trial in trials),
+        "tokens_per_s": statistics.fmean(tokens_per_s),
+        "step_s_trials": steps_s,
+        "times_as_fast": statistics.median(theirs / ours for ours, theirs in zip(steps_s, theirs_s, strict=True)),
+        "loss_first": trials[0]["losses"][0],
+        "loss_last": trials[0]["losses"][-1],
+        "loss_apart": max(abs(ours - theirs) / abs(theirs) for ours, theirs in losses),
+    }
+
+
+def table_of(rows: Sequence[dict[str, Any]], title: str, baseline: str) -> Table:
+    headings = ("strategy", "backend", "step (s)", "spread (s)", "tokens/s", f"x {baseline}", "loss", "apart")
+    table = tables.headed(title, headings, left=("strategy", "backend"))
+    for row in rows:
+        table.add_row(
+            row["strategy"], row["backend"], f"{row['step_s']:.3f}", f"{row['step_spread_s']:.3f}",
+            f"{row['tokens_per_s']:.0f}", f"{row['times_as_fast']:.2f}",
+            f"{row['loss_first']:.3f} to {row['loss_last']:.3f}", f"{row['loss_apart']:.1e}",
+        )  # fmt: skip
+    return table
+
+
+def main(  # noqa: PLR0913, PLR0917  one per option
+    model: Annotated[str, typer.Option(help="A preset of train_gpt.py.")] = "gpt-2m",
+    strategies: Annotated[str, typer.Option(help="Of ddp, fsdp2, zero3.")] = "ddp,fsdp2",
+    backends: Annotated[
+        str, typer.Option(help="Of torch.distributed, or lanecast:ALGORITHM. The last is the baseline.")
+    ] = "lanecast,lanecast:recursive_doubling,gloo",
+    ranks: Annotated[int, typer.Option(min=1)] = 2,
+    trials: Annotated[int, typer.Option(min=1, help="Jobs of each backend.")] = 3,
+    batch_tokens: Annotated[int, typer.Option(help="Of all ranks in a step; 0: the model's.")] = 0,
+    micro_batch: Annotated[int, typer.Option(help="Sequences of a rank at a time.")] = 4,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
+) -> None:
+    """Compare backends by the steps of a training program."""
+    names = distinct(backends)
+    baseline = names[-1]
+    options = (f"--micro-batch={micro_batch}", *([f"--batch-tokens={batch_tokens}"] if batch_tokens else []))
+    out, progress = tables.console(), tables.console("stderr")
+    rows = []
+    for strategy in distinct(strategies):
+        case = Case(model, strategy, ranks, options)
+        found: dict[str, list[Trial]] = {name: [] for name in names}
+        for k in range(trials):
+            for name in names:
+                progress.print(f"{strategy} on {name}, trial {k + 1} of {trials} …")
+                found[name].append(case.run(name))
+        rows += [row_of(strategy, name, found[name], found[baseline]) for name in names]
+    lanecast_version = f"lanecast {lanecast.__version__} ({machine.git_commit() or 'installed'})"
+    out.print(f"machine   {cpu_model()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    out.print(f"software  torch {metadata.version('torch')}, {lanecast_version}")
+    out.print(f"command   {machine.command_line()}\n")
+    out.print(table_of(rows, f"{model} on {ranks} ranks; {trials} x 10 steps, the last 8 of each count", baseline))
+    if json_file is not None:
+        json_file.write_text(json.dumps({"command": machine.command_line(), "rows": rows}, indent=1) + "\n")
+    apart = [row["backend"] for row in rows if not row["loss_apart"] <= CLOSE]
+    if apart:
+        raise lanecast.UsageError(f"losses on {', '.join(apart)} differ from those on {baseline}")
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(main)
+    except lanecast.UsageError as error:
+        launch.fail(error)

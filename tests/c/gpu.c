@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Calls on GPUs through the C interface, one for each rank; without a GPU over a driver that stands in for NVIDIA's.
+ * Usage: gpu [FOLDER OF KERNELS]. Prints what went wrong. */
+#include <dlfcn.h>
+#include <lanecast/lanecast.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+static int rank, size;
+static lanecastComm_t comm;
+#define EXPECT(condition)                                                                  \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
+      fprintf(stderr, "%s:%d: rank %d expected %s\n", __FILE__, __LINE__, rank, #condition); \
+      ++failures;                                                                          \
+    }                                                                                      \
+  } while (0)
+#define SUCCEEDS(call) succeeds((call), #call, __LINE__)
+static void succeeds(lanecastResult_t result, const char* call, int line) {
+  if (result == lanecastSuccess) return;
+  fprintf(stderr, "%d: %s: %s: %s\n", line, call, lanecastGetErrorString(result), lanecastGetLastError(comm));
+  ++failures;
+}
+
+/* ---- The driver, as a program that has no header of CUDA reaches it ---- */
+
+typedef uint64_t Address;
+typedef void* Stream;
+
+static void* driver;
+/* POSIX makes a function of what dlsym returns; C99 has no cast for it. */
+static void find(const char* name, void* function) {
+  void* const found = dlsym(driver, name);
+  if (!found) fprintf(stderr, "the driver has no %s\n", name), exit(EXIT_FAILURE);
+  memcpy(function, &found, sizeof found);
+}
+static int (*mem_alloc)(Address*, size_t), (*mem_free)(Address);
+static int (*stream_create)(Stream*, unsigned, int), (*stream_destroy)(Stream);
+static int (*to_device)(Address, const void*, size_t, Stream), (*to_host)(void*, Address, size_t, Stream);
+
+static void open_driver(int ordinal) {
+  const char* named = getenv("LANECAST_CUDA_LIBRARY");
+  int (*init)(unsigned), (*retain)(void**, int), (*push)(void*);
+  void* context;
+  driver = dlopen(named ? named : "libcuda.so.1", RTLD_NOW);
+  if (!driver) fprintf(stderr, "%s\n", dlerror()), exit(EXIT_FAILURE);
+  find("cuInit", &init), find("cuDevicePrimaryCtxRetain", &retain), find("cuCtxPushCurrent_v2", &push);
+  find("cuMemAlloc_v2", &mem_alloc), find("cuMemFree_v2", &mem_free);
+  find("cuStreamCreateWithPriority", &stream_create), find("cuStreamDestroy_v2", &stream_destroy);
+  find("cuMemcpyHtoDAsync_v2", &to_device), find("cuMemcpyDtoHAsync_v2", &to_host);
+  if (init(0) || retain(&context, ordinal) || push(context)) fprintf(stderr, "no GPU\n"), exit(EXIT_FAILURE);
+}
+
+/* ---- Collectives ---- */
+
+enum { kCount = 1003, kLarge = 70001 };
+
+/* Unique per rank and element, and small enough for exact sums. */
+static int32_t value(int r, size_t i) { return 1000003 * (r + 1) + (int32_t)i; }
+static int32_t sum_at(size_t i) { return 1000003 * (size * (size + 1) / 2) + size * (int32_t)i; }
+
+static void* pointer(Address at) { return (void*)(uintptr_t)at; }
+
+/* What rank r ends with in element i of its output; -1: what was there. */
+static int32_t expected(lanecastCollective_t kind, int root, size_t count, size_t i) {
+  const int part = (int)(i / count);
+  switch (kind) {
+    case lanecastCollAllGather: return value(part, i % count);
+    case lanecastCollReduceScatter: return sum_at((size_t)rank * count + i);
+    case lanecastCollAllReduce: return sum_at(i);
+    case lanecastCollBroadcast: return value(root, i);
+    case lanecastCollReduce: return rank == root ? sum_at(i) : -1;
+    case lanecastCollGather: return rank == root ? value(part, i % count) : -1;
+    case lanecastCollScatter: return value(root, (size_t)rank * count + i);
+    case lanecastCollAllToAll: return value(part, (size_t)rank * count + i % count);
+  }
+  return 0;
+}
+
+static int many_in(lanecastCollective_t kind) {
+  return kind == lanecastCollReduceScatter || kind == lanecastCollScatter || kind == lanecastCollAllToAll;
+}
+static int many_out(lanecastCollective_t kind) {
+  return kind == lanecastCollAllGather || kind == lanecastCollGather || kind == lanecastCollAllToAll;
+}
+
+/* Copies in, call and copy out stand in one stream: no host waits before the end. */
+static void collective(lanecastCollective_t kind, size_t count, Stream stream) {
+  const int root = size - 1;
+  const size_t ins = (many_in(kind) ? (size_t)size : 1) * count, outs = (many_out(kind) ? (size_t)size : 1) * count;
+  int32_t *in = malloc(ins * sizeof *in), *out = malloc(outs * sizeof *out);
+  Address from, to;
+  EXPECT(!mem_alloc(&from, ins * sizeof *in) && !mem_alloc(&to, outs * sizeof *out));
+  for (size_t i = 0; i < ins; ++i) in[i] = value(rank, i);
+  for (size_t i = 0; i < outs; ++i) out[i] = -1;
+  EXPECT(!to_device(from, in, ins * sizeof *in, stream) && !to_device(to, out, outs * sizeof *out, stream));
+  const lanecastCall_t call = {kind, pointer(from), pointer(to), count, NULL, lanecastInt32, lanecastSum, root, NULL};
+  SUCCEEDS(lanecastEnqueue(&call, rank, stream, comm));
+  EXPECT(!to_host(out, to, outs * sizeof *out, stream));
+  SUCCEEDS(lanecastCommSynchronize(comm));
+  EXPECT(!to_host(in, from, ins * sizeof *in, stream)); /* waits for the one before, to memory that is not pinned */
+  int (*drain)(Stream);
+  find("cuStreamSynchronize", &drain);
+  EXPECT(!drain(stream));
+  size_t wrong = 0;
+  for (size_t i = 0; i < outs; ++i) wrong += out[i] != expected(kind, root, count, i);
+  for (size_t i = 0; i < ins; ++i) wrong += in[i] != value(rank, i);
+  if (wrong) fprintf(stderr, "rank %d: collective %d of %zu: %zu wrong\n", rank, (int)kind, count, wrong), ++failures;
+  EXPECT(!mem_free(from) && !mem_free(to));
+  free(in);
+  free(out);
+}
+
+static void collectives(void) {
+  Stream own;
+  lanecastResult_t met = lanecastInternalError;
+  SUCCEEDS(lanecastCommSetDevice(comm, rank));
+  EXPECT(!stream_create(&own, 1, 0));
+  for (int kind = lanecastCollAllGather; kind <= lanecastCollAllToAll; ++kind) {
+    collective((lanecastCollective_t)kind, kCount, own);
+    collective((lanecastCollective_t)kind, 1, NULL);
+  }
+  collective(lanecastCollAllReduce, kLarge, own);
+  const lanecastCall_t nothing = {lanecastCollAllReduce, NULL, NULL, 0, NULL, lanecastFloat32, lanecastSum, 0, NULL};
+  SUCCEEDS(lanecastEnqueue(&nothing, -1, own, comm));
+  SUCCEEDS(lanecastCommGetAsyncError(comm, &met));
+  EXPECT(met == lanecastSuccess);
+  SUCCEEDS(lanecastCommSynchronize(comm));
+  EXPECT(!stream_destroy(own));
+}
+
+/* ---- Memory that the peers reach ---- */
+
+static void symmetric(lanecastConfig_t config) {
+  int32_t numbers[kCount];
+  void *in = NULL, *out = NULL;
+  lanecastComm_t direct;
+  config.algorithm = "peer_direct"; /* takes no other memory */
+  SUCCEEDS(lanecastCommInitMPI(&direct, NULL, &config));
+  SUCCEEDS(lanecastMemAlloc(&in, sizeof numbers, rank, direct));
+  SUCCEEDS(lanecastMemAlloc(&out, sizeof numbers, rank, direct));
+  for (size_t i = 0; i < kCount; ++i) numbers[i] = value(rank, i);
+  EXPECT(!to_device((Address)(uintptr_t)in, numbers, sizeof numbers, NULL));
+  const lanecastCall_t call = {lanecastCollAllReduce, in, out, kCount, NULL, lanecastInt32, lanecastSum, 0, NULL};
+  const lanecastResult_t result = lanecastEnqueue(&call, rank, NULL, direct);
+  if (result) fprintf(stderr, "peer_direct: %s\n", lanecastGetLastError(direct)), ++failures;
+  EXPECT(lanecastCommSynchronize(direct) == lanecastSuccess);
+  memset(numbers, 0, sizeof numbers);
+  EXPECT(!to_host(numbers, (Address)(uintptr_t)out, sizeof numbers, NULL));
+  EXPECT(lanecastCommSynchronize(direct) == lanecastSuccess);
+  int (*drain)(Stream);
+  find("cuStreamSynchronize", &drain);
+  EXPECT(!drain(NULL));
+  for (size_t i = 0; i < kCount; ++i) EXPECT(numbers[i] == sum_at(i));
+  EXPECT(lanecastMemFree((char*)in + 4, direct) == lanecastUsageError);
+  EXPECT(strstr(lanecastGetLastError(direct), "memory"));
+  EXPECT(lanecastMemFree(in, direct) == lanecastSuccess);
+  EXPECT(lanecastMemFree(NULL, direct) == lanecastSuccess);
+  EXPECT(lanecastCommDestroy(direct) == lanecastSuccess); /* and with it what `out` is */
+}
+
+/* ---- What goes wrong ---- */
+
+/* Every refusal names the rank and the argument, and leaves the communicator usable. */
+static void refuses(lanecastResult_t result, const char* words) {
+  char who[32];
+  snprintf(who, sizeof who, "rank %d: ", rank);
+  if (result == lanecastUsageError && strstr(lanecastGetLastError(comm), who) &&
+      strstr(lanecastGetLastError(comm), words))
+    return;
+  fprintf(stderr, "result %d instead of a refusal with \"%s\": %s\n", (int)result, words, lanecastGetLastError(comm));
+  ++failures;
+}
+
+static void misuse(void) {
+  void* memory = NULL;
+  Address x;
+  EXPECT(!mem_alloc(&x, 64));
+  lanecastCall_t call = {lanecastCollAllReduce, pointer(x), pointer(x), 16, NULL, lanecastFloat32, lanecastSum, 0, NULL};
+  refuses(lanecastCommSetDevice(comm, -1), "device: -1");
+  refuses(lanecastCommSetDevice(comm, rank + 1), "uses GPU");
+  refuses(lanecastEnqueue(NULL, rank, NULL, comm), "call");
+  refuses(lanecastEnqueue(&call, -2, NULL, comm), "device: -2");
+  refuses(lanecastEnqueue(&call, rank + 1, NULL, comm), "uses GPU");
+  call.op = lanecastBxor;
+  refuses(lanecastEnqueue(&call, rank, NULL, comm), "bxor");
+  refuses(lanecastMemAlloc(NULL, 64, rank, comm), "memory");
+  refuses(lanecastMemAlloc(&memory, 64, -1, comm), "device");
+  refuses(lanecastMemFree(pointer(x), comm), "memory");
+  EXPECT(lanecastEnqueue(&call, 0, NULL, NULL) == lanecastUsageError);
+  EXPECT(lanecastCommSetDevice(NULL, 0) == lanecastUsageError);
+  EXPECT(lanecastCommSynchronize(NULL) == lanecastUsageError);
+  EXPECT(lanecastCommGetAsyncError(comm, NULL) == lanecastUsageError);
+  EXPECT(lanecastMemFree(NULL, NULL) == lanecastUsageError);
+  EXPECT(!mem_free(x));
+}
+
+static void shared_gpu(lanecastConfig_t config) {
+  lanecastComm_t refused, shared;
+  SUCCEEDS(lanecastCommInitMPI(&refused, NULL, &config));
+  const lanecastResult_t result = lanecastCommSetDevice(refused, 0);
+  EXPECT(result == (size > 1 ? lanecastUsageError : lanecastSuccess));
+  if (size > 1) EXPECT(strstr(lanecastGetLastError(refused), "use the same GPU"));
+  config.allow_shared_gpu = 1;
+  SUCCEEDS(lanecastCommInitMPI(&shared, NULL, &config));
+  EXPECT(lanecastCommSetDevice(shared, 0) == lanecastSuccess);
+  EXPECT(lanecastCommDestroy(shared) == lanecastSuccess);
+  EXPECT(lanecastCommDestroy(refused) == lanecastSuccess);
+}
+
+/* The first rank calls alone. */
+static void absent_peer(lanecastConfig_t config) {
+  lanecastComm_t hasty;
+  lanecastResult_t met = lanecastSuccess;
+  Address x;
+  config.timeout_s = 2;
+  SUCCEEDS(lanecastCommInitMPI(&hasty, NULL, &config));
+  EXPECT(lanecastCommSetDevice(hasty, rank) == lanecastSuccess);
+  EXPECT(!mem_alloc(&x, 64));
+  const lanecastCall_t call = {
+      lanecastCollAllReduce, pointer(x), pointer(x), 16, NULL, lanecastInt32, lanecastSum, 0, NULL};
+  SUCCEEDS(lanecastBarrier(comm));
+  if (rank == 0 && size > 1) {
+    EXPECT(lanecastEnqueue(&call, rank, NULL, hasty) == lanecastSuccess); /* returns at once */
+    EXPECT(lanecastCommSynchronize(hasty) == lanecastTimeoutError);
+    EXPECT(strstr(lanecastGetLastError(hasty), "rank 0 waited for rank 1 in all_reduce of 16 int32"));
+    EXPECT(lanecastCommGetAsyncError(hasty, &met) == lanecastSuccess && met == lanecastTransportError);
+    EXPECT(lanecastEnqueue(&call, rank, NULL, hasty) == lanecastTransportError);
+  }
+  SUCCEEDS(lanecastBarrier(comm));
+  EXPECT(lanecastCommDestroy(hasty) == lanecastSuccess);
+  EXPECT(!mem_free(x));
+}
+
+int main(int argc, char** argv) {
+  lanecastError_t error = {""};
+  lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
+  config.error = &error;
+  config.timeout_s = 100;
+  config.kernel_cache = argc > 1 ? argv[1] : NULL;
+  config.gpu_libraries = argc > 2 ? argv[2] : NULL;
+  if (lanecastCommInitMPI(&comm, NULL, &config)) fprintf(stderr, "%s\n", error.text), exit(EXIT_FAILURE);
+  SUCCEEDS(lanecastCommUserRank(comm, &rank));
+  SUCCEEDS(lanecastCommCount(comm, &size));
+  open_driver(rank);
+  collectives();
+  symmetric(config);
+  misuse();
+  shared_gpu(config);
+  absent_peer(config);
+  SUCCEEDS(lanecastCommDestroy(comm));
+  return failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of the tests on GPUs: python gpu_rank.py FOLDER SECTION… [stand-in]; writes what it has found to FOLDER."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import faults
+import graphs
+import grid
+import streams
+import symmetric_memory
+from campaign import Campaign, ending
+from lanecast.cli.gpu.ranks import Ranks
+
+SECTIONS = {
+    "grid": grid.run_small,
+    "large": grid.run_large,
+    "streams": streams.run,
+    "graphs": graphs.run,
+    "symmetric": symmetric_memory.run,
+    "faults": faults.run,
+}
+
+
+def main(folder: Path, sections: list[str]) -> None:
+    if "stand-in" in sections:
+        from gpu_bench_rank import StandIn
+
+        ranks = Ranks(StandIn(), "gloo")
+        sections.remove("stand-in")
+    else:
+        ranks = Ranks()
+    campaign = Campaign(ranks)
+    if sections == ["killed"]:
+        faults.killed(campaign, folder)
+        ending(0)
+    for section in sections:
+        SECTIONS[section](campaign)
+    campaign.write(folder)
+    campaign.together()
+    ranks.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every collective with every type, operator and kind of size, out of and in place, even and uneven, on any address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import lanecast
+from campaign import Campaign
+from collective_cases import DTYPES, Case, even, ops_of
+from device_call import DeviceCall
+from lanecast import _core
+from lanecast.cli.gpu.payload import TorchLibrary
+from lanecast.cli.payload import REDUCING, Payload
+from lanecast.cli.payload import Case as LargeCase
+from lanecast.communicator import Communicator
+
+ALGORITHMS = ("", "peer_kernel", "copy_engine")
+COUNTS = (0, 1, 3, 7, 1000, 4099)
+LARGE = ((1 << 20) + 3, 3 << 20)  # elements of each part
+LARGE_OF_STAND_IN = ((1 << 12) + 3,)
+LARGE_TYPES = (("float32", "sum"), ("bfloat16", "sum"), ("int8", "max"), ("float64", "avg"))
+_IN_PLACE_ONLY = ("all_reduce", "broadcast", "reduce")  # as the package offers them
+_UNEVEN = ("all_gather", "reduce_scatter", "gather", "scatter", "all_to_all")
+_BACK_TO_BACK = 16
+
+
+def small(kind: str, dtype: str, size: int) -> Iterator[tuple[Case, int]]:
+    """Cases, and by how many elements their buffers begin past an aligned address."""
+    turn = count()
+    for op in ops_of(dtype) if kind in REDUCING else ("sum",):
+        for elements in COUNTS:
+            for algorithm in ALGORITHMS:
+                k = next(turn)
+                uneven = kind in _UNEVEN and k % 3 == 2
+                counts = even(kind, elements, size)
+                if uneven:
+                    counts = tuple(max(0, elements + (part * 5) % 7 - 3) for part in range(len(counts)))
+                in_place = kind in _IN_PLACE_ONLY or (kind != "all_to_all" and k % 2 == 1)
+                yield Case(
+                    kind, counts, algorithm, dtype, op, in_place, root=k % size,
+                    own_counts=uneven and kind == "all_to_all",
+                ), (k // 2) % 2  # fmt: skip
+
+
+def run_small(campaign: Campaign) -> None:
+    algorithms = ALGORITHMS if campaign.on_gpu else ("",)
+    for kind in _core.KINDS:
+        for dtype in DTYPES:
+            cases = [each for each in small(kind, dtype, campaign.size) if each[0].algorithm in algorithms]
+            # More ranks take longer to foresee, and tell less that is new.
+            step = max(1, campaign.size // 2)
+
+            def body(comm: Communicator, cases: list[tuple[Case, int]] = cases[::step]) -> list[str]:
+                wrong: list[str] = []
+                for first in range(0, len(cases), _BACK_TO_BACK):
+                    wrong += _back_to_back(campaign, comm, cases[first : first + _BACK_TO_BACK])
+                return wrong
+
+            campaign.check(f"{kind} {dtype}", body)
+
+
+def _back_to_back(campaign: Campaign, comm: Communicator, cases: list[tuple[Case, int]]) -> list[str]:
+    """All of them without waiting in between."""
+    calls = [DeviceCall(comm, case, campaign.ranks.device.device, shift) for case, shift in cases]
+    started, wrong = [], []
+    for call in calls:
+        try:
+            call.start()
+            started.append(call)
+        except lanecast.UsageError as error:
+            wrong += left_out(campaign, call.case.kind, call.case.algorithm, error)
+    campaign.settle(comm)
+    return wrong + [line for call in started for line in call.finish()]
+
+
+def left_out(campaign: Campaign, kind: str, algorithm: str, error: lanecast.UsageError) -> list[str]:
+    """A pinned algorithm need not offer every collective, and says so; what is chosen has to run all."""
+    if not algorithm or "algorithm" not in str(error):
+        return [f"rank {campaign.rank}: {kind} by {algorithm or 'choice'}: {error}"]
+    name = f"{kind} by {algorithm}: {error}"
+    campaign.left_out[name] = campaign.left_out.get(name, 0) + 1
+    return []
+
+
+def run_large(campaign: Campaign) -> None:
+    import torch
+
+    device = campaign.ranks.device.device
+    room = 2 * (max(LARGE) + 64) * 8 * campaign.size
+    arena = torch.empty(room, dtype=torch.uint8, device=device)
+    for kind in _core.KINDS:
+        for dtype, op in LARGE_TYPES:
+
+            def body(comm: Communicator, kind: str = kind, dtype: str = dtype, op: str = op) -> list[str]:
+                wrong = []
+                for elements in LARGE if campaign.on_gpu else LARGE_OF_STAND_IN:
+                    for algorithm in ALGORITHMS if campaign.on_gpu else ("",):
+                        for in_place in (False, True) if kind not in (*_IN_PLACE_ONLY, "all_to_all") else (True,):
+                            case = LargeCase(kind, elements, dtype, op, in_place, comm.rank, comm.size)
+                            wrong += _one_large(campaign, comm, case, (algorithm, arena))
+                return wrong
+
+            campaign.check(f"large {kind} {dtype}", body)
+
+
+def _one_large(campaign: Campaign, comm: Communicator, case: LargeCase, how: tuple[str, object]) -> list[str]:
+    from lanecast.cli.gpu.backends import lanecast_call
+
+    algorithm, arena = how
+    payload = Payload(case, TorchLibrary(arena))
+    payload.reset()
+    try:
+        lanecast_call(comm, payload, algorithm)()
+    except lanecast.UsageError as error:
+        return left_out(campaign, case.collective, algorithm, error)
+    campaign.settle(comm)
+    wrong = payload.wrong(payload.output)
+    campaign.together()  # the next case overwrites the buffers
+    return [f"rank {comm.rank}: {case} by {algorithm or 'choice'}: {wrong} wrong"] if wrong else []

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library on this machine's GPUs: `make test-gpu`. Each test is one launch of many checks that have names."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from lanecast.cli.gpu.launch import run_ranks
+
+HERE = Path(__file__).parent
+KILLED = 128 + 9
+
+
+def gpus() -> int:
+    try:
+        import torch
+    except ImportError:
+        return 0
+    return int(torch.cuda.device_count())
+
+
+GPUS = gpus()
+needs_gpu = pytest.mark.skipif(GPUS == 0, reason="no GPU here, or no torch that finds one")
+needs_two = pytest.mark.skipif(GPUS < 2, reason=f"needs two GPUs, and {GPUS} are here")
+SIZES = sorted({1, 2, 3, GPUS} & set(range(1, GPUS + 1))) or [1]
+
+pytestmark = [needs_gpu, pytest.mark.timeout(170)]
+
+
+def launched(folder: Path, ranks: int, sections: list[str], **environment: str) -> tuple[int, list[str]]:
+    """Exit status, and what is wrong on any rank."""
+    program = [sys.executable, str(HERE / "gpu_rank.py"), str(folder), *sections]
+    status = run_ranks(program, ranks, environment, grace_s=60.0)
+    wrong: list[str] = []
+    for file in sorted(folder.glob("*.json")):
+        found = json.loads(file.read_text())
+        slowest = sorted(found["done"].items(), key=lambda item: -item[1])[:3]
+        shown = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in slowest)
+        print(f"rank {file.stem}: {len(found['done'])} checks; slowest: {shown}")
+        for name, times in found["left_out"].items():
+            print(f"rank {file.stem}: {times} times left out: {name}")
+        wrong += [f"{name}: {line}" for name, lines in found["wrong"].items() for line in lines]
+    return status, wrong
+
+
+def expect_all_right(folder: Path, ranks: int, sections: list[str], **environment: str) -> None:
+    status, wrong = launched(folder, ranks, sections, **environment)
+    assert wrong == []
+    assert status == 0
+    assert len(list(folder.glob("*.json"))) == ranks
+
+
+@pytest.mark.parametrize("ranks", SIZES)
+def test_collectives(ranks: int, tmp_path: Path) -> None:
+    expect_all_right(tmp_path, ranks, ["grid", "large"])
+
+
+@needs_two
+def test_streams_and_graphs(tmp_path: Path) -> None:
+    expect_all_right(tmp_path, GPUS, ["streams", "graphs", "symmetric"])
+
+
+@needs_two
+def test_streams_and_graphs_with_one_queue(tmp_path: Path) -> None:
+    expect_all_right(tmp_path, GPUS, ["streams", "graphs"], CUDA_DEVICE_MAX_CONNECTIONS="1")
+
+
+@needs_two
+def test_faults(tmp_path: Path) -> None:
+    expect_all_right(tmp_path, GPUS, ["faults"])
+
+
+@needs_two
+def test_a_killed_peer(tmp_path: Path) -> None:
+    status, wrong = launched(tmp_path, GPUS, ["killed"])
+    assert wrong == []
+    assert status == KILLED
+    assert len(list(tmp_path.glob("*.json"))) == GPUS - 1

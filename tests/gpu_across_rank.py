@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank under mpiexec, on the host and the GPU that it is told: collectives between hosts, as they are chosen.
+
+Arguments: the name of each rank's host, a folder of kernels. Prints "right", or what is wrong.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+
+import lanecast
+from collective_cases import Case, even
+from gpu_stand_in import in_environment, run_on_gpu
+from lanecast import Communicator
+from pipe_jobs import Tell
+
+THREE = ("all_reduce", "all_gather", "reduce_scatter")
+
+
+def cases(size: int) -> list[Case]:
+    return [
+        Case(kind, even(kind, count, size), in_place=kind == "all_reduce", chunks=chunks)
+        for kind, count, chunks in itertools.product(THREE, (200,), (0, 5))
+    ]
+
+
+def all_cases(comm: Communicator, tell: Tell) -> list[str]:
+    wrong = run_on_gpu(cases(comm.size), 3, comm, tell)
+    try:
+        comm._core.symmetric_allocate(comm.rank, 64)
+        wrong.append("symmetric memory between hosts")
+    except lanecast.UsageError as error:
+        if "on 2" not in str(error):
+            wrong.append(str(error))
+    return wrong
+
+
+if __name__ == "__main__":
+    hosts, kernels = sys.argv[1].split(","), sys.argv[2]
+    rank = int(os.environ.get("PMI_RANK") or os.environ["OMPI_COMM_WORLD_RANK"])
+    os.environ["LANECAST_HOST"] = hosts[rank]
+    communicator = lanecast.init(device=rank, kernel_cache=kernels, timeout_s=100)
+    found = in_environment({}, all_cases, communicator, lambda _: None)
+    print("\n".join(found) or "right", flush=True)

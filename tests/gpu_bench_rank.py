@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of `lanecast bench --device cuda` where there is no GPU: tensors on the CPU, and Gloo in NCCL's place."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lanecast.cli.gpu import options, runner
+from lanecast.cli.gpu.ranks import Ranks
+from lanecast.cli.options import Settings, parse_sizes
+
+
+class StandIn:
+    """A device that does all at once."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self.device = torch.device("cpu")
+
+    def synchronize(self) -> None:
+        pass
+
+    def mark(self) -> float:
+        return time.perf_counter()
+
+    def elapsed_us(self, first: float, last: float) -> float:
+        return (last - first) * 1e6
+
+    def captured(self, call: Callable[[], object], times: int) -> Callable[[], object]:
+        def replay() -> None:
+            for _ in range(times):
+                call()
+
+        return replay
+
+
+def main(file: str, collectives: str, dtype: str, in_place: str) -> None:
+    shared = Settings(
+        collectives=tuple(collectives.split(",")),
+        sizes=parse_sizes("1000,64K"),
+        backends=tuple(options.parse_backend(name) for name in ("lanecast", "nccl")),
+        dtype=dtype,
+        rounds=2,
+        in_place=in_place == "in-place",
+        baseline="nccl",
+    )
+    settings = replace(options.of(shared, graph=True), round_s=2e-3)
+    ranks = Ranks(StandIn(), "gloo")
+    comm: Any = ranks.comm
+    comm.synchronize = lambda: None  # of device work, of which there is none
+    rows = [row for found in runner.compare(settings, ranks) for row in found]
+    if ranks.rank == 0:
+        Path(file).write_text(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels' view of the machine, on the CPU: it stands before the one with PTX in the compiler's path.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+#include "device/gpu/kernels/arguments.h"
+
+namespace lanecast::gpu {
+
+template <class Word>
+void release(Word* word, std::type_identity_t<Word> value) {
+  std::atomic_ref(*word).store(value, std::memory_order_release);
+}
+
+/// Only those who spin ask, so the other threads of the block get their turn.
+template <class Word>
+Word acquire(const Word* word) {
+  gpu_host::give_way();
+  return std::atomic_ref(*const_cast<Word*>(word)).load(std::memory_order_acquire);
+}
+
+inline void arrive(int name, int threads) { gpu_host::arrive_at_barrier(name, threads); }
+
+inline void tell(u32* word, u32 value) { release(word, value); }
+
+inline u32 told(const u32* word) { return acquire(word); }
+
+inline u32 look(const u32* word) { return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_relaxed); }
+
+inline void sync(int name, int threads) { gpu_host::wait_at_barrier(name, threads); }
+
+inline u64 now_ns() {
+  return static_cast<u64>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+}  // namespace lanecast::gpu

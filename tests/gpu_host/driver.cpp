@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Start, devices, contexts and errors of a driver without a GPU, and what tests ask it.
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "driver_state.h"
+
+namespace gpu_host {
+namespace {
+
+thread_local std::vector<Device*> contexts;
+
+}  // namespace
+
+State& state() {
+  static State* const only = new State;
+  return *only;
+}
+
+int arranged(const char* call) {
+  const std::lock_guard lock(state().mutex);
+  const auto found = state().failing.find(call);
+  if (found == state().failing.end()) return kOk;
+  const int result = found->second;
+  state().failing.erase(found);
+  return result;
+}
+
+Device* current() { return contexts.empty() ? nullptr : contexts.back(); }
+
+extern "C" {
+
+/// What has not been given back: "memory 1 opened 0 pinned 0 streams 0 events 0 modules 0 contexts 0".
+const char* gpu_host_held() {
+  thread_local char text[200];
+  const std::lock_guard lock(state().mutex);
+  int opened = 0, retained = 0;
+  for (const auto& [address, allocation] : state().memory) opened += allocation.opened;
+  for (const Device& device : state().devices) retained += device.retained;
+  std::snprintf(text, sizeof text, "memory %d opened %d pinned %d streams %d events %d modules %d contexts %d",
+                static_cast<int>(state().memory.size()) - opened, opened, static_cast<int>(state().pinned.size()),
+                state().streams.load(), state().events.load(), state().modules.load(), retained);
+  return text;
+}
+
+void gpu_host_fail_next(const char* call, int result) {
+  const std::lock_guard lock(state().mutex);
+  state().failing[call] = result;
+}
+
+void gpu_host_capture(int status) { state().capturing = status; }
+
+int cuInit(unsigned) { return std::getenv("GPU_HOST_NO_GPU") ? 100 : arranged("cuInit"); }
+int cuDriverGetVersion(int* version) { return *version = 13000, kOk; }
+int cuGetErrorName(int result, const char** name) {
+  switch (result) {
+    case kOutOfMemory:
+      return *name = "CUDA_ERROR_OUT_OF_MEMORY", kOk;
+    case 100:
+      return *name = "CUDA_ERROR_NO_DEVICE", kOk;
+    case kInvalidContext:
+      return *name = "CUDA_ERROR_INVALID_CONTEXT", kOk;
+    default:
+      return kInvalidValue;
+  }
+}
+int cuGetErrorString(int result, const char** text) {
+  return result == kOutOfMemory ? (*text = "out of memory", kOk) : kInvalidValue;
+}
+
+int cuDeviceGetCount(int* count) { return *count = static_cast<int>(state().devices.size()), kOk; }
+int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, kOk; }
+int cuDeviceGetName(char* name, int bytes, int) { return std::snprintf(name, bytes, "GPU on the host"), kOk; }
+int cuDeviceGetUuid_v2(std::array<char, 16>* uuid, int device) {
+  uuid->fill(static_cast<char>(0xA0 + device));
+  return kOk;
+}
+int cuDeviceGetPCIBusId(char* id, int bytes, int device) {
+  return std::snprintf(id, bytes, "0000:%02X:00.0", device), kOk;
+}
+int cuDeviceGetByPCIBusId(int* device, const char* id) { return std::sscanf(id, "0000:%X", device) == 1 ? 0 : 1; }
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  switch (attribute) {
+    case 16:
+      return *value = 132, kOk;
+    case 75:
+      return *value = 9, kOk;
+    default:
+      return *value = 0, kOk;
+  }
+}
+int cuDeviceCanAccessPeer(int* can, int, int) { return *can = 1, kOk; }
+
+int cuDevicePrimaryCtxRetain(Device** context, int device) {
+  const std::lock_guard lock(state().mutex);
+  *context = &state().devices[device];
+  (*context)->ordinal = device;
+  ++(*context)->retained;
+  return kOk;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  const std::lock_guard lock(state().mutex);
+  return --state().devices[device].retained, kOk;
+}
+int cuCtxPushCurrent_v2(Device* context) { return contexts.push_back(context), kOk; }
+int cuCtxPopCurrent_v2(Device** context) {
+  if (contexts.empty()) return kInvalidContext;
+  *context = contexts.back();
+  contexts.pop_back();
+  return kOk;
+}
+int cuCtxGetCurrent(Device** context) { return *context = current(), kOk; }
+int cuCtxGetStreamPriorityRange(int* lowest, int* highest) { return *lowest = 0, *highest = -5, kOk; }
+int cuCtxEnablePeerAccess(Device*, unsigned) { return kOk; }
+
+int cuPointerGetAttribute(void* data, int attribute, std::uint64_t) {
+  constexpr int kMemoryType = 2, kOrdinal = 9;
+  const int value = attribute == kMemoryType ? 2 : current() ? current()->ordinal : 0;
+  if (attribute != kMemoryType && attribute != kOrdinal) return kNotSupported;
+  std::memcpy(data, &value, sizeof value);
+  return kOk;
+}
+int cuPointerGetAttributes(unsigned, int*, void**, std::uint64_t) { return kNotSupported; }
+int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 1, kOk; }
+int cuFuncSetAttribute(void*, int, int) { return kOk; }
+int cuFuncLoad(void*) { return kOk; }
+
+}  // extern "C"
+
+}  // namespace gpu_host

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of a driver without a GPU: the host's, in files without a name, so that other processes can open it.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "driver_state.h"
+
+namespace gpu_host {
+namespace {
+
+struct Handle {
+  int process, file;
+  std::size_t bytes;
+};
+
+char* at(std::uint64_t address) { return reinterpret_cast<char*>(address); }
+
+int map(int file, std::size_t bytes, bool opened, std::uint64_t* address) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (data == MAP_FAILED) return kOutOfMemory;
+  const std::lock_guard lock(state().mutex);
+  state().memory[static_cast<char*>(data)] = {file, bytes, opened};
+  *address = reinterpret_cast<std::uint64_t>(data);
+  return kOk;
+}
+
+int unmap(std::uint64_t address, bool opened) {
+  const std::lock_guard lock(state().mutex);
+  const auto found = state().memory.find(at(address));
+  if (found == state().memory.end() || found->second.opened != opened) return kInvalidValue;
+  munmap(found->first, found->second.bytes);
+  close(found->second.file);
+  state().memory.erase(found);
+  return kOk;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
+  if (const int result = arranged("cuMemAlloc")) return result;
+  if (current() == nullptr) return kInvalidContext;
+  if (bytes == 0) return kInvalidValue;
+  if (bytes > std::size_t{1} << 40) return kOutOfMemory;
+  const int file = memfd_create("gpu", MFD_CLOEXEC);
+  if (ftruncate(file, static_cast<off_t>(bytes)) != 0) return kOutOfMemory;
+  if (const int result = map(file, bytes, false, address)) return result;
+  std::memset(at(*address), 0xEE, std::min<std::size_t>(bytes, 1 << 20));  // as a GPU's: not zero
+  return kOk;
+}
+
+int cuMemFree_v2(std::uint64_t address) { return current() ? unmap(address, false) : kInvalidContext; }
+
+int cuIpcGetMemHandle(std::array<char, 64>* handle, std::uint64_t address) {
+  const std::lock_guard lock(state().mutex);
+  const auto found = state().memory.find(at(address));
+  if (found == state().memory.end()) return kInvalidValue;
+  const Handle mine{getpid(), found->second.file, found->second.bytes};
+  std::memcpy(handle->data(), &mine, sizeof mine);
+  return kOk;
+}
+
+int cuIpcOpenMemHandle_v2(std::uint64_t* address, std::array<char, 64> handle, unsigned) {
+  if (current() == nullptr) return kInvalidContext;
+  Handle theirs{};
+  std::memcpy(&theirs, handle.data(), sizeof theirs);
+  if (theirs.process == getpid()) return kInvalidContext;  // as CUDA: not in the process that has made it
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", theirs.process, theirs.file);
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  return file < 0 ? kInvalidValue : map(file, theirs.bytes, true, address);
+}
+
+int cuIpcCloseMemHandle(std::uint64_t address) { return current() ? unmap(address, true) : kInvalidContext; }
+
+int cuMemHostAlloc(void** host, std::size_t bytes, unsigned) {
+  if (current() == nullptr) return kInvalidContext;
+  auto data = std::make_unique_for_overwrite<char[]>(bytes);
+  std::memset(data.get(), 0xEE, bytes);
+  *host = data.get();
+  const std::lock_guard lock(state().mutex);
+  state().pinned[*host] = std::move(data);
+  return kOk;
+}
+
+int cuMemFreeHost(void* host) {
+  const std::lock_guard lock(state().mutex);
+  return state().pinned.erase(host) == 1 ? kOk : kInvalidValue;
+}
+
+int cuMemHostGetDevicePointer_v2(std::uint64_t* address, void* host, unsigned) {
+  *address = reinterpret_cast<std::uint64_t>(host);
+  return kOk;
+}
+
+int cuMemGetAddressRange_v2(std::uint64_t* base, std::size_t* bytes, std::uint64_t address) {
+  const std::lock_guard lock(state().mutex);
+  auto after = state().memory.upper_bound(at(address));
+  if (after == state().memory.begin()) return kInvalidValue;
+  --after;
+  if (at(address) >= after->first + after->second.bytes) return kInvalidValue;
+  if (base) *base = reinterpret_cast<std::uint64_t>(after->first);
+  if (bytes) *bytes = after->second.bytes;
+  return kOk;
+}
+
+int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t bytes) {
+  if (current() == nullptr) return kInvalidContext;
+  std::memcpy(at(to), from, bytes);
+  return kOk;
+}
+
+int cuMemcpyDtoH_v2(void* to, std::uint64_t from, std::size_t bytes) {
+  if (current() == nullptr) return kInvalidContext;
+  std::memcpy(to, at(from), bytes);
+  return kOk;
+}
+
+}  // extern "C"
+
+}  // namespace gpu_host

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a driver without a GPU knows: its devices, contexts, and how much of each kind a program has not given back.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "queue.h"
+
+namespace gpu_host {
+
+enum Result {
+  kOk = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kInvalidDevice = 101,
+  kInvalidContext = 201,
+  kNotFound = 500
+};
+enum Result2 { kNotReady = 600, kNotSupported = 801 };
+
+struct Allocation {
+  int file = -1;
+  std::size_t bytes = 0;
+  bool opened = false;  // another process' memory
+};
+
+struct Device {
+  int ordinal = 0;
+  int retained = 0;
+  std::unique_ptr<Queue> default_stream;
+};
+
+struct State {
+  std::mutex mutex;
+  std::vector<Device> devices = std::vector<Device>(8);
+  std::map<char*, Allocation> memory;
+  std::map<void*, std::unique_ptr<char[]>> pinned;
+  std::map<std::string, int> failing;  // results that the next calls of these names shall have
+  std::atomic<int> capturing{0};       // what streams say of themselves
+  std::atomic<int> streams{0}, events{0}, modules{0};
+};
+
+/// Never destroyed: threads of streams may outlive main().
+State& state();
+
+/// What the test has asked for, once; else success.
+int arranged(const char* call);
+
+/// The current context of this thread; null for none.
+Device* current();
+
+}  // namespace gpu_host

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams, events, modules and launches of a driver without a GPU. A handle of null is the default stream.
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+
+#include "block.h"
+#include "driver_state.h"
+#include "kernels.h"
+
+namespace gpu_host {
+namespace {
+
+char* at(std::uint64_t address) { return reinterpret_cast<char*>(address); }
+
+/// Null where there is neither a stream nor a context.
+Queue* queue_of(Queue* stream) {
+  if (stream != nullptr) return stream;
+  Device* const device = current();
+  if (device == nullptr) return nullptr;
+  const std::lock_guard lock(state().mutex);
+  if (!device->default_stream) device->default_stream = std::make_unique<Queue>();
+  return device->default_stream.get();
+}
+
+/// All streams take turns in one hardware queue, as on a GPU with this setting.
+bool one_queue() {
+  const char* const connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  return connections != nullptr && std::strcmp(connections, "1") == 0;
+}
+
+int enqueue(Queue* stream, std::function<void()> task) {
+  Queue* const queue = queue_of(stream);
+  if (queue == nullptr) return kInvalidContext;
+  queue->push(std::move(task));
+  return kOk;
+}
+
+template <class Word>
+int write_value(Queue* stream, std::uint64_t address, Word value) {
+  return enqueue(stream, [=] { std::atomic_ref(*reinterpret_cast<Word*>(address)).store(value); });
+}
+
+template <class Word>
+int wait_value(Queue* stream, std::uint64_t address, Word value, unsigned flags) {
+  return enqueue(stream, [=] {
+    const std::atomic_ref word(*reinterpret_cast<Word*>(address));
+    const auto come = [&](Word now) { return flags == 0 ? std::make_signed_t<Word>(now - value) >= 0 : now == value; };
+    while (!come(word.load())) std::this_thread::yield();
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuStreamCreateWithPriority(Queue** stream, unsigned, int) {
+  if (current() == nullptr) return kInvalidContext;
+  *stream = one_queue() ? queue_of(nullptr) : new Queue;
+  ++state().streams;
+  return kOk;
+}
+int cuStreamDestroy_v2(Queue* stream) {
+  if (!one_queue()) delete stream;
+  --state().streams;
+  return kOk;
+}
+int cuStreamSynchronize(Queue* stream) {
+  Queue* const queue = queue_of(stream);
+  if (queue == nullptr) return kInvalidContext;
+  queue->drain();
+  return kOk;
+}
+int cuStreamQuery(Queue* stream) { return queue_of(stream)->idle() ? kOk : static_cast<int>(kNotReady); }
+int cuStreamIsCapturing(Queue*, int* status) { return *status = state().capturing, kOk; }
+int cuStreamGetCtx(Queue*, Device** context) { return (*context = current()) ? kOk : kInvalidContext; }
+
+using Event = std::shared_ptr<Mark>;
+int cuEventCreate(Event** event, unsigned) {
+  if (current() == nullptr) return kInvalidContext;
+  *event = new Event(std::make_shared<Mark>());
+  ++state().events;
+  return kOk;
+}
+int cuEventDestroy_v2(Event* event) {
+  delete event;  // those who wait for it keep the mark
+  --state().events;
+  return kOk;
+}
+int cuEventRecord(Event* event, Queue* stream) {
+  const long record = (*event)->record();
+  return enqueue(stream, [mark = *event, record] { mark->reach(record); });
+}
+int cuStreamWaitEvent(Queue* stream, Event* event, unsigned) {
+  const long record = (*event)->latest();
+  return enqueue(stream, [mark = *event, record] { mark->wait(record); });
+}
+int cuEventQuery(Event* event) { return (*event)->reached((*event)->latest()) ? kOk : static_cast<int>(kNotReady); }
+int cuEventSynchronize(Event* event) {
+  (*event)->wait((*event)->latest());
+  return kOk;
+}
+
+int cuStreamWriteValue32_v2(Queue* s, std::uint64_t at, std::uint32_t value, unsigned) {
+  return write_value(s, at, value);
+}
+int cuStreamWriteValue64_v2(Queue* s, std::uint64_t at, std::uint64_t value, unsigned) {
+  return write_value(s, at, value);
+}
+int cuStreamWaitValue32_v2(Queue* s, std::uint64_t at, std::uint32_t value, unsigned flags) {
+  return wait_value(s, at, value, flags);
+}
+int cuStreamWaitValue64_v2(Queue* s, std::uint64_t at, std::uint64_t value, unsigned flags) {
+  return wait_value(s, at, value, flags);
+}
+
+int cuMemsetD8Async(std::uint64_t to, unsigned char value, std::size_t bytes, Queue* stream) {
+  return enqueue(stream, [=] { std::memset(at(to), value, bytes); });
+}
+int cuMemsetD32Async(std::uint64_t to, unsigned value, std::size_t words, Queue* stream) {
+  return enqueue(stream, [=] { std::fill_n(reinterpret_cast<unsigned*>(to), words, value); });
+}
+int cuMemcpyAsync(std::uint64_t to, std::uint64_t from, std::size_t bytes, Queue* stream) {
+  return enqueue(stream, [=] { std::memmove(at(to), at(from), bytes); });
+}
+int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, Queue* stream) {
+  return enqueue(stream, [=] { std::memcpy(at(to), from, bytes); });
+}
+int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t bytes, Queue* stream) {
+  return enqueue(stream, [=] { std::memcpy(to, at(from), bytes); });
+}
+
+int cuLaunchHostFunc(Queue* stream, void (*function)(void*), void* data) {
+  return enqueue(stream, [=] { function(data); });
+}
+
+struct Module {
+  std::map<std::string, std::unique_ptr<std::string>> functions;  // which are known by their names
+};
+int cuModuleLoadData(Module** module, const void* image) {
+  if (current() == nullptr) return kInvalidContext;
+  if (std::memcmp(image, "\177ELF", 4) != 0) return kInvalidValue;
+  *module = new Module;
+  ++state().modules;
+  return kOk;
+}
+int cuModuleUnload(Module* module) {
+  delete module;
+  --state().modules;
+  return kOk;
+}
+int cuModuleGetFunction(std::string** function, Module* module, const char* name) {
+  auto& known = module->functions[name];
+  if (!known) known = std::make_unique<std::string>(name);
+  *function = known.get();
+  return kOk;
+}
+int cuLaunchKernel(std::string* function, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned, unsigned,
+                   unsigned, Queue* stream, void** arguments, void**) {
+  if (const int result = arranged("cuLaunchKernel")) return result;
+  if (grid_x == 0 || block_x == 0 || block_x > 1024) return kInvalidValue;
+  auto body = kernel(*function, arguments[0]);
+  if (!body) return kNotFound;
+  return enqueue(stream, [shape = Shape{{grid_x, 1, 1}, {block_x, 1, 1}}, body] { run_grid(shape, body); });
+}
+
+int cuCtxSynchronize() {
+  Queue* const queue = queue_of(nullptr);
+  if (queue == nullptr) return kInvalidContext;
+  queue->drain();
+  return kOk;
+}
+
+}  // extern "C"
+
+}  // namespace gpu_host

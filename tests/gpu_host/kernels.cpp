@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels.h"
+
+#include <dlfcn.h>
+
+#include "cuda.h"
+#include "device/gpu/kernels/kernels.cu"
+
+namespace gpu_host {
+namespace {
+
+template <class Argument>
+std::function<void()> bind(void* address, const void* argument) {
+  const auto run = reinterpret_cast<void (*)(Argument)>(address);
+  return [run, copy = *static_cast<const Argument*>(argument)] { run(copy); };
+}
+
+}  // namespace
+
+std::function<void()> kernel(const std::string& name, const void* argument) {
+  using namespace lanecast::gpu;
+  Dl_info here{};
+  dladdr(reinterpret_cast<void*>(&kernel), &here);
+  void* address = dlsym(dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD), name.c_str());
+  if (address == nullptr || !name.starts_with("lanecast_")) return {};
+  if (name.starts_with("lanecast_exchange")) return bind<Exchange>(address, argument);
+  if (name == "lanecast_barrier") return bind<Group>(address, argument);
+  if (name == "lanecast_handover") return bind<Handover>(address, argument);
+  if (name == "lanecast_handshake") return bind<Handshake>(address, argument);
+  return bind<Reduction>(address, argument);
+}
+
+}  // namespace gpu_host

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exchange kernel's protocol by itself: ranks are threads of this process, messages take many rounds through few
+// short slots, and calls follow each other with no word between the ranks but the kernel's own.
+//
+// Argument: how many times over. Prints how many calls it has judged; ends with 1 at the first wrong byte.
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "../block.h"
+#include "../kernels.h"
+#include "device/gpu/kernels/arguments.h"
+
+using namespace lanecast::gpu;
+
+namespace {
+
+struct Call {
+  u32 blocks;
+  u64 slice_bytes;
+  u64 bytes;    // of a message; what rank r sends to q is shorter by a few where messages differ
+  u32 pattern;  // of bytes, so that no call's are another's
+  enum Kind { different, multicast, in_place_sum } kind;
+};
+
+/// Byte k of what `from` sends to `to`.
+u8 byte_of(const Call& call, u32 from, u32 to, u64 k) {
+  return static_cast<u8>((k * 7 + from * 31 + to * 57 + call.pattern * 101) * 2654435761u >> 16);
+}
+
+u64 length(const Call& call, u32 from, u32 to) {
+  if (call.kind != Call::different || call.bytes == 0) return call.bytes;
+  return call.bytes - (from * 5 + to * 3) % call.bytes;
+}
+
+u64 address_of(const void* at) { return reinterpret_cast<u64>(at); }
+
+/// What each rank has made for the others.
+struct Memory {
+  explicit Memory(u32 ranks) : inbox(inbox_bytes(ranks) / sizeof(u64) + 1), flags(1), control(1), fault(1) {}
+  std::vector<u64> inbox;
+  std::vector<Flags> flags;
+  std::vector<Control> control;
+  std::vector<FaultRecord> fault;
+};
+
+class Rank {
+ public:
+  Rank(u32 rank, std::vector<Memory>& memory) : rank_(rank), memory_(memory), ranks_(static_cast<u32>(memory.size())) {}
+
+  void run(const Call& call) {
+    Exchange x{};
+    x.rank = rank_;
+    x.ranks = ranks_;
+    x.signature = 0x8000 + call.pattern % 1000;
+    x.divisor = 1;
+    x.slice_bytes = call.slice_bytes;
+    x.slot_bytes = slot_bytes(ranks_);
+    x.timeout_ns = 300'000'000'000;
+    x.control = address_of(memory_[rank_].control.data());
+    x.fault = address_of(memory_[rank_].fault.data());
+    for (u32 q = 0; q < ranks_; ++q) {
+      x.inbox[q] = address_of(memory_[q].inbox.data());
+      x.flags[q] = address_of(memory_[q].flags.data());
+    }
+    call.kind == Call::in_place_sum ? sum(call, x) : move(call, x);
+  }
+
+ private:
+  void move(const Call& call, Exchange& x) {
+    std::vector<std::vector<u8>> out(ranks_), in(ranks_);
+    x.multicast = call.kind == Call::multicast;
+    for (u32 q = 0; q < ranks_; ++q) {
+      const u32 to = x.multicast ? 0 : q, mine = x.multicast ? 0 : rank_;
+      out[q].resize(length(call, rank_, to));
+      for (u64 k = 0; k < out[q].size(); ++k) out[q][k] = byte_of(call, rank_, to, k);
+      in[q].assign(length(call, q, mine) + 1, 0xA5);  // one more, that nobody may write
+      x.source[q] = address_of(out[q].data());
+      x.send_bytes[q] = out[q].size();
+      x.target[q] = address_of(in[q].data());
+      x.recv_bytes[q] = in[q].size() - 1;
+    }
+    launch("lanecast_exchange", call, x);
+    for (u32 q = 0; q < ranks_; ++q) {
+      for (u64 k = 0; k + 1 < in[q].size(); ++k)
+        expect(call, q, k, in[q][k], byte_of(call, q, x.multicast ? 0 : rank_, k));
+      expect(call, q, in[q].size() - 1, in[q].back(), 0xA5);
+    }
+  }
+
+  void sum(const Call& call, Exchange& x) {
+    std::vector<u8> data(call.bytes);
+    for (u64 k = 0; k < data.size(); ++k) data[k] = byte_of(call, rank_, 0, k);
+    x.multicast = 1;
+    for (u32 q = 0; q < ranks_; ++q) {
+      x.source[q] = address_of(data.data());
+      x.send_bytes[q] = x.recv_bytes[q] = data.size();
+    }
+    x.target[0] = address_of(data.data());
+    launch("lanecast_exchange_uint8", call, x);
+    for (u64 k = 0; k < data.size(); ++k) {
+      u8 total = 0;
+      for (u32 q = 0; q < ranks_; ++q) total = static_cast<u8>(total + byte_of(call, q, 0, k));
+      expect(call, ranks_, k, data[k], total);
+    }
+  }
+
+  static void launch(const char* name, const Call& call, const Exchange& x) {
+    gpu_host::run_grid({{call.blocks, 1, 1}, {kExchangeThreads, 1, 1}}, gpu_host::kernel(name, &x));
+  }
+
+  void expect(const Call& call, u32 from, u64 k, u8 found, u8 expected) const {
+    if (found == expected) return;
+    const FaultRecord& fault = memory_[rank_].fault[0];
+    std::fprintf(stderr,
+                 "rank %u: byte %llu from %u is %u, expected %u; kind %d, %llu bytes in slices of %llu, %u blocks, "
+                 "fault %u peer %u round %u\n",
+                 rank_, k, from, found, expected, call.kind, call.bytes, call.slice_bytes, call.blocks, fault.fault,
+                 fault.peer, fault.round);
+    std::exit(1);
+  }
+
+  u32 rank_;
+  std::vector<Memory>& memory_;
+  u32 ranks_;
+};
+
+std::vector<Call> calls() {
+  std::vector<Call> all;
+  for (const u64 bytes : {0, 1, 5, 16, 100, 479, 992})
+    for (const u64 slice : {16, 48})
+      for (const u32 blocks : {1, 2})
+        for (const Call::Kind kind : {Call::different, Call::multicast, Call::in_place_sum})
+          all.push_back({blocks, slice, bytes, static_cast<u32>(all.size() + 1), kind});
+  return all;
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  int judged = 0;
+  for (int time = 0; time < std::atoi(arguments[1]); ++time)
+    for (const u32 ranks : {2u, 3u}) {
+      std::vector<Memory> memory;
+      for (u32 r = 0; r < ranks; ++r) memory.emplace_back(ranks);
+      std::vector<std::thread> threads;
+      for (u32 r = 0; r < ranks; ++r)
+        threads.emplace_back([&, r] {
+          Rank rank(r, memory);
+          for (const Call& call : calls()) rank.run(call);
+        });
+      for (std::thread& thread : threads) thread.join();
+      judged += static_cast<int>(calls().size());
+    }
+  std::printf("%d calls\n", judged);
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams and events of a driver without a GPU: each stream is a thread that does one thing after the other.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace gpu_host {
+
+class Queue {
+ public:
+  Queue() : thread_([this] { work(); }) {}
+  ~Queue() {
+    push({});  // the end, behind all else
+    thread_.join();
+  }
+
+  void push(std::function<void()> task) {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    changed_.notify_all();
+  }
+
+  bool idle() {
+    const std::lock_guard lock(mutex_);
+    return tasks_.empty();
+  }
+
+  void drain() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return tasks_.empty(); });
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return !tasks_.empty(); });
+      const auto task = tasks_.front();  // counts as under way until it is done
+      if (!task) return;
+      lock.unlock();
+      task();
+      lock.lock();
+      tasks_.pop_front();
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  std::thread thread_;
+};
+
+/// Counts how often it was recorded, and how many of those records have been reached.
+class Mark {
+ public:
+  long record() {
+    const std::lock_guard lock(mutex_);
+    return ++recorded_;
+  }
+  void reach(long record) {
+    const std::lock_guard lock(mutex_);
+    reached_ = record;
+    changed_.notify_all();
+  }
+  long latest() {
+    const std::lock_guard lock(mutex_);
+    return recorded_;
+  }
+  bool reached(long record) {
+    const std::lock_guard lock(mutex_);
+    return reached_ >= record;
+  }
+  void wait(long record) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return reached_ >= record; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  long recorded_ = 0, reached_ = 0;
+};
+
+}  // namespace gpu_host

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A driver without a GPU, and the kernels compiled for the CPU: tests/gpu_host, built when a source has changed.
+
+It stands in for libcuda.so.1 and for NVRTC: memory is the host's, streams are threads, blocks of a kernel run beside
+each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SOURCE = HERE.parent / "src"
+BUILD = HERE.parent / "build" / "gpu_host"
+KERNELS = SOURCE / "device" / "gpu" / "kernels"
+FLAGS = ("-std=c++20", "-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas", "-pthread")
+
+
+def _sources() -> list[Path]:
+    ours = [path for path in (HERE / "gpu_host").rglob("*") if path.is_file()]
+    return sorted([*ours, *KERNELS.iterdir()])
+
+
+def _built(build: Callable[[Path], None], *names: str) -> Path:
+    """The last of the files that build(folder) makes and that are kept; again only when a source has changed."""
+    digest = hashlib.sha256()
+    for path in _sources():
+        digest.update(path.read_bytes())
+    folder = BUILD / digest.hexdigest()[:16]
+    if not (folder / names[-1]).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:  # other tests may build it at the same time
+            build(Path(temporary))
+            for name in names:
+                (Path(temporary) / name).rename(folder / name)
+    return folder / names[-1]
+
+
+def _compile(source: str, into: Path, *flags: str) -> str:
+    command = ["g++", *FLAGS, *flags, f"-I{HERE / 'gpu_host'}", f"-I{SOURCE}", "-c", str(HERE / "gpu_host" / source)]
+    subprocess.run([*command, "-o", str(into)], check=True)
+    return str(into)
+
+
+@functools.cache
+def library() -> Path:
+    def build(folder: Path) -> None:
+        # It passes for machine code: an ELF file with a section for each kernel.
+        code = _compile("kernels.cpp", folder / "kernels.o", "-O2", "-fPIC", "-ffunction-sections")
+        others = [
+            _compile(path.name, folder / f"{path.stem}.o", "-O2", "-fPIC")
+            for path in (HERE / "gpu_host").glob("*.cpp")
+            if path.name != "kernels.cpp"
+        ]
+        subprocess.run(
+            ["g++", "-shared", code, *others, "-ldl", "-pthread", "-o", str(folder / "libgpu_host.so")], check=True
+        )
+
+    return _built(build, "kernels.o", "libgpu_host.so")
+
+
+def program(name: str, *, sanitized: bool = False) -> Path:
+    """A program of tests/gpu_host/programs, with kernels of fewer threads and smaller slots than on a GPU."""
+
+    def build(folder: Path) -> None:
+        small = folder / "small" / "device" / "gpu" / "kernels"
+        small.mkdir(parents=True)
+        text = (KERNELS / "arguments.h").read_text()
+        for constant, value in (("kHalf", 8), ("kSlotBytes", 128)):
+            text, found = re.subn(rf"{constant} = \d+;", f"{constant} = {value};", text)
+            assert found == 1, constant
+        (small / "arguments.h").write_text(text)
+        flags = (f"-I{folder / 'small'}", "-O1", "-g", *(("-fsanitize=thread", "-Wno-tsan") if sanitized else ()))
+        parts = [
+            _compile(f"programs/{name}.cpp", folder / f"{name}.o", *flags),
+            _compile("kernels.cpp", folder / "small.o", *flags),
+            # What takes turns is no part of what is looked at, and tells the sanitizer who has waited for whom.
+            _compile("block.cpp", folder / "turns.o", "-O1", *(("-DGPU_HOST_TSAN",) if sanitized else ())),
+        ]
+        last = ("-fsanitize=thread",) if sanitized else ()
+        subprocess.run(["g++", *last, *parts, "-rdynamic", "-ldl", "-pthread", "-o", str(folder / target)], check=True)
+
+    target = f"{name}-sanitized" if sanitized else name
+    return _built(build, target)
+
+
+def environment() -> dict[str, str]:
+    """With which a process takes it for NVIDIA's driver and compiler."""
+    return {"LANECAST_CUDA_LIBRARY": str(library()), "LANECAST_NVRTC_LIBRARY": str(library())}
+
+
+@functools.cache
+def opened() -> ctypes.CDLL:
+    """The driver of this process, for questions that a GPU's would not answer."""
+    driver = ctypes.CDLL(str(library()))
+    driver.gpu_host_held.restype = ctypes.c_char_p
+    return driver
+
+
+def held() -> str:
+    """What has been taken from the driver and not been given back."""
+    text: bytes = opened().gpu_host_held()
+    return text.decode()
+
+
+@contextlib.contextmanager
+def held_up(ordinal: int) -> Iterator[None]:
+    """Nothing that is enqueued meanwhile on the default stream of a GPU runs before the end."""
+    driver, context, word = opened(), ctypes.c_void_p(), ctypes.c_uint32(0)
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal) == 0
+    assert driver.cuCtxPushCurrent_v2(context) == 0
+    equal = ctypes.c_uint(1)
+    assert driver.cuStreamWaitValue32_v2(None, ctypes.c_uint64(ctypes.addressof(word)), ctypes.c_uint32(1), equal) == 0
+    try:
+        yield
+    finally:
+        word.value = 1
+        driver.cuStreamSynchronize(None)
+        driver.cuCtxPopCurrent_v2(ctypes.byref(context))
+        driver.cuDevicePrimaryCtxRelease_v2(ordinal)
+
+
+def capture(*, on: bool) -> None:
+    """From now on every stream says that it is being captured, or that it is not."""
+    opened().gpu_host_capture(int(on))
+
+
+def fail_next(call: str, result: int) -> None:
+    """The next call of this name fails with a CUresult."""
+    opened().gpu_host_fail_next(call.encode(), result)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of ranks with GPUs where there are none: their driver runs kernels on the CPU, and tensors lie in its memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import collective_cases
+import gpu_host_library
+from collective_cases import Array, Call, Case
+from lanecast import Communicator
+from pipe_jobs import Outcome, PipeJob, Tell
+
+KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter", "all_to_all")
+
+
+class Tensor:
+    """An array that says of itself what a CUDA tensor of torch's does."""
+
+    is_cuda = True
+
+    def __init__(self, array: Array, dtype: str, ordinal: int) -> None:
+        self.array, self.dtype, self.shape = array, f"torch.{dtype}", array.shape
+        self.device = SimpleNamespace(index=ordinal)
+
+    def is_contiguous(self) -> bool:
+        return True
+
+    def data_ptr(self) -> int:
+        return int(self.array.ctypes.data) if self.array.size else 0
+
+    def numel(self) -> int:
+        return int(self.array.size)
+
+    def __setitem__(self, place: slice, other: Tensor) -> None:
+        self.array[place] = other.array
+
+
+class DeviceCall(Call):
+    """A case with tensors of the rank's GPU."""
+
+    def start(self) -> None:
+        arrays = self._source, self._target
+        dtype = {"float8_e4m3": "float8_e4m3fn"}.get(self.case.dtype, self.case.dtype)
+        source, target = (Tensor(array, dtype, self.comm.rank) for array in arrays)
+        self._source, self._target = source, target  # type: ignore[assignment]
+        super().start()
+        self._source, self._target = arrays
+
+    def finish(self) -> list[str]:
+        if self._work is not None:
+            self._work.synchronize()  # type: ignore[union-attr]
+            self._work = None
+        self.comm.synchronize()
+        return super().finish()
+
+
+def run_on_gpu(cases: list[Case], guard: int, comm: Communicator, _: Tell) -> list[str]:
+    collective_cases.GUARD = guard
+    wrong = []
+    for case in cases:
+        call = DeviceCall(comm, case)
+        call.start()
+        wrong += call.finish()
+    return wrong
+
+
+def in_environment(environment: dict[str, str], body: Any, comm: Communicator, tell: Tell) -> Any:
+    os.environ.update(environment)  # read by the first call on a GPU
+    default_stream = SimpleNamespace(_cuda_getCurrentRawStream=lambda _: 0)
+    sys.modules["torch"] = SimpleNamespace(_C=default_stream)  # type: ignore[assignment]  # all that is asked of it
+    return body(comm, tell)
+
+
+def outcomes(size: int, body: Callable[[Communicator, Tell], Any], kernel_cache: str, **options: Any) -> list[Outcome]:
+    """What becomes of body(comm, tell) on each rank. options: of the communicator; variables: of the environment."""
+    variables = options.pop("variables", {})
+    body = partial(in_environment, {**gpu_host_library.environment(), **variables}, body)
+    job = PipeJob(size, body, kernel_cache=kernel_cache, **{"timeout_s": 100, **options})
+    ended = [job.outcome(rank, timeout_s=300) for rank in range(size)]
+    assert job.end() == [0] * size
+    return ended
+
+
+def judge(size: int, cases: list[Case], kernel_cache: str, guard: int = 3, **options: Any) -> None:
+    """Fails the test unless all cases give the right results on all ranks."""
+    for outcome in outcomes(size, partial(run_on_gpu, cases, guard), kernel_cache, **options):
+        assert outcome.text == ""
+        assert outcome.value == []
+
+
+def in_place_is_offered(kind: str) -> tuple[bool, ...]:
+    return {"broadcast": (True,), "reduce": (True,), "all_to_all": (False,)}.get(kind, (False, True))
+
+
+def tensor(comm: Communicator, count: int) -> Tensor:
+    return Tensor(np.ones(count, np.float32), "float32", comm.rank)

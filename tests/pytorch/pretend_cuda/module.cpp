@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests ask of the device that is none.
+#include <torch/csrc/utils/pybind.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+
+#include "streams.h"
+
+namespace py = pybind11;
+
+namespace pretend {
+namespace {
+
+c10::Stream current() { return Guard().getStream(Guard().getDevice()); }
+
+/// Where streams wait for the host.
+struct Gate {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool open = false;
+};
+
+std::shared_ptr<Gate> hold() {
+  const auto gate = std::make_shared<Gate>();
+  enqueue(current(), [gate] {
+    std::unique_lock lock(gate->mutex);
+    gate->changed.wait(lock, [&] { return gate->open; });
+  });
+  return gate;
+}
+
+void open(Gate& gate) {
+  const std::lock_guard lock(gate.mutex);
+  gate.open = true;
+  gate.changed.notify_all();
+}
+
+int set_stream(int id) {
+  const c10::Stream stream(c10::Stream::UNSAFE, Guard().getDevice(), id);
+  return static_cast<int>(Guard().exchangeStream(stream).id());
+}
+
+void bind(py::module_& module) {
+  module.def("set_device", [](int device) { Guard().setDevice(c10::Device(c10::kCUDA, device)); });
+  module.def("to_device", [](const at::Tensor& tensor) { return tensor.to(Guard().getDevice()); });
+  module.def("set_stream", &set_stream, "Make a stream of the current device its current one; returns what was.");
+  py::class_<Gate, std::shared_ptr<Gate>>(module, "Gate").def("open", &open);
+  module.def("hold", &hold, "The current stream waits until the gate that this returns is opened.");
+}
+
+}  // namespace
+}  // namespace pretend
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) { pretend::bind(module); }

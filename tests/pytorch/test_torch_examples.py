@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""examples/train_gpt.py trains, alike on Lanecast and on gloo, and writes what it has found."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torch_jobs import free_port
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def train(folder: Path, *options: str) -> dict[str, object]:
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={free_port()}"]
+    job = subprocess.run(
+        [*launcher, str(ROOT / "examples/train_gpt.py"), "--trials=1", "--out", str(folder), *options],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False, timeout=900,
+    )  # fmt: skip
+    # A process with gloo groups may abort at its very end ("terminate called without an active exception").
+    assert job.returncode == 0 or "--backend=gloo" in options
+    report: dict[str, object] = json.loads((folder / "report.json").read_text())
+    return report
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2", pytest.param("zero3", marks=pytest.mark.long)])
+def test_same_losses_as_on_gloo(strategy: str, tmp_path: Path) -> None:
+    small = (f"--strategy={strategy}", f"--corpus={__file__}", "--micro-batch=1", "--batch-tokens=512")
+    ours = train(tmp_path / "ours", *small)
+    theirs = train(tmp_path / "theirs", *small, "--backend=gloo")
+    assert ours["losses"] == pytest.approx(theirs["losses"], abs=1e-3)
+    assert ours["messages"] == theirs["messages"]
+    assert {path.name for path in (tmp_path / "ours").iterdir()} == {"report.json", "loss.png", "messages.png"}
+
+
+def test_backends_side_by_side(tmp_path: Path) -> None:
+    small = ("--trials=1", "--batch-tokens=512", "--micro-batch=1", "--strategies=ddp")
+    command = [sys.executable, str(ROOT / "bench/train.py"), *small, "--backends=lanecast:ring,gloo"]
+    file = tmp_path / "rows.json"
+    subprocess.run([*command, "--json", str(file)], check=True, timeout=110)
+    ours, theirs = json.loads(file.read_text())["rows"]
+    assert (ours["backend"], theirs["backend"], theirs["times_as_fast"]) == ("lanecast:ring", "gloo", 1.0)
+    assert ours["loss_last"] < ours["loss_first"]

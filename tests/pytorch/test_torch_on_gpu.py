@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA tensors over the backend: on GPUs where torch has CUDA, else over a driver that runs kernels on the CPU."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import pretend_cuda_module
+import torch_calls
+import torch_on_gpu
+import torch_training
+from torch_jobs import Job
+
+# With messages, which go to NCCL; sparse tensors, which go to gloo; and objects, which travel by the CPU.
+ELSEWHERE = ("check_messages", "check_receive_from_any", "check_sequence_numbers", "check_sparse_goes_to_gloo",
+             "check_objects")  # fmt: skip
+CALLS = [name for name in vars(torch_calls) if name.startswith("check_") and name not in ELSEWHERE]
+# Many calls, each of which takes long where threads stand in for a GPU.
+MANY = ("check_all_reduce", "check_average_and_scaled_sum", "check_broadcast_and_reduce", "check_all_gather")
+STREAMS = [name for name in vars(torch_on_gpu) if name.startswith("check_")]
+TRAINING = [name for name in vars(torch_training) if name.startswith("check_")]
+GPUS = torch.cuda.device_count()
+HAS_CUDA = torch.version.cuda is not None
+
+pytestmark = [
+    pytest.mark.timeout(400),  # the first one builds the driver
+    pytest.mark.skipif(HAS_CUDA and GPUS < 2, reason=f"needs two GPUs, and {GPUS} are here"),
+]
+
+
+@pytest.fixture(scope="module")
+def job_on_gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], Job]]:
+    environment = {} if HAS_CUDA else pretend_cuda_module.environment(tmp_path_factory.mktemp("kernels"))
+    if not HAS_CUDA:
+        pretend_cuda_module.library()
+    jobs: dict[int, Job] = {}
+
+    def with_ranks(size: int) -> Job:
+        if HAS_CUDA and size > GPUS:
+            pytest.skip(f"needs {size} GPUs, and {GPUS} are here")
+        if size not in jobs or jobs[size].broken:
+            jobs[size] = Job(size, environment)
+        return jobs[size]
+
+    yield with_ranks
+    for running in jobs.values():
+        running.end()
+
+
+@pytest.mark.parametrize("size", [2, 3] if HAS_CUDA else [2])
+@pytest.mark.parametrize("case", [case if HAS_CUDA or case not in MANY else pytest.param(case, marks=pytest.mark.long)
+                                  for case in CALLS])  # fmt: skip
+def test_call(job_on_gpus: Callable[[int], Job], size: int, case: str) -> None:
+    job_on_gpus(size).run("gpu_or_pretence", "on_gpu", "torch_calls", case)
+
+
+@pytest.mark.parametrize("case", STREAMS)
+def test_streams_and_ends(job_on_gpus: Callable[[int], Job], case: str) -> None:
+    job_on_gpus(2).run("torch_on_gpu", case)
+
+
+@pytest.mark.skipif(GPUS < 2, reason=f"training needs two GPUs, and {GPUS} are here")
+@pytest.mark.parametrize("case", TRAINING)
+def test_training_as_on_nccl(job_on_gpus: Callable[[int], Job], case: str) -> None:
+    job_on_gpus(2).run("gpu_or_pretence", "on_gpu", "torch_training", case)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's own tests of its backends: what passes on gloo passes on Lanecast, and nothing more is skipped."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent / "outside_suite.py"
+
+# One of each kind, and those that have found something.
+FEW = (
+    "test_DistributedDataParallelCPU,test_accumulate_gradients_no_sync_allreduce_with_then_hook,test_get_future,"
+    "test_all_gather_coalesced_with_empty,test_all_gather_object_subgroup,test_all_reduce_coalesced_max,"
+    "test_all_reduce_sum_async,test_barrier_timeout_full_group,test_batch_isend_irecv_gloo_tags,test_gather_checks,"
+    "test_reduce_sum_twice,test_scatter_complex,test_send_recv_any_source_torch_profiler,test_sparse_all_reduce_sum"
+)
+
+# torch compares the name of the backend there, so that none but gloo can pass: DDP logs every backend from outside
+# torch as "custom", and dist.monitored_barrier is for gloo by name.
+BY_NAME = "test_ddp_logging_data_cpu,test_monitored_barrier_*"
+
+
+def outcomes(backend: str, ranks: int, patterns: str) -> dict[str, set[str]]:
+    command = [sys.executable, str(SCRIPT), backend, str(ranks), patterns, BY_NAME]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-5000:]
+    found = {name: set(tests) for name, tests in json.loads(done.stdout.splitlines()[-1]).items()}
+    counts = ", ".join(f"{len(tests)} {name}" for name, tests in found.items())
+    print(f"DistributedTest on {backend}, {ranks} ranks: {counts}")
+    return found
+
+
+def compare(ranks: int, patterns: str) -> None:
+    ours, gloo = outcomes("lanecast", ranks, patterns), outcomes("gloo", ranks, patterns)
+    assert ours["failed"] - gloo["failed"] == set()
+    assert ours["skipped"] - gloo["skipped"] == set()
+    assert gloo["passed"] - ours["passed"] == set()
+
+
+def test_few_on_three_ranks() -> None:
+    compare(3, FEW)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_all(ranks: int) -> None:
+    compare(ranks, "*")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ends badly, and what each rank has to hear of it: the ranks of test_torch_ends.py run `main(name)`."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def raised(function: Callable[[], Any], kind: type[BaseException], *words: str) -> None:
+    with pytest.raises(kind) as caught:
+        function()
+    missing = [word for word in words if word not in str(caught.value)]
+    assert not missing, f"{missing} not in: {caught.value}"
+
+
+def wrong_tensors() -> None:
+    """Refused before anything moves, so that the group goes on."""
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    meta = torch.ones(3, device="meta")
+    raised(lambda: backend.allreduce([meta]), ValueError, "on meta", "CPU")
+    expanded = torch.ones(1).expand(4)
+    raised(lambda: dist.all_reduce(expanded), ValueError, "share memory", "contiguous()")
+    sparse = torch.eye(3).to_sparse()
+    raised(lambda: backend.send([sparse], 1 - dist.get_rank(), 0), ValueError, "Sparse", "dense")
+    raised(lambda: dist.all_reduce(torch.ones(3), dist.ReduceOp.BAND), ValueError, "bitwise", "Float")
+    raised(lambda: dist.all_reduce(torch.ones(3, dtype=torch.int32), dist.ReduceOp.AVG), ValueError, "avg")
+    group = dist.group.WORLD
+    outputs = [torch.ones(2), torch.ones(2, dtype=torch.int32)]
+    raised(lambda: group.allgather([outputs], [torch.ones(2)]).wait(), ValueError, "types")
+    raised(lambda: dist.reduce_scatter_tensor(torch.ones(2), torch.ones(3)), ValueError, "2")
+    raised(lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3)), ValueError, "divide equally")
+    raised(lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3), [1, 1], [1, 2]), ValueError, "Split sizes")
+    x = torch.ones(3)
+    dist.all_reduce(x)
+    assert x[0] == dist.get_world_size()
+
+
+def different_calls() -> None:
+    """Named by rank, on both ranks, long before the timeout."""
+    x = torch.ones(3 + dist.get_rank())
+    raised(lambda: dist.all_reduce(x), dist.DistBackendError, "rank 1 calls all_reduce of 4 float32")
+    raised(lambda: dist.all_reduce(torch.ones(1)), dist.DistBackendError, "has failed")
+
+
+def late_rank() -> None:
+    """A timeout of the call itself, far below the group's."""
+    if dist.get_rank() == 0:
+        work = dist.group.WORLD.barrier(timeout=timedelta(seconds=1))
+        raised(work.wait, dist.DistBackendError, "rank 1")
+        assert not work.is_success()
+    else:
+        time.sleep(3)
+
+
+def work_timeout() -> None:
+    """Waiting no longer is not giving up."""
+    x = torch.ones(2)
+    if dist.get_rank() == 0:
+        work = dist.all_reduce(x, async_op=True)
+        raised(lambda: work.wait(timedelta(milliseconds=200)), RuntimeError, "timed out")
+        dist.barrier(async_op=True)
+        dist.send(torch.ones(1), 1)
+        work.wait()
+    else:
+        dist.recv(torch.ones(1), 0)
+        dist.all_reduce(x)
+        dist.barrier(async_op=True)
+    assert x.tolist() == [2, 2]
+
+
+def abort() -> None:
+    """Of one rank ends the call of the other, which waits in it."""
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    if dist.get_rank() == 0:
+        time.sleep(0.5)
+        backend.abort()
+        raised(lambda: dist.all_reduce(torch.ones(1)), dist.DistBackendError, "aborted")
+    else:
+        raised(lambda: dist.all_reduce(torch.ones(1)), dist.DistBackendError, "rank 0", "aborted")
+
+
+def killed_in_backward() -> None:
+    """The others hear of it within the timeout, by the gradient that will not come."""
+
+    class Dies(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(_: Any, x: torch.Tensor) -> torch.Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(_: Any, gradient: torch.Tensor) -> torch.Tensor:
+            if dist.get_rank() == 1 and step == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return gradient
+
+    torch.manual_seed(0)
+    first, last = torch.nn.Linear(300, 300), torch.nn.Linear(300, 300)
+
+    class Model(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.ModuleList([first, last])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return last(Dies.apply(first(x)))
+
+    model = DistributedDataParallel(Model(), bucket_cap_mb=0.1)
+    for step in range(3):
+        if step < 2:
+            model(torch.ones(4, 300)).sum().backward()
+        else:
+            raised(lambda: model(torch.ones(4, 300)).sum().backward(), RuntimeError, "rank 1")
+
+
+def process_ends_with_works() -> None:
+    """A program that neither waits nor destroys its group ends, and soon."""
+    if dist.get_rank() == 0:
+        dist.all_reduce(torch.ones(1000), async_op=True)
+
+
+def main(name: str) -> None:
+    dist.init_process_group("lanecast", timeout=timedelta(seconds=20))
+    globals()[name]()
+    if name in ("wrong_tensors", "work_timeout"):
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

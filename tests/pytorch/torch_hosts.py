@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that mpiexec or torchrun has started, on hosts as LANECAST_HOST names them: see test_torch_hosts.py."""
+
+import os
+import sys
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+if "PMI_RANK" in os.environ:
+    rank, size = int(os.environ["PMI_RANK"]), int(os.environ["PMI_SIZE"])
+    rank = size - 1 - rank  # torch's order need not be MPI's
+else:
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+os.environ["LANECAST_HOST"] = f"host{rank // 2}"
+dist.init_process_group("lanecast", rank=rank, world_size=size, timeout=timedelta(seconds=60))
+x = torch.arange(1000) + rank
+dist.all_reduce(x)
+assert torch.equal(x, size * torch.arange(1000) + size * (size - 1) // 2)
+far = dist.new_group([0, size - 1])
+if rank in (0, size - 1):
+    y = torch.tensor([rank])
+    dist.broadcast(y, src=size - 1, group=far)
+    assert y.item() == size - 1
+if rank == 0:
+    seen = [dist.recv(torch.empty(100_000)) for _ in range(size - 1)]
+    assert sorted(seen) == list(range(1, size))
+else:
+    dist.send(torch.empty(100_000), 0)
+dist.destroy_process_group()
+print(f"rank {rank} done", flush=True)
+sys.exit(0)

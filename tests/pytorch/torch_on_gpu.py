@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of torch.distributed on CUDA tensors: the functions that the ranks of test_torch_on_gpu.py run, on GPUs, or
+where torch has no CUDA on devices that pretend."""
+
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+
+import pretend_cuda_module
+from gpu_or_pretence import PRETENDS, Held, beside, there, use_own_gpu
+from torch_calls import fold, me, ranks, same, size, value
+
+COUNT = 3001
+ENDS_BY_S = 60.0
+
+
+def becomes_complete(work: Any) -> bool:
+    end = time.monotonic() + ENDS_BY_S
+    while not work.is_completed() and time.monotonic() < end:
+        time.sleep(0.001)
+    return bool(work.is_completed())
+
+
+def own(salt: int = 0) -> torch.Tensor:
+    return value(me(), (COUNT,), salt=salt)
+
+
+def total(salt: int = 0) -> torch.Tensor:
+    return fold("SUM", [value(r, (COUNT,), salt=salt) for r in ranks()])
+
+
+def check_call_comes_after_the_callers_stream() -> None:
+    """Nothing of it blocks the host, neither the call nor wait(); and what comes after wait() sees the result."""
+    for async_op in (False, True):
+        x, after = there(torch.zeros(COUNT)), there(torch.zeros(COUNT))
+        brought = there(own())
+        held = Held()
+        x.copy_(brought)
+        work = dist.all_reduce(x, async_op=True) if async_op else dist.group.WORLD.allreduce([x], _synchronous())
+        assert not work.is_completed()
+        work.wait()
+        after.copy_(x)
+        time.sleep(0.3)  # enough for a call that does not wait
+        assert not work.is_completed()
+        held.open()
+        same(after.cpu(), total())
+        assert becomes_complete(work)
+        assert work.is_success()
+
+
+def _synchronous() -> Any:
+    options = dist.AllreduceOptions()
+    options.asyncOp = False
+    return options
+
+
+def check_asynchronous_call_runs_beside_the_callers_stream() -> None:
+    x = there(own())
+    work = dist.all_reduce(x, async_op=True)
+    held = Held()
+    if PRETENDS:  # on a GPU the stream may be free again by now
+        assert becomes_complete(work)
+    with beside(7):
+        work.wait()
+        y = x.clone()
+        same(y.cpu(), total())
+    held.open()
+
+
+def check_callbacks_run_at_once_on_streams_behind_the_call() -> None:
+    x = there(own())
+    held = Held()
+    work = dist.all_reduce(x, async_op=True)
+    seen: list[str] = []
+
+    def copied(future: Any) -> torch.Tensor:
+        seen.append("called")
+        return future.value()[0].clone()
+
+    child = work.get_future().then(copied)
+    assert seen == ["called"]
+    assert not work.is_completed()
+    held.open()
+    same(child.wait().cpu(), total())
+    same(work.result()[0].cpu(), total())
+
+
+def check_tensors_live_until_the_call_is_done() -> None:
+    """Dropped by every other rank while its stream is held up, unwaited for: the others get what it brought."""
+    brought = there(own())
+    held = Held()
+    for _ in range(3):
+        x = brought.clone()
+        work = dist.all_reduce(x, async_op=True)
+        if me() % 2 == 0:
+            work.wait()
+            got = x.clone()
+        del x, work  # the memory goes to whoever asks next
+        brought.clone().zero_() if not PRETENDS else brought.clone()
+    held.open()
+    if me() % 2 == 0:
+        same(got.cpu(), total())
+
+
+def check_strides_and_groups() -> None:
+    """What is not contiguous is packed behind the caller's stream too; other groups do as this one."""
+    wide, brought = there(torch.zeros(6, 8)), there(value(me(), (6, 4)))
+    held = Held()
+    mine = wide[:, ::2]
+    mine.copy_(brought)
+    dist.all_reduce(mine, async_op=True).wait()
+    got = mine.clone()
+    held.open()
+    same(got.cpu(), fold("SUM", [value(r, (6, 4)) for r in ranks()]))
+    groups = [dist.new_group([0]), dist.new_group(list(ranks()))]
+    for group in groups[1 if me() else 0 :]:
+        members = dist.get_process_group_ranks(group)
+        y = there(own())
+        dist.all_reduce(y, group=group)
+        same(y.cpu(), fold("SUM", [value(r, (COUNT,)) for r in members]))
+        dist.destroy_process_group(group)
+
+
+def check_split() -> None:
+    members = [r for r in ranks() if r % 2 == me() % 2]
+    half = dist.group.WORLD.split_group(members, group_name=f"half {me() % 2}")
+    x = there(own())
+    half.allreduce([x]).wait()
+    same(x.cpu(), fold("SUM", [value(r, (COUNT,)) for r in members]))
+    half.shutdown()
+
+
+def check_opened_beforehand() -> None:
+    """As init_process_group(device_id=…) does it: groups may then make their first calls in any order."""
+    groups = [dist.new_group(), dist.new_group()]
+    for group in groups:
+        group._get_backend(torch.device("cuda")).eager_connect_single_device(torch.device("cuda", me()))
+    tensors = [there(own(salt)) for salt in range(2)]
+    order = (0, 1) if me() % 2 else (1, 0)
+    works = [dist.all_reduce(tensors[k], group=groups[k], async_op=True) for k in order]
+    for work in works:
+        work.wait()
+    for salt, tensor in enumerate(tensors):
+        same(tensor.cpu(), total(salt))
+
+
+def check_barrier() -> None:
+    """Of a GPU: the host waits for what its stream holds."""
+    use_own_gpu()
+    options = dist.BarrierOptions()
+    options.device_ids = [me()]
+    x, held = there(own()), Held()
+    work = dist.group.WORLD.allreduce([x], _synchronous())
+    opener = threading.Timer(0.2, held.open)
+    opener.start()
+    dist.group.WORLD.barrier(options).wait()
+    assert work.is_completed()
+    opener.join()
+    dist.barrier()
+
+
+def refused(words: list[str], call: Any) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        call()
+    assert [word for word in words if word not in str(caught.value)] == [], str(caught.value)
+
+
+def check_refusals() -> None:
+    """Of what lies in several places, with rank and argument; and the group goes on."""
+    dist.all_reduce(there(own()))
+    here, rank = f"cuda:{me()}", f"rank {me()}"
+    parts = [there(torch.zeros(2)) for _ in ranks()]
+    group = dist.group.WORLD
+    backend = group._get_backend(torch.device("cuda"))
+    refused([rank, "inputs[0] is on cpu", f"outputs[0] on {here}"],
+            lambda: backend.allgather([parts], [torch.zeros(2)]))  # fmt: skip
+    refused([rank, "inputs[0] is on " + here, "outputs[0] on cpu"],
+            lambda: backend.reduce_scatter([torch.zeros(2)], [parts]))  # fmt: skip
+    if PRETENDS:
+        pretend_cuda_module.load().set_device((me() + 1) % 4)
+        elsewhere = pretend_cuda_module.load().to_device(torch.zeros(2))
+        pretend_cuda_module.load().set_device(me())
+        refused([rank, "uses GPU"], lambda: dist.all_reduce(elsewhere))
+        if size() > 1:
+            refused(["NCCL", "this torch does not have"], lambda: dist.send(parts[0], (me() + 1) % size()))
+    x = there(own())
+    dist.all_reduce(x)
+    same(x.cpu(), total())
+
+
+def check_a_peer_that_does_not_call() -> None:
+    """A group of its own, with a short timeout: the error is raised by who waits on the host, and by later calls."""
+    group = dist.new_group(timeout=timedelta(seconds=3))
+    x = there(own())
+    dist.all_reduce(x, group=group)
+    if me() == 0 and size() > 1:
+        work = dist.all_reduce(x, group=group, async_op=True)
+        work.wait()
+        with pytest.raises(dist.DistBackendError, match="rank 1"):
+            work.wait(timedelta(seconds=ENDS_BY_S))
+        assert not work.is_success()
+        with pytest.raises(dist.DistBackendError, match="rank 1"):
+            dist.all_reduce(x, group=group)
+    dist.barrier()
+    if size() > 1:
+        group._get_backend(torch.device("cuda")).abort()
+
+
+def check_abort() -> None:
+    """Ends a call that waits on the device."""
+    group = dist.new_group()
+    x = there(own())
+    dist.all_reduce(x, group=group)
+    backend = group._get_backend(torch.device("cuda"))
+    if me() == 0 and size() > 1:
+        work = dist.all_reduce(x, group=group, async_op=True)
+        backend.abort()
+        with pytest.raises(dist.DistBackendError, match="aborted"):
+            work.wait(timedelta(seconds=ENDS_BY_S))
+    dist.barrier()
+
+
+def check_messages_by_nccl() -> None:
+    """Alone, and several at once."""
+    if PRETENDS or size() == 1:
+        return
+    after, before = (me() + 1) % size(), (me() - 1) % size()
+    got, sent = torch.empty(COUNT, device="cuda"), there(own())
+    batch = [dist.P2POp(dist.isend, sent, after), dist.P2POp(dist.irecv, got, before)]
+    for started in dist.batch_isend_irecv(batch):
+        started.wait()
+    same(got.cpu(), value(before, (COUNT,)))
+    if me() == 0:
+        dist.send(sent, 1)
+    if me() == 1:
+        dist.recv(got, 0)
+        same(got.cpu(), value(0, (COUNT,)))

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives on GPUs whose messages pass through the hosts' memory, without a GPU: plans pinned on one host, and what
+is chosen where MPI says that the ranks are on several."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import gpu_host_library
+import lanecast
+from collective_cases import Case, even, ops_of
+from gpu_stand_in import in_place_is_offered, judge, outcomes, tensor
+from lanecast import Communicator, _core
+from launch import mpich
+from pipe_jobs import Tell
+
+THREE = ("all_reduce", "all_gather", "reduce_scatter")
+# More chunks than are in flight at a time, so that their memory changes hands.
+MANY = 5
+SHAPES = [
+    (2, "2x1", "ring", (0, 1, 5, 2003)),
+    (3, "3x1", "direct", (1, 700)),
+    (4, "2x2", "hierarchical(ring,native)", (331,)),
+    (3, "2+1", "hierarchical(direct,native)", (83,)),
+]
+
+
+@pytest.mark.timeout(400)  # the first one builds the driver
+@pytest.mark.parametrize(("size", "topology", "algorithm", "counts"), SHAPES)
+def test_each_shape(size: int, topology: str, algorithm: str, counts: tuple[int, ...], kernel_cache: str) -> None:
+    cases = [
+        Case(kind, even(kind, count, size), algorithm, in_place=in_place, chunks=chunks)
+        for kind, count, chunks in itertools.product(THREE, counts, (1, MANY))
+        for in_place in ((False, True) if size == 2 else (chunks > 1,))
+    ]
+    judge(size, cases, kernel_cache, topology=topology)
+
+
+@pytest.mark.timeout(400)
+def test_each_type_and_operator(kernel_cache: str) -> None:
+    cases = [
+        Case("all_reduce", (33,), "ring", dtype, op, in_place=True, chunks=2)
+        for dtype in _core.DTYPES
+        for op in ops_of(dtype)
+    ]
+    judge(2, cases, kernel_cache, topology="2x1")
+
+
+@pytest.mark.timeout(400)
+def test_averages_and_uneven_counts_by_peers_and_messages(kernel_cache: str) -> None:
+    """Blocks of hierarchical plans lie apart here, so they are packed for the group, and unpacked."""
+    algorithm = "hierarchical(ring,native)"
+    cases = [
+        Case("reduce_scatter", (7, 0, 20, 1), algorithm, "float64", "avg", async_op=True),
+        Case("all_gather", (7, 0, 20, 1), algorithm, "int16", chunks=2),
+    ]
+    judge(4, cases, kernel_cache, topology="2x2")
+
+
+@pytest.mark.timeout(400)
+def test_rooted_ones_and_all_to_all(kernel_cache: str) -> None:
+    algorithms = {
+        "broadcast": "chain", "reduce": "binomial", "gather": "binomial", "scatter": "direct", "all_to_all": "pairwise",
+    }  # fmt: skip
+    cases = [
+        Case(kind, even(kind, 50, 3), algorithm, in_place=in_place_is_offered(kind)[0], root=1, chunks=2)
+        for kind, algorithm in algorithms.items()
+    ]
+    judge(3, cases, kernel_cache, topology="3x1")
+
+
+@pytest.mark.timeout(400)
+def test_messages_larger_than_the_memory_they_pass_through(kernel_cache: str) -> None:
+    judge(2, [Case("all_gather", even("all_gather", 9 << 20, 2), "ring", "uint8")], kernel_cache, 16, topology="2x1")
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("size", "topology", "algorithm", "kinds"),
+    [(3, "3x1", "ring", THREE), (4, "2x2", "hierarchical(ring,native)", THREE[:1])],
+)
+def test_a_device_with_one_queue(
+    size: int, topology: str, algorithm: str, kinds: tuple[str, ...], kernel_cache: str
+) -> None:
+    cases = [Case(kind, even(kind, 100, size), algorithm, chunks=MANY, async_op=True) for kind in kinds]
+    judge(size, cases, kernel_cache, topology=topology, variables={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+
+
+def opposite_orders(comm: Communicator, _: Tell) -> list[float]:
+    other = comm.split(0, comm.rank)
+    assert other is not None
+    both = [comm, other]
+    tensors = [tensor(comm, 1000), tensor(comm, 77)]
+    for each in both:  # in one order, since ranks open their GPUs together
+        each.broadcast(tensors[0], 0, algorithm="chain")
+        each.synchronize()
+    order = [0, 1] if comm.rank == 0 else [1, 0]
+    works = [both[k].all_reduce(tensors[k], algorithm="ring", chunks=3, async_op=True) for k in order]
+    for work in works:
+        work.synchronize()  # type: ignore[union-attr]
+    return [float(each.array.sum()) for each in tensors]
+
+
+def test_two_communicators_in_opposite_orders(kernel_cache: str) -> None:
+    for outcome in outcomes(2, opposite_orders, kernel_cache, topology="2x1"):
+        assert (outcome.text, outcome.value) == ("", [2000.0, 154.0])
+
+
+def ranks_differ(comm: Communicator, _: Tell) -> None:
+    equal, other = tensor(comm, 8), tensor(comm, 8 + comm.rank)
+    comm.all_reduce(equal, algorithm="ring")
+    comm.all_reduce(other, algorithm="ring")
+    comm.synchronize()
+
+
+def test_different_calls(kernel_cache: str) -> None:
+    for outcome in outcomes(2, ranks_differ, kernel_cache, topology="2x1", timeout_s=20):
+        assert outcome.error == "TransportError"
+        assert "call 2 of this communicator differs between ranks: rank 0 calls all_reduce of 8 float32" in outcome.text
+
+
+def second_rank_comes_late(comm: Communicator, _: Tell) -> str:
+    x = tensor(comm, 8)
+    comm.all_reduce(x, algorithm="ring")
+    comm.synchronize()
+    if comm.rank == 1:
+        time.sleep(6)
+    comm.all_reduce(x, algorithm="ring")
+    try:
+        comm.synchronize()
+    except lanecast.TimeoutError:
+        with pytest.raises(lanecast.TransportError, match="has failed and takes no more calls"):
+            comm.all_reduce(x, algorithm="ring")
+        raise
+    return ""
+
+
+def test_a_peer_that_does_not_call(kernel_cache: str) -> None:
+    waited, late = outcomes(2, second_rank_comes_late, kernel_cache, topology="2x1", timeout_s=2)
+    assert waited.error == "TimeoutError"
+    assert "rank 0 waited 2." in waited.text
+    assert "s for rank 1 in step" in waited.text
+    assert "recv_reduce from rank 1" in waited.text
+    assert "of all_reduce by ring on a GPU over shm (call 2)" in waited.text
+    assert late.error
+    assert "rank 0" in late.text
+
+
+def behind_long_work(comm: Communicator, _: Tell) -> str:
+    x = tensor(comm, 8)
+    with gpu_host_library.held_up(comm.rank):
+        comm.all_reduce(x, algorithm="ring")
+        comm.all_reduce(x, algorithm="ring")
+        time.sleep(6)
+        untouched = str(x.array.sum())
+    comm.synchronize()
+    return f"{untouched} {x.array.sum()}"
+
+
+def test_what_a_stream_has_to_do_before_counts_for_no_deadline(kernel_cache: str) -> None:
+    for outcome in outcomes(2, behind_long_work, kernel_cache, topology="2x1", timeout_s=4):
+        assert (outcome.text, outcome.value) == ("", "8.0 32.0")
+
+
+def third_rank_leaves(comm: Communicator, _: Tell) -> None:
+    whole, own = tensor(comm, 24), tensor(comm, 8)
+    comm.all_gather_into_tensor(whole, own, algorithm="ring")
+    comm.synchronize()
+    if comm.rank < 2:
+        comm.all_gather_into_tensor(whole, own, algorithm="ring")
+        comm.synchronize()
+
+
+def test_a_peer_that_has_gone(kernel_cache: str) -> None:
+    first, second, _ = outcomes(3, third_rank_leaves, kernel_cache, topology="3x1", timeout_s=60)
+    for outcome in (first, second):
+        assert outcome.error == "TransportError"
+        assert "rank 2" in outcome.text
+
+
+def captured(comm: Communicator, _: Tell) -> str:
+    x = tensor(comm, 8)
+    comm.all_reduce(x, algorithm="ring")
+    gpu_host_library.capture(on=True)
+    with pytest.raises(lanecast.UsageError, match=f"rank {comm.rank}: no CUDA graph can capture a call with messages"):
+        comm.all_reduce(x, algorithm="ring")
+    gpu_host_library.capture(on=False)
+    comm.all_reduce(x, algorithm="ring")
+    comm.synchronize()
+    return str(x.array.sum())
+
+
+def test_a_capture_is_refused(kernel_cache: str) -> None:
+    assert [outcome.text or outcome.value for outcome in outcomes(2, captured, kernel_cache, topology="2x1")] == [
+        "32.0"
+    ] * 2
+
+
+def unheard_of(comm: Communicator, _: Tell) -> None:
+    x = tensor(comm, 8)
+    for algorithm, chunks, words in (
+        ("rings", 0, "algorithm 'rings' is unknown on GPUs; known: peer_kernel"),
+        ("hierarchical(native,ring)", 0, "native moves what stays within a host of the topology 2x1"),
+        ("ring", -1, "chunks: -1 is not from 0 to"),
+        ("peer_kernel", 3, "chunks=3: calls by peer memory cut messages by themselves"),
+    ):
+        with pytest.raises(lanecast.UsageError) as caught:
+            comm.all_reduce(x, algorithm=algorithm, chunks=chunks)
+        assert words in str(caught.value)
+
+
+def test_what_cannot_be_run_is_refused(kernel_cache: str) -> None:
+    assert [outcome.text for outcome in outcomes(2, unheard_of, kernel_cache, topology="2x1")] == [""] * 2
+
+
+# Four ranks whose kernels spin on two cores, beside an MPI that polls: a minute or more.
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("hosts", ["a,b", pytest.param("a,a,b,b", marks=pytest.mark.long)])
+def test_hosts_of_an_mpi_job(hosts: str, kernel_cache: str) -> None:
+    program = [sys.executable, str(Path(__file__).parent / "gpu_across_rank.py"), hosts, kernel_cache]
+    ranks = hosts.count(",") + 1
+    assert mpich(ranks, program, timeout_s=300, **gpu_host_library.environment()).split() == ["right"] * ranks

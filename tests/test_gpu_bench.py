@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast bench --device cuda` without a GPU: its numbers, its words, and all of it on a stand-in."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanecast
+from lanecast import _core
+from lanecast.cli.gpu import options, summary
+from lanecast.cli.options import Backend, Settings
+from lanecast.cli.payload import Case, Payload
+from lanecast.cli.tables import ratio
+
+HERE = Path(__file__).parent
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm", "library", "memory"),
+    [
+        ("lanecast", "", "lanecast", options.PLAIN),
+        ("lanecast:peer_kernel", "peer_kernel", "lanecast", options.PLAIN),
+        ("lanecast+symm:copy_engine", "copy_engine", "lanecast", options.SYMMETRIC),
+        ("nccl", "", "nccl", options.PLAIN),
+        ("nccl+windows", "", "nccl", options.WINDOWS),
+        ("torch_two_shot", "", "two_shot", options.TORCH_SYMMETRIC),
+    ],
+)
+def test_backends(name: str, algorithm: str, library: str, memory: str) -> None:
+    backend = options.parse_backend(name)
+    assert (backend.name, backend.algorithm, backend.library, backend.memory) == (name, algorithm, library, memory)
+    assert backend.needs_nccl == (library != "lanecast")
+
+
+@pytest.mark.parametrize("name", ["mpi", "lanecast:", "nccl:ring", "lanecast+symmetric", ""])
+def test_unknown_backends_say_what_is_known(name: str) -> None:
+    with pytest.raises(lanecast.UsageError, match=r"known: lanecast, .*torch_two_shot"):
+        options.parse_backend(name)
+
+
+def test_kernels_of_torch_are_sums_of_floats() -> None:
+    backend = options.parse_backend("torch_one_shot")
+    assert backend.takes("all_reduce", "bfloat16", "sum")
+    assert not backend.takes("all_gather", "bfloat16", "sum")
+    assert not backend.takes("all_reduce", "float64", "sum")
+    assert not backend.takes("all_reduce", "float32", "max")
+
+
+def test_settings_become_those_of_a_gpu() -> None:
+    shared = Settings(collectives=("all_reduce",), sizes=(4,), backends=(Backend("nccl"),), rounds=3)
+    settings = options.of(shared, graph=True)
+    assert (settings.rounds, settings.sizes, settings.graph, settings.round_s) == (3, (4,), True, options.ROUND_S)
+
+
+def test_geometric_means_over_the_baseline() -> None:
+    mib = 1 << 20
+    rows: list[dict[str, Any]] = [
+        {"collective": "all_gather", "topology": "2", "bytes": size, "backend": backend, "mode": mode, "time_us": time,
+         "run": {"baseline": "nccl"}}
+        for mode in ("eager", "graph")
+        for size, ours in ((1 << 16, 1.0), (mib, 2.0), (64 * mib, 8.0))
+        for backend, time in (("lanecast", ours), ("nccl", 16.0))
+    ]  # fmt: skip
+    assert ratio(rows[0], rows) == 16
+    assert list(summary.lines(rows)) == [
+        "all_gather, eager, 1 MiB to 64 MiB: lanecast is 4.00x nccl, at least 2.00x (64 MiB)",
+        "all_gather, graph, 64 MiB to 64 MiB: lanecast is 2.00x nccl, at least 2.00x (64 MiB)",
+    ]
+
+
+@needs_torch
+@pytest.mark.parametrize("collective", _core.KINDS)
+@pytest.mark.parametrize(("dtype", "op"), [("float32", "sum"), ("float16", "avg"), ("int8", "prod"), ("uint64", "max"),
+                                           ("int32", "bxor")])  # fmt: skip
+def test_payloads_are_those_of_the_cpu(collective: str, dtype: str, op: str) -> None:
+    import torch
+
+    from lanecast.cli.gpu.payload import TorchLibrary
+
+    case = Case(collective, 1001, dtype, op, False, 0, 3)
+    ours, theirs = Payload(case), Payload(case, TorchLibrary(torch.empty(100_000, dtype=torch.uint8)))
+    for payload in (ours, theirs):
+        payload.reset()
+        assert payload.wrong(payload.output) == (0 if collective == "broadcast" else len(payload.output))
+    np.testing.assert_array_equal(ours.input, np.asarray(theirs.input))
+    np.testing.assert_array_equal(ours._expected, np.asarray(theirs._expected))
+
+
+@needs_torch
+@pytest.mark.parametrize("dtype", _core.DTYPES)
+def test_payloads_of_every_type(dtype: str) -> None:
+    import torch
+
+    from lanecast.cli.gpu.payload import TorchLibrary
+
+    case = Case("all_reduce", 500, dtype, "sum", True, 1, 2)
+    payload = Payload(case, TorchLibrary(torch.empty(100_000, dtype=torch.uint8)))
+    payload.reset()
+    other = Payload(
+        Case("all_reduce", 500, dtype, "sum", True, 0, 2), TorchLibrary(torch.empty(9000, dtype=torch.uint8))
+    )
+    other.reset()
+    total = payload.output.to(torch.float64) + other.output.to(torch.float64)
+    assert payload.wrong(payload.output) > 0
+    payload.output.copy_(total.to(torch.float32).to(payload.output.dtype) if "8" in dtype else total)
+    assert payload.wrong(payload.output) == 0
+
+
+@needs_torch
+@pytest.mark.parametrize(("ranks", "dtype", "place"), [(3, "bfloat16", "in-place"), (2, "int32", "")])
+def test_all_of_it_on_a_stand_in(ranks: int, dtype: str, place: str, tmp_path: Path) -> None:
+    from lanecast.cli.gpu.launch import run_ranks
+
+    file = tmp_path / "rows.json"
+    program = [sys.executable, str(HERE / "gpu_bench_rank.py"), str(file), ",".join(_core.KINDS), dtype, place]
+    assert run_ranks(program, ranks) == 0
+    rows = json.loads(file.read_text())
+    assert len(rows) == len(_core.KINDS) * 2 * 2 * 2
+    assert {row["wrong"] for row in rows} == {0}
+    assert {(row["backend"], row["mode"]) for row in rows} == {
+        (backend, mode) for backend in ("lanecast", "nccl") for mode in ("eager", "graph")
+    }
+    assert all(row["device_us"] > 0 and row["host_us"] > 0 and row["calls"] >= 1 for row in rows)
+
+
+@needs_torch
+def test_a_rank_that_fails_ends_the_others() -> None:
+    from lanecast.cli.gpu.launch import run_ranks
+
+    program = "import os, time\nif os.environ['RANK'] == '1': raise SystemExit(7)\ntime.sleep(60)"
+    assert run_ranks([sys.executable, "-c", program], 2) == 7

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU kernels as text: every compiler takes them, and what comes out holds every kernel by its name."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+import lanecast
+from lanecast import _core, gpu_libraries
+
+NAMES = {
+    "lanecast_exchange",
+    "lanecast_barrier",
+    "lanecast_handover",
+    "lanecast_copy",
+    *(f"lanecast_{kind}_{dtype}" for kind in ("exchange", "reduce") for dtype in _core.DTYPES),
+}
+SOURCE = Path(__file__).parent.parent / "src"
+MAIN = "device/gpu/kernels/kernels.cu"
+
+
+def has_nvrtc() -> bool:
+    try:
+        _core.nvrtc(gpu_libraries.folders())
+    except lanecast.UsageError:
+        return False
+    return True
+
+
+needs_nvrtc = pytest.mark.skipif(not has_nvrtc(), reason="no NVRTC; its wheel is pinned in requirements/test.txt")
+
+
+def test_the_library_holds_the_source_as_it_is() -> None:
+    files = {str(path.relative_to(SOURCE)): path.read_text() for path in (SOURCE / MAIN).parent.iterdir()}
+    assert _core.gpu_kernel_files() == files
+
+
+@needs_nvrtc
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("capability", [90, *(pytest.param(other, marks=pytest.mark.long) for other in (80, 100))])
+def test_nvrtc_takes_the_source(capability: int) -> None:
+    code = _core.gpu_machine_code(capability, gpu_libraries.folders(), "")
+    assert set(_core.gpu_kernel_names(code)) >= NAMES
+
+
+def nvcc() -> str | None:
+    return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(nvcc() is None, reason="no nvcc")
+def test_nvcc_takes_the_source(tmp_path: Path) -> None:
+    out = tmp_path / "kernels.cubin"
+    command = [nvcc() or "", "-std=c++17", "-arch=sm_90", "-cubin", "--expt-relaxed-constexpr", f"-I{SOURCE}"]
+    done = subprocess.run([*command, str(SOURCE / MAIN), "-o", str(out)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert set(_core.gpu_kernel_names(out.read_bytes())) >= NAMES
+
+
+@needs_nvrtc
+def test_a_capability_that_nvrtc_does_not_know() -> None:
+    with pytest.raises(lanecast.UsageError, match=r"does not know GPUs of compute capability 3\.5; install"):
+        _core.gpu_machine_code(35, gpu_libraries.folders(), "")
+
+
+def test_no_nvrtc(tmp_path: Path) -> None:
+    missing = tmp_path / "libnvrtc.so.13"
+    with mock.patch.dict(os.environ, {"LANECAST_NVRTC_LIBRARY": str(missing)}):
+        with pytest.raises(lanecast.UsageError, match="LANECAST_NVRTC_LIBRARY names no usable library"):
+            _core.nvrtc(gpu_libraries.folders())
+        missing.write_bytes(b"no library")
+        with pytest.raises(lanecast.UsageError, match=r"libnvrtc\.so\.13"):
+            _core.nvrtc(gpu_libraries.folders())
+
+
+def test_what_is_no_machine_code() -> None:
+    for code in (b"", b"\x7fELF", b"PTX"):
+        with pytest.raises(lanecast.InternalError, match="machine code"):
+            _core.gpu_kernel_names(code)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes on what are hosts of their own, without MPI: collectives over UCX. test_faults.py ends ranks there, too."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collective_cases import Case, run_cases
+from lanecast import Communicator
+from pipe_jobs import PipeJob
+
+Tell = Callable[[Any], None]
+
+
+def collectives(comm: Communicator, _: Tell) -> list[str]:
+    size = comm.size
+    counts = (1000, 0, 2001)[:size] + (7,) * (size - 3)
+    cases = [
+        Case(kind, (3001,) if kind == "all_reduce" else counts, algorithm, chunks=chunks, async_op=chunks > 1)
+        for kind in ("all_reduce", "all_gather", "reduce_scatter")
+        for algorithm in ("", "ring", "bruck", "direct")
+        for chunks in (1, 4)
+    ]
+    wrong = run_cases(comm, [*cases, Case("all_reduce", (700_001,), "ring", chunks=3)])
+    child = comm.split(0, key=-comm.rank)
+    assert child is not None
+    return [comm.transports, *wrong, *run_cases(child, cases)]
+
+
+@pytest.mark.parametrize(("hosts", "transports"), [("abc", "ucx"), ("aabb", "shm+ucx"), ("aab", "shm+ucx")])
+def test_collectives(hosts: str, transports: str) -> None:
+    job = PipeJob(len(hosts), collectives, hosts=hosts, timeout_s=60.0)
+    outcomes = [job.outcome(rank) for rank in range(len(hosts))]
+    assert [outcome.text for outcome in outcomes] == [""] * len(hosts)
+    assert outcomes[0].value == [transports]
+    assert all(len(outcome.value) == 1 for outcome in outcomes), outcomes
+    assert job.end() == [0] * len(hosts)
+
+
+def test_without_ucx_every_rank_is_told_what_to_do() -> None:
+    job = PipeJob(2, collectives, hosts="ab", environment={"LANECAST_UCX_LIBRARY": "/none"}, timeout_s=20.0)
+    outcomes = [job.outcome(rank) for rank in range(2)]
+    assert [outcome.error for outcome in outcomes] == ["UsageError"] * 2, outcomes
+    for outcome in outcomes:
+        assert re.search(r"rank 0: LANECAST_UCX_LIBRARY names no usable library", outcome.text), outcome
+    assert job.end() == [0] * 2
+
+
+def test_declarations_are_those_of_the_header() -> None:
+    """UCX's header is no part of a build: this compares where one is installed, as libucx of PyPI does."""
+    places = [Path("/usr/include"), *(Path(folder) / "libucx/include" for folder in sys.path)]
+    found = [place for place in places if (place / "ucp/api/ucp.h").is_file()]
+    if not found:
+        pytest.skip("no ucp/api/ucp.h here; pip install libucx-cu12 brings one")
+    root = Path(__file__).parent
+    command = ["g++", "-std=c++20", "-fsyntax-only", f"-I{root.parent / 'src'}", f"-I{found[0]}"]
+    subprocess.run([*command, str(root / "ucx/declarations.cpp")], check=True, timeout=100)
