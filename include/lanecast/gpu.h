@@ -15,8 +15,8 @@
 extern "C" {
 #endif
 
-/** Opens the GPU of this rank's calls; without this, the first of them does. Collective. Errors: usage (no such GPU,
- * two ranks with the same one), transport, timeout. */
+/** Opens the GPU of this rank's calls; without this, the first of them does. device: −1 is the calling thread's current
+ * one. Collective. Errors: usage (no such GPU, two ranks with the same one), transport, timeout. */
 LANECAST_API lanecastResult_t lanecastCommSetDevice(lanecastComm_t comm, int device);
 
 /** Any collective of memory of GPU `device`, behind what `stream` holds; returns at once. The buffers belong to it

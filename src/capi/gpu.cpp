@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives of a GPU's memory, and memory that GPUs share.
 #include "capi/call.h"
+#include "device/gpu/device.h"
 #include "transport/ipc/shared_memory.h"
 
 using namespace lanecast;
@@ -8,8 +9,8 @@ using namespace lanecast::capi;
 
 lanecastResult_t lanecastCommSetDevice(lanecastComm_t comm, int device) {
   return guarded(comm, [&](Communicator& core) {
-    if (device < 0) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
-    core.use_gpu(device);
+    if (device < -1) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
+    core.use_gpu(device == -1 ? gpu::current_ordinal() : device);
   });
 }
 

@@ -180,7 +180,8 @@ static void misuse(void) {
   Address x;
   EXPECT(!mem_alloc(&x, 64));
   lanecastCall_t call = {lanecastCollAllReduce, pointer(x), pointer(x), 16, NULL, lanecastFloat32, lanecastSum, 0, NULL};
-  refuses(lanecastCommSetDevice(comm, -1), "device: -1");
+  refuses(lanecastCommSetDevice(comm, -2), "device: -2");
+  SUCCEEDS(lanecastCommSetDevice(comm, -1)); /* the current one, as before */
   refuses(lanecastCommSetDevice(comm, rank + 1), "uses GPU");
   refuses(lanecastEnqueue(NULL, rank, NULL, comm), "call");
   refuses(lanecastEnqueue(&call, -2, NULL, comm), "device: -2");

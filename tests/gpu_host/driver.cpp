@@ -111,6 +111,10 @@ int cuCtxPopCurrent_v2(Device** context) {
   return kOk;
 }
 int cuCtxGetCurrent(Device** context) { return *context = current(), kOk; }
+int cuCtxGetDevice(int* device) {
+  if (!current()) return kInvalidContext;
+  return *device = current()->ordinal, kOk;
+}
 int cuCtxGetStreamPriorityRange(int* lowest, int* highest) { return *lowest = 0, *highest = -5, kOk; }
 int cuCtxEnablePeerAccess(Device*, unsigned) { return kOk; }
 

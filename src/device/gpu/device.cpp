@@ -7,6 +7,15 @@
 
 namespace lanecast::gpu {
 
+int current_ordinal() {
+  const auto driver = Driver::open();
+  Context context = nullptr;
+  int ordinal = 0;
+  driver->check(driver->cuCtxGetCurrent(&context), "cuCtxGetCurrent");
+  if (context != nullptr) driver->check(driver->cuCtxGetDevice(&ordinal), "cuCtxGetDevice");
+  return ordinal;
+}
+
 std::shared_ptr<Device> Device::open(int ordinal) {
   auto driver = Driver::open();
   int count = 0;

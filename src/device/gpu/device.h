@@ -9,6 +9,9 @@
 
 namespace lanecast::gpu {
 
+/// The GPU that this thread's calls of CUDA mean; 0 where it has none yet, as CUDA's runtime has it.
+int current_ordinal();
+
 class Device {
  public:
   /// ordinal: as the driver counts, after CUDA_VISIBLE_DEVICES. Throws UsageError for one that is not there.

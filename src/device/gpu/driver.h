@@ -96,6 +96,7 @@ class Driver {
   int (*const cuCtxPushCurrent)(Context) = required("cuCtxPushCurrent_v2");
   int (*const cuCtxPopCurrent)(Context*) = required("cuCtxPopCurrent_v2");
   int (*const cuCtxGetCurrent)(Context*) = required("cuCtxGetCurrent");
+  int (*const cuCtxGetDevice)(int*) = required("cuCtxGetDevice");
   int (*const cuCtxSynchronize)() = required("cuCtxSynchronize");
   int (*const cuCtxGetStreamPriorityRange)(int*, int*) = required("cuCtxGetStreamPriorityRange");
   int (*const cuCtxEnablePeerAccess)(Context, unsigned) = required("cuCtxEnablePeerAccess");

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A program with NCCL's names throughout, one rank for each GPU; without a GPU over a driver that stands in for
+ * NVIDIA's. Prints what went wrong. */
+#include <dlfcn.h>
+#include <lanecast/nccl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct CUstream_st* Stream;
+typedef uint64_t Address;
+
+static int failures, rank, size;
+static ncclComm_t comm;
+#define EXPECT(condition)                                                                    \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      fprintf(stderr, "%s:%d: rank %d expected %s\n", __FILE__, __LINE__, rank, #condition); \
+      ++failures;                                                                            \
+    }                                                                                        \
+  } while (0)
+#define NCCLCHECK(call)                                                                                            \
+  do {                                                                                                             \
+    ncclResult_t result = (call);                                                                                  \
+    if (result != ncclSuccess)                                                                                     \
+      fprintf(stderr, "%d: %s: %s\n", __LINE__, ncclGetErrorString(result), ncclGetLastError(comm)), ++failures; \
+  } while (0)
+
+/* ---- The driver, where a program with CUDA's headers has its runtime ---- */
+
+static void* driver;
+static void find(const char* name, void* function) {
+  void* const found = dlsym(driver, name);
+  if (!found) fprintf(stderr, "the driver has no %s\n", name), exit(EXIT_FAILURE);
+  memcpy(function, &found, sizeof found);
+}
+static int (*mem_alloc)(Address*, size_t), (*mem_free)(Address);
+static int (*to_device)(Address, const void*, size_t), (*to_host)(void*, Address, size_t), (*drain)(Stream);
+
+static void set_device(int ordinal) {
+  const char* named = getenv("LANECAST_CUDA_LIBRARY");
+  int (*init)(unsigned), (*retain)(void**, int), (*push)(void*);
+  void* context;
+  driver = dlopen(named ? named : "libcuda.so.1", RTLD_NOW);
+  if (!driver) fprintf(stderr, "%s\n", dlerror()), exit(EXIT_FAILURE);
+  find("cuInit", &init), find("cuDevicePrimaryCtxRetain", &retain), find("cuCtxPushCurrent_v2", &push);
+  find("cuMemAlloc_v2", &mem_alloc), find("cuMemFree_v2", &mem_free), find("cuStreamSynchronize", &drain);
+  find("cuMemcpyHtoD_v2", &to_device), find("cuMemcpyDtoH_v2", &to_host);
+  if (init(0) || retain(&context, ordinal) || push(context)) fprintf(stderr, "no GPU\n"), exit(EXIT_FAILURE);
+}
+
+/* ---- Collectives ---- */
+
+enum { kCount = 1003, kMost = 8 * kCount };
+static float host[kMost];
+static float* device;
+static Stream stream; /* the default one */
+
+static float value(int r, int i) { return (float)(1000 * (r + 1) + i % 997); }
+static float sum_at(int i) {
+  float sum = 0;
+  for (int r = 0; r < size; ++r) sum += value(r, i);
+  return sum;
+}
+
+static void fill(int count) {
+  for (int i = 0; i < kMost; ++i) host[i] = i < count ? value(rank, i) : -1;
+  EXPECT(!to_device((Address)(uintptr_t)device, host, sizeof host));
+}
+
+static void fetch(void) {
+  EXPECT(!drain(stream));
+  EXPECT(!to_host(host, (Address)(uintptr_t)device, sizeof host));
+}
+
+static int wrong(float (*expected)(int), int from, int count) {
+  int found = 0;
+  for (int i = from; i < from + count; ++i) found += host[i] != expected(i);
+  return found;
+}
+static float from_all(int i) { return value(i / kCount, i % kCount); }
+static float from_last(int i) { return value(size - 1, i); }
+static float largest(int i) { return value(size - 1, i); }
+static float mean(int i) { return sum_at(i) / (float)size; }
+
+static void collectives(void) {
+  fill(kCount);
+  NCCLCHECK(ncclAllReduce(device, device, kCount, ncclFloat, ncclSum, comm, stream));
+  fetch();
+  EXPECT(!wrong(sum_at, 0, kCount));
+  fill(kCount);
+  NCCLCHECK(ncclAllReduce(device, device, kCount, ncclFloat32, ncclMax, comm, stream));
+  fetch();
+  EXPECT(!wrong(largest, 0, kCount));
+  fill(size * kCount); /* in place: the share is where it belongs */
+  NCCLCHECK(ncclReduceScatter(device, device + rank * kCount, kCount, ncclFloat, ncclSum, comm, stream));
+  fetch();
+  EXPECT(!wrong(sum_at, rank * kCount, kCount));
+  fill(kCount);
+  NCCLCHECK(ncclAllGather(device, device + 3 * kCount, kCount, ncclFloat, comm, stream));
+  fetch();
+  memmove(host, host + 3 * kCount, sizeof(float) * (size_t)(size * kCount));
+  EXPECT(!wrong(from_all, 0, size * kCount));
+  NCCLCHECK(ncclGroupStart());
+  fill(kCount);
+  NCCLCHECK(ncclBcast(device, kCount, ncclFloat, size - 1, comm, stream));
+  NCCLCHECK(ncclGroupEnd());
+  fetch();
+  EXPECT(!wrong(from_last, 0, kCount));
+  fill(kCount);
+  NCCLCHECK(ncclBroadcast(device, device + kCount, kCount, ncclFloat, size - 1, comm, stream));
+  fetch();
+  memmove(host, host + kCount, sizeof(float) * kCount);
+  EXPECT(!wrong(from_last, 0, kCount));
+  fill(kCount);
+  NCCLCHECK(ncclReduce(device, device, kCount, ncclFloat, ncclAvg, 0, comm, stream));
+  fetch();
+  if (rank == 0) EXPECT(!wrong(mean, 0, kCount));
+}
+
+/* ---- Ranks in another order than MPI's, parts of them, and what goes wrong ---- */
+
+static void others(ncclUniqueId id) {
+  ncclComm_t backwards, part = comm;
+  ncclResult_t met = ncclInternalError;
+  int own = -1, version = 0;
+  NCCLCHECK(ncclCommInitRank(&backwards, size, id, size - 1 - rank));
+  NCCLCHECK(ncclCommUserRank(backwards, &own));
+  EXPECT(own == size - 1 - rank);
+  NCCLCHECK(ncclCommSplit(backwards, own == 0 ? NCCL_SPLIT_NOCOLOR : 0, own, &part, NULL));
+  EXPECT((part == NULL) == (own == 0));
+  if (part) {
+    fill(kCount);
+    NCCLCHECK(ncclAllReduce(device, device, kCount, ncclFloat, ncclSum, part, stream));
+    NCCLCHECK(ncclCommFinalize(part));
+    fetch();
+    for (int i = 0; i < kCount; ++i) EXPECT(host[i] == sum_at(i) - value(size - 1, i)); /* who is 0 there */
+    NCCLCHECK(ncclCommAbort(part));
+  }
+  NCCLCHECK(ncclCommDestroy(backwards));
+  NCCLCHECK(ncclCommGetAsyncError(comm, &met));
+  EXPECT(met == ncclSuccess);
+  NCCLCHECK(ncclGetVersion(&version));
+  EXPECT(version == NCCL_VERSION_CODE);
+}
+
+static void misuse(ncclUniqueId id) {
+  ncclComm_t none = comm;
+  ncclUniqueId other = {{0}};
+  EXPECT(ncclCommInitRank(&none, size + 1, id, rank) == ncclInvalidUsage && !none);
+  EXPECT(strstr(ncclGetLastError(NULL), "nranks"));
+  EXPECT(ncclCommInitRank(&none, size, other, rank) == ncclInvalidArgument);
+  EXPECT(strstr(ncclGetLastError(NULL), "commId"));
+  EXPECT(ncclCommInitRank(&none, size, id, size) == ncclInvalidArgument);
+  EXPECT(ncclCommInitRank(NULL, size, id, rank) == ncclInvalidArgument);
+  if (size > 1) EXPECT(ncclCommInitRank(&none, size, id, 0) != ncclSuccess && !none); /* two say they are the first */
+  EXPECT(ncclCommInitAll(&none, 2, NULL) == ncclInvalidUsage);
+  EXPECT(strstr(ncclGetLastError(NULL), "ndev"));
+  EXPECT(ncclAllReduce(device, device, 1, ncclNumTypes, ncclSum, comm, stream) == ncclInvalidUsage);
+  EXPECT(strstr(ncclGetLastError(comm), "datatype"));
+  EXPECT(ncclAllReduce(device, device, 1, ncclFloat, ncclNumOps, comm, stream) == ncclInvalidUsage);
+  EXPECT(ncclCommSplit(comm, 0, 0, &none, &other) == ncclInvalidArgument);
+  EXPECT(ncclCommGetAsyncError(comm, NULL) == ncclInvalidArgument);
+  EXPECT(ncclGetUniqueId(NULL) == ncclInvalidArgument && ncclGetVersion(NULL) == ncclInvalidArgument);
+  EXPECT(ncclGetErrorString(ncclNumResults) != NULL);
+  NCCLCHECK(ncclCommInitAll(&none, 1, NULL));
+  NCCLCHECK(ncclCommDestroy(none));
+}
+
+int main(int argc, char** argv) {
+  ncclUniqueId id;
+  Address memory;
+  int count = 0;
+  if (argc < 3) return EXIT_FAILURE;
+  rank = atoi(getenv(argv[1])), size = atoi(argv[2]); /* the launcher's variable, since the program does not use MPI */
+  set_device(rank);
+  NCCLCHECK(ncclGetUniqueId(&id));
+  NCCLCHECK(ncclCommInitRank(&comm, size, id, rank));
+  if (!comm) return EXIT_FAILURE;
+  NCCLCHECK(ncclCommCount(comm, &count));
+  EXPECT(count == size);
+  EXPECT(!mem_alloc(&memory, sizeof host));
+  device = (float*)(uintptr_t)memory;
+  collectives();
+  if (size > 1) others(id);
+  misuse(id);
+  NCCLCHECK(ncclCommDestroy(comm));
+  EXPECT(!mem_free(memory));
+  return failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}
