@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Calls on GPUs through the C interface, one for each rank; without a GPU over a driver that stands in for NVIDIA's.
  * Usage: gpu [FOLDER OF KERNELS]. Prints what went wrong. */
-#include <dlfcn.h>
 #include <lanecast/lanecast.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "driver.h"
 
 static int failures;
 static int rank, size;
@@ -23,35 +24,6 @@ static void succeeds(lanecastResult_t result, const char* call, int line) {
   if (result == lanecastSuccess) return;
   fprintf(stderr, "%d: %s: %s: %s\n", line, call, lanecastGetErrorString(result), lanecastGetLastError(comm));
   ++failures;
-}
-
-/* ---- The driver, as a program that has no header of CUDA reaches it ---- */
-
-typedef uint64_t Address;
-typedef void* Stream;
-
-static void* driver;
-/* POSIX makes a function of what dlsym returns; C99 has no cast for it. */
-static void find(const char* name, void* function) {
-  void* const found = dlsym(driver, name);
-  if (!found) fprintf(stderr, "the driver has no %s\n", name), exit(EXIT_FAILURE);
-  memcpy(function, &found, sizeof found);
-}
-static int (*mem_alloc)(Address*, size_t), (*mem_free)(Address);
-static int (*stream_create)(Stream*, unsigned, int), (*stream_destroy)(Stream);
-static int (*to_device)(Address, const void*, size_t, Stream), (*to_host)(void*, Address, size_t, Stream);
-
-static void open_driver(int ordinal) {
-  const char* named = getenv("LANECAST_CUDA_LIBRARY");
-  int (*init)(unsigned), (*retain)(void**, int), (*push)(void*);
-  void* context;
-  driver = dlopen(named ? named : "libcuda.so.1", RTLD_NOW);
-  if (!driver) fprintf(stderr, "%s\n", dlerror()), exit(EXIT_FAILURE);
-  find("cuInit", &init), find("cuDevicePrimaryCtxRetain", &retain), find("cuCtxPushCurrent_v2", &push);
-  find("cuMemAlloc_v2", &mem_alloc), find("cuMemFree_v2", &mem_free);
-  find("cuStreamCreateWithPriority", &stream_create), find("cuStreamDestroy_v2", &stream_destroy);
-  find("cuMemcpyHtoDAsync_v2", &to_device), find("cuMemcpyDtoHAsync_v2", &to_host);
-  if (init(0) || retain(&context, ordinal) || push(context)) fprintf(stderr, "no GPU\n"), exit(EXIT_FAILURE);
 }
 
 /* ---- Collectives ---- */
@@ -102,8 +74,6 @@ static void collective(lanecastCollective_t kind, size_t count, Stream stream) {
   EXPECT(!to_host(out, to, outs * sizeof *out, stream));
   SUCCEEDS(lanecastCommSynchronize(comm));
   EXPECT(!to_host(in, from, ins * sizeof *in, stream)); /* waits for the one before, to memory that is not pinned */
-  int (*drain)(Stream);
-  find("cuStreamSynchronize", &drain);
   EXPECT(!drain(stream));
   size_t wrong = 0;
   for (size_t i = 0; i < outs; ++i) wrong += out[i] != expected(kind, root, count, i);
@@ -151,8 +121,6 @@ static void symmetric(lanecastConfig_t config) {
   memset(numbers, 0, sizeof numbers);
   EXPECT(!to_host(numbers, (Address)(uintptr_t)out, sizeof numbers, NULL));
   EXPECT(lanecastCommSynchronize(direct) == lanecastSuccess);
-  int (*drain)(Stream);
-  find("cuStreamSynchronize", &drain);
   EXPECT(!drain(NULL));
   for (size_t i = 0; i < kCount; ++i) EXPECT(numbers[i] == sum_at(i));
   EXPECT(lanecastMemFree((char*)in + 4, direct) == lanecastUsageError);

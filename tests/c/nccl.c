@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A program with NCCL's names throughout, one rank for each GPU; without a GPU over a driver that stands in for
  * NVIDIA's. Prints what went wrong. */
-#include <dlfcn.h>
 #include <lanecast/nccl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct CUstream_st* Stream;
-typedef uint64_t Address;
+#include "driver.h"
 
 static int failures, rank, size;
 static ncclComm_t comm;
@@ -27,29 +25,6 @@ static ncclComm_t comm;
       fprintf(stderr, "%d: %s: %s\n", __LINE__, ncclGetErrorString(result), ncclGetLastError(comm)), ++failures; \
   } while (0)
 
-/* ---- The driver, where a program with CUDA's headers has its runtime ---- */
-
-static void* driver;
-static void find(const char* name, void* function) {
-  void* const found = dlsym(driver, name);
-  if (!found) fprintf(stderr, "the driver has no %s\n", name), exit(EXIT_FAILURE);
-  memcpy(function, &found, sizeof found);
-}
-static int (*mem_alloc)(Address*, size_t), (*mem_free)(Address);
-static int (*to_device)(Address, const void*, size_t), (*to_host)(void*, Address, size_t), (*drain)(Stream);
-
-static void set_device(int ordinal) {
-  const char* named = getenv("LANECAST_CUDA_LIBRARY");
-  int (*init)(unsigned), (*retain)(void**, int), (*push)(void*);
-  void* context;
-  driver = dlopen(named ? named : "libcuda.so.1", RTLD_NOW);
-  if (!driver) fprintf(stderr, "%s\n", dlerror()), exit(EXIT_FAILURE);
-  find("cuInit", &init), find("cuDevicePrimaryCtxRetain", &retain), find("cuCtxPushCurrent_v2", &push);
-  find("cuMemAlloc_v2", &mem_alloc), find("cuMemFree_v2", &mem_free), find("cuStreamSynchronize", &drain);
-  find("cuMemcpyHtoD_v2", &to_device), find("cuMemcpyDtoH_v2", &to_host);
-  if (init(0) || retain(&context, ordinal) || push(context)) fprintf(stderr, "no GPU\n"), exit(EXIT_FAILURE);
-}
-
 /* ---- Collectives ---- */
 
 enum { kCount = 1003, kMost = 8 * kCount };
@@ -66,12 +41,11 @@ static float sum_at(int i) {
 
 static void fill(int count) {
   for (int i = 0; i < kMost; ++i) host[i] = i < count ? value(rank, i) : -1;
-  EXPECT(!to_device((Address)(uintptr_t)device, host, sizeof host));
+  EXPECT(!to_device((Address)(uintptr_t)device, host, sizeof host, stream) && !drain(stream));
 }
 
 static void fetch(void) {
-  EXPECT(!drain(stream));
-  EXPECT(!to_host(host, (Address)(uintptr_t)device, sizeof host));
+  EXPECT(!to_host(host, (Address)(uintptr_t)device, sizeof host, stream) && !drain(stream));
 }
 
 static int wrong(float (*expected)(int), int from, int count) {
@@ -174,7 +148,7 @@ int main(int argc, char** argv) {
   int count = 0;
   if (argc < 3) return EXIT_FAILURE;
   rank = atoi(getenv(argv[1])), size = atoi(argv[2]); /* the launcher's variable, since the program does not use MPI */
-  set_device(rank);
+  open_driver(rank);
   NCCLCHECK(ncclGetUniqueId(&id));
   NCCLCHECK(ncclCommInitRank(&comm, size, id, rank));
   if (!comm) return EXIT_FAILURE;
