@@ -35,6 +35,7 @@ TRANSPORT_BORDER = {
     "transport/call_board.h",
     "transport/wait_board.h",
     "transport/notes.h",
+    "transport/noting_transport.h",
 }
 
 PURE_ROOMS = ("topology", "plan", "algorithms", "compose", "select")

@@ -8,13 +8,13 @@
 
 #include "transport/mpi/communicator.h"
 #include "transport/mpi/note_carrier.h"
-#include "transport/transport.h"
+#include "transport/noting_transport.h"
 
 namespace lanecast {
 
 /// Needs MPI's thread support only as far as its caller does: `serialized` when calls come from changing threads one at
 /// a time, `multiple` when another thread uses MPI at the same time.
-class MpiTransport final : public Transport {
+class MpiTransport final : public NotingTransport {
  public:
   explicit MpiTransport(std::shared_ptr<MpiCommunicator> comm);
   ~MpiTransport() override;
@@ -32,14 +32,6 @@ class MpiTransport final : public Transport {
   void abort(const Failure& cause) override;
   /// MPI itself does not tell who is gone: only what a peer has said before it gave up.
   Loss lost(int peer) override;
-  void publish(const CallNote& note) override { notes_.publish(note); }
-  std::optional<CallNote> published(int peer, std::uint64_t sequence) override {
-    return notes_.published(peer, sequence);
-  }
-  void publish_wait(std::span<const int> peers, bool may_be_asked) override {
-    notes_.publish_wait(peers, may_be_asked);
-  }
-  std::optional<Waiting> waiting(int peer, double silent_s) override { return notes_.waiting(peer, silent_s); }
 
   bool runs(Kind kind, DType dtype, ReduceOp op) const override;
   int open_group(std::span<const int> ranks, std::uint32_t ordinal) override;
@@ -50,6 +42,7 @@ class MpiTransport final : public Transport {
   void progress_groups(std::vector<GroupCall*>& done) override;
 
  private:
+  Notes& notes() override { return notes_; }
   void leave();
   MpiMessage native(const Message& message) const;
   [[noreturn]] void fail_receive(const Message& message, const MpiCompletion& completion) const;

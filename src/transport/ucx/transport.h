@@ -6,14 +6,13 @@
 #include <memory>
 #include <vector>
 
-#include "transport/notes.h"
-#include "transport/transport.h"
+#include "transport/noting_transport.h"
 #include "transport/ucx/note_carrier.h"
 #include "transport/ucx/worker.h"
 
 namespace lanecast {
 
-class UcxTransport final : public Transport {
+class UcxTransport final : public NotingTransport {
  public:
   /// Collective.
   explicit UcxTransport(const Bootstrap& bootstrap);
@@ -30,16 +29,9 @@ class UcxTransport final : public Transport {
   bool arrived(int peer, std::uint64_t tag) override;
   void abort(const Failure& cause) override;
   Loss lost(int peer) override;
-  void publish(const CallNote& note) override { notes_.publish(note); }
-  std::optional<CallNote> published(int peer, std::uint64_t sequence) override {
-    return notes_.published(peer, sequence);
-  }
-  void publish_wait(std::span<const int> peers, bool may_be_asked) override {
-    notes_.publish_wait(peers, may_be_asked);
-  }
-  std::optional<Waiting> waiting(int peer, double silent_s) override { return notes_.waiting(peer, silent_s); }
 
  private:
+  Notes& notes() override { return notes_; }
   // A tag of UCX's is the sender's rank and ours: messages of two senders never match one receive.
   static constexpr int kTagBits = 40;
   static constexpr std::uint64_t kMostTags = std::uint64_t{1} << kTagBits;

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transport whose ranks know of each other by notes alone: no memory shows one what another does.
+#pragma once
+
+#include "transport/notes.h"
+#include "transport/transport.h"
+
+namespace lanecast {
+
+class NotingTransport : public Transport {
+ public:
+  void publish(const CallNote& note) final { notes().publish(note); }
+  std::optional<CallNote> published(int peer, std::uint64_t sequence) final {
+    return notes().published(peer, sequence);
+  }
+  void publish_wait(std::span<const int> peers, bool may_be_asked) final { notes().publish_wait(peers, may_be_asked); }
+  std::optional<Waiting> waiting(int peer, double silent_s) final { return notes().waiting(peer, silent_s); }
+
+ private:
+  virtual Notes& notes() = 0;
+};
+
+}  // namespace lanecast
