@@ -25,7 +25,7 @@ ALLOWED = {
     "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device"},
     "capi": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "runtime"},
 }
-# Rooms inside a room that may include one more: peer memory is reached by launching kernels (decision 0026).
+# Rooms inside a room that may include one more: peer memory is reached by launching kernels (decision 0027).
 ALSO_ALLOWED = {"transport/ipc": "device/gpu"}
 # What every transport may include: the border itself, and the two helpers of those that match and copy by themselves.
 TRANSPORT_BORDER = {
