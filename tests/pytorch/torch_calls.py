@@ -79,6 +79,35 @@ def check_average_and_scaled_sum() -> None:
             same(z, total[2 * me() : 2 * me() + 2])
 
 
+def check_average_of_integers() -> None:
+    """As NCCL's: the sum, divided towards zero."""
+    shares = [torch.tensor([[3 + r, -4 - r, 7], [100 * r, -9, 2]]) for r in ranks()]
+    expected = torch.div(sum(shares), size(), rounding_mode="trunc")
+    for dtype in (torch.int64, torch.int32, torch.int16):
+        x = shares[me()].to(dtype)
+        dist.all_reduce(x, ReduceOp.AVG)
+        same(x, expected.to(dtype))
+        strided = torch.zeros(3, 2, dtype=dtype).t()
+        strided.copy_(shares[me()])
+        dist.reduce(strided, 0, ReduceOp.AVG)
+        same(strided, (expected if me() == 0 else shares[me()]).to(dtype))
+        y = torch.empty(2, 3, dtype=dtype)
+        dist.reduce_scatter_tensor(y, shares[me()].to(dtype).repeat(size(), 1), ReduceOp.AVG)
+        same(y, expected.to(dtype))
+
+
+def check_inference() -> None:
+    """Its tensors may be written by threads that are in no such mode."""
+    with torch.inference_mode():
+        wide = value(me(), (4, 6))
+        dist.all_reduce(wide[:, ::2])
+        parts = [torch.empty(3) for _ in ranks()]
+        dist.all_gather(parts, value(me(), (3,)))
+    same(wide[:, ::2], fold("SUM", [value(r, (4, 6)) for r in ranks()])[:, ::2])
+    for r in ranks():
+        same(parts[r], value(r, (3,)))
+
+
 def check_bool_means_logic() -> None:
     masks = [value(r, (8,)) > 1 for r in ranks()]
     for op, expected in (

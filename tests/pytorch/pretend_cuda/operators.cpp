@@ -44,7 +44,7 @@ at::Tensor& copy(at::Tensor& to, const at::Tensor& from, bool /*non_blocking*/) 
   const c10::Stream stream = Guard().getStream(to.is_cuda() ? to.device() : from.device());
   const at::Tensor source = from.is_cuda() ? on_host(from) : from.clone();  // the host may write its own at once
   enqueue(stream, [target = on_host(to), source] {
-    const at::NoGradGuard no_grad;
+    const at::AutoDispatchBelowADInplaceOrView writes;  // of inferences as well
     at::Tensor written = target;
     written.copy_(source);
   });

@@ -17,6 +17,10 @@ lanecastCall_t call_for(lanecastCollective_t collective, const Reduction& reduct
   return call;
 }
 
+void divide_on_arrival(Work& work, const Reduction& reduction, const at::Tensor& sums, int ranks) {
+  if (reduction.divides) work.on_arrival([sums, ranks] { sums.div_(ranks, "trunc"); });
+}
+
 }  // namespace
 
 void Backend::start_all_reduce(Work& work, const at::Tensor& tensor, const c10d::AllreduceOptions& opts) {
@@ -24,6 +28,7 @@ void Backend::start_all_reduce(Work& work, const at::Tensor& tensor, const c10d:
   vector.pack();
   const Reduction what = reduction("all_reduce", vector.buffer(), opts.reduceOp);
   work.keep(what.from);
+  divide_on_arrival(work, what, vector.buffer(), getSize());
   work.deliver(vector);
   work.start(*engine_, call_for(lanecastCollAllReduce, what, vector.buffer()), opts.timeout);
 }
@@ -56,10 +61,12 @@ WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
     lanecastCall_t call = call_for(lanecastCollReduce, what, vector.buffer());
     call.root = static_cast<int>(opts.rootRank);
     work.keep(what.from);
-    if (call.root == getRank())
+    if (call.root == getRank()) {
+      divide_on_arrival(work, what, vector.buffer(), getSize());
       work.deliver(vector);
-    else
+    } else {
       call.recvbuff = nullptr;
+    }
     work.start(*engine_, call, opts.timeout);
   });
 }
@@ -76,6 +83,7 @@ void Backend::start_reduce_scatter(Work& work, const at::Tensor& output, const S
   for (std::size_t& count : counts) count *= what.per_element;
   if (!shares.even()) call.counts = counts.data();
   work.keep(what.from);
+  divide_on_arrival(work, what, share.buffer(), getSize());
   work.deliver(share);
   work.start(*engine_, call, opts.timeout);
 }

@@ -54,8 +54,7 @@ void DeviceWork::launch(const std::function<void(Work&)>& start) {
   }
   const c10::StreamGuard guard(stream_);
   start(*this);
-  for (const SideBySide& arrived : arrivals_) arrived.unpack();
-  arrivals_.clear();
+  arrive();
   done_->record(stream_);
   captured_ = is_capturing(c10::impl::VirtualGuardImpl(stream_.device_type()), stream_);
   if (!captured_) engine_->enqueued(done_);

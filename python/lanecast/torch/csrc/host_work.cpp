@@ -60,22 +60,21 @@ void HostWork::ended(std::exception_ptr error) {
   // Release and acquire: the last one sees the errors and the calls of all.
   if (pending_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   // The quick way to those who wait. The rest, which may want Python's lock, is for another thread.
-  if (arrivals_.empty()) finish(error_);
+  if (on_arrival_.empty()) finish(error_);
   Finisher::instance().push([self = c10::intrusive_ptr<HostWork>::reclaim_copy(this)] { self->settle(); });
 }
 
 void HostWork::settle() {
-  if (!arrivals_.empty()) {
+  if (!on_arrival_.empty()) {
     try {
-      if (!error_)
-        for (const SideBySide& arrived : arrivals_) arrived.unpack();
+      if (!error_) arrive();
     } catch (...) {
       error_ = std::current_exception();
     }
     finish(error_);
   }
   for (lanecastWork_t call : calls_) lanecastWait(call);
-  arrivals_.clear();
+  on_arrival_.clear();
   kept_.clear();
   if (error_)
     future_->setError(error_);

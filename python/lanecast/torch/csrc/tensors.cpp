@@ -72,8 +72,7 @@ void SideBySide::pack() const {
 
 void SideBySide::unpack() const {
   if (!copies_) return;
-  const at::NoGradGuard no_grad;
-  for (std::size_t k = 0; k < tensors_.size(); ++k) tensors_[k].detach().copy_(part(k));
+  for (std::size_t k = 0; k < tensors_.size(); ++k) tensors_[k].copy_(part(k));
 }
 
 }  // namespace lanecast_torch

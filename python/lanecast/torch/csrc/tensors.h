@@ -31,7 +31,7 @@ class SideBySide {
   const std::vector<std::size_t>& counts() const { return counts_; }
   bool even() const;
 
-  /// Copy between the tensors and the buffer, where they are two.
+  /// Copy between the tensors and the buffer, where they are two. See Work::arrive() for what unpack() needs.
   void pack() const;
   void unpack() const;
   bool copies() const { return copies_; }

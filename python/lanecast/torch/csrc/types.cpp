@@ -67,6 +67,11 @@ std::optional<lanecastRedOp_t> operator_for(c10d::ReduceOp::RedOpType op, bool l
   }
 }
 
+/// The integers that torch divides; the wider unsigned ones it does not.
+bool divisible(at::ScalarType type) {
+  return type == at::kByte || type == at::kChar || type == at::kShort || type == at::kInt || type == at::kLong;
+}
+
 at::Tensor scaled(const at::Tensor& tensor, const c10d::ReduceOp& op) {
   const auto* factor = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
   TORCH_CHECK_VALUE(factor && tensor.is_floating_point(), "lanecast: PREMUL_SUM scales floating-point numbers by a ",
@@ -86,17 +91,18 @@ Elements moved(const at::Tensor& tensor, std::size_t count) {
 Elements moved(const at::Tensor& tensor) { return moved(tensor, static_cast<std::size_t>(tensor.numel())); }
 
 Reduction reduction(const char* call, const at::Tensor& tensor, const c10d::ReduceOp& op) {
+  const bool divides = op.op_ == c10d::ReduceOp::AVG && divisible(tensor.scalar_type());
   const bool linear = op.op_ == c10d::ReduceOp::SUM || op.op_ == c10d::ReduceOp::AVG;
   const at::Tensor numbers = tensor.is_complex() && linear ? at::view_as_real(tensor) : tensor;
   const auto dtype = known(numbers.scalar_type());
-  const auto how = operator_for(op.op_, numbers.scalar_type() == at::kBool);
+  const auto how = divides ? std::optional(lanecastSum) : operator_for(op.op_, numbers.scalar_type() == at::kBool);
   TORCH_CHECK_VALUE(dtype && how, "lanecast: ", call, ": tensors of type ", tensor.scalar_type(),
                     " cannot be reduced by operator ", static_cast<int>(op.op_), " of torch.distributed.ReduceOp");
   const bool bitwise = *how == lanecastBand || *how == lanecastBor || *how == lanecastBxor;
   TORCH_CHECK_VALUE(!bitwise || !numbers.is_floating_point(), "lanecast: ", call,
                     ": bitwise operators (BAND, BOR, BXOR) need integers, not ", tensor.scalar_type());
   const at::Tensor from = op.op_ == c10d::ReduceOp::PREMUL_SUM ? scaled(numbers, op) : numbers;
-  return {numbers, from, *dtype, *how, tensor.is_complex() && linear ? 2u : 1u};
+  return {numbers, from, *dtype, *how, tensor.is_complex() && linear ? 2u : 1u, divides};
 }
 
 }  // namespace lanecast_torch

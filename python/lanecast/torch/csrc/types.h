@@ -27,6 +27,7 @@ struct Reduction {
   lanecastDataType_t dtype;
   lanecastRedOp_t op;
   std::size_t per_element;  // numbers
+  bool divides;             // the sum of integers, by the ranks, as NCCL does: the core averages floats alone
 };
 
 /// Raises ValueError (call, type, operator) for what cannot be reduced.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "work.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
+
 #include <utility>
 
 namespace lanecast_torch {
@@ -20,7 +22,14 @@ Work::Work(const Call& call, std::vector<c10::Device> devices)
 
 void Work::deliver(const SideBySide& arrived) {
   keep(arrived.buffer());
-  if (arrived.copies()) arrivals_.push_back(arrived);
+  if (arrived.copies()) on_arrival([arrived] { arrived.unpack(); });
+}
+
+void Work::arrive() {
+  // As the core's writes, these are none of autograd's affair, and the tensors may be those of an inference.
+  const at::AutoDispatchBelowADInplaceOrView writes;
+  for (const auto& step : on_arrival_) step();
+  on_arrival_.clear();
 }
 
 }  // namespace lanecast_torch

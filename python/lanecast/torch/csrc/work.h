@@ -36,7 +36,9 @@ class Work : public c10d::Work {
 
   /// The tensor's memory belongs to the call until it is done.
   void keep(at::Tensor tensor) { kept_.push_back(std::move(tensor)); }
-  /// The same; and when the calls have succeeded the tensors get what has arrived, before anyone hears of it.
+  /// What is left to do when the calls have succeeded, before anyone hears of it, in the order of these calls.
+  void on_arrival(std::function<void()> step) { on_arrival_.push_back(std::move(step)); }
+  /// The tensor's memory belongs to the call, and on arrival the tensors get what has come.
   void deliver(const SideBySide& arrived);
   /// `timeout`: without progress; unset: the group's.
   virtual void start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds timeout) = 0;
@@ -45,8 +47,11 @@ class Work : public c10d::Work {
   /// devices: none for the CPU.
   Work(const Call& call, std::vector<c10::Device> devices);
 
+  /// Takes the steps that were left for the arrival.
+  void arrive();
+
   Tensors kept_, outputs_;
-  std::vector<SideBySide> arrivals_;
+  std::vector<std::function<void()>> on_arrival_;
   const c10::intrusive_ptr<c10::ivalue::Future> future_;
 
  private:
