@@ -121,6 +121,24 @@ def killed_in_backward() -> None:
             raised(lambda: model(torch.ones(4, 300)).sum().backward(), RuntimeError, "rank 1")
 
 
+def forked() -> None:
+    """A child is refused what its parent has made, makes a group of its own, and ends; the parent goes on."""
+    x = torch.ones(2)
+    dist.all_reduce(x, async_op=True).wait()
+    # Not of rank 0: the server of torch's store, which that one holds, does not survive being let go of by a child.
+    child = os.fork() if dist.get_rank() == 1 else -1
+    if child == 0:
+        raised(lambda: dist.all_reduce(x), dist.DistBackendError, "forked", str(os.getppid()), "spawn")
+        dist.destroy_process_group()
+        dist.init_process_group("lanecast", store=dist.HashStore(), rank=0, world_size=1)
+        assert dist.all_reduce(x, async_op=True).get_future().wait()[0].tolist() == [2, 2]
+        sys.exit(7)
+    if child > 0:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    dist.all_reduce(x)
+    assert x.tolist() == [4, 4]
+
+
 def process_ends_with_works() -> None:
     """A program that neither waits nor destroys its group ends, and soon."""
     if dist.get_rank() == 0:
@@ -130,7 +148,7 @@ def process_ends_with_works() -> None:
 def main(name: str) -> None:
     dist.init_process_group("lanecast", timeout=timedelta(seconds=20))
     globals()[name]()
-    if name in ("wrong_tensors", "work_timeout"):
+    if name in ("wrong_tensors", "work_timeout", "forked"):
         dist.destroy_process_group()
 
 

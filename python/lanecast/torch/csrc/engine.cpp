@@ -49,15 +49,19 @@ Engine::Engine(StoreBootstrap bootstrap, int rank, int size, const Options& opti
 Engine::~Engine() { close(std::chrono::milliseconds(0)); }
 
 std::unique_ptr<Engine> Engine::split(int color, int key) {
-  const std::lock_guard lock(mutex_);
-  require_open();
+  const auto lock = enter();
   lanecastComm_t child = nullptr;
   check_core(lanecastCommSplit(comm_, color, key, &child));
   return child ? std::unique_ptr<Engine>(new Engine(child, timeout_)) : nullptr;
 }
 
-void Engine::require_open() const {
+std::unique_lock<std::mutex> Engine::enter() {
+  TORCH_CHECK_WITH(DistBackendError, !is_inherited(), "lanecast: process ", getpid(), " was forked from process ",
+                   process_, ", which made this process group, and cannot use it: have each process make groups of ",
+                   "its own, or start it by torch.multiprocessing's \"spawn\"");
+  std::unique_lock lock(mutex_);
   TORCH_CHECK_WITH(DistBackendError, comm_, "lanecast: this process group has been shut down");
+  return lock;
 }
 
 void Engine::check_core(lanecastResult_t result) const { check(result, lanecastGetLastError(comm_)); }
@@ -70,8 +74,7 @@ void Engine::set_core_timeout(std::chrono::milliseconds timeout) {
 
 template <class Start>
 void Engine::start_with(HostWork& work, std::chrono::milliseconds timeout, const Start& start) {
-  const std::lock_guard lock(mutex_);
-  require_open();
+  const auto lock = enter();
   start_locked(work, timeout, start);
 }
 
@@ -114,8 +117,7 @@ void Engine::receive_from_any(HostWork& work, lanecastMessage_t message, std::ch
 }
 
 bool Engine::start_if_arrived(HostWork& work, lanecastMessage_t message) {
-  const std::lock_guard lock(mutex_);  // also from seeing a message until its receive is posted
-  require_open();
+  const auto lock = enter();  // also from seeing a message until its receive is posted
   int size = 0, rank = 0;
   lanecastCommCount(comm_, &size);
   lanecastCommUserRank(comm_, &rank);
@@ -141,6 +143,7 @@ void Engine::set_timeout(std::chrono::milliseconds timeout) {
 }
 
 void Engine::abort(const std::string& reason) {
+  if (is_inherited()) return;
   const std::lock_guard lock(mutex_);
   if (comm_) lanecastCommAbort(comm_, reason.c_str());
 }
@@ -158,6 +161,7 @@ bool Engine::idle_by(std::chrono::steady_clock::time_point deadline) {
 }
 
 void Engine::close(std::chrono::milliseconds grace) {
+  if (is_inherited()) return;  // it is the other process's to give back, and its locks may be held here for good
   if (!idle_by(std::chrono::steady_clock::now() + grace))
     abort("the process group was shut down while calls were under way");
   const std::lock_guard lock(mutex_);

@@ -5,6 +5,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 #include <lanecast/lanecast.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -77,10 +78,14 @@ class Engine {
   /// Waits until nothing is under way.
   bool idle_by(std::chrono::steady_clock::time_point deadline);
   bool device_idle();
-  void require_open() const;
+  /// Locks mutex_ for a call on comm_. Throws where there is none to use: after close(), and in a forked process.
+  std::unique_lock<std::mutex> enter();
+  /// This process was forked from the one that made it: its threads have not come along.
+  bool is_inherited() const { return getpid() != process_; }
   /// Throws for the result of a call on comm_ that has returned.
   void check_core(lanecastResult_t result) const;
 
+  const pid_t process_ = getpid();
   std::mutex mutex_;  // guards what follows
   lanecastComm_t comm_ = nullptr;
   std::chrono::milliseconds timeout_;           // of the group

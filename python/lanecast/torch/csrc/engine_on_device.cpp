@@ -10,14 +10,12 @@
 namespace lanecast_torch {
 
 void Engine::open(c10::Device device) {
-  const std::lock_guard lock(mutex_);
-  require_open();
+  const auto lock = enter();
   check_core(lanecastCommSetDevice(comm_, device.index()));
 }
 
 void Engine::enqueue(const lanecastCall_t& call, const c10::Stream& stream) {
-  const std::lock_guard lock(mutex_);
-  require_open();
+  const auto lock = enter();
   check_core(lanecastEnqueue(&call, stream.device_index(), stream.native_handle(), comm_));
 }
 

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "finisher.h"
 
+#include <pthread.h>
+
 #include <thread>
 
 namespace lanecast_torch {
 
+Finisher* Finisher::instance_ = nullptr;
+
 Finisher& Finisher::instance() {
-  static auto* const finisher = new Finisher;  // never destroyed: its threads run until the process ends
-  return *finisher;
+  static std::once_flag once;
+  // Never destroyed: its threads run until the process ends. They do not come along into a forked one.
+  std::call_once(once, [] {
+    instance_ = new Finisher;
+    pthread_atfork(nullptr, nullptr, [] { instance_ = new Finisher; });
+  });
+  return *instance_;
 }
 
 void Finisher::push(std::function<void()> job) {
