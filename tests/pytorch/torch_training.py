@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -188,3 +189,31 @@ def check_functional_collectives() -> None:
     assert torch.equal(step(x), expected)
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(x), expected)
+
+
+def check_hooks_beside_another_backend() -> None:
+    """The model's own group stays gloo's (NCCL's); what is trained goes over Lanecast."""
+    from lanecast.torch import hooks
+
+    def by_ddp(group: Any) -> list[float]:
+        trained = DistributedDataParallel(model(), process_group=other())
+        if group is dist.group.WORLD:
+            trained.register_comm_hook(other(), hooks.all_reduce_hook)
+        return losses(trained)
+
+    def by_fsdp(group: Any) -> list[float]:
+        whole = model()
+        fully_shard(whole[0], mesh=mesh_of(other()))
+        fully_shard(whole, mesh=mesh_of(other()))
+        if group is dist.group.WORLD:
+            hooks.use_in_fsdp(whole)
+        return losses(whole)
+
+    for train in (by_ddp, by_fsdp):
+        with torch.profiler.profile() as profile:
+            alike(train)
+        assert any(event.name.startswith("lanecast:") for event in profile.events())
+    assert hooks.beside(other()) is hooks.beside(other()) is not other()
+    assert hooks.beside() is dist.group.WORLD
+    with pytest.raises(RuntimeError, match="fully_shard"):
+        hooks.use_in_fsdp(model())
