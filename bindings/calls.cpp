@@ -108,7 +108,11 @@ void bind_handles(nb::module_& m) {
       .def(
           "rebind",
           [](AsyncCall& c, const Array& input, const Array& output) {
-            c.call->rebind(input.data(), const_cast<void*>(output.data()));
+            {
+              const nb::gil_scoped_release
+                  release;  // a call of another thread may hold the communicator and want the GIL
+              c.call->rebind(input.data(), const_cast<void*>(output.data()));
+            }
             c.arrays = nb::make_tuple(input, output);
           },
           "input"_a, "output"_a)

@@ -197,7 +197,9 @@ void bind_runtime(nb::module_& m) {
       .def_prop_ro("timeout_s", [](const Communicator& c) { return c.options().timeout_s.value_or(kTimeout_s); })
       .def("write_trace", &Communicator::write_trace, "directory"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
-      .def("split", &Communicator::split, "color"_a, "key"_a, nb::call_guard<nb::gil_scoped_release>());
+      .def(
+          "split", [](Communicator& c, int color, int key) { return c.split(color, key, raise_signals); }, "color"_a,
+          "key"_a, nb::call_guard<nb::gil_scoped_release>());
   bind_choosing(communicator);
 
   bind_calls(m, communicator);

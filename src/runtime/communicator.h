@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "runtime/batch.h"
 #include "runtime/call.h"
@@ -86,7 +87,7 @@ class Communicator {
 
   /// Ranks that give the same color become a communicator, ordered by key, then by rank. Collective; a negative color
   /// takes no part and gets null.
-  std::unique_ptr<Communicator> split(int color, int key);
+  std::unique_ptr<Communicator> split(int color, int key, const Interrupt& interrupt = {});
 
   /// Fails the communicator, so that its peers need not wait for a rank that will make no more calls. A blocking call
   /// that waits in another thread ends with a TransportError.
@@ -121,7 +122,8 @@ class Communicator {
   friend class DeviceWork;
   /// Over the transports: collective, and beside no other messages.
   Bootstrap among_all(const std::string& what) const;
-  Bootstrap among(const Ranks& ranks, const std::string& what) const;
+  /// meanwhile: is called now and then during a wait, and may end it by throwing.
+  Bootstrap among(const Ranks& ranks, const std::string& what, const Interrupt& meanwhile = {}) const;
   std::shared_ptr<GpuSide> open_gpu(int device);
   GpuSide& gpu(int device, std::unique_lock<std::mutex>& lock);
   /// Through the host's memory, rather than by peer memory alone? Throws UsageError for what can go neither way.
@@ -176,9 +178,14 @@ class Communicator {
   bool advance_batches();
   void look_after_batches();
   Call barrier_call();
-  std::unique_ptr<Communicator> make_child(int color, int key);
-  /// Locks mutex_ ahead of the progress thread, which takes it again at once for as long as messages move.
+  std::unique_ptr<Communicator> make_child(int color, int key, const Interrupt& meanwhile);
+  /// Locks mutex_ ahead of the progress thread, which takes it again at once for as long as messages move. Throws
+  /// UsageError where this thread holds it already: in ask().
   std::unique_lock<std::mutex> enter();
+  /// Looks at what the user wants, while this thread holds mutex_; throws to end the wait. A signal's handler may run
+  /// in it and call anything: abort() is heard here, other calls are refused.
+  void ask(const Interrupt& interrupt);
+  bool is_asking() const;
   bool advance_started();
   bool has_started();
   /// Lets the progress thread move what was started.
@@ -218,6 +225,7 @@ class Communicator {
   std::mutex abort_mutex_;        // guards abort_reason_
   std::string abort_reason_;
   std::atomic<bool> aborted_ = false;
+  std::atomic<std::thread::id> asking_thread_;  // in ask()
   std::mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
   std::unique_ptr<PlanCache> plans_;
   double timeout_s_;  // of the next call

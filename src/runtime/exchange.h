@@ -2,6 +2,7 @@
 // The bootstrap of ranks that have transports already: no launcher needed, and every wait has a deadline.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,9 +12,15 @@
 
 namespace lanecast {
 
-/// ranks: members by their ranks in the router; me: this rank's place among them; what: they do, for errors. Must not
-/// run beside other messages of the router. After an error the router is of no further use.
-Bootstrap bootstrap_over(std::shared_ptr<Router> router, std::vector<int> ranks, int me, double timeout_s,
-                         const std::string& what);
+struct Gathering {
+  std::vector<int> ranks;  // members by their ranks in the router
+  int me = 0;              // this rank's place among them
+  double timeout_s = 0;
+  std::string what;                 // they do, for errors
+  std::function<void()> meanwhile;  // called now and then during a wait, which it may end by throwing; or empty
+};
+
+/// Must not run beside other messages of the router. After an error the router is of no further use.
+Bootstrap bootstrap_over(std::shared_ptr<Router> router, Gathering gathering);
 
 }  // namespace lanecast

@@ -34,6 +34,7 @@ void Communicator::abort(const std::string& why) {
     if (abort_reason_.empty()) abort_reason_ = why;
   }
   aborted_.store(true, std::memory_order_release);  // pairs with end_if_aborted()
+  if (is_asking()) return;  // a handler's: the call that it interrupts goes on to end_if_aborted()
   const std::unique_lock lock = enter();
   if (!failure_) fail({FailureKind::user, why});
 }

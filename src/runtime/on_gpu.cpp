@@ -20,9 +20,9 @@ constexpr auto kLastWrites = std::chrono::seconds(2);
 
 }  // namespace
 
-Bootstrap Communicator::among(const Ranks& ranks, const std::string& what) const {
+Bootstrap Communicator::among(const Ranks& ranks, const std::string& what, const Interrupt& meanwhile) const {
   const int me = static_cast<int>(std::ranges::find(ranks, rank()) - ranks.begin());
-  return bootstrap_over(router_, ranks, me, options_.timeout_s.value_or(kTimeout_s), what);
+  return bootstrap_over(router_, {ranks, me, options_.timeout_s.value_or(kTimeout_s), what, meanwhile});
 }
 
 Bootstrap Communicator::among_all(const std::string& what) const { return among(topology_.everyone(), what); }
@@ -167,7 +167,7 @@ void Communicator::wait_for_gpu(const std::function<bool()>& done, const Interru
     const std::unique_lock lock = enter();
     if (failure_) raise(failure_);  // it is the one that this call waits for
     or_fail([&] {
-      if (interrupt) interrupt();
+      ask(interrupt);
       gpu_->raise_fault();
       const std::string text = lost_peer(lost && now - *lost >= kLastWrites);
       if (!text.empty() && !lost) lost = now;

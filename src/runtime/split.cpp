@@ -19,20 +19,20 @@ std::string algorithm_for(const std::string& pinned, const Topology& topology) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> Communicator::split(int color, int key) {
-  const std::lock_guard lock(mutex_);
+std::unique_ptr<Communicator> Communicator::split(int color, int key, const Interrupt& interrupt) {
+  const std::unique_lock lock = enter();
   refuse_if_failed();
   if (!started_.empty()) throw UsageError("split: wait for the started calls of this communicator first");
-  return or_fail<UsageError>([&] { return make_child(color, key); });
+  return or_fail<UsageError>([&] { return make_child(color, key, [&] { ask(interrupt); }); });
 }
 
-std::unique_ptr<Communicator> Communicator::make_child(int color, int key) {
+std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const Interrupt& meanwhile) {
   struct Place {
     int color, key;
   };
   const Place mine{color, key};
   std::vector<Place> places(size());
-  among_all("split").all_gather(&mine, places.data(), sizeof mine);
+  among(topology_.everyone(), "split", meanwhile).all_gather(&mine, places.data(), sizeof mine);
   ++splits_;
   if (color < 0) return nullptr;
 
@@ -44,7 +44,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key) {
   const int me = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
 
   Surroundings child;
-  child.bootstrap = bootstrap_over(router_, ranks, me, options_.timeout_s.value_or(kTimeout_s), "split");
+  child.bootstrap = among(ranks, "split", meanwhile);
   child.world = around_.world;
   child.channel = mix(mix(around_.channel, splits_), static_cast<std::uint64_t>(ranks[0]));
   if (around_.mpi) {
@@ -75,7 +75,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key) {
     communicator->models_ = std::move(known);
   else
     communicator->models_.learned = std::move(known.learned);
-  communicator->around_.bootstrap.all_gather = {};  // it holds the parent's transports, which may go now
+  communicator->around_.bootstrap.all_gather = {};  // it holds the parent and its transports, which may go now
   return communicator;
 }
 

@@ -21,7 +21,15 @@ class Opening final : public UnderWay {
 
 }  // namespace
 
+bool Communicator::is_asking() const {
+  return asking_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();  // see ask()
+}
+
 std::unique_lock<std::mutex> Communicator::enter() {
+  if (is_asking())
+    throw UsageError("rank " + std::to_string(rank()) +
+                     ": a signal's handler runs inside a call of this communicator, which takes no other before that "
+                     "one returns; let the handler set a flag, raise, or call abort()");
   // Relaxed: a hint that orders nothing; mutex_ does.
   callers_.fetch_add(1, std::memory_order_relaxed);
   std::unique_lock lock(mutex_);

@@ -53,9 +53,21 @@ void Communicator::look_around(const UnderWay& call, const Deadline& deadline, c
   const auto now = Clock::now();
   if (now - last_look_ < kLookEvery) return;
   last_look_ = now;
-  if (interrupt) interrupt();
-  end_if_aborted();
+  ask(interrupt);
   look_at(call, deadline);
+}
+
+void Communicator::ask(const Interrupt& interrupt) {
+  if (interrupt) {
+    // Relaxed: only this thread finds its own id.
+    asking_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    const struct Asked {
+      std::atomic<std::thread::id>& thread;
+      ~Asked() { thread.store({}, std::memory_order_relaxed); }
+    } asked{asking_thread_};
+    interrupt();
+  }
+  end_if_aborted();
 }
 
 void Communicator::look_at(const UnderWay& call, const Deadline& deadline) {

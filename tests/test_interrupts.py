@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a signal's handler may do while a call waits, and what another thread may; nothing of it may hang."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanecast
+from lanecast import Communicator
+from pipe_jobs import PipeJob, Tell
+
+SOON_S = 5.0
+Waits = Callable[[Communicator], Any]
+
+
+def all_reduces(comm: Communicator) -> None:
+    comm.all_reduce(np.ones(100_000))
+
+
+def splits(comm: Communicator) -> None:
+    comm.split(0)
+
+
+def handler_aborts(comm: Communicator, tell: Tell, waits: Waits) -> None:
+    if comm.rank == 1:
+        signal.signal(signal.SIGUSR1, lambda *_: comm._core.abort("the user has had enough"))
+        tell("waiting")
+    else:
+        time.sleep(1)  # comes when it is over
+    waits(comm)
+
+
+def handler_calls(comm: Communicator, tell: Tell, waits: Waits) -> list[str]:
+    refused: list[str] = []
+
+    def handler(*_: Any) -> None:
+        with pytest.raises(lanecast.UsageError) as caught:
+            waits(comm)
+        refused.append(str(caught.value))
+        tell("handled")
+
+    if comm.rank == 1:
+        signal.signal(signal.SIGUSR1, handler)
+        tell("waiting")
+    else:
+        time.sleep(1)
+    waits(comm)
+    all_reduces(comm)  # which works as before
+    return refused
+
+
+def never_comes(comm: Communicator, tell: Tell, waits: Waits) -> None:
+    if comm.rank == 1:
+        tell("waiting")
+        waits(comm)
+    else:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        signal.sigtimedwait([signal.SIGUSR1], 50)
+
+
+class Body:
+    """A body of a job and how it waits; a class, since jobs pickle it."""
+
+    def __init__(self, body: Callable[..., Any], waits: Waits) -> None:
+        self.body, self.waits = body, waits
+
+    def __call__(self, comm: Communicator, tell: Tell) -> Any:
+        return self.body(comm, tell, self.waits)
+
+
+def signalled(body: Callable[..., Any], waits: Waits, number: signal.Signals) -> PipeJob:
+    job = PipeJob(2, Body(body, waits), timeout_s=40.0)
+    assert job.told(1) == "waiting"
+    time.sleep(0.2)
+    os.kill(job.processes[1].pid or 0, number)
+    return job
+
+
+@pytest.mark.parametrize("waits", [all_reduces, splits])
+def test_a_handler_may_abort_the_call_that_it_interrupts(waits: Waits) -> None:
+    job = signalled(handler_aborts, waits, signal.SIGUSR1)
+    outcomes = [job.outcome(rank, SOON_S) for rank in range(2)]
+    assert [outcome.error for outcome in outcomes] == ["TransportError"] * 2, outcomes
+    assert all("the user has had enough" in outcome.text for outcome in outcomes), outcomes
+
+
+@pytest.mark.parametrize("waits", [all_reduces, splits])
+def test_a_handler_is_refused_other_calls_and_the_call_goes_on(waits: Waits) -> None:
+    job = signalled(handler_calls, waits, signal.SIGUSR1)
+    assert job.told(1, SOON_S) == "handled"
+    outcomes = [job.outcome(rank, SOON_S) for rank in range(2)]
+    assert [outcome.error for outcome in outcomes] == [""] * 2, outcomes
+    assert re.search("rank 1: a signal's handler runs inside a call", outcomes[1].value[0])
+
+
+def test_ctrl_c_ends_a_split() -> None:
+    job = signalled(never_comes, splits, signal.SIGINT)
+    assert job.outcome(1, SOON_S).error == "KeyboardInterrupt"
+    os.kill(job.processes[0].pid or 0, signal.SIGUSR1)
+    job.outcome(0, SOON_S)
+
+
+def test_other_buffers_while_another_thread_waits_in_a_call() -> None:
+    """Whoever waits wants Python's lock now and then, and rebinding wants the communicator, which the other holds."""
+
+    def body(comm: Communicator) -> None:
+        bound = comm.persistent("all_reduce", np.ones(10))
+        if comm.rank == 1:
+            time.sleep(0.3)  # the other rank waits for this one
+            comm.all_reduce(np.ones(5))
+            return
+        waiting = threading.Thread(target=lambda: comm.all_reduce(np.ones(5)))
+        waiting.start()
+        time.sleep(0.1)
+        bound._core.rebind(np.ones(10), np.ones(10))
+        waiting.join()
+
+    with pytest.raises(lanecast.UsageError, match="other buffers"):
+        lanecast.run_threads(2, body, timeout_s=20.0)
