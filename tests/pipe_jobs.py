@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
+import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import lanecast
@@ -17,6 +21,8 @@ import lanecast
 # A fork server forks from a process that has no threads and has imported already what every rank needs.
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["numpy", "pytest", "lanecast"])
+# Longer than the deadline of any job, so that a rank which hangs is heard of in the library's words where it has some.
+PATIENCE_S = 90.0
 Tell = Callable[[Any], None]
 Body = Callable[[lanecast.Communicator, Tell], Any]
 
@@ -54,6 +60,8 @@ def _serve(pipes: list[Connection]) -> None:
 
 def _rank_main(place: tuple[int, int], gather: Connection, report: Connection, body: Body, options: Any) -> None:
     rank, size = place
+    stacks = (Path(options.pop("stacks")) / f"{rank}").open("w")
+    faulthandler.register(signal.SIGUSR2, stacks)
     os.environ.update(options.pop("environment", {}))
     if hosts := options.pop("hosts", ""):
         os.environ["LANECAST_HOST"] = hosts[rank]
@@ -70,6 +78,8 @@ class PipeJob:
     """Starts body(comm, tell) on `size` processes; tell(x) sends x to the test. hosts="aab": as on two."""
 
     def __init__(self, size: int, body: Body, **options: Any) -> None:
+        self._stacks = tempfile.TemporaryDirectory()
+        options["stacks"] = self._stacks.name
         here, there = zip(*(_CONTEXT.Pipe() for _ in range(size)), strict=True)
         self._reports, reports = zip(*(_CONTEXT.Pipe(duplex=False) for _ in range(size)), strict=True)
         self.processes = [
@@ -82,12 +92,21 @@ class PipeJob:
             pipe.close()
         threading.Thread(target=_serve, args=(list(here),), daemon=True).start()
 
-    def told(self, rank: int, timeout_s: float = 60) -> Any:
+    def told(self, rank: int, timeout_s: float = PATIENCE_S) -> Any:
         """The next thing that the rank's body has told; an Outcome when it has ended."""
-        assert self._reports[rank].poll(timeout_s), f"rank {rank} has told nothing for {timeout_s} s"
+        assert self._reports[rank].poll(timeout_s), f"rank {rank} has told nothing for {timeout_s} s\n{self._where()}"
         return self._reports[rank].recv()
 
-    def outcome(self, rank: int, timeout_s: float = 60) -> Outcome:
+    def _where(self) -> str:
+        """What the threads of all ranks are doing."""
+        for process in self.processes:
+            if process.is_alive():
+                os.kill(process.pid or 0, signal.SIGUSR2)
+        time.sleep(1)
+        texts = [path.read_text() for path in sorted(Path(self._stacks.name).iterdir())]
+        return "\n".join(f"rank {rank}:\n{text}" for rank, text in enumerate(texts))
+
+    def outcome(self, rank: int, timeout_s: float = PATIENCE_S) -> Outcome:
         """How the rank ended, past whatever it still had to tell."""
         while not isinstance(told := self.told(rank, timeout_s), Outcome):
             pass
