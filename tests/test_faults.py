@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import threading
 import time
@@ -245,6 +246,23 @@ def test_leaving_right_after_a_call_harms_nobody(hosts: str) -> None:
         job = PipeJob(3, leaves_at_once, hosts=hosts, timeout_s=20.0)
         assert [job.outcome(rank).value for rank in range(3)] == [6.0] * 3
         assert job.end() == [0] * 3
+
+
+def out_of_files(comm: Communicator, _: Tell) -> float:
+    """Nothing can be read of the peer meanwhile, which comes late and is alive."""
+    tensor = np.ones(10)
+    if comm.rank == 1:
+        time.sleep(0.5)
+    else:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    comm.all_reduce(tensor)
+    return float(tensor[0])
+
+
+def test_a_rank_that_may_open_no_file_takes_no_peer_for_dead() -> None:
+    job = PipeJob(2, out_of_files, timeout_s=20.0)
+    outcomes = [job.outcome(rank) for rank in range(2)]
+    assert [outcome.value for outcome in outcomes] == [2.0, 2.0], outcomes
 
 
 def ours_in_dev_shm() -> list[Path]:
