@@ -10,6 +10,8 @@
 #include "bindings.h"
 #include "choosing.h"
 #include "plan_dict.h"
+#include "profiles/profile_file.h"
+#include "runtime/models_in_bytes.h"
 #include "select/choose.h"
 #include "select/cost.h"
 
@@ -71,12 +73,23 @@ void bind_models(nb::module_& m) {
                      for (const Link& link : models.links) links.emplace_back(link.alpha_s, link.beta_s_per_byte);
                      return links;
                    })
+      .def_prop_ro(
+          "packed",
+          [](const Models& models) {
+            const std::string bytes = bytes_of(models);
+            return nb::bytes(bytes.data(), bytes.size());
+          },
+          "All of it in bytes: equal for equal models.")
       .def(
           "subset",
           [](const Models& models, const Topology& topology, const std::vector<int>& ranks) {
             return subset(models, topology, ranks);
           },
           "topology"_a, "ranks"_a, "The models as a subgroup sees them.");
+  m.def(
+      "read_profile",
+      [](const nb::bytes& text) { return read_profile({text.c_str(), text.size()}, nullptr).models; }, "text"_a,
+      "A profile's or a model's file as programs in C read it, whatever jobs it holds for; Python reads it by itself.");
   m.def(
       "candidates",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models) {

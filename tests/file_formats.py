@@ -157,6 +157,28 @@ def read_file_of_times(path: Path) -> None:
         database.scopes()
 
 
+def read_in_the_core(path: Path) -> None:
+    """As programs in C do: what one of the two readers takes, the other takes too, as the same models."""
+    refusal = ""
+    try:
+        if model.is_model(path):
+            expected = _core.Models(links=[]).with_learned(model.load(path).learned())
+        else:
+            expected = profile.load(path).models()
+    except lanecast.UsageError as error:
+        refusal = str(error)
+    if "more than 64 bits" in refusal:  # the core takes those for fractions
+        return
+    try:
+        found = _core.read_profile(path.read_bytes())
+    except lanecast.UsageError as error:
+        if not refusal:
+            raise AssertionError("Python takes what the core refuses") from error
+        raise
+    assert not refusal, f"the core takes what Python refuses: {refusal}"
+    assert found.packed == expected.packed
+
+
 def find_profile(text: str) -> None:
     """As rank 0 of 4 ranks would for LANECAST_PROFILE."""
     shape = profile.Shape(lanecast.__version__, "a cpu", 2, 1, "4", ["shm"])

@@ -23,7 +23,10 @@ ALLOWED = {
     "transport": {"base"},
     "device": {"base"},
     "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device"},
-    "capi": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "runtime"},
+    "profiles": {"base", "topology", "plan", "algorithms", "select", "runtime"},
+    "capi": {
+        *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "runtime", "profiles"),
+    },
 }
 # Rooms inside a room that may include one more: peer memory is reached by launching kernels (decision 0027).
 ALSO_ALLOWED = {"transport/ipc": "device/gpu"}

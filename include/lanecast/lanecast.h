@@ -86,7 +86,7 @@ typedef struct {
 /** Options of a communicator, equal on every rank. Start from LANECAST_CONFIG_INITIALIZER, so that fields that later
  * versions add have their defaults. What is left at its default here is taken from the environment, where the variable
  * is set: LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM, LANECAST_CHUNKS, LANECAST_TIMEOUT,
- * LANECAST_REPRODUCIBLE, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR, LANECAST_TRACE_STEPS. */
+ * LANECAST_REPRODUCIBLE, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR, LANECAST_TRACE_STEPS, LANECAST_PROFILE. */
 typedef struct {
   size_t size;            /* of this struct, in bytes: its version */
   const char* topology;   /* "2x4": 2 nodes of 4 ranks; "2x2x2", "3+2+4", "2x4:cyclic"; NULL: the hosts of the ranks */
@@ -104,10 +104,12 @@ typedef struct {
   int max_ctas;           /* multiprocessors of a GPU that a call takes at most; 0: as many as serve speed */
   const char* kernel_cache;  /* folder that keeps compiled GPU kernels; NULL: they are compiled for each process */
   const char* gpu_libraries; /* folders of NVRTC beside the loader's path, apart by ':'; NULL: none */
+  const char* profile; /* of `lanecast tune` or `lanecast learn train`, to choose by: a file, two with a comma between
+                          them, a folder, or "none"; rank 0's counts; NULL: what fits in the user's cache */
 } lanecastConfig_t;
 
 #define LANECAST_CONFIG_INITIALIZER \
-  {sizeof(lanecastConfig_t), NULL, NULL, NULL, 0, 0.0, NULL, 0, 1, NULL, 0, 0, 0, 0, NULL, NULL}
+  {sizeof(lanecastConfig_t), NULL, NULL, NULL, 0, 0.0, NULL, 0, 1, NULL, 0, 0, 0, 0, NULL, NULL, NULL}
 
 /* ---- Communicators: collective calls over the ranks named ---------------------------------------------------------*/
 
@@ -143,7 +145,8 @@ LANECAST_API lanecastResult_t lanecastCommDestroy(lanecastComm_t comm);
 LANECAST_API lanecastResult_t lanecastCommSetTimeout(lanecastComm_t comm, double timeout_s);
 
 /** Fails the communicator: calls under way end with lanecastTransportError, also a blocking one in another thread, and
- * the peers hear `reason` instead of waiting. The one function that any thread may call at any time. Errors: usage. */
+ * the peers hear `reason` instead of waiting. The one function that any thread may call at any time, but no handler of
+ * a signal: set a flag there. Errors: usage. */
 LANECAST_API lanecastResult_t lanecastCommAbort(lanecastComm_t comm, const char* reason);
 
 /** Number of ranks. Errors: usage (null pointers). */

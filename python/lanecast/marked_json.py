@@ -46,7 +46,7 @@ def load(form: Format, kind: Any, path: Path) -> Any:
     if not isinstance(data, dict) or form.mark not in data:
         raise _core.UsageError(f"{where}: {form.mark}: missing, so this is no {form.name}")
     version = data.pop(form.mark)
-    if version != form.version:
+    if type(version) is not int or version != form.version:  # True is equal to 1
         raise _core.UsageError(
             f"{where}: is stale: {form.mark}: {version!r}, this Lanecast reads {form.version}; {form.remedy}"
         )

@@ -7,6 +7,7 @@
 
 #include "capi/config.h"
 #include "capi/handles.h"
+#include "profiles/finding.h"
 #include "runtime/coming_together.h"
 
 namespace lanecast::capi {
@@ -18,6 +19,7 @@ lanecastComm_t make(Surroundings around, const lanecastConfig_t* config) {
   auto comm = std::make_unique<lanecastComm>();
   comm->core =
       std::make_unique<Communicator>(std::move(around), options_from(config), std::make_shared<ProgressThread>());
+  adopt_profile(*comm->core, profile_of(config));
   return comm.release();
 }
 

@@ -73,6 +73,10 @@ CommunicatorOptions options_from(const lanecastConfig_t* config) {
   return options;
 }
 
+std::string profile_of(const lanecastConfig_t* config) {
+  return config ? text_or_empty(completed(*config).profile) : std::string();
+}
+
 bool over_mpi(const lanecastConfig_t* config) { return config && switched("mpi", completed(*config).mpi); }
 
 lanecastError_t* error_of(const lanecastConfig_t* config) {

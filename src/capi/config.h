@@ -2,6 +2,8 @@
 // lanecastConfig_t, as any version of the header has filled it.
 #pragma once
 
+#include <string>
+
 #include "lanecast/lanecast.h"
 #include "runtime/options.h"
 
@@ -9,6 +11,9 @@ namespace lanecast::capi {
 
 /// Throws UsageError for a struct of no known size and for numbers out of range. Null: the defaults.
 CommunicatorOptions options_from(const lanecastConfig_t* config);
+
+/// As adopt_profile() takes it. Throws as options_from() does.
+std::string profile_of(const lanecastConfig_t* config);
 
 /// May messages go over MPI as well? Throws as options_from() does.
 bool over_mpi(const lanecastConfig_t* config);

@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from lanecast import cache, gpu_libraries, job, nics
 from lanecast.torch import adapter
+from lanecast.tune import finding
 
 
 def make(given: Any, options: Any) -> Any:
@@ -33,6 +34,7 @@ def make(given: Any, options: Any) -> Any:
     options.mpi = launched is not None and launched.starts_mpi
     options.kernel_cache = options.kernel_cache or str(cache.folder("kernels"))
     options.gpu_libraries = options.gpu_libraries or ":".join(gpu_libraries.folders())
+    options.profile = finding.written_out(options.profile)
     return compiled.make(given.store, given.group_rank, given.group_size, options, _understudy)
 
 

@@ -27,6 +27,15 @@ def wanted(option: str | Path | None) -> str:
     return str(option) if option is not None else os.environ.get(VARIABLE, "")
 
 
+def written_out(option: str) -> str:
+    """What is wanted, for programs in C, which know no "machine:frontier": with the file of that name instead.
+
+    Names of none stay, for all ranks to be told of.
+    """
+    known = {f"{machines.PREFIX}{name}": str(path) for name, path in models.shipped().items()}
+    return ",".join(known.get(place, place) for place in wanted(option or None).split(","))
+
+
 def read(path: Path, shape: Shape) -> Found:
     """A profile or a model that holds for this shape.
 

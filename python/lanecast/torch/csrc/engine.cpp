@@ -32,6 +32,7 @@ lanecastConfig_t config_from(const Options& options, lanecastError_t& error) {
   config.max_ctas = options.max_ctas;
   config.kernel_cache = or_null(options.kernel_cache);
   config.gpu_libraries = or_null(options.gpu_libraries);
+  config.profile = or_null(options.profile);
   return config;
 }
 

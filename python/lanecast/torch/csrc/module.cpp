@@ -36,7 +36,8 @@ void bind(py::module_& module) {
       .def_readwrite("allow_shared_gpu", &Options::allow_shared_gpu)
       .def_readwrite("max_ctas", &Options::max_ctas)
       .def_readwrite("kernel_cache", &Options::kernel_cache)
-      .def_readwrite("gpu_libraries", &Options::gpu_libraries);
+      .def_readwrite("gpu_libraries", &Options::gpu_libraries)
+      .def_readwrite("profile", &Options::profile);
   py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(module, "Backend");
   module.def("make", &make, py::call_guard<py::gil_scoped_release>(), "Make a group's backend. Collective.");
   module.def("shut_down_all", &Backend::shut_down_all, "Shut down every backend of this process.");

@@ -23,6 +23,7 @@ struct Options final : c10d::Backend::Options {
   bool allow_shared_gpu = false;
   int max_ctas = 0;
   std::string kernel_cache, gpu_libraries;  // folders
+  std::string profile;
 };
 
 }  // namespace lanecast_torch

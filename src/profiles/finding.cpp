@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules are those of python/lanecast/tune/finding.py, and a test compares what the two find.
+#include "profiles/finding.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+
+#include "profiles/profile_file.h"
+
+namespace lanecast {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kShipped = "machine:";
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+fs::path cache_folder() {
+  const std::string cache = variable("XDG_CACHE_HOME");
+  return (cache.empty() ? fs::path(variable("HOME")) / ".cache" : fs::path(cache)) / "lanecast" / "profiles";
+}
+
+/// Python names a file by its shape and a digest of it; what stands in front of the digest says enough.
+bool may_be_ours(const std::string& name, const JobShape& here) {
+  static const std::regex kOther("[^0-9a-z+]+"), kDigest("[0-9a-f]{8}\\.json");
+  const std::string node = node_of(here.topology);
+  const std::string profile = std::regex_replace(here.topology, kOther, "-") + "-" + joined(here.transports, "+") + "-";
+  const std::string model = "model-" + (node.empty() ? "flat" : node) + "-" + joined(here.transports, "+") + "-";
+  return std::ranges::any_of(std::initializer_list<std::string>{profile, model}, [&](const std::string& front) {
+    return name.starts_with(front) && std::regex_match(name.substr(front.size()), kDigest);
+  });
+}
+
+std::vector<fs::path> files_in(const fs::path& folder, const JobShape& here) {
+  std::vector<fs::path> found;
+  std::error_code unreadable;
+  for (fs::directory_iterator entry(folder, unreadable), end; !unreadable && entry != end; entry.increment(unreadable))
+    if (may_be_ours(entry->path().filename(), here)) found.push_back(entry->path());
+  std::ranges::sort(found);
+  return found;
+}
+
+class Found {
+ public:
+  explicit Found(JobShape here) : here_(std::move(here)) {}
+
+  void add_file(const fs::path& path) { keep(path, read_profile_file(path, here_)); }
+
+  /// `forgives`: says what it leaves aside, instead of throwing.
+  void add_folder(const fs::path& folder, bool forgives) {
+    for (const fs::path& path : files_in(folder, here_)) {
+      try {
+        keep(path, read_profile_file(path, here_));
+      } catch (const OtherJobsError&) {
+        continue;  // the digest in its name is another's
+      } catch (const UsageError& error) {
+        if (!forgives) throw;
+        std::fprintf(stderr, "lanecast: left aside: %s\n", error.what());
+      }
+    }
+  }
+
+  /// Without links where nothing was found.
+  Models models(const Models& assumed) {
+    if (!has_model_) return std::move(profile_);
+    if (!has_profile_) profile_ = assumed;
+    profile_.learned = std::move(learned_);
+    return std::move(profile_);
+  }
+
+ private:
+  void keep(const fs::path& path, ProfileFile file) {
+    bool& has = file.is_model ? has_model_ : has_profile_;
+    if (has) throw UsageError("profile " + path.string() + ": is the second of its kind that is named");
+    has = true;
+    if (file.is_model)
+      learned_ = std::move(file.models.learned);
+    else
+      profile_ = std::move(file.models);
+  }
+
+  JobShape here_;
+  bool has_profile_ = false, has_model_ = false;
+  Models profile_;
+  std::vector<Learned> learned_;
+};
+
+Models find(const Communicator& communicator, const std::string& wanted) {
+  Found found(JobShape::of(communicator));
+  if (wanted.empty()) found.add_folder(cache_folder(), /*forgives=*/true);
+  std::istringstream places(wanted);
+  for (std::string place; wanted != "none" && std::getline(places, place, ',');) {
+    std::error_code missing;
+    if (place.starts_with(kShipped))
+      throw UsageError("profile " + place +
+                       ": what comes with Lanecast lies in its Python package, in learn/shipped; " + "name the file");
+    if (place.empty() || fs::is_directory(place, missing))
+      found.add_folder(place.empty() ? cache_folder() : fs::path(place), /*forgives=*/false);
+    else
+      found.add_file(place);
+  }
+  return found.models(communicator.models());
+}
+
+}  // namespace
+
+void adopt_profile(Communicator& communicator, std::string wanted) {
+  if (communicator.size() == 1) return;
+  if (wanted.empty()) wanted = variable("LANECAST_PROFILE");
+  Models models;
+  std::string refusal;
+  try {
+    if (communicator.rank() == 0) models = find(communicator, wanted);
+  } catch (const std::exception& error) {  // all ranks hear of it
+    refusal = error.what();
+  }
+  communicator.adopt(models, refusal);
+}
+
+}  // namespace lanecast

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiles/profile_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "profiles/json_field.h"
+
+namespace lanecast {
+namespace {
+
+/// As python/lanecast/tune/profile.py and python/lanecast/learn/model.py mark their files.
+struct Format {
+  const char* name;
+  const char* mark;
+  const char* remedy;
+};
+constexpr Format kProfile{"profile", "lanecast_profile", "measure again with `lanecast tune --quick`"};
+constexpr Format kModel{"model", "lanecast_model", "train it again with `lanecast learn train`"};
+constexpr int kVersion = 1;  // of both
+
+std::string text_of(const std::filesystem::path& path) {
+  errno = 0;
+  try {
+    std::ifstream file(path, std::ios::binary);
+    if (file.is_open()) return {std::istreambuf_iterator<char>(file), {}};
+  } catch (const std::ios_base::failure&) {
+    // A folder opens, and then cannot be read.
+  }
+  throw UsageError(std::strerror(errno));
+}
+
+nlohmann::json parsed(const std::string& text) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 1, …; last read: …", and what was read is no text for
+    // people.
+    std::string_view words = error.what();
+    words = words.substr(0, words.find("; last read"));
+    throw UsageError("is no JSON: " + std::string(words.substr(words.find(' ') + 1)));
+  }
+}
+
+void check_version(const JsonField& file, const Format& format) {
+  if (!file.has(format.mark)) throw UsageError(std::string(format.mark) + ": missing, so this is no " + format.name);
+  if (const JsonField version = file[format.mark]; version.str() != std::to_string(kVersion))
+    throw UsageError(std::string("is stale: ") + format.mark + ": " + version.str() + ", this Lanecast reads " +
+                     std::to_string(kVersion) + "; " + format.remedy);
+}
+
+}  // namespace
+
+Kind kind_in(const JsonField& field) {
+  if (const auto kind = kind_from(field.text()); kind && *kind != Kind::composition) return *kind;
+  field.refuse(field.str() + " is no collective");
+}
+
+Models profile_from(const JsonField& file) {
+  file.has_only({kProfile.mark, "shape", "links", "reduce_s_per_byte", "fits", "overlaps", "measured"});
+  const JobShape shape = JobShape::from(file["shape"]);
+  Models models;
+  for (const JsonField& link : file["links"].items()) {
+    link.has_only({"level", "transport", "alpha_s", "beta_s_per_byte", "error"});
+    for (const char* name : {"level", "transport"}) static_cast<void>(link[name].text());
+    static_cast<void>(link["error"].number());
+    models.links.push_back({link["alpha_s"].number(), link["beta_s_per_byte"].number()});
+  }
+  models.reduce_s_per_byte = file["reduce_s_per_byte"].number();
+  const auto levels = static_cast<std::int64_t>(models.links.size());
+  if (levels == 0 || models.links.size() != shape.transports.size())
+    file["links"].refuse(std::to_string(levels) + " levels, but shape.transports has " +
+                         std::to_string(shape.transports.size()));
+  for (const JsonField& fit : file["fits"].items()) {
+    fit.has_only({"collective", "algorithm", "level", "ranks", "from_bytes", "alpha_s", "beta_s_per_byte", "error"});
+    static_cast<void>(fit["ranks"].whole());
+    static_cast<void>(fit["error"].number());
+    const std::int64_t level = fit["level"].whole(), from_bytes = fit["from_bytes"].whole();
+    if (from_bytes < 0) fit["from_bytes"].refuse(fit["from_bytes"].str() + " is negative");
+    if (level < -1 || level >= levels)
+      fit["level"].refuse(fit["level"].str() + ", of " + std::to_string(levels) + " levels");
+    models.fits.push_back({kind_in(fit["collective"]), fit["algorithm"].text(), static_cast<int>(level),
+                           static_cast<std::size_t>(from_bytes), fit["alpha_s"].number(),
+                           fit["beta_s_per_byte"].number()});
+  }
+  for (const JsonField& overlap : file["overlaps"].items()) {
+    overlap.has_only({"collective", "hidden", "latency", "scale", "error"});
+    static_cast<void>(overlap["error"].number());
+    models.overlaps.push_back({kind_in(overlap["collective"]), overlap["hidden"].number(), overlap["latency"].number(),
+                               overlap["scale"].number()});
+  }
+  if (file.has("measured")) file["measured"].is_table_of_texts();
+  return models;
+}
+
+ProfileFile read_profile(const std::string& text, const JobShape* here) {
+  const nlohmann::json json = parsed(text);
+  const JsonField file(json);
+  ProfileFile found{.is_model = file.has(kModel.mark), .models = {}};
+  check_version(file, found.is_model ? kModel : kProfile);
+  if (found.is_model)
+    found.models.learned = model_from(file);
+  else
+    found.models = profile_from(file);
+  if (!here) return found;
+  if (found.is_model) {
+    if (const std::string others = scope_differences(file, *here); !others.empty())
+      throw OtherJobsError("learned from other jobs (" + others + ")");
+  } else if (const std::string others = differences(JobShape::from(file["shape"]), *here); !others.empty()) {
+    throw OtherJobsError("was measured elsewhere (" + others +
+                         "); measure here with `lanecast tune --quick`, or set LANECAST_PROFILE=none");
+  }
+  return found;
+}
+
+ProfileFile read_profile_file(const std::filesystem::path& path, const JobShape& here) {
+  const std::string where = "profile " + path.string() + ": ";
+  try {
+    return read_profile(text_of(path), &here);
+  } catch (const OtherJobsError& error) {
+    throw OtherJobsError(where + error.what());
+  } catch (const UsageError& error) {
+    throw UsageError(where + error.what());
+  }
+}
+
+}  // namespace lanecast

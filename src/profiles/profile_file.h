@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of `lanecast tune` and `lanecast learn train`, as the core takes them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "profiles/job_shape.h"
+#include "select/models.h"
+
+namespace lanecast {
+
+/// Either a profile, which has links, or a model, which has what was learned.
+struct ProfileFile {
+  bool is_model = false;
+  Models models;
+};
+
+/// The file is whole, and holds for other jobs.
+struct OtherJobsError : UsageError {
+  using UsageError::UsageError;
+};
+
+/// Throws UsageError (file and field) for one that is missing, damaged, stale, or holds for other jobs.
+ProfileFile read_profile_file(const std::filesystem::path& path, const JobShape& here);
+/// The same of a text; without `here`, whatever jobs it holds for. Throws UsageError (field).
+ProfileFile read_profile(const std::string& text, const JobShape* here);
+
+// What makes these up. All throw UsageError (field).
+Kind kind_in(const JsonField& field);
+Models profile_from(const JsonField& file);
+std::vector<Learned> model_from(const JsonField& file);
+/// Why a model does not hold for jobs of this shape; empty: it does.
+std::string scope_differences(const JsonField& file, const JobShape& here);
+
+/// "4x2" of "16x4x2"; empty where there is one level, or nodes differ.
+std::string node_of(const std::string& topology);
+
+}  // namespace lanecast
