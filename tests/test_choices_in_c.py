@@ -36,7 +36,7 @@ def choices(folder: Path, settings: Sequence[str], cache: Path) -> list[str]:
         (traces / str(k)).mkdir(parents=True)
     lines = mpich(RANKS, [str(program), str(traces), *settings], XDG_CACHE_HOME=str(cache)).splitlines()
     assert len(lines) == len(settings), lines
-    found = []
+    found: list[str] = []
     for k, line in enumerate(lines):
         if line == "made":
             written = [path.read_text() for path in (traces / str(k)).glob("*.jsonl")]

@@ -37,4 +37,5 @@ def taken_with(profile: str, variable: str, traces: str) -> str:
     dist.destroy_process_group(group)
     del os.environ["LANECAST_PROFILE"]
     (written,) = Path(traces).glob(f"*.rank{dist.get_rank()}.jsonl")
-    return re.findall('"collective": ?"all_reduce".*?"algorithm": ?"([^"]+)"', written.read_text())[-1]
+    taken: list[str] = re.findall('"collective": ?"all_reduce".*?"algorithm": ?"([^"]+)"', written.read_text())
+    return taken[-1]
