@@ -10,8 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import lanecast
 from collective_cases import Case, run_cases
 from lanecast import Communicator
 from pipe_jobs import PipeJob
@@ -42,6 +44,33 @@ def test_collectives(hosts: str, transports: str) -> None:
     assert outcomes[0].value == [transports]
     assert all(len(outcome.value) == 1 for outcome in outcomes), outcomes
     assert job.end() == [0] * len(hosts)
+
+
+def ends_in_the_middle(comm: Communicator, _: Tell) -> int:
+    """Peers send notes to a rank whose communicator is going."""
+    failed = 0
+    for _round in range(8):
+        child = comm.split(0, -comm.rank)
+        assert child is not None
+        child.all_reduce(np.ones(5))
+        work = child.all_reduce(np.ones(50_000), async_op=True)
+        if comm.rank == 1:
+            del child
+        assert work is not None
+        try:
+            work.wait()
+        except lanecast.TransportError:
+            failed += 1
+    comm.all_reduce(np.ones(7))
+    return failed
+
+
+def test_communicators_destroyed_during_a_call_leave_the_memory_whole() -> None:
+    job = PipeJob(2, ends_in_the_middle, hosts="ab", timeout_s=30.0)
+    outcomes = [job.outcome(rank) for rank in range(2)]
+    assert [outcome.text for outcome in outcomes] == ["", ""]
+    assert outcomes[1].value > 0
+    assert job.end() == [0, 0]
 
 
 def test_without_ucx_every_rank_is_told_what_to_do() -> None:

@@ -41,6 +41,7 @@ UcxTransport::UcxTransport(const Bootstrap& bootstrap)
 UcxTransport::~UcxTransport() {
   if (!left_ && free_.size() != transfers_.size())
     abort({FailureKind::user, "the communicator was destroyed during a call"});
+  worker_.close();  // a peer's note may still come, and what it is kept in goes before the worker
 }
 
 UcxTransport::Transfer& UcxTransport::begin(Message& message, bool receive) {

@@ -55,10 +55,10 @@ void Worker::open(std::string& address) {
   ucp_->ucp_worker_release_address(worker_, attributes.address);
 }
 
-Worker::~Worker() {
+void Worker::close() {
   close_endpoints({});
-  if (worker_) ucp_->ucp_worker_destroy(worker_);
-  if (context_) ucp_->ucp_cleanup(context_);
+  if (worker_) ucp_->ucp_worker_destroy(std::exchange(worker_, nullptr));
+  if (context_) ucp_->ucp_cleanup(std::exchange(context_, nullptr));
 }
 
 Endpoint Worker::to(int peer) {

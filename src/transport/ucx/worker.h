@@ -15,8 +15,7 @@ class Worker {
  public:
   /// Collective. Throws on all ranks where UCX cannot be had on one.
   explicit Worker(const Bootstrap& bootstrap);
-  /// Lets what was sent arrive, if the peers take it within a moment.
-  ~Worker();
+  ~Worker() { close(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -37,6 +36,9 @@ class Worker {
   bool progress_until(const Done& done, std::chrono::milliseconds most);
   /// Ends all connections now; what is under way ends with an error.
   void disconnect();
+  /// Lets what was sent arrive, if the peers take it within a moment, and ends. Until it returns UCX may call whatever
+  /// callback it was given: to be called before anything goes that those use.
+  void close();
 
  private:
   struct Peer {
