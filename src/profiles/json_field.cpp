@@ -19,12 +19,17 @@ std::string JsonField::str() const { return value_.dump(-1, ' ', false, Json::er
 
 bool JsonField::has(std::string_view name) const { return value_.is_object() && value_.contains(name); }
 
+std::string JsonField::path_of(std::string_view name) const {
+  std::string path = path_;
+  if (!path.empty()) path += '.';
+  return path.append(name);
+}
+
 JsonField JsonField::operator[](std::string_view name) const {
-  const std::string path = (path_.empty() ? "" : path_ + ".").append(name);
   if (!value_.is_object()) refuse("expected named fields");
   const auto found = value_.find(name);
-  if (found == value_.end()) throw UsageError(path + ": missing");
-  return {*found, path};
+  if (found == value_.end()) throw UsageError(path_of(name) + ": missing");
+  return {*found, path_of(name)};
 }
 
 void JsonField::has_only(std::initializer_list<std::string_view> names) const {
@@ -33,7 +38,7 @@ void JsonField::has_only(std::initializer_list<std::string_view> names) const {
     if (std::ranges::count(names, name) > 0) continue;
     std::string known;
     for (const std::string_view each : names) known.append(known.empty() ? "" : ", ").append(each);
-    throw UsageError((path_.empty() ? "" : path_ + ".") + name + ": unknown; known: " + known);
+    throw UsageError(path_of(name) + ": unknown; known: " + known);
   }
 }
 
@@ -83,7 +88,7 @@ bool JsonField::truth() const {
 
 void JsonField::is_table_of_texts() const {
   if (!value_.is_object()) refuse(str() + " is no table");
-  for (const auto& [name, value] : value_.items()) static_cast<void>(JsonField(value, path_ + "." + name).text());
+  for (const auto& [name, value] : value_.items()) static_cast<void>(JsonField(value, path_of(name)).text());
 }
 
 std::vector<std::string> JsonField::texts() const {

@@ -42,6 +42,7 @@ class JsonField {
   std::string str() const;
 
  private:
+  std::string path_of(std::string_view name) const;
   JsonField(const nlohmann::json& value, std::string path) : value_(value), path_(std::move(path)) {}
 
   const nlohmann::json& value_;

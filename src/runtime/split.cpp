@@ -41,7 +41,6 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
     if (places[r].color == color) ranks.push_back(r);
   std::sort(ranks.begin(), ranks.end(),
             [&](int a, int b) { return std::pair(places[a].key, a) < std::pair(places[b].key, b); });
-  const int me = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
 
   Surroundings child;
   child.bootstrap = among(ranks, "split", meanwhile);
