@@ -87,8 +87,8 @@ void bind_models(nb::module_& m) {
           },
           "topology"_a, "ranks"_a, "The models as a subgroup sees them.");
   m.def(
-      "read_profile",
-      [](const nb::bytes& text) { return read_profile({text.c_str(), text.size()}, nullptr).models; }, "text"_a,
+      "read_profile", [](const nb::bytes& text) { return read_profile({text.c_str(), text.size()}, nullptr).models; },
+      "text"_a,
       "A profile's or a model's file as programs in C read it, whatever jobs it holds for; Python reads it by itself.");
   m.def(
       "candidates",
