@@ -77,6 +77,7 @@ def test_profiles_and_models_wherever_they_are_named(tmp_path: Path) -> None:
         assert re.match(expected, got), (setting, got)
 
 
+@pytest.mark.long
 def test_damaged_files_in_the_cache_are_left_aside(tmp_path: Path) -> None:
     shape = shape_under_mpi()
     path = tmp_path / "lanecast" / "profiles" / file_name(shape)

@@ -35,7 +35,7 @@ def handler_aborts(comm: Communicator, tell: Tell, waits: Waits) -> None:
         signal.signal(signal.SIGUSR1, lambda *_: comm._core.abort("the user has had enough"))
         tell("waiting")
     else:
-        time.sleep(1)  # comes when it is over
+        time.sleep(0.5)  # comes when it is over
     waits(comm)
 
 
@@ -52,7 +52,7 @@ def handler_calls(comm: Communicator, tell: Tell, waits: Waits) -> list[str]:
         signal.signal(signal.SIGUSR1, handler)
         tell("waiting")
     else:
-        time.sleep(1)
+        time.sleep(0.5)
     waits(comm)
     all_reduces(comm)  # which works as before
     return refused
@@ -80,12 +80,12 @@ class Body:
 def signalled(body: Callable[..., Any], waits: Waits, number: signal.Signals) -> PipeJob:
     job = PipeJob(2, Body(body, waits), timeout_s=40.0)
     assert job.told(1) == "waiting"
-    time.sleep(0.2)
+    time.sleep(0.1)
     os.kill(job.processes[1].pid or 0, number)
     return job
 
 
-@pytest.mark.parametrize("waits", [all_reduces, splits])
+@pytest.mark.parametrize("waits", [all_reduces, pytest.param(splits, marks=pytest.mark.long)])
 def test_a_handler_may_abort_the_call_that_it_interrupts(waits: Waits) -> None:
     job = signalled(handler_aborts, waits, signal.SIGUSR1)
     outcomes = [job.outcome(rank, SOON_S) for rank in range(2)]
@@ -93,7 +93,7 @@ def test_a_handler_may_abort_the_call_that_it_interrupts(waits: Waits) -> None:
     assert all("the user has had enough" in outcome.text for outcome in outcomes), outcomes
 
 
-@pytest.mark.parametrize("waits", [all_reduces, splits])
+@pytest.mark.parametrize("waits", [all_reduces, pytest.param(splits, marks=pytest.mark.long)])
 def test_a_handler_is_refused_other_calls_and_the_call_goes_on(waits: Waits) -> None:
     job = signalled(handler_calls, waits, signal.SIGUSR1)
     assert job.told(1, SOON_S) == "handled"
