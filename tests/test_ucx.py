@@ -49,7 +49,7 @@ def test_collectives(hosts: str, transports: str) -> None:
 def ends_in_the_middle(comm: Communicator, _: Tell) -> int:
     """Peers send notes to a rank whose communicator is going."""
     failed = 0
-    for _round in range(6):
+    for _round in range(12):
         child = comm.split(0, -comm.rank)
         assert child is not None
         child.all_reduce(np.ones(5))
