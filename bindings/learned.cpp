@@ -16,7 +16,7 @@ using namespace nb::literals;
 namespace lanecast {
 
 void bind_learned(nb::module_& m) {
-  nb::class_<Svm>(m, "Svm", "A support vector machine over two features; see src/select/svm.h.")
+  nb::class_<Svm>(m, "Svm", "A support vector machine over a few features; see src/select/svm.h.")
       .def(
           "__init__",
           [](Svm* self, const std::pair<Features, Features>& standard, double gamma, std::vector<int> support,
@@ -38,19 +38,21 @@ void bind_learned(nb::module_& m) {
           },
           "features"_a, "allowed"_a = std::vector<bool>{},
           "Number of the class that wins most duels among those allowed (all, if none is named); -1 without any.");
+  m.def("features_of", &features_of, "bytes"_a, "ranks"_a, "nodes"_a,
+        "What a machine is asked with; see src/select/learned.h.");
   using Range = std::pair<std::size_t, std::size_t>;
   nb::class_<Learned>(m, "Learned", "What was learned of one collective; see src/select/learned.h.")
       .def(
           "__init__",
           [](Learned* self, const std::string& collective, const Range& bytes, const std::pair<int, int>& ranks,
-             std::vector<std::string> algorithms, const Svm& svm) {
-            Learned learned{kind_named(collective), bytes.first,           bytes.second, ranks.first,
-                            ranks.second,           std::move(algorithms), svm};
+             std::vector<std::string> algorithms, std::vector<std::array<int, 2>> timed_on, const Svm& svm) {
+            Learned learned{kind_named(collective), bytes.first,           bytes.second,        ranks.first,
+                            ranks.second,           std::move(algorithms), std::move(timed_on), svm};
             check(learned);
             new (self) Learned(std::move(learned));
           },
-          "collective"_a, "bytes"_a, "ranks"_a, "algorithms"_a, "svm"_a,
-          "bytes, ranks: the smallest and the largest that it was trained on.")
+          "collective"_a, "bytes"_a, "ranks"_a, "algorithms"_a, "timed_on"_a, "svm"_a,
+          "bytes, ranks: the smallest and the largest that it was trained on. timed_on: the ranks of each algorithm.")
       .def_ro("svm", &Learned::svm)
       .def_prop_ro("collective", [](const Learned& learned) { return std::string(name_of(learned.kind)); })
       .def_ro("algorithms", &Learned::algorithms);

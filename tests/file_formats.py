@@ -59,8 +59,8 @@ MODEL = json.dumps(
                 [
                     constant("all_gather", ["hierarchical(ring,direct)", "native", "ring"]),
                     model.Trained(
-                        "all_reduce", list(model.FEATURES), [1024, 1 << 20], [2, 8], ["folding", "one_shot"], [1, 1],
-                        [15, 2], [3.5, 1], 0.5, [[-1, 0], [1, 0.5]],
+                        "all_reduce", list(model.FEATURES), [1024, 1 << 20], [2, 8], ["folding", "one_shot"],
+                        [[2, 8], [2, 4]], [1, 1], [15, 2, 0.5], [3.5, 1, 0.5], 0.5, [[-1, 0, 1], [1, 0.5, -1]],
                         [[1, -1]], [-0.25],
                     ),
                 ],

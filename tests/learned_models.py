@@ -21,8 +21,8 @@ def cases(names: Sequence[str]) -> list[Case]:
     found = []
     for ranks in (2, 3, 4, 6, 8, 12):
         for k in range(16):
-            case = Case(ranks, 1 << (10 + k), {}, dict.fromkeys(names, 1.0))
-            place = (sum(case.features) - 11) / 18 * len(names)
+            case = Case(ranks, ranks, 1 << (10 + k), {}, dict.fromkeys(names, 1.0))
+            place = (sum(case.features[:2]) - 11) / 18 * len(names)
             seconds = {name: 1e-3 * (1 + abs(place - at - 0.5)) for at, name in enumerate(names)}
             found.append(replace(case, seconds=seconds))
     return found
@@ -39,8 +39,9 @@ def constant(collective: str, algorithms: Sequence[str], fastest: int = 0) -> Tr
     classes = len(algorithms)
     pairs = [(a, b) for a in range(classes) for b in range(a + 1, classes)]
     return Trained(
-        collective, list(FEATURES), [1, 1 << 40], [1, 4096], list(algorithms), [0] * classes, [0.0, 0.0], [1.0, 1.0],
-        1.0, [], [[] for _ in range(classes - 1)], [-1.0 if b == fastest else 1.0 for _, b in pairs],
+        collective, list(FEATURES), [1, 1 << 40], [1, 4096], list(algorithms), [[1, 4096]] * classes, [0] * classes,
+        [0.0] * len(FEATURES), [1.0] * len(FEATURES), 1.0, [], [[] for _ in range(classes - 1)],
+        [-1.0 if b == fastest else 1.0 for _, b in pairs],
     )  # fmt: skip
 
 

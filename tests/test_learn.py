@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sqlite3
-import statistics
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from lanecast.learn.cases import Case, cases_of
 from lanecast.learn.contenders import class_of, contenders
 from lanecast.learn.database import Configuration, Database, Timed
 from lanecast.learn.measuring import Grid
+from lanecast.learn.samples import samples_of
 from lanecast.learn.scope import scope_of
 from lanecast.tune.shape import shape_of
 from learned_models import FLAT, cases, fitted
@@ -40,9 +40,8 @@ def trained_and_reference(classes: int) -> tuple[_core.Svm, SVC, list[str]]:
     known = fitted(NAMES[:classes])
     kept = [case for case in cases(NAMES[:classes]) if case not in known.held_out]
     reference = make_pipeline(StandardScaler(), SVC()).set_params(**known.parameters)
-    weights = [max(case.stake, 0.02) for case in kept]
-    scaled = [weight / statistics.mean(weights) for weight in weights]
-    reference.fit([case.features for case in kept], [case.best for case in kept], svc__sample_weight=scaled)
+    samples = samples_of(kept)
+    reference.fit(samples.features, samples.names, svc__sample_weight=samples.weights)
     return known.trained.learned().svm, reference, known.trained.algorithms
 
 
@@ -50,8 +49,12 @@ def trained_and_reference(classes: int) -> tuple[_core.Svm, SVC, list[str]]:
 def test_the_core_predicts_what_scikit_learn_predicts(classes: int) -> None:
     svm, reference, names = trained_and_reference(classes)
     random = np.random.default_rng(7)
-    points = np.column_stack([random.uniform(0, 40, 10_000), random.uniform(0, 14, 10_000)])
-    grid = np.array([(size, ranks) for size in np.arange(0, 40, 0.5) for ranks in np.arange(0, 14, 0.5)])
+    points = np.column_stack(
+        [random.uniform(0, 40, 10_000), random.uniform(0, 14, 10_000), random.integers(0, 2, 10_000)]
+    )
+    grid = np.array(
+        [(size, ranks, p) for size in np.arange(0, 40, 0.5) for ranks in np.arange(0, 14, 0.5) for p in (0, 1)]
+    )
     for some in (points, grid):
         assert [names[svm.vote(tuple(point))] for point in some] == reference.predict(some).tolist()
 
@@ -59,7 +62,7 @@ def test_the_core_predicts_what_scikit_learn_predicts(classes: int) -> None:
 def test_a_vote_is_among_the_classes_that_are_allowed() -> None:
     svm, reference, names = trained_and_reference(5)
     reference.set_params(svc__decision_function_shape="ovo")
-    points = np.random.default_rng(8).uniform((8, 0), (28, 5), (300, 2))
+    points = np.random.default_rng(8).uniform((8, 0, 0), (28, 5, 1), (300, 3))
     duels = reference.decision_function(points)
     pairs = [(a, b) for a in range(5) for b in range(a + 1, 5)]
     for point, of_pairs in zip(points, duels, strict=True):
@@ -79,13 +82,13 @@ def test_a_vote_is_among_the_classes_that_are_allowed() -> None:
         ({"weights": [1.0]}, "weights: 1 numbers, expected 2"),
         ({"intercepts": []}, "intercepts: 0 numbers, expected 1"),
         ({"gamma": float("nan")}, "gamma: holds what is no finite number"),
-        ({"vectors": [(0.0, 0.0), (0.0, float("inf"))]}, "vectors: holds what is no finite number"),
-        ({"standard": ((0.0, 0.0), (1.0, 0.0))}, "scale: must be more than 0"),
+        ({"vectors": [(0.0, 0.0, 0.0), (0.0, 0.0, float("inf"))]}, "vectors: holds what is no finite number"),
+        ({"standard": ((0.0, 0.0, 0.0), (1.0, 1.0, 0.0))}, "scale: must be more than 0"),
     ],
 )
 def test_a_machine_that_does_not_fit_together_is_refused(wrong: dict[str, Any], reason: str) -> None:
-    good: dict[str, Any] = {"standard": ((0.0, 0.0), (1.0, 1.0)), "gamma": 1.0, "support": [1, 1],
-            "vectors": [(0.0, 0.0), (1.0, 1.0)], "weights": [1.0, -1.0], "intercepts": [0.0]}  # fmt: skip
+    good: dict[str, Any] = {"standard": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), "gamma": 1.0, "support": [1, 1],
+            "vectors": [(0.0, 0.0, 1.0), (1.0, 1.0, 1.0)], "weights": [1.0, -1.0], "intercepts": [0.0]}  # fmt: skip
     _core.Svm(**good)
     with pytest.raises(UsageError, match=reason):
         _core.Svm(**{**good, **wrong})
@@ -116,7 +119,18 @@ def test_what_is_learned_is_judged_by_the_time_that_it_loses() -> None:
 def test_one_class_needs_no_border() -> None:
     known = fitted(("ring",))
     assert known.trained.algorithms == ["ring"]
-    assert known.trained.learned().svm.vote((20.0, 2.0)) == 0
+    assert known.trained.learned().svm.vote((20.0, 2.0, 1.0)) == 0
+
+
+def test_equals_are_no_border_and_what_is_at_stake_weighs() -> None:
+    """Two that are equal share a case, of three those that are so most often; who wins nowhere is no class."""
+    seconds = [{"ring": 1.0, "direct": 1.005, "bruck": 1.2, "native": 1.1}, {"direct": 1.0, "ring": 9.0}, {"ring": 1.0},
+               {"folding": 1.0, "direct": 1.0, "ring": 1.001, "native": 1.3}]  # fmt: skip
+    samples = samples_of([Case(4, 4, 1 << k, each, {}) for k, each in enumerate(seconds, 10)])
+    assert [features[0] for features in samples.features] == [10, 10, 11, 12, 13, 13]
+    assert samples.names == ["direct", "ring", "direct", "ring", "direct", "ring"]
+    mean = (0.1 + 1.0 + 0.02 + 0.3) / 6
+    assert samples.weights == pytest.approx([w / mean for w in (0.05, 0.05, 1.0, 0.02, 0.15, 0.15)])
 
 
 def test_too_few_cases_are_refused() -> None:
@@ -125,8 +139,8 @@ def test_too_few_cases_are_refused() -> None:
 
 
 def test_repetitions_are_one_case_and_their_median_counts() -> None:
-    (case,) = cases_of("all_gather", {CONFIGURATION: TIMED, Configuration("reduce", 4, 8): TIMED})
-    assert case == Case(4, 1 << 20, {"ring": 2e-3, "native": 5e-3}, {"ring": 2e-3})
+    (case,) = cases_of("all_gather", FLAT, {CONFIGURATION: TIMED, Configuration("reduce", 4, 8): TIMED})
+    assert case == Case(4, 4, 1 << 20, {"ring": 2e-3, "native": 5e-3}, {"ring": 2e-3})
     assert case.lost("native") == pytest.approx(1.5)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -18,7 +19,7 @@ from lanecast import Communicator, UsageError, _core
 from lanecast.cli import app
 from lanecast.learn import model as models
 from lanecast.learn.database import Configuration, Database, Timed
-from lanecast.learn.model import Model, Trained, file_name, load, save
+from lanecast.learn.model import FEATURES, Model, Trained, file_name, load, save
 from lanecast.learn.scope import SIMULATED, Scope, scope_of
 from lanecast.tune import finding
 from lanecast.tune.profile import save as save_profile
@@ -87,20 +88,21 @@ def test_rank_0s_model_counts_on_every_rank(tmp_path: Path) -> None:
 def test_all_ranks_hold_what_rank_0_has_read(tmp_path: Path) -> None:
     """With support vectors, names longer than any, and several collectives; a vote on each rank tells."""
     long_name = "hierarchical(recursive_doubling,recursive_doubling,recursive_doubling)"
-    flat = Trained("all_reduce", ["log2_bytes", "log2_ranks"], [1, 1 << 30], [2, 64], ["folding", "ring", long_name],
-                   [2, 1, 1], [15, 2], [3.5, 1.25], 0.7, [[-1, 0], [-0.5, 1], [1, 0], [0.2, 0.3]],
+    flat = Trained("all_reduce", list(FEATURES), [1, 1 << 30], [2, 64], ["folding", "ring", long_name],
+                   [[2, 8], [2, 64], [4, 64]], [2, 1, 1], [15, 2, 0.5], [3.5, 1.25, 0.5], 0.7,
+                   [[-1, 0, 1], [-0.5, 1, 1], [1, 0, -1], [0.2, 0.3, 1]],
                    [[1, 0.5, -1.5, -1], [0.3, 0.2, 0.25, -0.5]], [0.01, -0.02, 0.03])  # fmt: skip
 
     def body(comm: Communicator) -> list[Any]:
         first = [flat.learned(), constant("all_gather", ["ring"]).learned()] if comm.rank == 0 else []
         comm._core.adopt(comm._core.models.with_learned(first))
         got = comm._core.models.learned
-        votes = [got[0].svm.vote((x / 4, y / 4)) for x in range(120) for y in range(24)]
+        votes = [got[0].svm.vote((x / 4, y / 4, y % 2)) for x in range(120) for y in range(24)]
         return [[(each.collective, each.algorithms) for each in got], votes]
 
     results = on_threads(3, body, profile="none")
     assert results == [results[0]] * 3
-    own = [flat.learned().svm.vote((x / 4, y / 4)) for x in range(120) for y in range(24)]
+    own = [flat.learned().svm.vote((x / 4, y / 4, y % 2)) for x in range(120) for y in range(24)]
     assert results[0] == [[("all_reduce", flat.algorithms), ("all_gather", ["ring"])], own]
     assert set(own) == {0, 1, 2}
 
@@ -122,6 +124,35 @@ def test_only_valid_algorithms_are_taken(tmp_path: Path) -> None:
     assert on_threads(2, decided, topology="2", **options) == [("ring", "learned")] * 2
 
 
+def test_a_class_is_taken_only_on_as_many_ranks_as_it_was_timed_on(tmp_path: Path) -> None:
+    known = replace(constant("all_gather", ["direct", "ring"]), timed_on=[[2, 3], [2, 8]])
+    save(model(known), tmp_path / "m.json")
+    options = {"profile": tmp_path / "m.json"}
+    assert on_threads(3, decided, **options) == [("direct", "learned")] * 3
+    assert on_threads(4, decided, **options) == [("ring", "learned")] * 4
+
+
+@pytest.mark.parametrize(("topology", "nodes"), [("4x2", 4), ("3x2", 3)])
+def test_nodes_that_are_no_power_of_two_are_seen(topology: str, nodes: int, tmp_path: Path) -> None:
+    """A machine that looks at nothing else: ranks, 6 and 8, are none or one as the nodes are."""
+    by_nodes = replace(
+        constant("all_gather", ["hierarchical(direct,direct)", "ring"]),
+        support=[1, 1], vectors=[[0, 0, 0], [0, 0, 1]], weights=[[1, -1]], intercepts=[0], mean=[0, 0, 0],
+        scale=[1e9, 1e9, 1],
+    )  # fmt: skip
+    save(model(by_nodes, node="2"), tmp_path / "m.json")
+    expected = "ring" if nodes == 4 else "hierarchical(direct,direct)"
+    assert on_threads(2 * nodes, decided, topology=topology, profile=tmp_path / "m.json")[0] == (expected, "learned")
+
+
+@pytest.mark.parametrize(
+    ("node", "ranks", "nodes"), [("", 6, 6), ("4", 4, 4), ("4", 12, 3), ("4x2", 8, 4), ("4x2", 24, 3)]
+)
+def test_training_counts_nodes_as_the_core_does(node: str, ranks: int, nodes: int) -> None:
+    assert replace(FLAT, node=node).nodes_of(ranks) == nodes
+    assert _core.features_of(1 << 20, ranks, nodes) == [20, np.log2(ranks), nodes.bit_count() == 1]
+
+
 def test_calls_of_other_kinds_are_left_to_the_cost_model(tmp_path: Path) -> None:
     own = model(constant("all_to_all", ["bruck"]), constant("all_reduce", ["ring"]))
     save(own, tmp_path / "m.json")
@@ -135,8 +166,6 @@ def test_calls_of_other_kinds_are_left_to_the_cost_model(tmp_path: Path) -> None
 
 
 def test_results_are_right_by_whatever_was_learned(tmp_path: Path) -> None:
-    import numpy as np
-
     path = tmp_path / "m.json"
     save(model(constant("all_reduce", ["hierarchical(recursive_doubling,direct)"]), node="2"), path)
 
@@ -194,7 +223,7 @@ def test_the_users_cache_is_looked_in(tmp_path: Path, monkeypatch: pytest.Monkey
     path = tmp_path / "lanecast" / "profiles" / file_name(scope)
     save(Model(scope, [constant("all_gather", ["direct"])]), path)
     assert on_threads(4, decided) == [("direct", "learned")] * 4
-    path.write_text('{"lanecast_model": 1}')
+    path.write_text('{"lanecast_model": 2}')
     with pytest.warns(RuntimeWarning, match="left aside: model .*scope: missing"):
         on_threads(4, decided)
 
@@ -213,7 +242,7 @@ def test_models_of_other_jobs_are_refused(file: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"lanecast_model": 2}, "lanecast_model: 2, this Lanecast reads 1; train it again"),
+        ({"lanecast_model": 1}, "lanecast_model: 1, this Lanecast reads 2; train it again"),
         ({"scope.origin": "dreamt"}, "scope.origin: 'dreamt'; known: measured"),
         ({"scope.node": "4 x 2"}, "scope.node: '4 x 2'; expected sizes"),
         ({"collectives": []}, "collectives: none"),
@@ -227,6 +256,8 @@ def test_models_of_other_jobs_are_refused(file: Path) -> None:
         ({"collectives.0.support": [0, 0]}, r"collectives\[0\].support: 2 entries, expected 3"),
         ({"collectives.0.support.0": 1}, r"collectives\[0\]: vectors: 0 numbers, expected 1"),
         ({"collectives.0.ranks": [4, 2]}, r"collectives\[0\].ranks: from 4 to 2"),
+        ({"collectives.0.timed_on": [[1, 2]]}, r"collectives\[0\].timed_on: 1 entries, expected 3"),
+        ({"collectives.0.timed_on.1": [4, 2]}, r"collectives\[0\].timed_on\[1\]: from 4 to 2, expected within 1 to"),
         ({"collectives.0.vote": 1}, r"collectives\[0\].vote: unknown; known: collective"),
     ],
 )

@@ -34,7 +34,7 @@ void each_field(Archive& archive, Svm& svm) {
 template <class Archive>
 void each_field(Archive& archive, Learned& learned) {
   archive(learned.kind, learned.least_bytes, learned.most_bytes, learned.least_ranks, learned.most_ranks,
-          learned.algorithms, learned.svm);
+          learned.algorithms, learned.timed_on, learned.svm);
 }
 
 template <class Archive>

@@ -2,10 +2,12 @@
 #include "select/learned.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/error.h"
 #include "select/choose.h"
+#include "select/cost.h"
 
 namespace lanecast {
 namespace {
@@ -27,12 +29,20 @@ bool covers(const Learned& learned, const Request& request, int ranks) {
 
 }  // namespace
 
+Features features_of(std::size_t bytes, int ranks, int nodes) {
+  return {std::log2(static_cast<double>(bytes)), std::log2(ranks),
+          std::has_single_bit(static_cast<unsigned>(nodes)) ? 1.0 : 0.0};
+}
+
 void check(const Learned& learned) {
   try {
     check(learned.svm);
     if (learned.algorithms.size() != learned.svm.support.size())
       throw UsageError("classes: " + std::to_string(learned.algorithms.size()) + " names, expected " +
                        std::to_string(learned.svm.support.size()));
+    if (learned.timed_on.size() != learned.algorithms.size())
+      throw UsageError("timed_on: " + std::to_string(learned.timed_on.size()) + " ranges, expected " +
+                       std::to_string(learned.algorithms.size()));
     if (learned.least_bytes < 1 || learned.least_ranks < 1) throw UsageError("bytes, ranks: must be 1 or more");
   } catch (const UsageError& error) {
     throw UsageError("model of " + std::string(name_of(learned.kind)) + ": " + error.what());
@@ -46,11 +56,12 @@ std::optional<std::string> ask(const Models& models, const Request& request, con
     const std::vector<std::string> valid = valid_algorithms(request, topology);
     std::vector<std::string> names;
     std::vector<bool> allowed;
-    for (const std::string& algorithm : learned.algorithms) {
-      names.push_back(as_valid(algorithm, valid));
-      allowed.push_back(!names.back().empty());
+    for (std::size_t k = 0; k < learned.algorithms.size(); ++k) {
+      names.push_back(as_valid(learned.algorithms[k], valid));
+      const auto& [fewest, most] = learned.timed_on[k];
+      allowed.push_back(!names.back().empty() && fewest <= topology.size() && topology.size() <= most);
     }
-    const Features features{std::log2(static_cast<double>(request.bytes)), std::log2(topology.size())};
+    const Features features = features_of(request.bytes, topology.size(), largest_groups(topology)[0]);
     const int best = vote(learned.svm, features, allowed);
     return best < 0 ? std::nullopt : std::optional(names[best]);
   }

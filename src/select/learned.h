@@ -3,6 +3,7 @@
 // section IV-C).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -17,13 +18,18 @@ namespace lanecast {
 struct Models;
 struct Request;
 
-/// Of one collective. Features: log2 of the full buffer's bytes and of the ranks; asked only inside what it was trained
-/// on, since beyond it would be guessing.
+/// What an algorithm's time depends on, as it is learned: log2 of the full buffer's bytes and of the ranks, and whether
+/// the nodes (of a job without levels: the ranks) are a power of two, for which recursive algorithms are made.
+Features features_of(std::size_t bytes, int ranks, int nodes);
+
+/// Of one collective; asked only inside what it was trained on, since beyond it would be guessing.
 struct Learned {
   Kind kind{};
   std::size_t least_bytes = 0, most_bytes = 0;
   int least_ranks = 0, most_ranks = 0;
   std::vector<std::string> algorithms;  // the classes
+  std::vector<std::array<int, 2>>
+      timed_on;  // of each class the fewest and the most ranks; elsewhere it is not voted for
   Svm svm;
 };
 

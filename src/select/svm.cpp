@@ -14,11 +14,15 @@ namespace {
 
 /// Of standardised features to each support vector.
 std::vector<double> kernel(const Svm& svm, const Features& features) {
-  const double x = (features[0] - svm.mean[0]) / svm.scale[0], y = (features[1] - svm.mean[1]) / svm.scale[1];
+  Features at{};
+  for (std::size_t k = 0; k < kFeatures; ++k) at[k] = (features[k] - svm.mean[k]) / svm.scale[k];
   std::vector<double> values;
   values.reserve(svm.vectors.size());
-  for (const auto& [vx, vy] : svm.vectors)
-    values.push_back(std::exp(-svm.gamma * ((x - vx) * (x - vx) + (y - vy) * (y - vy))));
+  for (const Features& vector : svm.vectors) {
+    double squares = 0;
+    for (std::size_t k = 0; k < kFeatures; ++k) squares += (at[k] - vector[k]) * (at[k] - vector[k]);
+    values.push_back(std::exp(-svm.gamma * squares));
+  }
   return values;
 }
 
@@ -44,13 +48,14 @@ void check(const Svm& svm) {
   expect("vectors", svm.vectors.size(), all);
   expect("weights", svm.weights.size(), (classes - 1) * all);
   expect("intercepts", svm.intercepts.size(), classes * (classes - 1) / 2);
-  expect_finite("mean", svm.mean.data(), 2);
-  expect_finite("scale", svm.scale.data(), 2);
+  expect_finite("mean", svm.mean.data(), kFeatures);
+  expect_finite("scale", svm.scale.data(), kFeatures);
   expect_finite("gamma", &svm.gamma, 1);
-  for (const Features& vector : svm.vectors) expect_finite("vectors", vector.data(), 2);
+  for (const Features& vector : svm.vectors) expect_finite("vectors", vector.data(), kFeatures);
   expect_finite("weights", svm.weights.data(), svm.weights.size());
   expect_finite("intercepts", svm.intercepts.data(), svm.intercepts.size());
-  if (!(svm.scale[0] > 0) || !(svm.scale[1] > 0)) throw UsageError("scale: must be more than 0");
+  if (std::ranges::any_of(svm.scale, [](double scale) { return !(scale > 0); }))
+    throw UsageError("scale: must be more than 0");
 }
 
 int vote(const Svm& svm, const Features& features, const std::vector<bool>& allowed) {

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A support vector machine over two features, evaluated as scikit-learn's SVC evaluates it (one against one, RBF
+// A support vector machine over a few features, evaluated as scikit-learn's SVC evaluates it (one against one, RBF
 // kernel).
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <vector>
 
 namespace lanecast {
 
-using Features = std::array<double, 2>;
+inline constexpr std::size_t kFeatures = 3;
+using Features = std::array<double, kFeatures>;
 
 /// Trained elsewhere. Features are standardised by mean and scale first.
 struct Svm {
   Features mean{};
-  Features scale{1, 1};
+  Features scale{1, 1, 1};
   double gamma = 1;                // kernel: exp(-gamma · distance²)
   std::vector<int> support;        // how many support vectors each class has
   std::vector<Features> vectors;   // standardised, class after class

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,8 @@ from lanecast.learn.training import Fitted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_STEPS = 150  # of the map, each way
+_STEPS = 150  # of the map, over sizes
+_PADDING = 0.5  # of the outermost strips, in log2
 _LEAST_SPAN = 0.05  # of the regret's colours
 
 
@@ -59,21 +61,36 @@ def _colours(names: Sequence[str]) -> dict[str, str]:
 
 
 def _places(cases: Sequence[Case]) -> tuple[list[float], list[float]]:
-    size, ranks = zip(*(case.features for case in cases), strict=True)
+    size, ranks = zip(*(case.features[:2] for case in cases), strict=True)
     return list(ranks), list(size)
 
 
 def _map(axis: Axes, cases: Sequence[Case], fitted: Fitted, names: Sequence[str]) -> None:
+    """A strip for each number of ranks: what is chosen between two of them hangs on the nodes that they make."""
     from matplotlib.colors import ListedColormap
 
     ranks, sizes = _places(cases)
-    svm = fitted.trained.learned().svm
-    across, up = (np.linspace(min(values) - 0.3, max(values) + 0.3, _STEPS) for values in (ranks, sizes))
-    chosen = [[names.index(fitted.trained.algorithms[svm.vote((y, x))]) for x in across] for y in up]
+    up = np.linspace(min(sizes), max(sizes), _STEPS)
+    one_of_each = {case.ranks: case for case in cases}
+    strips = [[names.index(_chosen(fitted, one_of_each[count], y)) for y in up] for count in sorted(one_of_each)]
     colours = _colours(names)
-    axis.pcolormesh(across, up, chosen, cmap=ListedColormap([colours[name] for name in names]), vmin=-0.5,
+    shades = ListedColormap([colours[name] for name in names])
+    axis.pcolormesh(_edges(sorted(set(ranks))), _edges(up.tolist()), np.transpose(strips), cmap=shades, vmin=-0.5,
                     vmax=len(names) - 0.5, alpha=0.45, rasterized=True)  # fmt: skip
     axis.scatter(ranks, sizes, c=[colours[case.best] for case in cases], s=28, edgecolors="white", linewidths=0.6)
+
+
+def _chosen(fitted: Fitted, case: Case, log_bytes: float) -> str:
+    """On the case's ranks, for another size."""
+    names = fitted.trained.algorithms
+    svm = fitted.trained.learned().svm
+    return names[svm.vote((log_bytes, *case.features[1:]), [name in case.seconds for name in names])]
+
+
+def _edges(places: Sequence[float]) -> list[float]:
+    """Of strips around them."""
+    padded = [places[0] - _PADDING, *places, places[-1] + _PADDING]
+    return [(a + b) / 2 for a, b in itertools.pairwise(padded)]
 
 
 def _label(axis: Axes, cases: Sequence[Case]) -> None:

@@ -22,9 +22,16 @@ def show(scope: Scope, judged: Sequence[Judged]) -> None:
     out = tables.console()
     out.print(label(scope), soft_wrap=True)
     table = tables.headed(
-        "", (*_LEFT, "test size", "correct", "accuracy (%)", "mean regret (%)", "worst regret (%)"), _LEFT
+        "",
+        (*_LEFT, "test size", "correct", "accuracy (%)", "within 1 % (%)", "mean regret (%)", "worst regret (%)"),
+        _LEFT,
     )
     for row in judged:
-        percent = f"{row.accuracy * 100:.1f}", f"{row.mean_regret * 100:.2f}", f"{row.worst_regret * 100:.1f}"
+        percent = (
+            f"{row.accuracy:.1%}"[:-1],
+            f"{row.as_good:.1%}"[:-1],
+            f"{row.mean_regret * 100:.2f}",
+            f"{row.worst_regret * 100:.1f}",
+        )
         table.add_row(row.collective, row.cases, row.chooser, str(row.size), str(row.correct), *percent)
     out.print(table)

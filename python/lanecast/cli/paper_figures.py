@@ -48,7 +48,7 @@ def figures(  # noqa: PLR0913, PLR0917  one per option
     with Database(database) as opened:
         scope = one_of(opened.scopes(), machine, origin, database)
         times = opened.read(scope)
-    cases = {kind: found for kind in _core.KINDS if (found := cases_of(kind, times))}
+    cases = {kind: found for kind in _core.KINDS if (found := cases_of(kind, scope, times))}
     choosers = _choosers(scope, model)
     output.mkdir(parents=True, exist_ok=True)
     lines = {size: {kind: data.scaling(some, size) for kind, some in cases.items()} for size in parse_sizes(sizes)}

@@ -48,7 +48,7 @@ def train(  # noqa: PLR0913, PLR0917  one per option
         runs = opened.software(scope)
     asked = [known_name("collective", name, _core.KINDS) for name in distinct(collectives)]
     present = {configuration.collective for configuration in times}
-    cases = {name: cases_of(name, times) for name in asked or [kind for kind in _core.KINDS if kind in present]}
+    cases = {name: cases_of(name, scope, times) for name in asked or [kind for kind in _core.KINDS if kind in present]}
     fitted = {name: fit(name, some) for name, some in cases.items()}
     judged = [row for name, some in cases.items() for row in judge(fitted[name], some)]
     about = _about(version, runs, cases, judged)
@@ -56,7 +56,9 @@ def train(  # noqa: PLR0913, PLR0917  one per option
     save(Model(scope, [each.trained for each in fitted.values()], about), path)
     learned_tables.show(scope, judged)
     if json_file is not None:
-        rows = [{**asdict(row), "accuracy": row.accuracy, "scope": asdict(scope)} for row in judged]
+        rows = [
+            {**asdict(row), "accuracy": row.accuracy, "as_good": row.as_good, "scope": asdict(scope)} for row in judged
+        ]
         json_file.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
     if plot is not None:
         _draw(scope, cases, fitted, plot)
@@ -78,7 +80,8 @@ def _about(
         if (row.cases, row.chooser) == (HELD_OUT, LEARNED):
             about[row.collective] = (
                 f"{len(cases[row.collective])} configurations; of {row.size} held out {row.correct} right "
-                f"({row.accuracy:.1%}), mean regret {row.mean_regret:.2%}, worst {row.worst_regret:.1%}"
+                f"({row.accuracy:.1%}; {row.equal} within 1%), "
+                f"mean regret {row.mean_regret:.2%}, worst {row.worst_regret:.1%}"
             )
     return about
 

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lanecast import _core
 from lanecast.learn.contenders import class_of
 from lanecast.learn.database import Configuration, Timed
+from lanecast.learn.scope import Scope
+
+EQUAL = 0.01  # share of the best's time that makes no difference
 
 
 @dataclass(frozen=True)
@@ -17,43 +20,39 @@ class Case:
     """Median seconds of each class, and what the cost model had predicted."""
 
     ranks: int
+    nodes: int
     bytes: int
     seconds: dict[str, float]
     predicted_s: dict[str, float]
 
     @property
-    def features(self) -> tuple[float, float]:
+    def features(self) -> tuple[float, ...]:
         """Those of lanecast.learn.model.FEATURES."""
-        return math.log2(self.bytes), math.log2(self.ranks)
+        return tuple(_core.features_of(self.bytes, self.ranks, self.nodes))
 
     @property
     def best(self) -> str:
         return min(self.seconds, key=self.seconds.__getitem__)
-
-    @property
-    def stake(self) -> float:
-        """What the second best loses."""
-        best, second = sorted(self.seconds.values())[:2] if len(self.seconds) > 1 else (1.0, 1.0)
-        return second / best - 1
 
     def lost(self, name: str) -> float:
         """Share of the best's time that this class takes more."""
         return self.seconds[name] / self.seconds[self.best] - 1
 
 
-def cases_of(collective: str, times: dict[Configuration, list[Timed]]) -> list[Case]:
+def cases_of(collective: str, scope: Scope, times: dict[Configuration, list[Timed]]) -> list[Case]:
     """By ranks, then by bytes."""
     return [
-        _case(configuration, times[configuration])
+        _case(configuration, scope.nodes_of(configuration.ranks), times[configuration])
         for configuration in sorted(times)
         if configuration.collective == collective
     ]
 
 
-def _case(configuration: Configuration, timed: Sequence[Timed]) -> Case:
+def _case(configuration: Configuration, nodes: int, timed: Sequence[Timed]) -> Case:
     names = {each.algorithm: class_of(configuration.collective, each.algorithm) for each in timed}
     return Case(
         configuration.ranks,
+        nodes,
         configuration.bytes,
         {names[each.algorithm]: statistics.median(each.seconds) for each in timed},
         {names[each.algorithm]: each.predicted_s for each in timed if each.predicted_s is not None},

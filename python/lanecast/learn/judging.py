@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lanecast.learn.cases import Case
+from lanecast.learn.cases import EQUAL, Case
 from lanecast.learn.model import Trained
-from lanecast.learn.training import Fitted
+from lanecast.learn.training import Fitted, fifths
 
 LEARNED, COST_MODEL = "learned", "cost model"
-HELD_OUT, UNSEEN_RANKS = "held-out fifth", "unseen ranks"
+HELD_OUT, IN_TURN, UNSEEN_RANKS = "held-out fifth", "each fifth in turn", "unseen ranks"
 
 Chooser = Callable[[Case], str]
 
@@ -22,16 +22,21 @@ class Judged:
     """One way to choose over some cases. Regret: share of the best's time that a choice takes more."""
 
     collective: str
-    cases: str  # HELD_OUT, or UNSEEN_RANKS: each number of ranks by a machine trained on the others
+    cases: str  # HELD_OUT; IN_TURN, UNSEEN_RANKS: each fifth or number of ranks by a machine trained on the others
     chooser: str
     size: int
     correct: int
+    equal: int  # these, and those that take next to no longer
     mean_regret: float
     worst_regret: float
 
     @property
     def accuracy(self) -> float:
         return self.correct / self.size
+
+    @property
+    def as_good(self) -> float:
+        return self.equal / self.size
 
 
 def by_model(trained: Trained) -> Chooser:
@@ -62,7 +67,10 @@ def always(name: str) -> Chooser:
 
 
 def judge(fitted: Fitted, cases: Sequence[Case]) -> list[Judged]:
-    """The held-out fifth, beside what else one could choose by; then each number of ranks, trained on the others."""
+    """The held-out fifth, beside what else one could choose by; then each fifth and each number of ranks in turn.
+
+    Those in turn keep the parameters that were chosen without the first fifth.
+    """
     others = [name for name in _names(cases) if _is_everywhere(always(name), cases)]
     choosers = {
         LEARNED: by_model(fitted.trained),
@@ -71,22 +79,26 @@ def judge(fitted: Fitted, cases: Sequence[Case]) -> list[Judged]:
     }
     collective = fitted.trained.collective
     found = [
-        _judged((collective, HELD_OUT, name), [(case, choose(case)) for case in fitted.held_out])
-        for name, choose in choosers.items()
+        _judged((collective, HELD_OUT, name), _choices(choose, fitted.held_out)) for name, choose in choosers.items()
     ]
-    unseen = []
-    for count in sorted({case.ranks for case in cases})[1:-1]:  # beyond the ends it would not be asked
-        choose = by_model(fitted.refit([case for case in cases if case.ranks != count]))
-        unseen += [(case, choose(case)) for case in cases if case.ranks == count]
-    if unseen:
-        found.append(_judged((collective, UNSEEN_RANKS, LEARNED), unseen))
-        found.append(_judged((collective, UNSEEN_RANKS, COST_MODEL), [(c, by_cost_model(c)) for c, _ in unseen]))
+    inner = sorted({case.ranks for case in cases})[1:-1]  # beyond the ends it would not be asked
+    by_ranks = [([c for c in cases if c.ranks != count], [c for c in cases if c.ranks == count]) for count in inner]
+    for name, splits in ((IN_TURN, fifths(cases)), (UNSEEN_RANKS, by_ranks)):
+        choices = [choice for kept, others in splits for choice in _choices(by_model(fitted.refit(kept)), others)]
+        if choices:
+            found.append(_judged((collective, name, LEARNED), choices))
+            found.append(_judged((collective, name, COST_MODEL), [(case, by_cost_model(case)) for case, _ in choices]))
     return found
+
+
+def _choices(choose: Chooser, cases: Sequence[Case]) -> list[tuple[Case, str]]:
+    return [(case, choose(case)) for case in cases]
 
 
 def _judged(what: tuple[str, str, str], choices: Sequence[tuple[Case, str]]) -> Judged:
     lost = [case.lost(name) for case, name in choices]
-    return Judged(*what, len(lost), lost.count(0), statistics.mean(lost), max(lost))
+    equal = sum(share <= EQUAL for share in lost)
+    return Judged(*what, len(lost), lost.count(0), equal, statistics.mean(lost), max(lost))
 
 
 def _names(cases: Sequence[Case]) -> list[str]:

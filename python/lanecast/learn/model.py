@@ -15,9 +15,10 @@ from lanecast.fields import FieldError, Signed
 from lanecast.learn.scope import Scope
 from lanecast.marked_json import Format
 
-FORMAT = Format("model", "lanecast_model", 1, "train it again with `lanecast learn train`")
+FORMAT = Format("model", "lanecast_model", 2, "train it again with `lanecast learn train`")
+_MOST_RANKS = 2**31 - 1
 _HEAD = 64  # characters in which the mark stands
-FEATURES = ("log2_bytes", "log2_ranks")  # as src/select/learned.cpp computes them
+FEATURES = ("log2_bytes", "log2_ranks", "nodes_are_power_of_two")  # those of _core.features_of()
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Trained:
     bytes: list[int]  # the smallest and the largest that it was trained on
     ranks: list[int]
     algorithms: list[str]  # the classes
+    timed_on: list[list[int]]  # of each class the fewest and the most ranks: elsewhere it is not chosen
     support: list[int]  # vectors of each class
     mean: list[Signed]
     scale: list[float]
@@ -39,17 +41,16 @@ class Trained:
 
     def learned(self) -> _core.Learned:
         """The same for the core. Raises UsageError where the lists do not fit together."""
-        (mean_b, mean_r), (scale_b, scale_r) = self.mean, self.scale
         svm = _core.Svm(
-            ((mean_b, mean_r), (scale_b, scale_r)),
+            (self.mean, self.scale),
             self.gamma,
             self.support,
-            [(x, y) for x, y in self.vectors],
+            self.vectors,
             [weight for row in self.weights for weight in row],
             self.intercepts,
         )
         (least_b, most_b), (least_r, most_r) = self.bytes, self.ranks
-        return _core.Learned(self.collective, (least_b, most_b), (least_r, most_r), self.algorithms, svm)
+        return _core.Learned(self.collective, (least_b, most_b), (least_r, most_r), self.algorithms, self.timed_on, svm)
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,9 @@ def _check_trained(trained: Trained, path: str, scope: Scope) -> None:
     for name, found, expected in _lengths(trained):
         if found != expected:
             raise FieldError(f"{path}.{name}", f"{found} entries, expected {expected}")
-    for name, most in (("bytes", 2**48), ("ranks", 2**31 - 1)):
-        least, largest = getattr(trained, name)
+    spans = [("bytes", trained.bytes, 2**48), ("ranks", trained.ranks, _MOST_RANKS)]
+    spans += [(f"timed_on[{number}]", span, _MOST_RANKS) for number, span in enumerate(trained.timed_on)]
+    for name, (least, largest), most in spans:
         if not 1 <= least <= largest <= most:
             raise FieldError(f"{path}.{name}", f"from {least} to {largest}, expected within 1 to {most}")
     try:
@@ -130,15 +132,18 @@ def _check_trained(trained: Trained, path: str, scope: Scope) -> None:
 
 def _lengths(trained: Trained) -> Iterator[tuple[str, int, int]]:
     """(field, how many entries it has, how many it should have)."""
-    classes, pair = len(trained.algorithms), len(FEATURES)
-    for name in ("bytes", "ranks", "mean", "scale"):
-        yield name, len(getattr(trained, name)), pair
+    classes = len(trained.algorithms)
+    for name, length in (("bytes", 2), ("ranks", 2), ("mean", len(FEATURES)), ("scale", len(FEATURES))):
+        yield name, len(getattr(trained, name)), length
     yield "support", len(trained.support), classes
+    yield "timed_on", len(trained.timed_on), classes
+    for number, span in enumerate(trained.timed_on):
+        yield f"timed_on[{number}]", len(span), 2
     yield "weights", len(trained.weights), max(0, classes - 1)
     for number, row in enumerate(trained.weights):
         yield f"weights[{number}]", len(row), len(trained.vectors)
     for number, vector in enumerate(trained.vectors):
-        yield f"vectors[{number}]", len(vector), pair
+        yield f"vectors[{number}]", len(vector), len(FEATURES)
 
 
 def _known_algorithms(collective: str, scope: Scope) -> set[str]:

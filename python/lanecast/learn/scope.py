@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -41,6 +42,12 @@ class Scope:
             raise FieldError("scope.origin", f"{self.origin!r}; known: {', '.join(ORIGINS)}")
         if self.node and not _NODE.fullmatch(self.node):
             raise FieldError("scope.node", f"{self.node!r}; expected sizes such as 4x2")
+
+    def nodes_of(self, ranks: int) -> int:
+        """Groups at the outermost level of a job of so many ranks, as its topology has them."""
+        sizes = [int(size) for size in self.node.split("x")] if self.node else []
+        per_node = math.prod(sizes)
+        return ranks // per_node if ranks > per_node or not sizes else sizes[0]
 
     @property
     def levels(self) -> int:

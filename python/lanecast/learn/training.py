@@ -11,16 +11,17 @@ import statistics
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lanecast import _core
-from lanecast.learn.cases import Case
+from lanecast.learn.cases import EQUAL, Case
 from lanecast.learn.model import FEATURES, Trained
+from lanecast.learn.samples import samples_of
 
 FOLDS = 5  # of the cross-validation; as large a share is held out before
 _SEED = 20260101
 _LEAST_CASES = 20
-_LEAST_STAKE, _MOST_STAKE = 0.02, 1.0  # below, noise; above, a single case would bend the border
 _PARAMETERS = {
     "svc__C": [2.0**k for k in range(-1, 12, 2)],
     "svc__gamma": [2.0**k for k in range(-3, 4)],
@@ -40,7 +41,8 @@ class Fitted:
 def train(collective: str, cases: Sequence[Case]) -> Fitted:
     """Split stratified 80/20, choose C and gamma by five-fold cross-validation on the 80, train on these.
 
-    Beyond the paper, a case weighs what is at stake in it, and cross-validation looks at time lost instead of accuracy.
+    Beyond the paper, a case weighs what is at stake in it and stands in each class that is as good as its best, and
+    cross-validation looks at time lost instead of accuracy.
     Raises UsageError without scikit-learn, and for too few cases.
     """
     if len(cases) < _LEAST_CASES:
@@ -48,7 +50,7 @@ def train(collective: str, cases: Sequence[Case]) -> Fitted:
             f"{collective}: {len(cases)} configurations, too few to learn from and to hold a fifth out; at least "
             f"{_LEAST_CASES} are needed"
         )
-    kept, held_out = _split(cases)
+    kept, held_out = fifths(cases)[0]
     parameters = _search(kept)
 
     def refit(some: Sequence[Case]) -> Trained:
@@ -72,10 +74,11 @@ def _folds() -> Any:
     return StratifiedKFold(FOLDS, shuffle=True, random_state=_SEED)
 
 
-def _split(cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
+def fifths(cases: Sequence[Case]) -> list[tuple[list[Case], list[Case]]]:
+    """(to train on, held out), stratified by the fastest; train() holds the first out."""
     with _rare_classes_are_no_news():
-        kept, held_out = next(_folds().split([case.features for case in cases], [case.best for case in cases]))
-    return [cases[k] for k in kept], [cases[k] for k in held_out]
+        splits = list(_folds().split([case.features for case in cases], [case.best for case in cases]))
+    return [([cases[k] for k in kept], [cases[k] for k in held_out]) for kept, held_out in splits]
 
 
 def _pipeline(parameters: dict[str, float]) -> Any:
@@ -90,18 +93,23 @@ def _search(cases: Sequence[Case]) -> dict[str, float]:
     """The parameters whose choices lose least time; among equals the smoothest border."""
     from sklearn.model_selection import GridSearchCV
 
-    features, best = [case.features for case in cases], [case.best for case in cases]
-    if len(set(best)) == 1:
+    samples = samples_of(cases)
+    if len(set(samples.names)) < 2:
         return {}
     by_features: dict[tuple[float, ...], Case] = {case.features: case for case in cases}
 
     def score(pipeline: Any, some: Sequence[Sequence[float]], _: Sequence[str]) -> float:
-        met = [by_features[tuple(each)] for each in some]
-        return -statistics.mean(_lost(case, name) for case, name in zip(met, pipeline.predict(some), strict=True))
+        met = {tuple(each) for each in some}
+        choices = zip(met, pipeline.predict(list(met)), strict=True)
+        return -statistics.mean(_lost(by_features[each], name) for each, name in choices)
 
-    search = GridSearchCV(_pipeline({}), _PARAMETERS, cv=_folds(), scoring=score, refit=False)
-    with _rare_classes_are_no_news():
-        search.fit(features, best, svc__sample_weight=_weights(cases))
+    def rows(some: Sequence[Case]) -> list[int]:
+        features = {case.features for case in some}
+        return [row for row, each in enumerate(samples.features) if each in features]
+
+    folds = [(rows(kept), rows(held_out)) for kept, held_out in fifths(cases)]
+    search = GridSearchCV(_pipeline({}), _PARAMETERS, cv=folds, scoring=score, refit=False)
+    search.fit(samples.features, samples.names, svc__sample_weight=samples.weights)
     return dict(search.best_params_)
 
 
@@ -110,31 +118,31 @@ def _lost(case: Case, name: str) -> float:
     return case.lost(name) if name in case.seconds else max(case.lost(each) for each in case.seconds)
 
 
-def _weights(cases: Sequence[Case]) -> list[float]:
-    """Cases in which the second best takes as long matter little; 1 on average."""
-    stakes = [min(max(case.stake, _LEAST_STAKE), _MOST_STAKE) for case in cases]
-    return [stake / statistics.mean(stakes) for stake in stakes]
-
-
 def _fit(collective: str, cases: Sequence[Case], parameters: dict[str, float]) -> Trained:
-    features, best = [case.features for case in cases], [case.best for case in cases]
-    span = {
-        "bytes": [min(case.bytes for case in cases), max(case.bytes for case in cases)],
-        "ranks": [min(case.ranks for case in cases), max(case.ranks for case in cases)],
-    }
-    names = sorted(set(best))
+    samples = samples_of(cases)
+    sizes, counts = [case.bytes for case in cases], [case.ranks for case in cases]
+    span = [int(min(sizes) * (1 - EQUAL)), int(max(sizes) * (1 + EQUAL))]  # sizes are rounded to whole elements
+    names = sorted(set(samples.names))
+    known = partial(
+        Trained, collective, list(FEATURES), bytes=span, ranks=[min(counts), max(counts)],
+        algorithms=names, timed_on=[_ranks_of(name, cases) for name in names],
+    )  # fmt: skip
     if len(names) == 1:  # nothing to separate
-        return Trained(collective, list(FEATURES), **span, algorithms=names, support=[0], mean=[0, 0],
-                       scale=[1, 1], gamma=1, vectors=[], weights=[], intercepts=[])  # fmt: skip
-    pipeline = _pipeline(parameters).fit(features, best, svc__sample_weight=_weights(cases))
+        none, one = [0.0] * len(FEATURES), [1.0] * len(FEATURES)
+        return known(support=[0], mean=none, scale=one, gamma=1, vectors=[], weights=[], intercepts=[])
+    pipeline = _pipeline(parameters).fit(samples.features, samples.names, svc__sample_weight=samples.weights)
     scaler, svc = pipeline[0], pipeline[1]
     sign = -1 if len(names) == 2 else 1  # of two classes scikit-learn turns libsvm's signs round
-    return Trained(
-        collective, list(FEATURES), **span, algorithms=[str(name) for name in svc.classes_],
+    return known(
         support=svc.n_support_.tolist(), mean=scaler.mean_.tolist(), scale=scaler.scale_.tolist(),
         gamma=parameters["svc__gamma"], vectors=svc.support_vectors_.tolist(), weights=(sign * svc.dual_coef_).tolist(),
         intercepts=(sign * svc.intercept_).tolist(),
     )  # fmt: skip
+
+
+def _ranks_of(name: str, cases: Sequence[Case]) -> list[int]:
+    counts = [case.ranks for case in cases if name in case.seconds]
+    return [min(counts), max(counts)]
 
 
 @contextlib.contextmanager
