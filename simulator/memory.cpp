@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -34,6 +35,8 @@ bool pretending = false;
 Area buffer;
 constexpr int kMostPools = 48;  // each twice the one before: no request is larger
 std::array<Area, kMostPools> pools;
+std::byte* lowest = reinterpret_cast<std::byte*>(UINTPTR_MAX);
+std::byte* highest = nullptr;
 
 }  // namespace
 
@@ -49,12 +52,19 @@ namespace {
 void* pretended_array(std::size_t bytes) {
   int pool = 0;
   while ((kLarge << pool) < bytes) ++pool;
-  pools.at(pool).reserve(kLarge << pool);
-  return pools[pool].data;
+  Area& area = pools.at(pool);
+  if (area.data == nullptr) {
+    area.reserve(kLarge << pool);
+    lowest = std::min(lowest, area.data);
+    highest = std::max(highest, area.data + area.bytes);
+  }
+  return area.data;
 }
 
+/// Asked for each piece of memory that anybody frees: most lie outside of all pools.
 bool is_pretended(const void* at) {
-  return pretending && std::ranges::any_of(pools, [&](const Area& pool) { return pool.holds(at); });
+  if (!pretending || at < lowest || at >= highest) return false;
+  return std::ranges::any_of(pools, [&](const Area& pool) { return pool.holds(at); });
 }
 
 bool is_of_simgrid(const void* code) {
