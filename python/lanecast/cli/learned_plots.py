@@ -42,7 +42,7 @@ def draw(scope: Scope, learned: Sequence[tuple[list[Case], Fitted]], path: Path)
         above.set_title(fitted.trained.collective, loc="left", fontsize=11)
         _map(above, cases, fitted, names)
         held_out = {case.features for case in fitted.held_out}
-        below.scatter(*_places(cases), c=regrets, cmap="YlOrRd", norm=shades, marker="s", s=130,
+        below.scatter(*_places(cases), c=regrets, cmap="YlOrRd", norm=shades, marker="s", s=50,
                       edgecolors=["black" if case.features in held_out else "0.8" for case in cases])  # fmt: skip
         for axis in (above, below):
             _label(axis, cases)
