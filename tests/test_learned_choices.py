@@ -350,6 +350,8 @@ def test_figures_are_drawn_from_times(tmp_path: Path) -> None:
     assert len(written["over_flat"]) == len(written["recursive_over_ring"]) == 3 * 2 * 2
     assert all(cell["faster"] > 0 for cell in written["over_flat"])
     assert [ranks for ranks, _ in written["scaling"][str(64 << 20)]["all_gather"]["ring"]] == [8, 16]
+    fastest = min(seconds for line in written["scaling"][str(64 << 20)]["all_gather"].values() for _, seconds in line)
+    assert fastest in dict(written["chosen"][str(64 << 20)]["all_gather"]).values()
     save(model(constant("all_gather", ["ring"])), tmp_path / "m.json")
     wrong = CliRunner().invoke(
         app, ["learn", "figures", str(path), "-o", str(folder), "--model", str(tmp_path / "m.json")]

@@ -52,17 +52,26 @@ def figures(  # noqa: PLR0913, PLR0917  one per option
     choosers = _choosers(scope, model)
     output.mkdir(parents=True, exist_ok=True)
     lines = {size: {kind: data.scaling(some, size) for kind, some in cases.items()} for size in parse_sizes(sizes)}
+    chosen = {
+        size: {kind: data.choices(some, size, choosers.get(kind, by_cost_model)) for kind, some in cases.items()}
+        for size in lines
+    }
     maps = {
         name: [cell for kind, some in cases.items() for cell in of(kind, some, choosers.get(kind, by_cost_model))]
         for name, of in (("over_flat", data.over_flat), ("recursive_over_ring", data.recursive_over_ring))
     }
-    _scaling(scope, lines, output / "scaling.png")
+    _scaling(scope, lines, chosen, output / "scaling.png")
     titles = {"over_flat": "times as fast as the better flat algorithm, and by what",
               "recursive_over_ring": "recursive between nodes: times as fast as a ring between them"}  # fmt: skip
     for name, cells in maps.items():
         if cells:
             _heatmaps(f"{titles[name]}\n{label(scope)}", cells, output / f"{name}.png")
-    written = {"scope": asdict(scope), "scaling": lines, **{name: [asdict(c) for c in maps[name]] for name in maps}}
+    written = {
+        "scope": asdict(scope),
+        "scaling": lines,
+        "chosen": chosen,
+        **{name: [asdict(c) for c in maps[name]] for name in maps},
+    }
     (output / "figures.json").write_text(json.dumps(written, indent=1) + "\n")
     print(f"wrote {output}: {label(scope)}", file=sys.stderr)
 
@@ -76,7 +85,10 @@ def _choosers(scope: Scope, path: Path | None) -> dict[str, Chooser]:
     return {trained.collective: by_model(trained) for trained in model.collectives}
 
 
-def _scaling(scope: Scope, lines: dict[int, dict[str, Any]], path: Path) -> None:
+def _scaling(
+    scope: Scope, lines: dict[int, dict[str, Any]], chosen: dict[int, dict[str, list[tuple[int, float]]]], path: Path
+) -> None:
+    """A line for each algorithm; circles are what is chosen."""
     collectives = list(next(iter(lines.values())))
     figure, axes = figure_of(1.5 + 4.2 * len(collectives), 0.8 + 3.4 * len(lines), (len(lines), len(collectives)))
     panels = [(size, kind) for size in lines for kind in collectives]
@@ -88,6 +100,10 @@ def _scaling(scope: Scope, lines: dict[int, dict[str, Any]], path: Path) -> None
             colour = colours.setdefault(name, f"C{len(colours) % 10}")
             ranks, seconds = zip(*points, strict=True)
             axis.plot(ranks, [1e3 * each for each in seconds], "o-", color=colour, label=_short(name), markersize=4)
+        if curves:
+            ranks, seconds = zip(*chosen[size][kind], strict=True)
+            axis.plot(ranks, [1e3 * each for each in seconds], "o", markerfacecolor="none", color="black",
+                      markersize=9, label="chosen")  # fmt: skip
         axis.set_title(f"{kind}, {size_text(size)}", loc="left", fontsize=10)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")

@@ -36,6 +36,11 @@ def scaling(cases: Sequence[Case], size: int) -> dict[str, list[tuple[int, float
     return lines
 
 
+def choices(cases: Sequence[Case], size: int, choose: Chooser) -> list[tuple[int, float]]:
+    """(ranks, seconds) of what is chosen at one size, to be drawn over scaling()."""
+    return [(case.ranks, case.seconds[choose(case)]) for case in cases if _nominal(case) == size]
+
+
 def over_flat(collective: str, cases: Sequence[Case], choose: Chooser) -> Iterator[Cell]:
     """The selector's choice over the flat algorithm (PCCL, figures 9 and 11)."""
     for case in cases:
