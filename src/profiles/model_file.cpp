@@ -11,8 +11,6 @@
 namespace lanecast {
 namespace {
 
-constexpr std::size_t kFeatures = 2;
-
 /// Of the ranks of a job that this model holds for: levels above the innermost domains.
 int levels_of(const std::string& node) {
   return node.empty() ? 0 : static_cast<int>(std::ranges::count(node, 'x')) + 1;
@@ -61,8 +59,10 @@ Range range_in(const JsonField& field, std::int64_t most) {
 }
 
 Features features_in(const JsonField& field) {
-  const std::vector<double> two = field.numbers(kFeatures);
-  return {two[0], two[1]};
+  const std::vector<double> numbers = field.numbers(kFeatures);
+  Features features{};
+  std::ranges::copy(numbers, features.begin());
+  return features;
 }
 
 Svm svm_in(const JsonField& trained, std::size_t classes) {
@@ -83,10 +83,11 @@ Svm svm_in(const JsonField& trained, std::size_t classes) {
 }
 
 Learned trained_in(const JsonField& trained, int levels) {
-  trained.has_only({"collective", "features", "bytes", "ranks", "algorithms", "support", "mean", "scale", "gamma",
-                    "vectors", "weights", "intercepts"});
-  if (trained["features"].texts() != std::vector<std::string>{"log2_bytes", "log2_ranks"})
-    trained["features"].refuse(trained["features"].str() + "; this Lanecast has [\"log2_bytes\",\"log2_ranks\"]");
+  trained.has_only({"collective", "features", "bytes", "ranks", "algorithms", "timed_on", "support", "mean", "scale",
+                    "gamma", "vectors", "weights", "intercepts"});
+  const std::vector<std::string> known_features{"log2_bytes", "log2_ranks", "nodes_are_power_of_two"};
+  if (trained["features"].texts() != known_features)
+    trained["features"].refuse(trained["features"].str() + "; this Lanecast has " + joined(known_features, ", "));
   Learned learned;
   learned.kind = kind_in(trained["collective"]);
   const std::set<std::string> known = known_algorithms(learned.kind, levels);
@@ -96,6 +97,10 @@ Learned trained_in(const JsonField& trained, int levels) {
   }
   const Range bytes = range_in(trained["bytes"], std::int64_t{1} << 48);
   const Range ranks = range_in(trained["ranks"], INT32_MAX);
+  for (const JsonField& span : trained["timed_on"].items(learned.algorithms.size())) {
+    const Range timed_on = range_in(span, INT32_MAX);
+    learned.timed_on.push_back({static_cast<int>(timed_on.least), static_cast<int>(timed_on.most)});
+  }
   learned.least_bytes = static_cast<std::size_t>(bytes.least);
   learned.most_bytes = static_cast<std::size_t>(bytes.most);
   learned.least_ranks = static_cast<int>(ranks.least);

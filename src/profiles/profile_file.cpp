@@ -16,11 +16,11 @@ namespace {
 struct Format {
   const char* name;
   const char* mark;
+  int version;
   const char* remedy;
 };
-constexpr Format kProfile{"profile", "lanecast_profile", "measure again with `lanecast tune --quick`"};
-constexpr Format kModel{"model", "lanecast_model", "train it again with `lanecast learn train`"};
-constexpr int kVersion = 1;  // of both
+constexpr Format kProfile{"profile", "lanecast_profile", 1, "measure again with `lanecast tune --quick`"};
+constexpr Format kModel{"model", "lanecast_model", 2, "train it again with `lanecast learn train`"};
 
 std::string text_of(const std::filesystem::path& path) {
   errno = 0;
@@ -47,9 +47,9 @@ nlohmann::json parsed(const std::string& text) {
 
 void check_version(const JsonField& file, const Format& format) {
   if (!file.has(format.mark)) throw UsageError(std::string(format.mark) + ": missing, so this is no " + format.name);
-  if (const JsonField version = file[format.mark]; version.str() != std::to_string(kVersion))
+  if (const JsonField version = file[format.mark]; version.str() != std::to_string(format.version))
     throw UsageError(std::string("is stale: ") + format.mark + ": " + version.str() + ", this Lanecast reads " +
-                     std::to_string(kVersion) + "; " + format.remedy);
+                     std::to_string(format.version) + "; " + format.remedy);
 }
 
 }  // namespace

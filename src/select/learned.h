@@ -28,8 +28,8 @@ struct Learned {
   std::size_t least_bytes = 0, most_bytes = 0;
   int least_ranks = 0, most_ranks = 0;
   std::vector<std::string> algorithms;  // the classes
-  std::vector<std::array<int, 2>>
-      timed_on;  // of each class the fewest and the most ranks; elsewhere it is not voted for
+  /// Of each class the fewest and the most ranks; elsewhere it is not voted for.
+  std::vector<std::array<int, 2>> timed_on;
   Svm svm;
 };
 
