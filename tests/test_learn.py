@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,17 @@ def test_what_is_learned_is_judged_by_the_time_that_it_loses() -> None:
     assert unseen.mean_regret < 0.05
 
 
+def test_times_that_do_not_repeat_show_what_nobody_can_choose_better() -> None:
+    """Half of the cases have another fastest in every second round, which loses a half there; the others repeat."""
+    steady: dict[str, tuple[float, ...]] = {"ring": (1.0,) * 5, "bruck": (3.0,) * 5, "direct": (3.0,) * 5}
+    changing: dict[str, tuple[float, ...]] = {"ring": (1.0, 1.5) * 2, "bruck": (1.5, 1.0) * 2, "direct": (3.0,) * 4}
+    some = [replace(case, rounds=(steady, changing)[k % 2]) for k, case in enumerate(cases(NAMES[:3]))]
+    again = next(row for row in judging.judge(fitted(NAMES[:3]), some) if row.cases == judging.AGAIN)
+    assert (again.chooser, again.size, again.accuracy) == (judging.MEASURED, 2 * len(some), 0.5)
+    assert again.mean_regret == pytest.approx(0.25)
+    assert again.worst_regret == pytest.approx(0.5)
+
+
 def test_one_class_needs_no_border() -> None:
     known = fitted(("ring",))
     assert known.trained.algorithms == ["ring"]
@@ -140,7 +152,8 @@ def test_too_few_cases_are_refused() -> None:
 
 def test_repetitions_are_one_case_and_their_median_counts() -> None:
     (case,) = cases_of("all_gather", FLAT, {CONFIGURATION: TIMED, Configuration("reduce", 4, 8): TIMED})
-    assert case == Case(4, 4, 1 << 20, {"ring": 2e-3, "native": 5e-3}, {"ring": 2e-3})
+    rounds = {"ring": (1e-3, 3e-3, 2e-3), "native": (5e-3,)}
+    assert case == Case(4, 4, 1 << 20, {"ring": 2e-3, "native": 5e-3}, {"ring": 2e-3}, rounds)
     assert case.lost("native") == pytest.approx(1.5)
 
 

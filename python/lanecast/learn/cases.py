@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from lanecast import _core
 from lanecast.learn.contenders import class_of
@@ -17,13 +17,14 @@ EQUAL = 0.01  # share of the best's time that makes no difference
 
 @dataclass(frozen=True)
 class Case:
-    """Median seconds of each class, and what the cost model had predicted."""
+    """Median seconds of each class, what the cost model had predicted, and the seconds of each round."""
 
     ranks: int
     nodes: int
     bytes: int
     seconds: dict[str, float]
     predicted_s: dict[str, float]
+    rounds: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def features(self) -> tuple[float, ...]:
@@ -37,6 +38,10 @@ class Case:
     def lost(self, name: str) -> float:
         """Share of the best's time that this class takes more."""
         return self.seconds[name] / self.seconds[self.best] - 1
+
+    def every_second_round(self, first: int) -> Case:
+        """The same by the rounds first, first + 2, … alone."""
+        return replace(self, seconds={name: statistics.median(each[first::2]) for name, each in self.rounds.items()})
 
 
 def cases_of(collective: str, scope: Scope, times: dict[Configuration, list[Timed]]) -> list[Case]:
@@ -56,4 +61,5 @@ def _case(configuration: Configuration, nodes: int, timed: Sequence[Timed]) -> C
         configuration.bytes,
         {names[each.algorithm]: statistics.median(each.seconds) for each in timed},
         {names[each.algorithm]: each.predicted_s for each in timed if each.predicted_s is not None},
+        {names[each.algorithm]: each.seconds for each in timed},
     )

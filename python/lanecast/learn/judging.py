@@ -11,8 +11,8 @@ from lanecast.learn.cases import EQUAL, Case
 from lanecast.learn.model import Trained
 from lanecast.learn.training import Fitted, fifths
 
-LEARNED, COST_MODEL = "learned", "cost model"
-HELD_OUT, IN_TURN, UNSEEN_RANKS = "held-out fifth", "each fifth in turn", "unseen ranks"
+LEARNED, COST_MODEL, MEASURED = "learned", "cost model", "measured before"
+HELD_OUT, IN_TURN, UNSEEN_RANKS, AGAIN = "held-out fifth", "each fifth in turn", "unseen ranks", "every second round"
 
 Chooser = Callable[[Case], str]
 
@@ -22,7 +22,7 @@ class Judged:
     """One way to choose over some cases. Regret: share of the best's time that a choice takes more."""
 
     collective: str
-    cases: str  # HELD_OUT; IN_TURN, UNSEEN_RANKS: each fifth or number of ranks by a machine trained on the others
+    cases: str  # HELD_OUT, AGAIN; IN_TURN, UNSEEN_RANKS: each fifth or number of ranks by one trained on the others
     chooser: str
     size: int
     correct: int
@@ -69,7 +69,8 @@ def always(name: str) -> Chooser:
 def judge(fitted: Fitted, cases: Sequence[Case]) -> list[Judged]:
     """The held-out fifth, beside what else one could choose by; then each fifth and each number of ranks in turn.
 
-    Those in turn keep the parameters that were chosen without the first fifth.
+    Those in turn keep the parameters that were chosen without the first fifth. At the end, where calls were timed more
+    than once, how well these times would choose among themselves: nobody can be asked for more.
     """
     others = [name for name in _names(cases) if _is_everywhere(always(name), cases)]
     choosers = {
@@ -88,7 +89,17 @@ def judge(fitted: Fitted, cases: Sequence[Case]) -> list[Judged]:
         if choices:
             found.append(_judged((collective, name, LEARNED), choices))
             found.append(_judged((collective, name, COST_MODEL), [(case, by_cost_model(case)) for case, _ in choices]))
+    if again := [choice for case in cases for choice in _measured_again(case)]:
+        found.append(_judged((collective, AGAIN, MEASURED), again))
     return found
+
+
+def _measured_again(case: Case) -> list[tuple[Case, str]]:
+    """The best of every second round, as the rounds between judge it, and the other way round."""
+    if min((len(each) for each in case.rounds.values()), default=0) < 2:
+        return []
+    even, odd = case.every_second_round(0), case.every_second_round(1)
+    return [(odd, even.best), (even, odd.best)]
 
 
 def _choices(choose: Chooser, cases: Sequence[Case]) -> list[tuple[Case, str]]:
