@@ -62,6 +62,7 @@ def _rank_main(place: tuple[int, int], gather: Connection, report: Connection, b
     rank, size = place
     stacks = (Path(options.pop("stacks")) / f"{rank}").open("w")
     faulthandler.register(signal.SIGUSR2, stacks)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore Ctrl-C
     os.environ.update(options.pop("environment", {}))
     if hosts := options.pop("hosts", ""):
         os.environ["LANECAST_HOST"] = hosts[rank]
