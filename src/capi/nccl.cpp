@@ -3,10 +3,12 @@
 #include "lanecast/nccl.h"
 
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+
+#include "base/user_cache.h"
+#include "capi/handles.h"
 
 namespace {
 
@@ -16,7 +18,7 @@ constexpr char kOurs[] = "ranks of one MPI job, for Lanecast";
 thread_local lanecastError_t failed_init{};
 
 ncclResult_t refused(ncclResult_t result, const std::string& text) {
-  failed_init.text[text.copy(failed_init.text, sizeof failed_init.text - 1)] = '\0';
+  lanecast::capi::failed(lanecastUsageError, text, &failed_init);
   return result;
 }
 
@@ -55,14 +57,6 @@ lanecastRedOp_t op_of(ncclRedOp_t op) {
 
 ncclResult_t enqueue(const lanecastCall_t& call, ncclComm_t comm, CUstream_st* stream) {
   return named(lanecastEnqueue(&call, -1, stream, comm));
-}
-
-/// Where Python's communicators keep compiled kernels, so that each user has them compiled once.
-std::string kernel_cache() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  if (cache && *cache) return std::string(cache) + "/lanecast/kernels";
-  return home && *home ? std::string(home) + "/.cache/lanecast/kernels" : "";
 }
 
 int gather_of_one(const void* in, void* out, size_t bytes, void*) {
@@ -127,7 +121,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId,
     return refused(ncclInvalidArgument, "commId: not from this library's ncclGetUniqueId, or never received");
   if (nranks < 1 || rank < 0 || rank >= nranks)
     return refused(ncclInvalidArgument, "rank: " + std::to_string(rank) + " of " + std::to_string(nranks));
-  const std::string cache = kernel_cache();
+  const std::string cache = lanecast::user_cache("kernels");  // as Python's communicators: each user compiles once
   lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
   config.error = &failed_init;
   config.kernel_cache = cache.c_str();

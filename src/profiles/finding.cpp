@@ -9,6 +9,7 @@
 #include <regex>
 #include <sstream>
 
+#include "base/user_cache.h"
 #include "profiles/profile_file.h"
 
 namespace lanecast {
@@ -21,11 +22,6 @@ constexpr std::string_view kShipped = "machine:";
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-fs::path cache_folder() {
-  const std::string cache = variable("XDG_CACHE_HOME");
-  return (cache.empty() ? fs::path(variable("HOME")) / ".cache" : fs::path(cache)) / "lanecast" / "profiles";
 }
 
 /// Python names a file by its shape and a digest of it; what stands in front of the digest says enough.
@@ -95,7 +91,7 @@ class Found {
 
 Models find(const Communicator& communicator, const std::string& wanted) {
   Found found(JobShape::of(communicator));
-  if (wanted.empty()) found.add_folder(cache_folder(), /*forgives=*/true);
+  if (wanted.empty()) found.add_folder(user_cache("profiles"), /*forgives=*/true);
   std::istringstream places(wanted);
   for (std::string place; wanted != "none" && std::getline(places, place, ',');) {
     std::error_code missing;
@@ -103,7 +99,7 @@ Models find(const Communicator& communicator, const std::string& wanted) {
       throw UsageError("profile " + place +
                        ": what comes with Lanecast lies in its Python package, in learn/shipped; " + "name the file");
     if (place.empty() || fs::is_directory(place, missing))
-      found.add_folder(place.empty() ? cache_folder() : fs::path(place), /*forgives=*/false);
+      found.add_folder(place.empty() ? user_cache("profiles") : fs::path(place), /*forgives=*/false);
     else
       found.add_file(place);
   }

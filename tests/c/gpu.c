@@ -8,17 +8,10 @@
 #include <string.h>
 
 #include "driver.h"
+#include "expect.h"
 
-static int failures;
-static int rank, size;
+static int size;
 static lanecastComm_t comm;
-#define EXPECT(condition)                                                                  \
-  do {                                                                                     \
-    if (!(condition)) {                                                                    \
-      fprintf(stderr, "%s:%d: rank %d expected %s\n", __FILE__, __LINE__, rank, #condition); \
-      ++failures;                                                                          \
-    }                                                                                      \
-  } while (0)
 #define SUCCEEDS(call) succeeds((call), #call, __LINE__)
 static void succeeds(lanecastResult_t result, const char* call, int line) {
   if (result == lanecastSuccess) return;

@@ -8,16 +8,10 @@
 #include <string.h>
 
 #include "driver.h"
+#include "expect.h"
 
-static int failures, rank, size;
+static int size;
 static ncclComm_t comm;
-#define EXPECT(condition)                                                                    \
-  do {                                                                                       \
-    if (!(condition)) {                                                                      \
-      fprintf(stderr, "%s:%d: rank %d expected %s\n", __FILE__, __LINE__, rank, #condition); \
-      ++failures;                                                                            \
-    }                                                                                        \
-  } while (0)
 #define NCCLCHECK(call)                                                                                            \
   do {                                                                                                             \
     ncclResult_t result = (call);                                                                                  \

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where this user's caches lie, as python/lanecast/cache.py has them.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace lanecast {
+
+/// $XDG_CACHE_HOME/lanecast/NAME, or ~/.cache/lanecast/NAME; need not exist yet. Empty for a user without a home.
+std::filesystem::path user_cache(std::string_view name);
+
+}  // namespace lanecast
