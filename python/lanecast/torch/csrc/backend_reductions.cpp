@@ -104,8 +104,7 @@ WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inpu
                                                  const c10d::ReduceScatterOptions& opts) {
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "lanecast: reduce_scatter_tensor_coalesced: ", outputs.size(),
                     " outputs for ", inputs.size(), " inputs");
-  return launch({OpType::REDUCE_SCATTER_TENSOR_COALESCED, "lanecast:reduce_scatter_tensor_coalesced", inputs, outputs,
-                 opts.asyncOp},
+  return launch({OpType::COALESCED, "lanecast:reduce_scatter_tensor_coalesced", inputs, outputs, opts.asyncOp},
                 [&](Work& work) {
                   for (std::size_t k = 0; k < outputs.size(); ++k)
                     start_reduce_scatter(work, outputs[k], inputs[k], opts);
