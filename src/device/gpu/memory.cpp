@@ -10,6 +10,13 @@
 namespace lanecast::gpu {
 namespace {
 
+/// Of whole pages of 2 MiB: the driver maps what is a little longer by smaller ones, which engines and kernels go
+/// through slower.
+std::size_t whole_pages(std::size_t bytes) {
+  constexpr std::size_t kPage = std::size_t{2} << 20;
+  return bytes < kPage ? std::max<std::size_t>(bytes, 1) : (bytes + kPage - 1) / kPage * kPage;
+}
+
 Owned<Address> allocate(std::shared_ptr<Device> device, std::size_t bytes) {
   const Device::Current current(*device);
   const Driver& driver = device->driver();
@@ -37,7 +44,7 @@ Owned<Address> open(std::shared_ptr<Device> device, const IpcHandle& handle) {
 }  // namespace
 
 DeviceMemory::DeviceMemory(const std::shared_ptr<Device>& device, std::size_t bytes)
-    : memory_(allocate(device, std::max<std::size_t>(bytes, 1))), bytes_(bytes) {
+    : memory_(allocate(device, whole_pages(bytes))), bytes_(bytes) {
   // On a stream of its own: the default one would wait for all others of the process, and spoil a capture.
   const OwnedStream stream(device);
   const Device::Current current(*device);

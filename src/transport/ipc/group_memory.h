@@ -8,7 +8,7 @@
 
 namespace lanecast::ipc {
 
-constexpr std::size_t whole_pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
 class GroupMemory {
  public:
@@ -28,8 +28,8 @@ class GroupMemory {
   gpu::Address staging(int member) const { return inbox(member) + gpu::inbox_bytes(size()); }
 
  private:
-  static constexpr std::size_t kFlagsAt = whole_pages(sizeof(gpu::Control));
-  static constexpr std::size_t kInboxAt = kFlagsAt + whole_pages(sizeof(gpu::Flags));
+  static constexpr std::size_t kFlagsAt = aligned(sizeof(gpu::Control));
+  static constexpr std::size_t kInboxAt = kFlagsAt + aligned(sizeof(gpu::Flags));
 
   SharedMemory memory_;
   std::size_t staging_bytes_;
