@@ -20,8 +20,11 @@ STEPS = 4
 
 
 def model() -> nn.Module:
+    """The same parameters on any device: with others a loss may rise at first."""
     torch.manual_seed(7)
-    return nn.Sequential(nn.Linear(12, 33), nn.GELU(), nn.Linear(33, 9), nn.GELU(), nn.Linear(9, 3))
+    with torch.device("cpu"):
+        made = nn.Sequential(nn.Linear(12, 33), nn.GELU(), nn.Linear(33, 9), nn.GELU(), nn.Linear(9, 3))
+    return made.to(torch.get_default_device())
 
 
 def batch(step: int) -> torch.Tensor:

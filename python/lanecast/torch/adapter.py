@@ -85,6 +85,8 @@ def _compile(compiler: str, path: Path) -> None:
     command = [
         *compiler.split(), *_FLAGS, f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
         f"-I{_SOURCES}", f"-I{_HEADER}", *(f"-isystem{folder}" for folder in folders),
+        # A compiler that links libstdc++ into it: the locales of that one and of torch's must not become one.
+        "-Wl,--exclude-libs,libstdc++.a",
         "-x", "c++", "-", "-o", str(unfinished), f"-L{_PACKAGE}", "-llanecast",
         f"-L{libraries}", "-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10",
     ]  # fmt: skip
