@@ -17,7 +17,9 @@ NAMES = {
     "lanecast_barrier",
     "lanecast_handover",
     "lanecast_copy",
-    *(f"lanecast_{kind}_{dtype}" for kind in ("exchange", "reduce") for dtype in _core.DTYPES),
+    "lanecast_direct",
+    "lanecast_meeting",
+    *(f"lanecast_{kind}_{dtype}" for kind in ("exchange", "reduce", "direct") for dtype in _core.DTYPES),
 }
 SOURCE = Path(__file__).parent.parent / "src"
 MAIN = "device/gpu/kernels/kernels.cu"

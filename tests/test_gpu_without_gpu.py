@@ -61,7 +61,7 @@ def test_uneven_counts_and_calls_beside_the_callers(engine: str, kernel_cache: s
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_messages_of_many_pieces(engine: str, kernel_cache: str) -> None:
-    count = 3 << 20
+    count = 3 << 20 if engine == "peer_kernel" else 41 << 20  # slots are filled a second time
     cases = [Case(kind, even(kind, count, 2), engine, "uint8") for kind in ("all_reduce", "all_gather")]
     judge(2, cases, kernel_cache, ALIGNED)
 

@@ -91,8 +91,12 @@ GpuSide::~GpuSide() {
 PeerTraffic GpuSide::traffic_of(const Call& call, const StreamBuffers& buffers) const {
   const Collective collective = collective_of(call, topology_.size(), false);
   const int parts = call.kind == Kind::all_to_all ? topology_.size() : collective.parts();
-  return {topology_.size(), full_bytes(call, topology_.size()) / static_cast<std::size_t>(parts), collective.reduces(),
-          call.kind == Kind::all_reduce, direct_takes(call.kind, call.own_counts(), buffers)};
+  return {topology_.size(),
+          full_bytes(call, topology_.size()) / static_cast<std::size_t>(parts),
+          collective.reduces(),
+          call.kind == Kind::all_reduce,
+          direct_takes(call.kind, call.own_counts(), buffers),
+          call.kind == Kind::all_gather};
 }
 
 PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const {

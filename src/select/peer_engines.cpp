@@ -11,7 +11,7 @@ struct Line {
   double alpha_s, beta_s_per_byte;
 };
 constexpr Line kKernel{8.5e-6, 1 / 320e9}, kCopyEngine{60e-6, 1 / 245e9};
-constexpr Line kDirectCopy{20e-6, 1 / 355e9}, kDirectReduction{20e-6, 1 / 330e9};
+constexpr Line kDirectCopy{7.5e-6, 1 / 355e9}, kDirectReduction{8.8e-6, 1 / 350e9}, kDirectMessages{20e-6, 1 / 355e9};
 
 double at(const Line& line, double bytes) { return line.alpha_s + bytes * line.beta_s_per_byte; }
 
@@ -43,7 +43,7 @@ double predicted_s(PeerEngine engine, const PeerTraffic& traffic) {
     case PeerEngine::direct:
       break;
   }
-  if (!traffic.reduces) return at(kDirectCopy, to_all);
+  if (!traffic.reduces) return at(traffic.multicast ? kDirectCopy : kDirectMessages, to_all);
   return at(kDirectReduction, traffic.reduces_for_all ? 2 * share : to_all);
 }
 

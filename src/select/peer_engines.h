@@ -24,6 +24,7 @@ struct PeerTraffic {
   bool reduces = false;
   bool reduces_for_all = false;  // an all-reduce
   bool symmetric = false;        // the buffers are
+  bool multicast = false;        // what a rank sends is the same for all
 };
 
 /// Can it move such a call?

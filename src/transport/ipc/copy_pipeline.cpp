@@ -2,8 +2,9 @@
 // A collective by copy engines: while one chunk is on its way to a peer's staging memory, the one before is copied from
 // there to its place, or reduced by a small kernel. Nothing that moves data waits: one-block kernels do, in between.
 //
-//   to peer q   | copy 0 | signal | copy 1 | signal | copy 2 | …
-//   credits     |                   wait for q to empty the slot of chunk 2 | …
+//   to peer q   | copy 0 | signal | copy 2 | signal | copy 4 | …   two streams take turns: between two copies of one
+//               | copy 1 | signal | copy 3 | signal | copy 5 | …   the link would be idle for microseconds
+//   credits     |                   wait for q to empty the slot of chunk 4 | …
 //   unpack      | wait for chunk 0 | copy or reduce | wait for chunk 1, slot 0 is empty | …
 #include <algorithm>
 
@@ -13,8 +14,7 @@ namespace lanecast::ipc {
 namespace {
 
 constexpr std::size_t kDepth = gpu::kDepth;
-constexpr std::size_t kChunks = 8;  // into which a long message is cut: the first and the last are not overlapped
-constexpr std::size_t kShortest = std::size_t{1} << 20;  // bytes of a chunk, which costs some microseconds of signals
+constexpr std::size_t kChunkBytes = std::size_t{8} << 20;  // less than that lost more by signals than it overlapped
 
 gpu::u64 slot_bit(int q, std::size_t chunk) {
   return gpu::u64{1} << (static_cast<std::size_t>(q) * kDepth + chunk % kDepth);
@@ -62,8 +62,7 @@ class CopyPipeline {
   /// Equal on all members, and such that kDepth chunks from each peer fit.
   std::size_t chunk_bytes() const {
     const std::size_t fits = memory_.staging_bytes() / (kDepth * static_cast<std::size_t>(members_ - 1)) / 256 * 256;
-    const std::size_t wanted = (call_.parcels.largest_bytes / kChunks + 255) / 256 * 256;
-    return std::min(fits, std::max(wanted, kShortest));
+    return std::min(fits, kChunkBytes);
   }
   std::size_t chunks(const Parcel& parcel) const { return (parcel.bytes + chunk_ - 1) / chunk_; }
   std::size_t bytes_of(const Parcel& parcel, std::size_t k) const {
@@ -82,7 +81,8 @@ class CopyPipeline {
     const Parcel& parcel = call_.parcels.send[q];
     const std::size_t n = chunks(parcel);
     if (c >= n) return;
-    const gpu::Stream stream = group_.push_[k - 1].get();
+    const std::size_t turn = PeerGroup::push_to(k, c % 2);
+    const gpu::Stream stream = group_.push_[turn].get();
     if (c >= kDepth) {  // waited for beside the copy before, which takes no notice
       const gpu::Stream credit = group_.credit_.get();
       group_.launches_.hand_over({group_.group(call_.signature), 0, 0, 0, slot_bit(q, c)}, credit);
@@ -92,7 +92,7 @@ class CopyPipeline {
     copy(slot(q, me_, c), parcel.at + c * chunk_, bytes_of(parcel, c), stream);
     // In-place: what is sent is not overwritten before.
     if (call_.parcels.reduces && parcel.at == call_.parcels.receive[me_].at) {
-      const gpu::Event copied = group_.pushed_[k - 1].get();
+      const gpu::Event copied = group_.pushed_[turn].get();
       check(driver().cuEventRecord(copied, stream), "cuEventRecord");
       wait(unpack_, copied);
     }

@@ -12,6 +12,8 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
       kernels_(std::move(kernels)),
       exchange_(kernels_->get("lanecast_exchange")),
       copy_(kernels_->get("lanecast_copy")),
+      direct_(kernels_->get("lanecast_direct")),
+      meeting_(kernels_->get("lanecast_meeting")),
       barrier_(kernels_->get("lanecast_barrier")),
       hand_over_(kernels_->get("lanecast_handover")),
       handshake_(kernels_->get("lanecast_handshake")) {
@@ -19,6 +21,7 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
     const std::string name(name_of(static_cast<DType>(k)));
     exchange_and_reduce_[k] = kernels_->get("lanecast_exchange_" + name);
     reduce_[k] = kernels_->get("lanecast_reduce_" + name);
+    direct_reduce_[k] = kernels_->get("lanecast_direct_" + name);
   }
 }
 
@@ -36,6 +39,18 @@ void Launches::reduce(DType dtype, const gpu::Reduction& arguments, int blocks, 
 
 void Launches::copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
   launch(copy_, &arguments, {blocks, gpu::kThreads}, stream);
+}
+
+void Launches::direct_copy(const gpu::Direct& arguments, int blocks, gpu::Stream stream) const {
+  launch(direct_, &arguments, {blocks, gpu::kDirectThreads}, stream);
+}
+
+void Launches::direct_reduce(DType dtype, const gpu::Direct& arguments, int blocks, gpu::Stream stream) const {
+  launch(direct_reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kDirectThreads}, stream);
+}
+
+void Launches::meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const {
+  launch(meeting_, &arguments, {blocks, gpu::kWarp}, stream);
 }
 
 void Launches::barrier(const gpu::Group& arguments, gpu::Stream stream) const {

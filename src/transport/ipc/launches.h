@@ -19,6 +19,9 @@ class Launches {
   void exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   void reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
   void copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
+  void direct_copy(const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
+  void direct_reduce(DType dtype, const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
+  void meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const;
   void barrier(const gpu::Group& arguments, gpu::Stream stream) const;
   void hand_over(const gpu::Handover& arguments, gpu::Stream stream) const;
   void shake_hands(const gpu::Handshake& arguments, gpu::Stream stream) const;
@@ -36,8 +39,8 @@ class Launches {
 
   std::shared_ptr<gpu::Device> device_;
   std::shared_ptr<const gpu::Kernels> kernels_;
-  gpu::Function exchange_, copy_, barrier_, hand_over_, handshake_;
-  std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, reduce_{};
+  gpu::Function exchange_, copy_, direct_, meeting_, barrier_, hand_over_, handshake_;
+  std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, reduce_{}, direct_reduce_{};
 };
 
 }  // namespace lanecast::ipc

@@ -29,14 +29,13 @@ PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const 
       options_(options),
       faults_(device_),
       memory_(device_, members, options.staging_bytes),
-      multiprocessors_(device_->multiprocessors()),
       timeout_ns_(static_cast<gpu::u64>(options.timeout_s * 1e9)),
       credit_(device_),
       unpack_(device_),
       begun_(device_),
       credited_(device_),
       unpacked_(device_) {
-  for (int k = 0; k < members.size - 1; ++k) {
+  for (int k = 0; k < 2 * (members.size - 1); ++k) {
     push_.emplace_back(device_);
     pushed_.emplace_back(device_);
   }
@@ -135,11 +134,7 @@ void PeerGroup::copy_within(gpu::Address to, gpu::Address from, std::size_t byte
   copy.target[copy.targets++] = to;
   copy.source[copy.sources++] = from;
   copy.bytes = bytes;
-  copy_to_all(copy, options_.reducer_ctas, stream);
-}
-
-void PeerGroup::copy_to_all(gpu::Reduction copy, int most_blocks, gpu::Stream stream) const {
-  launches_.copy(copy, Launches::blocks_for(copy.bytes, most_blocks), stream);
+  launches_.copy(copy, Launches::blocks_for(copy.bytes, options_.reducer_ctas), stream);
 }
 
 }  // namespace lanecast::ipc

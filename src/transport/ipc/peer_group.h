@@ -58,11 +58,15 @@ class PeerGroup {
  private:
   friend class CopyPipeline;
 
-  /// Of one source to all targets, on this device and at peers.
-  void copy_to_all(gpu::Reduction copy, int most_blocks, gpu::Stream stream) const;
   void direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
+  bool serves_engines(const Parcels& parcels) const;
+  void direct_copy_by_engines(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
   void direct_reduce(const PeerCall& call, const SharedMemory& input, const SharedMemory* output,
                      gpu::Stream stream) const;
+  /// Of a kernel that waits for the other ranks; equal on all for equal bytes.
+  int waiting_blocks(std::size_t bytes) const;
+  /// In push_: the stream for the k-th peer, of two.
+  static std::size_t push_to(int k, std::size_t turn) { return 2 * static_cast<std::size_t>(k - 1) + turn; }
 
   /// Everyone has come here, and what stands before it in their streams is done.
   void barrier(std::uint16_t signature, gpu::Stream stream) const;
@@ -78,10 +82,9 @@ class PeerGroup {
   PeerOptions options_;
   Faults faults_;
   GroupMemory memory_;
-  int multiprocessors_;
   gpu::u64 timeout_ns_;
-  // Of copy engines: a stream to each peer, one that waits for free slots, one that unpacks, and what orders them after
-  // and before the caller's.
+  // Of copy engines: two streams to each peer, one that waits for free slots, one that unpacks, and what orders them
+  // after and before the caller's.
   std::vector<gpu::OwnedStream> push_;
   std::vector<gpu::OwnedEvent> pushed_;
   gpu::OwnedStream credit_, unpack_;

@@ -16,10 +16,11 @@ constexpr int kHalf = 384;       // threads of such a block that send, and threa
 constexpr int kWarp = 32;
 constexpr int kExchangeThreads = 2 * (kHalf + kWarp);  // with a warp beside each half that waits and signals for it
 constexpr int kThreads = 512;                          // of a block of other kernels
+constexpr int kDirectThreads = 768;                    // but for those that work at the peers, of which as few run
 constexpr int kAreas = 2;                              // exchanges that may be under way on two ranks at once
 constexpr int kSlots = 3;           // pieces of a message under way, per block; signals are a round late at either end
 constexpr u64 kSlotBytes = 131072;  // at most
-constexpr int kDepth = 2;           // chunks of a message under way that copy engines carry
+constexpr int kDepth = 4;           // chunks of a message under way that copy engines carry
 constexpr int kGroups = 4;          // of the same ranks, whose calls may be under way at once
 
 /// Whether a wait has failed, and how: in the host's memory, written once by the device.
@@ -43,13 +44,15 @@ struct Control {
   u32 failed;  // a wait has failed: nothing waits any more
   u32 unused;
   u64 barriers;
+  u64 meetings;  // two for each call on symmetric memory
 };
 
 /// What other ranks write into this rank's memory; each word is written by one of them.
 struct Flags {
   u64 arrived[kMostRanks][kMostBlocks];  // call << 32 | signature << 16 | pieces that lie in the slots
   u64 emptied[kMostRanks][kMostBlocks];  // the same of pieces taken out of the slots
-  u64 barrier[kMostRanks];               // count << 16 | signature
+  u64 met[kMostRanks][kMostBlocks];      // count << 16 | signature
+  u64 barrier[kMostRanks];               // the same
   // Chunks in staging memory, as semaphores of one: a copy engine can write a number, but not count.
   u32 full[kMostRanks][kDepth];  // that rank has filled its slot here
   u32 free[kMostRanks][kDepth];  // that rank has emptied this one's slot there
@@ -126,6 +129,12 @@ struct Reduction {
   u32 targets, sources;
   u32 op;
   u32 unused;
+};
+
+/// A reduction, or with one source a copy, whose sources or targets lie at the peers.
+struct Direct {
+  Group group;
+  Reduction work;
 };
 
 }  // namespace lanecast::gpu

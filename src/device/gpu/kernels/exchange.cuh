@@ -205,13 +205,7 @@ __device__ inline void exchange(const Exchange& x, Take take) {
     else
       block.signal_taken(sent);
   }
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  __threadfence();  // the last block's count stands for all of them
-  if (atomicAdd(&control->ended, 1u) + 1 == gridDim.x) {
-    control->ended = 0;
-    control->call += 1;
-  }
+  if (ends_last(control)) control->call += 1;
 }
 
 }  // namespace lanecast::gpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All kernels by name: what is compiled. The files that it includes are handed to the compiler with it.
+#include "device/gpu/kernels/direct.cuh"
 #include "device/gpu/kernels/exchange.cuh"
-#include "device/gpu/kernels/handover.cuh"
 
 namespace lanecast::gpu {
 
@@ -26,6 +26,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) lanecast_copy(const __
   multicast_bytes(grid_team(), r.target, static_cast<int>(r.targets), r.source[0], r.bytes);
 }
 
+extern "C" __global__ void __launch_bounds__(kWarp) lanecast_meeting(const __grid_constant__ Group g) {
+  Meetings meetings(g);
+  meetings.next();
+  meetings.leave(1);
+}
+
+extern "C" __global__ void __launch_bounds__(kDirectThreads, 1) lanecast_direct(const __grid_constant__ Direct d) {
+  const Reduction& r = d.work;
+  direct(d, [&] { multicast_bytes(grid_team(), r.target, static_cast<int>(r.targets), r.source[0], r.bytes); });
+}
+
 #define LANECAST_KERNELS(Format, name)                                                                  \
   extern "C" __global__ void __launch_bounds__(kExchangeThreads, 1)                                     \
       lanecast_exchange_##name(const __grid_constant__ Exchange x) {                                    \
@@ -34,6 +45,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) lanecast_copy(const __
   extern "C" __global__ void __launch_bounds__(kThreads, 1)                                             \
       lanecast_reduce_##name(const __grid_constant__ Reduction r) {                                     \
     reduce_bytes<Format>(grid_team(), r);                                                               \
+  }                                                                                                     \
+  extern "C" __global__ void __launch_bounds__(kDirectThreads, 1)                                       \
+      lanecast_direct_##name(const __grid_constant__ Direct d) {                                        \
+    direct(d, [&] { reduce_bytes<Format>(grid_team(), d.work); });                                      \
   }
 
 // Under the names of DType.

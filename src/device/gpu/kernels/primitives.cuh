@@ -8,7 +8,7 @@ namespace lanecast::gpu {
 
 /// Everything that this block has written before its last barrier is seen by whoever acquires the value, on any device.
 __device__ inline void release(u64* word, u64 value) {
-  asm volatile("fence.acq_rel.sys;\n\tst.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+  asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
 __device__ inline u64 acquire(const u64* word) {
@@ -18,7 +18,7 @@ __device__ inline u64 acquire(const u64* word) {
 }
 
 __device__ inline void release(u32* word, u32 value) {
-  asm volatile("fence.acq_rel.sys;\n\tst.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+  asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
 
 __device__ inline u32 acquire(const u32* word) {

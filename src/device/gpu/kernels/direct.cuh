@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives on symmetric memory by kernels that read and write at the peers themselves, between two meetings of all
+// ranks: before, since the peers' memory has to be ready, and after, since it is read and written. Block b meets the
+// blocks b of the others only: a rank's kernel ends when all of its blocks have met. What lies between may also be copy
+// engines' work, with a kernel for each meeting, and on one rank so and on another otherwise.
+#pragma once
+
+#include "device/gpu/kernels/handover.cuh"
+#include "device/gpu/kernels/memory.cuh"
+
+namespace lanecast::gpu {
+
+/// A rank's blocks from one meeting to the next, all threads of a block alike.
+class Meetings {
+ public:
+  __device__ explicit Meetings(const Group& g) : g_(g), control_(reinterpret_cast<Control*>(g.control)) {
+    __shared__ u64 past;
+    if (threadIdx.x == 0) past = control_->meetings;
+    __syncthreads();
+    past_ = past;
+  }
+
+  /// What the others' blocks have written before they came is seen after it. False where a wait has failed: then nobody
+  /// may take this rank's part for done.
+  __device__ bool next() {
+    if (!well()) return false;
+    ++past_;
+    const u32 q = threadIdx.x;
+    if (q < g_.ranks && q != g_.rank) {
+      release(&flags_of(g_, q)->met[g_.rank][blockIdx.x], past_ << 16 | g_.signature);
+      wait(q);
+    }
+    return well();  // and what one thread has acquired, all may read
+  }
+
+  /// At the end of the kernel, which has gone to so many.
+  __device__ void leave(u32 meetings) {
+    if (ends_last(control_)) control_->meetings += meetings;
+  }
+
+ private:
+  __device__ bool well() const {
+    __shared__ u32 failed;
+    __syncthreads();  // all threads have written what release() publishes
+    if (threadIdx.x == 0) failed = look(&control_->failed);
+    __syncthreads();
+    return failed == 0;
+  }
+
+  __device__ void wait(u32 q) const {
+    const Waiter waiter = waiter_of(g_);
+    FaultRecord at{};
+    at.peer = q;
+    at.call = static_cast<u32>(past_);
+    at.place = static_cast<u32>(Place::barrier);
+    wait_for(waiter, &flags_of(g_, g_.rank)->met[q][blockIdx.x], at, [&](u64 value) {
+      at.found = value & 0xffff;
+      if (value >> 16 == past_ && at.found != g_.signature) report(waiter, at, Fault::mismatch);
+      return value >> 16 >= past_;
+    });
+  }
+
+  const Group& g_;
+  Control* control_;
+  u64 past_;
+};
+
+/// move(): by all threads of the grid.
+template <class Move>
+__device__ inline void direct(const Direct& d, Move move) {
+  Meetings meetings(d.group);
+  if (meetings.next()) {
+    move();
+    meetings.next();
+  }
+  meetings.leave(2);
+}
+
+}  // namespace lanecast::gpu
