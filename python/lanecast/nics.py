@@ -16,8 +16,9 @@ MAPS = ("packed", "round_robin", "one_to_one")
 
 # Where MPI libraries look for the interface to use: UCX (MPICH, Open MPI), libfabric's tcp provider (MPICH), Open MPI's
 # own TCP transport. All are read when the library starts, which is why they are set here and not by the launcher.
-_UCX = "UCX_NET_DEVICES"
-_TCP = ("FI_TCP_IFACE", "OMPI_MCA_btl_tcp_if_include")
+_UCX, _UCX_RAILS = "UCX_NET_DEVICES", "UCX_MAX_RNDV_RAILS"
+_RAILS = 2  # that UCX spreads a message over unless it is told
+_LIBFABRIC, _OPEN_MPI = "FI_TCP_IFACE", "OMPI_MCA_btl_tcp_if_include"  # the former takes one NIC only
 
 # Hydra's, Open MPI's and torchrun's words for this rank's place on its host, and for how many there are.
 _PLACES = (
@@ -29,7 +30,7 @@ _PLACES = (
 
 @dataclass(frozen=True)
 class Pinning:
-    """The NIC of this rank, or why it has none of its own."""
+    """The NIC of this rank, several where its host has more NICs than ranks, or why it has none of its own."""
 
     nics: tuple[str, ...] = ()  # of this host
     nic: str = ""
@@ -69,6 +70,17 @@ def _place() -> tuple[int, int] | None:
     return None
 
 
+def own_of(nics: tuple[str, ...], how: str, place: int, ranks: int) -> tuple[str, ...]:
+    """Those of the rank at this place among so many of a host: one, or a share of them where there are more than ranks.
+
+    Raises UsageError for one_to_one with other than as many NICs as ranks.
+    """
+    if len(nics) <= ranks or how == "one_to_one":
+        return (nics[_core.assign_nics(ranks, len(nics), how)[place]],)
+    owners = _core.assign_nics(len(nics), ranks, how)
+    return tuple(nic for nic, owner in zip(nics, owners, strict=True) if owner == place)
+
+
 @functools.cache
 def pin() -> Pinning:
     """Tell the MPI library which of the NICs in LANECAST_NICS this rank uses; without effect once MPI has started."""
@@ -81,15 +93,17 @@ def pin() -> Pinning:
     place = _place()
     if place is None:
         return Pinning(nics, refusal="this launcher does not say which rank of its host this is")
-    nic = nics[_core.assign_nics(place[1], len(nics), how)[place[0]]]
-    wanted = {_UCX: nic}
-    if Path("/sys/class/net", nic).exists():
-        wanted |= dict.fromkeys(_TCP, nic)
-    taken = [f"{name}={os.environ[name]}" for name in wanted if os.environ.get(name, nic) != nic]
+    own = own_of(nics, how, *place)
+    wanted = {_UCX: ",".join(own)}
+    if len(own) > _RAILS:
+        wanted[_UCX_RAILS] = str(len(own))
+    if Path("/sys/class/net", own[0]).exists():
+        wanted |= {_LIBFABRIC: own[0], _OPEN_MPI: ",".join(own)}
+    taken = [f"{name}={os.environ[name]}" for name, value in wanted.items() if os.environ.get(name, value) != value]
     if taken:
         return Pinning(nics, refusal=f"{' '.join(taken)} was set by the caller")
     os.environ.update(wanted)
-    return Pinning(nics, nic, variables=wanted)
+    return Pinning(nics, ",".join(own), variables=wanted)
 
 
 def traffic(text: str) -> dict[str, tuple[int, int]]:
