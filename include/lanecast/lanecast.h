@@ -10,8 +10,8 @@
  *
  * Every function returns a lanecastResult_t and throws nothing. Counts are in elements, times in seconds. Each rank has
  * its own communicator, and all ranks make the same calls on it in the same order, with equal counts, type and
- * operator. One thread at a time uses a communicator and what was started on it; different communicators are
- * independent.
+ * operator. One thread at a time uses a communicator and what was started on it, lanecastRunBesideOthers apart;
+ * different communicators are independent.
  */
 #ifndef LANECAST_LANECAST_H_
 #define LANECAST_LANECAST_H_
@@ -314,6 +314,18 @@ typedef struct {
 
 /** Starts any collective, as the …Start functions do for three of them. `call` and its counts are read before. */
 LANECAST_API lanecastResult_t lanecastStart(const lanecastCall_t* call, lanecastComm_t comm, lanecastWork_t* work);
+
+/** Runs any collective and blocks, in programs of several threads: unlike during all other functions, another thread
+ * may use the communicator meanwhile, and what it starts or sends does not wait for this call to end. The order of the
+ * collectives still has to be that of the other ranks. timeout_s: seconds without progress after which this call gives
+ * up; 0: the communicator's. error: receives the text, as lanecastGetLastError does not; NULL: nobody wants it. Errors:
+ * as the collective's own. */
+LANECAST_API lanecastResult_t lanecastRunBesideOthers(const lanecastCall_t* call, double timeout_s, lanecastComm_t comm,
+                                                      lanecastError_t* error);
+
+/** lanecastBarrier in the same way. */
+LANECAST_API lanecastResult_t lanecastBarrierBesideOthers(double timeout_s, lanecastComm_t comm,
+                                                          lanecastError_t* error);
 
 /** Plans the call; from its second run on, none plans or allocates. Collective, in its order among the calls. `call` is
  * read before it returns. *persistent is set on success only. Errors: as the collective's own. */

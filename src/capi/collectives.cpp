@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The blocking collectives.
+#include <optional>
+
 #include "capi/call.h"
 
 namespace lanecast::capi {
@@ -16,11 +18,31 @@ lanecastResult_t run_v(const lanecastCall_t& call, lanecastComm_t comm) {
   });
 }
 
+/// The communicator's own text of errors is for one thread at a time.
+template <class Run>
+lanecastResult_t beside_others(double timeout_s, lanecastComm_t comm, lanecastError_t* error, const Run& run) {
+  if (!comm) return lanecastUsageError;
+  return guarded(error, [&] { run(*comm->core, timeout_s == 0 ? std::nullopt : std::optional(timeout_s)); });
+}
+
 }  // namespace
 }  // namespace lanecast::capi
 
 using namespace lanecast;
 using namespace lanecast::capi;
+
+lanecastResult_t lanecastRunBesideOthers(const lanecastCall_t* call, double timeout_s, lanecastComm_t comm,
+                                         lanecastError_t* error) {
+  return beside_others(timeout_s, comm, error, [&](Communicator& core, std::optional<double> timeout) {
+    require(call, "call", core);
+    core.run_beside_others(call_from(*call, core), timeout);
+  });
+}
+
+lanecastResult_t lanecastBarrierBesideOthers(double timeout_s, lanecastComm_t comm, lanecastError_t* error) {
+  return beside_others(timeout_s, comm, error,
+                       [](Communicator& core, std::optional<double> timeout) { core.barrier_beside_others(timeout); });
+}
 
 lanecastResult_t lanecastAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, lanecastDataType_t datatype,
                                    lanecastComm_t comm) {

@@ -55,7 +55,8 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
       agreement_(*router_, around_.bootstrap.rank, id_, options_.check_calls),
       progress_(std::move(progress)),
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)),
-      timeout_s_(options_.timeout_s.value_or(kTimeout_s)) {
+      timeout_s_(options_.timeout_s.value_or(kTimeout_s)),
+      tokens_(static_cast<std::size_t>(around_.bootstrap.size)) {
   Links links = gather_links(around_, topology_, *router_);
   models_.links = std::move(links.by_level);
   models_.overlaps = std::move(links.overlaps);
@@ -81,10 +82,14 @@ std::string Communicator::transport_to(int peer) const {
   return std::string(router_->to(peer).name());
 }
 
-void Communicator::set_timeout(double timeout_s) {
+void Communicator::check_timeout(double timeout_s) const {
   if (!(timeout_s > 0))
     throw UsageError("rank " + std::to_string(rank()) + ": timeout_s: " + std::to_string(timeout_s) +
                      " must be more than 0");
+}
+
+void Communicator::set_timeout(double timeout_s) {
+  check_timeout(timeout_s);
   const std::unique_lock lock = enter();
   timeout_s_ = timeout_s;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -52,6 +53,11 @@ class Communicator {
   /// Blocks until this rank's buffers may be used again. Throws UsageError before any data moves; after any other error
   /// the communicator has failed and every further call says so.
   void run(const Call& call, const Interrupt& interrupt = {});
+
+  /// The same, and other threads may call this communicator meanwhile: their calls come in between, and neither ends
+  /// by waiting for the other's ranks. `timeout_s`: of this call; unset: the communicator's.
+  void run_beside_others(const Call& call, std::optional<double> timeout_s);
+  void barrier_beside_others(std::optional<double> timeout_s);
 
   /// Returns at once. Calls on one communicator run in the order in which they were made.
   std::shared_ptr<Work> start(const Call& call);
@@ -175,6 +181,7 @@ class Communicator {
   /// For a blocking call that had to be started: the caller's buffers are not touched after an interrupt.
   void wait_or_fail(Work& work, const Interrupt& interrupt);
   void check_all(std::span<const Transfer> transfers) const;
+  void check_timeout(double timeout_s) const;
   bool advance_batches();
   void look_after_batches();
   Call barrier_call();
@@ -187,6 +194,8 @@ class Communicator {
   void ask(const Interrupt& interrupt);
   bool is_asking() const;
   bool advance_started();
+  /// Moves what is started, in the caller's thread, until `work` is done; throws the call's error.
+  void advance_until_done(Work& work);
   bool has_started();
   /// Lets the progress thread move what was started.
   void hand_to_thread();

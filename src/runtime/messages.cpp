@@ -94,7 +94,6 @@ void Communicator::look_after_batches() {
 Call Communicator::barrier_call() {
   // An all-gather of one byte each: nobody has all bytes before everybody has come. Few bytes make the selector look
   // at rounds alone: Bruck's, which are a dissemination barrier, on each level, or everyone to everyone where few are.
-  tokens_.resize(static_cast<std::size_t>(size()));
   Call call;
   call.kind = Kind::all_gather;
   call.is_barrier = true;
@@ -114,6 +113,10 @@ void Communicator::barrier(const Interrupt& interrupt) {
   } catch (const TransportError& error) {
     throw TransportError(name + error.what());
   }
+}
+
+void Communicator::barrier_beside_others(std::optional<double> timeout_s) {
+  run_beside_others(barrier_call(), timeout_s);
 }
 
 std::shared_ptr<Work> Communicator::start_barrier() { return start(barrier_call()); }

@@ -185,6 +185,30 @@ static void rooted(void) {
   free(whole);
 }
 
+/* A thread that calls this communicator at the same time is in tests/sanitize. */
+static void beside_others(void) {
+  int32_t vector[kCount];
+  for (size_t i = 0; i < kCount; ++i) vector[i] = value(rank, i);
+  lanecastCall_t call = {lanecastCollAllReduce, vector, vector, kCount, NULL, lanecastInt32, lanecastSum, 0, NULL};
+  lanecastError_t error;
+  SUCCEEDS(lanecastBarrierBesideOthers(0, comm, NULL));
+  SUCCEEDS(lanecastRunBesideOthers(&call, 10, comm, &error));
+  for (size_t i = 0; i < kCount; ++i) EXPECT(vector[i] == sum_at(i));
+  EXPECT(lanecastRunBesideOthers(&call, -1, comm, &error) == lanecastUsageError && strstr(error.text, "timeout_s"));
+  EXPECT(lanecastRunBesideOthers(NULL, 0, comm, &error) == lanecastUsageError && strstr(error.text, "call"));
+  EXPECT(lanecastRunBesideOthers(&call, 0, NULL, NULL) == lanecastUsageError);
+  EXPECT(lanecastBarrierBesideOthers(0, NULL, NULL) == lanecastUsageError);
+  EXPECT(*last_error() == '\0'); /* it is of one thread at a time */
+
+  lanecastComm_t late;
+  SUCCEEDS(lanecastCommSplit(comm, 0, rank, &late));
+  if (size > 1 && rank == 0) {
+    EXPECT(lanecastRunBesideOthers(&call, 0.1, late, &error) == lanecastTimeoutError && strstr(error.text, "rank 1"));
+  }
+  SUCCEEDS(lanecastBarrier(comm));
+  SUCCEEDS(lanecastCommDestroy(late));
+}
+
 static void persistent(void) {
   int32_t vector[kCount];
   const lanecastCall_t call = {lanecastCollAllReduce, vector, vector, kCount, NULL, lanecastInt32, lanecastSum, 0, NULL};
@@ -533,6 +557,7 @@ int main(void) {
   started();
   messages();
   rooted();
+  beside_others();
   persistent();
   compositions();
   splits();

@@ -28,7 +28,18 @@ def end_codes(name: str) -> list[int]:
 
 @pytest.mark.parametrize(
     "name",
-    ["wrong_tensors", "different_calls", "late_rank", "work_timeout", "abort", "forked", "process_ends_with_works"],
+    [
+        "wrong_tensors",
+        "different_calls",
+        "late_rank",
+        "work_timeout",
+        "abort",
+        "blocking_without_threads",
+        "message_beside_blocking",
+        "shutdown_while_blocked",
+        "forked",
+        "process_ends_with_works",
+    ],
 )
 def test_end(name: str) -> None:
     assert end_codes(name) == [0, 0]

@@ -4,6 +4,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -86,6 +87,58 @@ def abort() -> None:
         raised(lambda: dist.all_reduce(torch.ones(1)), dist.DistBackendError, "aborted")
     else:
         raised(lambda: dist.all_reduce(torch.ones(1)), dist.DistBackendError, "rank 0", "aborted")
+
+
+def blocking_without_threads() -> None:
+    """Calls that their caller waits for need nobody else to move them."""
+    x, whole = torch.ones(2), torch.empty(4)
+    before = len(os.listdir("/proc/self/task"))
+    dist.all_reduce(x)
+    dist.all_gather_into_tensor(whole, x)
+    dist.all_reduce(x[::2], dist.ReduceOp.AVG)
+    dist.barrier()
+    assert len(os.listdir("/proc/self/task")) == before
+    assert whole.tolist() == [2, 2, 2, 2]
+
+
+def message_beside_blocking() -> None:
+    """A blocking call keeps no other thread of its rank from the message without which its peer does not come."""
+    x = torch.ones(2)
+    if dist.get_rank() == 0:
+        waiting = threading.Thread(target=lambda: dist.all_reduce(x))
+        waiting.start()
+        time.sleep(0.3)
+        dist.send(torch.full((1,), 7.0), 1)
+        waiting.join()
+    else:
+        got = torch.empty(1)
+        dist.recv(got, 0)
+        assert got.item() == 7
+        dist.all_reduce(x)
+    assert x.tolist() == [2, 2]
+
+
+def shutdown_while_blocked() -> None:
+    """Ends the call of another thread, which would wait for longer, and the process lives on."""
+    group = dist.new_group(timeout=timedelta(seconds=1))
+    if dist.get_rank() == 1:
+        return time.sleep(4)
+    patient = dist.AllreduceOptions()
+    patient.timeout, patient.asyncOp = timedelta(seconds=100), False
+    heard: list[BaseException] = []
+
+    def blocked() -> None:
+        try:
+            group.allreduce([torch.ones(1)], patient)
+        except dist.DistBackendError as error:
+            heard.append(error)
+
+    call = threading.Thread(target=blocked)
+    call.start()
+    time.sleep(0.3)
+    group._get_backend(torch.device("cpu")).shutdown()
+    call.join()
+    assert "shut down" in str(heard[0])
 
 
 def killed_in_backward() -> None:

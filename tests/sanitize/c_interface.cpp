@@ -111,6 +111,33 @@ void send_round(lanecastComm_t comm, std::size_t count) {
             "values of messages");
 }
 
+/// Two threads of each rank: a blocking call that cannot end before the other thread has passed a message on.
+void call_beside(lanecastComm_t comm, std::size_t count) {
+  int rank = 0, size = 0;
+  require(!lanecastCommUserRank(comm, &rank) && !lanecastCommCount(comm, &size), "rank and size", comm);
+  std::vector<double> vector(count, rank + 1.0);
+  double token = 0;
+  const auto receive = [&] {
+    require(!lanecastRecv(&token, 1, lanecastFloat64, rank - 1, 5, comm), "receive", comm);
+  };
+  const auto send = [&] {
+    const lanecastMessage_t message{&token, nullptr, 1, lanecastFloat64, rank + 1, 5};
+    lanecastWork_t work = nullptr;
+    require(!lanecastBatchStart(&message, 1, comm, &work) && !lanecastWait(work), "send beside a call", comm);
+  };
+  if (rank > 0) receive();
+  lanecastError_t error{};
+  std::thread other([&] {
+    const lanecastCall_t call{lanecastCollAllReduce, vector.data(), vector.data(), count, nullptr,
+                              lanecastFloat64,       lanecastSum,   0,             nullptr};
+    require(!lanecastRunBesideOthers(&call, 0, comm, &error), error.text);
+    require(!lanecastBarrierBesideOthers(0, comm, &error), error.text);
+  });
+  if (rank + 1 < size) send();
+  other.join();
+  for (double each : vector) require(each == size * (size + 1) / 2.0, "values beside a message");
+}
+
 /// Bound calls, started in turn with others and run: with a root, to everyone, and reduced.
 void call_bound(lanecastComm_t comm, std::size_t count) {
   int rank = 0, size = 0;
@@ -153,6 +180,7 @@ void rank_main(Rank me, unsigned round) {
   require(!lanecastCommSplit(comm, me.rank % 2, -me.rank, &child), "split", comm);
   call_all(child, 100 + round % 50);
   send_round(comm, 1 + round * 499 % 20'000);
+  call_beside(comm, 1 + round * 311 % 20'000);
   call_bound(child, 1 + round * 89 % 3'000);
   call_bound(comm, round % 5);
   call_all(comm, 7);

@@ -102,7 +102,7 @@ class Backend final : public c10d::Backend {
     OpType type;
     const char* title;
     Tensors inputs, outputs;
-    bool beside = false;  // the caller's current stream, on the group's own
+    bool async = false;  // on a GPU: beside the caller's current stream, on the group's own
   };
   struct Coalesced {
     std::vector<WorkPtr> works;

@@ -39,9 +39,9 @@ Work::Call Backend::describe(const Launch& what) {
 
 c10::intrusive_ptr<Work> Backend::make_work(const Launch& what) {
   const c10::Device device = place_of(what);
-  if (!device.is_cuda()) return c10::make_intrusive<HostWork>(describe(what));
+  if (!device.is_cuda()) return c10::make_intrusive<HostWork>(describe(what), !what.async && !coalesced_);
   const c10::Stream stream =
-      what.beside ? engine_->own_stream(device) : c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+      what.async ? engine_->own_stream(device) : c10::impl::VirtualGuardImpl(device.type()).getStream(device);
   return c10::make_intrusive<DeviceWork>(describe(what), engine_, stream);
 }
 
@@ -52,7 +52,7 @@ WorkPtr Backend::launch(const Launch& what, const std::function<void(Work&)>& st
 }
 
 WorkPtr Backend::launch_on_host(const Launch& what, const std::function<void(HostWork&)>& start) {
-  const auto work = c10::make_intrusive<HostWork>(describe(what));
+  const auto work = c10::make_intrusive<HostWork>(describe(what), !what.async && !coalesced_);
   work->launch([&](Work&) { start(*work); });
   return keep_if_coalescing(work);
 }

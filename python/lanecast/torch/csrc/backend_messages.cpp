@@ -46,7 +46,7 @@ WorkPtr Backend::send(Tensors& tensors, int destination, int tag) {
   data.pack();
   lanecastMessage_t message = message_for(data, destination, tag);
   message.sendbuff = address_of(data);
-  return launch_on_host({OpType::SEND, "lanecast:send", tensors, {}}, [&](HostWork& work) {
+  return launch_on_host({OpType::SEND, "lanecast:send", tensors, {}, true}, [&](HostWork& work) {
     work.keep(data.buffer());
     engine_->start_messages(work, {message});
   });
@@ -57,7 +57,7 @@ WorkPtr Backend::recv(Tensors& tensors, int source, int tag) {
   const SideBySide data("recv", "tensor", {only("recv", "tensors", tensors)});
   lanecastMessage_t message = message_for(data, source, tag);
   message.recvbuff = address_of(data);
-  return launch_on_host({OpType::RECV, "lanecast:recv", tensors, tensors}, [&](HostWork& work) {
+  return launch_on_host({OpType::RECV, "lanecast:recv", tensors, tensors, true}, [&](HostWork& work) {
     work.deliver(data);
     work.received_from(source);
     engine_->start_messages(work, {message});
@@ -87,8 +87,12 @@ WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
 
 WorkPtr Backend::barrier(const c10d::BarrierOptions& opts) {
   if (const auto device = meeting_place(opts, getBoundDeviceId())) return barrier_on(*device, opts);
-  return launch_on_host({OpType::BARRIER, "lanecast:barrier", {}, {}},
-                        [&](HostWork& work) { engine_->start_barrier(work, opts.timeout); });
+  return launch_on_host({OpType::BARRIER, "lanecast:barrier", {}, {}, opts.asyncOp}, [&](HostWork& work) {
+    if (work.blocking())
+      engine_->run_barrier(opts.timeout);
+    else
+      engine_->start_barrier(work, opts.timeout);
+  });
 }
 
 WorkPtr Backend::barrier_on(c10::Device device, const c10d::BarrierOptions& opts) {

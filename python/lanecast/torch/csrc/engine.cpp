@@ -95,6 +95,39 @@ void Engine::start_locked(HostWork& work, std::chrono::milliseconds timeout, con
   });
 }
 
+template <class Run>
+void Engine::run_with(std::chrono::milliseconds timeout, const Run& run) {
+  double timeout_s = 0;
+  {
+    const auto lock = enter();
+    timeout_s = seconds(timeout == c10d::kUnsetTimeout ? timeout_ : timeout);
+    const std::lock_guard counting(under_way_->mutex);
+    ++under_way_->calls;
+    ++under_way_->blocking;
+  }
+  lanecastError_t error{};
+  const lanecastResult_t result = run(timeout_s, &error);
+  {
+    const std::lock_guard counting(under_way_->mutex);
+    --under_way_->calls;
+    --under_way_->blocking;
+    under_way_->changed.notify_all();
+  }
+  check(result, error.text);
+}
+
+void Engine::run(const lanecastCall_t& call, std::chrono::milliseconds timeout) {
+  run_with(timeout, [&](double timeout_s, lanecastError_t* error) {
+    return lanecastRunBesideOthers(&call, timeout_s, comm_, error);
+  });
+}
+
+void Engine::run_barrier(std::chrono::milliseconds timeout) {
+  run_with(timeout, [&](double timeout_s, lanecastError_t* error) {
+    return lanecastBarrierBesideOthers(timeout_s, comm_, error);
+  });
+}
+
 void Engine::start(HostWork& work, const lanecastCall_t& call, std::chrono::milliseconds timeout) {
   start_with(work, timeout, [&](lanecastWork_t* started) { return lanecastStart(&call, comm_, started); });
 }
@@ -165,7 +198,11 @@ void Engine::close(std::chrono::milliseconds grace) {
   if (is_inherited()) return;  // it is the other process's to give back, and its locks may be held here for good
   if (!idle_by(std::chrono::steady_clock::now() + grace))
     abort("the process group was shut down while calls were under way");
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);  // no call comes in any more
+  {
+    std::unique_lock counting(under_way_->mutex);
+    under_way_->changed.wait(counting, [this] { return under_way_->blocking == 0; });
+  }
   last_on_device_.reset();
   lanecastCommDestroy(std::exchange(comm_, nullptr));
 }

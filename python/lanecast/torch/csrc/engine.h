@@ -32,6 +32,10 @@ class Engine {
   /// The ranks of one color become a communicator; null for a negative color. Collective.
   std::unique_ptr<Engine> split(int color, int key);
 
+  // Each makes a call in the caller's thread and blocks until it is done, but no other thread. Throws like check().
+  void run(const lanecastCall_t& call, std::chrono::milliseconds timeout);
+  void run_barrier(std::chrono::milliseconds timeout);
+
   // Each starts a call that `work` ends with. `timeout`: without progress; unset: the group's.
   void start(HostWork& work, const lanecastCall_t& call, std::chrono::milliseconds timeout);
   void start_messages(HostWork& work, const std::vector<lanecastMessage_t>& messages);
@@ -66,6 +70,7 @@ class Engine {
     std::mutex mutex;
     std::condition_variable changed;
     int calls = 0;
+    int blocking = 0;  // of these; they need comm_ until they return
   };
 
   Engine(lanecastComm_t comm, std::chrono::milliseconds timeout) : comm_(comm), timeout_(timeout) {}
@@ -73,6 +78,8 @@ class Engine {
   void start_with(HostWork& work, std::chrono::milliseconds timeout, const Start& start);
   template <class Start>
   void start_locked(HostWork& work, std::chrono::milliseconds timeout, const Start& start);
+  template <class Run>
+  void run_with(std::chrono::milliseconds timeout, const Run& run);
   bool start_if_arrived(HostWork& work, lanecastMessage_t message);
   void set_core_timeout(std::chrono::milliseconds timeout);
   /// Waits until nothing is under way.

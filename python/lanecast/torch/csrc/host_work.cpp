@@ -37,7 +37,10 @@ void HostWork::launch(const std::function<void(Work&)>& start) {
 }
 
 void HostWork::start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds timeout) {
-  engine.start(*this, call, timeout);
+  if (blocking_)
+    engine.run(call, timeout);
+  else
+    engine.start(*this, call, timeout);
 }
 
 void HostWork::add(lanecastWork_t started, std::function<void()> when_done) {
@@ -60,12 +63,13 @@ void HostWork::ended(std::exception_ptr error) {
   // Release and acquire: the last one sees the errors and the calls of all.
   if (pending_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   // The quick way to those who wait. The rest, which may want Python's lock, is for another thread.
+  if (blocking_) return settle();  // here, where nobody else has the work yet
   if (on_arrival_.empty()) finish(error_);
   Finisher::instance().push([self = c10::intrusive_ptr<HostWork>::reclaim_copy(this)] { self->settle(); });
 }
 
 void HostWork::settle() {
-  if (!on_arrival_.empty()) {
+  if (blocking_ || !on_arrival_.empty()) {
     try {
       if (!error_) arrive();
     } catch (...) {

@@ -10,7 +10,8 @@ namespace lanecast_torch {
 
 class HostWork final : public Work {
  public:
-  explicit HostWork(const Call& call) : Work(call, {}) {}
+  /// blocking: its calls are made in the caller's thread, which has to wait for them anyway; two threads less to wake.
+  explicit HostWork(const Call& call, bool blocking = false) : Work(call, {}), blocking_(blocking) {}
 
   int sourceRank() const override;
 
@@ -19,6 +20,7 @@ class HostWork final : public Work {
 
   // Before launched():
 
+  bool blocking() const { return blocking_; }
   void received_from(int rank) { source_ = rank; }
   /// The work ends with this call of the core too, and frees it. `when_done` is called when it is done.
   void add(lanecastWork_t started, std::function<void()> when_done);
@@ -31,6 +33,7 @@ class HostWork final : public Work {
   void ended(std::exception_ptr error);
   void settle();
 
+  const bool blocking_;
   std::atomic<int> pending_ = 1;  // calls, and one until launched()
   std::mutex error_mutex_;        // guards error_ until nothing is pending
   std::exception_ptr error_;      // the first
