@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,12 +93,12 @@ def abort() -> None:
 def blocking_without_threads() -> None:
     """Calls that their caller waits for need nobody else to move them."""
     x, whole = torch.ones(2), torch.empty(4)
-    before = len(os.listdir("/proc/self/task"))
+    before = len(list(Path("/proc/self/task").iterdir()))
     dist.all_reduce(x)
     dist.all_gather_into_tensor(whole, x)
     dist.all_reduce(x[::2], dist.ReduceOp.AVG)
     dist.barrier()
-    assert len(os.listdir("/proc/self/task")) == before
+    assert len(list(Path("/proc/self/task").iterdir())) == before
     assert whole.tolist() == [2, 2, 2, 2]
 
 
@@ -122,7 +123,8 @@ def shutdown_while_blocked() -> None:
     """Ends the call of another thread, which would wait for longer, and the process lives on."""
     group = dist.new_group(timeout=timedelta(seconds=1))
     if dist.get_rank() == 1:
-        return time.sleep(4)
+        time.sleep(4)
+        return
     patient = dist.AllreduceOptions()
     patient.timeout, patient.asyncOp = timedelta(seconds=100), False
     heard: list[BaseException] = []

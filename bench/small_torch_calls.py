@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a small blocking call of torch.distributed costs, Lanecast beside gloo in the same processes, in turns.
 
-OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 bench/torch_calls.py
+    OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 bench/small_torch_calls.py
+
+Each round holds a few calls of each backend, so that what disturbs the machine meets both.
 """
 
 from __future__ import annotations
