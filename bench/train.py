@@ -26,9 +26,9 @@ import typer
 from rich.table import Table
 
 import lanecast
+from lanecast import _core
 from lanecast.cli import launch, machine, tables
 from lanecast.cli.options import distinct
-from lanecast.tune.shape import cpu_model
 
 PROGRAM = Path(__file__).parent.parent / "examples" / "train_gpt.py"
 CLOSE = 0.01  # of a loss: what another order of additions may change in ten steps
@@ -120,7 +120,7 @@ def main(  # noqa: PLR0913, PLR0917  one per option
                 found[name].append(case.run(name))
         rows += [row_of(strategy, name, found[name], found[baseline]) for name in names]
     lanecast_version = f"lanecast {lanecast.__version__} ({machine.git_commit() or 'installed'})"
-    out.print(f"machine   {cpu_model()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    out.print(f"machine   {_core.cpu_model()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     out.print(f"software  torch {metadata.version('torch')}, {lanecast_version}")
     out.print(f"command   {machine.command_line()}\n")
     out.print(table_of(rows, f"{model} on {ranks} ranks; {trials} x 10 steps, the last 8 of each count", baseline))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost model and what it knows of a machine: plain tuples in, so that files are Python's affair.
+// The cost model and what it knows of a machine.
 #include "select/models.h"
 
 #include <nanobind/stl/pair.h>
@@ -10,7 +10,6 @@
 #include "bindings.h"
 #include "choosing.h"
 #include "plan_dict.h"
-#include "profiles/profile_file.h"
 #include "runtime/models_in_bytes.h"
 #include "select/choose.h"
 #include "select/cost.h"
@@ -86,10 +85,6 @@ void bind_models(nb::module_& m) {
             return subset(models, topology, ranks);
           },
           "topology"_a, "ranks"_a, "The models as a subgroup sees them.");
-  m.def(
-      "read_profile", [](const nb::bytes& text) { return read_profile({text.c_str(), text.size()}, nullptr).models; },
-      "text"_a,
-      "A profile's or a model's file as programs in C read it, whatever jobs it holds for; Python reads it by itself.");
   m.def(
       "candidates",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models) {

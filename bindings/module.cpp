@@ -20,5 +20,6 @@ NB_MODULE(_core, m) {
   lanecast::bind_surprises(m);
   lanecast::bind_runtime(m);
   lanecast::bind_transports(m);
+  lanecast::bind_profiles(m);
   lanecast::bind_mpi_baseline(m);
 }

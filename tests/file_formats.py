@@ -19,7 +19,7 @@ from lanecast.learn import model
 from lanecast.learn.database import Database
 from lanecast.learn.scope import Scope
 from lanecast.plans.json import from_json, to_json
-from lanecast.tune import finding, profile
+from lanecast.tune import profile
 from lanecast.tune.surprises import Surprise
 from learned_models import constant
 
@@ -157,33 +157,9 @@ def read_file_of_times(path: Path) -> None:
         database.scopes()
 
 
-def read_in_the_core(path: Path) -> None:
-    """As programs in C do: what one of the two readers takes, the other takes too, as the same models."""
-    refusal = ""
-    try:
-        if model.is_model(path):
-            expected = _core.Models(links=[]).with_learned(model.load(path).learned())
-        else:
-            expected = profile.load(path).models()
-    except lanecast.UsageError as error:
-        refusal = str(error)
-    if "more than 64 bits" in refusal:  # the core takes those for fractions
-        return
-    try:
-        found = _core.read_profile(path.read_bytes())
-    except lanecast.UsageError as error:
-        if not refusal:
-            raise AssertionError("Python takes what the core refuses") from error
-        raise
-    assert not refusal, f"the core takes what Python refuses: {refusal}"
-    assert found.packed == expected.packed
-
-
 def find_profile(text: str) -> None:
-    """As rank 0 of 4 ranks would for LANECAST_PROFILE."""
-    shape = profile.Shape(lanecast.__version__, "a cpu", 2, 1, "4", ["shm"])
-    for path in finding.files_for(shape, text):
-        finding.read(path, shape)
+    """As every communicator would for LANECAST_PROFILE."""
+    lanecast.run_threads(2, lambda comm: comm.size, profile=text)
 
 
 def read_machine(path: Path) -> None:

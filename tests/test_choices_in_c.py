@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in C choose by the same profiles and models as those in Python, read by the core instead of by Python."""
+"""Programs in C choose by the same profiles and models as those in Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from file_formats import read_in_the_core
 from lanecast import _core
 from lanecast.learn import model as models
 from lanecast.learn.model import save as save_model
@@ -86,11 +85,6 @@ def test_damaged_files_in_the_cache_are_left_aside(tmp_path: Path) -> None:
     assert choices(tmp_path, ["cache", "config=none"], tmp_path)[0] in _core.algorithms_for(
         "all_gather", _core.Topology(4)
     )
-
-
-@pytest.mark.parametrize("machine", models.shipped())
-def test_both_readers_take_what_comes_with_lanecast(machine: str) -> None:
-    read_in_the_core(models.shipped()[machine])
 
 
 def test_names_that_only_python_knows_are_written_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,7 +212,7 @@ def test_profile_and_model_go_together(file: Path, tmp_path: Path) -> None:
         return [decided(comm), (why.algorithm, why.decided_by)]
 
     assert on_threads(4, body, profile=both) == [[("ring", "learned"), ("bruck", "cost model")]] * 4
-    with pytest.raises(UsageError, match="names two files of a kind: Model"):
+    with pytest.raises(UsageError, match="is the second of its kind"):
         on_threads(4, decided, profile=f"{file},{file}")
 
 
@@ -233,7 +233,7 @@ def test_models_of_other_jobs_are_refused(file: Path) -> None:
         on_threads(4, decided, profile=file, topology="2x2")
     scope = scope_of(on_threads(4, shape_of, profile="none")[0])
     assert scope.one_host
-    for change, named in (({"cores": 999}, "cores: 999, not"), ({"one_host": False}, "one_host: False, not True")):
+    for change, named in (({"cores": 999}, "cores: 999, not"), ({"one_host": False}, "one_host: false, not true")):
         save(Model(replace(scope, **change), [constant("all_gather", ["ring"])]), file)
         with pytest.raises(UsageError, match=rf"m.json: learned from other jobs \({named}"):
             on_threads(4, decided, profile=file)
@@ -243,18 +243,18 @@ def test_models_of_other_jobs_are_refused(file: Path) -> None:
     ("change", "named"),
     [
         ({"lanecast_model": 1}, "lanecast_model: 1, this Lanecast reads 2; train it again"),
-        ({"scope.origin": "dreamt"}, "scope.origin: 'dreamt'; known: measured"),
-        ({"scope.node": "4 x 2"}, "scope.node: '4 x 2'; expected sizes"),
+        ({"scope.origin": "dreamt"}, 'scope.origin: "dreamt"; known: measured'),
+        ({"scope.node": "4 x 2"}, 'scope.node: "4 x 2"; expected sizes'),
         ({"collectives": []}, "collectives: none"),
-        ({"collectives.0.collective": "all_scatter"}, r"collectives\[0\].collective: 'all_scatter'; known"),
+        ({"collectives.0.collective": "all_scatter"}, r"collectives\[0\].collective: \"all_scatter\"; known"),
         ({"collectives.0.features": ["log2_bytes", "bytes"]}, r"collectives\[0\].features: .*this Lanecast has"),
-        ({"collectives.0.algorithms.1": "magic"}, r"collectives\[0\].algorithms\[1\]: 'magic' is none of"),
-        ({"collectives.0.algorithms.1": "hierarchical(ring,ring)"}, r"algorithms\[1\]: 'hierarchical\(ring,ring\)' is"),
-        ({"collectives.0.intercepts.0": float("nan")}, r"collectives\[0\].intercepts\[0\]: nan is no number"),
+        ({"collectives.0.algorithms.1": "magic"}, r"collectives\[0\].algorithms\[1\]: \"magic\" is none of"),
+        ({"collectives.0.algorithms.1": "hierarchical(ring,ring)"}, r"\[1\]: \"hierarchical\(ring,ring\)\" is none of"),
+        ({"collectives.0.intercepts.0": float("nan")}, "is no JSON: .*at line"),
         ({"collectives.0.gamma": -1}, r"collectives\[0\].gamma: -1 is no number of at least 0"),
         ({"collectives.0.scale.0": 0}, r"collectives\[0\]: .*scale: must be more than 0"),
         ({"collectives.0.support": [0, 0]}, r"collectives\[0\].support: 2 entries, expected 3"),
-        ({"collectives.0.support.0": 1}, r"collectives\[0\]: vectors: 0 numbers, expected 1"),
+        ({"collectives.0.support.0": 1}, r"collectives\[0\]: .*vectors: 0 numbers, expected 1"),
         ({"collectives.0.ranks": [4, 2]}, r"collectives\[0\].ranks: from 4 to 2"),
         ({"collectives.0.timed_on": [[1, 2]]}, r"collectives\[0\].timed_on: 1 entries, expected 3"),
         ({"collectives.0.timed_on.1": [4, 2]}, r"collectives\[0\].timed_on\[1\]: from 4 to 2, expected within 1 to"),
@@ -270,7 +270,7 @@ def test_wrong_files_are_refused_with_file_and_field(change: dict[str, Any], nam
             inside = inside[key]
         inside[last] = value
     file.write_text(json.dumps(data))
-    with pytest.raises(UsageError, match=f"model .*m.json: .*{named}"):
+    with pytest.raises(UsageError, match=f"m.json: .*{named}"):
         on_threads(3, decided, profile=file)
 
 

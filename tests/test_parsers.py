@@ -91,7 +91,6 @@ PARSERS = {
     "profile": Parser(formats.from_file("profile.json", formats.read_profile), (formats.PROFILE,)),
     "surprises": Parser(formats.from_file("surprises.json", surprises.load), (formats.SURPRISES,)),
     "model": Parser(formats.from_file("model.json", formats.read_model), (formats.MODEL,)),
-    "profile in C": Parser(formats.from_file("p.json", formats.read_in_the_core), (formats.PROFILE, formats.MODEL)),
     "scope of times": Parser(formats.read_times, (formats.SCOPE,)),
     "database of times": Parser(
         formats.from_file("times.sqlite", formats.read_file_of_times), ("SQLite format 3", "no database")

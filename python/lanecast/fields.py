@@ -7,9 +7,7 @@ import dataclasses
 import math
 import types
 import typing
-from typing import Annotated, Any
-
-Signed = Annotated[float, "signed"]  # finite, and may be negative
+from typing import Any
 
 
 class FieldError(ValueError):
@@ -22,11 +20,11 @@ class FieldError(ValueError):
 def read_fields(kind: Any, data: Any, path: str = "") -> Any:
     """A dataclass of this kind from a dictionary. Raises FieldError with the path of the first wrong field.
 
-    A float must be finite and not negative, as all seconds, rates and shares are; a Signed one only finite.
+    A float must be finite and not negative, as all seconds, rates and shares are.
     """
     if not isinstance(data, dict):
         raise FieldError(path or "file", "expected named fields")
-    hints = typing.get_type_hints(kind, include_extras=True)
+    hints = typing.get_type_hints(kind)
     known = {f.name: f for f in dataclasses.fields(kind)}
     prefix = f"{path}." if path else ""
     for name in data:
@@ -63,10 +61,10 @@ def _read(kind: Any, value: Any, path: str) -> Any:
 def _scalar(kind: Any, value: Any, path: str) -> Any:
     if isinstance(value, int) and abs(value) >= 2**63:
         raise FieldError(path, "a number of more than 64 bits")
-    if kind in {float, Signed}:
+    if kind is float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise FieldError(path, f"{value!r} is no number")
-        if kind is float and value < 0:
+        if value < 0:
             raise FieldError(path, f"{value!r} is no number of at least 0")
         return float(value)
     if kind is int and (isinstance(value, bool) or not isinstance(value, int)):

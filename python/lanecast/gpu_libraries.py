@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lanecast import cache
+from lanecast import _core
 
 
 def folders() -> list[str]:
@@ -18,4 +18,4 @@ def folders() -> list[str]:
 
 def with_gpu(options: dict[str, Any]) -> dict[str, Any]:
     """A communicator's options with what its first call on a GPU has to know."""
-    return {"gpu_library_folders": folders(), "kernel_cache": str(cache.folder("kernels")), **options}
+    return {"gpu_library_folders": folders(), "kernel_cache": _core.user_cache("kernels"), **options}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,32 @@ class Format:
     remedy: str
 
 
+def text(form: Format, record: Any) -> str:
+    """A dataclass as its file has it."""
+    return json.dumps({form.mark: form.version, **asdict(record)}, indent=1) + "\n"
+
+
+def fields(form: Format, path: Path, check: Callable[[bytes], object]) -> dict[str, Any]:
+    """What a file holds but for its mark, where the core's check() of its text raises no UsageError.
+
+    Raises UsageError that names the file and the field for whatever is wrong with it.
+    """
+    try:
+        data = path.read_bytes()
+        check(data)
+    except (OSError, _core.UsageError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise _core.UsageError(f"{form.name} {path}: {reason}") from None
+    found: dict[str, Any] = json.loads(data)
+    del found[form.mark]
+    return found
+
+
 def save(form: Format, record: Any, path: Path) -> None:
     """Write a dataclass whole or not at all, so that a reader never meets half a file. Makes the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps({form.mark: form.version, **asdict(record)}, indent=1) + "\n")
+    draft.write_text(text(form, record))
     draft.replace(path)
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where this user's caches lie, as python/lanecast/cache.py has them.
+// Where this user's caches lie.
 #pragma once
 
 #include <filesystem>

@@ -2,6 +2,7 @@
 // Making, splitting and freeing communicators.
 #include "transport/mpi/communicator.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -19,7 +20,8 @@ lanecastComm_t make(Surroundings around, const lanecastConfig_t* config) {
   auto comm = std::make_unique<lanecastComm>();
   comm->core =
       std::make_unique<Communicator>(std::move(around), options_from(config), std::make_shared<ProgressThread>());
-  adopt_profile(*comm->core, profile_of(config));
+  for (const std::string& why : adopt_profile(*comm->core, profile_of(config)))
+    std::fprintf(stderr, "lanecast: left aside: %s\n", why.c_str());
   return comm.release();
 }
 

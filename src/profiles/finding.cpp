@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules are those of python/lanecast/tune/finding.py, and a test compares what the two find.
 #include "profiles/finding.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
@@ -50,16 +48,17 @@ class Found {
 
   void add_file(const fs::path& path) { keep(path, read_profile_file(path, here_)); }
 
-  /// `forgives`: says what it leaves aside, instead of throwing.
-  void add_folder(const fs::path& folder, bool forgives) {
+  /// Files that hold for other jobs or versions are no concern of this job. `left_aside`: takes why others are not
+  /// used, instead of an exception.
+  void add_folder(const fs::path& folder, std::vector<std::string>* left_aside) {
     for (const fs::path& path : files_in(folder, here_)) {
       try {
         keep(path, read_profile_file(path, here_));
       } catch (const OtherJobsError&) {
-        continue;  // the digest in its name is another's
+        continue;
       } catch (const UsageError& error) {
-        if (!forgives) throw;
-        std::fprintf(stderr, "lanecast: left aside: %s\n", error.what());
+        if (!left_aside) throw;
+        left_aside->emplace_back(error.what());
       }
     }
   }
@@ -89,9 +88,9 @@ class Found {
   std::vector<Learned> learned_;
 };
 
-Models find(const Communicator& communicator, const std::string& wanted) {
+Models find(const Communicator& communicator, const std::string& wanted, std::vector<std::string>& left_aside) {
   Found found(JobShape::of(communicator));
-  if (wanted.empty()) found.add_folder(user_cache("profiles"), /*forgives=*/true);
+  if (wanted.empty()) found.add_folder(user_cache("profiles"), &left_aside);
   std::istringstream places(wanted);
   for (std::string place; wanted != "none" && std::getline(places, place, ',');) {
     std::error_code missing;
@@ -99,7 +98,7 @@ Models find(const Communicator& communicator, const std::string& wanted) {
       throw UsageError("profile " + place +
                        ": what comes with Lanecast lies in its Python package, in learn/shipped; " + "name the file");
     if (place.empty() || fs::is_directory(place, missing))
-      found.add_folder(place.empty() ? user_cache("profiles") : fs::path(place), /*forgives=*/false);
+      found.add_folder(place.empty() ? user_cache("profiles") : fs::path(place), nullptr);
     else
       found.add_file(place);
   }
@@ -108,17 +107,19 @@ Models find(const Communicator& communicator, const std::string& wanted) {
 
 }  // namespace
 
-void adopt_profile(Communicator& communicator, std::string wanted) {
-  if (communicator.size() == 1) return;
+std::vector<std::string> adopt_profile(Communicator& communicator, std::string wanted) {
+  if (communicator.size() == 1) return {};
   if (wanted.empty()) wanted = variable("LANECAST_PROFILE");
   Models models;
   std::string refusal;
+  std::vector<std::string> left_aside;
   try {
-    if (communicator.rank() == 0) models = find(communicator, wanted);
+    if (communicator.rank() == 0) models = find(communicator, wanted, left_aside);
   } catch (const std::exception& error) {  // all ranks hear of it
     refusal = error.what();
   }
   communicator.adopt(models, refusal);
+  return left_aside;
 }
 
 }  // namespace lanecast

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "profiles/job_shape.h"
 #include "select/models.h"
@@ -11,7 +12,7 @@ namespace lanecast {
 
 /// Has every rank choose by rank 0's profile and model, if it has any. `wanted`: a file, two with a comma between them,
 /// a folder, "none"; empty: LANECAST_PROFILE, else the user's cache. Collective. Throws UsageError on every rank where
-/// one that rank 0 names cannot be used; one in the cache is left aside, which standard error hears of.
-void adopt_profile(Communicator& communicator, std::string wanted);
+/// one that rank 0 names cannot be used. Returns what it has left aside in the cache, and why, for the user to be told.
+std::vector<std::string> adopt_profile(Communicator& communicator, std::string wanted);
 
 }  // namespace lanecast

@@ -11,7 +11,16 @@
 namespace lanecast {
 namespace {
 
-/// The processor's name as the kernel gives it.
+/// What carries messages to the first peer that this rank meets at a level.
+std::string transport_at(const Communicator& communicator, int level) {
+  const int me = communicator.rank();
+  for (int peer = 0; peer < communicator.size(); ++peer)
+    if (peer != me && communicator.topology().parting_level(me, peer) == level) return communicator.transport_to(peer);
+  return "none";
+}
+
+}  // namespace
+
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
@@ -26,16 +35,6 @@ std::string cpu_model() {
   uname(&system);
   return system.machine;
 }
-
-/// What carries messages to the first peer that this rank meets at a level.
-std::string transport_at(const Communicator& communicator, int level) {
-  const int me = communicator.rank();
-  for (int peer = 0; peer < communicator.size(); ++peer)
-    if (peer != me && communicator.topology().parting_level(me, peer) == level) return communicator.transport_to(peer);
-  return "none";
-}
-
-}  // namespace
 
 std::string joined(const std::vector<std::string>& names, const char* between) {
   std::string text;

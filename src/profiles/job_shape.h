@@ -12,7 +12,6 @@ namespace lanecast {
 
 class JsonField;
 
-/// As python/lanecast/tune/profile.py has it.
 struct JobShape {
   std::string lanecast;  // its version
   std::string cpu;
@@ -26,6 +25,9 @@ struct JobShape {
   /// As this rank sees it.
   static JobShape of(const Communicator& communicator);
 };
+
+/// The processor's name as the kernel gives it.
+std::string cpu_model();
 
 /// "cores: 2, not 16; …" for each field in which `there` differs from `here`; empty: none does.
 std::string differences(const JobShape& there, const JobShape& here);

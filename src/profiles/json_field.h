@@ -11,7 +11,7 @@
 
 namespace lanecast {
 
-/// Reads what python/lanecast/fields.py reads, and refuses what that refuses. Every function throws UsageError.
+/// Every function throws UsageError.
 class JsonField {
  public:
   explicit JsonField(const nlohmann::json& file) : JsonField(file, "") {}

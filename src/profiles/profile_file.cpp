@@ -12,7 +12,7 @@
 namespace lanecast {
 namespace {
 
-/// As python/lanecast/tune/profile.py and python/lanecast/learn/model.py mark their files.
+/// A field marks what a file is. Python writes the same names and versions.
 struct Format {
   const char* name;
   const char* mark;
@@ -48,15 +48,34 @@ nlohmann::json parsed(const std::string& text) {
 void check_version(const JsonField& file, const Format& format) {
   if (!file.has(format.mark)) throw UsageError(std::string(format.mark) + ": missing, so this is no " + format.name);
   if (const JsonField version = file[format.mark]; version.str() != std::to_string(format.version))
-    throw UsageError(std::string("is stale: ") + format.mark + ": " + version.str() + ", this Lanecast reads " +
-                     std::to_string(format.version) + "; " + format.remedy);
+    throw OtherJobsError(std::string("is stale: ") + format.mark + ": " + version.str() + ", this Lanecast reads " +
+                         std::to_string(format.version) + "; " + format.remedy);
+}
+
+Models models_in(const JsonField& file, bool is_model) {
+  check_version(file, is_model ? kModel : kProfile);
+  if (!is_model) return profile_from(file);
+  Models models;
+  models.learned = model_from(file);
+  return models;
+}
+
+void check_is_for(const JobShape& here, const JsonField& file, bool is_model) {
+  const std::string others =
+      is_model ? scope_differences(file, here) : differences(JobShape::from(file["shape"]), here);
+  if (others.empty()) return;
+  if (is_model) throw OtherJobsError("learned from other jobs (" + others + ")");
+  throw OtherJobsError("was measured elsewhere (" + others +
+                       "); measure here with `lanecast tune --quick`, or set LANECAST_PROFILE=none");
 }
 
 }  // namespace
 
 Kind kind_in(const JsonField& field) {
   if (const auto kind = kind_from(field.text()); kind && *kind != Kind::composition) return *kind;
-  field.refuse(field.str() + " is no collective");
+  std::string known;
+  for (const Kind kind : kAllKinds) known.append(known.empty() ? "" : ", ").append(name_of(kind));
+  field.refuse(field.str() + "; known: " + known);
 }
 
 Models profile_from(const JsonField& file) {
@@ -96,34 +115,27 @@ Models profile_from(const JsonField& file) {
   return models;
 }
 
-ProfileFile read_profile(const std::string& text, const JobShape* here) {
+Models read_profile(const std::string& text, bool is_model) {
   const nlohmann::json json = parsed(text);
-  const JsonField file(json);
-  ProfileFile found{.is_model = file.has(kModel.mark), .models = {}};
-  check_version(file, found.is_model ? kModel : kProfile);
-  if (found.is_model)
-    found.models.learned = model_from(file);
-  else
-    found.models = profile_from(file);
-  if (!here) return found;
-  if (found.is_model) {
-    if (const std::string others = scope_differences(file, *here); !others.empty())
-      throw OtherJobsError("learned from other jobs (" + others + ")");
-  } else if (const std::string others = differences(JobShape::from(file["shape"]), *here); !others.empty()) {
-    throw OtherJobsError("was measured elsewhere (" + others +
-                         "); measure here with `lanecast tune --quick`, or set LANECAST_PROFILE=none");
-  }
-  return found;
+  return models_in(JsonField(json), is_model);
 }
 
 ProfileFile read_profile_file(const std::filesystem::path& path, const JobShape& here) {
-  const std::string where = "profile " + path.string() + ": ";
+  bool is_model = false;
+  const auto named = [&](const UsageError& error) {
+    return std::string(is_model ? kModel.name : kProfile.name) + " " + path.string() + ": " + error.what();
+  };
   try {
-    return read_profile(text_of(path), &here);
+    const nlohmann::json json = parsed(text_of(path));
+    const JsonField file(json);
+    is_model = file.has(kModel.mark);
+    Models models = models_in(file, is_model);
+    check_is_for(here, file, is_model);
+    return {is_model, std::move(models)};
   } catch (const OtherJobsError& error) {
-    throw OtherJobsError(where + error.what());
+    throw OtherJobsError(named(error));
   } catch (const UsageError& error) {
-    throw UsageError(where + error.what());
+    throw UsageError(named(error));
   }
 }
 

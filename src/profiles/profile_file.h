@@ -18,15 +18,15 @@ struct ProfileFile {
   Models models;
 };
 
-/// The file is whole, and holds for other jobs.
+/// Nothing is wrong with the file, but it holds for other jobs or another version of Lanecast.
 struct OtherJobsError : UsageError {
   using UsageError::UsageError;
 };
 
 /// Throws UsageError (file and field) for one that is missing, damaged, stale, or holds for other jobs.
 ProfileFile read_profile_file(const std::filesystem::path& path, const JobShape& here);
-/// The same of a text; without `here`, whatever jobs it holds for. Throws UsageError (field).
-ProfileFile read_profile(const std::string& text, const JobShape* here);
+/// The text of a file that has to be a model, or a profile, of whatever jobs. Throws UsageError (field).
+Models read_profile(const std::string& text, bool is_model);
 
 // What makes these up. All throw UsageError (field).
 Kind kind_in(const JsonField& field);

@@ -11,14 +11,13 @@ import torch.distributed as dist
 import lanecast.torch
 from lanecast import _core
 from lanecast.tune.profile import AlgorithmFit, LevelLink, Profile, Shape, save
-from lanecast.tune.shape import cpu_model
 
 
 def write(path: str, fastest: str) -> None:
     """A profile of this host by which one algorithm wins everywhere."""
     size = dist.get_world_size()
     if dist.get_rank() == 0:
-        shape = Shape(_core.VERSION, cpu_model(), os.cpu_count() or 1, 1, str(size), ["shm"])
+        shape = Shape(_core.VERSION, _core.cpu_model(), os.cpu_count() or 1, 1, str(size), ["shm"])
         fits = [
             AlgorithmFit("all_reduce", name, -1, size, 0, 1e-6, 1e-12 if name == fastest else 1e-6, 0.1)
             for name in ("ring", "direct", "recursive_doubling")

@@ -22,7 +22,6 @@ from lanecast import _core, cache, gpu_libraries, job, machines, nics, startup
 from lanecast.cli import described, launch, machine, tables
 from lanecast.tune import finding, surprises
 from lanecast.tune.profile import default_folder
-from lanecast.tune.shape import cpu_model
 
 _THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 
@@ -188,7 +187,7 @@ _SECTIONS: dict[str, Callable[[], str]] = {
     "NIC": lambda: str(nics.pin()),
     "transports": lambda: ", ".join(_core.TRANSPORTS),
     "host": _core.host_identity,
-    "machine": lambda: f"{cpu_model()}, {launch.cores()} of {os.cpu_count()} cores usable, {platform.platform()}",
+    "machine": lambda: f"{_core.cpu_model()}, {launch.cores()} of {os.cpu_count()} cores usable, {platform.platform()}",
     "described": _described,
     "profiles": _profiles,
     "surprises": _surprises,

@@ -20,7 +20,6 @@ import lanecast
 from lanecast import _core, nics
 from lanecast.cli import network
 from lanecast.communicator import Communicator
-from lanecast.tune.shape import cpu_model
 
 _COPY_BYTES = 64 << 20  # of each rank; beyond the caches
 _COPIES = 5
@@ -92,7 +91,7 @@ def placement(comm: Communicator) -> dict[str, int]:
 def described(comm: Communicator) -> dict[str, Any]:
     """What the rows of any run share; collective."""
     return {
-        "cpu": cpu_model(),
+        "cpu": _core.cpu_model(),
         **placement(comm),
         "kernel": platform.release(),
         "load": round(os.getloadavg()[0], 1),  # of the last minute, so before this run

@@ -49,24 +49,6 @@ class Scope:
         per_node = math.prod(sizes)
         return ranks // per_node if ranks > per_node or not sizes else sizes[0]
 
-    @property
-    def levels(self) -> int:
-        """Above the innermost domains."""
-        return len(self.node.split("x")) if self.node else 0
-
-    def differences(self, shape: Shape) -> list[str]:
-        """Why it does not hold for a job of this shape; what was not measured holds wherever the nodes agree."""
-        found = []
-        if node_of(shape.topology) != self.node and shape.topology != self.node:
-            found.append(f"topology: nodes of {self.node or 'one level'}, not {shape.topology}")
-        if self.origin == MEASURED:
-            here = scope_of(shape)
-            for name in ("machine", "cores", "one_host", "transports", "lanecast"):
-                mine, theirs = getattr(self, name), getattr(here, name)
-                if mine != theirs:
-                    found.append(f"{name}: {mine}, not {theirs}")
-        return found
-
 
 def node_of(topology: str) -> str:
     """ "4x2" of "16x4x2"; empty where there is one level, or nodes differ."""

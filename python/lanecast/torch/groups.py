@@ -11,7 +11,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from lanecast import cache, gpu_libraries, job, nics
+from lanecast import _core, gpu_libraries, job, nics
 from lanecast.torch import adapter
 from lanecast.tune import finding
 
@@ -32,7 +32,7 @@ def make(given: Any, options: Any) -> Any:
     nics.pin()
     launched = job.detect()
     options.mpi = launched is not None and launched.starts_mpi
-    options.kernel_cache = options.kernel_cache or str(cache.folder("kernels"))
+    options.kernel_cache = options.kernel_cache or _core.user_cache("kernels")
     options.gpu_libraries = options.gpu_libraries or ":".join(gpu_libraries.folders())
     options.profile = finding.written_out(options.profile)
     return compiled.make(given.store, given.group_rank, given.group_size, options, _understudy)

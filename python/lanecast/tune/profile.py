@@ -6,11 +6,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lanecast import _core, cache, marked_json
-from lanecast.fields import FieldError
 from lanecast.marked_json import Format
 
 FORMAT = Format("profile", "lanecast_profile", 1, "measure again with `lanecast tune --quick`")
@@ -26,11 +25,6 @@ class Shape:
     hosts: int
     topology: str
     transports: list[str]  # per level, outermost first
-
-    def differences(self, other: Shape) -> list[str]:
-        """ "cores: 2, not 16" for each field in which the other differs from this one."""
-        pairs = [(f.name, getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
-        return [f"{name}: {mine}, not {theirs}" for name, mine, theirs in pairs if mine != theirs]
 
 
 @dataclass(frozen=True)
@@ -81,31 +75,8 @@ class Profile:
     measured: dict[str, str] = field(default_factory=dict)
 
     def models(self) -> _core.Models:
-        """The same for the core."""
-        return _core.Models(
-            links=[(link.alpha_s, link.beta_s_per_byte) for link in self.links],
-            reduce_s_per_byte=self.reduce_s_per_byte,
-            fits=[(f.collective, f.algorithm, f.level, f.from_bytes, f.alpha_s, f.beta_s_per_byte) for f in self.fits],
-            overlaps=[(o.collective, o.hidden, o.latency, o.scale) for o in self.overlaps],
-        )
-
-    def check(self) -> None:
-        """Raise FieldError for what types alone do not say."""
-        levels = len(self.links)
-        if levels == 0 or levels != len(self.shape.transports):
-            raise FieldError("links", f"{levels} levels, but shape.transports has {len(self.shape.transports)}")
-        for at, fit in enumerate(self.fits):
-            if fit.collective not in _core.KINDS:
-                raise FieldError(f"fits[{at}].collective", f"{fit.collective!r}; known: {', '.join(_core.KINDS)}")
-            if fit.from_bytes < 0:
-                raise FieldError(f"fits[{at}].from_bytes", f"{fit.from_bytes} is negative")
-            if not -1 <= fit.level < levels:
-                raise FieldError(f"fits[{at}].level", f"{fit.level}, of {levels} levels")
-        for at, overlap in enumerate(self.overlaps):
-            if overlap.collective not in _core.KINDS:
-                raise FieldError(
-                    f"overlaps[{at}].collective", f"{overlap.collective!r}; known: {', '.join(_core.KINDS)}"
-                )
+        """The same for the core. Raises UsageError that names the field where it is none."""
+        return _core.read_profile(marked_json.text(FORMAT, self).encode(), is_model=False)
 
 
 def default_folder() -> Path:
@@ -126,5 +97,11 @@ def save(profile: Profile, path: Path) -> None:
 
 def load(path: Path) -> Profile:
     """Read a profile. Raises UsageError that names the file and the field for whatever is wrong with it."""
-    profile: Profile = marked_json.load(FORMAT, Profile, path)
-    return profile
+    found = marked_json.fields(FORMAT, path, lambda text: _core.read_profile(text, is_model=False))
+    return Profile(
+        Shape(**found.pop("shape")),
+        [LevelLink(**each) for each in found.pop("links")],
+        fits=[AlgorithmFit(**each) for each in found.pop("fits")],
+        overlaps=[CollectiveOverlap(**each) for each in found.pop("overlaps")],
+        **found,
+    )

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/gpu/code.h"
 
-#include <cstdlib>
 #include <string_view>
 
 #include "base/mix.h"
@@ -20,11 +19,6 @@ std::string digest_of_source() {
   return std::to_string(a) + " " + std::to_string(b);
 }
 
-std::string value_of(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 }  // namespace
 
 std::string machine_code(int capability, const std::vector<std::string>& library_folders,
@@ -33,12 +27,6 @@ std::string machine_code(int capability, const std::vector<std::string>& library
   const std::string key = "source " + digest_of_source() + "\noptions " + Nvrtc::options() + "\nNVRTC " +
                           nvrtc.version() + "\ncapability " + std::to_string(capability);
   return CodeCache(cache_folder).get(key, [&] { return nvrtc.compile(kernel_files(), kMainFile, capability); });
-}
-
-std::string default_cache_folder() {
-  if (const std::string cache = value_of("XDG_CACHE_HOME"); !cache.empty()) return cache + "/lanecast/kernels";
-  if (const std::string home = value_of("HOME"); !home.empty()) return home + "/.cache/lanecast/kernels";
-  return "";
 }
 
 }  // namespace lanecast::gpu

@@ -16,7 +16,4 @@ namespace lanecast::gpu {
 std::string machine_code(int capability, const std::vector<std::string>& library_folders,
                          const std::string& cache_folder);
 
-/// $XDG_CACHE_HOME/lanecast/kernels, or ~/.cache/lanecast/kernels; empty where there is no home.
-std::string default_cache_folder();
-
 }  // namespace lanecast::gpu

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files that communicators choose by, where they lie, and what they hold for.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/user_cache.h"
+#include "bindings.h"
+#include "profiles/finding.h"
+#include "profiles/profile_file.h"
+#include "runtime/communicator.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lanecast {
+
+void bind_profiles(nb::module_& m) {
+  m.def(
+      "user_cache", [](const std::string& name) { return user_cache(name).native(); }, "name"_a,
+      "Where this user's caches of that name lie; need not exist. Empty for a user without a home.");
+  m.def("cpu_model", &cpu_model, "The processor's name as the kernel gives it.");
+  m.def(
+      "shape_of",
+      [](const Communicator& communicator) {
+        const JobShape shape = JobShape::of(communicator);
+        nb::dict fields;
+        fields["lanecast"] = shape.lanecast;
+        fields["cpu"] = shape.cpu;
+        fields["cores"] = shape.cores;
+        fields["hosts"] = shape.hosts;
+        fields["topology"] = shape.topology;
+        fields["transports"] = shape.transports;
+        return fields;
+      },
+      "communicator"_a, "What decides whether a profile holds for it, by the names in its file; see src/profiles.");
+  m.def(
+      "read_profile",
+      [](const nb::bytes& text, bool is_model) { return read_profile({text.c_str(), text.size()}, is_model); },
+      "text"_a, "is_model"_a, "The text of a profile's or a model's file. Raises UsageError that names the field.");
+  m.def(
+      "adopt_profile",
+      [](Communicator& communicator, const nb::bytes& wanted) {
+        const std::string places(wanted.c_str(), wanted.size());
+        const nb::gil_scoped_release others_run;
+        return adopt_profile(communicator, places);
+      },
+      "communicator"_a, "wanted"_a,
+      "Choose by rank 0's files from now on. wanted: names, with commas between them; empty: the environment's, else "
+      "the "
+      "user's cache. Returns what was left aside there. Collective. Raises UsageError on every rank.");
+}
+
+}  // namespace lanecast
