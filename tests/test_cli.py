@@ -56,6 +56,13 @@ def test_without_arguments_it_shows_help() -> None:
         (["bench", "--heatmap", "map.txt"], ".png, .pdf, .svg"),
         (["bench", "--topology", "2y2"], "expected sizes such as 2x4"),
         (["bench", "--topology", "2x2", "--ranks", "3"], "describes 4 ranks, but there are 3"),
+        (["bench", "--json", "/"], "/: cannot be written"),
+        (["plan", "draw", "all_gather", "-o", "plan.txt"], ".png, .pdf, .svg"),
+        (["plan", "draw", "all_gather", "-o", "/nowhere/plan.png"], "/nowhere does not exist"),
+        (["compose", "draw", "broadcast", "-o", "plan.txt"], ".png, .pdf, .svg"),
+        (["trace", ".", "--timeline", "timeline.txt"], ".png, .pdf, .svg"),
+        (["trace", ".", "--perfetto", "/nowhere/run.json"], "/nowhere does not exist"),
+        (["tune", "--output", "/nowhere/profile.json"], "/nowhere does not exist"),
         (["plan", "show", "foo"], ", ".join(_core.KINDS)),
         (["plan", "verify", "all_gather", "--algorithm", "foo"], "known: ring"),
         (["plan", "verify"], "give --all"),
@@ -74,6 +81,20 @@ def test_usage_errors_exit_with_2_and_no_traceback() -> None:
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("lanecast: UsageError: op 'foo' is unknown; known: sum")
     assert len(refused.stderr.splitlines()) == 1
+
+
+@needs_mpi
+def test_a_cache_that_cannot_be_made_is_said_before_anything_is_measured() -> None:
+    refused = run("tune", "--quick", "--ranks", "2", XDG_CACHE_HOME="/proc")
+    assert refused.returncode == 2
+    assert "/proc/lanecast/profiles: No such file or directory; name a file by --output, or set" in refused.stderr
+    assert "measuring" not in refused.stderr
+
+
+def test_a_closed_output_is_no_traceback() -> None:
+    program = [sys.executable, "-m", "lanecast", "plan", "show", "all_gather"]
+    ended = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *program], capture_output=True, text=True, check=False)
+    assert "Traceback" not in ended.stderr, ended.stderr
 
 
 ROW_KEYS = {

@@ -2,6 +2,9 @@
 """The installed package is whole: version, library, types, headers."""
 
 import re
+import shutil
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,6 +24,14 @@ def test_core_library_lies_beside_the_extension() -> None:
     package = Path(_core.__file__).parent
     assert (package / "liblanecast.so").is_file()
     assert (package / "_core.pyi").is_file()
+
+
+def test_sources_without_the_core_say_how_to_build_it(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "python", tmp_path / "python", ignore=shutil.ignore_patterns("__pycache__"))
+    isolated = [sys.executable, "-S", "-c", "import lanecast"]  # without this environment's packages
+    ended = subprocess.run(isolated, cwd=tmp_path / "python", capture_output=True, text=True, check=False)
+    assert "ImportError" in ended.stderr
+    assert "make install" in ended.stderr
 
 
 def test_headers_are_installed() -> None:

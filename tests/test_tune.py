@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 import lanecast
-from lanecast import Communicator, UsageError, _core
+from lanecast import Communicator, UsageError, _core, cache
 from lanecast.tune import finding, load, save
 from lanecast.tune.gain import Gain, gains
 from lanecast.tune.measure import Effort
@@ -89,6 +91,34 @@ def test_the_users_cache_is_looked_in(tmp_path: Path, monkeypatch: pytest.Monkey
     path.write_text("{}")
     with pytest.warns(RuntimeWarning, match="left aside: profile .*lanecast_profile: missing"):
         on_threads(4, chosen)
+
+
+def test_files_of_an_older_format_in_a_folder_are_no_concern(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """They would be told of for ever, beside the one that has taken their place."""
+    monkeypatch.delenv(finding.VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder, shape = tmp_path / "lanecast" / "profiles", shape_here("4", 4)
+    save(profile_for(shape), folder / file_name(shape))
+    (folder / re.sub(r"[0-9a-f]{8}(?=\.json)", "01234567", file_name(shape))).write_text('{"lanecast_profile": 0}')
+    assert on_threads(4, chosen) == ["bruck"] * 4
+    assert not recwarn.list
+
+
+def test_the_home_that_only_the_system_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert cache.folder("profiles") == Path(pwd.getpwuid(os.getuid()).pw_dir) / ".cache/lanecast/profiles"
+    monkeypatch.setattr(_core, "user_cache", lambda _: "")
+    with pytest.raises(UsageError, match=r"no home folder.*XDG_CACHE_HOME"):
+        cache.folder("profiles")
+
+
+@pytest.mark.parametrize(("name", "shown"), [("a\0b", r"a\\u0000b"), ("\udcff.json", "\N{REPLACEMENT CHARACTER}.json")])
+def test_names_that_no_text_can_hold(name: str, shown: str) -> None:
+    with pytest.raises(UsageError, match=f"profile {shown}: No such file"):
+        on_threads(2, chosen, profile=name)
 
 
 def test_children_keep_what_was_measured(file: Path) -> None:

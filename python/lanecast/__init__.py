@@ -6,6 +6,14 @@ comm = lanecast.init()                  # under mpirun or srun: all ranks; other
 comm.all_reduce(numpy.ones(1 << 20))
 """
 
+import importlib.util
+
+if importlib.util.find_spec("lanecast._core") is None:
+    raise ImportError(
+        f"{__file__} is Lanecast's source without its compiled core: run `make install`, or `pip install .`, in the "
+        "project's folder, and start the Python that it was installed for"
+    )
+
 from lanecast._core import VERSION as __version__
 from lanecast._core import (
     Error,

@@ -33,6 +33,13 @@ std::string text_of(const std::filesystem::path& path) {
   throw UsageError(std::strerror(errno));
 }
 
+/// Names may hold bytes that no message can.
+std::string printable(const std::filesystem::path& path) {
+  const std::string quoted =
+      nlohmann::json(path.native()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 nlohmann::json parsed(const std::string& text) {
   try {
     return nlohmann::json::parse(text);
@@ -123,7 +130,7 @@ Models read_profile(const std::string& text, bool is_model) {
 ProfileFile read_profile_file(const std::filesystem::path& path, const JobShape& here) {
   bool is_model = false;
   const auto named = [&](const UsageError& error) {
-    return std::string(is_model ? kModel.name : kProfile.name) + " " + path.string() + ": " + error.what();
+    return std::string(is_model ? kModel.name : kProfile.name) + " " + printable(path) + ": " + error.what();
   };
   try {
     const nlohmann::json json = parsed(text_of(path));

@@ -66,6 +66,10 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
 }
 
 Communicator::~Communicator() {
+  if (!process_.here()) {
+    leave_to_parent();
+    return;
+  }
   finish_on_gpu();
   progress_->remove(*this);
   const bool sends = std::ranges::any_of(batches_, [](const auto& batch) { return !batch->finished(); });
@@ -74,6 +78,11 @@ Communicator::~Communicator() {
   if (!failure_) keep_trace();
   // MPI cannot recall a message under way and may write to its buffers until the process ends: they stay.
   if (failure_ && around_.mpi) static_cast<void>(plans_.release());
+}
+
+void Communicator::leave_to_parent() {
+  const auto keep = []<class T>(T& held) { static_cast<void>(new T(std::move(held))); };
+  keep(plans_), keep(router_), keep(around_), keep(progress_), keep(gpu_), keep(started_), keep(batches_);
 }
 
 std::string Communicator::transport_to(int peer) const {

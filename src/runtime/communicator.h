@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "base/own_process.h"
 #include "runtime/batch.h"
 #include "runtime/call.h"
 #include "runtime/call_agreement.h"
@@ -187,7 +188,7 @@ class Communicator {
   Call barrier_call();
   std::unique_ptr<Communicator> make_child(int color, int key, const Interrupt& meanwhile);
   /// Locks mutex_ ahead of the progress thread, which takes it again at once for as long as messages move. Throws
-  /// UsageError where this thread holds it already: in ask().
+  /// UsageError where this thread holds it already, in ask(), and in a forked process.
   std::unique_lock<std::mutex> enter();
   /// Looks at what the user wants, while this thread holds mutex_; throws to end the wait. A signal's handler may run
   /// in it and call anything: abort() is heard here, other calls are refused.
@@ -216,7 +217,10 @@ class Communicator {
   void share_cores();
   void keep_trace() const;
   void refuse_without_threads() const;
+  /// In a forked process: what is shared with peers, or waits for a thread that has no copy here, stays untouched.
+  void leave_to_parent();
 
+  OwnProcess process_;
   Surroundings around_;
   CommunicatorOptions options_;
   Topology topology_;

@@ -26,6 +26,10 @@ bool Communicator::is_asking() const {
 }
 
 std::unique_lock<std::mutex> Communicator::enter() {
+  if (!process_.here())
+    throw UsageError("rank " + std::to_string(rank()) +
+                     ": this process was forked from the one that made the communicator, and only that one can use it; "
+                     "start processes by spawn, or make a communicator of their own");
   if (is_asking())
     throw UsageError("rank " + std::to_string(rank()) +
                      ": a signal's handler runs inside a call of this communicator, which takes no other before that "

@@ -14,23 +14,27 @@ std::unique_lock<std::mutex> ProgressThread::enter() {
 }
 
 void ProgressThread::stop(std::chrono::duration<double> grace) {
+  if (!process_.here()) {  // the thread is not here, and what it sleeps on would wait for it for ever
+    static_cast<void>(sleeper_.release());
+    return;
+  }
   {
     std::unique_lock lock = enter();
-    idle_.wait_for(lock, grace, [this] { return active_.empty(); });
+    sleeper_->idle.wait_for(lock, grace, [this] { return active_.empty(); });
     stop_ = true;
   }
-  call_made_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  sleeper_->call_made.notify_all();
+  if (sleeper_->thread.joinable()) sleeper_->thread.join();
 }
 
 void ProgressThread::add(Communicator& communicator) {
   {
     const std::unique_lock lock = enter();
     if (stop_) throw UsageError("the process is ending: no call can be started any more");
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    if (!sleeper_->thread.joinable()) sleeper_->thread = std::thread([this] { run(); });
     if (std::find(active_.begin(), active_.end(), &communicator) == active_.end()) active_.push_back(&communicator);
   }
-  call_made_.notify_all();
+  sleeper_->call_made.notify_all();
 }
 
 void ProgressThread::remove(Communicator& communicator) {
@@ -43,8 +47,8 @@ void ProgressThread::run() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     if (active_.empty()) {
-      idle_.notify_all();
-      call_made_.wait(lock);
+      sleeper_->idle.notify_all();
+      sleeper_->call_made.wait(lock);
       patience.reset();
       continue;
     }

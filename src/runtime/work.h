@@ -6,9 +6,12 @@
 #include <condition_variable>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/own_process.h"
 
 namespace lanecast {
 
@@ -99,11 +102,15 @@ class ProgressThread {
   // would take mutex_ again at once for as long as messages move.
   std::mutex entrance_;
   std::mutex mutex_;  // guards everything below; held while communicators are driven
-  std::condition_variable call_made_;
-  std::condition_variable idle_;  // active_ has become empty
   std::vector<Communicator*> active_;
   bool stop_ = false;
-  std::thread thread_;
+  struct Sleeper {
+    std::condition_variable call_made;
+    std::condition_variable idle;  // active_ has become empty
+    std::thread thread;
+  };
+  std::unique_ptr<Sleeper> sleeper_ = std::make_unique<Sleeper>();
+  OwnProcess process_;
 };
 
 }  // namespace lanecast

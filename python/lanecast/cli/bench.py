@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from lanecast import _core
-from lanecast.cli import launch, runner
+from lanecast.cli import launch, outputs, runner
 from lanecast.cli.checks import choose_baseline
 from lanecast.cli.gpu import options as device_options
 from lanecast.cli.hiccl.protocol import SWEEPS, Hiccl
@@ -28,7 +28,6 @@ from lanecast.cli.options import (
 )
 from lanecast.cli.protocol import Protocol, SideBySide
 
-PICTURES = (".png", ".pdf", ".svg")
 PROTOCOLS = ("backends", "hiccl")
 DEVICES = ("cpu", "cuda")
 
@@ -107,11 +106,8 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         baseline=choose_baseline(baseline, contenders),
     )
     picture = heatmap or plot
-    for file in (json_file, picture):
-        if file is not None and not file.absolute().parent.is_dir():
-            raise _core.UsageError(f"{file}: the folder {file.parent} does not exist")
-    if picture is not None and picture.suffix not in PICTURES:
-        raise _core.UsageError(f"{picture}: pictures end in {', '.join(PICTURES)}")
+    outputs.check(json_file)
+    outputs.check_picture(picture)
     rows = _on_gpus(settings, graph, ranks, json_file) if on_gpu else runner.run(settings, ranks, chosen)
     if rows is None:
         return

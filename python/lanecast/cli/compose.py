@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from lanecast import _core
+from lanecast.cli import outputs
 from lanecast.cli.options import ranks_of, split_list, topology_for
 from lanecast.compose import Composition, Knobs, forms, lower
 from lanecast.compose import verify as verify_plans
@@ -88,6 +89,7 @@ def draw(  # noqa: PLR0913, PLR0917  one per option
     output: Annotated[Path, typer.Option("--output", "-o", help="PNG, PDF or SVG.")] = Path("plan.png"),
 ) -> None:
     """Draw who sends what to whom, and a matrix of it for each stage."""
+    outputs.check_picture(output)
     made = _lowered(what, topology, Knobs(_levels(hierarchy), stripe, ring, transports=transports), in_place)
     from lanecast import plans
 

@@ -78,7 +78,7 @@ def job(launcher: Launcher, ranks: int, program: list[str]) -> tuple[list[str], 
 
 def of_our_terminal() -> dict[str, str]:
     """What tells the ranks that we start which of their streams end at our terminal, and how wide that is."""
-    terminals = [name for name in ("stdout", "stderr") if getattr(sys, name).isatty()]
+    terminals = [name for name in ("stdout", "stderr") if _is_terminal_here(name)]
     width = str(shutil.get_terminal_size((120, 40)).columns)
     return {_STARTED_BY_US: ",".join(terminals), "COLUMNS": width}
 
@@ -99,7 +99,12 @@ def is_terminal(stream: str) -> bool:
     if _STARTED_BY_US in os.environ:
         return stream in os.environ[_STARTED_BY_US].split(",")
     # Some launchers give each rank a terminal of their own, whatever the job writes to.
-    return bool(getattr(sys, stream).isatty()) and not under_launcher()
+    return _is_terminal_here(stream) and not under_launcher()
+
+
+def _is_terminal_here(stream: str) -> bool:
+    opened = getattr(sys, stream)  # None where the caller has closed it
+    return opened is not None and opened.isatty()
 
 
 def rank() -> int:
@@ -117,8 +122,9 @@ def fail(error: BaseException) -> NoReturn:
         print(f"lanecast: {type(error).__name__}: {error}{notes}", file=sys.stderr)
     else:
         traceback.print_exception(error)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
     # Not by an exception: atexit would enter MPI_Finalize and there, as threads do at an interpreter's end, wait for
     # ranks that wait for this one. Launchers end a job when a rank goes without finalizing.
     os._exit(2 if isinstance(error, _core.UsageError) else 1)

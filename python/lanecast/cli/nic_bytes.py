@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from lanecast import _core, machines
-from lanecast.cli import tables
+from lanecast.cli import outputs, tables
 from lanecast.cli.options import distinct, known_name, parse_size
 from lanecast.cli.plots import figure_of
 from lanecast.cli.scale import rank_counts
@@ -43,6 +43,8 @@ def nics(  # noqa: PLR0913, PLR0917  one per option
     plot: Annotated[Path | None, typer.Option(help="Draw them (PNG, PDF, SVG).")] = None,
 ) -> None:
     """Count what each NIC of a node sends and receives in one call, by the plans of all ranks."""
+    outputs.check(json_file)
+    outputs.check_picture(plot)
     described = machines.load(machine)
     (count, *more) = rank_counts(described, ranks)
     if more:

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from lanecast import _core
-from lanecast.cli import nic_bytes, tables
+from lanecast.cli import nic_bytes, outputs, tables
 from lanecast.cli.options import known_name, ranks_of, topology_for
 from lanecast.cli.verify import verify_all
 
@@ -77,6 +77,7 @@ def draw(  # noqa: PLR0913, PLR0917  one per option
 ) -> None:
     """Draw who sends what to whom, round by round."""
     known_name("collective", collective, _core.KINDS)
+    outputs.check_picture(output)
     from lanecast import plans
 
     shape = _topology(topology)

@@ -14,8 +14,8 @@ import typer
 import lanecast
 from lanecast import _core, machines
 from lanecast.cli import machine as surroundings
+from lanecast.cli import outputs, scale_plots, scale_tables
 from lanecast.cli import published as papers
-from lanecast.cli import scale_plots, scale_tables
 from lanecast.cli.options import distinct, known_name, parse_sizes
 from lanecast.machines import Machine
 from lanecast.scale import build, contenders, platform, point
@@ -50,6 +50,8 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     Results are kept in the user's cache, so that a run that was stopped goes on where it was. docs/scaling.md says what
     a simulation cannot show.
     """
+    outputs.check(json_file)
+    outputs.check_picture(plot)
     if published:
         papers.published(most_ranks, json_file)
         return

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from lanecast import _core
+from lanecast.cli import outputs
 
 
 def trace(
@@ -22,6 +23,8 @@ def trace(
     """Put ranks' traces together: where each stands, who is behind, what differs, what went over which transport."""
     if not directory.is_dir():
         raise _core.UsageError(f"{directory} is no directory")
+    outputs.check_picture(timeline)
+    outputs.check(perfetto)
     from lanecast import traces
 
     jobs = traces.read(directory)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from lanecast import _core
-from lanecast.cli import learned_tables
+from lanecast.cli import learned_tables, outputs
 from lanecast.cli.options import distinct, known_name
 from lanecast.cli.scopes import one_of
 from lanecast.cli.software import software
@@ -42,6 +42,8 @@ def train(  # noqa: PLR0913, PLR0917  one per option
     'lanecast[learn]'.
     """
     version = require_scikit_learn()
+    outputs.check(output, json_file)
+    outputs.check_picture(plot)
     with Database(database) as opened:
         scope = one_of(opened.scopes(), machine, origin, database)
         times = opened.read(scope)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from lanecast import _core, startup
-from lanecast.cli import launch, models
+from lanecast.cli import launch, models, outputs
 from lanecast.cli.options import distinct, known_name, ranks_of, split_list
 from lanecast.communicator import Communicator
 from lanecast.tune import finding, surprises
@@ -47,6 +47,7 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
     for name in split_list(transports):
         known_name("transport", name, _core.TRANSPORTS)
     options = {"topology": topology, "transports": transports, "profile": finding.NONE}
+    outputs.check(output)
     names = [known_name("collective", name, COLLECTIVES) for name in distinct(collectives)]
     if not names:
         raise _core.UsageError(f"collectives: none given; known: {', '.join(COLLECTIVES)}")
@@ -70,6 +71,8 @@ def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Pa
     if comm.size < 2:
         raise _core.UsageError("ranks: one has nobody to talk to; tune with 2 or more")
     say = partial(_say, comm.rank)
+    if comm.rank == 0 and output is None:
+        outputs.make_folder(default_folder())
     surprised = [one for one in surprises.known_to_all(comm) if one[0] in collectives]
     for collective, size in surprised:
         say(f"also what surprised: {collective} of {size} bytes")

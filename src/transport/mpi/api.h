@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/own_process.h"
 #include "transport/transport.h"
 
 namespace lanecast {
@@ -90,7 +91,8 @@ class MpiApi {
 
   virtual bool initialized() const = 0;
   virtual bool finalized() const = 0;
-  bool alive() const { return initialized() && !finalized(); }
+  /// Never in a process forked from the one that opened it: MPI is its parent's.
+  bool alive() const { return process_.here() && initialized() && !finalized(); }
   /// Starts MPI unless it runs already, with errors that return; gives back the level of thread support.
   virtual MpiThreads init_thread(MpiThreads wanted) = 0;
   /// Has init_thread started it? Then nobody else had a message under way before.
@@ -119,6 +121,9 @@ class MpiApi {
   virtual void barrier(MpiComm comm) = 0;
   virtual void run(const MpiCollective& call) = 0;  // blocking
   virtual std::unique_ptr<MpiRequests> requests() = 0;
+
+ private:
+  OwnProcess process_;
 };
 
 /// The MPI this process has loaded already, else the one that fits the launcher. `directories` are searched last.

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that a command will write: looked at first, so that no measurement is lost to a name that cannot be one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lanecast import _core
+
+PICTURES = (".png", ".pdf", ".svg")
+
+
+def check(*files: Path | None) -> None:
+    """Raise UsageError for the first of these that cannot be written; None stands for none."""
+    for file in files:
+        if file is None:
+            continue
+        folder = file.absolute().parent
+        if not folder.is_dir():
+            raise _core.UsageError(f"{file}: the folder {file.parent} does not exist")
+        if file.is_dir() or not os.access(file if file.exists() else folder, os.W_OK):
+            raise _core.UsageError(f"{file}: cannot be written")
+
+
+def check_picture(file: Path | None) -> None:
+    """The same of a picture, whose name says its kind."""
+    check(file)
+    if file is not None and file.suffix not in PICTURES:
+        raise _core.UsageError(f"{file}: pictures end in {', '.join(PICTURES)}")
+
+
+def make_folder(folder: Path) -> None:
+    """Make it unless it is there. Raises UsageError that says what else the user can name."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _core.UsageError(
+            f"{folder}: {error.strerror}; name a file by --output, or set XDG_CACHE_HOME to a folder of yours"
+        ) from None
+    if not os.access(folder, os.W_OK):
+        raise _core.UsageError(f"{folder}: cannot be written; name a file by --output, or set XDG_CACHE_HOME")
