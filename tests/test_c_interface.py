@@ -3,6 +3,8 @@
 
 import re
 import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,23 @@ def test_a_program_written_for_nccl(ranks: int, tmp_path: Path) -> None:
 def test_example(tmp_path: Path) -> None:
     program = compiled(ROOT / "examples/c/all_reduce.c", tmp_path)
     assert "over 3 ranks" in mpich(3, [str(program), "100000"])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_library_without_python(tmp_path: Path) -> None:
+    """As examples/c/README.md builds it."""
+    cmake = str(Path(sys.prefix) / "bin" / "cmake")
+    headers = next(iter(find_spec("nlohmann_json").submodule_search_locations))  # type: ignore[union-attr, arg-type]
+    build, prefix = str(tmp_path / "build"), tmp_path / "prefix"
+    subprocess.run([cmake, "-B", build, "-S", str(ROOT), f"-DNLOHMANN_JSON={headers}/include"], check=True)
+    subprocess.run([cmake, "--build", build, "-j", "2"], check=True)
+    subprocess.run([cmake, "--install", build, "--prefix", str(prefix)], check=True)
+    (library,) = prefix.glob("lib*/**/liblanecast.so")
+    program = str(tmp_path / "all_reduce")
+    paths = ["-I", str(prefix / "include"), "-L", str(library.parent), f"-Wl,-rpath,{library.parent}"]
+    subprocess.run(["cc", str(ROOT / "examples/c/all_reduce.c"), *paths, "-llanecast", "-o", program], check=True)
+    assert "over 2 ranks" in mpich(2, [program, "1000"])
 
 
 def test_process_may_end_without_destroying(tmp_path: Path) -> None:

@@ -91,6 +91,12 @@ def test_a_cache_that_cannot_be_made_is_said_before_anything_is_measured() -> No
     assert "measuring" not in refused.stderr
 
 
+def test_an_output_that_takes_ascii_only_gets_what_it_can_take() -> None:
+    shown = run("plan", "show", "all_gather", "--topology", "2x2", PYTHONIOENCODING="ascii")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "1 ? 2" in shown.stdout
+
+
 def test_a_closed_output_is_no_traceback() -> None:
     program = [sys.executable, "-m", "lanecast", "plan", "show", "all_gather"]
     ended = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *program], capture_output=True, text=True, check=False)

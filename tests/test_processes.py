@@ -14,7 +14,7 @@ import pytest
 
 from collective_cases import Case, run_cases
 from lanecast import Communicator
-from launch import OPENMPI, mpich, openmpi
+from launch import MPICH, OPENMPI, mpich, openmpi
 from pipe_jobs import PipeJob
 
 HERE = Path(__file__).parent
@@ -48,6 +48,14 @@ def test_mpich(ranks: int) -> None:
 @pytest.mark.parametrize("ranks", JOBS)
 def test_open_mpi(ranks: int) -> None:
     judge(openmpi(ranks, [str(OPENMPI / "python"), PROGRAM, *settings(ranks)]), ranks)
+
+
+def test_mpi_5s_own_abi() -> None:
+    """Which MPICH brings in a library beside its own."""
+    library = str(MPICH.parent.parent / "lib" / "libmpi_abi.so.1")
+    judge(mpich(3, [sys.executable, PROGRAM, *settings(3)], LANECAST_MPI_LIBRARY=library), 3)
+    code = "from lanecast.startup import mpi; print(mpi().abi)"
+    assert mpich(1, [sys.executable, "-c", code], LANECAST_MPI_LIBRARY=library) == "MPI-5 standard\n"
 
 
 def over_pipes(comm: Communicator, _: Callable[[Any], None]) -> list[str]:

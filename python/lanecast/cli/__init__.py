@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import typer
 
 from lanecast.cli import bench, cluster, compose, demo, explain, info, launch, learn, plan, scale, trace, tune
@@ -28,6 +31,8 @@ app.add_typer(plan.app, name="plan")
 
 def main() -> None:
     """Entry point of the console script: errors become one line and an exit status, 2 for wrong usage."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # arrows and dashes on a terminal that knows ASCII only
     try:
         app()
     except Exception as error:
