@@ -130,13 +130,18 @@ std::unique_ptr<Communicator> from_mpi(const std::shared_ptr<MpiApi>& mpi, std::
                                         std::move(parsed), progress);
 }
 
-using PyAllGather = std::function<nb::bytes(nb::bytes)>;
+using PyAllGather = std::function<nb::object(nb::bytes)>;
 
 std::unique_ptr<Communicator> from_all_gather(int rank, int size, const PyAllGather& all_gather,
                                               const SharedProgress& progress, const nb::dict& options) {
   Bootstrap bootstrap{rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
                         const nb::gil_scoped_acquire gil;
-                        const nb::bytes all = all_gather(nb::bytes(in, bytes));
+                        const nb::object returned = all_gather(nb::bytes(in, bytes));
+                        if (!nb::isinstance<nb::bytes>(returned))
+                          throw UsageError("all_gather: returned " +
+                                           nb::cast<std::string>(nb::repr(nb::handle(returned.type()))) +
+                                           ", expected bytes");
+                        const auto all = nb::borrow<nb::bytes>(returned);
                         if (all.size() != bytes * size)
                           throw UsageError("all_gather: returned " + std::to_string(all.size()) + " bytes, expected " +
                                            std::to_string(bytes * size));

@@ -152,6 +152,28 @@ def test_options_are_refused(options: dict[str, Any], word: str) -> None:
         lanecast.run_threads(SIZE, lambda comm: None, **options)
 
 
+@pytest.mark.parametrize(
+    ("place", "all_gather", "named"),
+    [
+        ((0, 2), lambda mine: mine, "all_gather: returned 4 bytes, expected 8"),
+        ((0, 2), lambda mine: "x" * 2 * len(mine), "all_gather: returned <class 'str'>, expected bytes"),
+        ((0, 2), lambda _: None, "all_gather: returned <class 'NoneType'>, expected bytes"),
+        (
+            (1, 2),
+            lambda mine: mine + mine,
+            "rank 1: all_gather: in the place of rank 0 lies not what it has given but 1",
+        ),
+        ((0, 2), lambda mine: mine + b"\xff" * len(mine), "in the place of rank 1 lies not what it has given but -1"),
+        ((2, 2), lambda mine: mine + mine, "rank 2 of 2: ranks go from 0"),
+        ((-1, 2), lambda mine: mine + mine, "rank -1 of 2: ranks go from 0"),
+        ((0, 0), lambda mine: mine, "rank 0 of 0: ranks go from 0"),
+    ],
+)
+def test_an_all_gather_that_is_none(place: tuple[int, int], all_gather: Callable[[bytes], Any], named: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(named)):
+        lanecast.from_all_gather(*place, all_gather)
+
+
 def test_topology_of_other_size_is_refused() -> None:
     with pytest.raises(UsageError, match="4 ranks"):
         lanecast.run_threads(SIZE, lambda comm: None, topology=lanecast.Topology.parse("2x2", 4))

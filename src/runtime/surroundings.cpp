@@ -20,7 +20,26 @@ Surroundings among_mpi(const std::shared_ptr<MpiCommunicator>& mpi) {
   return around;
 }
 
+namespace {
+
+/// The all-gather is somebody else's, and whatever follows would be wrong in ways that do not point there.
+void check_is_sound(const Bootstrap& bootstrap) {
+  const std::string me = "rank " + std::to_string(bootstrap.rank);
+  if (bootstrap.size < 1 || bootstrap.rank < 0 || bootstrap.rank >= bootstrap.size)
+    throw UsageError(me + " of " + std::to_string(bootstrap.size) + ": ranks go from 0 to the size - 1");
+  std::vector<int> ranks(bootstrap.size);
+  bootstrap.all_gather(&bootstrap.rank, ranks.data(), sizeof bootstrap.rank);
+  for (int r = 0; r < bootstrap.size; ++r)
+    if (ranks[r] != r)
+      throw UsageError(me + ": all_gather: in the place of rank " + std::to_string(r) +
+                       " lies not what it has given but " + std::to_string(ranks[r]) +
+                       "; all ranks' bytes are expected, in rank order");
+}
+
+}  // namespace
+
 Surroundings among_processes(Bootstrap bootstrap) {
+  check_is_sound(bootstrap);
   Surroundings around;
   around.bootstrap = std::move(bootstrap);
   around.hosts = around.bootstrap.all_gather_strings(host_identity());
