@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives on a GPU's memory as the Python package calls them: addresses and a stream, and no word of Python's GIL.
+// Collectives and messages of a GPU's memory as the Python package calls them: addresses and a stream, and no word of Python's GIL.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
@@ -44,6 +45,18 @@ void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make 
       "chunks"_a, "root"_a, "send_counts"_a, "recv_counts"_a, "reproducible"_a.none(), extra...);
 }
 
+/// Is it a send?, address, bytes, peer, tag.
+using DeviceMessages = std::vector<std::tuple<bool, std::uintptr_t, std::size_t, int, std::int64_t>>;
+
+std::vector<Transfer> transfers_of(const DeviceMessages& messages) {
+  std::vector<Transfer> transfers;
+  transfers.reserve(messages.size());
+  for (const auto& [sends, address, bytes, peer, tag] : messages)
+    transfers.push_back({sends ? Transfer::Way::send : Transfer::Way::receive, reinterpret_cast<void*>(address), bytes,
+                         peer, tag});
+  return transfers;
+}
+
 }  // namespace
 
 void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
@@ -53,6 +66,21 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
       communicator, "enqueue_async",
       [](Communicator& c, const Call& call, int device, void* stream) { return c.enqueue_async(call, device, stream); },
       nb::keep_alive<0, 1>());  // a work asks its communicator for the peers
+  communicator
+      .def(
+          "enqueue_messages",
+          [](Communicator& c, const DeviceMessages& messages, int device, std::uintptr_t stream) {
+            const nb::gil_scoped_release release;
+            c.enqueue(transfers_of(messages), device, reinterpret_cast<void*>(stream));
+          },
+          "messages"_a, "device"_a, "stream"_a, "Each: is it a send, its address, its bytes, the peer, the tag.")
+      .def(
+          "enqueue_messages_async",
+          [](Communicator& c, const DeviceMessages& messages, int device, std::uintptr_t stream) {
+            const nb::gil_scoped_release release;
+            return c.enqueue_async(transfers_of(messages), device, reinterpret_cast<void*>(stream));
+          },
+          "messages"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
   communicator.def(
       "synchronize", [](Communicator& c) { c.synchronize(raise_signals); }, nb::call_guard<nb::gil_scoped_release>());
 
@@ -62,7 +90,7 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
   nb::class_<ipc::SharedMemory>(m, "SymmetricMemory", "Memory of equal size on the GPUs of all ranks.")
       .def_prop_ro("address", &ipc::SharedMemory::own)
       .def_prop_ro("bytes", &ipc::SharedMemory::bytes);
-  nb::class_<DeviceWork>(m, "DeviceWork", "A call under way on the communicator's own stream.")
+  nb::class_<DeviceWork>(m, "DeviceWork", "A call under way on a stream of the communicator's own.")
       .def(
           "wait", [](const DeviceWork& w, std::uintptr_t stream) { w.order(reinterpret_cast<void*>(stream)); },
           "stream"_a)

@@ -21,6 +21,10 @@ HERE = Path(__file__).parent
 SOURCE = HERE.parent / "src"
 BUILD = HERE.parent / "build" / "gpu_host"
 KERNELS = SOURCE / "device" / "gpu" / "kernels"
+SMALLER = {
+    "arguments.h": {"kHalf": 8, "kSlotBytes": 128},
+    "message_arguments.h": {"kMessageHalf": 8, "kMessageBlocks": 2, "kMessageSlots": 6, "kShortestPiece": 32},
+}  # of a program's kernels
 FLAGS = ("-std=c++20", "-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas", "-pthread")
 
 
@@ -73,11 +77,12 @@ def program(name: str, *, sanitized: bool = False) -> Path:
     def build(folder: Path) -> None:
         small = folder / "small" / "device" / "gpu" / "kernels"
         small.mkdir(parents=True)
-        text = (KERNELS / "arguments.h").read_text()
-        for constant, value in (("kHalf", 8), ("kSlotBytes", 128)):
-            text, found = re.subn(rf"{constant} = \d+;", f"{constant} = {value};", text)
-            assert found == 1, constant
-        (small / "arguments.h").write_text(text)
+        for file, values in SMALLER.items():
+            text = (KERNELS / file).read_text()
+            for constant, value in values.items():
+                text, found = re.subn(rf"\b{constant} = \d+;", f"{constant} = {value};", text)
+                assert found == 1, constant
+            (small / file).write_text(text)
         flags = (f"-I{folder / 'small'}", "-O1", "-g", *(("-fsanitize=thread", "-Wno-tsan") if sanitized else ()))
         parts = [
             _compile(f"programs/{name}.cpp", folder / f"{name}.o", *flags),

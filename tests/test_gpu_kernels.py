@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exchange kernel by itself, with many rounds in few short slots, and under ThreadSanitizer."""
+"""The kernels that wait for other ranks by themselves, with many rounds in few short slots, and under ThreadSanitizer."""
 
 import subprocess
 
@@ -7,17 +7,21 @@ import pytest
 
 import gpu_host_library
 
+PROGRAMS = {"exchanges": "336 calls\n", "messages": "192 messages\n"}
+
 
 @pytest.mark.timeout(400)
-def test_exchanges() -> None:
-    program = gpu_host_library.program("exchanges")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_protocol(name: str) -> None:
+    program = gpu_host_library.program(name)
     done = subprocess.run([str(program), "2"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "336 calls\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, PROGRAMS[name]), done.stderr
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_exchanges_have_no_race() -> None:
-    program = gpu_host_library.program("exchanges", sanitized=True)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_protocol_has_no_race(name: str) -> None:
+    program = gpu_host_library.program(name, sanitized=True)
     done = subprocess.run([str(program), "2"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "336 calls\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, PROGRAMS[name], "")

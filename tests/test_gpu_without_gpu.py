@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ import pytest
 import gpu_host_library
 import lanecast
 from collective_cases import Case, even, ops_of
-from gpu_stand_in import KINDS, in_place_is_offered, judge, outcomes, tensor
-from lanecast import Communicator, _core
+from gpu_stand_in import KINDS, Tensor, in_place_is_offered, judge, outcomes, tensor
+from lanecast import Communicator, P2POp, _core
 from pipe_jobs import Tell
 
 ENGINES = ("peer_kernel", "copy_engine")
@@ -135,3 +136,122 @@ def test_a_launch_that_fails(kernel_cache: str) -> None:
     for outcome in outcomes(2, launch_fails, kernel_cache, timeout_s=20):
         assert outcome.error == "TransportError"
         assert "cuLaunchKernel: CUDA_ERROR_OUT_OF_MEMORY" in outcome.text
+
+
+def messages_of_each_kind(comm: Communicator, _: Tell) -> list[str]:
+    """Alone, in a list, to oneself, and asynchronous ones whose receives come first."""
+    after, before, me = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size, comm.rank
+    comm.all_reduce(tensor(comm, 1))
+    wrong = []
+    for count in (0, 1, 1000, 300_001):
+        sent = numbered(comm, count)
+        got, mine, later, listed = (tensor(comm, count) for _ in range(4))
+        operations = [("irecv", listed, before), ("isend", sent, after), ("isend", sent, me), ("irecv", mine, me)]
+        comm.batch_send_recv([P2POp(*each) for each in operations])
+        receive = comm.irecv(later, before)
+        comm.isend(sent, after)
+        receive.wait()
+        if comm.rank % 2 == 0:
+            comm.send(sent, comm.rank ^ 1)
+            comm.recv(got, comm.rank ^ 1)
+        else:
+            comm.recv(got, comm.rank ^ 1)
+            comm.send(sent, comm.rank ^ 1)
+        comm.synchronize()
+        for what, found, source in (("list", listed, before), ("self", mine, me), ("async", later, before),
+                                    ("alone", got, comm.rank ^ 1)):  # fmt: skip
+            if not np.array_equal(found.array, numbered(comm, count, source).array):
+                wrong.append(f"{what}: {count} elements from rank {source}")
+    return wrong
+
+
+def numbered(comm: Communicator, count: int, rank: int | None = None) -> Tensor:
+    brought = tensor(comm, count)
+    brought.array[:] = np.arange(count) + 7 * (comm.rank if rank is None else rank)
+    return brought
+
+
+@pytest.mark.timeout(400)
+def test_messages_between_two_ranks(kernel_cache: str) -> None:
+    for outcome in outcomes(2, messages_of_each_kind, kernel_cache):
+        assert (outcome.text, outcome.value) == ("", [])
+
+
+def many_messages_at_once(comm: Communicator, _: Tell) -> list[str]:
+    """More than one kernel takes, from each to each."""
+    peers = [rank for rank in range(comm.size) if rank != comm.rank]
+    counts = [(k * k) % 977 for k in range(70)]
+    comm.all_reduce(tensor(comm, 1))
+    got = {rank: [tensor(comm, count) for count in counts] for rank in peers}
+    sends = [P2POp("isend", numbered(comm, count), rank) for rank in peers for count in counts]
+    receives = [P2POp("irecv", place, rank) for rank in peers for place in got[rank]]
+    comm.batch_send_recv(sends + receives if comm.rank else receives + sends)
+    comm.synchronize()
+    return [f"message {k} from rank {rank}" for rank in peers for k, count in enumerate(counts)
+            if not np.array_equal(got[rank][k].array, numbered(comm, count, rank).array)]  # fmt: skip
+
+
+@pytest.mark.timeout(400)
+def test_more_messages_than_a_kernel_takes(kernel_cache: str) -> None:
+    for outcome in outcomes(3, many_messages_at_once, kernel_cache):
+        assert (outcome.text, outcome.value) == ("", [])
+
+
+def sizes_differ(comm: Communicator, _: Tell) -> None:
+    comm.all_reduce(tensor(comm, 1))
+    if comm.rank == 0:
+        comm.send(tensor(comm, 8), 1)
+    else:
+        comm.recv(tensor(comm, 9), 0)
+    comm.synchronize()
+
+
+def test_a_message_of_another_size(kernel_cache: str) -> None:
+    _, receiver = outcomes(2, sizes_differ, kernel_cache, timeout_s=20)
+    assert receiver.error == "TransportError"
+    assert "rank 1: a recv of 36 bytes from rank 0 over peer memory met a send of 32 bytes" in receiver.text
+
+
+def nobody_sends(comm: Communicator, tell: Tell) -> None:
+    comm.all_reduce(tensor(comm, 1))
+    comm.synchronize()
+    if comm.rank == 0:
+        comm.recv(tensor(comm, 2), 1)
+        comm.synchronize()
+    else:
+        time.sleep(6)  # it stays, so that its going is not what is noticed
+
+
+def test_a_message_that_nobody_sends(kernel_cache: str) -> None:
+    receiver, _ = outcomes(2, nobody_sends, kernel_cache, timeout_s=2)
+    assert receiver.error == "TimeoutError"
+    assert "rank 0 waited for rank 1 in a recv of 8 bytes from rank 1 over peer memory" in receiver.text
+
+
+def refused_messages(comm: Communicator, _: Tell) -> list[str]:
+    x = tensor(comm, 2)
+    comm.all_reduce(x)
+    texts = []
+    for messages in (
+        [P2POp("isend", x, 1 - comm.rank, 7)],
+        [P2POp("isend", x, comm.size)],
+        [P2POp("isend", x, comm.rank)],
+        [P2POp("isend", x, 1 - comm.rank), P2POp("irecv", np.zeros(2, np.float32), 1 - comm.rank)],
+    ):
+        try:
+            comm.batch_send_recv(messages)
+        except lanecast.UsageError as error:
+            texts.append(str(error))
+    comm.all_reduce(x)
+    comm.synchronize()
+    return texts
+
+
+def test_messages_that_are_refused(kernel_cache: str) -> None:
+    for rank, outcome in enumerate(outcomes(2, refused_messages, kernel_cache)):
+        assert outcome.text == ""
+        for text, words in zip(
+            outcome.value, ("tag: 7", "dst: rank 2", "in one group", "lie on one GPU"), strict=True
+        ):
+            assert words in text
+            assert f"rank {rank}" in text

@@ -7,7 +7,7 @@
  * Each process is one rank with one GPU, and the ranks are those of an MPI job, which carries what a unique id stands
  * for. Numbers of types, operators and results are NCCL's. An ncclComm_t is a lanecastComm_t, so lanecast.h's functions
  * take it, too, and the LANECAST_… variables hold for it. What Lanecast does not have on GPUs is not declared, so that
- * compiling tells: single messages, operators of the caller's, several GPUs in one process. docs/gpu.md says more. */
+ * compiling tells: operators of the caller's, several GPUs in one process. Messages between two ranks go within a host. docs/gpu.md says more. */
 #ifndef LANECAST_NCCL_H_
 #define LANECAST_NCCL_H_
 
@@ -104,6 +104,8 @@ typedef enum {
 #define ncclBroadcast lanecastNcclBroadcast
 #define ncclBcast lanecastNcclBcast
 #define ncclReduce lanecastNcclReduce
+#define ncclSend lanecastNcclSend
+#define ncclRecv lanecastNcclRecv
 
 /** NCCL_VERSION_CODE of this header. */
 LANECAST_API ncclResult_t ncclGetVersion(int* version);
@@ -135,7 +137,8 @@ LANECAST_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* a
 LANECAST_API const char* ncclGetErrorString(ncclResult_t result);
 LANECAST_API const char* ncclGetLastError(ncclComm_t comm);
 
-/** Calls between the two are made one after the other, at once: a process has one GPU, so none waits for another. */
+/** Messages between the two move all at once, from the end of the outermost group on, which returns what went wrong.
+ * Collectives between them are made at once, one after the other: a process has one GPU, so none waits for another. */
 LANECAST_API ncclResult_t ncclGroupStart(void);
 LANECAST_API ncclResult_t ncclGroupEnd(void);
 
@@ -154,6 +157,14 @@ LANECAST_API ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t dat
                                     struct CUstream_st* stream);
 LANECAST_API ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                                      ncclRedOp_t op, int root, ncclComm_t comm, struct CUstream_st* stream);
+
+/* Messages between two ranks of one host, in the order of the stream; to this rank itself in a group only. As with
+ * lanecastEnqueueBatch, one of another size than its peer's is an error. */
+
+LANECAST_API ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
+                                   ncclComm_t comm, struct CUstream_st* stream);
+LANECAST_API ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                                   struct CUstream_st* stream);
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,7 @@ from lanecast.collectives import Collectives
 from lanecast.compose.compiled import CompiledCall, Hierarchy, Knobs, binding_for
 from lanecast.compose.composition import Composition
 from lanecast.device_buffers import DeviceBuffer
-from lanecast.device_calls import enqueue
+from lanecast.device_calls import enqueue, enqueue_messages
 from lanecast.explanation import ASSUMED_LINKS, MEASURED_LINKS, Candidate, Chosen, Explanation
 from lanecast.point_to_point import Message, PointToPoint
 from lanecast.rooted import Rooted
@@ -220,10 +220,16 @@ class Communicator(Collectives, Rooted, PointToPoint):
 
     def _exchange(self, messages: list[Message], async_op: bool) -> Work | None:
         try:
+            core: Any = self._core
+            if any(isinstance(buffer, DeviceBuffer) for _, buffer, _, _ in messages):
+                started = enqueue_messages(core, self.rank, messages, async_op)
+                if started is not None:
+                    self._hold(started)
+                return started
             if not async_op:
-                self._core.run_messages(messages)
+                core.run_messages(messages)
                 return None
-            return self._keep(self._core.start_messages(messages))
+            return self._keep(core.start_messages(messages))
         except TypeError:
             places = ", ".join(f"rank {peer} with tag {tag}" for _, _, peer, tag in messages)
             raise _core.UsageError(f"rank {self.rank}: no rank or no tag is as large: {places}") from None

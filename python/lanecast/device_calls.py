@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives of a GPU's memory: enqueued behind the caller's stream, as NCCL's are; the host never blocks."""
+"""Collectives and messages of a GPU's memory: enqueued behind the caller's stream, as NCCL's are; the host never blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from lanecast import _core
 from lanecast.bound import Bound
 from lanecast.device_buffers import DeviceBuffer
+from lanecast.dtypes import itemsize
+from lanecast.point_to_point import Message
 from lanecast.work import Work
+
+_ITEM_BYTES = tuple(itemsize(name) for name in _core.DTYPES)
 
 
 class DeviceWork(Work):
-    """A collective under way on the communicator's own stream, made with async_op=True on a GPU's tensors."""
+    """A call under way on a stream of the communicator's own, made with async_op=True on a GPU's tensors."""
 
     _core: Any
 
@@ -48,3 +53,24 @@ def enqueue(core: Any, rank: int, call: Bound, async_op: bool) -> DeviceWork | N
         core.enqueue(*arguments)
         return None
     return DeviceWork(core.enqueue_async(*arguments), target.later_streams(), (source.owner, target.owner))
+
+
+def enqueue_messages(core: Any, rank: int, messages: list[Message], async_op: bool) -> DeviceWork | None:
+    """The same of messages between pairs of ranks, all at once.
+
+    Raises UsageError where not all of them lie on one GPU.
+    """
+    buffers = [buffer for _, buffer, _, _ in messages if isinstance(buffer, DeviceBuffer)]
+    devices = {buffer.device for buffer in buffers}
+    if len(buffers) < len(messages) or len(devices) > 1:
+        raise _core.UsageError(f"rank {rank}: p2p_op_list: messages of one list lie on one GPU, or all on the CPU")
+    moved = [
+        (sends, buffer.address, buffer.size * _ITEM_BYTES[buffer.dtype], peer, tag)
+        for (sends, _, peer, tag), buffer in zip(messages, buffers, strict=True)
+    ]
+    first = buffers[0]
+    if not async_op:
+        core.enqueue_messages(moved, first.device, first.stream())
+        return None
+    work = core.enqueue_messages_async(moved, first.device, first.stream())
+    return DeviceWork(work, first.later_streams(), tuple(buffer.owner for buffer in buffers))

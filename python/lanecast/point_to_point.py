@@ -10,10 +10,11 @@ from operator import index
 from typing import Any
 
 from lanecast import _core
-from lanecast.buffers import Array, as_host_buffer
+from lanecast.buffers import Array, as_buffer
+from lanecast.device_buffers import DeviceBuffer
 from lanecast.work import Work
 
-Message = tuple[bool, Array, int, int]  # is it a send?, buffer, peer, tag
+Message = tuple[bool, Array | DeviceBuffer, int, int]  # is it a send?, buffer, peer, tag
 
 _OPS = ("isend", "irecv")
 
@@ -42,6 +43,8 @@ class PointToPoint(ABC):
         Returns when `tensor` may be used again, which small messages allow before the receive. Messages of two ranks
         match by tag, equal tags in the order of their posting, and never meet a collective; they wait for no call
         started before.
+        Of a GPU's memory, within a host, they are enqueued behind the current stream, and match in the order of the
+        calls, all with tag 0; all ranks come to the first one, unless the communicator was made with device=N.
         tag: from 0 up to 2^14 - 1 on any MPI, far more elsewhere. Zero elements are a message as well.
         Raises UsageError (argument, rank); TransportError (peer, tag, both sizes) where the receive is of another size,
         on the receiver at least; TimeoutError (peer, tag, bytes).
@@ -53,7 +56,7 @@ class PointToPoint(ABC):
         return self._exchange([self._message("irecv", tensor, src, tag)], async_op)
 
     def isend(self, tensor: Any, dst: int, tag: int = 0) -> Work:
-        """Start a send; `tensor` belongs to it until wait() returns."""
+        """Start a send; `tensor` belongs to it until wait() returns. A GPU's waits for no other message to come or go."""
         return self._started([self._message("isend", tensor, dst, tag)])
 
     def irecv(self, tensor: Any, src: int, tag: int = 0) -> Work:
@@ -63,12 +66,17 @@ class PointToPoint(ABC):
     def batch_isend_irecv(self, p2p_op_list: Sequence[P2POp]) -> list[Work]:
         """Start all messages of a list at once; whatever their order on the ranks, they cannot deadlock.
 
+        All are the CPU's memory, or all a GPU's; then a rank may send to itself what it receives in the same list.
+
         Returns one work for the whole batch, in a list as torch.distributed does. Raises as send does.
         """
         return [self._started(self._messages(p2p_op_list))]
 
     def batch_send_recv(self, p2p_op_list: Sequence[P2POp]) -> None:
-        """Do the same and block until all buffers may be used again; needs no MPI_THREAD_MULTIPLE."""
+        """Do the same and block until all buffers may be used again; needs no MPI_THREAD_MULTIPLE.
+
+        A GPU's are enqueued on the current stream instead, and the host goes on.
+        """
         self._exchange(self._messages(p2p_op_list), False)
 
     def _started(self, messages: list[Message]) -> Work:
@@ -87,7 +95,7 @@ class PointToPoint(ABC):
         if op not in _OPS:
             raise _core.UsageError(f"rank {self.rank}: op {op!r} is unknown; known: {', '.join(_OPS)}")
         sends = op == "isend"
-        buffer = as_host_buffer(tensor, "tensor", self.rank, written=not sends)
+        buffer = as_buffer(tensor, "tensor", self.rank, written=not sends)
         try:
             peer, tag = index(peer), index(tag)
         except TypeError:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of a GPU's memory, and memory that GPUs share.
+// Collectives and messages of a GPU's memory, and memory that GPUs share.
 #include "capi/call.h"
+#include "capi/messages.h"
 #include "device/gpu/device.h"
 #include "transport/ipc/shared_memory.h"
 
@@ -19,6 +20,21 @@ lanecastResult_t lanecastEnqueue(const lanecastCall_t* call, int device, void* s
     require(call, "call", core);
     if (device < -1) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
     core.enqueue(call_from(*call, core), device, stream);
+  });
+}
+
+lanecastResult_t lanecastEnqueueBatch(const lanecastMessage_t* messages, size_t n, int device, void* stream,
+                                      lanecastComm_t comm) {
+  return guarded(comm, [&](Communicator& core) {
+    if (device < -1) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
+    core.enqueue(transfers_from(messages, n, core), device, stream);
+  });
+}
+
+lanecastResult_t lanecastCommHasPeerMemory(lanecastComm_t comm, int* has) {
+  return guarded(comm, [&](Communicator& core) {
+    require(has, "has", core);
+    *has = core.has_peer_memory() ? 1 : 0;
   });
 }
 

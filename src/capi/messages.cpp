@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between two ranks, and the barrier.
-#include <vector>
-
-#include "capi/handles.h"
+#include "capi/messages.h"
 
 namespace lanecast::capi {
-namespace {
 
 using Way = Transfer::Way;
 
@@ -25,6 +22,8 @@ std::vector<Transfer> transfers_from(const lanecastMessage_t* messages, std::siz
   }
   return transfers;
 }
+
+namespace {
 
 lanecastResult_t run(Way way, const lanecastMessage_t& message, lanecastComm_t comm) {
   return guarded(comm, [&](Communicator& core) {

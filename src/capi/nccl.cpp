@@ -2,10 +2,13 @@
 // NCCL's names, by the functions of lanecast.h and gpu.h alone.
 #include "lanecast/nccl.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/user_cache.h"
 #include "capi/handles.h"
@@ -57,6 +60,44 @@ lanecastRedOp_t op_of(ncclRedOp_t op) {
 
 ncclResult_t enqueue(const lanecastCall_t& call, ncclComm_t comm, CUstream_st* stream) {
   return named(lanecastEnqueue(&call, -1, stream, comm));
+}
+
+/// Messages of this thread between ncclGroupStart and ncclGroupEnd, those of a communicator and a stream together.
+struct Group {
+  struct Batch {
+    ncclComm_t comm;
+    CUstream_st* stream;
+    std::vector<lanecastMessage_t> messages;
+  };
+  int depth = 0;
+  std::vector<Batch> batches;
+
+  void add(const lanecastMessage_t& message, ncclComm_t comm, CUstream_st* stream) {
+    const auto is_its = [&](const Batch& batch) { return batch.comm == comm && batch.stream == stream; };
+    auto batch = std::ranges::find_if(batches, is_its);
+    if (batch == batches.end()) batch = batches.insert(batch, {comm, stream, {}});
+    batch->messages.push_back(message);
+  }
+
+  /// The first error: the others move all the same, since their peers wait for them.
+  ncclResult_t move() {
+    ncclResult_t first = ncclSuccess;
+    for (const Batch& batch : std::exchange(batches, {})) {
+      const ncclResult_t result = named(
+          lanecastEnqueueBatch(batch.messages.data(), batch.messages.size(), -1, batch.stream, batch.comm));
+      if (first == ncclSuccess) first = result;
+    }
+    return first;
+  }
+};
+thread_local Group group;
+
+const char nothing = 0;  // where a message of no elements lies
+
+ncclResult_t exchange(const lanecastMessage_t& message, ncclComm_t comm, CUstream_st* stream) {
+  if (!comm) return ncclInvalidArgument;
+  group.add(message, comm, stream);
+  return group.depth > 0 ? ncclSuccess : group.move();
 }
 
 int gather_of_one(const void* in, void* out, size_t bytes, void*) {
@@ -175,9 +216,27 @@ const char* ncclGetErrorString(ncclResult_t result) {
 
 const char* ncclGetLastError(ncclComm_t comm) { return comm ? lanecastGetLastError(comm) : failed_init.text; }
 
-ncclResult_t ncclGroupStart() { return ncclSuccess; }
+ncclResult_t ncclGroupStart() {
+  ++group.depth;
+  return ncclSuccess;
+}
 
-ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+ncclResult_t ncclGroupEnd() {
+  if (group.depth == 0) return refused(ncclInvalidUsage, "ncclGroupEnd: there was no ncclGroupStart");
+  if (--group.depth > 0) return ncclSuccess;
+  return group.move();
+}
+
+ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      CUstream_st* stream) {
+  return exchange({sendbuff || count ? sendbuff : &nothing, nullptr, count, type_of(datatype), peer, 0}, comm, stream);
+}
+
+ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      CUstream_st* stream) {
+  void* const target = recvbuff || count ? recvbuff : const_cast<char*>(&nothing);
+  return exchange({nullptr, target, count, type_of(datatype), peer, 0}, comm, stream);
+}
 
 ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, CUstream_st* stream) {

@@ -79,6 +79,13 @@ class Communicator {
   void enqueue(const Call& call, int device, void* stream);
   /// The same on a stream of the communicator's own, behind what the caller's holds now.
   std::shared_ptr<DeviceWork> enqueue_async(const Call& call, int device, void* stream);
+  /// Messages of a GPU's memory among the ranks of one host, all at once, in the order of a stream; this rank may be a
+  /// peer of its own. Only the two ranks of a message take part. `device` and errors as above.
+  void enqueue(std::span<const Transfer> transfers, int device, void* stream);
+  /// The same beside the caller's stream, behind what it holds now.
+  std::shared_ptr<DeviceWork> enqueue_async(std::span<const Transfer> transfers, int device, void* stream);
+  /// Is the GPU open, and are all ranks on one host? Then such messages go.
+  bool has_peer_memory();
   /// Memory on this rank's GPU that the peers' GPUs read and write, of equal size on all ranks. Collective.
   std::shared_ptr<ipc::SharedMemory> allocate_symmetric(int device, std::size_t bytes);
   /// Opens the GPU of later calls; without it the first of them does. Collective. Throws UsageError.
@@ -136,6 +143,7 @@ class Communicator {
   /// Through the host's memory, rather than by peer memory alone? Throws UsageError for what can go neither way.
   bool goes_by_plan(GpuSide& side, const Call& call, int device, void* stream) const;
   void enqueue_on(GpuSide& side, const Call& call, bool by_plan, void* on);
+  GpuSide& gpu_for(std::span<const Transfer> transfers, int device, std::unique_lock<std::mutex>& lock);
   Choice chosen_for_gpus(const Call& call) const;
   /// Until the messages of all calls on the GPU are through, lest its peers lose them.
   void finish_on_gpu();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call under way on the communicator's own stream.
+// A call under way on a stream of the communicator's own.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,12 @@ namespace lanecast {
 
 class DeviceWork {
  public:
-  DeviceWork(Communicator& communicator, std::shared_ptr<GpuSide> side)
+  /// stream: the call's.
+  DeviceWork(Communicator& communicator, std::shared_ptr<GpuSide> side, gpu::Stream stream)
       : communicator_(communicator),
         side_(std::move(side)),
-        captured_(side_->capturing(side_->own_stream())),
-        done_(side_->mark(side_->own_stream())) {}
+        captured_(side_->capturing(stream)),
+        done_(side_->mark(stream)) {}
 
   /// What `stream` (a CUstream) does from now on comes after the call; the host goes on.
   void order(void* stream) const { side_->wait(done_, static_cast<gpu::Stream>(stream)); }

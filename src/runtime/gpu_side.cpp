@@ -79,7 +79,8 @@ GpuSide::GpuSide(const Bootstrap& bootstrap, const Topology& topology, const Gpu
       across_(parts_, topology, rank_, connect_domain(rank_, parts_, topology, neighbours)),
       own_stream_(device_),
       ordering_(device_),
-      last_(device_) {
+      last_(device_),
+      channels_(device_) {
   if (!peers_) agreed(bootstrap, [&] { return across_.open_channels(), true; });
 }
 
@@ -191,6 +192,23 @@ std::shared_ptr<StagedRun> GpuSide::enqueue(const Call& call, bool in_place, con
   end(stream);
   parts.raise_fault = [this] { raise_fault(); };
   return std::make_shared<StagedRun>(std::move(parts), router);
+}
+
+bool GpuSide::messages_idle() const {
+  return std::ranges::all_of(channels_.ends(), [this](const auto& end) { return passed(*end); });
+}
+
+void GpuSide::enqueue(std::span<const Transfer> transfers, gpu::Stream stream) {
+  const std::string rank_says = "rank " + std::to_string(rank_) + ": ";
+  if (!peers_)
+    throw UsageError(rank_says + "messages of a GPU's memory go among the ranks of one host, and these are on several");
+  const std::vector<ipc::PeerMessage> messages = peer_messages(transfers, rank_);
+  if (messages.empty()) return;
+  const gpu::Device::Current current(*device_);
+  const bool captured = capturing(stream);
+  if (!captured) channels_.begin(transfers, stream);
+  peers_->exchange(messages, stream);
+  if (!captured) channels_.end(transfers, stream);
 }
 
 bool GpuSide::capturing(gpu::Stream stream) const {

@@ -10,7 +10,9 @@
 
 #include "runtime/across_hosts.h"
 #include "runtime/call.h"
+#include "runtime/gpu_channels.h"
 #include "runtime/stream_call.h"
+#include "runtime/transfer.h"
 #include "topology/topology.h"
 
 namespace lanecast {
@@ -41,6 +43,8 @@ class GpuSide {
   GpuSide& operator=(const GpuSide&) = delete;
 
   int device() const { return device_->ordinal(); }
+  /// Are all ranks on one host, and reach each other's memory?
+  bool has_peers() const { return peers_ != nullptr; }
 
   /// Calls of one communicator run in the order in which they were made, whatever their streams. By peer memory, among
   /// the ranks of one host:
@@ -48,6 +52,10 @@ class GpuSide {
   /// By a plan: returns the host's half. Throws UsageError before anything is enqueued.
   std::shared_ptr<StagedRun> enqueue(const Call& call, bool in_place, const std::function<Choice()>& choose,
                                      Router& router, gpu::Stream stream);
+  /// Messages with other ranks of one host, all at once, and to this one itself. They come after what `stream` holds and
+  /// after earlier messages between the same two ranks in the same direction; no other call waits for them. Throws
+  /// UsageError before anything is enqueued.
+  void enqueue(std::span<const Transfer> transfers, gpu::Stream stream);
   bool has_groups() const { return across_.has_groups(); }
   void forget_plans() { across_.forget_plans(); }
   /// Collective. Memory in which the peers read and write: calls on it need no copy to and from staging.
@@ -55,6 +63,8 @@ class GpuSide {
 
   /// The stream of calls that run beside the caller's.
   gpu::Stream own_stream() const { return own_stream_.get(); }
+  /// The same of messages, which wait for no others.
+  gpu::Stream own_stream(std::span<const Transfer> transfers) { return channels_.stream(transfers); }
   /// Enqueued work on `after` waits for what is enqueued on `before` now.
   void order(gpu::Stream before, gpu::Stream after);
   gpu::OwnedEvent mark(gpu::Stream stream) const;
@@ -64,7 +74,7 @@ class GpuSide {
   /// Throws UsageError for what does not lie on this rank's GPU; costs a question to the driver.
   void require_own(const void* memory, const char* argument) const;
   /// Have the calls that were made run? What is replayed from a graph does not count.
-  bool idle() const { return !used_ || passed(last_); }
+  bool idle() const { return (!used_ || passed(last_)) && messages_idle(); }
 
   /// Throws TimeoutError or MismatchError for what a kernel has met while it waited.
   void raise_fault() const;
@@ -82,6 +92,7 @@ class GpuSide {
   const ipc::SharedMemory* symmetric(const void* begin, std::size_t bytes) const;
   StreamCall& bound(const Call& call, bool in_place, PeerEngine engine);
   /// Behind the calls before; a captured one is ordered by its graph, and has no place among those that run now.
+  bool messages_idle() const;
   void begin(gpu::Stream stream);
   void end(gpu::Stream stream);
 
@@ -93,6 +104,7 @@ class GpuSide {
   AcrossHosts across_;
   gpu::OwnedStream own_stream_;
   gpu::OwnedEvent ordering_, last_;
+  GpuChannels channels_;
   bool used_ = false;
   std::uint64_t allocations_ = 0;  // of symmetric memory
   std::list<std::weak_ptr<ipc::SharedMemory>> symmetric_;

@@ -120,7 +120,7 @@ std::shared_ptr<DeviceWork> Communicator::enqueue_async(const Call& call, int de
     by_plan = goes_by_plan(side, call, device, stream);
     side.order(static_cast<gpu::Stream>(stream), side.own_stream());
     enqueue_on(side, call, by_plan, side.own_stream());
-    work = std::make_shared<DeviceWork>(*this, gpu_);
+    work = std::make_shared<DeviceWork>(*this, gpu_, side.own_stream());
   }
   if (by_plan) hand_to_thread();
   return work;

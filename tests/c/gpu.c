@@ -123,6 +123,28 @@ static void symmetric(lanecastConfig_t config) {
   EXPECT(lanecastCommDestroy(direct) == lanecastSuccess); /* and with it what `out` is */
 }
 
+/* ---- Messages between two ranks ---- */
+
+static void messages(void) {
+  int32_t numbers[2 * kCount];
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  Address x;
+  int has = 0;
+  EXPECT(!mem_alloc(&x, sizeof numbers));
+  for (size_t i = 0; i < kCount; ++i) numbers[i] = value(rank, i);
+  EXPECT(!to_device(x, numbers, sizeof numbers, NULL));
+  const lanecastMessage_t both[] = {{NULL, pointer(x + sizeof numbers / 2), kCount, lanecastInt32, before, 0},
+                                    {pointer(x), NULL, kCount, lanecastInt32, next, 0}};
+  SUCCEEDS(lanecastCommHasPeerMemory(comm, &has));
+  EXPECT(has == 1);
+  SUCCEEDS(lanecastEnqueueBatch(both, 2, rank, NULL, comm));
+  SUCCEEDS(lanecastEnqueueBatch(both, 0, rank, NULL, comm));
+  EXPECT(!to_host(numbers, x, sizeof numbers, NULL) && !drain(NULL));
+  SUCCEEDS(lanecastCommSynchronize(comm));
+  for (size_t i = 0; i < kCount; ++i) EXPECT(numbers[kCount + i] == value(before, i));
+  EXPECT(!mem_free(x));
+}
+
 /* ---- What goes wrong ---- */
 
 /* Every refusal names the rank and the argument, and leaves the communicator usable. */
@@ -147,6 +169,15 @@ static void misuse(void) {
   refuses(lanecastEnqueue(NULL, rank, NULL, comm), "call");
   refuses(lanecastEnqueue(&call, -2, NULL, comm), "device: -2");
   refuses(lanecastEnqueue(&call, rank + 1, NULL, comm), "uses GPU");
+  lanecastMessage_t message = {pointer(x), NULL, 16, lanecastFloat32, (rank + 1) % size, 3};
+  if (size > 1) refuses(lanecastEnqueueBatch(&message, 1, rank, NULL, comm), "tag: 3");
+  refuses(lanecastEnqueueBatch(NULL, 1, rank, NULL, comm), "messages");
+  refuses(lanecastEnqueueBatch(&message, 1, -2, NULL, comm), "device: -2");
+  message.tag = 0, message.peer = size;
+  refuses(lanecastEnqueueBatch(&message, 1, rank, NULL, comm), "dst");
+  message.peer = rank;
+  refuses(lanecastEnqueueBatch(&message, 1, rank, NULL, comm), "in one group");
+  EXPECT(lanecastCommHasPeerMemory(comm, NULL) == lanecastUsageError);
   call.op = lanecastBxor;
   refuses(lanecastEnqueue(&call, rank, NULL, comm), "bxor");
   refuses(lanecastMemAlloc(NULL, 64, rank, comm), "memory");
@@ -209,6 +240,7 @@ int main(int argc, char** argv) {
   SUCCEEDS(lanecastCommCount(comm, &size));
   open_driver(rank);
   collectives();
+  messages();
   symmetric(config);
   misuse();
   shared_gpu(config);

@@ -21,7 +21,7 @@ static ncclComm_t comm;
 
 /* ---- Collectives ---- */
 
-enum { kCount = 1003, kMost = 8 * kCount };
+enum { kCount = 1003, kMost = 9 * kCount };
 static float host[kMost];
 static float* device;
 static Stream stream; /* the default one */
@@ -87,6 +87,44 @@ static void collectives(void) {
   if (rank == 0) EXPECT(!wrong(mean, 0, kCount));
 }
 
+/* ---- Messages between two ranks ---- */
+
+static float to_me(int i) { return value((rank + size - 1) % size, i); }
+
+/* All to all, in place of a ring and to this rank itself: every message in one group. */
+static void messages(void) {
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  fill(kCount);
+  NCCLCHECK(ncclGroupStart());
+  NCCLCHECK(ncclGroupStart());
+  NCCLCHECK(ncclRecv(device + kCount, kCount, ncclFloat, before, comm, stream));
+  NCCLCHECK(ncclGroupEnd());
+  NCCLCHECK(ncclSend(device, kCount, ncclFloat, next, comm, stream));
+  NCCLCHECK(ncclSend(NULL, 0, ncclFloat, next, comm, stream));
+  NCCLCHECK(ncclRecv(NULL, 0, ncclFloat, before, comm, stream));
+  NCCLCHECK(ncclGroupEnd());
+  fetch();
+  memmove(host, host + kCount, sizeof(float) * kCount);
+  EXPECT(!wrong(to_me, 0, kCount));
+  fill(kCount);
+  NCCLCHECK(ncclGroupStart());
+  for (int r = 0; r < size; ++r) {
+    NCCLCHECK(ncclSend(device, kCount, ncclFloat, r, comm, stream));
+    NCCLCHECK(ncclRecv(device + (r + 1) * kCount, kCount, ncclFloat, r, comm, stream));
+  }
+  NCCLCHECK(ncclGroupEnd());
+  fetch();
+  memmove(host, host + kCount, sizeof(float) * (size_t)(size * kCount));
+  EXPECT(!wrong(from_all, 0, size * kCount));
+  if (size < 2) return;
+  fill(kCount); /* outside a group: one of the two sends */
+  if (rank == 0) NCCLCHECK(ncclSend(device, kCount, ncclFloat, size - 1, comm, stream));
+  if (rank == size - 1) NCCLCHECK(ncclRecv(device, kCount, ncclFloat, 0, comm, stream));
+  fetch();
+  if (rank == size - 1)
+    for (int i = 0; i < kCount; ++i) EXPECT(host[i] == value(0, i));
+}
+
 /* ---- Ranks in another order than MPI's, parts of them, and what goes wrong ---- */
 
 static void others(ncclUniqueId id) {
@@ -128,6 +166,13 @@ static void misuse(ncclUniqueId id) {
   EXPECT(ncclAllReduce(device, device, 1, ncclNumTypes, ncclSum, comm, stream) == ncclInvalidUsage);
   EXPECT(strstr(ncclGetLastError(comm), "datatype"));
   EXPECT(ncclAllReduce(device, device, 1, ncclFloat, ncclNumOps, comm, stream) == ncclInvalidUsage);
+  EXPECT(ncclSend(device, 1, ncclFloat, size, comm, stream) == ncclInvalidUsage);
+  EXPECT(strstr(ncclGetLastError(comm), "dst"));
+  EXPECT(ncclRecv(NULL, 1, ncclFloat, 0, comm, stream) == ncclInvalidUsage);
+  EXPECT(ncclSend(device, 1, ncclFloat, rank, comm, stream) == ncclInvalidUsage);
+  EXPECT(strstr(ncclGetLastError(comm), "in one group"));
+  EXPECT(ncclSend(device, 1, ncclFloat, 0, NULL, stream) == ncclInvalidArgument);
+  EXPECT(ncclGroupEnd() == ncclInvalidUsage);
   EXPECT(ncclCommSplit(comm, 0, 0, &none, &other) == ncclInvalidArgument);
   EXPECT(ncclCommGetAsyncError(comm, NULL) == ncclInvalidArgument);
   EXPECT(ncclGetUniqueId(NULL) == ncclInvalidArgument && ncclGetVersion(NULL) == ncclInvalidArgument);
@@ -151,6 +196,7 @@ int main(int argc, char** argv) {
   EXPECT(!mem_alloc(&memory, sizeof host));
   device = (float*)(uintptr_t)memory;
   collectives();
+  messages();
   if (size > 1) others(id);
   misuse(id);
   NCCLCHECK(ncclCommDestroy(comm));

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import faults
 import graphs
 import grid
+import messages
 import streams
 import symmetric_memory
 from campaign import Campaign, ending
@@ -21,6 +22,7 @@ SECTIONS = {
     "large": grid.run_large,
     "streams": streams.run,
     "graphs": graphs.run,
+    "messages": messages.run,
     "symmetric": symmetric_memory.run,
     "faults": faults.run,
 }

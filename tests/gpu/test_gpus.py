@@ -70,6 +70,12 @@ def test_streams_and_graphs_with_one_queue(tmp_path: Path) -> None:
 
 
 @needs_two
+@pytest.mark.parametrize("queues", ["1", "8"])
+def test_messages(queues: str, tmp_path: Path) -> None:
+    expect_all_right(tmp_path, GPUS, ["messages"], CUDA_DEVICE_MAX_CONNECTIONS=queues)
+
+
+@needs_two
 def test_faults(tmp_path: Path) -> None:
     expect_all_right(tmp_path, GPUS, ["faults"])
 

@@ -10,7 +10,7 @@ std::optional<PeerFault> Faults::met() const {
   if (what == static_cast<gpu::u32>(gpu::Fault::none)) return {};
   return PeerFault{static_cast<gpu::Fault>(what), static_cast<int>(record->peer),
                    static_cast<std::uint16_t>(record->signature), static_cast<std::uint16_t>(record->found),
-                   static_cast<gpu::Place>(record->place)};
+                   static_cast<gpu::Place>(record->place), record->bytes, record->found_bytes};
 }
 
 void Faults::poison() {

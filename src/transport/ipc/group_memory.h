@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the ranks of a group keep in each other's memory: flags, slots of kernels, and staging for copy engines, to and
-// from which a caller's memory is copied.
+// from which a caller's memory is copied; and the same of messages between two of them.
 #pragma once
 
-#include "device/gpu/kernels/arguments.h"
+#include "device/gpu/kernels/message_arguments.h"
 #include "transport/ipc/shared_memory.h"
 
 namespace lanecast::ipc {
@@ -14,7 +14,8 @@ class GroupMemory {
  public:
   /// Collective over the members. staging_bytes: of each.
   GroupMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members, std::size_t staging_bytes)
-      : memory_(std::move(device), members, kInboxAt + gpu::inbox_bytes(members.size) + staging_bytes),
+      : memory_(std::move(device), members, kInboxAt + gpu::inbox_bytes(members.size) +
+                                                staging_bytes + message_inbox_bytes(members.size)),
         staging_bytes_(staging_bytes) {}
 
   int rank() const { return memory_.rank(); }
@@ -26,10 +27,19 @@ class GroupMemory {
   gpu::Address flags(int member) const { return memory_.of(member) + kFlagsAt; }
   gpu::Address inbox(int member) const { return memory_.of(member) + kInboxAt; }
   gpu::Address staging(int member) const { return inbox(member) + gpu::inbox_bytes(size()); }
+  gpu::Address message_control() const { return memory_.own() + kMessageControlAt; }
+  gpu::Address message_flags(int member) const { return memory_.of(member) + kMessageFlagsAt; }
+  gpu::Address message_inbox(int member) const { return staging(member) + staging_bytes_; }
 
  private:
-  static constexpr std::size_t kFlagsAt = aligned(sizeof(gpu::Control));
-  static constexpr std::size_t kInboxAt = kFlagsAt + aligned(sizeof(gpu::Flags));
+  static constexpr std::size_t kMessageControlAt = aligned(sizeof(gpu::Control));
+  static constexpr std::size_t kFlagsAt = kMessageControlAt + aligned(sizeof(gpu::MessageControl));
+  static constexpr std::size_t kMessageFlagsAt = kFlagsAt + aligned(sizeof(gpu::Flags));
+  static constexpr std::size_t kInboxAt = kMessageFlagsAt + aligned(sizeof(gpu::MessageFlags));
+
+  static std::size_t message_inbox_bytes(int members) {
+    return (static_cast<std::size_t>(members) - 1) * gpu::channel_bytes(members);
+  }
 
   SharedMemory memory_;
   std::size_t staging_bytes_;

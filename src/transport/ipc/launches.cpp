@@ -11,6 +11,7 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
     : device_(std::move(device)),
       kernels_(std::move(kernels)),
       exchange_(kernels_->get("lanecast_exchange")),
+      messages_(kernels_->get("lanecast_messages")),
       copy_(kernels_->get("lanecast_copy")),
       direct_(kernels_->get("lanecast_direct")),
       meeting_(kernels_->get("lanecast_meeting")),
@@ -51,6 +52,10 @@ void Launches::direct_reduce(DType dtype, const gpu::Direct& arguments, int bloc
 
 void Launches::meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const {
   launch(meeting_, &arguments, {blocks, gpu::kWarp}, stream);
+}
+
+void Launches::messages(const gpu::Messages& arguments, gpu::Stream stream) const {
+  launch(messages_, &arguments, {static_cast<int>(arguments.peers * arguments.blocks), gpu::kMessageThreads}, stream);
 }
 
 void Launches::barrier(const gpu::Group& arguments, gpu::Stream stream) const {

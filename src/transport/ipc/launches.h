@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 #include "device/gpu/kernels.h"
-#include "device/gpu/kernels/arguments.h"
+#include "device/gpu/kernels/message_arguments.h"
 
 namespace lanecast::ipc {
 
@@ -22,6 +22,7 @@ class Launches {
   void direct_copy(const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
   void direct_reduce(DType dtype, const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
   void meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const;
+  void messages(const gpu::Messages& arguments, gpu::Stream stream) const;
   void barrier(const gpu::Group& arguments, gpu::Stream stream) const;
   void hand_over(const gpu::Handover& arguments, gpu::Stream stream) const;
   void shake_hands(const gpu::Handshake& arguments, gpu::Stream stream) const;
@@ -39,7 +40,7 @@ class Launches {
 
   std::shared_ptr<gpu::Device> device_;
   std::shared_ptr<const gpu::Kernels> kernels_;
-  gpu::Function exchange_, copy_, direct_, meeting_, barrier_, hand_over_, handshake_;
+  gpu::Function exchange_, messages_, copy_, direct_, meeting_, barrier_, hand_over_, handshake_;
   std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, reduce_{}, direct_reduce_{};
 };
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "device/gpu/stream.h"
@@ -30,7 +31,15 @@ struct PeerCall {
   std::uint16_t signature = 0;  // equal on ranks that make the same call
 };
 
-/// All methods but fault() make the device current by themselves; members make the same calls in the same order.
+/// A message to or from a member, which may be this one itself.
+struct PeerMessage {
+  bool sends = false;
+  int peer = 0;
+  Parcel data;
+};
+
+/// All methods but fault() make the device current by themselves; members make the same calls in the same order, but
+/// for messages.
 class PeerGroup {
  public:
   /// Collective over the members.
@@ -50,6 +59,10 @@ class PeerGroup {
   /// what is reduced, and its output where all get the result, else null.
   void by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output, gpu::Stream stream);
 
+  /// All at once; those between this rank and another one match in the order of the calls on both. Only the two take
+  /// part. Those to this rank itself come in pairs of equal size.
+  void exchange(std::span<const PeerMessage> messages, gpu::Stream stream) const;
+
   std::optional<PeerFault> fault() const { return faults_.met(); }
   void poison() { faults_.poison(); }
   /// gpu::Control of this member.
@@ -58,6 +71,7 @@ class PeerGroup {
  private:
   friend class CopyPipeline;
 
+  gpu::Messages message_arguments() const;
   void direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
   bool serves_engines(const Parcels& parcels) const;
   void direct_copy_by_engines(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;

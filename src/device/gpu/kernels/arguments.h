@@ -25,7 +25,7 @@ constexpr int kGroups = 4;          // of the same ranks, whose calls may be und
 
 /// Whether a wait has failed, and how: in the host's memory, written once by the device.
 enum class Fault : u32 { none, timeout, mismatch };
-enum class Place : u32 { piece, barrier, chunk, message };
+enum class Place : u32 { piece, barrier, chunk, message, sent, received };
 struct FaultRecord {
   u32 fault;   // written last
   u32 poison;  // by the host: nothing that is waited for will come
@@ -34,6 +34,8 @@ struct FaultRecord {
   u32 round;  // piece of the message
   u32 signature, found;
   u32 place;  // Place
+  u32 unused;
+  u64 bytes, found_bytes;  // of a message between two ranks: as it was called for here, and at the peer
 };
 
 /// This rank's own state, in its memory; only its kernels touch it. Counters live here and not in arguments, so that a

@@ -2,6 +2,8 @@
 // All kernels by name: what is compiled. The files that it includes are handed to the compiler with it.
 #include "device/gpu/kernels/direct.cuh"
 #include "device/gpu/kernels/exchange.cuh"
+#include "device/gpu/kernels/handover.cuh"
+#include "device/gpu/kernels/messages.cuh"
 
 namespace lanecast::gpu {
 
@@ -20,6 +22,12 @@ extern "C" __global__ void __launch_bounds__(kMostRanks* kDepth) lanecast_handov
 
 extern "C" __global__ void __launch_bounds__(1) lanecast_handshake(const __grid_constant__ Handshake h) {
   shake_hands(h);
+}
+
+// Two to a multiprocessor, so that several channels may wait beside a collective.
+extern "C" __global__ void __launch_bounds__(kMessageThreads, 2)
+    lanecast_messages(const __grid_constant__ Messages x) {
+  run_messages(x);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1) lanecast_copy(const __grid_constant__ Reduction r) {

@@ -23,6 +23,8 @@ __device__ inline void report(const Waiter& waiter, const FaultRecord& fault, Fa
   record->round = fault.round;
   record->found = fault.found;
   record->place = fault.place;
+  record->bytes = fault.bytes;
+  record->found_bytes = fault.found_bytes;
   __threadfence_system();  // the host looks at `fault` first
   *static_cast<volatile u32*>(&record->fault) = static_cast<u32>(what);
 }
