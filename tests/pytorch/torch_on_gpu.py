@@ -186,8 +186,9 @@ def check_refusals() -> None:
         elsewhere = pretend_cuda_module.load().to_device(torch.zeros(2))
         pretend_cuda_module.load().set_device(me())
         refused([rank, "uses GPU"], lambda: dist.all_reduce(elsewhere))
-        if size() > 1:
-            refused(["NCCL", "this torch does not have"], lambda: dist.send(parts[0], (me() + 1) % size()))
+    if size() > 1:
+        refused(["source rank"], lambda: dist.recv(parts[0]))
+        refused(["in one group"], lambda: dist.group.WORLD.send([parts[0]], me(), 0))
     x = there(own())
     dist.all_reduce(x)
     same(x.cpu(), total())
@@ -225,18 +226,53 @@ def check_abort() -> None:
     dist.barrier()
 
 
-def check_messages_by_nccl() -> None:
-    """Alone, and several at once."""
-    if PRETENDS or size() == 1:
+def check_messages_before_the_gpu_is_open() -> None:
+    """Not all ranks need to come to a message, so it cannot open the GPU: NCCL carries it."""
+    if size() == 1:
         return
+    group = dist.new_group()
+    x = there(own())
+    if PRETENDS:
+        with pytest.raises(Exception, match="this torch does not have"):
+            dist.send(x, (me() + 1) % size(), group=group)
+    elif me() < 2:
+        dist.send(x, 1, group=group) if me() == 0 else dist.recv(x, 0, group=group)
+        same(x.cpu(), value(0, (COUNT,)))
+
+
+def check_messages() -> None:
+    """Alone; several at once, of which some are not contiguous, and to oneself; and receives before any send."""
+    if size() == 1:
+        return
+    dist.all_reduce(there(own()))
     after, before = (me() + 1) % size(), (me() - 1) % size()
-    got, sent = torch.empty(COUNT, device="cuda"), there(own())
-    batch = [dist.P2POp(dist.isend, sent, after), dist.P2POp(dist.irecv, got, before)]
-    for started in dist.batch_isend_irecv(batch):
-        started.wait()
-    same(got.cpu(), value(before, (COUNT,)))
+    sent, got = there(own()), there(torch.empty(COUNT))
     if me() == 0:
         dist.send(sent, 1)
     if me() == 1:
-        dist.recv(got, 0)
+        assert dist.recv(got, 0) == 0
         same(got.cpu(), value(0, (COUNT,)))
+    apart, mine = there(torch.zeros(COUNT, 2)), there(torch.empty(COUNT))
+    both, empty = there(torch.stack([own(), own(1)], 1)), there(torch.zeros(0))
+    batch = [dist.P2POp(dist.isend, sent, after), dist.P2POp(dist.irecv, apart[:, 1], before),
+             dist.P2POp(dist.isend, empty, after), dist.P2POp(dist.irecv, empty, before),
+             dist.P2POp(dist.irecv, got, before), dist.P2POp(dist.isend, both[:, 1], after)]  # fmt: skip
+    for started in dist.batch_isend_irecv(batch):
+        started.wait()
+    same(apart[:, 1].cpu(), value(before, (COUNT,)))
+    same(apart[:, 0].cpu(), torch.zeros(COUNT))
+    same(got.cpu(), value(before, (COUNT,), salt=1))
+    with dist._coalescing_manager(device=sent.device, async_ops=True) as coalesced:
+        dist.group.WORLD.send([sent], me(), 0)
+        dist.group.WORLD.recv([mine], me(), 0)
+    coalesced.wait()
+    same(mine.cpu(), own())
+    for _ in range(3):
+        receive = dist.irecv(got, before)
+        send = dist.isend(sent, after)
+        receive.wait()
+        doubled = got * 2
+        send.wait()
+        same(doubled.cpu(), 2 * value(before, (COUNT,)))
+        assert becomes_complete(send)
+        assert becomes_complete(receive)

@@ -104,9 +104,15 @@ class Backend final : public c10d::Backend {
     Tensors inputs, outputs;
     bool async = false;  // on a GPU: beside the caller's current stream, on the group's own
   };
+  /// A message of a GPU's memory; the works of several are launched together.
+  struct Message {
+    c10::intrusive_ptr<DeviceWork> work;
+    lanecastMessage_t what;
+  };
   struct Coalesced {
     std::vector<WorkPtr> works;
-    bool passed_on = false;  // the understudy for messages coalesces too
+    std::vector<Message> messages;  // on a GPU; their works are among the works
+    bool passed_on = false;         // the understudy for messages coalesces too
   };
   /// Where the tensors lie, all of them. Raises ValueError (rank, argument).
   c10::Device place_of(const Launch& what) const;
@@ -117,6 +123,11 @@ class Backend final : public c10d::Backend {
   /// The same for what only the CPU does.
   WorkPtr launch_on_host(const Launch& what, const std::function<void(HostWork&)>& start);
   WorkPtr barrier_on(c10::Device device, const c10d::BarrierOptions& opts);
+  /// Has `data` sent to a peer or received from it, by peer memory: at once, or where the calls that coalesce end.
+  WorkPtr move_on_device(const Launch& what, const SideBySide& data, int peer);
+  void launch_messages(const std::vector<Message>& messages);
+  /// Is this a GPU's memory that peer memory does not reach: between hosts, and before the GPU is open?
+  bool passes_on(const Tensors& tensors);
   /// Has the understudy for a GPU's messages make the call.
   WorkPtr pass_on(const std::function<WorkPtr(c10d::Backend&)>& call);
   void start_all_reduce(Work& work, const at::Tensor& tensor, const c10d::AllreduceOptions& opts);

@@ -82,6 +82,7 @@ void Backend::startCoalescing() {
 WorkPtr Backend::endCoalescing() {
   TORCH_CHECK(coalesced_, "lanecast: endCoalescing: there was no startCoalescing");
   Coalesced calls = *std::exchange(coalesced_, std::nullopt);
+  launch_messages(calls.messages);
   if (!calls.passed_on) return join(getRank(), calls.works);
   WorkPtr messages = understudy("nccl").endCoalescing();
   if (calls.works.empty()) return messages;

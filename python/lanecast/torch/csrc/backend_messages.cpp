@@ -40,9 +40,14 @@ WorkPtr Backend::pass_on(const std::function<WorkPtr(c10d::Backend&)>& call) {
   return call(other);
 }
 
+bool Backend::passes_on(const Tensors& tensors) {
+  return on_gpu(tensors) && !engine_->has_peer_memory();
+}
+
 WorkPtr Backend::send(Tensors& tensors, int destination, int tag) {
-  if (on_gpu(tensors)) return pass_on([&](c10d::Backend& other) { return other.send(tensors, destination, tag); });
+  if (passes_on(tensors)) return pass_on([&](c10d::Backend& other) { return other.send(tensors, destination, tag); });
   const SideBySide data("send", "tensor", {only("send", "tensors", tensors)});
+  if (on_gpu(tensors)) return move_on_device({OpType::SEND, "lanecast:send", tensors, {}}, data, destination);
   data.pack();
   lanecastMessage_t message = message_for(data, destination, tag);
   message.sendbuff = address_of(data);
@@ -53,8 +58,9 @@ WorkPtr Backend::send(Tensors& tensors, int destination, int tag) {
 }
 
 WorkPtr Backend::recv(Tensors& tensors, int source, int tag) {
-  if (on_gpu(tensors)) return pass_on([&](c10d::Backend& other) { return other.recv(tensors, source, tag); });
+  if (passes_on(tensors)) return pass_on([&](c10d::Backend& other) { return other.recv(tensors, source, tag); });
   const SideBySide data("recv", "tensor", {only("recv", "tensors", tensors)});
+  if (on_gpu(tensors)) return move_on_device({OpType::RECV, "lanecast:recv", tensors, tensors}, data, source);
   lanecastMessage_t message = message_for(data, source, tag);
   message.recvbuff = address_of(data);
   return launch_on_host({OpType::RECV, "lanecast:recv", tensors, tensors, true}, [&](HostWork& work) {
@@ -65,7 +71,7 @@ WorkPtr Backend::recv(Tensors& tensors, int source, int tag) {
 }
 
 WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
-  if (on_gpu(tensors)) return pass_on([&](c10d::Backend& other) { return other.recvAnysource(tensors, tag); });
+  TORCH_CHECK_VALUE(!on_gpu(tensors), "lanecast: recv: of CUDA tensors it needs a source rank, as over NCCL");
   const SideBySide data("recv", "tensor", {only("recv", "tensors", tensors)});
   TORCH_CHECK_VALUE(getSize() > 1, "lanecast: recv: there is no other rank in the group to receive from");
   lanecastMessage_t message = message_for(data, 0, tag);

@@ -57,7 +57,7 @@ void DeviceWork::launch(const std::function<void(Work&)>& start) {
   arrive();
   done_->record(stream_);
   captured_ = is_capturing(c10::impl::VirtualGuardImpl(stream_.device_type()), stream_);
-  if (!captured_) engine_->enqueued(done_);
+  if (!captured_) engine_->enqueued(stream_, done_);
   if (!beside) kept_.clear();                     // whoever gets the memory next uses it behind the call
   future_->markCompleted(c10::IValue(outputs_));  // as NCCL's: callbacks run now, on streams behind the call
   if (recordFunctionEndCallback_) std::exchange(recordFunctionEndCallback_, nullptr)();

@@ -23,6 +23,8 @@ class DeviceWork final : public Work {
   void launch(const std::function<void(Work&)>& start) override;
   void start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds timeout) override;
 
+  const c10::Stream& stream() const { return stream_; }
+
   bool isCompleted() override;
   /// What the current stream does from now on comes after the call. Raises what the device has met so far.
   void synchronize() override;

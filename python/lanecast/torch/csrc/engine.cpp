@@ -203,7 +203,7 @@ void Engine::close(std::chrono::milliseconds grace) {
     std::unique_lock counting(under_way_->mutex);
     under_way_->changed.wait(counting, [this] { return under_way_->blocking == 0; });
   }
-  last_on_device_.reset();
+  last_on_device_.clear();
   lanecastCommDestroy(std::exchange(comm_, nullptr));
 }
 

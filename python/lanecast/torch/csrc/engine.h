@@ -9,10 +9,12 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host_work.h"
@@ -51,10 +53,16 @@ class Engine {
   void open(c10::Device device);
   /// Enqueues a call on the memory of the stream's device; returns at once. Throws also what the device has met before.
   void enqueue(const lanecastCall_t& call, const c10::Stream& stream);
-  /// What is enqueued so far has run when `done` has passed.
-  void enqueued(std::shared_ptr<const c10::Event> done);
+  /// Messages of the memory of the stream's device among the ranks of one host, all at once; else as enqueue().
+  void enqueue_messages(const std::vector<lanecastMessage_t>& messages, const c10::Stream& stream);
+  /// Is the GPU open, and are all ranks on one host?
+  bool has_peer_memory();
+  /// What is enqueued so far on the stream has run when `done` has passed.
+  void enqueued(const c10::Stream& stream, std::shared_ptr<const c10::Event> done);
   /// The group's stream for calls beside the caller's.
   c10::Stream own_stream(c10::Device device);
+  /// For messages in one direction between this rank and another, which wait for no others.
+  c10::Stream message_stream(c10::Device device, bool sends, int peer);
   /// What the device has met so far; null for nothing.
   std::exception_ptr device_error();
 
@@ -98,7 +106,9 @@ class Engine {
   std::chrono::milliseconds timeout_;           // of the group
   std::chrono::milliseconds core_timeout_{-1};  // of the core's next call
   std::optional<c10::Stream> own_stream_;
-  std::shared_ptr<const c10::Event> last_on_device_;
+  std::map<std::pair<bool, int>, c10::Stream> message_streams_;  // by direction and peer
+  bool has_peer_memory_ = false;                                 // stays true
+  std::map<c10::StreamId, std::shared_ptr<const c10::Event>> last_on_device_;
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
 };
 

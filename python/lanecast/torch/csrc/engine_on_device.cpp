@@ -2,6 +2,7 @@
 // What the group's communicator does on a GPU.
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine.h"
@@ -19,9 +20,22 @@ void Engine::enqueue(const lanecastCall_t& call, const c10::Stream& stream) {
   check_core(lanecastEnqueue(&call, stream.device_index(), stream.native_handle(), comm_));
 }
 
-void Engine::enqueued(std::shared_ptr<const c10::Event> done) {
+void Engine::enqueue_messages(const std::vector<lanecastMessage_t>& messages, const c10::Stream& stream) {
+  const auto lock = enter();
+  check_core(
+      lanecastEnqueueBatch(messages.data(), messages.size(), stream.device_index(), stream.native_handle(), comm_));
+}
+
+bool Engine::has_peer_memory() {
+  const auto lock = enter();
+  int has = 0;
+  if (!has_peer_memory_) check_core(lanecastCommHasPeerMemory(comm_, &has));
+  return has_peer_memory_ |= has == 1;
+}
+
+void Engine::enqueued(const c10::Stream& stream, std::shared_ptr<const c10::Event> done) {
   const std::lock_guard lock(mutex_);
-  last_on_device_ = std::move(done);
+  last_on_device_[stream.id()] = std::move(done);
 }
 
 c10::Stream Engine::own_stream(c10::Device device) {
@@ -29,6 +43,18 @@ c10::Stream Engine::own_stream(c10::Device device) {
   if (!own_stream_ || own_stream_->device() != device)
     own_stream_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
   return *own_stream_;
+}
+
+c10::Stream Engine::message_stream(c10::Device device, bool sends, int peer) {
+  const std::lock_guard lock(mutex_);
+  const std::pair channel(sends, peer);
+  auto known = message_streams_.find(channel);
+  if (known == message_streams_.end()) {
+    // Of the pool that others use less: on a stream that two channels share, they wait for each other.
+    const auto stream = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, true);
+    known = message_streams_.emplace(channel, stream).first;
+  }
+  return known->second;
 }
 
 std::exception_ptr Engine::device_error() {
@@ -41,7 +67,8 @@ std::exception_ptr Engine::device_error() {
 bool Engine::device_idle() {
   const std::lock_guard lock(mutex_);
   try {
-    return !last_on_device_ || last_on_device_->query();
+    return std::all_of(last_on_device_.begin(), last_on_device_.end(),
+                       [](const auto& last) { return last.second->query(); });
   } catch (const std::exception&) {  // a device that has failed does nothing more
     return true;
   }
