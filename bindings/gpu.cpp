@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives and messages of a GPU's memory as the Python package calls them: addresses and a stream, and no word of Python's GIL.
+// Collectives and messages of a GPU's memory as the Python package calls them: addresses and a stream, and no word of
+// Python's GIL.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string_view.h>
@@ -52,8 +53,8 @@ std::vector<Transfer> transfers_of(const DeviceMessages& messages) {
   std::vector<Transfer> transfers;
   transfers.reserve(messages.size());
   for (const auto& [sends, address, bytes, peer, tag] : messages)
-    transfers.push_back({sends ? Transfer::Way::send : Transfer::Way::receive, reinterpret_cast<void*>(address), bytes,
-                         peer, tag});
+    transfers.push_back(
+        {sends ? Transfer::Way::send : Transfer::Way::receive, reinterpret_cast<void*>(address), bytes, peer, tag});
   return transfers;
 }
 

@@ -250,8 +250,6 @@ def refused_messages(comm: Communicator, _: Tell) -> list[str]:
 def test_messages_that_are_refused(kernel_cache: str) -> None:
     for rank, outcome in enumerate(outcomes(2, refused_messages, kernel_cache)):
         assert outcome.text == ""
-        for text, words in zip(
-            outcome.value, ("tag: 7", "dst: rank 2", "in one group", "lie on one GPU"), strict=True
-        ):
+        for text, words in zip(outcome.value, ("tag: 7", "dst: rank 2", "in one group", "lie on one GPU"), strict=True):
             assert words in text
             assert f"rank {rank}" in text

@@ -7,7 +7,8 @@
  * Each process is one rank with one GPU, and the ranks are those of an MPI job, which carries what a unique id stands
  * for. Numbers of types, operators and results are NCCL's. An ncclComm_t is a lanecastComm_t, so lanecast.h's functions
  * take it, too, and the LANECAST_… variables hold for it. What Lanecast does not have on GPUs is not declared, so that
- * compiling tells: operators of the caller's, several GPUs in one process. Messages between two ranks go within a host. docs/gpu.md says more. */
+ * compiling tells: operators of the caller's, several GPUs in one process. Messages between two ranks go within a host.
+ * docs/gpu.md says more. */
 #ifndef LANECAST_NCCL_H_
 #define LANECAST_NCCL_H_
 

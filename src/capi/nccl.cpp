@@ -83,8 +83,8 @@ struct Group {
   ncclResult_t move() {
     ncclResult_t first = ncclSuccess;
     for (const Batch& batch : std::exchange(batches, {})) {
-      const ncclResult_t result = named(
-          lanecastEnqueueBatch(batch.messages.data(), batch.messages.size(), -1, batch.stream, batch.comm));
+      const ncclResult_t result =
+          named(lanecastEnqueueBatch(batch.messages.data(), batch.messages.size(), -1, batch.stream, batch.comm));
       if (first == ncclSuccess) first = result;
     }
     return first;

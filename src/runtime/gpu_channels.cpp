@@ -54,9 +54,10 @@ std::vector<ipc::PeerMessage> peer_messages(std::span<const Transfer> transfers,
     if (transfer.peer == rank) (sends ? sent : received).push_back(transfer.bytes);
   }
   if (sent != received)
-    throw UsageError("rank " + std::to_string(rank) + ": messages to this rank itself have to be sent and received in " +
-                     "one group, in the same order and of equal sizes; " + std::to_string(sent.size()) +
-                     " are sent, " + std::to_string(received.size()) + " received");
+    throw UsageError("rank " + std::to_string(rank) +
+                     ": messages to this rank itself have to be sent and received in " +
+                     "one group, in the same order and of equal sizes; " + std::to_string(sent.size()) + " are sent, " +
+                     std::to_string(received.size()) + " received");
   return messages;
 }
 

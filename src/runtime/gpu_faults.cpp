@@ -21,8 +21,9 @@ constexpr std::array<std::string_view, 4> kPlaces{
     throw MismatchError(rank + ": " + message + " met a send of " + std::to_string(fault.found_bytes) +
                         " bytes; messages between two ranks of GPUs match in the order of the calls, whatever else " +
                         "lies between, and have to be of equal size");
-  throw TimeoutError(rank + " waited for " + peer + " in " + message + ", until the deadline; is that rank alive, and " +
-                     "has it called " + (sends ? "recv" : "send") + " for it, not behind a message that waits for " +
+  throw TimeoutError(rank + " waited for " + peer + " in " + message +
+                     ", until the deadline; is that rank alive, and " + "has it called " + (sends ? "recv" : "send") +
+                     " for it, not behind a message that waits for " +
                      "this rank? What would wait for each other belongs into one group");
 }
 

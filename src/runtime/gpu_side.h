@@ -52,8 +52,8 @@ class GpuSide {
   /// By a plan: returns the host's half. Throws UsageError before anything is enqueued.
   std::shared_ptr<StagedRun> enqueue(const Call& call, bool in_place, const std::function<Choice()>& choose,
                                      Router& router, gpu::Stream stream);
-  /// Messages with other ranks of one host, all at once, and to this one itself. They come after what `stream` holds and
-  /// after earlier messages between the same two ranks in the same direction; no other call waits for them. Throws
+  /// Messages with other ranks of one host, all at once, and to this one itself. They come after what `stream` holds
+  /// and after earlier messages between the same two ranks in the same direction; no other call waits for them. Throws
   /// UsageError before anything is enqueued.
   void enqueue(std::span<const Transfer> transfers, gpu::Stream stream);
   bool has_groups() const { return across_.has_groups(); }

@@ -8,9 +8,13 @@ std::optional<PeerFault> Faults::met() const {
   // Written last by the device; acquire, so that the rest is read after it.
   const gpu::u32 what = __atomic_load_n(&record->fault, __ATOMIC_ACQUIRE);
   if (what == static_cast<gpu::u32>(gpu::Fault::none)) return {};
-  return PeerFault{static_cast<gpu::Fault>(what), static_cast<int>(record->peer),
-                   static_cast<std::uint16_t>(record->signature), static_cast<std::uint16_t>(record->found),
-                   static_cast<gpu::Place>(record->place), record->bytes, record->found_bytes};
+  return PeerFault{static_cast<gpu::Fault>(what),
+                   static_cast<int>(record->peer),
+                   static_cast<std::uint16_t>(record->signature),
+                   static_cast<std::uint16_t>(record->found),
+                   static_cast<gpu::Place>(record->place),
+                   record->bytes,
+                   record->found_bytes};
 }
 
 void Faults::poison() {

@@ -14,8 +14,8 @@ class GroupMemory {
  public:
   /// Collective over the members. staging_bytes: of each.
   GroupMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members, std::size_t staging_bytes)
-      : memory_(std::move(device), members, kInboxAt + gpu::inbox_bytes(members.size) +
-                                                staging_bytes + message_inbox_bytes(members.size)),
+      : memory_(std::move(device), members,
+                kInboxAt + gpu::inbox_bytes(members.size) + staging_bytes + message_inbox_bytes(members.size)),
         staging_bytes_(staging_bytes) {}
 
   int rank() const { return memory_.rank(); }

@@ -12,13 +12,11 @@ namespace lanecast_torch {
 WorkPtr Backend::move_on_device(const Launch& what, const SideBySide& data, int peer) {
   const bool sends = what.type == OpType::SEND;
   const c10::Device device = data.buffer().device();
-  TORCH_CHECK_VALUE(!coalesced_ || coalesced_->messages.empty() ||
-                        coalesced_->messages[0].work->stream().device() == device,
-                    what.title, ": rank ", getRank(), ": all messages of a batch have to be on one GPU, and this is on ",
-                    device);
-  const c10::Stream stream = coalesced_ && !coalesced_->messages.empty()
-                                 ? coalesced_->messages[0].work->stream()
-                                 : engine_->message_stream(device, sends, peer);
+  TORCH_CHECK_VALUE(
+      !coalesced_ || coalesced_->messages.empty() || coalesced_->messages[0].work->stream().device() == device,
+      what.title, ": rank ", getRank(), ": all messages of a batch have to be on one GPU, and this is on ", device);
+  const c10::Stream stream = coalesced_ && !coalesced_->messages.empty() ? coalesced_->messages[0].work->stream()
+                                                                         : engine_->message_stream(device, sends, peer);
   const auto work = c10::make_intrusive<DeviceWork>(describe(what), engine_, stream);
   const Elements elements = moved(data.buffer());
   static const std::byte nothing{};  // where a message of no elements lies

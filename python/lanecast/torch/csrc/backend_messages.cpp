@@ -40,9 +40,7 @@ WorkPtr Backend::pass_on(const std::function<WorkPtr(c10d::Backend&)>& call) {
   return call(other);
 }
 
-bool Backend::passes_on(const Tensors& tensors) {
-  return on_gpu(tensors) && !engine_->has_peer_memory();
-}
+bool Backend::passes_on(const Tensors& tensors) { return on_gpu(tensors) && !engine_->has_peer_memory(); }
 
 WorkPtr Backend::send(Tensors& tensors, int destination, int tag) {
   if (passes_on(tensors)) return pass_on([&](c10d::Backend& other) { return other.send(tensors, destination, tag); });

@@ -11,11 +11,11 @@ namespace lanecast::gpu {
 constexpr int kMessageBlocks = 64;  // of a kernel, at most, but for one for each peer
 constexpr int kMessageHalf = 224;   // threads of a block that send, and threads that receive
 constexpr int kMessageThreads = 2 * (kMessageHalf + kWarp);
-constexpr int kMessageSlots = 144;           // of a channel
-constexpr u64 kMessageSlotBytes = 65536;     // at most
-constexpr u64 kShortestPiece = 2048;         // bytes, but for a message's last
-constexpr u64 kPieces = 32;                  // that a message is cut into, unless they would be shorter, or too long
-constexpr int kMessages = 128;               // of a kernel: what fits beside the rest into 4 KiB of arguments
+constexpr int kMessageSlots = 144;        // of a channel
+constexpr u64 kMessageSlotBytes = 65536;  // at most
+constexpr u64 kShortestPiece = 2048;      // bytes, but for a message's last
+constexpr u64 kPieces = 32;               // that a message is cut into, unless they would be shorter, or too long
+constexpr int kMessages = 128;            // of a kernel: what fits beside the rest into 4 KiB of arguments
 // A block is a piece ahead in waiting, on either side; see messages.cuh.
 static_assert(2 * kMessageBlocks < kMessageSlots);
 
