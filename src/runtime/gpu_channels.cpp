@@ -32,6 +32,7 @@ gpu::Stream GpuChannels::stream(std::span<const Transfer> transfers) {
 
 std::vector<std::shared_ptr<const gpu::OwnedEvent>> GpuChannels::ends() const {
   std::vector<std::shared_ptr<const gpu::OwnedEvent>> ends;
+  ends.reserve(last_.size());
   for (const auto& [channel, event] : last_) ends.push_back(event);
   return ends;
 }
