@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lanecast
-from lanecast import _core
+from lanecast import P2POp, _core
 from lanecast.communicator import Communicator
 
 RANK, SIZE = 1, 2
@@ -76,6 +76,7 @@ class Core:
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
+        self.messages: list[tuple[Any, ...]] = []
         self.work = Work()
 
     def enqueue(self, *given: Any) -> None:
@@ -87,6 +88,13 @@ class Core:
 
     def enqueue_async(self, *given: Any) -> Work:
         self.enqueue(*given)
+        return self.work
+
+    def enqueue_messages(self, *given: Any) -> None:
+        self.messages.append(given)
+
+    def enqueue_messages_async(self, *given: Any) -> Work:
+        self.messages.append(given)
         return self.work
 
 
@@ -190,8 +198,19 @@ def test_pairs_that_do_not_fit(comm: Communicator, what: str) -> None:
 def test_what_a_gpu_does_not_offer(comm: Communicator) -> None:
     with pytest.raises(lanecast.UsageError, match=r"rank 1: persistent calls.*CUDA graph"):
         comm.persistent("all_reduce", Tensor(4))
-    with pytest.raises(lanecast.UsageError, match="rank 1: tensor lies on cuda:0, and only collectives"):
-        comm.send(Tensor(4), 0)
+
+
+def test_messages(comm: Communicator, core: Core) -> None:
+    comm.send(Tensor(4, ordinal=1), 0)
+    work = comm.irecv(Tensor(3, "torch.int16", ordinal=1, address=0x3000), 0, 7)  # tags are the core's to refuse
+    assert isinstance(work, lanecast.DeviceWork)
+    assert core.messages == [
+        ([(True, 0x1000, 16, 0, 0)], 1, STREAM + 1),
+        ([(False, 0x3000, 6, 0, 7)], 1, STREAM + 1),
+    ]
+    for other in (Tensor(4, ordinal=0), np.zeros(4)):
+        with pytest.raises(lanecast.UsageError, match="rank 1: p2p_op_list: messages of one list lie on one GPU"):
+            comm.batch_send_recv([P2POp("isend", Tensor(4, ordinal=1), 0), P2POp("irecv", other, 0)])
 
 
 def test_a_work_orders_the_current_stream_and_keeps_the_tensors(comm: Communicator, core: Core) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels that wait for other ranks by themselves, with many rounds in few short slots, and under ThreadSanitizer."""
+"""The kernels that wait for other ranks by themselves, with many rounds in few short slots; and ThreadSanitizer."""
 
 import subprocess
 

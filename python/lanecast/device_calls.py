@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives and messages of a GPU's memory: enqueued behind the caller's stream, as NCCL's are; the host never blocks."""
+"""Collectives and messages of a GPU's memory: enqueued behind the caller's stream, as NCCL's; the host never blocks."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class PointToPoint(ABC):
         return self._exchange([self._message("irecv", tensor, src, tag)], async_op)
 
     def isend(self, tensor: Any, dst: int, tag: int = 0) -> Work:
-        """Start a send; `tensor` belongs to it until wait() returns. A GPU's waits for no other message to come or go."""
+        """Start a send; `tensor` belongs to it until wait() returns. A GPU's waits for no other message."""
         return self._started([self._message("isend", tensor, dst, tag)])
 
     def irecv(self, tensor: Any, src: int, tag: int = 0) -> Work:
