@@ -13,8 +13,8 @@ constexpr int kMessageHalf = 224;   // threads of a block that send, and threads
 constexpr int kMessageThreads = 2 * (kMessageHalf + kWarp);
 constexpr int kMessageSlots = 144;        // of a channel
 constexpr u64 kMessageSlotBytes = 65536;  // at most
-constexpr u64 kShortestPiece = 2048;      // bytes, but for a message's last
-constexpr u64 kPieces = 32;               // that a message is cut into, unless they would be shorter, or too long
+constexpr u64 kShortestPiece = 4096;      // bytes, but for a message's last
+constexpr u64 kPieces = 64;               // that a message is cut into, unless they would be shorter, or too long
 constexpr int kMessages = 128;            // of a kernel: what fits beside the rest into 4 KiB of arguments
 // A block is a piece ahead in waiting, on either side; see messages.cuh.
 static_assert(2 * kMessageBlocks < kMessageSlots);
