@@ -12,7 +12,7 @@ import torch_on_gpu
 import torch_training
 from torch_jobs import Job
 
-# With messages, which go to NCCL; sparse tensors, which go to gloo; and objects, which travel by the CPU.
+# With tags of messages, which a GPU's have not; sparse tensors, which go to gloo; and objects, which travel by the CPU.
 ELSEWHERE = ("check_messages", "check_receive_from_any", "check_sequence_numbers", "check_sparse_goes_to_gloo",
              "check_objects")  # fmt: skip
 CALLS = [name for name in vars(torch_calls) if name.startswith("check_") and name not in ELSEWHERE]
