@@ -23,12 +23,18 @@ class Symmetric:
 
     def __init__(self, comm: Communicator) -> None:
         self._memory: Any = comm._core.symmetric_allocate(comm.rank, 4 * MOST)
-        raw = (ctypes.c_char * (4 * MOST)).from_address(self._memory.address)
-        self.array: Array = np.frombuffer(raw, np.float32)
+        self.array: Array = np.ctypeslib.as_array((ctypes.c_float * MOST).from_address(self._memory.address))
 
 
 def own(rank: int, count: int) -> Array:
     return (np.arange(count, dtype=np.float32) % 1009 + 10_000 * rank).astype(np.float32)
+
+
+def total(size: int, count: int) -> Array:
+    added = own(0, count)
+    for rank in range(1, size):
+        added += own(rank, count)
+    return added
 
 
 class Rank:
@@ -59,15 +65,14 @@ class Rank:
         whole, share = self.one[: self.size * count], self.two[:count]
         whole[:] = own(self.rank, whole.size)
         self.comm.reduce_scatter_tensor(self.on(share), self.on(whole), algorithm="peer_direct")
-        total = np.sum([own(rank, whole.size) for rank in range(self.size)], axis=0, dtype=np.float32)
-        self.expect(f"reduce_scatter of {count}", share, total[self.rank * count : (self.rank + 1) * count])
+        expected = total(self.size, whole.size)[self.rank * count : (self.rank + 1) * count]
+        self.expect(f"reduce_scatter of {count}", share, expected)
 
     def all_reduce(self, count: int) -> None:
         vector = self.two[:count]
         vector[:] = own(self.rank, count)
         self.comm.all_reduce(self.on(vector), algorithm="peer_direct")
-        total = np.sum([own(rank, count) for rank in range(self.size)], axis=0, dtype=np.float32)
-        self.expect(f"all_reduce of {count}", vector, total)
+        self.expect(f"all_reduce of {count}", vector, total(self.size, count))
 
     def all_to_all(self, count: int) -> None:
         given, got = self.two[: self.size * count], self.one[: self.size * count]

@@ -45,8 +45,8 @@ class Patience {
       sched_yield();
       return idle_ % 64 == 0;
     }
-    // A library takes what the network has brought in pieces, of 64 KiB for UCX over TCP: one for each nap would hold up
-    // a long message.
+    // A library takes what the network has brought in pieces, of 64 KiB for UCX over TCP: one for each nap would hold
+    // up a long message.
     if (idle_ % kLooksAfterNap != 0) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     return true;
