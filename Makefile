@@ -56,7 +56,7 @@ lint: $(INSTALLED) $(LINTERS) ## Check format, C++, Python and types
 	.ci/lint
 
 format: $(LINTERS) ## Rewrite the sources in the house style
-	find $(NATIVE_DIRS) python -name '*.cpp' -o -name '*.h' | xargs .venv/bin/clang-format -i
+	find $(NATIVE_DIRS) python -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | xargs .venv/bin/clang-format -i
 	.venv/bin/ruff check --fix-only --quiet .
 	.venv/bin/ruff format .
 

@@ -69,7 +69,7 @@ class BlockExchange {
       if (round == 0) continue;
       sync(kSent + (round - 1) % 2, kHalf + kWarp);  // all threads have written what release() publishes
       tell(&sent, round);
-      if (sends(q, round - 1)) release(&flags(q)->arrived[x_.rank][blockIdx.x], word(round - 1));
+      if (sends(q, round - 1)) say(&flags(q)->arrived[x_.rank][blockIdx.x], round - 1, n);
     }
   }
 
@@ -98,7 +98,7 @@ class BlockExchange {
       if (round == 0) continue;
       sync(kTaken + (round - 1) % 2, kHalf + kWarp);  // all threads have read
       // Of the last rounds nobody asks.
-      if (receives(q, round - 1 + kSlots)) release(&flags(q)->emptied[x_.rank][blockIdx.x], word(round - 1));
+      if (receives(q, round - 1 + kSlots)) say(&flags(q)->emptied[x_.rank][blockIdx.x], round - 1, n);
     }
   }
 
@@ -154,6 +154,14 @@ class BlockExchange {
   __device__ u32 peer(u32 k) const { return (x_.rank + k) % x_.ranks; }
   __device__ Flags* flags(u32 q) const { return reinterpret_cast<Flags*>(x_.flags[q]); }
   __device__ u64 word(u32 round) const { return u64{call_} << 32 | u64{x_.signature} << 16 | (round + 1); }
+
+  /// To a peer, of a round out of so many.
+  __device__ void say(u64* flag, u32 round, u32 rounds) const {
+    if (rounds > kSlots)
+      release_in_flow(flag, word(round));
+    else
+      release(flag, word(round));
+  }
 
   __device__ bool is_peer(u32 q) const { return q < x_.ranks && q != x_.rank; }
 

@@ -25,8 +25,7 @@ extern "C" __global__ void __launch_bounds__(1) lanecast_handshake(const __grid_
 }
 
 // Two to a multiprocessor, so that several channels may wait beside a collective.
-extern "C" __global__ void __launch_bounds__(kMessageThreads, 2)
-    lanecast_messages(const __grid_constant__ Messages x) {
+extern "C" __global__ void __launch_bounds__(kMessageThreads, 2) lanecast_messages(const __grid_constant__ Messages x) {
   run_messages(x);
 }
 

@@ -141,7 +141,9 @@ class BlockMessages {
   __device__ static MessageFlags* flags(u64 at) { return reinterpret_cast<MessageFlags*>(at); }
   __device__ Pieces sends() const { return {x_, peer_.first, peer_.sends, to_.pieces}; }
   __device__ Pieces receives() const { return {x_, peer_.first + peer_.sends, peer_.receives, from_.pieces}; }
-  __device__ u64 own_channel() const { return (peer_.rank < x_.rank ? peer_.rank : peer_.rank - 1) * kMessageSlots * x_.slot_bytes; }
+  __device__ u64 own_channel() const {
+    return (peer_.rank < x_.rank ? peer_.rank : peer_.rank - 1) * kMessageSlots * x_.slot_bytes;
+  }
 
   __device__ FaultRecord place(Place where, const Pieces& piece) const {
     FaultRecord at{};
