@@ -91,8 +91,8 @@ class GpuSide {
   StreamBuffers buffers_of(const Call& call) const;
   const ipc::SharedMemory* symmetric(const void* begin, std::size_t bytes) const;
   StreamCall& bound(const Call& call, bool in_place, PeerEngine engine);
-  /// Behind the calls before; a captured one is ordered by its graph, and has no place among those that run now.
   bool messages_idle() const;
+  /// Behind the calls before; a captured one is ordered by its graph, and has no place among those that run now.
   void begin(gpu::Stream stream);
   void end(gpu::Stream stream);
 

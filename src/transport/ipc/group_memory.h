@@ -12,10 +12,11 @@ constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 4095) / 4096 
 
 class GroupMemory {
  public:
-  /// Collective over the members. staging_bytes: of each.
-  GroupMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members, std::size_t staging_bytes)
+  /// Collective over the members. staging_bytes: of each. channels: is there room for messages between two of them?
+  GroupMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members, std::size_t staging_bytes, bool channels)
       : memory_(std::move(device), members,
-                kInboxAt + gpu::inbox_bytes(members.size) + staging_bytes + message_inbox_bytes(members.size)),
+                kInboxAt + gpu::inbox_bytes(members.size) + staging_bytes +
+                    (channels ? message_inbox_bytes(members.size) : 0)),
         staging_bytes_(staging_bytes) {}
 
   int rank() const { return memory_.rank(); }

@@ -28,7 +28,7 @@ PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const 
       launches_(device_, std::move(kernels)),
       options_(options),
       faults_(device_),
-      memory_(device_, members, options.staging_bytes),
+      memory_(device_, members, options.staging_bytes, options.channels),
       timeout_ns_(static_cast<gpu::u64>(options.timeout_s * 1e9)),
       credit_(device_),
       unpack_(device_),

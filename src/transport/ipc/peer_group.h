@@ -20,6 +20,7 @@ struct PeerOptions {
   int max_ctas = gpu::kMostBlocks;  // multiprocessors that a kernel takes which waits for other ranks
   int reducer_ctas = 64;            // and one that adds up what copy engines have brought
   std::size_t staging_bytes = std::size_t{32} << 20;
+  bool channels = true;  // room for exchange()
 };
 
 /// One call, ordered by its stream.
