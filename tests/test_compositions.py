@@ -230,7 +230,8 @@ def plan_for_a_thousand(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["all_reduce_by_all_gather", "all_gather"])
 def test_planning_for_a_thousand_ranks_takes_less_than_a_second(name: str) -> None:
-    assert processor_s(lambda: plan_for_a_thousand(name)) < 1
+    # The least of three: now and then the machine takes a second out of the middle of one.
+    assert min(processor_s(lambda: plan_for_a_thousand(name)) for _ in range(3)) < 1
 
 
 def test_plans_are_shown_and_saved() -> None:
