@@ -96,6 +96,20 @@ def judge(size: int, cases: list[Case], kernel_cache: str, guard: int = 3, **opt
         assert outcome.value == []
 
 
+def expect_named_absence(ended: list[Outcome]) -> None:
+    """Of two ranks, of which the second makes no more calls."""
+    waited, stayed_away = ended
+    assert waited.error in ("TimeoutError", "TransportError")  # the latter where its going is noticed first
+    assert "rank 1" in waited.text
+    assert stayed_away.error == ""
+
+
+def expect_different_calls(ended: list[Outcome]) -> None:
+    """Of ranks that have made different calls."""
+    assert "the ranks have made different calls" in "".join(outcome.text for outcome in ended)
+    assert "" not in [outcome.error for outcome in ended]
+
+
 def in_place_is_offered(kind: str) -> tuple[bool, ...]:
     return {"broadcast": (True,), "reduce": (True,), "all_to_all": (False,)}.get(kind, (False, True))
 

@@ -14,13 +14,14 @@ Surroundings among_threads(const std::shared_ptr<LoopbackWorld>& world, int rank
   return around;
 }
 
-Surroundings among_mpi(const std::shared_ptr<MpiCommunicator>& mpi) {
-  Surroundings around = among_processes(mpi_bootstrap(mpi));
-  around.mpi = mpi;
+namespace {
+
+Surroundings introduced(Bootstrap bootstrap) {
+  Surroundings around;
+  around.bootstrap = std::move(bootstrap);
+  around.hosts = around.bootstrap.all_gather_strings(host_identity());
   return around;
 }
-
-namespace {
 
 /// The all-gather is somebody else's, and whatever follows would be wrong in ways that do not point there.
 void check_is_sound(const Bootstrap& bootstrap) {
@@ -40,9 +41,12 @@ void check_is_sound(const Bootstrap& bootstrap) {
 
 Surroundings among_processes(Bootstrap bootstrap) {
   check_is_sound(bootstrap);
-  Surroundings around;
-  around.bootstrap = std::move(bootstrap);
-  around.hosts = around.bootstrap.all_gather_strings(host_identity());
+  return introduced(std::move(bootstrap));
+}
+
+Surroundings among_mpi(const std::shared_ptr<MpiCommunicator>& mpi) {
+  Surroundings around = introduced(mpi_bootstrap(mpi));
+  around.mpi = mpi;
   return around;
 }
 

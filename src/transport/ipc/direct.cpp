@@ -24,9 +24,7 @@ bool PeerGroup::serves_engines(const Parcels& parcels) const {
   return parcels.largest_bytes >= kLong && parcels.send[rank()].at == parcels.receive[rank()].at;
 }
 
-int PeerGroup::waiting_blocks(std::size_t bytes) const {
-  return Launches::blocks_for(bytes, std::min(options_.max_ctas, gpu::kMostBlocks));
-}
+int PeerGroup::meeting_blocks(std::size_t bytes) const { return Launches::blocks_for(bytes, options_.max_ctas); }
 
 void PeerGroup::direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const {
   const Parcels& parcels = call.parcels;
@@ -39,14 +37,14 @@ void PeerGroup::direct_copy(const PeerCall& call, const SharedMemory& output, gp
     const gpu::Address to = at_member(output, (rank() + k) % size(), place);
     if (to != d.work.source[0]) d.work.target[d.work.targets++] = to;
   }
-  launches_.direct_copy(d, waiting_blocks(parcels.largest_bytes), stream);
+  launches_.direct_copy(d, meeting_blocks(parcels.largest_bytes), stream);
 }
 
 void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const {
   const Parcels& parcels = call.parcels;
   const gpu::Address place = parcels.receive[rank()].at;
   const gpu::Group all = group(call.signature);
-  const int blocks = waiting_blocks(parcels.largest_bytes);
+  const int blocks = meeting_blocks(parcels.largest_bytes);
   launches_.meeting(all, blocks, stream);
   fork(stream);
   for (int k = 1; k < size(); ++k) {
@@ -82,7 +80,7 @@ void PeerGroup::direct_reduce(const PeerCall& call, const SharedMemory& input, c
   if (!output) r.target[r.targets++] = target.at;
   r.op = static_cast<gpu::u32>(call.op);
   r.divisor = call.divisor;
-  launches_.direct_reduce(call.dtype, d, waiting_blocks(output ? share : call.parcels.largest_bytes), stream);
+  launches_.direct_reduce(call.dtype, d, meeting_blocks(output ? share : call.parcels.largest_bytes), stream);
 }
 
 void PeerGroup::by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output,

@@ -9,8 +9,7 @@
 namespace lanecast::ipc {
 namespace {
 
-constexpr std::size_t kLongBytes = std::size_t{1} << 20;  // from here on a message takes more multiprocessors
-constexpr int kShortBlocks = 32;
+static_assert(gpu::kMostBlocks <= gpu::kMessageBlocks);  // see most_blocks()
 
 /// Messages of one direction between this rank and another, in their order.
 struct Queue {
@@ -95,8 +94,7 @@ void PeerGroup::exchange(std::span<const PeerMessage> messages, gpu::Stream stre
       peer.receives = add(arriving);
     }
     if (x.peers == 0) return;
-    const int most = std::min(largest < kLongBytes ? kShortBlocks : gpu::kMessageBlocks, options_.max_ctas);
-    const std::size_t fair = std::max<std::size_t>(static_cast<std::size_t>(most) / x.peers, 1);
+    const std::size_t fair = std::max<std::size_t>(static_cast<std::size_t>(most_blocks(largest)) / x.peers, 1);
     x.blocks = static_cast<gpu::u32>(std::min(most_pieces, fair));
     launches_.messages(x, stream);
   }

@@ -48,6 +48,10 @@ void PeerGroup::copy(void* to, const void* from, std::size_t bytes, gpu::Stream 
                  "cuMemcpyAsync");
 }
 
+int PeerGroup::most_blocks(std::size_t largest_bytes) const {
+  return std::min(largest_bytes < kLongBytes ? kShortBlocks : gpu::kMostBlocks, options_.max_ctas);
+}
+
 void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
   const Parcels& parcels = call.parcels;
@@ -72,8 +76,7 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
   if (parcels.reduces) x.target[0] = parcels.receive[rank()].at;
   x.slot_bytes = gpu::slot_bytes(x.ranks);
   const std::size_t largest = parcels.largest_bytes;
-  const std::size_t most = std::min(largest < kLongBytes ? kShortBlocks : gpu::kMostBlocks, options_.max_ctas);
-  const std::size_t blocks = std::clamp<std::size_t>(divided_up(largest, kBlockBytes), 1, most);
+  const std::size_t blocks = std::clamp<std::size_t>(divided_up(largest, kBlockBytes), 1, most_blocks(largest));
   // Long messages take some rounds at least, so that the ranks send and receive at the same time.
   const std::size_t rounds = std::clamp<std::size_t>(largest / (blocks * kRoundBytes), 1, kRounds);
   x.slice_bytes = std::min<std::size_t>(divided_up(largest, blocks * rounds * kAlignment) * kAlignment, x.slot_bytes);

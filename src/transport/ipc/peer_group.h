@@ -78,8 +78,10 @@ class PeerGroup {
   void direct_copy_by_engines(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
   void direct_reduce(const PeerCall& call, const SharedMemory& input, const SharedMemory* output,
                      gpu::Stream stream) const;
-  /// Of a kernel that waits for the other ranks; equal on all for equal bytes.
-  int waiting_blocks(std::size_t bytes) const;
+  /// Of a kernel that carries pieces through slots, by its largest message.
+  int most_blocks(std::size_t largest_bytes) const;
+  /// Of a kernel that meets the other ranks'; equal on all for equal bytes.
+  int meeting_blocks(std::size_t bytes) const;
   /// In push_: the stream for the k-th peer, of two.
   static std::size_t push_to(int k, std::size_t turn) { return 2 * static_cast<std::size_t>(k - 1) + turn; }
 

@@ -5,12 +5,12 @@
 // Argument: how many times over. Prints how many calls it has judged; ends with 1 at the first wrong byte.
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <vector>
 
 #include "../block.h"
 #include "../kernels.h"
 #include "device/gpu/kernels/arguments.h"
+#include "ranks.h"
 
 using namespace lanecast::gpu;
 
@@ -141,17 +141,12 @@ std::vector<Call> calls() {
 int main(int, char** arguments) {
   int judged = 0;
   for (int time = 0; time < std::atoi(arguments[1]); ++time)
-    for (const u32 ranks : {2u, 3u}) {
-      std::vector<Memory> memory;
-      for (u32 r = 0; r < ranks; ++r) memory.emplace_back(ranks);
-      std::vector<std::thread> threads;
-      for (u32 r = 0; r < ranks; ++r)
-        threads.emplace_back([&, r] {
-          Rank rank(r, memory);
-          for (const Call& call : calls()) rank.run(call);
-        });
-      for (std::thread& thread : threads) thread.join();
-      judged += static_cast<int>(calls().size());
-    }
+    for (const u32 ranks : {2u, 3u})
+      judged += run_ranks<Memory>(ranks, [](u32 r, std::vector<Memory>& memory) {
+        Rank rank(r, memory);
+        const std::vector<Call> all = calls();
+        for (const Call& call : all) rank.run(call);
+        return r == 0 ? static_cast<int>(all.size()) : 0;  // each is one call of all ranks
+      });
   std::printf("%d calls\n", judged);
 }

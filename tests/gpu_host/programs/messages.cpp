@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <vector>
 
 #include "../block.h"
 #include "../kernels.h"
 #include "device/gpu/kernels/message_arguments.h"
+#include "ranks.h"
 
 using namespace lanecast::gpu;
 
@@ -130,18 +130,10 @@ int all_of(Rank& rank, u32 r) {
 int main(int, char** arguments) {
   int judged = 0;
   for (int time = 0; time < std::atoi(arguments[1]); ++time)
-    for (const u32 ranks : {2u, 3u}) {
-      std::vector<Memory> memory;
-      for (u32 r = 0; r < ranks; ++r) memory.emplace_back(ranks);
-      std::vector<int> of(ranks);
-      std::vector<std::thread> threads;
-      for (u32 r = 0; r < ranks; ++r)
-        threads.emplace_back([&, r] {
-          Rank rank(r, memory);
-          of[r] = all_of(rank, r);
-        });
-      for (std::thread& thread : threads) thread.join();
-      for (const int each : of) judged += each;
-    }
+    for (const u32 ranks : {2u, 3u})
+      judged += run_ranks<Memory>(ranks, [](u32 r, std::vector<Memory>& memory) {
+        Rank rank(r, memory);
+        return all_of(rank, r);
+      });
   std::printf("%d messages\n", judged);
 }

@@ -118,6 +118,7 @@ class Backend final : public c10d::Backend {
   c10::Device place_of(const Launch& what) const;
   Work::Call describe(const Launch& what);
   c10::intrusive_ptr<Work> make_work(const Launch& what);
+  c10::intrusive_ptr<HostWork> make_host_work(const Launch& what);
   /// Makes a work, has `start` start its calls, and returns it.
   WorkPtr launch(const Launch& what, const std::function<void(Work&)>& start);
   /// The same for what only the CPU does.

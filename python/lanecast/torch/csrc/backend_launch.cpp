@@ -37,9 +37,13 @@ Work::Call Backend::describe(const Launch& what) {
   return {getRank(), what.type, what.title, what.inputs, what.outputs, sequence};
 }
 
+c10::intrusive_ptr<HostWork> Backend::make_host_work(const Launch& what) {
+  return c10::make_intrusive<HostWork>(describe(what), !what.async && !coalesced_);
+}
+
 c10::intrusive_ptr<Work> Backend::make_work(const Launch& what) {
   const c10::Device device = place_of(what);
-  if (!device.is_cuda()) return c10::make_intrusive<HostWork>(describe(what), !what.async && !coalesced_);
+  if (!device.is_cuda()) return make_host_work(what);
   const c10::Stream stream =
       what.async ? engine_->own_stream(device) : c10::impl::VirtualGuardImpl(device.type()).getStream(device);
   return c10::make_intrusive<DeviceWork>(describe(what), engine_, stream);
@@ -52,7 +56,7 @@ WorkPtr Backend::launch(const Launch& what, const std::function<void(Work&)>& st
 }
 
 WorkPtr Backend::launch_on_host(const Launch& what, const std::function<void(HostWork&)>& start) {
-  const auto work = c10::make_intrusive<HostWork>(describe(what), !what.async && !coalesced_);
+  const auto work = make_host_work(what);
   work->launch([&](Work&) { start(*work); });
   return keep_if_coalescing(work);
 }

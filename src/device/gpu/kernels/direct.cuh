@@ -28,7 +28,7 @@ class Meetings {
     const u32 q = threadIdx.x;
     if (q < g_.ranks && q != g_.rank) {
       release(&flags_of(g_, q)->met[g_.rank][blockIdx.x], past_ << 16 | g_.signature);
-      wait(q);
+      wait_for_count(waiter_of(g_), &flags_of(g_, g_.rank)->met[q][blockIdx.x], q, past_);
     }
     return well();  // and what one thread has acquired, all may read
   }
@@ -45,19 +45,6 @@ class Meetings {
     if (threadIdx.x == 0) failed = look(&control_->failed);
     __syncthreads();
     return failed == 0;
-  }
-
-  __device__ void wait(u32 q) const {
-    const Waiter waiter = waiter_of(g_);
-    FaultRecord at{};
-    at.peer = q;
-    at.call = static_cast<u32>(past_);
-    at.place = static_cast<u32>(Place::barrier);
-    wait_for(waiter, &flags_of(g_, g_.rank)->met[q][blockIdx.x], at, [&](u64 value) {
-      at.found = value & 0xffff;
-      if (value >> 16 == past_ && at.found != g_.signature) report(waiter, at, Fault::mismatch);
-      return value >> 16 >= past_;
-    });
   }
 
   const Group& g_;

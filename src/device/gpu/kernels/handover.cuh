@@ -13,7 +13,20 @@ __device__ inline Waiter waiter_of(const Group& g) {
 }
 __device__ inline Flags* flags_of(const Group& g, u32 rank) { return reinterpret_cast<Flags*>(g.flags[rank]); }
 
-/// A thread for each peer. Ranks whose signatures differ have made different calls.
+/// Until the peer has counted so far there. Ranks whose signatures differ have made different calls.
+__device__ inline void wait_for_count(const Waiter& waiter, const u64* word, u32 peer, u64 count) {
+  FaultRecord at{};
+  at.peer = peer;
+  at.call = static_cast<u32>(count);
+  at.place = static_cast<u32>(Place::barrier);
+  wait_for(waiter, word, at, [&](u64 value) {
+    at.found = value & 0xffff;
+    if (value >> 16 == count && at.found != waiter.signature) report(waiter, at, Fault::mismatch);
+    return value >> 16 >= count;
+  });
+}
+
+/// A thread for each peer.
 __device__ inline void barrier(const Group& g) {
   const Waiter waiter = waiter_of(g);
   __shared__ u64 count;
@@ -22,15 +35,7 @@ __device__ inline void barrier(const Group& g) {
   const u32 q = threadIdx.x;
   if (count == 0 || q >= g.ranks || q == g.rank) return;
   release(&flags_of(g, q)->barrier[g.rank], count << 16 | g.signature);
-  FaultRecord at{};
-  at.peer = q;
-  at.call = static_cast<u32>(count);
-  at.place = static_cast<u32>(Place::barrier);
-  wait_for(waiter, &flags_of(g, g.rank)->barrier[q], at, [&](u64 value) {
-    at.found = value & 0xffff;
-    if (value >> 16 == count && at.found != g.signature) report(waiter, at, Fault::mismatch);
-    return value >> 16 >= count;
-  });
+  wait_for_count(waiter, &flags_of(g, g.rank)->barrier[q], q, count);
 }
 
 /// Waits until the semaphore is given, and takes it.

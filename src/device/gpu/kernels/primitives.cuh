@@ -12,8 +12,8 @@ __device__ inline void release(u64* word, u64 value) {
 }
 
 /// The same with a second fence. Between two H200s calls of many pieces gain by it what those of few lose: all-gathers
-/// of 1 GiB took 1,570 to 1,600 us in three runs, 1,680 to 1,705 without it in four, and 15.0 against 12.6 us of 1 MiB.
-/// Why is not known; a first fence added before it did not do the same.
+/// of 1 GiB took 1,570 to 1,600 us in three runs, 1,680 to 1,705 without it in four; of 1 MiB, from a graph, 11.3
+/// and 10.5. Why is not known; a first fence added before it did not do the same.
 __device__ inline void release_in_flow(u64* word, u64 value) {
   asm volatile("fence.acq_rel.sys;\n\tst.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
