@@ -168,10 +168,12 @@ def show(overlap: list[Row], launches: list[Row]) -> None:
     }))  # fmt: skip
 
 
-def measure(settings: options.DeviceSettings, width: int, launch_sizes: tuple[int, ...]) -> tuple[list[Row], list[Row]]:
+def measure(
+    settings: options.DeviceSettings, width: int, launch_sizes: tuple[int, ...], max_ctas: int
+) -> tuple[list[Row], list[Row]]:
     """Rows of the products and of the launches, on every rank."""
-    ranks = Ranks()
-    run: dict[str, Any] = machine.describe(ranks) | {"rounds": settings.rounds, "matrix": width}
+    ranks = Ranks(max_ctas=max_ctas)
+    run: dict[str, Any] = machine.describe(ranks) | {"rounds": settings.rounds, "matrix": width, "max_ctas": max_ctas}
     if ranks.rank == 0:
         print("\n".join(machine.lines(run)), flush=True)
     arenas = Arenas(ranks, 2 * max(*settings.sizes, *launch_sizes) + _SLACK_BYTES)
@@ -199,6 +201,7 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     backends: str = "lanecast,lanecast:peer_kernel,lanecast:copy_engine,nccl",
     rounds: int = 5,
     matrix: Annotated[int, typer.Option(help="Rows and columns of the matrices.")] = 8192,
+    max_ctas: Annotated[int, typer.Option(help="Multiprocessors that Lanecast may take; 0: as many as serve it.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
 ) -> None:
     """Measure on all GPUs of this machine, or on the ranks of torchrun."""
@@ -206,7 +209,7 @@ def main(  # noqa: PLR0913, PLR0917  one per option
         start_ranks(0, [sys.executable, *sys.argv])
     contenders = tuple(options.parse_backend(name) for name in distinct(backends))
     settings = options.of(Settings(MAIN, parse_sizes(size), contenders, rounds=rounds), graph=False)
-    beside, launches = measure(settings, matrix, tuple(parse_size(text) for text in distinct(launch_sizes)))
+    beside, launches = measure(settings, matrix, tuple(parse_size(text) for text in distinct(launch_sizes)), max_ctas)
     if launch.rank() == 0 and json_file is not None:
         write_json(json_file, beside + launches)
 

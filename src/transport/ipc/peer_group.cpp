@@ -16,6 +16,7 @@ constexpr std::size_t kLongBytes = std::size_t{1} << 20;  // from here on it tak
 constexpr int kShortBlocks = 32;
 constexpr std::size_t kBlockBytes = 4096;                                // shorter ones take fewer blocks
 constexpr std::size_t kMostRounds = 65000;                               // 16 bits of a flag count them
+constexpr std::size_t kLongestSlice = std::size_t{192} << 10;            // of few blocks
 constexpr std::size_t kRoundBytes = std::size_t{64} << 10, kRounds = 4;  // per block
 
 std::size_t divided_up(std::size_t bytes, std::size_t by) { return (bytes + by - 1) / by; }
@@ -74,19 +75,25 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
     x.flags[q] = memory_.flags(q);
   }
   if (parcels.reduces) x.target[0] = parcels.receive[rank()].at;
-  x.slot_bytes = gpu::slot_bytes(x.ranks);
   const std::size_t largest = parcels.largest_bytes;
   const std::size_t blocks = std::clamp<std::size_t>(divided_up(largest, kBlockBytes), 1, most_blocks(largest));
+  x.room_bytes = gpu::room_bytes(x.ranks);
+  x.slot_bytes = x.room_bytes / (gpu::kSlots * blocks * kAlignment) * kAlignment;
   // Long messages take some rounds at least, so that the ranks send and receive at the same time.
   const std::size_t rounds = std::clamp<std::size_t>(largest / (blocks * kRoundBytes), 1, kRounds);
-  x.slice_bytes = std::min<std::size_t>(divided_up(largest, blocks * rounds * kAlignment) * kAlignment, x.slot_bytes);
+  x.slice_bytes = std::min<std::size_t>(divided_up(largest, blocks * rounds * kAlignment) * kAlignment,
+                                        std::min<std::size_t>(x.slot_bytes, kLongestSlice));
   x.slice_bytes = std::max<std::size_t>(x.slice_bytes, kAlignment);
-  const std::size_t bytes_per_round = blocks * x.slice_bytes;
-  for (int q = 0; q < size(); ++q)
-    if (std::max(parcels.send[q].bytes, parcels.receive[q].bytes) / bytes_per_round >= kMostRounds)
-      throw UsageError("rank " + std::to_string(rank()) + ": a message of " + std::to_string(parcels.send[q].bytes) +
-                       " bytes is too long for max_ctas=" + std::to_string(options_.max_ctas) +
-                       "; raise it, or name algorithm='copy_engine'");
+  const auto pieces_of = [&](const std::vector<Parcel>& messages) {
+    const std::size_t longest = std::ranges::max(messages, {}, &Parcel::bytes).bytes;
+    const std::size_t pieces = gpu::pieces(longest, blocks, x.slice_bytes);
+    if (pieces < kMostRounds) return static_cast<gpu::u32>(pieces);
+    throw UsageError("rank " + std::to_string(rank()) + ": a message of " + std::to_string(longest) +
+                     " bytes is too long for max_ctas=" + std::to_string(options_.max_ctas) +
+                     "; raise it, or name algorithm='copy_engine'");
+  };
+  x.send_rounds = pieces_of(parcels.send);
+  x.recv_rounds = pieces_of(parcels.receive);
   if (parcels.reduces)
     launches_.exchange_and_reduce(call.dtype, x, static_cast<int>(blocks), stream);
   else

@@ -3,6 +3,7 @@
 // short slots, and calls follow each other with no word between the ranks but the kernel's own.
 //
 // Argument: how many times over. Prints how many calls it has judged; ends with 1 at the first wrong byte.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -56,6 +57,7 @@ class Rank {
     x.signature = 0x8000 + call.pattern % 1000;
     x.divisor = 1;
     x.slice_bytes = call.slice_bytes;
+    x.room_bytes = room_bytes(ranks_);
     x.slot_bytes = slot_bytes(ranks_);
     x.timeout_ns = 300'000'000'000;
     x.control = address_of(memory_[rank_].control.data());
@@ -106,7 +108,12 @@ class Rank {
     }
   }
 
-  static void launch(const char* name, const Call& call, const Exchange& x) {
+  static void launch(const char* name, const Call& call, Exchange& x) {
+    const auto rounds = [&](const u64* bytes) {
+      return static_cast<u32>(pieces(*std::max_element(bytes, bytes + x.ranks), call.blocks, x.slice_bytes));
+    };
+    x.send_rounds = rounds(x.send_bytes);
+    x.recv_rounds = rounds(x.recv_bytes);
     gpu_host::run_grid({{call.blocks, 1, 1}, {kExchangeThreads, 1, 1}}, gpu_host::kernel(name, &x));
   }
 

@@ -37,8 +37,8 @@ class Device(Protocol):
 class Ranks:
     """This process among the others; every method is collective."""
 
-    def __init__(self, device: Device | None = None, backend: str = "nccl") -> None:
-        """device: instead of this process's GPU; backend: of torch.distributed, instead of NCCL."""
+    def __init__(self, device: Device | None = None, backend: str = "nccl", max_ctas: int = 0) -> None:
+        """device: instead of this process's GPU; backend: of torch.distributed, instead of NCCL; max_ctas: as init's."""
         found = job.detect()
         if found is None or found.rank is None or found.size is None:
             raise _core.UsageError("device cuda: no rank is known; start with torchrun, mpirun, or plainly")
@@ -47,7 +47,7 @@ class Ranks:
         self._backend = backend
         self._by_mpi = found.starts_mpi
         self._store = None if self._by_mpi else self._launchers_store()
-        self.comm = self.communicator("measured")
+        self.comm = self.communicator("measured", max_ctas=max_ctas)
         self._control = self.communicator("control", device=-1)  # of the hosts, apart from what is measured
         self._group: Any = None
 

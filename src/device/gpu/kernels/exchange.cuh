@@ -14,7 +14,10 @@
 namespace lanecast::gpu {
 
 /// A block's part of an exchange.
+template <int kSenders>
 class BlockExchange {
+  static constexpr int kReceivers = kMovers - kSenders;
+
  public:
   __device__ BlockExchange(const Exchange& x, u32 call)
       : x_(x),
@@ -22,15 +25,6 @@ class BlockExchange {
         stride_(x.slice_bytes * gridDim.x),
         waiter_{x.rank, x.signature, x.timeout_ns, reinterpret_cast<Control*>(x.control),
                 reinterpret_cast<FaultRecord*>(x.fault)} {}
-
-  /// Even an empty message is announced: its receiver counts on hearing from everybody once a call.
-  __device__ u32 rounds(u64 bytes) const { return bytes == 0 ? 1 : static_cast<u32>((bytes + stride_ - 1) / stride_); }
-
-  __device__ u32 most_rounds(const u64* bytes) const {
-    u32 most = 1;
-    for (u32 q = 0; q < x_.ranks; ++q) most = max(most, rounds(bytes[q]));
-    return most;
-  }
 
   __device__ u64 offset(u32 round) const { return round * stride_ + blockIdx.x * x_.slice_bytes; }
 
@@ -42,7 +36,7 @@ class BlockExchange {
   /// Where rank `from` leaves this block's piece of a round, in the inbox of rank `in`.
   __device__ u64 slot(u32 in, u32 from, u32 round) const {
     const u64 message = (call_ % kAreas) * (x_.ranks - 1) + (from < in ? from : from - 1);
-    return x_.inbox[in] + ((message * kSlots + round % kSlots) * kMostBlocks + blockIdx.x) * x_.slot_bytes;
+    return x_.inbox[in] + message * x_.room_bytes + (round % kSlots * gridDim.x + blockIdx.x) * x_.slot_bytes;
   }
 
   // Four parts of a block, each with its threads. Those that move data wait for nothing but their signalling warp,
@@ -50,24 +44,24 @@ class BlockExchange {
   // all that was written.
 
   __device__ void send() {
-    const Team team{threadIdx.x, kHalf};
-    const u32 n = most_rounds(x_.send_bytes);
+    const Team team{threadIdx.x, kSenders};
+    const u32 n = x_.send_rounds;
     for (u32 round = 0; round < n; ++round) {
-      sync(kMaySend + round % 2, kHalf + kWarp);
+      sync(kMaySend + round % 2, kSenders + kWarp);
       write(team, round);
-      arrive(kSent + round % 2, kHalf + kWarp);
+      arrive(kSent + round % 2, kSenders + kWarp);
     }
   }
 
   __device__ void signal_sent(u32& sent) {
-    const u32 n = most_rounds(x_.send_bytes), q = threadIdx.x % kWarp;
+    const u32 n = x_.send_rounds, q = threadIdx.x % kWarp;
     for (u32 round = 0; round <= n; ++round) {
       if (round < n) {
         if (round >= kSlots && sends(q, round)) await(&flags(x_.rank)->emptied[q][blockIdx.x], q, round - kSlots);
-        arrive(kMaySend + round % 2, kHalf + kWarp);
+        arrive(kMaySend + round % 2, kSenders + kWarp);
       }
       if (round == 0) continue;
-      sync(kSent + (round - 1) % 2, kHalf + kWarp);  // all threads have written what release() publishes
+      sync(kSent + (round - 1) % 2, kSenders + kWarp);  // all threads have written what release() publishes
       tell(&sent, round);
       if (sends(q, round - 1)) say(&flags(q)->arrived[x_.rank][blockIdx.x], round - 1, n);
     }
@@ -76,27 +70,27 @@ class BlockExchange {
   /// `take` puts what has arrived where it belongs.
   template <class Take>
   __device__ void receive(Take take) {
-    const Team team{threadIdx.x - kHalf, kHalf};
-    const u32 n = most_rounds(x_.recv_bytes);
+    const Team team{threadIdx.x - kSenders, kReceivers};
+    const u32 n = x_.recv_rounds;
     for (u32 round = 0; round < n; ++round) {
-      sync(kArrived + round % 2, kHalf + kWarp);  // what one thread has acquired, all may read
+      sync(kArrived + round % 2, kReceivers + kWarp);  // what one thread has acquired, all may read
       take(*this, team, round);
-      arrive(kTaken + round % 2, kHalf + kWarp);
+      arrive(kTaken + round % 2, kReceivers + kWarp);
     }
   }
 
   __device__ void signal_taken(u32& sent) {
-    const u32 n = most_rounds(x_.recv_bytes), out = most_rounds(x_.send_bytes), q = threadIdx.x % kWarp;
+    const u32 n = x_.recv_rounds, out = x_.send_rounds, q = threadIdx.x % kWarp;
     for (u32 round = 0; round <= n; ++round) {
       if (round < n) {
         if (receives(q, round)) await(&flags(x_.rank)->arrived[q][blockIdx.x], q, round);
         // In-place, the result must not overwrite what has yet to be sent.
         while (told(&sent) <= round && round < out) {
         }
-        arrive(kArrived + round % 2, kHalf + kWarp);
+        arrive(kArrived + round % 2, kReceivers + kWarp);
       }
       if (round == 0) continue;
-      sync(kTaken + (round - 1) % 2, kHalf + kWarp);  // all threads have read
+      sync(kTaken + (round - 1) % 2, kReceivers + kWarp);  // all threads have read
       // Of the last rounds nobody asks.
       if (receives(q, round - 1 + kSlots)) say(&flags(q)->emptied[x_.rank][blockIdx.x], round - 1, n);
     }
@@ -132,8 +126,9 @@ class BlockExchange {
   // Names of barriers. Two each, since those who only arrive may be a round ahead of those who wait.
   enum Barrier { kMaySend = 1, kSent = 3, kArrived = 5, kTaken = 7 };
 
-  __device__ bool sends(u32 q, u32 round) const { return is_peer(q) && round < rounds(x_.send_bytes[q]); }
-  __device__ bool receives(u32 q, u32 round) const { return is_peer(q) && round < rounds(x_.recv_bytes[q]); }
+  __device__ bool has(u64 bytes, u32 round) const { return round == 0 || round * stride_ < bytes; }
+  __device__ bool sends(u32 q, u32 round) const { return is_peer(q) && has(x_.send_bytes[q], round); }
+  __device__ bool receives(u32 q, u32 round) const { return is_peer(q) && has(x_.recv_bytes[q], round); }
 
   /// This rank's pieces of a round into the others' slots.
   __device__ void write(Team team, u32 round) const {
@@ -192,7 +187,7 @@ class BlockExchange {
 };
 
 /// take(block, team, round): by the threads of the team.
-template <class Take>
+template <int kSenders, class Take>
 __device__ inline void exchange(const Exchange& x, Take take) {
   Control* const control = reinterpret_cast<Control*>(x.control);
   __shared__ u32 failed;
@@ -203,12 +198,12 @@ __device__ inline void exchange(const Exchange& x, Take take) {
   }
   __syncthreads();
   if (failed == 0) {
-    BlockExchange block(x, look(&control->call));
-    if (threadIdx.x < kHalf)
+    BlockExchange<kSenders> block(x, look(&control->call));
+    if (threadIdx.x < kSenders)
       block.send();
-    else if (threadIdx.x < 2 * kHalf)
+    else if (threadIdx.x < kMovers)
       block.receive(take);
-    else if (threadIdx.x < 2 * kHalf + kWarp)
+    else if (threadIdx.x < kMovers + kWarp)
       block.signal_sent(sent);
     else
       block.signal_taken(sent);

@@ -9,7 +9,7 @@ namespace lanecast::gpu {
 
 extern "C" __global__ void __launch_bounds__(kExchangeThreads, 1)
     lanecast_exchange(const __grid_constant__ Exchange x) {
-  exchange(x, [](BlockExchange& block, Team team, u32 round) { block.take(team, round); });
+  exchange<kCopySenders>(x, [](auto& block, Team team, u32 round) { block.take(team, round); });
 }
 
 extern "C" __global__ void __launch_bounds__(kMostRanks) lanecast_barrier(const __grid_constant__ Group g) {
@@ -44,18 +44,19 @@ extern "C" __global__ void __launch_bounds__(kDirectThreads, 1) lanecast_direct(
   direct(d, [&] { multicast_bytes(grid_team(), r.target, static_cast<int>(r.targets), r.source[0], r.bytes); });
 }
 
-#define LANECAST_KERNELS(Format, name)                                                                  \
-  extern "C" __global__ void __launch_bounds__(kExchangeThreads, 1)                                     \
-      lanecast_exchange_##name(const __grid_constant__ Exchange x) {                                    \
-    exchange(x, [](BlockExchange& block, Team team, u32 round) { block.reduce<Format>(team, round); }); \
-  }                                                                                                     \
-  extern "C" __global__ void __launch_bounds__(kThreads, 1)                                             \
-      lanecast_reduce_##name(const __grid_constant__ Reduction r) {                                     \
-    reduce_bytes<Format>(grid_team(), r);                                                               \
-  }                                                                                                     \
-  extern "C" __global__ void __launch_bounds__(kDirectThreads, 1)                                       \
-      lanecast_direct_##name(const __grid_constant__ Direct d) {                                        \
-    direct(d, [&] { reduce_bytes<Format>(grid_team(), d.work); });                                      \
+#define LANECAST_KERNELS(Format, name)                                                                               \
+  extern "C" __global__ void __launch_bounds__(kExchangeThreads, 1)                                                  \
+      lanecast_exchange_##name(const __grid_constant__ Exchange x) {                                                 \
+    exchange<kReduceSenders>(x,                                                                                      \
+                             [](auto& block, Team team, u32 round) { block.template reduce<Format>(team, round); }); \
+  }                                                                                                                  \
+  extern "C" __global__ void __launch_bounds__(kThreads, 1)                                                          \
+      lanecast_reduce_##name(const __grid_constant__ Reduction r) {                                                  \
+    reduce_bytes<Format>(grid_team(), r);                                                                            \
+  }                                                                                                                  \
+  extern "C" __global__ void __launch_bounds__(kDirectThreads, 1)                                                    \
+      lanecast_direct_##name(const __grid_constant__ Direct d) {                                                     \
+    direct(d, [&] { reduce_bytes<Format>(grid_team(), d.work); });                                                   \
   }
 
 // Under the names of DType.

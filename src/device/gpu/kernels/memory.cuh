@@ -14,24 +14,34 @@ constexpr int kCopies = 8;  // of a copy
 
 /// The threads that share a piece of work: some of a block's, or all of a grid.
 struct Team {
-  u64 index, size;
+  u32 index, size;
 };
-__device__ inline Team grid_team() { return {u64{blockIdx.x} * blockDim.x + threadIdx.x, u64{gridDim.x} * blockDim.x}; }
+__device__ inline Team grid_team() { return {blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x}; }
+
+/// Of so many that are left, those that a thread's next accesses, `step` apart, can reach.
+template <int kAccesses>
+__device__ inline u32 within(u64 left, u32 step) {
+  return static_cast<u32>(min(left, u64{kAccesses} * step));
+}
+
+// The last accesses of a thread, too, are under way at once: one after another they cost a memory's latency each, and
+// a block's piece of a collective is seldom a multiple of what its threads move at once.
 
 template <class T>
 __device__ inline void copy_as(Team team, u64 to, u64 from, u64 bytes) {
   T* const target = reinterpret_cast<T*>(to);
   const T* const source = reinterpret_cast<const T*>(from);
   const u64 n = bytes / sizeof(T);
-  u64 i = team.index;
+  const u32 step = team.size;
 #pragma unroll 1
-  for (; i + (kCopies - 1) * team.size < n; i += kCopies * team.size) {
-    T values[kCopies];
-    for (int k = 0; k < kCopies; ++k) values[k] = source[i + k * team.size];
-    for (int k = 0; k < kCopies; ++k) target[i + k * team.size] = values[k];
+  for (u64 i = team.index; i < n; i += kCopies * step) {
+    const u32 left = within<kCopies>(n - i, step);
+    T values[kCopies] = {};
+    for (int k = 0; k < kCopies; ++k)
+      if (k * step < left) values[k] = source[i + k * step];
+    for (int k = 0; k < kCopies; ++k)
+      if (k * step < left) target[i + k * step] = values[k];
   }
-#pragma unroll 1
-  for (; i < n; i += team.size) target[i] = source[i];
 }
 
 __device__ __noinline__ void copy_bytes(Team team, u64 to, u64 from, u64 bytes) {
@@ -59,17 +69,18 @@ __device__ __noinline__ void multicast_bytes(Team team, const u64* to, int n, u6
   }
   const Vector* const source = reinterpret_cast<const Vector*>(from);
   const u64 vectors = bytes / 16;
-  u64 i = team.index;
+  const u32 step = team.size;
 #pragma unroll 1
-  for (; i + (kCopies - 1) * team.size < vectors; i += kCopies * team.size) {
-    Vector values[kCopies];
-    for (int k = 0; k < kCopies; ++k) values[k] = source[i + k * team.size];
+  for (u64 i = team.index; i < vectors; i += kCopies * step) {
+    const u32 left = within<kCopies>(vectors - i, step);
+    Vector values[kCopies] = {};
+    for (int k = 0; k < kCopies; ++k)
+      if (k * step < left) values[k] = source[i + k * step];
+#pragma unroll 1
     for (int q = 0; q < n; ++q)
-      for (int k = 0; k < kCopies; ++k) reinterpret_cast<Vector*>(to[q])[i + k * team.size] = values[k];
+      for (int k = 0; k < kCopies; ++k)
+        if (k * step < left) reinterpret_cast<Vector*>(to[q])[i + k * step] = values[k];
   }
-#pragma unroll 1
-  for (; i < vectors; i += team.size)
-    for (int q = 0; q < n; ++q) reinterpret_cast<Vector*>(to[q])[i] = source[i];
   for (int q = 0; q < n; ++q) copy_as<u8>(team, to[q] + 16 * vectors, from + 16 * vectors, bytes % 16);
 }
 
@@ -80,15 +91,18 @@ union Elements {
   typename Format::Stored each[kCount];
 };
 
-/// Sums of vectors i, i + step, … of two sources: what is asked for most, with many loads under way.
+/// Sums of vectors i, i + step, … below n, of two sources: what is asked for most, with many loads under way.
 template <class Format>
-__device__ inline void add_pair(const Reduction& r, u64 i, u64 step) {
-  Elements<Format> a[kUnroll], b[kUnroll];
+__device__ inline void add_pairs(const Reduction& r, u64 i, u32 step, u64 n) {
+  const u32 left = within<kUnroll>(n - i, step);
+  Elements<Format> a[kUnroll] = {}, b[kUnroll] = {};
   for (int k = 0; k < kUnroll; ++k) {
+    if (k * step >= left) continue;
     a[k].vector = reinterpret_cast<const Vector*>(r.source[0])[i + k * step];
     b[k].vector = reinterpret_cast<const Vector*>(r.source[1])[i + k * step];
   }
   for (int k = 0; k < kUnroll; ++k) {
+    if (k * step >= left) continue;
     for (int e = 0; e < Elements<Format>::kCount; ++e)
       a[k].each[e] =
           finish<Format>(combine<Format>(kSum, Format::widen(a[k].each[e]), Format::widen(b[k].each[e])), r.divisor);
@@ -134,13 +148,14 @@ __device__ __noinline__ void reduce_bytes(Team team, const Reduction& r) {
   for (u32 s = 0; s < r.sources; ++s) unaligned |= r.source[s];
   const bool adds = r.op == kSum || r.op == kAvg;
   const u64 vectors = adds && unaligned % 16 == 0 ? r.bytes / 16 : 0;
-  u64 i = team.index;
-  if (r.sources == 2) {
+  const u64 batch = r.sources == 2 ? kUnroll * team.size : team.size;
 #pragma unroll 1
-    for (; i + (kUnroll - 1) * team.size < vectors; i += kUnroll * team.size) add_pair<Format>(r, i, team.size);
+  for (u64 i = team.index; i < vectors; i += batch) {
+    if (r.sources == 2)
+      add_pairs<Format>(r, i, team.size, vectors);
+    else
+      add_vector<Format>(r, i);
   }
-#pragma unroll 1
-  for (; i < vectors; i += team.size) add_vector<Format>(r, i);
 #pragma unroll 1
   for (u64 k = vectors * Elements<Format>::kCount + team.index; k < r.bytes / sizeof(Stored); k += team.size)
     reduce_element<Format>(r, k);

@@ -18,6 +18,19 @@ __device__ inline void release_in_flow(u64* word, u64 value) {
   asm volatile("fence.acq_rel.sys;\n\tst.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
+/// Without order, for those who wait: an acquire throws away what the cache holds, each time.
+__device__ inline u64 peek(const u64* word) {
+  u64 value;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+
+__device__ inline u32 peek(const u32* word) {
+  u32 value;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+
 __device__ inline u64 acquire(const u64* word) {
   u64 value;
   asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");

@@ -34,8 +34,11 @@ template <class Word, class Come>
 __device__ inline bool wait_for(const Waiter& waiter, const Word* word, const FaultRecord& place, Come come) {
   u64 deadline = 0;
   for (u32 spins = 0;; ++spins) {
-    const Word value = acquire(word);
-    if (come(value)) return true;
+    const Word value = peek(word);
+    if (come(value)) {
+      acquire(word);  // what has come stays, or grows
+      return true;
+    }
     if (spins % 256 != 255) continue;
     if (look(&waiter.control->failed)) return false;
     if (*static_cast<volatile u32*>(&waiter.record->poison)) {

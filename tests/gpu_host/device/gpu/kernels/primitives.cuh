@@ -14,11 +14,16 @@ void release(Word* word, std::type_identity_t<Word> value) {
   std::atomic_ref(*word).store(value, std::memory_order_release);
 }
 
-/// Only those who spin ask, so the other threads of the block get their turn.
 template <class Word>
 Word acquire(const Word* word) {
-  gpu_host::give_way();
   return std::atomic_ref(*const_cast<Word*>(word)).load(std::memory_order_acquire);
+}
+
+/// Only those who spin ask, so the other threads of the block get their turn.
+template <class Word>
+Word peek(const Word* word) {
+  gpu_host::give_way();
+  return std::atomic_ref(*const_cast<Word*>(word)).load(std::memory_order_relaxed);
 }
 
 inline void arrive(int name, int threads) { gpu_host::arrive_at_barrier(name, threads); }
@@ -26,7 +31,10 @@ inline void arrive(int name, int threads) { gpu_host::arrive_at_barrier(name, th
 inline void release_in_flow(u64* word, u64 value) { release(word, value); }
 inline void tell(u32* word, u32 value) { release(word, value); }
 
-inline u32 told(const u32* word) { return acquire(word); }
+inline u32 told(const u32* word) {
+  peek(word);
+  return acquire(word);
+}
 
 inline u32 look(const u32* word) { return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_relaxed); }
 
