@@ -6,14 +6,18 @@
 namespace lanecast {
 namespace {
 
-/// T = α + bytes·β for the bytes that a rank sends, on H200s linked by NVLink 4.
+/// T = α + bytes·β + min(bytes, kFirst)·γ for the bytes that a rank sends, on H200s linked by NVLink 4. γ: of the first
+/// pieces, which nothing overlaps.
 struct Line {
-  double alpha_s, beta_s_per_byte;
+  double alpha_s, beta_s_per_byte, gamma_s_per_byte = 0;
 };
-constexpr Line kKernel{8.5e-6, 1 / 320e9}, kCopyEngine{60e-6, 1 / 245e9};
-constexpr Line kDirectCopy{7.5e-6, 1 / 355e9}, kDirectReduction{8.8e-6, 1 / 350e9}, kDirectMessages{20e-6, 1 / 355e9};
+constexpr double kFirst = 16 << 20;
+constexpr Line kKernel{7.3e-6, 1 / 340e9, 0.6e-12}, kCopyEngine{35e-6, 1 / 303e9};
+constexpr Line kDirectCopy{7.5e-6, 1 / 355e9}, kDirectReduction{8.6e-6, 1 / 324e9}, kDirectMessages{20e-6, 1 / 355e9};
 
-double at(const Line& line, double bytes) { return line.alpha_s + bytes * line.beta_s_per_byte; }
+double at(const Line& line, double bytes) {
+  return line.alpha_s + bytes * line.beta_s_per_byte + std::min(bytes, kFirst) * line.gamma_s_per_byte;
+}
 
 }  // namespace
 
