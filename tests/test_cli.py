@@ -54,6 +54,8 @@ def test_without_arguments_it_shows_help() -> None:
         (["bench", "--baseline", "foo"], "lanecast, mpi"),
         (["bench", "--json", "/nowhere/rows.json"], "/nowhere does not exist"),
         (["bench", "--heatmap", "map.txt"], ".png, .pdf, .svg"),
+        (["bench", "--graph"], "graph: needs --device cuda"),
+        (["bench", "--shared-gpus"], "shared-gpus: needs --device cuda"),
         (["bench", "--topology", "2y2"], "expected sizes such as 2x4"),
         (["bench", "--topology", "2x2", "--ranks", "3"], "describes 4 ranks, but there are 3"),
         (["bench", "--json", "/"], "/: cannot be written"),

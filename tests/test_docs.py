@@ -107,7 +107,7 @@ def test_commands_are_accepted(
     # Benchmarks are judged, options and algorithms and all, and not run.
     monkeypatch.setattr(launch, "start_ranks", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(launch, "job", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
-    monkeypatch.setattr(device_launch, "start_ranks", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
+    monkeypatch.setattr(device_launch, "start_ranks", lambda *_, **__: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(runner, "_compare", lambda *_: None)
     # So are simulations.
     monkeypatch.setattr(build, "simulator", lambda *_: (_ for _ in ()).throw(SystemExit(0)))

@@ -14,10 +14,12 @@ import pytest
 
 import lanecast
 from lanecast import _core
-from lanecast.cli.gpu import options, summary
+from lanecast.cli.gpu import launch, options, summary
+from lanecast.cli.gpu.device import Cuda
+from lanecast.cli.measure import row_of
 from lanecast.cli.options import Backend, Settings
 from lanecast.cli.payload import Case, Payload
-from lanecast.cli.tables import ratio
+from lanecast.cli.tables import ratio, results
 
 HERE = Path(__file__).parent
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -74,6 +76,47 @@ def test_geometric_means_over_the_baseline() -> None:
         "all_gather, eager, 1 MiB to 64 MiB: lanecast is 4.00x nccl, at least 2.00x (64 MiB)",
         "all_gather, graph, 64 MiB to 64 MiB: lanecast is 2.00x nccl, at least 2.00x (64 MiB)",
     ]
+
+
+def test_times_of_two_types_are_not_compared() -> None:
+    rows: list[dict[str, Any]] = [
+        {"collective": "all_gather", "bytes": 64, "backend": backend, "dtype": dtype, "time_us": time,
+         "run": {"baseline": "nccl"}}
+        for dtype, backend, time in (("float32", "nccl", 9.0), ("bfloat16", "nccl", 6.0), ("bfloat16", "lanecast", 3.0))
+    ]  # fmt: skip
+    assert ratio(rows[2], rows) == 2
+
+
+def test_between_hosts_a_table_has_the_bound() -> None:
+    case = Case("all_gather", 256, "bfloat16", "sum", False, 0, 2)
+    row = row_of(case, "lanecast", "auto", [20.0]) | {
+        "mode": "eager", "host_us": 7.0, "topology": "2x1", "wrong": 0, "run": {"baseline": "lanecast", "hosts": 2}
+    }  # fmt: skip
+    assert [column.header for column in results([row]).columns][-1] == "host\n(us)"
+    half = {"received": 4.0, "sent": 4.0}
+    table = results([row | {"bound_us": 10.0, "nic_bytes": {"eth0": half, "eth1": half}}])
+    cells = {str(column.header): list(column.cells) for column in table.columns}
+    assert (cells["host\n(us)"], cells["of bound"], cells["in/NIC\n(%)"]) == (["7.00"], ["50%"], ["50+50"])
+
+
+@needs_torch
+def test_more_ranks_than_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    started: list[int] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda ordinal: None)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
+    monkeypatch.setattr(launch, "run_ranks", lambda command, ranks: started.append(ranks))
+    with pytest.raises(lanecast.UsageError, match="ranks: 3, and there are 2 GPUs"):
+        launch.start_ranks(3)
+    with pytest.raises(SystemExit):
+        launch.start_ranks(3, shared_gpus=True)
+    assert started == [3]
+    with pytest.raises(lanecast.UsageError, match="local rank 2: there are 2 GPUs here"):
+        Cuda(2)
+    assert [Cuda(rank, shared=True).device.index for rank in range(3)] == [0, 1, 0]
 
 
 @needs_torch

@@ -62,6 +62,9 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     ] = 0,
     device: Annotated[str, typer.Option(help=_known("Where buffers lie, one of", DEVICES))] = "cpu",
     graph: Annotated[bool, typer.Option("--graph", help="On cuda: also replay the calls from a CUDA graph.")] = False,
+    shared_gpus: Annotated[
+        bool, typer.Option("--shared-gpus", help="On cuda: ranks may share GPUs, to see results and not times.")
+    ] = False,
     in_place: Annotated[bool, typer.Option("--in-place", help="Input within the output.")] = False,
     baseline: Annotated[
         str, typer.Option(help="The backend to compare with; empty: mpi or nccl, else the first.")
@@ -88,8 +91,8 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     chosen = _protocol(known_name("protocol", protocol, PROTOCOLS), ours, heatmap)
     if on_gpu:
         _refuse_on_gpu({"protocol hiccl": protocol == "hiccl", "topology": topology, "transports": transports})
-    elif graph:
-        raise _core.UsageError("graph: needs --device cuda")
+    elif graph or shared_gpus:
+        raise _core.UsageError(f"{'graph' if graph else 'shared-gpus'}: needs --device cuda")
     settings = Settings(
         collectives=tuple(known_name("collective", name, _core.KINDS) for name in distinct(collectives))
         or chosen.collectives,
@@ -108,7 +111,10 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     picture = heatmap or plot
     outputs.check(json_file)
     outputs.check_picture(picture)
-    rows = _on_gpus(settings, graph, ranks, json_file) if on_gpu else runner.run(settings, ranks, chosen)
+    if on_gpu:
+        rows = _on_gpus(device_options.of(settings, graph, shared_gpus), ranks, json_file)
+    else:
+        rows = runner.run(settings, ranks, chosen)
     if rows is None:
         return
     if json_file is not None:
@@ -133,12 +139,14 @@ def _refuse_on_gpu(given: dict[str, Any]) -> None:
             raise _core.UsageError(f"{option}: is of CPUs; leave it out with --device cuda")
 
 
-def _on_gpus(settings: Settings, graph: bool, ranks: int, json_file: Path | None) -> list[dict[str, Any]] | None:
+def _on_gpus(
+    settings: device_options.DeviceSettings, ranks: int, json_file: Path | None
+) -> list[dict[str, Any]] | None:
     """The rows on rank 0, None on others; those of whole collectives are in the file where a later one fails."""
     from lanecast.cli.gpu import runner as device_runner
 
     rows: list[dict[str, Any]] = []
-    for found in device_runner.run(device_options.of(settings, graph), ranks):
+    for found in device_runner.run(settings, ranks):
         rows += found
         if json_file is not None and launch.rank() == 0:
             _save(json_file, rows)

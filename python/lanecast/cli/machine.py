@@ -94,6 +94,7 @@ def described(comm: Communicator) -> dict[str, Any]:
         "cpu": _core.cpu_model(),
         **placement(comm),
         "kernel": platform.release(),
+        **_network(comm),
         "load": round(os.getloadavg()[0], 1),  # of the last minute, so before this run
         "lanecast": lanecast.__version__,
         "commit": git_commit() if comm.rank == 0 else None,
@@ -105,18 +106,23 @@ def described(comm: Communicator) -> dict[str, Any]:
     }
 
 
+def _network(comm: Communicator) -> dict[str, Any]:
+    between = network.find(comm)
+    return {
+        "nics": list(between.nics) if between else [],
+        "pinned": between is not None and between.pinned,
+        "rank0_nic": str(nics.pin()),
+    }
+
+
 def describe(comm: Communicator, mpi: _core.Mpi | None) -> dict[str, Any]:
     """What the rows of one run on CPUs share; collective."""
     shared = described(comm)
     rate = copy_gbps(comm)
-    between = network.find(comm)
     return shared | {
         "oversubscribed": shared["ranks_per_host"] > shared["cores"],
         "mpi": None if mpi is None else {"version": mpi.version, "abi": mpi.abi, "path": mpi.path},
         "copy_GBps": rate,
-        "nics": list(between.nics) if between else [],
-        "pinned": between is not None and between.pinned,
-        "rank0_nic": str(nics.pin()),
     }
 
 
@@ -131,6 +137,7 @@ def common_lines(run: dict[str, Any]) -> list[str]:
     commit = f" ({run['commit']})" if run["commit"] else ""
     environment = " ".join(f"{name}={value}" for name, value in run["environment"].items())
     return [
+        *([_nic_line(run)] if run["nics"] else []),
         f"lanecast  {run['lanecast']}{commit}, Python {run['python']}, numpy {run['numpy']}",
         f"command   {run['command']}",
         *([f"set       {environment}"] if environment else []),
@@ -146,7 +153,6 @@ def lines(run: dict[str, Any]) -> list[str]:
         f"machine   {hosts}{run['cpu']}, {run['cores']} cores, Linux {run['kernel']}, load {run['load']}",
         f"ranks     {run['ranks_per_host']} on {run['cores']} cores{crowd}",
         f"mpi       {mpi['version']} ({mpi['abi']} ABI)" if mpi else "mpi       none: ranks are threads of one process",
-        *([_nic_line(run)] if run["nics"] else []),
         *common_lines(run),
         f"memory    all ranks at once copy {run['copy_GBps']:.1f} GB/s (numpy)",
     ]

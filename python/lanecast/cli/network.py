@@ -7,10 +7,12 @@ import fcntl
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -112,6 +114,26 @@ def goodput(comm: Communicator, network: Network, flows: Mapping[int, int] | Non
         rates[host] = sum(rate.result() for rate in received)
     comm.all_reduce(rates)
     return float(rates.sum() / len(flows))
+
+
+@contextmanager
+def bounding(comm: Communicator, network: Network | None) -> Iterator[list[dict[str, Any]]]:
+    """A list for the rows of what is measured within; in the end they have goodput and bound. Collective.
+
+    The better goodput of before and after counts: neighbours on the machine may have slowed one of them down. Without
+    a network between hosts nothing is measured.
+    """
+    rows: list[dict[str, Any]] = []
+    if network is None:
+        yield rows
+        return
+    before = goodput(comm, network)
+    yield rows
+    best = max(before, goodput(comm, network))
+    for row in rows:
+        entering = network.bound_bytes(row["collective"], row["bytes"])
+        row["goodput_GBps"] = best / 1e9
+        row["bound_us"] = None if entering is None else entering / best * 1e6
 
 
 def _send(here: str, there: tuple[str, int]) -> None:

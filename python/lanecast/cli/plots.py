@@ -45,10 +45,13 @@ def heatmap(rows: Sequence[Row], path: Path) -> None:
 
     baseline = rows[0]["run"]["baseline"]
     backends = [name for name in dict.fromkeys(row["backend"] for row in rows) if name != baseline]
-    lines = list(dict.fromkeys(_line(row) for row in rows))
+    one_type = len({row["dtype"] for row in rows}) == 1
+    lines = list(dict.fromkeys(_line(row, one_type) for row in rows))
     sizes = sorted({row["bytes"] for row in rows})
     ratios = {
-        (row["backend"], *_line(row), row["bytes"]): faster for row in rows if (faster := ratio(row, rows)) is not None
+        (row["backend"], *_line(row, one_type), row["bytes"]): faster
+        for row in rows
+        if (faster := ratio(row, rows)) is not None
     }
     span = max([_LEAST_SPAN, *(max(faster, 1 / faster) for faster in ratios.values())])
     width, height = 3.2 + 0.85 * len(sizes), 1.6 + len(backends) * (0.9 + 0.42 * len(lines))
@@ -73,9 +76,10 @@ def heatmap(rows: Sequence[Row], path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _line(row: Row) -> tuple[str, str]:
+def _line(row: Row, one_type: bool) -> tuple[str, ...]:
     """The collective, and what else a line of a heatmap is of."""
-    return row["collective"], row["mode"] if "mode" in row else row["topology"]
+    what = row["mode"] if "mode" in row else row["topology"]
+    return (row["collective"], what) if one_type else (row["collective"], what, row["dtype"])
 
 
 def bars(rows: Sequence[Row], path: Path) -> None:

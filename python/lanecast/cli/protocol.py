@@ -64,19 +64,11 @@ class SideBySide(Protocol):
             backends = takers(settings, collective, comm.topology)
             if not backends:
                 continue
-            found: list[Row] = []
-            rates = [network.goodput(comm, bench.network)] if bench.network else []
             total = len(settings.sizes) * len(backends) * settings.rounds
-            with progress(f"{collective} on {comm.topology}", total if comm.rank == 0 else 0) as advance:
+            shown = progress(f"{collective} on {comm.topology}", total if comm.rank == 0 else 0)
+            with network.bounding(comm, bench.network) as found, shown as advance:
                 for size in settings.sizes:
-                    found += bench.measure(collective, size, advance)
-            if bench.network:
-                rates.append(network.goodput(comm, bench.network))
-                goodput = max(rates)  # neighbours on the machine may have slowed one of them down
-                for row in found:
-                    row["goodput_GBps"] = goodput / 1e9
-                    entering = bench.network.bound_bytes(collective, row["bytes"])
-                    row["bound_us"] = None if entering is None else entering / goodput * 1e6
+                    found.extend(bench.measure(collective, size, advance))
             for row in found:
                 row["transports"] = comm.transports
                 row["run"] = run

@@ -19,6 +19,10 @@ _COLUMNS = (
     "quartiles\n(us)",
 )  # fmt: skip
 _BETWEEN_HOSTS = ("bound\n(us)", "of bound", "in/NIC\n(%)", "out/NIC\n(%)")
+BOUND_NOTE = (
+    "bound: bytes that must enter a host (S(N-1)/N of N hosts, for all_reduce twice that) over the goodput of plain\n"
+    "TCP streams through all NICs at once, both ways. in/NIC, out/NIC: where the timed bytes went."
+)
 _WIDE = 200  # wider than any table, so that a narrow terminal wraps lines and rich never cuts cells
 
 
@@ -55,7 +59,7 @@ def mpi_name(run: dict[str, Any]) -> str:
 
 def ratio(row: Row, rows: Sequence[Row]) -> float | None:
     """How many times faster than the baseline in the same case; None where that did not run it."""
-    keys = ("collective", "bytes", "topology", "mode")
+    keys = ("collective", "bytes", "dtype", "topology", "mode")
     for other in rows:
         if other["backend"] == row["run"]["baseline"] and all(other.get(key) == row.get(key) for key in keys):
             return float(other["time_us"] / row["time_us"])
@@ -84,7 +88,8 @@ def results(rows: Sequence[Row]) -> Table:
     baseline = first["run"]["baseline"]
     place = "in place" if first["in_place"] else "out of place"
     compared = len({row["backend"] for row in rows}) > 1
-    limits = ("host\n(us)",) if "mode" in first else _BETWEEN_HOSTS if first["bound_us"] else ("of copy",)
+    own = ("host\n(us)",) if "mode" in first else () if first["bound_us"] else ("of copy",)
+    limits = (*own, *(_BETWEEN_HOSTS if first["bound_us"] else ()))
     headings = (*_COLUMNS, *limits, *([f"x {baseline}"] if compared else []))
     modes = [first["mode"]] if "mode" in first else []
     table = headed(", ".join([first["collective"], place, placed(first), *modes]), headings, _LEFT)
@@ -121,15 +126,17 @@ def _cells(row: Row) -> list[str]:
 
 def _limits(row: Row) -> list[str]:
     """What bounds the time: the host on a GPU, the NICs between hosts, copies within one."""
-    if "mode" in row:
-        return [number(row["host_us"])]
+    own = [number(row["host_us"])] if "mode" in row else []
     if row["bound_us"]:
         through = row["nic_bytes"].values()
         return [
+            *own,
             number(row["bound_us"]),
             f"{row['bound_us'] / row['time_us']:.0%}",
             *(shares([nic[direction] for nic in through]) for direction in ("received", "sent")),
         ]
+    if own:
+        return own
     share = of_copy(row)
     return ["-" if share is None else f"{share:.0%}"]
 
@@ -153,11 +160,7 @@ def footer(run: dict[str, Any]) -> str:
             f"({run['copy_GBps']:.1f} GB/s copied); above 100% the caches help.",
         )
     if run["nics"]:
-        notes.insert(
-            1,
-            "bound: bytes that must enter a host (S(N-1)/N of N hosts, for all_reduce twice that) over the goodput of "
-            "plain\nTCP streams through all NICs at once, both ways. in/NIC, out/NIC: where the timed bytes went.",
-        )
+        notes.insert(1, BOUND_NOTE)
     return "\n".join(notes)
 
 

@@ -25,9 +25,11 @@ def require_torch() -> Any:
 class Cuda:
     """One GPU through torch, made current."""
 
-    def __init__(self, ordinal: int) -> None:
+    def __init__(self, ordinal: int, shared: bool = False) -> None:
+        """shared: where there is no GPU of this number, those that there are go round."""
         self._torch = require_torch()
         found = self._torch.cuda.device_count()
+        ordinal = ordinal % found if shared else ordinal
         if ordinal >= found:
             raise _core.UsageError(f"local rank {ordinal}: there are {found} GPUs here, and each rank needs its own")
         self._torch.cuda.set_device(ordinal)

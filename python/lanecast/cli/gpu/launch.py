@@ -18,16 +18,16 @@ _ADDRESS = "127.0.0.1"
 _GRACE_S = 3.0  # for the others to say what they saw when one rank has ended with an error
 
 
-def start_ranks(ranks: int, command: list[str] | None = None) -> NoReturn:
+def start_ranks(ranks: int, command: list[str] | None = None, shared_gpus: bool = False) -> NoReturn:
     """Run a program on `ranks` processes, by default one per GPU; their exit status becomes ours.
 
-    command: default: this same command line of `lanecast`.
+    command: default: this same command line of `lanecast`; shared_gpus: may there be more ranks than GPUs?
     """
     torch = require_torch()
     found = torch.cuda.device_count()
-    if ranks > found:
+    if ranks > found and not shared_gpus:
         raise _core.UsageError(f"ranks: {ranks}, and there are {found} GPUs; each rank needs its own")
-    print(f"starting {ranks or found} ranks, one per GPU", file=sys.stderr, flush=True)
+    print(f"starting {ranks or found} ranks on {found} GPUs", file=sys.stderr, flush=True)
     sys.exit(run_ranks(command or [sys.executable, "-m", "lanecast", *sys.argv[1:]], ranks or found))
 
 

@@ -8,7 +8,7 @@ import subprocess
 from collections import Counter
 from typing import Any
 
-from lanecast.cli import machine
+from lanecast.cli import machine, tables
 from lanecast.cli.gpu.ranks import Ranks
 
 _SETTINGS = ("LANECAST_", "NCCL_", "CUDA_", "TORCH_", "NVSHMEM_", "PYTORCH_")
@@ -23,6 +23,7 @@ def describe(ranks: Ranks) -> dict[str, Any]:
     environment = {name: value for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS)}
     return machine.described(ranks.control) | {
         "gpus": ", ".join(f"{count} x {name}" for name, count in names.items()) or "no GPU",
+        "shared_gpus": ranks.shared_gpus,
         "driver": _driver(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
@@ -47,7 +48,7 @@ def lines(run: dict[str, Any]) -> list[str]:
     return [
         f"machine   {hosts}{run['gpus']}, driver {run['driver']}; {run['cpu']}, {run['cores']} cores, Linux "
         f"{run['kernel']}, load {run['load']}",
-        f"ranks     {run['ranks_per_host']}, one per GPU",
+        f"ranks     {run['ranks_per_host']}, {'which share GPUs' if run['shared_gpus'] else 'one per GPU'}",
         f"software  torch {run['torch']}, CUDA {run['cuda']}, NCCL {run['nccl']}",
         *machine.common_lines(run),
     ]
@@ -56,7 +57,8 @@ def lines(run: dict[str, Any]) -> list[str]:
 def footer(run: dict[str, Any]) -> str:
     """What the columns mean that nccl-tests does not have."""
     baseline = run["baseline"]
-    return (
+    note = f"{tables.BOUND_NOTE}\n" if run["nics"] else ""
+    return note + (
         "time: median over the rounds, of the slowest rank's mean call by the device's clock, calls back to back. GB = "
         "1e9 bytes.\nhost: what a call costs the host, likewise; in a graph its share of the replay.\n"
         f"x {baseline}: the time of {baseline} over this one; above 1 is faster than {baseline}."

@@ -8,10 +8,12 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanecast import _core
+from lanecast.cli import network
 from lanecast.cli.gpu.backends import bind
 from lanecast.cli.gpu.device import Call
 from lanecast.cli.gpu.memory import Arenas
@@ -42,6 +44,7 @@ class Contender:
     wrong: int = 0
     device_us: list[float] = field(default_factory=list)  # a call, in each round
     host_us: list[float] = field(default_factory=list)
+    meter: network.Meter | None = None  # of the timed rounds, between hosts
 
 
 class DeviceBench:
@@ -49,6 +52,7 @@ class DeviceBench:
 
     def __init__(self, ranks: Ranks, arenas: Arenas, settings: DeviceSettings) -> None:
         self.ranks, self.arenas, self.settings = ranks, arenas, settings
+        self.network = network.find(ranks.control)
 
     def measure(self, collective: str, size: int, advance: Callable[[str], None]) -> list[Row]:
         """Rows of all backends that take this collective; `advance` is told before each round of each."""
@@ -119,11 +123,13 @@ class DeviceBench:
         for contender in contenders:
             self._check(contender)
             self._warm_up(contender)
+            contender.meter = network.Meter(self.network) if self.network else None
         for turn in range(self.settings.rounds):
             first = turn % len(contenders)
             for contender in contenders[first:] + contenders[:first]:
                 advance(f"{contender.backend.name} {contender.mode}")
-                device_us, host_us = self.timed(contender, contender.batches)
+                with contender.meter or nullcontext():
+                    device_us, host_us = self.timed(contender, contender.batches)
                 contender.device_us.append(device_us)
                 contender.host_us.append(host_us)
         for contender in contenders:
@@ -150,13 +156,16 @@ class DeviceBench:
         case, backend = contender.payload.case, contender.backend
         algorithm = (backend.algorithm or "auto") if backend.library == "lanecast" else backend.library
         row = row_of(case, backend.name, algorithm, contender.device_us)
+        meter, rounds = contender.meter, len(contender.device_us)
+        metered = rounds * contender.calls * (contender.batches + 1)  # with the batch before each round's first mark
         return row | {
             "mode": contender.mode,
             "device_us": row["time_us"],
             "host_us": statistics.median(contender.host_us),
             "host_us_rounds": contender.host_us,
             "calls": contender.calls * contender.batches,
-            "topology": str(case.ranks),
+            "topology": str(self.ranks.comm.topology),
+            "nic_bytes": meter.per_call(self.ranks.control, metered) if meter else None,
             "memory": backend.memory,
             "wrong": contender.wrong,
         }

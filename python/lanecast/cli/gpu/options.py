@@ -44,15 +44,20 @@ class DeviceBackend(Backend):
 
 @dataclass(frozen=True)
 class DeviceSettings(Settings):
-    """One benchmark on GPUs. graph: also replay the calls from a CUDA graph, measured by itself."""
+    """One benchmark on GPUs.
+
+    graph: also replay the calls from a CUDA graph, measured by itself; shared_gpus: ranks may share a GPU, which shows
+    that results are right and says nothing of speed.
+    """
 
     graph: bool = False
+    shared_gpus: bool = False
 
 
-def of(settings: Settings, graph: bool) -> DeviceSettings:
+def of(settings: Settings, graph: bool, shared_gpus: bool = False) -> DeviceSettings:
     """The settings of any benchmark, with the repeats that suit a GPU."""
     shared = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    return DeviceSettings(**{**shared, "round_s": ROUND_S, "graph": graph})
+    return DeviceSettings(**{**shared, "round_s": ROUND_S, "graph": graph, "shared_gpus": shared_gpus})
 
 
 def parse_backend(text: str) -> DeviceBackend:

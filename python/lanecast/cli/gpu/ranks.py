@@ -37,14 +37,20 @@ class Device(Protocol):
 class Ranks:
     """This process among the others; every method is collective."""
 
-    def __init__(self, device: Device | None = None, backend: str = "nccl", max_ctas: int = 0) -> None:
-        """device: instead of this process's GPU; backend: of torch.distributed, instead of NCCL; max_ctas: as init's."""
+    def __init__(
+        self, device: Device | None = None, backend: str = "nccl", max_ctas: int = 0, shared_gpus: bool = False
+    ) -> None:
+        """device: instead of this process's GPU; backend: of torch.distributed, instead of NCCL; max_ctas: as init's.
+
+        shared_gpus: may ranks share a GPU?
+        """
         found = job.detect()
         if found is None or found.rank is None or found.size is None:
             raise _core.UsageError("device cuda: no rank is known; start with torchrun, mpirun, or plainly")
         self.rank, self.size = found.rank, found.size
-        self.device: Device = device or Cuda(found.local_rank or 0)
+        self.device: Device = device or Cuda(found.local_rank or 0, shared_gpus)
         self._backend = backend
+        self.shared_gpus = shared_gpus
         self._by_mpi = found.starts_mpi
         self._store = None if self._by_mpi else self._launchers_store()
         self.comm = self.communicator("measured", max_ctas=max_ctas)
@@ -54,7 +60,8 @@ class Ranks:
     def communicator(self, name: str, **options: Any) -> Communicator:
         """One more of all ranks; name: its own."""
         device = self.device.device.index if isinstance(self.device, Cuda) else -1
-        settings = {"timeout_s": _TIMEOUT_S, "profile": "none", "device": device, **options}
+        shared = {"timeout_s": _TIMEOUT_S, "profile": "none", "allow_shared_gpu": self.shared_gpus}
+        settings = {**shared, "device": device, **options}
         if self._by_mpi:
             return lanecast.init(**settings)
         all_gather = over_store(self._store, self.rank, self.size, f"lanecast/{name}")

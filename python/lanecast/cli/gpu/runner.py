@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lanecast import job
-from lanecast.cli import tables
+from lanecast.cli import network, tables
 from lanecast.cli.checks import check_elements, check_reduction
 from lanecast.cli.gpu import launch, machine, summary
 from lanecast.cli.gpu.measure import DeviceBench, takers
@@ -27,8 +27,8 @@ def run(settings: DeviceSettings, ranks: int) -> Iterator[list[Row]]:
     """
     check_reduction(settings)
     if job.detect() is None:
-        launch.start_ranks(ranks)
-    return compare(settings, Ranks())
+        launch.start_ranks(ranks, shared_gpus=settings.shared_gpus)
+    return compare(settings, Ranks(shared_gpus=settings.shared_gpus))
 
 
 def compare(settings: DeviceSettings, ranks: Ranks) -> Iterator[list[Row]]:
@@ -62,10 +62,10 @@ def _measure(bench: DeviceBench, collective: str, run: dict[str, Any]) -> list[R
     settings, ranks = bench.settings, bench.ranks
     backends = takers(settings, collective)
     total = len(settings.sizes) * len(backends) * settings.rounds * (2 if settings.graph else 1)
-    rows: list[Row] = []
-    with progress(f"{collective} on {ranks.size} GPUs", total if ranks.rank == 0 else 0) as advance:
+    shown = progress(f"{collective} on {ranks.size} GPUs", total if ranks.rank == 0 else 0)
+    with network.bounding(ranks.control, bench.network) as rows, shown as advance:
         for size in settings.sizes if backends else ():
-            rows += bench.measure(collective, size, advance)
+            rows.extend(bench.measure(collective, size, advance))
     for row in rows:
         row["transports"] = ranks.comm.transports
         row["run"] = run
