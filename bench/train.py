@@ -3,19 +3,22 @@
 
     python bench/train.py --model gpt-2m --strategies ddp,fsdp2 --backends lanecast,gloo --json train.json
 
-Each trial of a backend is a job of its own under torchrun, and a round holds one trial of each, so that what disturbs
-the machine meets all of them. A backend `lanecast:ALGORITHM` has that algorithm pinned. Losses are compared step by
-step with those of the last backend, the baseline: a faster step that learns something else is no faster step.
+Each trial of a backend is a job of its own, under torchrun or with --hosts on an emulated cluster, and a round holds
+one trial of each, so that what disturbs the machine meets all of them. A backend `lanecast:ALGORITHM` has that
+algorithm pinned. Losses are compared step by step with those of the last backend, the baseline: a faster step that
+learns something else is no faster step.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -29,9 +32,12 @@ import lanecast
 from lanecast import _core
 from lanecast.cli import launch, machine, tables
 from lanecast.cli.options import distinct
+from on_hosts import Hosts
 
 PROGRAM = Path(__file__).parent.parent / "examples" / "train_gpt.py"
 CLOSE = 0.01  # of a loss: what another order of additions may change in ten steps
+
+_LINGER_S = 15.0  # in which those who have trained draw their pictures and part
 
 Trial = dict[str, Any]  # the report of train_gpt.py
 
@@ -42,22 +48,50 @@ class Case:
     strategy: str
     ranks: int
     options: tuple[str, ...]  # more of train_gpt.py's
+    where: Hosts | None = None  # instead of this one
 
     def run(self, backend: str) -> Trial:
         """Ten steps on new processes. Raises UsageError with the end of what they printed where they fail."""
         name, _, algorithm = backend.partition(":")
         environment = {"OMP_NUM_THREADS": "1", **os.environ, **({"LANECAST_ALGORITHM": algorithm} if algorithm else {})}
         with tempfile.TemporaryDirectory() as folder:
-            torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.ranks}"]
             program = [str(PROGRAM), f"--model={self.model}", f"--strategy={self.strategy}", f"--backend={name}"]
-            command = [*torchrun, *program, "--trials=1", f"--out={folder}", *self.options]
-            job = subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
-            file = Path(folder) / "report.json"
-            # Processes with gloo groups may abort at their very end: who has reported has trained.
+            command = self._started([*program, "--trials=1", f"--out={folder}", *self.options])
+            file, log = Path(folder) / "report.json", Path(folder) / "output.txt"
+            with log.open("w") as output:
+                _end(subprocess.Popen(command, env=environment, stdout=output, stderr=output), file)
             if not file.is_file():
-                raise lanecast.UsageError(f"{self.strategy} on {backend} failed:\n{(job.stdout + job.stderr)[-3000:]}")
+                said = log.read_text(errors="replace")[-3000:]
+                raise lanecast.UsageError(f"{self.strategy} on {backend} failed:\n{said}")
             report: Trial = json.loads(file.read_text())
         return report
+
+    def _started(self, program: list[str]) -> list[str]:
+        if self.where is not None:
+            return self.where.command([sys.executable, *program])
+        torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.ranks}"]
+        return [sys.executable, *torchrun, *program]
+
+
+def _end(job: subprocess.Popen[bytes], report: Path) -> None:
+    """Wait for a job: not forever where it has reported, since processes with gloo groups may abort or hang then."""
+    while job.poll() is None and not report.is_file():
+        time.sleep(0.1)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        job.wait(_LINGER_S)
+    job.terminate()
+    job.wait()
+
+
+def place(hosts: int, ranks: int, nics: int, rate: str) -> Hosts | None:
+    """None: this host."""
+    if hosts == 1:
+        return None
+    if ranks % hosts:
+        raise lanecast.UsageError(f"ranks: {ranks} are not equally many on each of {hosts} hosts")
+    import torch
+
+    return Hosts(hosts, ranks // hosts, torch.cuda.device_count(), nics, rate)
 
 
 def row_of(strategy: str, backend: str, trials: list[Trial], baseline: list[Trial]) -> dict[str, Any]:
@@ -100,19 +134,22 @@ def main(  # noqa: PLR0913, PLR0917  one per option
         str, typer.Option(help="Of torch.distributed, or lanecast:ALGORITHM. The last is the baseline.")
     ] = "lanecast,lanecast:recursive_doubling,gloo",
     ranks: Annotated[int, typer.Option(min=1)] = 2,
+    hosts: Annotated[int, typer.Option(min=1, help="Emulated, which have equal shares of ranks and GPUs.")] = 1,
+    nics: Annotated[int, typer.Option(min=1, help="Of each emulated host.")] = 2,
+    rate: Annotated[str, typer.Option(help="Of each NIC.")] = "10gbit",
     trials: Annotated[int, typer.Option(min=1, help="Jobs of each backend.")] = 3,
     batch_tokens: Annotated[int, typer.Option(help="Of all ranks in a step; 0: the model's.")] = 0,
     micro_batch: Annotated[int, typer.Option(help="Sequences of a rank at a time.")] = 4,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
 ) -> None:
     """Compare backends by the steps of a training program."""
-    names = distinct(backends)
+    names, where = distinct(backends), place(hosts, ranks, nics, rate)
     baseline = names[-1]
     options = (f"--micro-batch={micro_batch}", *([f"--batch-tokens={batch_tokens}"] if batch_tokens else []))
     out, progress = tables.console(), tables.console("stderr")
     rows = []
     for strategy in distinct(strategies):
-        case = Case(model, strategy, ranks, options)
+        case = Case(model, strategy, ranks, options, where)
         found: dict[str, list[Trial]] = {name: [] for name in names}
         for k in range(trials):
             for name in names:
@@ -123,7 +160,8 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     out.print(f"machine   {_core.cpu_model()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     out.print(f"software  torch {metadata.version('torch')}, {lanecast_version}")
     out.print(f"command   {machine.command_line()}\n")
-    out.print(table_of(rows, f"{model} on {ranks} ranks; {trials} x 10 steps, the last 8 of each count", baseline))
+    on = f"{ranks} ranks of {hosts} host{'s' * (hosts > 1)}"
+    out.print(table_of(rows, f"{model} on {on}; {trials} x 10 steps, the last 8 of each count", baseline))
     if json_file is not None:
         json_file.write_text(json.dumps({"command": machine.command_line(), "rows": rows}, indent=1) + "\n")
     apart = [row["backend"] for row in rows if not row["loss_apart"] <= CLOSE]
