@@ -26,14 +26,14 @@ _BEST = "fastest of MPI"
 class Outcome:
     """One way to run one case, over all its launches."""
 
-    name: str  # "Lanecast over MPICH/UCX", "MPICH/OFI, pinned"
+    name: str  # "Lanecast over MPICH/UCX", "MPICH/OFI, pinned"; on GPUs "Lanecast", "NCCL"
     backend: str
     time_us: float
     rows: list[Row]
 
     @property
     def is_native(self) -> bool:
-        return self.backend == "mpi"
+        return self.backend in {"mpi", "nccl"}
 
 
 def cases(rows: Sequence[Row]) -> Iterator[tuple[Row, float, list[Outcome]]]:
@@ -54,7 +54,8 @@ def cases(rows: Sequence[Row]) -> Iterator[tuple[Row, float, list[Outcome]]]:
 def _name(row: Row) -> str:
     if row["backend"] == "mpi":
         return f"{row['peer']}, {'pinned' if row['pinned'] else 'all NICs'}"
-    return f"{row['backend'].replace('lanecast', 'Lanecast')} over {row['peer']}"
+    name: str = row["backend"].replace("lanecast", "Lanecast").replace("nccl", "NCCL")
+    return f"{name} over {row['peer']}" if "peer" in row else name
 
 
 def report(rows: Sequence[Row]) -> Iterator[Table]:
@@ -117,7 +118,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         for _, bound_us, outcomes in here:
             best: dict[str, float] = {}
             for outcome in outcomes:
-                name = outcome.rows[0]["peer"] if outcome.is_native else "Lanecast"
+                name = outcome.name.partition(",")[0] if outcome.is_native else "Lanecast"
                 best[name] = max(best.get(name, 0), bound_us / outcome.time_us)
             for name, share in best.items():
                 series.setdefault(name, []).append(share)

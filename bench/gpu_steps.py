@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What gpu_hosts.py runs on a machine of so many GPUs, part by part; each step is a program with a time of its own.
+
+The weights are about what steps take in seconds, a dozen of which go to the start of torch and NCCL.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from on_hosts import Hosts
+from timed_steps import Step
+
+ROOT = Path(__file__).parent.parent
+LANECAST = (sys.executable, "-m", "lanecast")
+REDUCED = "all_gather,reduce_scatter,all_reduce"
+# NVLink's multicast needs a right that machines lent out may not give, and NCCL then fails.
+NCCL = {"NCCL_NVLS_ENABLE": "0"}
+SOCKETS = {**NCCL, "NCCL_SOCKET_IFNAME": "eth", "NCCL_IB_DISABLE": "1"}  # so that its bytes go through the hosts' NICs
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How much of it; sizes as `lanecast bench` takes them."""
+
+    gpus: int
+    sizes: str = "1K,4K,16K,64K,256K,1M,4M,16M,64M,256M,1G"
+    cluster_sizes: str = "16M,64M,256M"
+    dtypes: tuple[str, ...] = ("float32", "bfloat16")
+    rounds: int = 5
+    nics: int = 2
+    rate: str = "10gbit"
+    model: str = "gpt-25m"
+    trials: int = 2
+
+    @property
+    def two_hosts(self) -> Hosts:
+        return self.hosts(2, max(1, self.gpus // 2))
+
+    def hosts(self, hosts: int, ranks_per_host: int) -> Hosts:
+        return Hosts(hosts, ranks_per_host, self.gpus, self.nics, self.rate)
+
+    def bench(self, backends: str, **options: str) -> tuple[str, ...]:
+        """`lanecast bench` on GPUs."""
+        given = {"rounds": str(self.rounds), "backends": backends, **options}
+        return (
+            *LANECAST,
+            "bench",
+            "--device",
+            "cuda",
+            *(text for name in given for text in (f"--{name}", given[name])),
+        )
+
+
+def check(asked: Asked) -> Iterator[Step]:
+    """Those of the GPUs' tests that see most: every collective, streams, graphs and messages among all GPUs."""
+    tests = [f"test_collectives[{asked.gpus}]", *(["test_streams_and_graphs", "test_messages[8]"] * (asked.gpus > 1))]
+    # Without the project's settings, which want plugins that a machine of GPUs may lack.
+    pytest = (sys.executable, "-m", "pytest", "-c", "/dev/null", "--noconftest", "-p", "no:cacheprovider", "-q")
+    names = (f"{ROOT}/tests/gpu/test_gpus.py::{name}" for name in tests)
+    yield Step("tests on the GPUs", (*pytest, *names), 70, {"part": "check"}, NCCL, leaves_rows=False)
+
+
+def host(asked: Asked) -> Iterator[Step]:
+    """All GPUs of one host."""
+    backends, ranks = "lanecast,lanecast+symm,nccl", str(asked.gpus)
+    collectives = f"{REDUCED},broadcast,all_to_all"
+    for dtype in asked.dtypes:
+        command = asked.bench(backends, sizes=asked.sizes, collectives=collectives, dtype=dtype, ranks=ranks)
+        yield Step(f"one host, {dtype}", (*command, "--graph"), 90, {"part": "host"}, NCCL)
+    largest = asked.sizes.rpartition(",")[2]
+    command = asked.bench(backends, sizes=largest, collectives="all_gather", ranks=ranks)
+    yield Step("one host, in place", (*command, "--graph", "--in-place"), 30, {"part": "in place"}, NCCL)
+    command = asked.bench(f"{backends},torch_one_shot", sizes="64K", collectives="all_reduce", ranks=ranks)
+    yield Step("one host, beside torch's kernel", (*command, "--graph"), 30, {"part": "in place"}, NCCL)
+
+
+def cluster(asked: Asked) -> Iterator[Step]:
+    """Emulated hosts with NICs; where they have to share GPUs, only to see that results are right."""
+    more = {2: (2, 2), 4: (4, 1)}.get(asked.gpus)  # hosts, ranks of each
+    first, *others = asked.dtypes
+    todo = [(asked.two_hosts, first), *([(asked.hosts(*more), first)] if more else [])]
+    todo += [(asked.two_hosts, dtype) for dtype in others]
+    for where, dtype in todo:
+        yield _shared_gpus(asked, where, dtype) if where.share_gpus else _on_cluster(asked, where, dtype)
+
+
+def _on_cluster(asked: Asked, where: Hosts, dtype: str) -> Step:
+    command = asked.bench("lanecast,nccl", sizes=asked.cluster_sizes, collectives=REDUCED, dtype=dtype)
+    name = f"{where.hosts} hosts of {where.ranks_per_host}, {dtype}"
+    return Step(name, tuple(where.command(command)), 40, {"part": "cluster"}, SOCKETS)
+
+
+def _shared_gpus(asked: Asked, where: Hosts, dtype: str) -> Step:
+    # NCCL takes no GPU twice, and what ranks that take turns on one need says nothing of speed.
+    size = asked.cluster_sizes.partition(",")[0]
+    command = (*asked.bench("lanecast", sizes=size, collectives=REDUCED, dtype=dtype, rounds="1"), "--shared-gpus")
+    name = f"{where.hosts} hosts of {where.ranks_per_host} that share GPUs, {dtype}"
+    return Step(name, tuple(where.command(command)), 30, {"part": "shared GPUs"}, SOCKETS)
+
+
+def training(asked: Asked) -> Iterator[Step]:
+    """Steps of a GPT on two hosts; a strategy each, so that one's failure is its own."""
+    where = asked.two_hosts
+    if where.share_gpus:
+        return
+    compiled = (sys.executable, "-c", "from lanecast.torch import adapter; adapter.load()")
+    yield Step("the adapter for torch", compiled, 40, {"part": "training"}, leaves_rows=False)
+    shape = (f"--hosts={where.hosts}", f"--ranks={where.hosts * where.ranks_per_host}")
+    network = (f"--nics={asked.nics}", f"--rate={asked.rate}")
+    common = (f"--model={asked.model}", f"--trials={asked.trials}", "--backends=lanecast,nccl", *shape, *network)
+    for strategy in ("fsdp2", *(["zero3"] if importlib.util.find_spec("deepspeed") else []), "ddp"):
+        command = (sys.executable, f"{ROOT}/bench/train.py", f"--strategies={strategy}", *common)
+        yield Step(f"training, {strategy}", command, 50, {"part": "training"}, SOCKETS)
+
+
+PARTS: dict[str, Callable[[Asked], Iterator[Step]]] = {
+    "check": check, "host": host, "cluster": cluster, "training": training,
+}  # fmt: skip

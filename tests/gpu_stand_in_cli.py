@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast …` where there is no GPU: device cuda is the CPU, and Gloo is in NCCL's and torch's place."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+from gpu_bench_rank import StandIn
+from lanecast.cli import main
+from lanecast.cli.gpu import backends, launch, runner
+from lanecast.cli.gpu.memory import Arenas
+from lanecast.cli.gpu.options import DeviceBackend
+from lanecast.cli.gpu.ranks import Ranks
+from lanecast.cli.payload import Payload
+
+
+def ranks(shared_gpus: bool = False) -> Ranks:
+    made = Ranks(StandIn(), "gloo", shared_gpus)
+    comm: Any = made.comm
+    comm.synchronize = lambda: None  # of device work, of which there is none
+    return made
+
+
+def start_ranks(count: int, shared_gpus: bool = False) -> NoReturn:
+    assert not shared_gpus, "on one host"
+    sys.exit(launch.run_ranks([sys.executable, *sys.argv], count))
+
+
+def bind(backend: DeviceBackend, of: Ranks, payload: Payload) -> Any:
+    if backend.library == "lanecast":
+        return backends.lanecast_call(of.comm, payload, backend.algorithm), payload.output
+    return backends._distributed(of, payload), payload.output
+
+
+if __name__ == "__main__":
+    replaced: Any = runner
+    replaced.Ranks = ranks
+    replaced.launch.start_ranks = start_ranks
+    sys.modules["lanecast.cli.gpu.measure"].bind = bind  # type: ignore[attr-defined]
+    for kind in ("_symmetric", "_windows", "_torch_symmetric"):
+        setattr(Arenas, kind, Arenas._plain)
+    main()
