@@ -52,7 +52,8 @@ def _machine(rows: Sequence[Row], command: str) -> Iterator[str]:
 
 def _steps(outcomes: Sequence[Outcome]) -> list[str]:
     lines = [
-        [outcome.step.name, f"{outcome.seconds:.0f}", str(len(outcome.rows)), outcome.summary] for outcome in outcomes
+        [outcome.step.name, f"{outcome.seconds:.0f}", str(len(outcome.rows)), outcome.summary.replace("|", "/")]
+        for outcome in outcomes
     ]
     return tables.table(("step", "s", "rows", ""), lines)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 _GRACE_S = 5.0  # for a program that is told to end, until all of it is killed
+_LINE = 160  # characters of a summary
 _TAIL = 3000  # characters of its output, kept where it fails
 
 
@@ -42,8 +43,12 @@ class Outcome:
 
     @property
     def summary(self) -> str:
-        """Of a program that leaves no rows its own last word is all that it has to say."""
-        return self.problem or ("" if self.step.leaves_rows else self.output) or "done"
+        """The problem with the last error that the program names; of one that leaves no rows, its last line."""
+        lines = self.output.splitlines() or [""]
+        said = lines[-1] if self.problem or not self.step.leaves_rows else ""
+        if self.problem:
+            said = next((line for line in reversed(lines) if "Error" in line), said)
+        return ": ".join(text for text in (self.problem, said[:_LINE]) if text) or "done"
 
     def facts(self) -> dict[str, Any]:
         """All but the rows, for a file."""

@@ -96,12 +96,12 @@ def test_one_nic_in_each_direction_is_uneven() -> None:
 
 def test_the_page_has_what_was_measured_and_what_went_wrong() -> None:
     done = Outcome(Step("all", ("x",), 1), 12.3, ROWS)
-    failed = Outcome(Step("late", ("x",), 1), 60.0, [], "took longer than its 60 s", "its last words")
+    failed = Outcome(Step("late", ("x",), 1), 60.0, [], "took longer than its 60 s", "its\nits | last words")
     page = gpu_report.markdown([done, failed], "python gpu_hosts.py")
     for line in (
         "`python gpu_hosts.py`",
         "lanecast  0.1 (abc), Python 3, numpy 2",
-        "| late | 60 | 0 | took longer than its 60 s |",
+        "| late | 60 | 0 | took longer than its 60 s: its / last words |",
         "| all_gather, float32: least x NCCL (4 MiB, eager, plain) | 0.900 | ≥ 0.97 | missed by 0.0700 |",
         "| all_gather, plain, eager | **1.34**, at least 0.90 (4 MiB) | 1.35, at least 0.97 |",
         "| all_gather | 1 MiB | 20.0 ± 0 | 10.0 ± 1.50 | 100 | 2.00 |",
@@ -204,6 +204,11 @@ def test_a_program_that_fails(left: str, rows: int, tmp_path: Path) -> None:
 def test_tests_that_were_all_skipped_are_not_just_done(tmp_path: Path) -> None:
     step = Step("tests", (sys.executable, "-c", "print('...'); print('3 skipped')"), 1, leaves_rows=False)
     assert run(step, 60, tmp_path).summary == "3 skipped"
+
+
+def test_a_failure_is_named_by_its_error() -> None:
+    outcome = Outcome(Step("x", ("x",), 1), 1.0, [], "ended with status 1", "a\nValueError: no\nNIC bytes")
+    assert outcome.summary == "ended with status 1: ValueError: no"
 
 
 def test_time_that_is_left_goes_to_those_behind() -> None:
