@@ -16,7 +16,7 @@ from lanecast.cli.payload import Payload
 
 
 def ranks(shared_gpus: bool = False) -> Ranks:
-    made = Ranks(StandIn(), "gloo", shared_gpus)
+    made = Ranks(StandIn(), "gloo", shared_gpus=shared_gpus)
     comm: Any = made.comm
     comm.synchronize = lambda: None  # of device work, of which there is none
     return made
