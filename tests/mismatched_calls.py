@@ -35,6 +35,14 @@ def native_broadcast(comm: Communicator) -> None:
     comm.broadcast(np.ones(64), 0, algorithm="native", chunks=1)
 
 
+def broadcast(comm: Communicator) -> None:
+    comm.broadcast(np.ones(64), 0, algorithm="scatter_all_gather", chunks=1)
+
+
+def reduce(comm: Communicator) -> None:
+    comm.reduce(np.ones(64), 0, algorithm="scatter_all_gather", chunks=1)
+
+
 @dataclass(frozen=True)
 class Odd:
     """What rank 1 calls where the others make the usual call, and the words in which the two calls differ."""
@@ -60,7 +68,20 @@ ODD_CALLS = {
         ", sum, ",
         "in rank order",
     ),
-}
+    # Whom a rank waits for does not wait for that rank.
+    "broadcast_count": Odd(
+        lambda comm: comm.broadcast(np.ones(65), 0, algorithm="scatter_all_gather", chunks=1),
+        "of 64 ", "of 65 ", broadcast,
+    ),
+    "reduce_op": Odd(
+        lambda comm: comm.reduce(np.ones(64), 0, "max", algorithm="scatter_all_gather", chunks=1),
+        "sum, root 0", "max, root 0", reduce,
+    ),
+    "reduce_root": Odd(
+        lambda comm: comm.reduce(np.ones(64), 1, algorithm="scatter_all_gather", chunks=1),
+        "sum, root 0", "sum, root 1", reduce,
+    ),
+}  # fmt: skip
 
 # Where there is an MPI: it would take any of these calls, and hang or leave wrong data.
 ODD_NATIVE_CALLS = {
@@ -113,7 +134,7 @@ def provoke(comm: Communicator, name: str) -> float:
 
 
 def main() -> None:
-    comm = lanecast.init(transports=sys.argv[1], timeout_s=20)
+    comm = lanecast.init(transports=sys.argv[1], timeout_s=60)
     for name in ODD_CALLS | ODD_NATIVE_CALLS:
         child = comm.split(0)
         assert child is not None

@@ -18,6 +18,10 @@ constexpr auto kLastParts = std::chrono::seconds(2);
 // not. A rank that is still to answer is waited for until kAtMost.
 constexpr double kSilentFor = 0.5, kAtMost = 1.25;
 
+/// A rank of the communicator. Where calls differ a rank may be asked by one that it does not wait for. To listen to
+/// all takes a receive each, which is nothing beside such a wait.
+constexpr auto kListensAfter = std::chrono::milliseconds(1);
+
 }  // namespace
 
 bool Communicator::advance(UnderWay& call) {
@@ -77,7 +81,7 @@ void Communicator::look_at(const UnderWay& call, const Deadline& deadline) {
   const double timeout_s = deadline.timeout_s;
   const bool asks = waited_s >= kAskFrom * timeout_s;
   if (waited >= kLookEvery) {
-    router_->publish_wait(awaited, asks);
+    router_->publish_wait(awaited, asks || waited >= size() * kListensAfter);
     agreement_.compare(awaited);
     if (!options_.trace_dir.empty()) log_.waits(describe_wait(call, -1));
   }

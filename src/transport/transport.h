@@ -46,6 +46,14 @@ inline std::string describe_tag(std::uint64_t tag, std::uint64_t max_tag) {
   return tag < first ? "step tag " + std::to_string(tag) : "tag " + std::to_string(tag - first);
 }
 
+/// The end of what is said where a message meets a receive of another length or stamp. Calls may be equal as far as all
+/// ranks know and their messages not: of no elements there is none.
+inline std::string describe_difference(bool same_stamp) {
+  return same_stamp ? ": the ranks have made different calls"
+                    : " in another call: the ranks have made different calls, or own counts in one before that did not "
+                      "agree";
+}
+
 /// One message. The executor owns it and keeps it, and the memory it names, untouched until the transport reports it
 /// done. Messages between a pair of ranks match by tag; equal tags match in the order in which they were posted.
 struct Message {

@@ -94,7 +94,7 @@ void LoopbackTransport::copy(const LoopbackMatch& match) {
     if (from.bytes != to.bytes || from.stamp != to.stamp)
       throw MismatchError("rank " + std::to_string(match.source) + " sends " + std::to_string(from.bytes) +
                           " bytes under " + describe_tag(from.tag, max_tag()) + ", rank " + std::to_string(rank_) +
-                          " expects " + std::to_string(to.bytes) + ": the ranks have made different calls");
+                          " expects " + std::to_string(to.bytes) + describe_difference(from.stamp == to.stamp));
     SpanCursor in(from.memory), out(to.memory);
     for (std::size_t offset = 0; offset < from.bytes;) {
       const Span piece = in.take(from.bytes - offset);

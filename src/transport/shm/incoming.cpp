@@ -18,7 +18,7 @@ void check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) 
   if (receive.bytes == sent_bytes && receive.stamp == stamp) return;
   throw MismatchError("rank " + std::to_string(receive.peer) + " sends " + std::to_string(sent_bytes) +
                       " bytes under " + describe_tag(receive.tag, UINT64_MAX) + ", the receive expects " +
-                      std::to_string(receive.bytes) + ": the ranks have made different calls");
+                      std::to_string(receive.bytes) + describe_difference(receive.stamp == stamp));
 }
 
 void deliver_whole(const Message& receive, const std::byte* data) {
