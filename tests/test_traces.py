@@ -146,6 +146,25 @@ def test_failure_leaves_a_trace_that_names_who_is_behind(tmp_path: Path) -> None
     assert "failed: rank 0 " in text, text
 
 
+def test_who_failed_in_a_call_is_not_through_with_it(tmp_path: Path) -> None:
+    """Rank 2 does not come to a broadcast, of which rank 0 gets its part; as if killed, it leaves no trace."""
+
+    def body(comm: Communicator) -> None:
+        if comm.rank == 2:
+            time.sleep(1)
+            return
+        with pytest.raises(lanecast.Error):
+            for _ in range(2):
+                comm.broadcast(np.ones(10), 1, algorithm="direct")
+
+    lanecast.run_threads(3, body, timeout_s=0.5, trace_dir=str(tmp_path))
+    (lost,) = tmp_path.glob("*.rank2.jsonl")
+    lost.unlink()
+    report = traces.report(traces.read(tmp_path)[0])
+    assert "behind: rank 1, failed in call 1, while others are in call 2, broadcast of float64" in report, report
+    assert report.endswith("; or whoever has left no trace\n"), report
+
+
 def test_report_names_calls_that_differ(tmp_path: Path) -> None:
     def body(comm: Communicator) -> None:
         comm.all_reduce(np.ones(10), algorithm="ring")

@@ -63,9 +63,13 @@ def _behind(job: CommunicatorTrace) -> list[str]:
         return []
     ahead = next(trace for trace in job.ranks.values() if trace.last_sequence == latest)
     behind = [rank for rank, sequence in last.items() if sequence == first]
-    state = job.ranks[behind[0]].calls[-1]["state"] if first else "done"
-    where = f"still in call {first}" if state == "running" else f"through with call {first}"
-    return [f"behind: {_names(behind, len(behind))}, {where}, while others are in {describe(ahead.calls[-1])}"]
+    # Who is through with a call has not come to the next one; who is in it, or failed in it, has waited for others.
+    states = {rank: job.ranks[rank].calls[-1]["state"] if first else "done" for rank in behind}
+    through = [rank for rank in behind if states[rank] == "done"]
+    named = through or behind
+    where = {"failed": "failed in", "running": "still in"}.get(states[named[0]], "through with")
+    text = f"behind: {_names(named, len(named))}, {where} call {first}, while others are in {describe(ahead.calls[-1])}"
+    return [text + ("" if through or len(job.ranks) == job.size else "; or whoever has left no trace")]
 
 
 def _different(job: CommunicatorTrace) -> list[str]:
