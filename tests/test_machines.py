@@ -117,6 +117,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ("[node]", "[[node]]", "node: expected named fields"),
         ("size = 2", "size = 0", r"levels\[0\].size: 0"),
         ("summary", "summary = =", "is no TOML"),
+        ("cores = 8", "cores = " + "9" * 5000, "is no TOML: Exceeds the limit"),
     ],
 )
 def test_mistakes_name_file_and_field(old: str, new: str, named: str, tmp_path: Path) -> None:

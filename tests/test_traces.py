@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
@@ -153,8 +154,8 @@ def test_who_failed_in_a_call_is_not_through_with_it(tmp_path: Path) -> None:
         if comm.rank == 2:
             time.sleep(1)
             return
-        with pytest.raises(lanecast.Error):
-            for _ in range(2):
+        with contextlib.suppress(lanecast.Error):
+            while True:
                 comm.broadcast(np.ones(10), 1, algorithm="direct")
 
     lanecast.run_threads(3, body, timeout_s=0.5, trace_dir=str(tmp_path))

@@ -116,12 +116,14 @@ def load(name_or_file: str) -> Machine:
         if name_or_file not in known():
             raise _core.UsageError(f"machine {name_or_file!r} is unknown; known: {', '.join(known())}, or a .toml file")
     try:
-        machine: Machine = read_fields(Machine, tomllib.loads(path.read_text()))
-        _check(machine)
+        values = tomllib.loads(path.read_text())
     except OSError as error:
         raise _core.UsageError(f"machine {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # int()'s own for thousands of digits, too
         raise _core.UsageError(f"machine {path}: is no TOML: {error}") from None
+    try:
+        machine: Machine = read_fields(Machine, values)
+        _check(machine)
     except (FieldError, _core.UsageError) as error:
         raise _core.UsageError(f"machine {path}: {error}") from None
     return machine
