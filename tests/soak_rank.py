@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import resource
 import time
 from collections.abc import Callable
@@ -21,6 +23,8 @@ READINGS = 20
 CALLS_PER_SPLIT = 1000
 MOST_STARTED = 16
 LARGE_EVERY = 400  # calls; the others take microseconds
+LARGEST = 2**18  # elements of a part
+MALLOPT = {-1: 1 << 20, -3: 1 << 20}  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, in bytes
 
 
 def reading(calls: int, begin_s: float) -> dict[str, float]:
@@ -33,12 +37,16 @@ def reading(calls: int, begin_s: float) -> dict[str, float]:
     }
 
 
+def takes(comm: Communicator, kind: str) -> set[str]:
+    return {"", *_core.algorithms_for(CORE_NAMES.get(kind, kind), comm.topology)} & set(ALGORITHMS)
+
+
 class Started:
     """A call, and what it should leave in its buffer."""
 
     def __init__(self, comm: Communicator, random: np.random.Generator, call: int) -> None:
         kind = KINDS[random.integers(len(KINDS))]
-        count = int(2 ** random.uniform(0, 18 if call % LARGE_EVERY == 0 else 11))
+        count = int(2 ** random.uniform(0, np.log2(LARGEST) if call % LARGE_EVERY == 0 else 11))
         dtype, root = DTYPES[random.integers(len(DTYPES))], int(random.integers(comm.size))
         name, chunks = ALGORITHMS[random.integers(len(ALGORITHMS))], int(random.integers(4))
         async_op, bound = bool(random.random() < 0.3), bool(random.random() < 0.05)
@@ -51,8 +59,7 @@ class Started:
             self._send_round(place, async_op)
         else:
             arguments, self.result, self.due = CALLS[kind](place)
-            takes = _core.algorithms_for(CORE_NAMES.get(kind, kind), comm.topology)
-            options: dict[str, Any] = {"algorithm": name if name in takes else "", "chunks": chunks}
+            options: dict[str, Any] = {"algorithm": name if name in takes(comm, kind) else "", "chunks": chunks}
             if bound:
                 persistent = comm.persistent(kind, *arguments, **options)
                 persistent.start()
@@ -83,20 +90,38 @@ class Started:
         assert (self.result == self.due).all(), f"{self.result[:4]} … instead of {self.due}"
 
 
+def make_largest_calls(comm: Communicator) -> None:
+    """A communicator keeps the scratch memory of its largest call: with all of them made, later ones take no more."""
+    for kind, root, chunks in itertools.product(CALLS, range(comm.size), range(4)):
+        place = Place(comm, LARGEST, "float64", root, 1)
+        for name in takes(comm, kind):
+            arguments, *_ = CALLS[kind](place)
+            getattr(comm, kind)(*arguments, algorithm=name, chunks=chunks)
+
+
+def split(comm: Communicator) -> list[Communicator]:
+    reverse, half = comm.split(0, -comm.rank), comm.split(comm.rank % 2)
+    assert reverse is not None
+    assert half is not None
+    return [comm, reverse, half]
+
+
+def finish(under_way: list[Started]) -> None:
+    while under_way:
+        under_way.pop().finish()
+
+
 def soak(comm: Communicator, calls: int, tell: Callable[[dict[str, float]], None]) -> None:
     """Make `calls` calls, the same on every rank; tell what memory and files the process has, READINGS times."""
+    # glibc raises these with what is freed, and then the heap's gaps decide what stays: megabytes, at random.
+    for option, value in MALLOPT.items():
+        ctypes.CDLL(None).mallopt(option, value)
+    make_largest_calls(comm)
     random = np.random.default_rng(7)
     begin_s = time.monotonic()
-    communicators: list[Communicator] = []
+    communicators = split(comm)
     under_way: list[Started] = []
     for call in range(calls):
-        if call % CALLS_PER_SPLIT == 0:
-            while under_way:
-                under_way.pop().finish()
-            reverse, half = comm.split(0, -comm.rank), comm.split(comm.rank % 2)
-            assert reverse is not None
-            assert half is not None
-            communicators = [comm, reverse, half]
         started = Started(communicators[random.integers(3)], random, call)
         if started.works:
             under_way.append(started)
@@ -104,7 +129,11 @@ def soak(comm: Communicator, calls: int, tell: Callable[[dict[str, float]], None
             started.finish()
         if len(under_way) > MOST_STARTED:
             under_way.pop(call * 7 % len(under_way)).finish()
-        if (call + 1) % (calls // READINGS) == 0:
+        is_due = (call + 1) % (calls // READINGS) == 0
+        if is_due or (call + 1) % CALLS_PER_SPLIT == 0:
+            finish(under_way)
+            communicators = split(comm)
+        if is_due:  # where nothing is under way, and new communicators have no scratch yet
             tell(reading(call + 1, begin_s))
-    while under_way:
-        under_way.pop().finish()
+            comm.barrier()
+    finish(under_way)
