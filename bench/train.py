@@ -154,7 +154,9 @@ def main(  # noqa: PLR0913, PLR0917  one per option
         for k in range(trials):
             for name in names:
                 progress.print(f"{strategy} on {name}, trial {k + 1} of {trials} …")
-                found[name].append(case.run(name))
+                trial = case.run(name)
+                found[name].append(trial)
+                progress.print(f"  {trial['tokens_per_s']:.0f} tokens/s, {trial['step_s']:.3f} s a step")
         rows += [row_of(strategy, name, found[name], found[baseline]) for name in names]
     lanecast_version = f"lanecast {lanecast.__version__} ({machine.git_commit() or 'installed'})"
     out.print(f"machine   {_core.cpu_model()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
