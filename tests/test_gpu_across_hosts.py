@@ -75,6 +75,13 @@ def test_rooted_ones_and_all_to_all(kernel_cache: str) -> None:
 
 
 @pytest.mark.timeout(400)
+def test_a_group_whose_members_know_only_their_own_messages(kernel_cache: str) -> None:
+    """Of the three lanes of the larger host one sends nothing beyond the two of the other."""
+    case = Case("all_to_all", even("all_to_all", 20_000, 5), "hierarchical(pairwise,native)")
+    judge(5, [case], kernel_cache, topology="3+2", timeout_s=100)
+
+
+@pytest.mark.timeout(400)
 def test_messages_larger_than_the_memory_they_pass_through(kernel_cache: str) -> None:
     judge(2, [Case("all_gather", even("all_gather", 9 << 20, 2), "ring", "uint8")], kernel_cache, 16, topology="2x1")
 

@@ -27,7 +27,6 @@ void ChunkRun::post_group(std::uint32_t step) {
   static_cast<GroupCall&>(call) = group_call(group, context_.shape, context_.layout, chunk_, call.elements);
   call.run = this;
   call.group = context_.prepared.handles[index];
-  call.own_counts |= group.kind == Kind::all_to_all;
   const auto src = bound_.src(step), dst = bound_.dst(step);
   const std::size_t in_bytes = bound_.src_bytes(step), out_bytes = bound_.dst_bytes(step);
   // Members skip a call only where all of them see that it moves nothing.

@@ -22,7 +22,8 @@ inline GroupCall group_call(const Group& group, const Shape& shape, const Layout
   call.op = shape.op;
   call.counts = counts;
   call.root = group.root;
-  call.own_counts = shape.own_counts();
+  // Of an all-to-all within a group a member knows its own messages only, whatever the ranks know of the whole call.
+  call.own_counts = shape.own_counts() || group.kind == Kind::all_to_all;
   return call;
 }
 
