@@ -43,7 +43,7 @@ class CopyPipeline {
     group_.fork(stream_);
     const Parcels& parcels = call_.parcels;
     const Parcel& own = parcels.receive[me_];
-    // Beside the rest: on its stream what arrives would wait for it, and the slots would stay full.
+    // Beside the rest: on the unpacking stream what arrives would wait for it, and the slots would stay full.
     if (!parcels.reduces) group_.copy_within(own.at, parcels.send[me_].at, own.bytes, stream_);
     std::size_t most = 0;
     for (int k = 1; k < members_; ++k)

@@ -11,7 +11,7 @@ namespace lanecast::ipc {
 namespace {
 
 // Of a message between two ranks, by what was fastest on H200s.
-constexpr std::size_t kAlignment = 16;
+constexpr std::size_t kAlignment = 128;                   // of pieces and slots: whole lines
 constexpr std::size_t kLongBytes = std::size_t{1} << 20;  // from here on it takes more multiprocessors
 constexpr int kShortBlocks = 32;
 constexpr std::size_t kBlockBytes = 4096;                                // shorter ones take fewer blocks

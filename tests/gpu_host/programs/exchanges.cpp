@@ -56,9 +56,9 @@ class Rank {
     x.ranks = ranks_;
     x.signature = 0x8000 + call.pattern % 1000;
     x.divisor = 1;
-    x.slice_bytes = call.slice_bytes;
     x.room_bytes = room_bytes(ranks_);
-    x.slot_bytes = slot_bytes(ranks_);
+    x.slot_bytes = x.room_bytes / (kSlots * call.blocks) / 16 * 16;
+    x.slice_bytes = std::min(call.slice_bytes, x.slot_bytes);
     x.timeout_ns = 300'000'000'000;
     x.control = address_of(memory_[rank_].control.data());
     x.fault = address_of(memory_[rank_].fault.data());
@@ -135,9 +135,9 @@ class Rank {
 
 std::vector<Call> calls() {
   std::vector<Call> all;
-  for (const u64 bytes : {0, 1, 5, 16, 100, 479, 992})
-    for (const u64 slice : {16, 48})
-      for (const u32 blocks : {1, 2})
+  for (const u64 bytes : {0, 5, 100, 479, 992})
+    for (const u64 slice : {16, 128})
+      for (const u32 blocks : {1, 4, 2, 3})  // so that slots of another length are written anew in each call
         for (const Call::Kind kind : {Call::different, Call::multicast, Call::in_place_sum})
           all.push_back({blocks, slice, bytes, static_cast<u32>(all.size() + 1), kind});
   return all;

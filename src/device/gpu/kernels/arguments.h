@@ -13,9 +13,9 @@ using u64 = unsigned long long;
 constexpr int kMostRanks = 16;   // whose memory one kernel reaches: those of a host
 constexpr int kMostBlocks = 64;  // of a kernel that waits for other ranks; all of them have to be resident at once
 constexpr int kMovers = 768;     // threads of such a block that write to the peers or take what has come
-// That write. A thread's access waits behind all that its block has on the way to the peers: where more is read and
-// written to take a piece than to send it, fewer send. Between H200s 128 instead of 384 saved reduce-scatters of 64 MiB
-// and 256 MiB 10 and 6 %, and cost all-gathers 1 %.
+// Of them, those that write to the peers. A thread's access waits behind all that its block has on the way to the
+// peers: where more is read and written to take a piece than to send it, fewer send. Between H200s 128 instead of 384
+// saved reduce-scatters of 64 MiB and 256 MiB 10 and 6 %, and cost all-gathers 1 %.
 constexpr int kCopySenders = 384;
 constexpr int kReduceSenders = 128;
 constexpr int kWarp = 32;

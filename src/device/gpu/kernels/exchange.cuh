@@ -3,9 +3,9 @@
 // slots and combines what arrives in its own. At most kMostBlocks blocks, since they wait for those of other ranks and
 // have to be resident together with whatever else waits on the device.
 //
-// Block b carries the b-th slice of every round of every message and speaks to the blocks b of other ranks only. Half
-// of its threads send, half receive. A slot is written anew when the receiver has emptied it, and in another call two
-// calls later: a rank that begins call c has had word of everyone's call c - 1, so everyone has ended c - 2.
+// Block b carries the b-th slice of every round of every message and speaks to the blocks b of other ranks only. Some
+// of its threads send, the others receive. A slot is written anew when the receiver has emptied it, and in another call
+// two calls later: a rank that begins call c has had word of everyone's call c - 1, so everyone has ended c - 2.
 #pragma once
 
 #include "device/gpu/kernels/memory.cuh"

@@ -18,7 +18,7 @@ struct Team {
 };
 __device__ inline Team grid_team() { return {blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x}; }
 
-/// Of so many that are left, those that a thread's next accesses, `step` apart, can reach.
+/// How many of those left lie within a thread's next accesses, which are `step` apart.
 template <int kAccesses>
 __device__ inline u32 within(u64 left, u32 step) {
   return static_cast<u32>(min(left, u64{kAccesses} * step));

@@ -34,9 +34,9 @@ template <class Word, class Come>
 __device__ inline bool wait_for(const Waiter& waiter, const Word* word, const FaultRecord& place, Come come) {
   u64 deadline = 0;
   for (u32 spins = 0;; ++spins) {
-    const Word value = peek(word);
+    const Word value = spins == 0 ? acquire(word) : peek(word);
     if (come(value)) {
-      acquire(word);  // what has come stays, or grows
+      if (spins != 0) acquire(word);  // read again, so that what it publishes is seen: what has come stays, or grows
       return true;
     }
     if (spins % 256 != 255) continue;
