@@ -7,8 +7,9 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lanecast.cli.gpu.summary import ratios
 from lanecast.cli.measure import Row
-from lanecast.cli.tables import ratio, size_text
+from lanecast.cli.tables import size_text
 from nic_bound_report import Outcome, cases
 from train import CLOSE
 
@@ -46,15 +47,6 @@ def between_hosts(rows: Sequence[Row]) -> list[Row]:
     return [row for row in part(rows, "cluster") if row["bound_us"]]
 
 
-def ratios(rows: Sequence[Row], like: Row) -> dict[int, float]:
-    """NCCL's time over that of rows like this one, by size, over the range of sizes that means are taken of."""
-    keys = ("collective", "dtype", "mode", "backend")
-    mine = [row for row in rows if all(row[key] == like[key] for key in keys)]
-    # Sizes were rounded down to whole elements of every rank.
-    mine = [row for row in mine if RANGE[0] - MIB // 16 <= row["bytes"] <= RANGE[1]]
-    return {row["bytes"]: times for row in mine if (times := ratio(row, rows)) is not None}
-
-
 def judged(rows: Sequence[Row]) -> Iterator[Aim]:
     """All that these rows tell about."""
     yield from _speed(part(rows, "host"))
@@ -76,7 +68,7 @@ def _speed(rows: Sequence[Row]) -> Iterator[Aim]:
         ours = {(row["mode"], row["memory"]): row for row in here if row["backend"] != row["run"]["baseline"]}
         times: dict[str, float] = {}
         for (mode, memory), row in ours.items():
-            found = ratios(here, row)
+            found = ratios(here, row, *RANGE)
             if found:
                 what = f"{collective}, {dtype}, {mode}, {memory}: x NCCL"
                 yield Aim(what, statistics.geometric_mean(found.values()), MEANS[collective])

@@ -6,7 +6,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from gpu_aims import LEAST, MEANS, Aim, ratios
+from gpu_aims import LEAST, MEANS, RANGE, Aim
+from lanecast.cli.gpu.summary import ratios
 from lanecast.cli.measure import Row
 from lanecast.cli.tables import number, ratio, shares, size_text
 from nic_bound_report import Outcome, cases
@@ -47,7 +48,7 @@ def means(rows: Sequence[Row]) -> list[str]:
             continue
         mine = [row for row in rows if (row["collective"], row["mode"], row["backend"]) == (collective, mode, backend)]
         firsts = [next((row for row in mine if row["dtype"] == dtype), None) for dtype in dtypes]
-        cells = [_mean(ratios(rows, first)) if first else "-" for first in firsts]
+        cells = [_mean(ratios(rows, first, *RANGE)) if first else "-" for first in firsts]
         if set(cells) == {"-"}:
             continue
         aim = f"{MEANS[collective]}, at least {LEAST}" if collective in MEANS else "-"

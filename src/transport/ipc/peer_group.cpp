@@ -81,9 +81,8 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
   x.slot_bytes = x.room_bytes / (gpu::kSlots * blocks * kAlignment) * kAlignment;
   // Long messages take some rounds at least, so that the ranks send and receive at the same time.
   const std::size_t rounds = std::clamp<std::size_t>(largest / (blocks * kRoundBytes), 1, kRounds);
-  x.slice_bytes = std::min<std::size_t>(divided_up(largest, blocks * rounds * kAlignment) * kAlignment,
-                                        std::min<std::size_t>(x.slot_bytes, kLongestSlice));
-  x.slice_bytes = std::max<std::size_t>(x.slice_bytes, kAlignment);
+  x.slice_bytes = std::clamp<std::size_t>(divided_up(largest, blocks * rounds * kAlignment) * kAlignment, kAlignment,
+                                          std::min<std::size_t>(x.slot_bytes, kLongestSlice));
   const auto pieces_of = [&](const std::vector<Parcel>& messages) {
     const std::size_t longest = std::ranges::max(messages, {}, &Parcel::bytes).bytes;
     const std::size_t pieces = gpu::pieces(longest, blocks, x.slice_bytes);

@@ -14,16 +14,23 @@ _MIB = 1 << 20
 RANGES = {EAGER: (_MIB, 1024 * _MIB), GRAPH: (16 * _MIB, 1024 * _MIB)}
 
 
+def ratios(rows: Sequence[Row], like: Row, low: int, high: int) -> dict[int, float]:
+    """The baseline's time over that of rows like this one, by size, of what was measured from low to high."""
+    keys = ("collective", "dtype", "mode", "backend")
+    mine = [row for row in rows if all(row.get(key) == like.get(key) for key in keys)]
+    # Sizes were rounded down to whole elements of every rank.
+    mine = [row for row in mine if low - _MIB // 16 <= row["bytes"] <= high]
+    return {row["bytes"]: times for row in mine if (times := ratio(row, rows)) is not None}
+
+
 def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """Geometric mean, and the least with its size; of the sizes that were measured."""
+    """Geometric mean, and the least with its size."""
     baseline = rows[0]["run"]["baseline"]
-    keys = dict.fromkeys((row["collective"], row["backend"], row["mode"]) for row in rows)
-    for collective, backend, mode in keys:
-        low, high = RANGES[mode]
-        mine = [row for row in rows if (row["collective"], row["backend"], row["mode"]) == (collective, backend, mode)]
-        # Sizes were rounded down to whole elements of every rank.
-        ratios = {row["bytes"]: ratio(row, rows) for row in mine if low - _MIB // 16 <= row["bytes"] <= high}
-        found = {size: times for size, times in ratios.items() if times is not None}
+    firsts: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        firsts.setdefault((row["collective"], row["backend"], row["mode"]), row)
+    for (collective, backend, mode), first in firsts.items():
+        found = ratios(rows, first, *RANGES[mode])
         if backend == baseline or not found:
             continue
         worst = min(found, key=lambda size: found[size])

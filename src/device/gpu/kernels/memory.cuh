@@ -24,14 +24,12 @@ __device__ inline u32 within(u64 left, u32 step) {
   return static_cast<u32>(min(left, u64{kAccesses} * step));
 }
 
-// The last accesses of a thread, too, are under way at once: one after another they cost a memory's latency each, and
-// a block's piece of a collective is seldom a multiple of what its threads move at once.
-
-template <class T>
-__device__ inline void copy_as(Team team, u64 to, u64 from, u64 bytes) {
-  T* const target = reinterpret_cast<T*>(to);
+/// Reads n elements, and has `give` put each lot that a thread holds at once wherever it should be. The last accesses
+/// of a thread, too, are under way at once: one after another they cost a memory's latency each, and a block's piece of
+/// a collective is seldom a multiple of what its threads move at once.
+template <class T, class Give>
+__device__ inline void read_lots(Team team, u64 from, u64 n, Give give) {
   const T* const source = reinterpret_cast<const T*>(from);
-  const u64 n = bytes / sizeof(T);
   const u32 step = team.size;
 #pragma unroll 1
   for (u64 i = team.index; i < n; i += kCopies * step) {
@@ -39,9 +37,16 @@ __device__ inline void copy_as(Team team, u64 to, u64 from, u64 bytes) {
     T values[kCopies] = {};
     for (int k = 0; k < kCopies; ++k)
       if (k * step < left) values[k] = source[i + k * step];
-    for (int k = 0; k < kCopies; ++k)
-      if (k * step < left) target[i + k * step] = values[k];
+    give([&](u64 to) {
+      for (int k = 0; k < kCopies; ++k)
+        if (k * step < left) reinterpret_cast<T*>(to)[i + k * step] = values[k];
+    });
   }
+}
+
+template <class T>
+__device__ inline void copy_as(Team team, u64 to, u64 from, u64 bytes) {
+  read_lots<T>(team, from, bytes / sizeof(T), [&](const auto& put) { put(to); });
 }
 
 __device__ __noinline__ void copy_bytes(Team team, u64 to, u64 from, u64 bytes) {
@@ -67,20 +72,11 @@ __device__ __noinline__ void multicast_bytes(Team team, const u64* to, int n, u6
     for (int q = 0; q < n; ++q) copy_bytes(team, to[q], from, bytes);
     return;
   }
-  const Vector* const source = reinterpret_cast<const Vector*>(from);
   const u64 vectors = bytes / 16;
-  const u32 step = team.size;
+  read_lots<Vector>(team, from, vectors, [&](const auto& put) {
 #pragma unroll 1
-  for (u64 i = team.index; i < vectors; i += kCopies * step) {
-    const u32 left = within<kCopies>(vectors - i, step);
-    Vector values[kCopies] = {};
-    for (int k = 0; k < kCopies; ++k)
-      if (k * step < left) values[k] = source[i + k * step];
-#pragma unroll 1
-    for (int q = 0; q < n; ++q)
-      for (int k = 0; k < kCopies; ++k)
-        if (k * step < left) reinterpret_cast<Vector*>(to[q])[i + k * step] = values[k];
-  }
+    for (int q = 0; q < n; ++q) put(to[q]);
+  });
   for (int q = 0; q < n; ++q) copy_as<u8>(team, to[q] + 16 * vectors, from + 16 * vectors, bytes % 16);
 }
 
