@@ -109,7 +109,7 @@ def main() -> None:
         if options.out:
             said = {name: getattr(options, name) for name in ("model", "strategy", "backend")}
             report.write(options.out, {**said, "ranks": trainer.ranks, **found, "losses": losses}, messages.sizes)
-    # Until the report is there: a process with gloo groups may abort at its very end, and torchrun then ends the others.
+    # Wait for the report: a process with gloo groups may abort at its very end, and torchrun then ends the others.
     dist.barrier()
     dist.destroy_process_group()
 
