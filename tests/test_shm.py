@@ -31,8 +31,8 @@ def shared_memory_of_this_process() -> list[str]:
     return mapped + [link for link in links if "memfd:lanecast" in link]
 
 
-def _killed_peer(single_copy: int, me: Rank) -> None:
-    transport = open_shm(me, single_copy=single_copy)
+def _killed_peer(options: dict[str, int], me: Rank) -> None:
+    transport = open_shm(me, **options)
     end = Endpoint(transport, me)
     last = me.size - 1
     if me.rank == last:
@@ -54,9 +54,9 @@ def _killed_peer(single_copy: int, me: Rank) -> None:
     assert not shared_memory_of_this_process()
 
 
-@pytest.mark.parametrize("single_copy", [0, 1])
-def test_a_killed_peer_is_noticed_and_leaves_nothing(single_copy: int) -> None:
-    in_processes(3, functools.partial(_killed_peer, single_copy), dying={2})
+@pytest.mark.parametrize("options", [{"single_copy": 0}, {"single_copy": 1}], ids=["streams", "single-copy"])
+def test_a_killed_peer_is_noticed_and_leaves_nothing(options: dict[str, int]) -> None:
+    in_processes(3, functools.partial(_killed_peer, options), dying={2})
     assert not list(Path("/dev/shm").glob("*lanecast*"))
 
 

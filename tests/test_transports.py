@@ -45,7 +45,8 @@ class Kind:
 
 KINDS = {
     "loopback": Kind(in_threads, open_loopback),
-    "shm": Kind(in_processes, functools.partial(open_shm, single_copy=0)),
+    "shm": Kind(in_processes, open_shm),
+    "shm-streams": Kind(in_processes, functools.partial(open_shm, single_copy=0), sizes=(2, 3, 7)),
     "shm-single-copy": Kind(in_processes, functools.partial(open_shm, single_copy=1), sizes=(2, 3, 7)),
     # As with 64 ranks on a host: rings that are always full, fragments that never fit twice.
     "shm-smallest": Kind(

@@ -103,6 +103,16 @@ def storm(end: Endpoint) -> None:
     end.wait()
 
 
+def large_again_and_again(end: Endpoint) -> None:
+    """Large messages of two lengths: a transport may take each another way, and the same one another time."""
+    for serial in range(40 if end.size == 2 else 8):
+        for peer in end.peers:
+            for tag, size in enumerate((1_048_576, 300_001)):
+                end.send(peer, Item(tag, serial, size))
+                end.receive(peer, Item(tag, serial, size))
+        end.wait()
+
+
 def late_receiver(end: Endpoint) -> None:
     """A flood of small messages and a few large ones arrive before any receive is posted, and are wanted backwards."""
     flood = [Item(tag, tag, 200_000 if tag % 100 == 0 else tag) for tag in range(600)]
@@ -282,6 +292,7 @@ EVERY_TRANSPORT = (
     equal_tags,
     some_pairs_only,
     storm,
+    large_again_and_again,
     late_receiver,
     gather_and_scatter,
     consumer,

@@ -84,11 +84,11 @@ struct Held : Consumer {
 
 class End {
  public:
-  End(int me, const Lane& out, const Lane& in, bool single_copy)
+  End(int me, const Lane& out, const Lane& in, SingleCopy single_copy)
       : me_(me),
         layout_(layout_for(2, {.ring_bytes = kRingBytes, .eager_bytes = 2048})),
-        outgoing_(out, layout_),
-        incoming_(in, layout_, {getpid(), &out.control->owner_state, single_copy}) {}
+        outgoing_(out, layout_, ways_),
+        incoming_(in, layout_, {getpid(), &out.control->owner_state, single_copy}, ways_) {}
 
   bool round(unsigned number) {
     std::mt19937 random(number * 7919 + static_cast<unsigned>(me_));
@@ -129,6 +129,8 @@ class End {
  private:
   const int me_;
   const Layout layout_;
+  WayBoard board_{};
+  Ways ways_{board_, nullptr, 1};
   Outgoing outgoing_;
   Incoming incoming_;
 };
@@ -139,7 +141,7 @@ int run(double seconds) {
   std::atomic<unsigned> rounds = 0;  // the first end grants them, so that both make equally many
   std::atomic<bool> over = false, wrong = false;
   const auto end_main = [&](int me) {
-    End mine(me, lanes[me].lane(), lanes[1 - me].lane(), /*single_copy=*/me == 1);
+    End mine(me, lanes[me].lane(), lanes[1 - me].lane(), me == 1 ? SingleCopy::on : SingleCopy::automatic);
     for (unsigned number = 1;; ++number) {
       if (me == 0) {
         if (std::chrono::steady_clock::now() > end || wrong)

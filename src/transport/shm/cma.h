@@ -13,9 +13,4 @@ namespace lanecast::shm {
 /// system refuses.
 std::size_t read_remote(int pid, SpanCursor& local, SpanCursor& remote, std::size_t bytes);
 
-/// Tries it on `bytes` bytes at `address` of process `pid`: is one copy by the system faster here than two by memcpy
-/// through `ring_bytes` of rings?
-/// Throws as read_remote().
-bool single_copy_is_faster(int pid, std::byte* address, std::size_t bytes, std::size_t ring_bytes);
-
 }  // namespace lanecast::shm

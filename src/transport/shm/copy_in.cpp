@@ -3,10 +3,6 @@
 
 #include <algorithm>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace lanecast::shm {
 
 #if defined(__x86_64__)
@@ -23,26 +19,20 @@ constexpr double kClearlyWorse = 2;           // between near cores the two diff
 void CopyIn::gather(SpanCursor& from, std::byte* to, std::size_t bytes) {
   if (bytes < kLeastBytes) return from.gather(to, bytes);
   const Stores stores = choose();
-  const bool timed = copies_ % kTimeEvery == 0 || cost(stores) == 0;
-  const std::uint64_t begin = timed ? __rdtsc() : 0;
+  const bool timed = copies_ % kTimeEvery == 0 || pace(stores).cost() == 0;
+  const std::int64_t begin = timed ? clock_ns(bytes) : 0;
   from.gather(to, bytes, stores);
   wait_for_stores(timed ? Stores::bypassing : stores);
-  if (timed) learn(stores, static_cast<double>(__rdtsc() - begin) / static_cast<double>(bytes));
+  if (timed) pace(stores).learn(clock_ns(bytes) - begin, bytes);
 }
 
 Stores CopyIn::choose() {
-  const Stores better =
-      cost(Stores::ordinary) > kClearlyWorse * cost(Stores::bypassing) ? Stores::bypassing : Stores::ordinary;
+  const Stores better = pace(Stores::ordinary).cost() > kClearlyWorse * pace(Stores::bypassing).cost()
+                            ? Stores::bypassing
+                            : Stores::ordinary;
   const Stores other = better == Stores::ordinary ? Stores::bypassing : Stores::ordinary;
   const bool retry = ++copies_ % kRetryEvery == 0;
-  return retry || cost(other) == 0 ? other : better;
-}
-
-void CopyIn::learn(Stores used, double ticks_per_byte) {
-  double& known = cost(used);
-  // A fast copy is proof; a slow one may have been interrupted, and only a row of them counts.
-  const bool proof = known == 0 || ticks_per_byte < known;
-  known = proof ? ticks_per_byte : 0.75 * known + 0.25 * std::min(ticks_per_byte, 4 * known);
+  return retry || pace(other).cost() == 0 ? other : better;
 }
 
 #else

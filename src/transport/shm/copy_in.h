@@ -9,6 +9,7 @@
 
 #include <cstddef>
 
+#include "transport/shm/pace.h"
 #include "transport/span_cursor.h"
 
 namespace lanecast::shm {
@@ -20,10 +21,9 @@ class CopyIn {
 
  private:
   Stores choose();
-  double& cost(Stores stores) { return cost_[static_cast<int>(stores)]; }
-  void learn(Stores used, double ticks_per_byte);
+  Pace& pace(Stores stores) { return paces_[static_cast<int>(stores)]; }
 
-  double cost_[2] = {0, 0};  // ticks per byte, of late; 0: not tried yet
+  Pace paces_[2];  // by Stores
   unsigned copies_ = 0;
 };
 

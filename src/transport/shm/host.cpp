@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -62,17 +61,19 @@ Lane lane_at(std::byte* memory, std::size_t ring_bytes) {
   return {reinterpret_cast<LaneControl*>(memory), memory + kControlBytes, ring_bytes};
 }
 
-/// `faster`: what the trial with the first peer has shown; its rate is the system's, so one trial does for all.
-bool should_read(const Greeting& peer, std::size_t inbox_bytes, SingleCopy choice, std::optional<bool>& faster) {
-  if (choice == SingleCopy::off) return false;
-  const std::size_t trial_bytes = std::min(inbox_bytes, faster ? kControlBytes : std::size_t{1} << 20);
+/// What was asked for, or `off` where the system does not let us read the peer.
+SingleCopy single_copy_from(const Greeting& peer, SingleCopy choice) {
+  if (choice == SingleCopy::off) return choice;
   try {
-    const bool is_faster = single_copy_is_faster(peer.pid, peer.inbox_address, trial_bytes, inbox_bytes);
-    if (!faster) faster = is_faster;
-    return *faster || choice == SingleCopy::on;
+    std::byte here, *const there = peer.inbox_address;
+    const Span to{&here, 1}, from{there, 1};
+    SpanCursor local({&to, 1}), remote({&from, 1});
+    if (read_remote(peer.pid, local, remote, 1) == 0)
+      throw TransportError("process " + std::to_string(peer.pid) + " has ended already");
+    return choice;
   } catch (const TransportError&) {
     if (choice == SingleCopy::on) throw;
-    return false;  // the system does not let us read the peer
+    return SingleCopy::off;
   }
 }
 
@@ -97,7 +98,6 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
   });
 
   all_gather_or_throw(bootstrap, [&] {
-    std::optional<bool> read_is_faster;
     for (std::size_t peer = 0; peer < ranks; ++peer) {
       if (peer == me) continue;
       const int rank = local_ranks[peer];
@@ -113,7 +113,7 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
            .in = lane_at(inbox_.data() + kBoardBytes + lane_index(peer, me) * lane_bytes, layout.ring_bytes),
            .out = lane_at(lane.data(), layout.ring_bytes),
            .boards = boards,
-           .single_copy = should_read(theirs, inbox_bytes, single_copy, read_is_faster)});
+           .single_copy = single_copy_from(theirs, single_copy)});
     }
     return std::string{};
   });

@@ -11,6 +11,7 @@
 #include "transport/shm/layout.h"
 #include "transport/shm/memory.h"
 #include "transport/shm/process.h"
+#include "transport/shm/way.h"
 #include "transport/wait_board.h"
 
 namespace lanecast::shm {
@@ -19,6 +20,7 @@ namespace lanecast::shm {
 struct Boards {
   CallBoard calls;
   WaitBoard waits;
+  WayBoard ways;
 };
 
 /// One other rank of this host.
@@ -28,7 +30,7 @@ struct Neighbour {
   Lane in;   // from it to me, in my inbox
   Lane out;  // from me to it, in its inbox
   const Boards* boards = nullptr;
-  bool single_copy = false;  // may and should I read large messages straight from its memory?
+  SingleCopy single_copy = SingleCopy::off;  // of what it sends me
 };
 
 class Host {

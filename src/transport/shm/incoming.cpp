@@ -48,9 +48,16 @@ void Incoming::post(Message& message, std::vector<Message*>& done) {
   if (is_large(message.bytes)) ask_for(message);
 }
 
+Way Incoming::way_for(const Message& message) {
+  // A consumer takes what is in the cache; what was read from afar would have to be stored first.
+  if (message.consumer || sender_.single_copy == SingleCopy::off) return Way::stream;
+  if (sender_.single_copy == SingleCopy::on) return Way::read;
+  return is_timed(message) ? ways_.choose(message) : Way::stream;
+}
+
 void Incoming::ask_for(const Message& message) {
-  const bool read = sender_.single_copy && !message.consumer;
-  const Note note{read ? ControlKind::read : ControlKind::stream, message.tag};
+  const ControlKind kind = way_for(message) == Way::read ? ControlKind::read : ControlKind::stream;
+  const Note note{kind, message.tag};
   if (!unsent_notes_.empty() || !notes_.put(note)) unsent_notes_.push_back(note);
 }
 
@@ -122,13 +129,18 @@ void Incoming::take_fragment(const PacketHeader& packet, std::vector<Message*>& 
   }
   const std::byte* data = PacketReader::payload(packet);
   const std::size_t bytes = packet.fields.payload_bytes;
+  const bool timed = is_timed(*stream_.message) && !stream_.message->consumer;
+  const std::int64_t begin = timed ? clock_ns(bytes) : 0;
   if (stream_.message->consumer)
     stream_.message->consumer->consume(stream_.received_bytes, data, bytes);
   else
     stream_.memory.scatter(data, bytes, stream_.stores);
+  if (timed) stream_.copies_ns += clock_ns(bytes) - begin;
   stream_.received_bytes += bytes;
+  ways_.receives(bytes);
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
+  if (timed) ways_.received(*stream_.message, Way::stream, stream_.copies_ns);
   finish(stream_.message, done);
   stream_.message = nullptr;
 }
@@ -144,9 +156,13 @@ bool Incoming::take_remote(const PacketHeader& packet, std::vector<Message*>& do
   if (remote_.sender_ends) return false;
   if (remote_.read_bytes < total) {
     const std::size_t bytes = std::min(kReadBytesPerTurn, total - remote_.read_bytes);
+    const std::int64_t begin = clock_ns(bytes);
     const std::size_t read_bytes = read_remote(sender_.pid, remote_.local, remote_.remote, bytes);
     remote_.sender_ends = read_bytes == 0;
     remote_.read_bytes += read_bytes;
+    remote_.copies_ns += clock_ns(bytes) - begin;
+    ways_.receives(read_bytes);
+    if (is_read() && is_timed(*remote_.message)) ways_.received(*remote_.message, Way::read, remote_.copies_ns);
   }
   if (!is_read() || !notes_.has_room()) return false;
   // A sender that has given up may have changed the memory. The fence: its state is read after its memory.

@@ -9,6 +9,7 @@
 #include "transport/shm/fifo.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/ring.h"
+#include "transport/shm/way.h"
 #include "transport/span_cursor.h"
 #include "transport/tag_queues.h"
 #include "transport/transport.h"
@@ -19,13 +20,14 @@ namespace lanecast::shm {
 struct Sender {
   int pid = -1;
   const std::atomic<OwnerState>* state = nullptr;
-  bool single_copy = false;
+  SingleCopy single_copy = SingleCopy::off;  // `off` where the system does not let us read it
 };
 
 class Incoming {
  public:
-  Incoming(const Lane& lane, const Layout& layout, const Sender& sender)
-      : packets_(lane), notes_(lane.control), layout_(layout), sender_(sender) {}
+  /// `ways`: this rank's.
+  Incoming(const Lane& lane, const Layout& layout, const Sender& sender, Ways& ways)
+      : packets_(lane), notes_(lane.control), layout_(layout), sender_(sender), ways_(ways) {}
 
   void post(Message& message, std::vector<Message*>& done);
   bool progress(std::vector<Message*>& done);
@@ -48,17 +50,20 @@ class Incoming {
     SpanCursor memory;
     std::size_t received_bytes = 0;
     Stores stores = Stores::ordinary;
+    std::int64_t copies_ns = 0;  // that taking it out of the ring has cost
   };
   struct Remote {
     Message* message = nullptr;
     SpanCursor local, remote;
     std::size_t read_bytes = 0;
-    bool sender_ends = false;  // a killed process loses its memory some time before it counts as ended
+    std::int64_t copies_ns = 0;  // that reading has taken
+    bool sender_ends = false;    // a killed process loses its memory some time before it counts as ended
   };
 
   static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time
 
   bool is_large(std::size_t message_bytes) const { return message_bytes > layout_.eager_bytes; }
+  Way way_for(const Message& message);
   void ask_for(const Message& message);
   /// Each of these takes the oldest packet and returns true, or leaves it where it is.
   bool take(const PacketHeader& packet, std::vector<Message*>& done);
@@ -75,6 +80,7 @@ class Incoming {
   ControlWriter notes_;
   const Layout layout_;
   const Sender sender_;
+  Ways& ways_;
   std::size_t pending_ = 0;
 
   TagQueues<Message*> posted_;   // not met by any packet yet

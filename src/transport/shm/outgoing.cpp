@@ -22,6 +22,7 @@ PacketFields fields(const Message& message, std::size_t payload_bytes, bool noti
 void Outgoing::post(Message& message, std::vector<Message*>& done) {
   ++pending_;
   if (is_large(message)) {
+    ways_.sends(message.bytes);
     if (const auto wish = asked_for_.pop(message.tag)) {
       turns_.push_back({kind_for(*wish, message), &message});
       return;
@@ -114,10 +115,14 @@ bool Outgoing::put_fragment(std::vector<Message*>& done) {
   const std::size_t bytes = std::min(fragment_bytes_for(message.bytes), message.bytes - stream_.sent_bytes);
   std::byte* payload = packets_.reserve(bytes);
   if (!payload) return false;
+  const bool timed = is_timed(message);
+  const std::int64_t begin = timed ? clock_ns(bytes) : 0;
   copy_in_.gather(stream_.memory, payload, bytes);
+  if (timed) stream_.copies_ns += clock_ns(bytes) - begin;
   packets_.publish(PacketKind::fragment, fields(message, bytes, stream_.noticed));
   stream_.sent_bytes += bytes;
   if (stream_.sent_bytes == message.bytes) {
+    if (timed) ways_.sent(message, stream_.copies_ns);
     finish(stream_.message, done);
     stream_.message = nullptr;
   }

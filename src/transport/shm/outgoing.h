@@ -9,6 +9,7 @@
 #include "transport/shm/fifo.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/ring.h"
+#include "transport/shm/way.h"
 #include "transport/span_cursor.h"
 #include "transport/tag_queues.h"
 #include "transport/transport.h"
@@ -17,7 +18,9 @@ namespace lanecast::shm {
 
 class Outgoing {
  public:
-  Outgoing(const Lane& lane, const Layout& layout) : packets_(lane), notes_(lane.control), layout_(layout) {}
+  /// `ways`: this rank's.
+  Outgoing(const Lane& lane, const Layout& layout, Ways& ways)
+      : packets_(lane), notes_(lane.control), layout_(layout), ways_(ways) {}
 
   void post(Message& message, std::vector<Message*>& done);
   bool progress(std::vector<Message*>& done);
@@ -37,6 +40,7 @@ class Outgoing {
     SpanCursor memory;
     std::size_t sent_bytes = 0;
     bool noticed = false;
+    std::int64_t copies_ns = 0;  // that copying it into the ring has taken
   };
 
   bool is_large(const Message& message) const { return message.bytes > layout_.eager_bytes; }
@@ -54,6 +58,7 @@ class Outgoing {
   ControlReader notes_;
   CopyIn copy_in_;
   const Layout layout_;
+  Ways& ways_;
   std::size_t pending_ = 0;
 
   // Under each tag: a large message that is not asked for yet, whose notice has its turn, then what came after it. So

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -65,6 +66,7 @@ class ShmTransport : public Transport {
   const int rank_;
   const shm::Layout layout_;
   shm::Host host_;
+  std::optional<shm::Ways> ways_;  // where there are neighbours
   std::deque<Pair> pairs_;         // stays where it is: active_ points into it
   std::vector<int> pair_of_rank_;  // place in pairs_, or -1: not on this host
   std::vector<Pair*> active_;      // pairs with something pending

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/way.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/copy.h"
+
+namespace lanecast::shm {
+
+namespace {
+
+constexpr std::size_t kLeastBytes = std::size_t{1} << 20;  // shorter ones were never faster read than streamed
+constexpr std::size_t kTrials = 2;  // from each peer, each way; the first call may meet memory without pages
+constexpr double kRetryEvery = 32;  // messages, times how much longer the worse way takes
+constexpr double kClearly = 0.8;    // of a stream's cost; its copies overlap, and near 1 the two ways would take turns
+
+constexpr int kLengths = kSorts / 2;
+
+/// From memory that the sender has written in this call, mostly; of the first messages between two ranks it has not.
+bool is_later(const Message& message) { return message.tag > 0 && message.tag < first_message_tag(UINT64_MAX); }
+
+}  // namespace
+
+bool is_timed(const Message& message) {
+  // Reading what the sender has in its cache is paid by the sender, when it next writes there: reading halves of
+  // 0.5 to 4 MiB doubles the time of an all-reduce, and the reader's clock shows nothing of it.
+  if (is_later(message)) return stores_for(message.bytes) == Stores::bypassing;
+  return message.bytes >= kLeastBytes;
+}
+
+std::size_t sort_of(const Message& message) {
+  const int doublings = std::bit_width(message.bytes) - std::bit_width(kLeastBytes);
+  return 2 * static_cast<std::size_t>(std::clamp(doublings, 0, kLengths - 1)) + (is_later(message) ? 1 : 0);
+}
+
+Way Ways::choose(const Message& message) {
+  const std::size_t sort = sort_of(message);
+  // Relaxed, both: any value will do, and nothing else is read or written because of it.
+  if (first_) {
+    const Way way = first_->ways[sort].load(std::memory_order_relaxed);
+    if (way != Way::undecided) return way;
+  }
+  const Way way = next_way(habits_[sort]);
+  mine_.ways[sort].store(way, std::memory_order_relaxed);
+  return way;
+}
+
+Way Ways::next_way(Habit& habit) const {
+  const std::size_t trials = kTrials * peers_;
+  if (habit.messages < 2 * trials) return habit.messages++ < trials ? Way::stream : Way::read;
+  const double stream = habit.stream_cost(), read = habit.reads.cost();
+  if (stream == 0 || read == 0) return Way::stream;  // none has come yet, or the senders decline to be read
+  const Way better = read < kClearly * stream ? Way::read : Way::stream;
+  const double ratio = std::max(read, stream) / std::min(read, stream);
+  if (static_cast<double>(++habit.since_retry) <= kRetryEvery * ratio) return better;
+  habit.since_retry = 0;
+  return better == Way::read ? Way::stream : Way::read;
+}
+
+void Ways::received(const Message& message, Way way, std::int64_t ns) {
+  Habit& habit = habits_[sort_of(message)];
+  (way == Way::read ? habit.reads : habit.copies_out).learn(ns, message.bytes);
+  const auto sent = static_cast<double>(sent_bytes_ - habit.sent_bytes);
+  const auto received = static_cast<double>(received_bytes_ - habit.received_bytes);
+  habit.sent_share = 0.75 * habit.sent_share + 0.25 * std::min(1.0, sent / received);
+  habit.sent_bytes = sent_bytes_;
+  habit.received_bytes = received_bytes_;
+}
+
+}  // namespace lanecast::shm

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which way a large message comes: as a stream of fragments through the ring, one copy by the sender and one by the
+// receiver, or read by the receiver from the sender's memory, one copy.
+//
+// Which is faster depends on where the cores and the caches lie, on the pages of both buffers, on whether the sender
+// has just written its own, and on what else both ranks do meanwhile: 0.4 to 4 times the other's time on one machine.
+// No trial before the first call knows these, so ranks time their copies and go by that. They have to agree, too: where
+// one of two ranks reads and the other streams, the reader does three copies of four. So all take the way that the
+// first rank of the host takes for such messages.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/shm/pace.h"
+#include "transport/transport.h"
+
+namespace lanecast::shm {
+
+enum class Way : std::uint8_t { undecided = 0, stream, read };
+
+/// Is it long enough to be worth a choice, and a look at the clock for each copy?
+bool is_timed(const Message& message);
+
+constexpr std::size_t kSorts = 16;
+/// Which of those behave alike: of about one length, and first or later between two ranks in a call.
+std::size_t sort_of(const Message& message);
+
+/// What a rank lets the others of its host read.
+struct WayBoard {
+  std::array<std::atomic<Way>, kSorts> ways;  // its last choices
+};
+
+/// One rank's choices, and what they go by. Used by one thread at a time.
+class Ways {
+ public:
+  /// `first`: of the first rank on the host, null on that rank itself; `peers`: how many other ranks there are.
+  Ways(WayBoard& mine, const WayBoard* first, std::size_t peers) : mine_(mine), first_(first), peers_(peers) {}
+
+  /// For a timed message that may be read.
+  Way choose(const Message& message);
+
+  void sends(std::size_t bytes) { sent_bytes_ += bytes; }
+  void receives(std::size_t bytes) { received_bytes_ += bytes; }
+  /// A timed message has been copied into a ring, or has come this way; `ns`: what this rank's copies took.
+  void sent(const Message& message, std::int64_t ns) { habits_[sort_of(message)].copies_in.learn(ns, message.bytes); }
+  void received(const Message& message, Way way, std::int64_t ns);
+
+ private:
+  struct Habit {
+    Pace copies_in, copies_out, reads;
+    double sent_share = 0;  // bytes that this rank sends for each that it receives, of late, at most 1
+    std::uint64_t sent_bytes = 0, received_bytes = 0;  // the rank's when that was last looked at
+    std::size_t messages = 0, since_retry = 0;
+
+    /// Per byte of a stream that is received. The rank copies into rings as well, as far as it also sends; the copies
+    /// of its senders are made meanwhile and cost it nothing.
+    double stream_cost() const { return copies_out.cost() + sent_share * copies_in.cost(); }
+  };
+  Way next_way(Habit& habit) const;
+
+  WayBoard& mine_;
+  const WayBoard* const first_;
+  const std::size_t peers_;
+  std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
+  std::array<Habit, kSorts> habits_;
+};
+
+}  // namespace lanecast::shm
