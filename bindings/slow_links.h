@@ -58,6 +58,8 @@ class SlowLinks final : public Transport {
     inner_->abort(cause);
   }
   Loss lost(int peer) override { return inner_->lost(peer); }
+  void carries(std::span<const int> peers) override { inner_->carries(peers); }
+  std::optional<int> given_up() override { return inner_->given_up(); }
   bool compares_stamps() const override { return inner_->compares_stamps(); }
   void publish_wait(std::span<const int> peers, bool may_be_asked) override {
     inner_->publish_wait(peers, may_be_asked);

@@ -12,13 +12,14 @@ std::int64_t trace_clock_ns() {
       .count();
 }
 
-void CallLog::begin(const CallRecord& call) {
+std::int64_t CallLog::begin(const CallRecord& call) {
   CallRecord record = call;
   record.begin_ns = begin_ns_ = trace_clock_ns();
   calls_.put(record);
   running_ = true;
   // Release: pairs with the acquire in calls(); whoever sees the number finds the call.
   latest_.store(call.sequence, std::memory_order_release);
+  return begin_ns_;
 }
 
 std::int64_t CallLog::end() {

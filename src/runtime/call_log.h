@@ -62,7 +62,7 @@ class CallLog {
   }
 
   /// A call begins; the one before it is over. Allocates nothing.
-  void begin(const CallRecord& call);
+  std::int64_t begin(const CallRecord& call);
   /// Nanoseconds that the call has taken.
   std::int64_t end();
   /// What the call under way waits for, as far as somebody has looked.

@@ -149,8 +149,8 @@ class Communicator {
   void finish_on_gpu();
   /// Blocks until done() or the first sign that it will not be.
   void wait_for_gpu(const std::function<bool()>& done, const Interrupt& interrupt);
-  /// Who of the peers has gone; throws where it has failed, or is_final says that nothing more can come of it.
-  std::string lost_peer(bool is_final) const;
+  /// Has one of the peers gone? Throws where it has failed, or is_final says that nothing more can come of it.
+  bool lost_peer(bool is_final);
   /// Looks at what kernels have met and at the peers; throws to give up.
   void look_at_gpu();
   std::shared_ptr<Started> bind(const Call& call);
@@ -216,6 +216,11 @@ class Communicator {
   /// The same without the user, and now.
   void look_at(const UnderWay& call, const Deadline& deadline);
   [[noreturn]] void give_up(const UnderWay& call, int peer, const Loss& loss);
+  [[noreturn]] void lose(int peer, const Loss& loss, const std::string& where);
+  /// Throws where a peer has said that it gives up, also one that no call waits for. `before`: what this rank would do.
+  void heed(std::string_view before);
+  /// The same, if it is long ago that somebody looked; now_ns: by trace_clock_ns().
+  void heed_at(std::int64_t now_ns, std::string_view before);
   std::string describe_wait(const UnderWay& call, int peer) const;
   void fail(const Failure& reason);
   /// Ends a blocking call, whose thread holds mutex_ while another wants to abort().
@@ -257,6 +262,7 @@ class Communicator {
   std::vector<std::unique_ptr<Batch>> batches_;    // started; some may be done
   std::vector<std::byte> tokens_;                  // of barriers
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
+  std::int64_t heeded_ns_ = 0;
   std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU
   std::shared_ptr<Work> last_on_gpu_;  // of calls that go by plans
 };

@@ -3,10 +3,16 @@
 #include <cstdio>
 
 #include "runtime/gpu_side.h"
+#include "runtime/patience.h"
 #include "runtime/started.h"
 #include "runtime/trace_file.h"
 
 namespace lanecast {
+namespace {
+
+const std::string kAborted = "this communicator was aborted and takes no more calls: ";
+
+}  // namespace
 
 void Communicator::fail(const Failure& reason) {
   Failure why = reason;
@@ -36,13 +42,26 @@ void Communicator::abort(const std::string& why) {
   aborted_.store(true, std::memory_order_release);  // pairs with end_if_aborted()
   if (is_asking()) return;  // a handler's: the call that it interrupts goes on to end_if_aborted()
   const std::unique_lock lock = enter();
-  if (!failure_) fail({FailureKind::user, why});
+  if (!failure_) fail({FailureKind::user, kAborted + why});
 }
 
 void Communicator::end_if_aborted() {
   if (!aborted_.load(std::memory_order_acquire)) return;  // pairs with abort()
   const std::lock_guard lock(abort_mutex_);
-  throw AbortedError(abort_reason_);
+  throw AbortedError(kAborted + abort_reason_);
+}
+
+void Communicator::heed(std::string_view before) {
+  const std::optional<int> peer = router_->given_up();
+  if (!peer) return;
+  const Loss loss = router_->to(*peer).lost(*peer);
+  if (loss.cause) lose(*peer, loss, "before " + std::string(before));
+}
+
+void Communicator::heed_at(std::int64_t now_ns, std::string_view before) {
+  if (now_ns - heeded_ns_ < std::chrono::nanoseconds(kLookEvery).count()) return;
+  heeded_ns_ = now_ns;
+  heed(before);
 }
 
 void Communicator::write_trace(const std::string& directory) const {

@@ -20,6 +20,7 @@ void Communicator::run(std::span<const Transfer> transfers, const Interrupt& int
     if (started_.empty()) {
       Batch batch(transfers, *router_, timeout_s_);
       return or_fail([&] {
+        heed_at(trace_clock_ns(), "messages");
         batch.post();  // throws where a message of another size is here already
         drive(batch, interrupt);
       });
@@ -37,7 +38,10 @@ std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
     auto batch = std::make_unique<Batch>(transfers, *router_, timeout_s_);
     batch->work = work;
     std::erase_if(batches_, [](const auto& other) { return other->finished(); });
-    or_fail([&] { batch->post(); });
+    or_fail([&] {
+      heed_at(trace_clock_ns(), "messages");
+      batch->post();
+    });
     if (batch->finished())  // it was empty
       work->finish(nullptr);
     else
@@ -52,12 +56,10 @@ bool Communicator::arrived(int peer, int tag) {
   const Transfer receive{Transfer::Way::receive, nullptr, 0, peer, tag};
   check_all({&receive, 1});
   Transport& transport = router_->to(peer);
-  try {
+  return or_fail<UsageError>([&] {
+    heed_at(trace_clock_ns(), "a receive");
     return transport.arrived(peer, first_message_tag(transport.max_tag()) + static_cast<std::uint64_t>(tag));
-  } catch (const TransportError& error) {
-    fail(failure_of(error));
-    throw;
-  }
+  });
 }
 
 bool Communicator::advance_batches() {

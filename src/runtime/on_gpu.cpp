@@ -152,7 +152,10 @@ void Communicator::check_gpu() {
 }
 
 void Communicator::look_at_gpu() {
-  or_fail([&] { gpu_->raise_fault(); });
+  or_fail([&] {
+    gpu_->raise_fault();
+    heed("a call on its GPU");  // every time: what a peer's abort has ended here has ended without a word
+  });
 }
 
 void Communicator::wait_for_gpu(const std::function<bool()>& done, const Interrupt& interrupt) {
@@ -169,8 +172,8 @@ void Communicator::wait_for_gpu(const std::function<bool()>& done, const Interru
     or_fail([&] {
       ask(interrupt);
       gpu_->raise_fault();
-      const std::string text = lost_peer(lost && now - *lost >= kLastWrites);
-      if (!text.empty() && !lost) lost = now;
+      const bool has_gone = lost_peer(lost && now - *lost >= kLastWrites);
+      if (has_gone && !lost) lost = now;
     });
   }
   const std::unique_lock lock = enter();
@@ -178,17 +181,15 @@ void Communicator::wait_for_gpu(const std::function<bool()>& done, const Interru
   look_at_gpu();
 }
 
-std::string Communicator::lost_peer(bool is_final) const {
+bool Communicator::lost_peer(bool is_final) {
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
     const Loss loss = router_->to(peer).lost(peer);
     if (!loss) continue;
-    const std::string text = "rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" +
-                             loss.str() + ") while its GPU was at work";
-    if (is_final || loss.cause) throw TransportError(text);
-    return text;
+    if (is_final || loss.cause) lose(peer, loss, "while its GPU was at work");
+    return true;
   }
-  return {};
+  return false;
 }
 
 void Communicator::synchronize(const Interrupt& interrupt) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,7 +34,14 @@ class Router {
  public:
   /// by_peer[r]: index of the transport that carries messages to rank r, −1 for this rank itself.
   Router(std::vector<std::unique_ptr<Transport>> transports, std::vector<int> by_peer)
-      : transports_(std::move(transports)), by_peer_(std::move(by_peer)) {}
+      : transports_(std::move(transports)), by_peer_(std::move(by_peer)) {
+    for (std::size_t k = 0; k < transports_.size(); ++k) {
+      std::vector<int> carried;
+      for (std::size_t peer = 0; peer < by_peer_.size(); ++peer)
+        if (by_peer_[peer] == static_cast<int>(k)) carried.push_back(static_cast<int>(peer));
+      transports_[k]->carries(carried);
+    }
+  }
 
   Transport& to(int peer) { return *transports_[by_peer_[peer]]; }
   std::size_t count() const { return transports_.size(); }
@@ -79,6 +87,13 @@ class Router {
       if (std::find(by_peer_.begin(), by_peer_.end(), static_cast<int>(k)) != by_peer_.end())
         names.append(names.empty() ? "" : "+").append(transports_[k]->name());
     return names.empty() ? "nothing" : names;
+  }
+
+  /// See Transport::given_up.
+  std::optional<int> given_up() {
+    for (auto& transport : transports_)
+      if (const auto peer = transport->given_up()) return peer;
+    return {};
   }
 
   void abort(const Failure& cause) {

@@ -179,6 +179,7 @@ bool Communicator::advance_started() {
     } else {
       moved = advance(call.call());
     }
+    if (call.call().on_hold()) heed_at(trace_clock_ns(), "work on GPUs before it");
     if (moved || call.call().on_hold())
       call.deadline.last_progress = std::chrono::steady_clock::now();
     else

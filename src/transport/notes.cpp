@@ -6,6 +6,11 @@
 
 namespace lanecast {
 
+Notes::Notes(NoteCarrier& carrier) : carrier_(carrier) {
+  for (int rank = 0; rank < carrier_.size(); ++rank)
+    if (rank != carrier_.rank()) carried_.push_back(rank);
+}
+
 Notes::Peer& Notes::listen_to(int rank) {
   auto& peer = peers_[rank];
   if (!peer) {
@@ -96,15 +101,21 @@ Waiting Notes::waiting(int peer, double silent_s) {
 }
 
 void Notes::give_up(const Failure& why) {
-  for (int rank = 0; rank < carrier_.size(); ++rank)
-    if (rank != carrier_.rank())
-      send(rank, {.subject = Subject::failure, .failure = why.kind}, std::as_bytes(std::span(why.text)));
+  for (const int rank : carried_)
+    send(rank, {.subject = Subject::failure, .failure = why.kind}, std::as_bytes(std::span(why.text)));
 }
 
 Failure Notes::given_up(int peer) {
   Peer& theirs = listen_to(peer);
   take_arrived();
   return theirs.failure;
+}
+
+std::optional<int> Notes::given_up() {
+  if (carrier_.has_unheard()) listen_to_all();
+  take_arrived();
+  const auto found = std::ranges::find_if(peers_, [](const auto& peer) { return bool(peer.second->failure); });
+  return found == peers_.end() ? std::nullopt : std::optional(found->first);
 }
 
 }  // namespace lanecast

@@ -28,6 +28,8 @@ class NoteCarrier {
   virtual int size() const = 0;
   /// From now on notes of that rank are taken; more than once does no harm.
   virtual void listen_to(int rank) = 0;
+  /// Has a note come from a rank that is not listened to? It may take a few looks to see.
+  virtual bool has_unheard() = 0;
   virtual void send(int rank, std::span<const std::byte> note) = 0;
   using Take = std::function<void(int rank, std::span<const std::byte> note)>;
   /// Hands over what has come; `take` may send.
@@ -39,7 +41,7 @@ class NoteCarrier {
 /// is asked one thing at a time: notes do not pile up at one that computes.
 class Notes {
  public:
-  explicit Notes(NoteCarrier& carrier) : carrier_(carrier) {}
+  explicit Notes(NoteCarrier& carrier);
 
   void publish(const CallNote& note) {
     communicator_ = note.communicator;
@@ -53,10 +55,14 @@ class Notes {
   /// Asks again when the last answer is half as old as `silent_s`.
   Waiting waiting(int peer, double silent_s);
 
-  /// To all peers; does not wait for any of them.
+  /// Whom give_up() tells; all, where nobody has said.
+  void carries(std::span<const int> peers) { carried_.assign(peers.begin(), peers.end()); }
+  /// Does not wait for any of them.
   void give_up(const Failure& why);
   /// Why the peer has given up, as far as it is known.
   Failure given_up(int peer);
+  /// A peer that has, if any is known.
+  std::optional<int> given_up();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -93,6 +99,7 @@ class Notes {
   NoteCarrier& carrier_;
   std::uint64_t communicator_ = 0;
   CallBoard mine_;
+  std::vector<int> carried_;
   std::vector<int> awaited_;                    // whom this rank waits for, as it has last published
   std::map<int, std::unique_ptr<Peer>> peers_;  // to whom this rank listens
 };

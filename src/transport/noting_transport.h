@@ -15,6 +15,8 @@ class NotingTransport : public Transport {
   }
   void publish_wait(std::span<const int> peers, bool may_be_asked) final { notes().publish_wait(peers, may_be_asked); }
   std::optional<Waiting> waiting(int peer, double silent_s) final { return notes().waiting(peer, silent_s); }
+  void carries(std::span<const int> peers) final { notes().carries(peers); }
+  std::optional<int> given_up() final { return notes().given_up(); }
 
  private:
   virtual Notes& notes() = 0;

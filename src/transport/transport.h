@@ -133,6 +133,12 @@ class Transport {
 
   virtual Loss lost(int /*peer*/) { return {}; }
 
+  /// Of the ranks that it reaches, those whose messages it carries: no others look here for why this rank gives up.
+  virtual void carries(std::span<const int> /*peers*/) {}
+  /// A peer that has given up and said so, as far as it is known here without asking. For calls that wait for nobody,
+  /// or for others: asked every few milliseconds at most.
+  virtual std::optional<int> given_up() { return {}; }
+
   /// Lets the peers know which call this rank makes; costs no more than some stores.
   virtual void publish(const CallNote& /*note*/) {}
   /// What `peer` has published about its call of that number. May ask the peer, and know the answer only later.

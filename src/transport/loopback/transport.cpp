@@ -12,7 +12,7 @@ namespace {
 
 Loss gone(const LoopbackMailbox& theirs) {
   if (theirs.state == State::closed) return {"its thread has closed its transport", {}};
-  if (theirs.state == State::aborted) return {"its thread has aborted", theirs.cause};
+  if (theirs.state == State::aborted) return {"its thread has given up", theirs.cause};
   return {};
 }
 
@@ -120,6 +120,15 @@ Loss LoopbackTransport::lost(int peer) {
   // What the peer did before it left still counts: let progress() report it first.
   std::lock_guard lock(mine().mutex);
   return mine().taken.empty() ? loss : Loss{};
+}
+
+std::optional<int> LoopbackTransport::given_up() {
+  for (int peer = 0; peer < channel_->size(); ++peer) {
+    LoopbackMailbox& theirs = (*channel_)[peer];
+    std::shared_lock in_use(theirs.in_use);
+    if (peer != rank_ && theirs.state == State::aborted) return peer;
+  }
+  return {};
 }
 
 }  // namespace lanecast

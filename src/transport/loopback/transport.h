@@ -27,6 +27,7 @@ class LoopbackTransport : public Transport {
   bool arrived(int peer, std::uint64_t tag) override;
   void abort(const Failure& cause) override;
   Loss lost(int peer) override;
+  std::optional<int> given_up() override;
   void publish(const CallNote& note) override { mine().calls.put(note); }
   std::optional<CallNote> published(int peer, std::uint64_t sequence) override {
     return (*channel_)[peer].calls.find(sequence);

@@ -118,6 +118,7 @@ class MpiApi {
 
   /// Has a message come that no receive has met?
   virtual bool arrived(MpiComm comm, int peer, int tag) = 0;
+  virtual bool arrived_from_any(MpiComm comm, int tag) = 0;
   virtual void barrier(MpiComm comm) = 0;
   virtual void run(const MpiCollective& call) = 0;  // blocking
   virtual std::unique_ptr<MpiRequests> requests() = 0;

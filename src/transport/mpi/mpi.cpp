@@ -68,15 +68,9 @@ MpiMessage MpiTransport::native(const Message& message) const {
           .bytes = message.bytes};
 }
 
-void MpiTransport::post_send(Message& message) {
-  used_ = true;
-  messages_->send(native(message), &message);
-}
+void MpiTransport::post_send(Message& message) { messages_->send(native(message), &message); }
 
-void MpiTransport::post_recv(Message& message) {
-  used_ = true;
-  messages_->receive(native(message), &message);
-}
+void MpiTransport::post_recv(Message& message) { messages_->receive(native(message), &message); }
 
 bool MpiTransport::progress(std::vector<Message*>& done) {
   completions_.clear();
@@ -108,12 +102,12 @@ void MpiTransport::fail_receive(const Message& message, const MpiCompletion& com
 }
 
 void MpiTransport::abort(const Failure& cause) {
-  if (used_) notes_.give_up(cause);
+  notes_.give_up(cause);
   leave();
 }
 
 Loss MpiTransport::lost(int peer) {
-  if (Failure cause = notes_.given_up(peer)) return {"its process has aborted", std::move(cause)};
+  if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
   return {};
 }
 
@@ -144,7 +138,6 @@ int MpiTransport::open_group(std::span<const int> ranks, std::uint32_t ordinal) 
 }
 
 void MpiTransport::post_group(GroupCall& call) {
-  used_ = true;
   const MpiCommunicator& group = *groups_.at(call.group);
   collectives_->post({.comm = group.handle(),
                       .kind = call.kind,

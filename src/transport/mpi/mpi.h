@@ -56,7 +56,6 @@ class MpiTransport final : public NotingTransport {
   std::unique_ptr<MpiRequests> collectives_;
   MpiNoteCarrier note_carrier_;
   Notes notes_;
-  bool used_ = false;  // has carried anything: where it has not, no peer listens to it
   std::vector<MpiCompletion> completions_;
 };
 

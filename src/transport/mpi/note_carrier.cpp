@@ -29,6 +29,7 @@ void MpiNoteCarrier::receive_into(Buffer& buffer) {
 }
 
 void MpiNoteCarrier::take_arrived(const Take& take) {
+  if (!comm_.api().alive()) return;
   std::vector<MpiCompletion> arrived;
   receiving_->test(arrived);
   for (const MpiCompletion& completion : arrived) {

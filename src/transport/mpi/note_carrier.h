@@ -21,6 +21,7 @@ class MpiNoteCarrier final : public NoteCarrier {
   int rank() const override { return comm_.rank(); }
   int size() const override { return comm_.size(); }
   void listen_to(int rank) override;
+  bool has_unheard() override { return comm_.api().alive() && comm_.api().arrived_from_any(comm_.handle(), tag_); }
   void send(int rank, std::span<const std::byte> note) override;
   void take_arrived(const Take& take) override;
 

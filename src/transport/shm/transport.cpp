@@ -104,13 +104,21 @@ Loss ShmTransport::lost(int peer) {
       loss.what += " has closed its transport";
       break;
     case OwnerState::aborted:
-      loss.what += " has aborted";
+      loss.what += " has given up";
       loss.cause = {control.owner_failure, control.owner_reason};
       break;
   }
   // What the peer did before still counts: let progress() take it first.
   if ((pair.in.has_pending() && pair.in.has_unread()) || (pair.out.has_pending() && pair.out.has_unread())) return {};
   return loss;
+}
+
+std::optional<int> ShmTransport::given_up() {
+  // Relaxed: lost() looks again.
+  for (const Pair& pair : pairs_)
+    if (pair.neighbour.out.control->owner_state.load(std::memory_order_relaxed) == OwnerState::aborted)
+      return pair.neighbour.rank;
+  return {};
 }
 
 }  // namespace lanecast

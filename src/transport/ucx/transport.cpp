@@ -145,7 +145,7 @@ void UcxTransport::abort(const Failure& cause) {
 }
 
 Loss UcxTransport::lost(int peer) {
-  if (Failure cause = notes_.given_up(peer)) return {"its process has aborted", std::move(cause)};
+  if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
   return {worker_.failure(peer), {}};
 }
 

@@ -61,6 +61,7 @@ class Shim final : public MpiApi {
     std::erase(comms_, mpi_.unwrap(comm));
   }
 
+  bool arrived_from_any(MpiComm comm, int tag) override { return arrived(comm, Abi::kAnySource, tag); }
   bool arrived(MpiComm comm, int peer, int tag) override {
     int found = 0;
     typename Abi::Status status{};
