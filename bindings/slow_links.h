@@ -57,6 +57,7 @@ class SlowLinks final : public Transport {
     for (Wire& wire : wires_) wire.messages.clear();
     inner_->abort(cause);
   }
+  bool tell() override { return inner_->tell(); }
   Loss lost(int peer) override { return inner_->lost(peer); }
   void carries(std::span<const int> peers) override { inner_->carries(peers); }
   std::optional<int> given_up() override { return inner_->given_up(); }

@@ -106,7 +106,7 @@ def test_communicator_may_go_while_calls_are_under_way() -> None:
         work = child.all_reduce(np.ones(1000), async_op=True) if comm.rank > 0 else None  # rank 0 never comes
         del child
         if work is not None:  # ended by this rank, or by the other one that left earlier
-            with pytest.raises(lanecast.TransportError, match=r"destroyed|has closed|has aborted"):
+            with pytest.raises(lanecast.TransportError, match=r"destroyed|has closed|has given up"):
                 work.wait()
         return run_cases(comm, every_kind(comm.size))
 

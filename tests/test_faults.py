@@ -298,7 +298,7 @@ def test_abort_ends_a_blocking_call_of_another_thread() -> None:
         thread.start()
         time.sleep(0.2)
         begin = time.monotonic()
-        comm._core.abort("enough of it")
+        comm.abort("enough of it")
         thread.join(30)
         return time.monotonic() - begin
 

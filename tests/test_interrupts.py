@@ -32,7 +32,7 @@ def splits(comm: Communicator) -> None:
 
 def handler_aborts(comm: Communicator, tell: Tell, waits: Waits) -> None:
     if comm.rank == 1:
-        signal.signal(signal.SIGUSR1, lambda *_: comm._core.abort("the user has had enough"))
+        signal.signal(signal.SIGUSR1, lambda *_: comm.abort("the user has had enough"))
         tell("waiting")
     else:
         time.sleep(0.5)  # comes when it is over

@@ -106,7 +106,7 @@ def _gives_up_with_notes_unread(me: Rank) -> None:
     me.barrier()
     me.barrier()
     begin = time.monotonic()
-    assert "aborted" in end.wait_until_lost(1)
+    assert "has given up" in end.wait_until_lost(1)
     assert time.monotonic() - begin < SOON_S
     me.barrier()
 

@@ -145,8 +145,9 @@ LANECAST_API lanecastResult_t lanecastCommDestroy(lanecastComm_t comm);
 LANECAST_API lanecastResult_t lanecastCommSetTimeout(lanecastComm_t comm, double timeout_s);
 
 /** Fails the communicator: calls under way end with lanecastTransportError, also a blocking one in another thread, and
- * the peers hear `reason` instead of waiting. The one function that any thread may call at any time, but no handler of
- * a signal: set a flag there. Errors: usage. */
+ * the peers hear who aborted and `reason` instead of waiting, those outside a call in their next one. Waits for no
+ * peer. The one function that any thread may call at any time, but no handler of a signal: set a flag there. Errors:
+ * usage. */
 LANECAST_API lanecastResult_t lanecastCommAbort(lanecastComm_t comm, const char* reason);
 
 /** Number of ranks. Errors: usage (null pointers). */

@@ -158,6 +158,15 @@ class Communicator(Collectives, Rooted, PointToPoint):
         """
         return symmetric_empty(self._core, self.rank, count, dtype)
 
+    def abort(self, reason: str) -> None:
+        """Fail the communicator on all ranks: this rank's calls end, and the peers hear `reason` instead of waiting.
+
+        At any time and from any thread, also from a signal handler while a call waits. Calls under way, and all later
+        ones, raise TransportError: on the peers in their wait, or in their next call. Never waits for a rank; does
+        nothing where the communicator has failed before.
+        """
+        self._core.abort(reason)
+
     def synchronize(self) -> None:
         """Block the host until this rank's device work of this communicator is done.
 

@@ -75,6 +75,7 @@ Communicator::~Communicator() {
   const bool sends = std::ranges::any_of(batches_, [](const auto& batch) { return !batch->finished(); });
   if (!started_.empty() || sends)
     fail({FailureKind::user, "the communicator was destroyed while calls were under way"});
+  progress_->remove(*this);  // which fail() has handed it again, where a peer is yet to be told
   if (!failure_) keep_trace();
   // MPI cannot recall a message under way and may write to its buffers until the process ends: they stay.
   if (failure_ && around_.mpi) static_cast<void>(plans_.release());

@@ -223,6 +223,8 @@ class Communicator {
   void heed_at(std::int64_t now_ns, std::string_view before);
   std::string describe_wait(const UnderWay& call, int peer) const;
   void fail(const Failure& reason);
+  /// After a failure: goes on telling those peers that have not taken it yet, for as long as they would wait.
+  void tell_by_and_by();
   /// Ends a blocking call, whose thread holds mutex_ while another wants to abort().
   void end_if_aborted();
   void refuse_if_failed() const;
@@ -263,6 +265,7 @@ class Communicator {
   std::vector<std::byte> tokens_;                  // of barriers
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
   std::int64_t heeded_ns_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> tells_until_;  // peers, of failure_
   std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU
   std::shared_ptr<Work> last_on_gpu_;  // of calls that go by plans
 };

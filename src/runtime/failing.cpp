@@ -21,6 +21,7 @@ void Communicator::fail(const Failure& reason) {
   failure_ = why;
   if (gpu_) gpu_->poison();
   router_->abort(cause_ ? cause_ : why);
+  if (gpu_) gpu_->poison_peers();
   log_.fails(why.text);
   keep_trace();
   const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why.text));
@@ -32,6 +33,18 @@ void Communicator::fail(const Failure& reason) {
   for (auto& batch : batches_)
     if (!batch->finished() && !batch->work->done()) batch->work->finish(error);
   batches_.clear();
+  tell_by_and_by();
+}
+
+void Communicator::tell_by_and_by() {
+  if (!router_->tell() || !threads_refused(around_).empty()) return;
+  tells_until_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                                        std::chrono::duration<double>(timeout_s_));
+  try {
+    progress_->add(*this);
+  } catch (const UsageError&) {  // the process is ending
+    tells_until_.reset();
+  }
 }
 
 void Communicator::abort(const std::string& why) {

@@ -34,6 +34,10 @@ void GpuSide::poison() {
   across_.poison();
 }
 
+void GpuSide::poison_peers() {
+  if (peers_) peers_->poison_peers();
+}
+
 void GpuSide::raise_fault() const {
   std::optional<ipc::PeerFault> fault = peers_ ? peers_->fault() : std::nullopt;
   if (!fault) fault = across_.fault();

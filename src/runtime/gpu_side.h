@@ -80,6 +80,8 @@ class GpuSide {
   void raise_fault() const;
   /// Ends the waits of kernels.
   void poison();
+  /// The same on the GPUs of this host's ranks. Once these can know why: their hosts find nothing else that says so.
+  void poison_peers();
 
  private:
   static constexpr std::size_t kCalls = 64;

@@ -99,6 +99,12 @@ class Router {
   void abort(const Failure& cause) {
     for (auto& transport : transports_) transport->abort(cause);
   }
+  /// See Transport::tell.
+  bool tell() {
+    bool telling = false;
+    for (auto& transport : transports_) telling |= transport->tell();
+    return telling;
+  }
 
  private:
   std::vector<std::unique_ptr<Transport>> transports_;

@@ -160,13 +160,14 @@ void Communicator::wait_or_fail(Work& work, const Interrupt& interrupt) {
 
 bool Communicator::has_started() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return !lock.owns_lock() || !started_.empty() || !batches_.empty();
+  return !lock.owns_lock() || !started_.empty() || !batches_.empty() || tells_until_;
 }
 
 bool Communicator::advance_started() {
   if (callers_.load(std::memory_order_relaxed) > 0) return false;  // see enter()
   const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
   if (!lock.owns_lock()) return false;
+  if (tells_until_ && (std::chrono::steady_clock::now() > *tells_until_ || !router_->tell())) tells_until_.reset();
   if (started_.empty()) return advance_batches();
   const std::shared_ptr<Started> front = started_.front();  // its caller may let go of it meanwhile
   Started& call = *front;

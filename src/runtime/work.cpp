@@ -29,7 +29,9 @@ void ProgressThread::stop(std::chrono::duration<double> grace) {
 
 void ProgressThread::add(Communicator& communicator) {
   {
-    const std::unique_lock lock = enter();
+    // Relaxed: only the thread finds its own id, and it holds mutex_ while it drives.
+    const bool own = thread_id_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    const std::unique_lock lock = own ? std::unique_lock<std::mutex>() : enter();
     if (stop_) throw UsageError("the process is ending: no call can be started any more");
     if (!sleeper_->thread.joinable()) sleeper_->thread = std::thread([this] { run(); });
     if (std::find(active_.begin(), active_.end(), &communicator) == active_.end()) active_.push_back(&communicator);
@@ -45,6 +47,7 @@ void ProgressThread::remove(Communicator& communicator) {
 void ProgressThread::run() {
   Patience patience(Rivals::ranks);  // a spinning helper would take a core from the program it serves
   std::unique_lock lock(mutex_);
+  thread_id_.store(std::this_thread::get_id(), std::memory_order_relaxed);  // see add()
   while (!stop_) {
     if (active_.empty()) {
       sleeper_->idle.notify_all();

@@ -2,6 +2,7 @@
 // A call under way, and the thread that moves calls nobody is waiting for.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -85,7 +86,7 @@ class Work {
 class ProgressThread {
  public:
   ~ProgressThread() { stop(std::chrono::seconds(0)); }
-  /// Throws UsageError after stop().
+  /// Also by the thread itself, for whom it is driving. Throws UsageError after stop().
   void add(Communicator& communicator);
   /// Gives the calls under way some time to finish and ends the thread: to be called before the libraries that it uses
   /// end, MPI above all.
@@ -103,6 +104,7 @@ class ProgressThread {
   std::mutex entrance_;
   std::mutex mutex_;  // guards everything below; held while communicators are driven
   std::vector<Communicator*> active_;
+  std::atomic<std::thread::id> thread_id_;
   bool stop_ = false;
   struct Sleeper {
     std::condition_variable call_made;

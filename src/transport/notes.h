@@ -31,6 +31,8 @@ class NoteCarrier {
   /// Has a note come from a rank that is not listened to? It may take a few looks to see.
   virtual bool has_unheard() = 0;
   virtual void send(int rank, std::span<const std::byte> note) = 0;
+  /// Moves what is being sent; false when nothing is.
+  virtual bool sending() = 0;
   using Take = std::function<void(int rank, std::span<const std::byte> note)>;
   /// Hands over what has come; `take` may send.
   virtual void take_arrived(const Take& take) = 0;
@@ -59,6 +61,8 @@ class Notes {
   void carries(std::span<const int> peers) { carried_.assign(peers.begin(), peers.end()); }
   /// Does not wait for any of them.
   void give_up(const Failure& why);
+  /// Moves what has not been taken yet; false when all is.
+  bool telling() { return carrier_.sending(); }
   /// Why the peer has given up, as far as it is known.
   Failure given_up(int peer);
   /// A peer that has, if any is known.

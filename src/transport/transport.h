@@ -130,6 +130,8 @@ class Transport {
   /// Gives up everything posted; its memory is not touched afterwards. The transport is of no further use. Where it can
   /// be done, lost() hands the cause to the peers.
   virtual void abort(const Failure& cause) = 0;
+  /// After abort(): brings on its way what peers that were busy have not been told yet. False when nothing is left.
+  virtual bool tell() { return false; }
 
   virtual Loss lost(int /*peer*/) { return {}; }
 

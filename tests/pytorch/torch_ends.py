@@ -80,14 +80,27 @@ def work_timeout() -> None:
 
 
 def abort() -> None:
-    """Of one rank ends the call of the other, which waits in it."""
-    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
-    if dist.get_rank() == 0:
-        time.sleep(0.5)
-        backend.abort()
-        raised(lambda: dist.all_reduce(torch.ones(1)), dist.DistBackendError, "aborted")
-    else:
-        raised(lambda: dist.all_reduce(torch.ones(1)), dist.DistBackendError, "rank 0", "aborted")
+    """Of one rank ends the calls of the other: the one that it waits in, one that was started, and its next one."""
+    for way in ("blocking", "started", "between"):
+        group = dist.new_group(timeout=timedelta(seconds=100))
+        begin = time.monotonic()
+        if dist.get_rank() == 0:
+            time.sleep(0.0 if way == "between" else 0.5)
+            group._get_backend(torch.device("cpu")).abort()
+            raised(lambda: dist.all_reduce(torch.ones(1), group=group), dist.DistBackendError, "aborted")
+            dist.barrier()
+        else:
+            if way == "between":
+                dist.barrier()
+                time.sleep(0.1)
+            call = lambda: dist.all_reduce(torch.ones(1), group=group, async_op=way == "started")  # noqa: E731
+            told = lambda: call().wait() if way == "started" else call()  # noqa: E731
+            raised(told, dist.DistBackendError, "rank 0: this communicator was aborted")
+            assert time.monotonic() - begin < 10
+            raised(call, dist.DistBackendError, "has failed", "rank 0: this communicator was aborted")
+            if way != "between":
+                dist.barrier()
+        dist.all_reduce(torch.ones(3))  # WORLD goes on
 
 
 def blocking_without_threads() -> None:

@@ -4,6 +4,7 @@ where torch has no CUDA on devices that pretend."""
 
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -225,6 +226,33 @@ def check_abort() -> None:
         backend.abort()
         with pytest.raises(dist.DistBackendError, match="aborted"):
             work.wait(timedelta(seconds=ENDS_BY_S))
+    dist.barrier()
+    if me() > 0:
+        with pytest.raises(dist.DistBackendError, match="rank 0: this communicator was aborted"):
+            dist.all_reduce(x, group=group)
+
+
+def check_abort_ends_the_calls_of_the_peers() -> None:
+    """Also one for which only the device is waited for."""
+    group = dist.new_group(timeout=timedelta(seconds=2 * ENDS_BY_S))
+    x = there(own())
+    dist.all_reduce(x, group=group)
+    x.cpu()
+    begin = time.monotonic()
+    if size() > 1 and me() == 0:
+        time.sleep(0.5)
+        group._get_backend(torch.device("cuda")).abort()
+    elif size() > 1:
+        work = dist.all_reduce(x, group=group, async_op=True)
+        with suppress(dist.DistBackendError):  # of a machine so slow that the other has come so far
+            work.wait()
+        x.cpu()
+        assert time.monotonic() - begin < ENDS_BY_S
+        aborted = "rank 0: this communicator was aborted"
+        with pytest.raises(dist.DistBackendError, match=aborted):
+            work.wait(timedelta(seconds=ENDS_BY_S))
+        with pytest.raises(dist.DistBackendError, match=f"has failed.*{aborted}"):
+            dist.all_reduce(x, group=group)
     dist.barrier()
 
 

@@ -2,6 +2,7 @@
 // What kernels that wait and their host tell each other about waits that end badly.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -28,6 +29,8 @@ class Faults {
   std::optional<PeerFault> met() const;
   /// Kernels stop waiting: what they wait for will not come.
   void poison();
+  /// After poison(): a word that is not 0.
+  gpu::Address poisoned() const { return device() + offsetof(gpu::FaultRecord, poison); }
 
  private:
   gpu::PinnedMemory memory_;

@@ -25,6 +25,7 @@ class GroupMemory {
 
   // Addresses in this process.
   gpu::Address control() const { return memory_.own(); }
+  gpu::Address control(int member) const { return memory_.of(member); }
   gpu::Address flags(int member) const { return memory_.of(member) + kFlagsAt; }
   gpu::Address inbox(int member) const { return memory_.of(member) + kInboxAt; }
   gpu::Address staging(int member) const { return inbox(member) + gpu::inbox_bytes(size()); }

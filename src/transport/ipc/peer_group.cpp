@@ -2,6 +2,7 @@
 #include "transport/ipc/peer_group.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,7 @@ PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const 
       timeout_ns_(static_cast<gpu::u64>(options.timeout_s * 1e9)),
       credit_(device_),
       unpack_(device_),
+      poison_(device_),
       begun_(device_),
       credited_(device_),
       unpacked_(device_) {
@@ -47,6 +49,18 @@ void PeerGroup::copy(void* to, const void* from, std::size_t bytes, gpu::Stream 
   device_->check(device_->driver().cuMemcpyAsync(reinterpret_cast<gpu::Address>(to),
                                                  reinterpret_cast<gpu::Address>(from), bytes, stream),
                  "cuMemcpyAsync");
+}
+
+void PeerGroup::poison_peers() {
+  // This device may have failed. Then the peers have their deadlines.
+  try {
+    const gpu::Device::Current current(*device_);
+    for (int q = 0; q < size(); ++q)
+      if (q != rank())
+        device_->driver().cuMemcpyAsync(memory_.control(q) + offsetof(gpu::Control, failed), faults_.poisoned(),
+                                        sizeof(gpu::Control::failed), poison_.get());
+  } catch (const Error&) {
+  }
 }
 
 int PeerGroup::most_blocks(std::size_t largest_bytes) const {

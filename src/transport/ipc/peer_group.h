@@ -65,7 +65,9 @@ class PeerGroup {
   void exchange(std::span<const PeerMessage> messages, gpu::Stream stream) const;
 
   std::optional<PeerFault> fault() const { return faults_.met(); }
+  /// Own kernels stop waiting; the peers' do after poison_peers(), without a word: whoever has them stop says why.
   void poison() { faults_.poison(); }
+  void poison_peers();
   /// gpu::Control of this member.
   gpu::Address control() const { return memory_.control(); }
 
@@ -105,6 +107,7 @@ class PeerGroup {
   std::vector<gpu::OwnedStream> push_;
   std::vector<gpu::OwnedEvent> pushed_;
   gpu::OwnedStream credit_, unpack_;
+  gpu::OwnedStream poison_;  // which nothing else keeps waiting
   gpu::OwnedEvent begun_, credited_, unpacked_;
 };
 

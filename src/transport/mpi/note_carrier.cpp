@@ -9,8 +9,7 @@ MpiNoteCarrier::MpiNoteCarrier(const MpiCommunicator& comm, int tag)
     : comm_(comm), tag_(tag), sending_(comm.api().requests()), receiving_(comm.api().requests()) {}
 
 MpiNoteCarrier::~MpiNoteCarrier() {
-  completions_.clear();
-  if (comm_.api().alive()) sending_->test(completions_);
+  sending();
   // A note whose peer never looks is MPI's for good: little more than 1 KiB, and only where something went wrong.
   if (!sending_->empty())
     for (auto& note : sent_) static_cast<void>(note.release());
@@ -45,9 +44,15 @@ void MpiNoteCarrier::send(int rank, std::span<const std::byte> note) {
   Buffer& buffer = *sent_.back();
   std::ranges::copy(note, buffer.bytes.begin());
   sending_->send({comm_.handle(), rank, tag_, buffer.bytes.data(), note.size()}, nullptr);
+  sending();
+}
+
+bool MpiNoteCarrier::sending() {
+  if (!comm_.api().alive()) return false;
   completions_.clear();
   sending_->test(completions_);
   if (sending_->empty()) sent_.clear();
+  return !sending_->empty();
 }
 
 }  // namespace lanecast

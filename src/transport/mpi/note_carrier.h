@@ -23,6 +23,7 @@ class MpiNoteCarrier final : public NoteCarrier {
   void listen_to(int rank) override;
   bool has_unheard() override { return comm_.api().alive() && comm_.api().arrived_from_any(comm_.handle(), tag_); }
   void send(int rank, std::span<const std::byte> note) override;
+  bool sending() override;
   void take_arrived(const Take& take) override;
 
  private:

@@ -57,6 +57,11 @@ void NoteCarrier::send(int rank, std::span<const std::byte> note) {
   static_cast<void>(sending.release());  // the callback's
 }
 
+bool NoteCarrier::sending() {
+  worker_.progress();
+  return !sent();
+}
+
 void NoteCarrier::take_arrived(const Take& take) {
   worker_.progress();
   while (!arrived_.empty()) {

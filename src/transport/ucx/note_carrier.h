@@ -21,10 +21,11 @@ class NoteCarrier final : public lanecast::NoteCarrier {
   void listen_to(int rank) override { worker_.to(rank); }
   bool has_unheard() override { return false; }  // all are heard
   void send(int rank, std::span<const std::byte> note) override;
+  bool sending() override;
   void take_arrived(const Take& take) override;
 
-  /// Notes that UCX has not taken yet.
-  int under_way() const { return under_way_; }
+  /// Has UCX taken all notes?
+  bool sent() const { return under_way_ == 0; }
 
  private:
   Worker& worker_;

@@ -41,6 +41,7 @@ UcxTransport::UcxTransport(const Bootstrap& bootstrap)
 UcxTransport::~UcxTransport() {
   if (!left_ && free_.size() != transfers_.size())
     abort({FailureKind::user, "the communicator was destroyed during a call"});
+  if (left_ && note_carrier_.sent()) worker_.disconnect();  // nothing else is worth waiting for
   worker_.close();  // a peer's note may still come, and what it is kept in goes before the worker
 }
 
@@ -137,11 +138,14 @@ bool UcxTransport::arrived(int peer, std::uint64_t tag) {
 void UcxTransport::abort(const Failure& cause) {
   left_ = true;
   notes_.give_up(cause);
-  worker_.progress_until([this] { return note_carrier_.under_way() == 0; }, kToTellPeers);
   for (Transfer& transfer : transfers_)
     if (transfer.receive && transfer.request) worker_.ucp().ucp_request_cancel(worker_.handle(), transfer.request);
-  worker_.disconnect();  // ends what is being sent
-  worker_.progress_until([this] { return std::ranges::none_of(transfers_, &Transfer::request); }, kToLetGo);
+  const auto has_let_go = [this] { return std::ranges::none_of(transfers_, &Transfer::request); };
+  if (worker_.progress_until(has_let_go, kToTellPeers)) return;  // a peer that is busy is told by and by
+  const bool sent = note_carrier_.sent();
+  worker_.disconnect();  // ends what is being sent, notes as well
+  worker_.progress_until(has_let_go, kToLetGo);
+  if (!sent) notes_.give_up(cause);  // by new connections
 }
 
 Loss UcxTransport::lost(int peer) {
