@@ -82,7 +82,7 @@ def aborts(comm: Communicator) -> float:
     comm.abort("enough of it")
     comm.abort("once more")
     assert time.monotonic() - at_s < SOON_S
-    with pytest.raises(lanecast.TransportError, match="aborted.*enough of it"):
+    with pytest.raises(lanecast.TransportError, match=r"aborted.*enough of it"):
         comm.all_reduce(np.ones(1))
     return at_s
 

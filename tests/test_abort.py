@@ -15,8 +15,8 @@ import pytest
 import abort_rank
 import lanecast
 from abort_rank import DEADLINE_S, SOON_S
-from launch import mpich
 from lanecast import Communicator
+from launch import mpich
 from pipe_jobs import PipeJob, Tell
 
 

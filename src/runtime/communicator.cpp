@@ -130,7 +130,7 @@ std::shared_ptr<Execution> Communicator::prepare(Call call) {
 void Communicator::begin(OrderedCall& call, const std::byte* in, std::byte* out) {
   CallRecord record = call.record();
   record.sequence = ++calls_;
-  heed_at(log_.begin(record), name_of(record.kind));
+  heed_at(log_.begin(record), [&] { return name_of(record.kind); });
   with_reasons(call, [&] { call.start(in, out, agreement_.begin(calls_, call.signature())); });
 }
 

@@ -220,7 +220,8 @@ class Communicator {
   /// Throws where a peer has said that it gives up, also one that no call waits for. `before`: what this rank would do.
   void heed(std::string_view before);
   /// The same, if it is long ago that somebody looked; now_ns: by trace_clock_ns().
-  void heed_at(std::int64_t now_ns, std::string_view before);
+  template <class Before>
+  void heed_at(std::int64_t now_ns, const Before& before);
   std::string describe_wait(const UnderWay& call, int peer) const;
   void fail(const Failure& reason);
   /// After a failure: goes on telling those peers that have not taken it yet, for as long as they would wait.
@@ -265,9 +266,9 @@ class Communicator {
   std::vector<std::byte> tokens_;                  // of barriers
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
   std::int64_t heeded_ns_ = 0;
-  std::optional<std::chrono::steady_clock::time_point> tells_until_;  // peers, of failure_
-  std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU
-  std::shared_ptr<Work> last_on_gpu_;  // of calls that go by plans
+  std::optional<Deadline> telling_;  // of peers that are to hear of failure_
+  std::shared_ptr<GpuSide> gpu_;                                      // null before the first call on a GPU
+  std::shared_ptr<Work> last_on_gpu_;                                 // of calls that go by plans
 };
 
 template <class Part>
@@ -278,6 +279,13 @@ void Communicator::with_reasons(const UnderWay& call, const Part& part) {
     look_for_reasons(call);
     throw;
   }
+}
+
+template <class Before>
+void Communicator::heed_at(std::int64_t now_ns, const Before& before) {
+  if (now_ns - heeded_ns_ < std::chrono::nanoseconds(kLookEvery).count()) return;
+  heeded_ns_ = now_ns;
+  heed(before());
 }
 
 template <class Agreed, class Part>

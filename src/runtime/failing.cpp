@@ -3,14 +3,13 @@
 #include <cstdio>
 
 #include "runtime/gpu_side.h"
-#include "runtime/patience.h"
 #include "runtime/started.h"
 #include "runtime/trace_file.h"
 
 namespace lanecast {
 namespace {
 
-const std::string kAborted = "this communicator was aborted and takes no more calls: ";
+constexpr std::string_view kAborted = "this communicator was aborted and takes no more calls: ";
 
 }  // namespace
 
@@ -38,12 +37,11 @@ void Communicator::fail(const Failure& reason) {
 
 void Communicator::tell_by_and_by() {
   if (!router_->tell() || !threads_refused(around_).empty()) return;
-  tells_until_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                                        std::chrono::duration<double>(timeout_s_));
+  telling_ = Deadline{std::chrono::steady_clock::now(), timeout_s_};
   try {
     progress_->add(*this);
   } catch (const UsageError&) {  // the process is ending
-    tells_until_.reset();
+    telling_.reset();
   }
 }
 
@@ -55,13 +53,13 @@ void Communicator::abort(const std::string& why) {
   aborted_.store(true, std::memory_order_release);  // pairs with end_if_aborted()
   if (is_asking()) return;  // a handler's: the call that it interrupts goes on to end_if_aborted()
   const std::unique_lock lock = enter();
-  if (!failure_) fail({FailureKind::user, kAborted + why});
+  if (!failure_) fail({FailureKind::user, std::string(kAborted) + why});
 }
 
 void Communicator::end_if_aborted() {
   if (!aborted_.load(std::memory_order_acquire)) return;  // pairs with abort()
   const std::lock_guard lock(abort_mutex_);
-  throw AbortedError(kAborted + abort_reason_);
+  throw AbortedError(std::string(kAborted) + abort_reason_);
 }
 
 void Communicator::heed(std::string_view before) {
@@ -69,12 +67,6 @@ void Communicator::heed(std::string_view before) {
   if (!peer) return;
   const Loss loss = router_->to(*peer).lost(*peer);
   if (loss.cause) lose(*peer, loss, "before " + std::string(before));
-}
-
-void Communicator::heed_at(std::int64_t now_ns, std::string_view before) {
-  if (now_ns - heeded_ns_ < std::chrono::nanoseconds(kLookEvery).count()) return;
-  heeded_ns_ = now_ns;
-  heed(before);
 }
 
 void Communicator::write_trace(const std::string& directory) const {

@@ -20,7 +20,7 @@ void Communicator::run(std::span<const Transfer> transfers, const Interrupt& int
     if (started_.empty()) {
       Batch batch(transfers, *router_, timeout_s_);
       return or_fail([&] {
-        heed_at(trace_clock_ns(), "messages");
+        heed_at(trace_clock_ns(), [&] { return batch.waiting_for(-1); });
         batch.post();  // throws where a message of another size is here already
         drive(batch, interrupt);
       });
@@ -39,7 +39,7 @@ std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
     batch->work = work;
     std::erase_if(batches_, [](const auto& other) { return other->finished(); });
     or_fail([&] {
-      heed_at(trace_clock_ns(), "messages");
+      heed_at(trace_clock_ns(), [&] { return batch->waiting_for(-1); });
       batch->post();
     });
     if (batch->finished())  // it was empty
@@ -57,7 +57,7 @@ bool Communicator::arrived(int peer, int tag) {
   check_all({&receive, 1});
   Transport& transport = router_->to(peer);
   return or_fail<UsageError>([&] {
-    heed_at(trace_clock_ns(), "a receive");
+    heed_at(trace_clock_ns(), [&] { return describe(receive); });
     return transport.arrived(peer, first_message_tag(transport.max_tag()) + static_cast<std::uint64_t>(tag));
   });
 }

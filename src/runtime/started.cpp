@@ -160,14 +160,17 @@ void Communicator::wait_or_fail(Work& work, const Interrupt& interrupt) {
 
 bool Communicator::has_started() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return !lock.owns_lock() || !started_.empty() || !batches_.empty() || tells_until_;
+  return !lock.owns_lock() || !started_.empty() || !batches_.empty() || telling_;
 }
 
 bool Communicator::advance_started() {
   if (callers_.load(std::memory_order_relaxed) > 0) return false;  // see enter()
   const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
   if (!lock.owns_lock()) return false;
-  if (tells_until_ && (std::chrono::steady_clock::now() > *tells_until_ || !router_->tell())) tells_until_.reset();
+  if (telling_) {
+    const std::chrono::duration<double> told_for = std::chrono::steady_clock::now() - telling_->last_progress;
+    if (told_for.count() > telling_->timeout_s || !router_->tell()) telling_.reset();
+  }
   if (started_.empty()) return advance_batches();
   const std::shared_ptr<Started> front = started_.front();  // its caller may let go of it meanwhile
   Started& call = *front;
@@ -180,7 +183,7 @@ bool Communicator::advance_started() {
     } else {
       moved = advance(call.call());
     }
-    if (call.call().on_hold()) heed_at(trace_clock_ns(), "work on GPUs before it");
+    if (call.call().on_hold()) heed_at(trace_clock_ns(), [] { return "work on GPUs"; });
     if (moved || call.call().on_hold())
       call.deadline.last_progress = std::chrono::steady_clock::now();
     else

@@ -106,8 +106,8 @@ void Communicator::give_up(const UnderWay& call, int peer, const Loss& loss) {
 }
 
 void Communicator::lose(int peer, const Loss& loss, const std::string& where) {
-  const std::string text = "rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" + loss.str() +
-                           ") " + where;
+  const std::string text =
+      "rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" + loss.str() + ") " + where;
   // A peer that gave up has said why: that is the cause here as well, and what others should hear from this rank.
   cause_ = loss.cause ? loss.cause : Failure{FailureKind::lost, text};
   raise({cause_.kind, text});

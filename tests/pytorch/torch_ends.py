@@ -79,28 +79,36 @@ def work_timeout() -> None:
     assert x.tolist() == [2, 2]
 
 
+def aborted_by_the_first(way: str) -> None:
+    """In a group beside WORLD, while the other rank waits in a call, blocking or started, or between its calls."""
+    group = dist.new_group(timeout=timedelta(seconds=100))
+
+    def call() -> None:
+        work = dist.all_reduce(torch.ones(1), group=group, async_op=way == "started")
+        if work is not None:
+            work.wait()
+
+    if way == "between" and dist.get_rank() == 1:
+        dist.barrier()
+        time.sleep(0.1)
+    begin = time.monotonic()
+    if dist.get_rank() == 0:
+        time.sleep(0.0 if way == "between" else 0.5)
+        group._get_backend(torch.device("cpu")).abort()
+    raised(call, dist.DistBackendError, "rank 0: this communicator was aborted")
+    assert time.monotonic() - begin < 10
+    raised(call, dist.DistBackendError, "has failed", "rank 0: this communicator was aborted")
+    if way != "between" or dist.get_rank() == 0:
+        dist.barrier()
+
+
 def abort() -> None:
-    """Of one rank ends the calls of the other: the one that it waits in, one that was started, and its next one."""
+    """Of one rank ends the calls of the other; other groups go on."""
     for way in ("blocking", "started", "between"):
-        group = dist.new_group(timeout=timedelta(seconds=100))
-        begin = time.monotonic()
-        if dist.get_rank() == 0:
-            time.sleep(0.0 if way == "between" else 0.5)
-            group._get_backend(torch.device("cpu")).abort()
-            raised(lambda: dist.all_reduce(torch.ones(1), group=group), dist.DistBackendError, "aborted")
-            dist.barrier()
-        else:
-            if way == "between":
-                dist.barrier()
-                time.sleep(0.1)
-            call = lambda: dist.all_reduce(torch.ones(1), group=group, async_op=way == "started")  # noqa: E731
-            told = lambda: call().wait() if way == "started" else call()  # noqa: E731
-            raised(told, dist.DistBackendError, "rank 0: this communicator was aborted")
-            assert time.monotonic() - begin < 10
-            raised(call, dist.DistBackendError, "has failed", "rank 0: this communicator was aborted")
-            if way != "between":
-                dist.barrier()
-        dist.all_reduce(torch.ones(3))  # WORLD goes on
+        aborted_by_the_first(way)
+    x = torch.ones(3)
+    dist.all_reduce(x)
+    assert x.tolist() == [2, 2, 2]
 
 
 def blocking_without_threads() -> None:

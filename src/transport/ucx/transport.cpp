@@ -141,7 +141,8 @@ void UcxTransport::abort(const Failure& cause) {
   for (Transfer& transfer : transfers_)
     if (transfer.receive && transfer.request) worker_.ucp().ucp_request_cancel(worker_.handle(), transfer.request);
   const auto has_let_go = [this] { return std::ranges::none_of(transfers_, &Transfer::request); };
-  if (worker_.progress_until(has_let_go, kToTellPeers)) return;  // a peer that is busy is told by and by
+  worker_.progress_until([&] { return has_let_go() && note_carrier_.sent(); }, kToTellPeers);
+  if (has_let_go()) return;  // a peer that is busy is told by and by
   const bool sent = note_carrier_.sent();
   worker_.disconnect();  // ends what is being sent, notes as well
   worker_.progress_until(has_let_go, kToLetGo);

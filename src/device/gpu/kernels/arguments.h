@@ -43,8 +43,8 @@ struct FaultRecord {
   u64 bytes, found_bytes;  // of a message between two ranks: as it was called for here, and at the peer
 };
 
-/// This rank's own state, in its memory; only its kernels touch it, and a peer's host the word `failed`. Counters live here and not in arguments, so that a
-/// captured graph counts on when it is replayed.
+/// This rank's own state, in its memory; only its kernels touch it, and a peer's host the word `failed`. Counters live
+/// here and not in arguments, so that a captured graph counts on when it is replayed.
 struct Control {
   u32 call;    // number of the exchange under way; it moves on when the last block has ended
   u32 ended;   // blocks

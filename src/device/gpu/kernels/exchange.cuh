@@ -193,7 +193,7 @@ __device__ inline void exchange(const Exchange& x, Take take) {
   __shared__ u32 failed;
   __shared__ u32 sent;  // rounds
   if (threadIdx.x == 0) {
-    failed = look(&control->failed);
+    failed = peek(&control->failed);
     sent = 0;
   }
   __syncthreads();

@@ -30,7 +30,7 @@ __device__ inline void wait_for_count(const Waiter& waiter, const u64* word, u32
 __device__ inline void barrier(const Group& g) {
   const Waiter waiter = waiter_of(g);
   __shared__ u64 count;
-  if (threadIdx.x == 0) count = look(&waiter.control->failed) ? 0 : ++waiter.control->barriers;
+  if (threadIdx.x == 0) count = peek(&waiter.control->failed) ? 0 : ++waiter.control->barriers;
   __syncthreads();
   const u32 q = threadIdx.x;
   if (count == 0 || q >= g.ranks || q == g.rank) return;
@@ -50,7 +50,7 @@ __device__ inline void take(const Waiter& waiter, u32* semaphore, u32 peer) {
 /// A thread for each slot of each peer.
 __device__ inline void hand_over(const Handover& h) {
   const Waiter waiter = waiter_of(h.group);
-  if (look(&waiter.control->failed)) return;
+  if (peek(&waiter.control->failed)) return;
   const u32 peer = threadIdx.x / kDepth, slot = threadIdx.x % kDepth;
   const u64 bit = u64{1} << threadIdx.x;
   Flags* const own = flags_of(h.group, h.group.rank);
@@ -66,8 +66,8 @@ __device__ inline void shake_hands(const Handshake& h) {
                       reinterpret_cast<FaultRecord*>(h.fault)};
   u32* const failed = &waiter.control->failed;
   for (u32 k = 0; k < h.groups; ++k)
-    if (look(&reinterpret_cast<Control*>(h.group_control[k])->failed)) *failed = 1;
-  bool well = look(failed) == 0;
+    if (peek(&reinterpret_cast<Control*>(h.group_control[k])->failed)) *failed = 1;
+  bool well = peek(failed) == 0;
   if (well && h.said_at) release(reinterpret_cast<u64*>(h.said_at), h.said);
   if (well && h.awaited_at) {
     FaultRecord at{};

@@ -187,7 +187,7 @@ __device__ inline void run_messages(const Messages& x) {
   __shared__ u32 failed;
   __shared__ u32 sending_halted, receiving_halted;
   if (threadIdx.x == 0) {
-    failed = look(&reinterpret_cast<Control*>(x.control)->failed);
+    failed = peek(&reinterpret_cast<Control*>(x.control)->failed);
     sending_halted = receiving_halted = 0;
   }
   __syncthreads();

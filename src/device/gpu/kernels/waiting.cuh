@@ -40,7 +40,7 @@ __device__ inline bool wait_for(const Waiter& waiter, const Word* word, const Fa
       return true;
     }
     if (spins % 256 != 255) continue;
-    if (look(&waiter.control->failed)) return false;
+    if (peek(&waiter.control->failed)) return false;
     if (*static_cast<volatile u32*>(&waiter.record->poison)) {
       waiter.control->failed = 1;  // so that what is enqueued behind does not wait, either
       return false;
