@@ -142,8 +142,11 @@ static void others(ncclUniqueId id) {
     NCCLCHECK(ncclCommFinalize(part));
     fetch();
     for (int i = 0; i < kCount; ++i) EXPECT(host[i] == sum_at(i) - value(size - 1, i)); /* who is 0 there */
-    NCCLCHECK(ncclCommAbort(part));
   }
+  /* An abort ends the others' calls: they are to be through with theirs. */
+  NCCLCHECK(ncclAllReduce(device, device, kCount, ncclFloat, ncclSum, backwards, stream));
+  NCCLCHECK(ncclCommFinalize(backwards));
+  if (part) NCCLCHECK(ncclCommAbort(part));
   NCCLCHECK(ncclCommDestroy(backwards));
   NCCLCHECK(ncclCommGetAsyncError(comm, &met));
   EXPECT(met == ncclSuccess);
