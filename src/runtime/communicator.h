@@ -266,9 +266,9 @@ class Communicator {
   std::vector<std::byte> tokens_;                  // of barriers
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
   std::int64_t heeded_ns_ = 0;
-  std::optional<Deadline> telling_;  // of peers that are to hear of failure_
-  std::shared_ptr<GpuSide> gpu_;                                      // null before the first call on a GPU
-  std::shared_ptr<Work> last_on_gpu_;                                 // of calls that go by plans
+  std::optional<Deadline> telling_;    // of peers that are to hear of failure_
+  std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU
+  std::shared_ptr<Work> last_on_gpu_;  // of calls that go by plans
 };
 
 template <class Part>
