@@ -66,6 +66,8 @@ class SlowLinks final : public Transport {
     inner_->publish_wait(peers, may_be_asked);
   }
   std::optional<Waiting> waiting(int peer, double silent_s) override { return inner_->waiting(peer, silent_s); }
+  void want(int peer, const Want& want) override { inner_->want(peer, want); }
+  std::optional<Want> wanted(int peer) override { return inner_->wanted(peer); }
   void publish(const CallNote& note) override { inner_->publish(note); }
   std::optional<CallNote> published(int peer, std::uint64_t sequence) override {
     return inner_->published(peer, sequence);

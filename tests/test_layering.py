@@ -37,6 +37,7 @@ TRANSPORT_BORDER = {
     "transport/tag_queues.h",
     "transport/call_board.h",
     "transport/wait_board.h",
+    "transport/want_board.h",
     "transport/notes.h",
     "transport/noting_transport.h",
 }

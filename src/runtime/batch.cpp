@@ -5,8 +5,12 @@
 
 namespace lanecast {
 
-Batch::Batch(std::span<const Transfer> transfers, Router& router, double timeout_s)
-    : router_(router), parts_(transfers.size()), unfinished_(transfers.size()), deadline_{{}, timeout_s} {
+Batch::Batch(std::span<const Transfer> transfers, Router& router, MessageCounts& counts, double timeout_s)
+    : router_(router),
+      counts_(counts),
+      parts_(transfers.size()),
+      unfinished_(transfers.size()),
+      deadline_{{}, timeout_s} {
   for (std::size_t k = 0; k < parts_.size(); ++k) {
     Part& part = parts_[k];
     part.batch = this;
@@ -23,6 +27,7 @@ void Batch::post() {
   for (Part& part : parts_) {
     Transport& transport = router_.to(part.peer);
     part.tag = first_message_tag(transport.max_tag()) + static_cast<std::uint64_t>(part.transfer.tag);
+    part.ordinal = counts_.add(part.transfer);
     if (part.transfer.way == Transfer::Way::send)
       transport.post_send(part);
     else
@@ -53,6 +58,16 @@ std::vector<int> Batch::awaited_peers() const {
   std::sort(peers.begin(), peers.end());
   peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   return peers;
+}
+
+std::optional<Want> Batch::want(int peer) const {
+  const auto part = std::ranges::find_if(parts_, [&](const Part& one) { return !one.done && one.peer == peer; });
+  if (part == parts_.end() || !part->ordinal) return {};
+  const bool sends = part->transfer.way == Transfer::Way::send;
+  return Want{.of = sends ? Want::Of::receive : Want::Of::send,
+              .bytes = part->transfer.bytes,
+              .tag = static_cast<std::uint64_t>(part->transfer.tag),
+              .ordinal = *part->ordinal};
 }
 
 }  // namespace lanecast

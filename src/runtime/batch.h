@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/message_counts.h"
 #include "runtime/router.h"
 #include "runtime/transfer.h"
 #include "runtime/under_way.h"
@@ -15,7 +16,7 @@ namespace lanecast {
 
 class Batch final : public UnderWay {
  public:
-  Batch(std::span<const Transfer> transfers, Router& router, double timeout_s);
+  Batch(std::span<const Transfer> transfers, Router& router, MessageCounts& counts, double timeout_s);
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
@@ -25,6 +26,8 @@ class Batch final : public UnderWay {
   std::string waiting_for(int peer) const override;
   std::vector<int> awaited_peers() const override;
   bool awaits_message(int) const override { return true; }
+  /// The first message that is not done.
+  std::optional<Want> want(int peer) const override;
 
   /// Progress: when its last message but the unfinished ones was done.
   const Deadline& deadline() const { return deadline_; }
@@ -37,10 +40,12 @@ class Batch final : public UnderWay {
     Batch* batch = nullptr;
     Transfer transfer;
     Span span;
+    std::optional<std::uint64_t> ordinal;
     bool done = false;
   };
 
   Router& router_;
+  MessageCounts& counts_;
   std::vector<Part> parts_;
   std::size_t unfinished_;
   Deadline deadline_;

@@ -60,6 +60,7 @@ Signature signature_of(const Plan& plan, const Shape& shape) {
   for (const char letter : text) signature.hash = mix(signature.hash, static_cast<unsigned char>(letter));
   if (uneven(shape.counts))
     for (const std::size_t count : shape.counts) signature.hash = mix(signature.hash, count);
+  signature.own = own_counts_of(plan, shape);
   return signature;
 }
 
@@ -74,6 +75,7 @@ std::uint32_t CallAgreement::begin(std::uint64_t sequence, const Signature& sign
   if (!on_) return 0;
   sequence_ = sequence;
   chain_ = mix(chain_, signature.hash);
+  if (signature.own) counted_[sequence % counted_.size()] = {sequence, chain_, signature.own};
   CallNote note;
   note.communicator = communicator_;
   note.sequence = sequence;
@@ -107,15 +109,18 @@ void CallAgreement::compare(std::span<const int> peers) const {
 }
 
 void CallAgreement::refuse(int peer, const CallNote& mine, const CallNote& theirs) const {
-  // The lower rank first, so that both tell the same.
   const auto says = [](int rank, const CallNote& note) {
     return "rank " + std::to_string(rank) + " calls " + note.text.data();
   };
   const std::string ours = says(rank_, mine), other = says(peer, theirs);
   std::string text = "call " + std::to_string(mine.sequence) + " of this communicator differs between ranks: " +
-                     (rank_ < peer ? ours + "; " + other : other + "; " + ours);
+                     in_order(peer, ours, other);
   if (mine.text == theirs.text) text += " (their counts of the parts, or the ends of these texts, differ)";
   throw MismatchError(text);
+}
+
+std::string CallAgreement::in_order(int peer, const std::string& mine, const std::string& theirs) const {
+  return rank_ < peer ? mine + "; " + theirs : theirs + "; " + mine;
 }
 
 }  // namespace lanecast

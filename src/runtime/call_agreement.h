@@ -3,12 +3,20 @@
 //
 // Every message carries a stamp of its sender's chain, so nothing is ever received from a call that differs. A rank
 // that waits compares its call with those of the peers it waits for, which finds calls whose messages never meet.
+//
+// It also tells them what it wants of them, where they alone can know that it will never come: counts that each rank
+// knows only for itself, and messages between the two.
 #pragma once
 
+#include <array>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "runtime/message_counts.h"
+#include "runtime/own_counts.h"
 #include "runtime/router.h"
+#include "runtime/under_way.h"
 #include "transport/call_board.h"
 
 namespace lanecast {
@@ -21,6 +29,7 @@ struct Plan;
 struct Signature {
   std::string text;  // "all_reduce of 1000 float32, sum, by ring in 4 chunks"
   std::uint64_t hash = 0;
+  std::shared_ptr<const OwnCounts> own;  // no part of it: these are compared pair by pair
 };
 /// Bytes of the vector that all ranks share in; 0 where each rank knows its own counts only.
 std::size_t full_bytes(const Plan& plan, const Shape& shape);
@@ -35,8 +44,27 @@ class CallAgreement {
   /// Throws MismatchError, with both calls, where one of `peers` is known to have made another call than this rank.
   void compare(std::span<const int> peers) const;
 
+  /// Lets `awaited` peers know what `call` wants of them. blocked: this thread is in it until it ends, and no other can
+  /// make a call meanwhile.
+  void tell_wants(const UnderWay& call, std::span<const int> awaited, bool blocked) const;
+  /// Throws MismatchError, with both calls, where a peer waits for what this rank will never do.
+  void refuse_unmet_wants(const UnderWay& call, bool blocked) const;
+  /// The messages between two ranks, as they are posted.
+  MessageCounts& messages() { return messages_; }
+
  private:
+  /// A call with own counts, until as many others have begun as peers can find on a board.
+  struct Counted {
+    std::uint64_t sequence = 0, chain = 0;
+    std::shared_ptr<const OwnCounts> counts;
+  };
+
   [[noreturn]] void refuse(int peer, const CallNote& mine, const CallNote& theirs) const;
+  /// This rank's words go before the peer's where its rank is lower, so that both tell the same.
+  std::string in_order(int peer, const std::string& mine, const std::string& theirs) const;
+  void compare_counts(int peer, const Want& want) const;
+  /// For a collective that cannot end before the peer has begun it.
+  void compare_messages(int peer, const Want& want) const;
 
   Router& router_;
   int rank_;
@@ -45,6 +73,8 @@ class CallAgreement {
   std::uint64_t chain_ = 0;
   std::uint64_t sequence_ = 0;
   CallBoard mine_;
+  std::array<Counted, CallBoard::kSlots> counted_;
+  MessageCounts messages_;
 };
 
 }  // namespace lanecast

@@ -211,10 +211,12 @@ class Communicator {
   /// Nobody moves the started calls any more: they fail, so that no wait for them lasts.
   void give_up_started();
 
+  /// blocked: is in this call until it ends, and keeps other threads from calling meanwhile.
+  enum class Caller : std::uint8_t { blocked, free };
   /// Looks at the user's wishes, the peers and the deadline, at most every few milliseconds; throws to give up.
-  void look_around(const UnderWay& call, const Deadline& deadline, const Interrupt& interrupt);
+  void look_around(const UnderWay& call, const Deadline& deadline, const Interrupt& interrupt, Caller caller);
   /// The same without the user, and now.
-  void look_at(const UnderWay& call, const Deadline& deadline);
+  void look_at(const UnderWay& call, const Deadline& deadline, Caller caller);
   [[noreturn]] void give_up(const UnderWay& call, int peer, const Loss& loss);
   [[noreturn]] void lose(int peer, const Loss& loss, const std::string& where);
   /// Throws where a peer has said that it gives up, also one that no call waits for. `before`: what this rank would do.

@@ -173,4 +173,25 @@ std::vector<int> Execution::awaited_peers() const {
   return peers;
 }
 
+std::optional<Want> Execution::want(int peer) const {
+  if (!signature_.own) return {};
+  return Want{.of = Want::Of::counts, .gives = signature_.own->gives[peer], .takes = signature_.own->takes[peer]};
+}
+
+bool Execution::needs(int peer) const {
+  for (const RollCall& roll : roll_calls_)
+    if (!roll.finished() && std::ranges::count(roll.members(), peer) > 0) return true;
+  const Plan& plan = prepared_->plan;
+  // A send may end before its message is received.
+  for (const auto& run : runs_)
+    for (const std::uint32_t i : run->waiting())
+      if (plan.steps[i].peer == peer && plan.steps[i].kind != StepKind::send) return true;
+  if (plan.collective.composition) return false;
+  const PartRange outputs = plan.collective.outputs(plan.rank);
+  for (std::int32_t k = 0; k < outputs.count; ++k)
+    if (plan.collective.contributors(outputs[k]).has(peer) && layout_.elements({outputs[k], 0, 1}, {0, 1}) > 0)
+      return true;
+  return false;
+}
+
 }  // namespace lanecast

@@ -18,7 +18,7 @@ void Communicator::run(std::span<const Transfer> transfers, const Interrupt& int
     const std::unique_lock lock = enter();
     check_all(transfers);
     if (started_.empty()) {
-      Batch batch(transfers, *router_, timeout_s_);
+      Batch batch(transfers, *router_, agreement_.messages(), timeout_s_);
       return or_fail([&] {
         heed_at(trace_clock_ns(), [&] { return batch.waiting_for(-1); });
         batch.post();  // throws where a message of another size is here already
@@ -35,7 +35,7 @@ std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
     const std::unique_lock lock = enter();
     refuse_without_threads();
     check_all(transfers);
-    auto batch = std::make_unique<Batch>(transfers, *router_, timeout_s_);
+    auto batch = std::make_unique<Batch>(transfers, *router_, agreement_.messages(), timeout_s_);
     batch->work = work;
     std::erase_if(batches_, [](const auto& other) { return other->finished(); });
     or_fail([&] {
@@ -80,7 +80,7 @@ void Communicator::look_after_batches() {
   last_batch_look_ = now;
   for (const auto& batch : batches_) {
     try {
-      look_at(*batch, batch->deadline());
+      look_at(*batch, batch->deadline(), Caller::free);
     } catch (const std::exception& error) {
       // As in advance_started(): whoever waits may free the buffers only when fail() has given them up. fail() ends all
       // batches with words of its own; this one's work hears the reason.

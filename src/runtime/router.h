@@ -44,6 +44,7 @@ class Router {
   }
 
   Transport& to(int peer) { return *transports_[by_peer_[peer]]; }
+  int size() const { return static_cast<int>(by_peer_.size()); }  // ranks
   std::size_t count() const { return transports_.size(); }
   Transport& operator[](std::size_t k) { return *transports_[k]; }
 

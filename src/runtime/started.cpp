@@ -14,6 +14,7 @@ class Opening final : public UnderWay {
   std::string waiting_for(int peer) const override { return execution_.waiting_for(peer); }
   std::vector<int> awaited_peers() const override { return execution_.awaited_peers(); }
   bool awaits_message(int peer) const override { return execution_.awaits_message(peer); }
+  bool needs(int peer) const override { return execution_.needs(peer); }
 
  private:
   Execution& execution_;
@@ -187,7 +188,7 @@ bool Communicator::advance_started() {
     if (moved || call.call().on_hold())
       call.deadline.last_progress = std::chrono::steady_clock::now();
     else
-      look_around(call.call(), call.deadline, {});
+      look_around(call.call(), call.deadline, {}, Caller::free);
     if (call.call().finished()) {
       if (call.on_gpu)
         log_.end();  // nothing is predicted of it

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "base/want.h"
 
 namespace lanecast {
 
@@ -28,6 +31,10 @@ class UnderWay {
   virtual std::vector<int> awaited_peers() const = 0;
   /// Is one of those parts a message to or from this peer, rather than a library's collective?
   virtual bool awaits_message(int peer) const = 0;
+  /// What it wants of that peer, where the peer alone can tell whether it will ever get that; without the call's number.
+  virtual std::optional<Want> want(int /*peer*/) const { return {}; }
+  /// A collective: can it not end before that peer has begun it?
+  virtual bool needs(int /*peer*/) const { return false; }
   /// Is all that it waits for now up to this process, however long that takes? Then no deadline runs.
   virtual bool on_hold() const { return false; }
 };

@@ -48,17 +48,18 @@ void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
     } else if (patience.pause()) {
       if (std::exchange(moved, false)) deadline.last_progress = Clock::now();
       if (!std::exchange(looked, true)) last_look_ = deadline.last_progress;
-      look_around(call, deadline, interrupt);
+      look_around(call, deadline, interrupt, Caller::blocked);
     }
   }
 }
 
-void Communicator::look_around(const UnderWay& call, const Deadline& deadline, const Interrupt& interrupt) {
+void Communicator::look_around(const UnderWay& call, const Deadline& deadline, const Interrupt& interrupt,
+                               Caller caller) {
   const auto now = Clock::now();
   if (now - last_look_ < kLookEvery) return;
   last_look_ = now;
   ask(interrupt);
-  look_at(call, deadline);
+  look_at(call, deadline, caller);
 }
 
 void Communicator::ask(const Interrupt& interrupt) {
@@ -74,7 +75,7 @@ void Communicator::ask(const Interrupt& interrupt) {
   end_if_aborted();
 }
 
-void Communicator::look_at(const UnderWay& call, const Deadline& deadline) {
+void Communicator::look_at(const UnderWay& call, const Deadline& deadline, Caller caller) {
   const std::vector<int> awaited = call.awaited_peers();
   const auto waited = Clock::now() - deadline.last_progress;
   const double waited_s = std::chrono::duration<double>(waited).count();
@@ -83,6 +84,8 @@ void Communicator::look_at(const UnderWay& call, const Deadline& deadline) {
   if (waited >= kLookEvery) {
     router_->publish_wait(awaited, asks || waited >= size() * kListensAfter);
     agreement_.compare(awaited);
+    agreement_.tell_wants(call, awaited, caller == Caller::blocked);
+    agreement_.refuse_unmet_wants(call, caller == Caller::blocked);
     if (!options_.trace_dir.empty()) log_.waits(describe_wait(call, -1));
   }
   for (int peer : awaited)

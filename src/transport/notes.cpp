@@ -51,6 +51,11 @@ void Notes::take(int rank, std::span<const std::byte> bytes) {
       peer.wait_asked = false;
       peer.heard = Clock::now();
       return;
+    case Subject::want:
+      peer.want_told = peer.want_told && note.asks != 0;
+      if (note.asks == 0) return;
+      std::memcpy(&peer.wanted.emplace(), note.body.data(), sizeof(Want));
+      return send(rank, {.subject = Subject::want}, {});
     case Subject::failure:
       peer.failure = {note.failure, {reinterpret_cast<const char*>(note.body.data()), note.body_bytes}};
       return;
@@ -98,6 +103,20 @@ Waiting Notes::waiting(int peer, double silent_s) {
     send(peer, {.subject = Subject::wait, .asks = true}, {});
   }
   return {theirs.awaited, age.count()};
+}
+
+void Notes::want(int peer, const Want& want) {
+  Peer& theirs = listen_to(peer);
+  if (theirs.want_told || theirs.want == want) return;
+  theirs.want = want;
+  theirs.want_told = true;
+  send(peer, {.subject = Subject::want, .asks = true}, std::as_bytes(std::span(&want, 1)));
+}
+
+std::optional<Want> Notes::wanted(int peer) const {
+  const auto theirs = peers_.find(peer);
+  if (theirs == peers_.end()) return {};
+  return theirs->second->wanted;
 }
 
 void Notes::give_up(const Failure& why) {

@@ -57,6 +57,10 @@ class Notes {
   /// Asks again when the last answer is half as old as `silent_s`.
   Waiting waiting(int peer, double silent_s);
 
+  /// Tells the peer, which sends a receipt: until it has come, nothing more is told.
+  void want(int peer, const Want& want);
+  std::optional<Want> wanted(int peer) const;
+
   /// Whom give_up() tells; all, where nobody has said.
   void carries(std::span<const int> peers) { carried_.assign(peers.begin(), peers.end()); }
   /// Does not wait for any of them.
@@ -71,15 +75,16 @@ class Notes {
  private:
   using Clock = std::chrono::steady_clock;
 
-  enum class Subject : std::uint32_t { call, wait, failure };
+  enum class Subject : std::uint32_t { call, wait, want, failure };
   struct Header {
     std::uint64_t communicator = 0;  // a stray note of an earlier communicator is not ours
     std::uint64_t body_bytes = 0;
     Subject subject{};
     FailureKind failure{};
-    bool asks = false;  // for the receiver's own note on the subject
+    bool asks = false;  // for the receiver's own note on the subject, or for a receipt
   };
-  /// Sent up to the end of what its body holds: a CallNote, the ranks that are waited for, or the words of a failure.
+  /// Sent up to the end of what its body holds: a CallNote, the ranks that are waited for, a Want, or the words of a
+  /// failure.
   struct Note : Header {
     std::array<std::byte, 1024> body;
   };
@@ -90,6 +95,9 @@ class Notes {
     std::uint64_t asked = 0;                 // the latest call that it has been asked about
     std::vector<int> awaited;                // by it
     bool wait_asked = false;                 // whom it waits for, and it has not answered yet
+    Want want;                               // of ours, as the peer has last been told
+    bool want_told = false;                  // and there is no receipt yet
+    std::optional<Want> wanted;              // by it
     std::optional<Clock::time_point> heard;  // its last answer; before that, the first question
   };
 

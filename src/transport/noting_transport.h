@@ -18,6 +18,8 @@ class NotingTransport : public Transport {
   void carries(std::span<const int> peers) final { notes().carries(peers); }
   std::optional<int> given_up() final { return notes().given_up(); }
   bool tell() final { return notes().telling(); }
+  void want(int peer, const Want& want) final { notes().want(peer, want); }
+  std::optional<Want> wanted(int peer) final { return notes().wanted(peer); }
 
  private:
   virtual Notes& notes() = 0;

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/kind.h"
+#include "base/want.h"
 
 namespace lanecast {
 
@@ -152,6 +153,11 @@ class Transport {
   /// What `peer` has said; nothing where the transport does not know. May ask the peer, and know the answer only later:
   /// so often that the answer of one that waits is never as old as `silent_s`.
   virtual std::optional<Waiting> waiting(int /*peer*/, double /*silent_s*/) { return {}; }
+
+  /// Lets `peer` know what this rank wants of it: again and again as long as it waits for that, in milliseconds.
+  virtual void want(int /*peer*/, const Want& /*want*/) {}
+  /// What `peer` has last let this rank know; it may have got it since. Nothing where the transport does not know.
+  virtual std::optional<Want> wanted(int /*peer*/) { return {}; }
 
   // Native collectives; a transport without them keeps these defaults.
   virtual bool runs(Kind, DType, ReduceOp) const { return false; }

@@ -12,6 +12,7 @@
 #include "transport/tag_queues.h"
 #include "transport/transport.h"
 #include "transport/wait_board.h"
+#include "transport/want_board.h"
 
 namespace lanecast {
 
@@ -23,7 +24,7 @@ struct LoopbackMatch {
 };
 
 struct LoopbackMailbox {
-  explicit LoopbackMailbox(int size) : sends(size), receives(size) {}
+  explicit LoopbackMailbox(int size) : wants(size), sends(size), receives(size) {}
 
   enum class State { absent, open, closed, aborted };
 
@@ -35,6 +36,7 @@ struct LoopbackMailbox {
 
   CallBoard calls;  // of this rank
   WaitBoard waits;  // of this rank
+  std::vector<WantBoard> wants;  // of this rank, [peer]
 
   std::mutex mutex;                           // guards everything below
   std::vector<TagQueues<Message*>> sends;     // [source]: to this rank, not yet matched

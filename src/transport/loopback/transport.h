@@ -35,6 +35,8 @@ class LoopbackTransport : public Transport {
 
   void publish_wait(std::span<const int> peers, bool /*may_be_asked*/) override { mine().waits.put(peers); }
   std::optional<Waiting> waiting(int peer, double /*silent_s*/) override { return (*channel_)[peer].waits.get(); }
+  void want(int peer, const Want& want) override { mine().wants[peer].put(want); }
+  std::optional<Want> wanted(int peer) override { return (*channel_)[peer].wants[rank_].get(); }
 
  private:
   LoopbackMailbox& mine() { return (*channel_)[rank_]; }

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/failure.h"
+#include "transport/want_board.h"
 
 namespace lanecast::shm {
 
@@ -60,6 +61,7 @@ struct LaneControl {
   alignas(kLine) std::atomic<OwnerState> owner_state;        // of the receiver
   FailureKind owner_failure;                                 // why it has aborted; set before owner_state
   char owner_reason[1024];                                   // the same in words
+  WantBoard wants;                                           // of the receiver, from the sender
   ControlSlot slots[kSlots];
 };
 inline constexpr std::size_t kControlBytes = 4096;  // a page, so that the ring starts on one

@@ -89,6 +89,15 @@ std::optional<Waiting> ShmTransport::waiting(int peer, double /*silent_s*/) {
   return pairs_[pair_of_rank_[peer]].neighbour.boards->waits.get();
 }
 
+void ShmTransport::want(int peer, const Want& want) {
+  if (reaches(peer)) pairs_[pair_of_rank_[peer]].neighbour.in.control->wants.put(want);
+}
+
+std::optional<Want> ShmTransport::wanted(int peer) {
+  if (!reaches(peer)) return {};
+  return pairs_[pair_of_rank_[peer]].neighbour.out.control->wants.get();
+}
+
 Loss ShmTransport::lost(int peer) {
   if (!reaches(peer)) return {};
   Pair& pair = pairs_[pair_of_rank_[peer]];

@@ -52,6 +52,8 @@ class ShmTransport : public Transport {
     if (shm::Boards* mine = host_.boards()) mine->waits.put(peers);
   }
   std::optional<Waiting> waiting(int peer, double silent_s) override;
+  void want(int peer, const Want& want) override;
+  std::optional<Want> wanted(int peer) override;
 
  private:
   struct Pair {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank that waits wants of one peer, in such words that the peer can tell whether it will ever do it.
+#pragma once
+
+#include <cstdint>
+
+namespace lanecast {
+
+struct Want {  // travels between processes
+  enum class Of : std::uint64_t {
+    nothing = 0,
+    counts,   // in a collective, of counts that each rank knows only for itself: that the peer has the same
+    receive,  // of a message between the two ranks: that the peer receives it, or sends it
+    send,
+  };
+  Of of{};
+  std::uint64_t call = 0;   // counts: the collective; else the last one before
+  std::uint64_t chain = 0;  // of that call, as CallNote::chain
+  // Counts: elements for the peer, and from it.
+  std::uint64_t gives = 0, takes = 0;
+  // A message.
+  std::uint64_t bytes = 0, tag = 0;
+  std::uint64_t ordinal = 0;  // from 0, among those that this rank has posted to that peer, or from it, under that tag
+
+  friend bool operator==(const Want&, const Want&) = default;
+};
+
+}  // namespace lanecast

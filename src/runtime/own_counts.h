@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank brings and expects in a call in which each rank knows its own counts only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace lanecast {
+
+struct Plan;
+struct Shape;
+
+/// By rank, in elements.
+struct OwnCounts {
+  std::vector<std::uint64_t> gives, takes;
+};
+
+/// Null where the counts are equal on all ranks.
+std::shared_ptr<const OwnCounts> own_counts_of(const Plan& plan, const Shape& shape);
+
+}  // namespace lanecast

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a peer waits for and this rank will never do: found from what the two have posted, whatever is on its way.
+#include "runtime/call_agreement.h"
+
+namespace lanecast {
+
+void CallAgreement::tell_wants(const UnderWay& call, std::span<const int> awaited, bool blocked) const {
+  if (!on_) return;
+  for (const int peer : awaited) {
+    std::optional<Want> want = call.want(peer);
+    // A rank that may make another call meanwhile may begin the one in which the peer waits for it.
+    if (!want || (want->of != Want::Of::counts && !blocked)) continue;
+    want->call = sequence_;
+    want->chain = chain_;
+    router_.to(peer).want(peer, *want);
+  }
+}
+
+void CallAgreement::refuse_unmet_wants(const UnderWay& call, bool blocked) const {
+  if (!on_) return;
+  for (int peer = 0; peer < router_.size(); ++peer) {
+    if (peer == rank_) continue;
+    const auto want = router_.to(peer).wanted(peer);
+    if (!want) continue;
+    if (want->of == Want::Of::counts)
+      compare_counts(peer, *want);
+    else if (blocked && call.needs(peer))
+      compare_messages(peer, *want);
+  }
+}
+
+void CallAgreement::compare_counts(int peer, const Want& want) const {
+  const Counted& mine = counted_[want.call % counted_.size()];
+  if (mine.sequence != want.call || mine.chain != want.chain) return;  // not begun yet, or long ago, or another one
+  const std::uint64_t gives = mine.counts->gives[peer], takes = mine.counts->takes[peer];
+  if (gives == want.takes && takes == want.gives) return;
+  const auto note = mine_.find(want.call);
+  const auto says = [&](int rank, int other, bool sends, std::uint64_t count) {
+    return "rank " + std::to_string(rank) + " calls " + (note ? note->text.data() : "it") + ", and " +
+           (sends ? "sends " : "expects ") + std::to_string(count) + " elements " + (sends ? "to" : "from") + " rank " +
+           std::to_string(other);
+  };
+  const bool sends = gives != want.takes;
+  throw MismatchError("call " + std::to_string(want.call) + " of this communicator differs between ranks: " +
+                      in_order(peer, says(rank_, peer, sends, sends ? gives : takes),
+                               says(peer, rank_, !sends, sends ? want.takes : want.gives)));
+}
+
+void CallAgreement::compare_messages(int peer, const Want& want) const {
+  const bool receives = want.of == Want::Of::receive;
+  const auto posted = messages_.posted(receives ? Transfer::Way::receive : Transfer::Way::send, peer, want.tag);
+  // A peer that has begun this call as well gives it what it needs, and what has been posted reaches the peer.
+  if (want.call >= sequence_ || !posted || *posted > want.ordinal) return;
+  const Transfer theirs{receives ? Transfer::Way::send : Transfer::Way::receive, nullptr, want.bytes, rank_,
+                        static_cast<std::int64_t>(want.tag)};
+  const auto note = mine_.find(sequence_);
+  throw MismatchError(
+      "the ranks have made different calls, and neither can end: " +
+      in_order(peer,
+               "rank " + std::to_string(rank_) + " calls " + (note ? note->text.data() : "") + " (call " +
+                   std::to_string(sequence_) + " of this communicator)",
+               "rank " + std::to_string(peer) + " calls " + describe(theirs) + " (before its call " +
+                   std::to_string(want.call + 1) + ")"));
+}
+
+}  // namespace lanecast
