@@ -21,6 +21,7 @@ struct Want {  // travels between processes
   // A message.
   std::uint64_t bytes = 0, tag = 0;
   std::uint64_t ordinal = 0;  // from 0, among those that this rank has posted to that peer, or from it, under that tag
+  std::uint64_t looks = 0;    // of this rank in all its calls: each comes after it has moved what could be moved
 
   friend bool operator==(const Want&, const Want&) = default;
 };

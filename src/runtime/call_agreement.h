@@ -9,6 +9,8 @@
 #pragma once
 
 #include <array>
+#include <chrono>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -44,11 +46,16 @@ class CallAgreement {
   /// Throws MismatchError, with both calls, where one of `peers` is known to have made another call than this rank.
   void compare(std::span<const int> peers) const;
 
-  /// Lets `awaited` peers know what `call` wants of them. blocked: this thread is in it until it ends, and no other can
-  /// make a call meanwhile.
-  void tell_wants(const UnderWay& call, std::span<const int> awaited, bool blocked) const;
+  /// A wait of this rank in a call.
+  struct Wait {
+    std::span<const int> awaited;
+    std::chrono::steady_clock::time_point since;
+    bool blocked = false;  // this thread is in the call until it ends, and no other can make one meanwhile
+  };
+  /// Lets the awaited peers know what `call` wants of them.
+  void tell_wants(const UnderWay& call, const Wait& wait);
   /// Throws MismatchError, with both calls, where a peer waits for what this rank will never do.
-  void refuse_unmet_wants(const UnderWay& call, bool blocked) const;
+  void refuse_unmet_wants(const UnderWay& call, const Wait& wait);
   /// The messages between two ranks, as they are posted.
   MessageCounts& messages() { return messages_; }
 
@@ -63,8 +70,11 @@ class CallAgreement {
   /// This rank's words go before the peer's where its rank is lower, so that both tell the same.
   std::string in_order(int peer, const std::string& mine, const std::string& theirs) const;
   void compare_counts(int peer, const Want& want) const;
-  /// For a collective that cannot end before the peer has begun it.
-  void compare_messages(int peer, const Want& want) const;
+  /// Does the peer want a message that it has not been given, before it begins this call?
+  bool lacks_message(int peer, const Want& want) const;
+  [[noreturn]] void refuse_message(int peer, const Want& want) const;
+  /// Is this rank seen to wait for the peer, by itself or through others, for so long that nothing will come of it?
+  bool waits_for_good(int peer, const Want& want, const Wait& wait);
 
   Router& router_;
   int rank_;
@@ -75,6 +85,12 @@ class CallAgreement {
   CallBoard mine_;
   std::array<Counted, CallBoard::kSlots> counted_;
   MessageCounts messages_;
+  std::uint64_t looks_ = 0;  // of this rank, for Want
+  struct Seen {
+    std::chrono::steady_clock::time_point since;  // of this rank's wait
+    std::uint64_t looks = 0;                      // of the peer, when it was first seen to be waited for
+  };
+  std::map<int, Seen> seen_;  // by peer that wants a message
 };
 
 }  // namespace lanecast

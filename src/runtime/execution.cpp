@@ -178,20 +178,19 @@ std::optional<Want> Execution::want(int peer) const {
   return Want{.of = Want::Of::counts, .gives = signature_.own->gives[peer], .takes = signature_.own->takes[peer]};
 }
 
-bool Execution::needs(int peer) const {
+Needs Execution::needs(int peer) const {
   for (const RollCall& roll : roll_calls_)
-    if (!roll.finished() && std::ranges::count(roll.members(), peer) > 0) return true;
+    if (!roll.finished() && std::ranges::count(roll.members(), peer) > 0) return Needs::yes;
   const Plan& plan = prepared_->plan;
-  // A send may end before its message is received.
   for (const auto& run : runs_)
     for (const std::uint32_t i : run->waiting())
-      if (plan.steps[i].peer == peer && plan.steps[i].kind != StepKind::send) return true;
-  if (plan.collective.composition) return false;
+      if (plan.steps[i].peer == peer && plan.steps[i].kind != StepKind::send) return Needs::yes;
+  if (plan.collective.composition) return Needs::perhaps;
   const PartRange outputs = plan.collective.outputs(plan.rank);
   for (std::int32_t k = 0; k < outputs.count; ++k)
-    if (plan.collective.contributors(outputs[k]).has(peer) && layout_.elements({outputs[k], 0, 1}, {0, 1}) > 0)
-      return true;
-  return false;
+    if (plan.collective.contributors(outputs[k]).has(peer) && layout_.elements({outputs[k]}, {0, 1}) > 0)
+      return Needs::yes;
+  return Needs::perhaps;
 }
 
 }  // namespace lanecast

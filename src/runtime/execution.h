@@ -50,7 +50,7 @@ class Execution final : public OrderedCall {
   std::vector<int> awaited_peers() const override;
   bool awaits_message(int peer) const override;
   std::optional<Want> want(int peer) const override;
-  bool needs(int peer) const override;
+  Needs needs(int peer) const override;
 
  private:
   /// moved: messages have. Whether anything did.

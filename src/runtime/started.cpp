@@ -14,7 +14,7 @@ class Opening final : public UnderWay {
   std::string waiting_for(int peer) const override { return execution_.waiting_for(peer); }
   std::vector<int> awaited_peers() const override { return execution_.awaited_peers(); }
   bool awaits_message(int peer) const override { return execution_.awaits_message(peer); }
-  bool needs(int peer) const override { return execution_.needs(peer); }
+  Needs needs(int peer) const override { return execution_.needs(peer); }
 
  private:
   Execution& execution_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,13 @@ namespace lanecast {
 struct Deadline {
   std::chrono::steady_clock::time_point last_progress;
   double timeout_s = 0;
+};
+
+/// Can a call not end before a peer has begun it?
+enum class Needs : std::uint8_t {
+  no,       // nobody begins it: messages between two ranks
+  perhaps,  // its plan does not say: a send may end before its message is received
+  yes,
 };
 
 class UnderWay {
@@ -33,8 +41,7 @@ class UnderWay {
   virtual bool awaits_message(int peer) const = 0;
   /// What it wants of that peer, where the peer alone can tell whether it will ever get that; without the call's number.
   virtual std::optional<Want> want(int /*peer*/) const { return {}; }
-  /// A collective: can it not end before that peer has begun it?
-  virtual bool needs(int /*peer*/) const { return false; }
+  virtual Needs needs(int /*peer*/) const { return Needs::no; }
   /// Is all that it waits for now up to this process, however long that takes? Then no deadline runs.
   virtual bool on_hold() const { return false; }
 };

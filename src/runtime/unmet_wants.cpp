@@ -2,31 +2,62 @@
 // What a peer waits for and this rank will never do: found from what the two have posted, whatever is on its way.
 #include "runtime/call_agreement.h"
 
-namespace lanecast {
+#include "runtime/wait_chain.h"
 
-void CallAgreement::tell_wants(const UnderWay& call, std::span<const int> awaited, bool blocked) const {
+namespace lanecast {
+namespace {
+
+/// All these ranks move what they can all the time: a message that is taken early takes a turn or two of each.
+constexpr std::uint64_t kEnoughLooks = 5;
+constexpr double kSilent_s = 0.2;  // who waits says so several times in between
+
+}  // namespace
+
+void CallAgreement::tell_wants(const UnderWay& call, const Wait& wait) {
   if (!on_) return;
-  for (const int peer : awaited) {
+  ++looks_;
+  for (const int peer : wait.awaited) {
     std::optional<Want> want = call.want(peer);
     // A rank that may make another call meanwhile may begin the one in which the peer waits for it.
-    if (!want || (want->of != Want::Of::counts && !blocked)) continue;
+    if (!want || (want->of != Want::Of::counts && !wait.blocked)) continue;
     want->call = sequence_;
     want->chain = chain_;
+    if (want->of != Want::Of::counts) want->looks = looks_;
     router_.to(peer).want(peer, *want);
   }
 }
 
-void CallAgreement::refuse_unmet_wants(const UnderWay& call, bool blocked) const {
+void CallAgreement::refuse_unmet_wants(const UnderWay& call, const Wait& wait) {
   if (!on_) return;
   for (int peer = 0; peer < router_.size(); ++peer) {
     if (peer == rank_) continue;
     const auto want = router_.to(peer).wanted(peer);
     if (!want) continue;
-    if (want->of == Want::Of::counts)
+    if (want->of == Want::Of::counts) {
       compare_counts(peer, *want);
-    else if (blocked && call.needs(peer))
-      compare_messages(peer, *want);
+    } else if (wait.blocked && lacks_message(peer, *want)) {
+      const Needs needs = call.needs(peer);
+      if (needs == Needs::yes || (needs == Needs::perhaps && waits_for_good(peer, *want, wait)))
+        refuse_message(peer, *want);
+    }
   }
+}
+
+bool CallAgreement::lacks_message(int peer, const Want& want) const {
+  const auto posted =
+      messages_.posted(want.of == Want::Of::receive ? Transfer::Way::receive : Transfer::Way::send, peer, want.tag);
+  // What has been posted reaches the peer, whatever it has said before.
+  return posted && *posted <= want.ordinal && want.call < sequence_;
+}
+
+bool CallAgreement::waits_for_good(int peer, const Want& want, const Wait& wait) {
+  if (!waits_for(router_, {rank_, router_.size(), wait.awaited, kSilent_s}, peer)) {
+    seen_.erase(peer);
+    return false;
+  }
+  Seen& seen = seen_[peer];
+  if (seen.since != wait.since) seen = {wait.since, want.looks};
+  return want.looks >= seen.looks + kEnoughLooks;
 }
 
 void CallAgreement::compare_counts(int peer, const Want& want) const {
@@ -46,13 +77,9 @@ void CallAgreement::compare_counts(int peer, const Want& want) const {
                                says(peer, rank_, !sends, sends ? want.takes : want.gives)));
 }
 
-void CallAgreement::compare_messages(int peer, const Want& want) const {
-  const bool receives = want.of == Want::Of::receive;
-  const auto posted = messages_.posted(receives ? Transfer::Way::receive : Transfer::Way::send, peer, want.tag);
-  // A peer that has begun this call as well gives it what it needs, and what has been posted reaches the peer.
-  if (want.call >= sequence_ || !posted || *posted > want.ordinal) return;
-  const Transfer theirs{receives ? Transfer::Way::send : Transfer::Way::receive, nullptr, want.bytes, rank_,
-                        static_cast<std::int64_t>(want.tag)};
+void CallAgreement::refuse_message(int peer, const Want& want) const {
+  const Transfer theirs{want.of == Want::Of::receive ? Transfer::Way::send : Transfer::Way::receive, nullptr, want.bytes,
+                        rank_, static_cast<std::int64_t>(want.tag)};
   const auto note = mine_.find(sequence_);
   throw MismatchError(
       "the ranks have made different calls, and neither can end: " +

@@ -56,4 +56,19 @@ WaitChain wait_chain(Router& router, const Waiter& waiter) {
   return {{}, open};
 }
 
+bool waits_for(Router& router, const Waiter& waiter, int rank) {
+  std::vector<int> reached(waiter.awaited.begin(), waiter.awaited.end());
+  std::vector<bool> seen(waiter.size);
+  for (std::size_t k = 0; k < reached.size(); ++k) {
+    const int at = reached[k];
+    if (at == rank) return true;
+    if (at == waiter.rank || seen[at]) continue;
+    seen[at] = true;
+    const auto waiting = router.to(at).waiting(at, waiter.silent_s);
+    if (waiting && waiting->age_s <= waiter.silent_s)
+      reached.insert(reached.end(), waiting->peers.begin(), waiting->peers.end());
+  }
+  return false;
+}
+
 }  // namespace lanecast

@@ -29,4 +29,7 @@ struct WaitChain {
 
 WaitChain wait_chain(Router& router, const Waiter& waiter);
 
+/// Does the waiter wait for `rank`, by itself or through others that say that they wait?
+bool waits_for(Router& router, const Waiter& waiter, int rank);
+
 }  // namespace lanecast

@@ -84,8 +84,9 @@ void Communicator::look_at(const UnderWay& call, const Deadline& deadline, Calle
   if (waited >= kLookEvery) {
     router_->publish_wait(awaited, asks || waited >= size() * kListensAfter);
     agreement_.compare(awaited);
-    agreement_.tell_wants(call, awaited, caller == Caller::blocked);
-    agreement_.refuse_unmet_wants(call, caller == Caller::blocked);
+    const CallAgreement::Wait wait{awaited, deadline.last_progress, caller == Caller::blocked};
+    agreement_.tell_wants(call, wait);
+    agreement_.refuse_unmet_wants(call, wait);
     if (!options_.trace_dir.empty()) log_.waits(describe_wait(call, -1));
   }
   for (int peer : awaited)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that wait for what their peers never give: all hear of it soon, with both calls, over every transport."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanecast
+from lanecast import Communicator
+from launch import OPENMPI, mpich, openmpi
+from pipe_jobs import PipeJob
+from unanswered_calls import UNANSWERED, UNANSWERED_NATIVE, provoke, recv, run_legal, sums
+
+PROGRAM = str(Path(__file__).parent / "unanswered_calls.py")
+SOON_S = 5.0  # some hundredths on an idle machine, and far from the deadline of a minute
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("name", UNANSWERED)
+def test_among_threads(name: str, size: int) -> None:
+    assert max(lanecast.run_threads(size, lambda comm: provoke(comm, name), timeout_s=60.0)) < SOON_S
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_what_is_legal_is_not_refused(size: int) -> None:
+    lanecast.run_threads(size, run_legal, timeout_s=60.0)
+
+
+def provoke_all(comm: Communicator, _: Callable[[Any], None]) -> dict[str, float]:
+    took = {}
+    for name in UNANSWERED:
+        child = comm.split(0)
+        assert child is not None
+        took[name] = provoke(child, name)
+    run_legal(comm)
+    return took
+
+
+@pytest.mark.parametrize("transports", ["shm", "ucx"])
+def test_among_processes(transports: str) -> None:
+    job = PipeJob(3, provoke_all, hosts="aaa" if transports == "shm" else "abc", transports=transports, timeout_s=60.0)
+    outcomes = [job.outcome(rank) for rank in range(3)]
+    assert [outcome.error for outcome in outcomes] == [""] * 3, outcomes
+    assert max(max(outcome.value.values()) for outcome in outcomes) < SOON_S, outcomes
+    job.end()
+
+
+@pytest.mark.parametrize("launch", ["mpich", "openmpi"])
+def test_over_mpi(launch: str) -> None:
+    if launch == "mpich":
+        output = mpich(3, [sys.executable, PROGRAM, "mpi"])
+    else:
+        output = openmpi(3, [str(OPENMPI / "python"), PROGRAM, "mpi"])
+    took = [float(seconds) for seconds in re.findall(r"^\w+ (\d+\.\d+)$", output, re.MULTILINE)]
+    assert len(took) == 3 * len(UNANSWERED | UNANSWERED_NATIVE), output
+    assert max(took) < SOON_S, output
+
+
+def between_others(comm: Communicator) -> str:
+    """Ranks 0 and 2 do not agree, and the ring of the next call has no message between the two."""
+    sends = [0 if (comm.rank, to) == (2, 0) else 3 for to in range(comm.size)]
+    try:
+        comm.all_to_all_single(np.empty(3 * comm.size), np.ones(sum(sends)), [3] * comm.size, sends)
+        sums(comm)
+    except lanecast.TransportError as error:
+        return str(error)
+    return "both calls returned"
+
+
+def test_counts_of_ranks_whose_next_messages_do_not_meet() -> None:
+    for text in lanecast.run_threads(7, between_others, timeout_s=60.0):
+        assert re.search("rank 0 calls .* expects 3 elements from rank 2; rank 2 calls .* sends 0 elements to", text)
+
+
+def started(comm: Communicator) -> str:
+    """Counts are compared also where the rank could make another call; messages are not."""
+    rows = [0 if (comm.rank, to) == (1, 0) else 3 for to in range(comm.size)]
+    out, source = np.empty(3 * comm.size), np.ones(sum(rows))
+    works = [comm.all_to_all_single(out, source, [3] * comm.size, rows, async_op=True)]
+    works.append(comm.broadcast(np.ones(4), 0, async_op=True))
+    try:
+        for work in works:
+            assert work is not None
+            work.wait()
+    except lanecast.TransportError as error:
+        return str(error)
+    return "both calls returned"
+
+
+def test_counts_of_started_calls() -> None:
+    assert all("sends 0 elements to rank 0" in text for text in lanecast.run_threads(2, started, timeout_s=60.0))
+
+
+def alone(comm: Communicator) -> str:
+    try:
+        (recv if comm.rank == 0 else sums)(comm)
+    except lanecast.Error as error:
+        return f"{type(error).__name__}: {error}"
+    return "both calls returned"
+
+
+def test_can_be_switched_off() -> None:
+    texts = lanecast.run_threads(2, alone, timeout_s=0.5, check_calls=False)
+    assert all(text.startswith("TimeoutError") for text in texts), texts
+
+
+def much(comm: Communicator) -> int:
+    """More tags than a rank counts: messages go, and no difference is seen where there is none."""
+    tags = 5000
+    got = np.empty(1)
+    for tag in range(tags):
+        if comm.rank == 0:
+            comm.recv(got, 1, tag=tag)
+            assert got[0] == tag
+        else:
+            comm.send(np.array([float(tag)]), 0, tag=tag)
+    sums(comm)
+    return tags
+
+
+def test_more_tags_than_are_counted() -> None:
+    assert lanecast.run_threads(2, much, timeout_s=60.0) == [5000, 5000]
