@@ -118,7 +118,7 @@ UNANSWERED = {
     "recv": alone(recv, RECV),
     "recv_one_shot": alone(recv, RECV, sums_at_once, "all_reduce of 64 float64, sum, by one_shot"),
     "recv_barrier": alone(recv, RECV, barrier, "barrier, by"),
-    "recv_broadcast": alone(recv, RECV, large_broadcast, f"broadcast of {LARGE} float64, root 1"),
+    "recv_broadcast": alone(recv, RECV, large_broadcast, f"(broadcast of {LARGE} float64, root 1|all_reduce)"),
     "send": alone(large_send, f"send of {8 * LARGE} bytes to rank 1, tag 7"),
     "group": alone(group, "recv of 16 bytes from rank ., tag 7"),
     "one_more": Unanswered(
