@@ -91,7 +91,7 @@ class Unanswered:
 
 
 OWN = "of own counts float64.*"
-# Where the transport sees that a message belongs to another call, the next call's comes in the place of the missing one.
+# Where the transport sees that a message belongs to another call, the next call's comes in place of the missing one.
 LATER = "|own counts in one before that did not agree"
 
 
@@ -100,7 +100,9 @@ def unequal(call: Callable[..., None], gives: int, expects: int, says: str) -> U
     return Unanswered(calls, calls, f"call 1 of this communicator differs between ranks: {says}{LATER}")
 
 
-def alone(call: Call, says: str, others: Call = sums, theirs: str = "all_reduce of 64 float64, sum, by ring") -> Unanswered:
+def alone(
+    call: Call, says: str, others: Call = sums, theirs: str = "all_reduce of 64 float64, sum, by ring"
+) -> Unanswered:
     """Rank 0 exchanges messages with others that are in a collective."""
     said = f"different calls, and neither can end: rank 0 calls {says} .before its call 1.; rank . calls {theirs}"
     return Unanswered([call], [others, sums], said)  # who has done its part hears of it in the next call
@@ -127,7 +129,10 @@ UNANSWERED = {
 }  # fmt: skip
 UNANSWERED_NATIVE = {
     "native_all_to_all": unequal(
-        lambda comm, *counts: exchange(comm, *counts, algorithm="native"), 0, 3, f"rank 0 calls all_to_all {TAKES_3}"
+        lambda comm, gives, expects: exchange(comm, gives, expects, "native"),
+        0,
+        3,
+        f"rank 0 calls all_to_all {TAKES_3}",
     ),
     "native_recv": alone(recv, RECV, native_sums, "all_reduce of 64 float64, sum, by native"),
 }
@@ -185,6 +190,7 @@ def sends_during_a_sum(comm: Communicator) -> None:
     if comm.rank == 1:
         time.sleep(A_WHILE_S)
         comm.send(np.array([1.0, 2.0]), 0, tag=7)
+    assert work is not None
     work.wait()
     assert (tensor == comm.size * (comm.size + 1) / 2).all()
 

@@ -113,8 +113,8 @@ void CallAgreement::refuse(int peer, const CallNote& mine, const CallNote& their
     return "rank " + std::to_string(rank) + " calls " + note.text.data();
   };
   const std::string ours = says(rank_, mine), other = says(peer, theirs);
-  std::string text = "call " + std::to_string(mine.sequence) + " of this communicator differs between ranks: " +
-                     in_order(peer, ours, other);
+  std::string text = "call " + std::to_string(mine.sequence) +
+                     " of this communicator differs between ranks: " + in_order(peer, ours, other);
   if (mine.text == theirs.text) text += " (their counts of the parts, or the ends of these texts, differ)";
   throw MismatchError(text);
 }

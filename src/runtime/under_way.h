@@ -39,7 +39,8 @@ class UnderWay {
   virtual std::vector<int> awaited_peers() const = 0;
   /// Is one of those parts a message to or from this peer, rather than a library's collective?
   virtual bool awaits_message(int peer) const = 0;
-  /// What it wants of that peer, where the peer alone can tell whether it will ever get that; without the call's number.
+  /// What it wants of that peer, where the peer alone can tell whether it will ever get that; without the call's
+  /// number.
   virtual std::optional<Want> want(int /*peer*/) const { return {}; }
   virtual Needs needs(int /*peer*/) const { return Needs::no; }
   /// Is all that it waits for now up to this process, however long that takes? Then no deadline runs.

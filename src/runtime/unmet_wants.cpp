@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a peer waits for and this rank will never do: found from what the two have posted, whatever is on its way.
 #include "runtime/call_agreement.h"
-
 #include "runtime/wait_chain.h"
 
 namespace lanecast {
@@ -78,16 +77,15 @@ void CallAgreement::compare_counts(int peer, const Want& want) const {
 }
 
 void CallAgreement::refuse_message(int peer, const Want& want) const {
-  const Transfer theirs{want.of == Want::Of::receive ? Transfer::Way::send : Transfer::Way::receive, nullptr, want.bytes,
-                        rank_, static_cast<std::int64_t>(want.tag)};
+  const Transfer theirs{want.of == Want::Of::receive ? Transfer::Way::send : Transfer::Way::receive, nullptr,
+                        want.bytes, rank_, static_cast<std::int64_t>(want.tag)};
   const auto note = mine_.find(sequence_);
-  throw MismatchError(
-      "the ranks have made different calls, and neither can end: " +
-      in_order(peer,
-               "rank " + std::to_string(rank_) + " calls " + (note ? note->text.data() : "") + " (call " +
-                   std::to_string(sequence_) + " of this communicator)",
-               "rank " + std::to_string(peer) + " calls " + describe(theirs) + " (before its call " +
-                   std::to_string(want.call + 1) + ")"));
+  throw MismatchError("the ranks have made different calls, and neither can end: " +
+                      in_order(peer,
+                               "rank " + std::to_string(rank_) + " calls " + (note ? note->text.data() : "") +
+                                   " (call " + std::to_string(sequence_) + " of this communicator)",
+                               "rank " + std::to_string(peer) + " calls " + describe(theirs) + " (before its call " +
+                                   std::to_string(want.call + 1) + ")"));
 }
 
 }  // namespace lanecast

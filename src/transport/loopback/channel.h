@@ -34,8 +34,8 @@ struct LoopbackMailbox {
   State state = State::absent;  // guarded by in_use
   Failure cause;                // the state is aborted; guarded by in_use
 
-  CallBoard calls;  // of this rank
-  WaitBoard waits;  // of this rank
+  CallBoard calls;               // of this rank
+  WaitBoard waits;               // of this rank
   std::vector<WantBoard> wants;  // of this rank, [peer]
 
   std::mutex mutex;                           // guards everything below
