@@ -62,12 +62,14 @@ std::vector<int> Batch::awaited_peers() const {
 
 std::optional<Want> Batch::want(int peer) const {
   const auto part = std::ranges::find_if(parts_, [&](const Part& one) { return !one.done && one.peer == peer; });
-  if (part == parts_.end() || !part->ordinal) return {};
+  if (part == parts_.end()) return {};
+  const std::optional<std::uint64_t> ordinal = part->ordinal;
+  if (!ordinal) return {};
   const bool sends = part->transfer.way == Transfer::Way::send;
   return Want{.of = sends ? Want::Of::receive : Want::Of::send,
               .bytes = part->transfer.bytes,
               .tag = static_cast<std::uint64_t>(part->transfer.tag),
-              .ordinal = *part->ordinal};
+              .ordinal = *ordinal};
 }
 
 }  // namespace lanecast

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from lanecast.machines import Machine
 from lanecast.scale import build, contenders, platform, point
 
 _MOST_CHECKED = 128  # ranks; each holds real data
+_MOST_CHUNKS = 65536  # of any call
 _BACKENDS = "ring-across,recursive-across,flat,ompi,mpich"
 
 
@@ -33,7 +35,9 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
         str,
         typer.Option(help=f"{', '.join([*contenders.SHORT, *contenders.SELECTIONS])}, lanecast:ALGORITHM."),
     ] = _BACKENDS,
-    chunks: Annotated[int, typer.Option(min=0, help="Of Lanecast's calls; 0: as the cost model has it.")] = 0,
+    chunks: Annotated[
+        int, typer.Option(min=0, max=_MOST_CHUNKS, help="Of Lanecast's calls; 0: as the cost model has it.")
+    ] = 0,
     message_overhead_us: Annotated[
         float, typer.Option(min=0, help="Processor time that each end of a message takes, on top of its latency.")
     ] = 0,
@@ -65,8 +69,11 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
         for size in parse_sizes(sizes)
     ]
     names = [contenders.check(name) for name in distinct(backends)]
-    if not names or not cases:
-        raise _core.UsageError("backends, collectives: none given")
+    for option, given in (("backends", names), ("collectives", distinct(collectives)), ("ranks", distinct(ranks))):
+        if not given:
+            raise _core.UsageError(f"{option}: none given")
+    if not math.isfinite(message_overhead_us):
+        raise _core.UsageError(f"message-overhead-us {message_overhead_us}: expected a number of microseconds")
     met = [(contenders.on(name, case), name) for case in cases for name in names]
     plans = [(case, name, contenders.plan(name, case, chunks)) for case, name in met]
     simulator = build.simulator(partial(print, file=sys.stderr, flush=True))
