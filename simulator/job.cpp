@@ -76,6 +76,7 @@ Job parse(int argc, char** argv) {
        }},
       {"chunks", [&](auto text) { job.chunks = number<int>(text); }},
       {"window", [&](auto text) { job.window = number<int>(text); }},
+      {"at_once", [&](auto text) { job.posts_at_once = text == "1"; }},
       {"bytes", [&](auto text) { job.bytes = number<std::size_t>(text); }},
       {"check", [&](auto text) { job.is_checked = text == "1"; }},
       {"set", [&](auto text) { job.settings.emplace_back(text); }},

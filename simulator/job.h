@@ -40,6 +40,7 @@ struct Job {
   std::vector<int> factors;  // of a composition's hierarchy, as Shaping::factors
   int chunks = 1;
   int window = 256;                   // as ExecutorOptions::window
+  bool posts_at_once = false;         // as post_at_once()
   std::size_t bytes = 0;              // of the full buffer
   bool is_checked = false;            // real data, every element compared; else the memory holds nothing
   std::vector<std::string> settings;  // of SimGrid

@@ -13,6 +13,7 @@
 #include "memory.h"
 #include "platform.h"
 #include "rank.h"
+#include "shortcuts.h"
 
 namespace lanecast::simulator {
 namespace {
@@ -61,6 +62,7 @@ int simulate(int argc, char** argv) {
   SMPI_init();
 
   if (!job.is_checked) pretend_memory();
+  if (job.posts_at_once) post_at_once();
   set_devices({job.machine.memory_rate_Bps, job.is_checked}, job.ranks);
   Ranks ranks(job);
   start_ranks(build_platform(job.machine, job.ranks), ranks);

@@ -27,11 +27,6 @@ int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
   return code;
 }
 
-/// SMPI times what a rank computes between two calls, by a system call at each end, for a simulation of computing that
-/// is switched off here.
-void xbt_os_threadtimer_start(void* /*timer*/) {}
-void xbt_os_threadtimer_stop(void* /*timer*/) {}
-
 /// SMPI has none.
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
   *request = MPI_REQUEST_NULL;

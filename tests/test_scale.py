@@ -145,6 +145,20 @@ def test_flat_rings_need_no_wide_window(simulator: Simulator, plain: Machine) ->
 
 
 @needs_simgrid
+@pytest.mark.parametrize("name", ["frontier", "perlmutter"])
+@pytest.mark.parametrize("collective", contenders.COLLECTIVES)
+def test_flat_rings_take_as_long_where_messages_are_posted_at_once(
+    simulator: Simulator, collective: str, name: str
+) -> None:
+    case = Case(machines.load(name), collective, 24, contenders.evenly(4 * MIB, 24))
+    for chunks in (1, 7):
+        words = [*platform.words(case.machine), *Plan("ring", chunks).words(case)]
+        in_turn = [word for word in words if word != "at_once=1"]
+        assert len(in_turn) == len(words) - 1
+        assert point.run(simulator, words).seconds == point.run(simulator, in_turn).seconds
+
+
+@needs_simgrid
 def test_groups_are_tapered(simulator: Simulator) -> None:
     """Two groups of one node with half the NICs' rate between them: twice the time of one group."""
     perlmutter = machines.load("perlmutter")

@@ -16,7 +16,8 @@ COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")
 _WORD_BYTES = 8  # the simulated calls' elements
 _MOST_MESSAGES = 4 << 20  # in one call; more only cost time, and chunks are what they come from
 _DEPTH = 32  # of a composition's pipeline, as where HiCCL's rings are saturated (VI-D)
-_RING_WINDOW = 8  # nothing of a ring overlaps, and receives posted far ahead cost the simulator, not the simulated
+# Nothing of a ring overlaps: receives posted far ahead, and turns between posts, cost the simulator, not the simulated.
+_RING_WORDS = ("window=8", "at_once=1")
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,11 @@ class Plan:
     factors: Factors = ()  # of a composition's hierarchy
 
     def words(self, case: Case) -> list[str]:
-        window = [f"window={_RING_WINDOW}"] if self.algorithm == "ring" else []
+        ring = _RING_WORDS if self.algorithm == "ring" else ()
         return [
             f"ranks={case.ranks}", f"topology={topology_in(case.machine, case.ranks)}",
             f"collective={case.collective}", f"bytes={case.bytes}", f"algorithm={self.algorithm}",
-            f"chunks={self.chunks}", *window, *(f"set={setting}" for setting in self.settings),
+            f"chunks={self.chunks}", *ring, *(f"set={setting}" for setting in self.settings),
             *([f"factors={','.join(map(str, self.factors))}"] if self.factors else []),
         ]  # fmt: skip
 

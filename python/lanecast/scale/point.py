@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 from dataclasses import dataclass
 
 from lanecast import _core, cache
 from lanecast.fields import FieldError, read_fields
 from lanecast.scale.build import Simulator
+
+# Thousands of ranks in turn touch more memory than caches and TLBs hold: large pages, and no merging of small pieces.
+_MEMORY = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.tcache_count=20000"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,9 @@ def run(simulator: Simulator, words: list[str]) -> Outcome:
             return _read(kept.read_text())
         except ValueError:
             kept.unlink()  # cut off
-    done = subprocess.run([str(simulator.program), *words], capture_output=True, text=True, check=False)
+    surroundings = {**_MEMORY, **os.environ}
+    command = [str(simulator.program), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=surroundings)
     if done.returncode != 0:
         raise _core.InternalError(
             f"the simulator failed ({done.returncode}) with {' '.join(words)}:\n{done.stderr[-2000:]}"
