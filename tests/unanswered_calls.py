@@ -20,7 +20,8 @@ from lanecast.buffers import as_buffer
 
 Call = Callable[[Communicator], object]
 LARGE = 1 << 18  # elements: more than any transport sends before its receiver has asked
-A_WHILE_S = 0.15  # longer than a rank waits before it asks, and before it is sure
+SMALL, MANY = 256, 2000  # elements that are sent before anyone asks, and more such messages than a ring holds
+A_WHILE_S = 0.25  # longer than a rank waits before it asks, and before it is sure
 
 
 def sums(comm: Communicator) -> None:
@@ -224,6 +225,22 @@ def sends_after_a_broadcast(comm: Communicator) -> None:
     assert tensor.tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
+def sends_more_than_fits(comm: Communicator) -> None:
+    """Small sends that wait for room end when their receiver takes them in a collective, before it receives them."""
+    if comm.transports == "loopback":  # as above
+        return
+    if comm.rank == 0:
+        for turn in range(MANY):
+            comm.send(np.full(SMALL, float(turn)), 1, tag=7)
+    time.sleep(A_WHILE_S if comm.rank < 2 else 0)
+    sums(comm)
+    if comm.rank == 1:
+        got = np.empty(SMALL)
+        for turn in range(MANY):
+            comm.recv(got, 0, tag=7)
+            assert (got == turn).all()
+
+
 def passes_late_messages_on(comm: Communicator) -> None:
     """Waits among several, one after the other, with collectives in between."""
     for turn in range(3):
@@ -242,6 +259,7 @@ LEGAL = (
     sends_during_a_sum,
     receives_during_a_sum,
     sends_after_a_broadcast,
+    sends_more_than_fits,
     passes_late_messages_on,
     nothing_at_all,
 )

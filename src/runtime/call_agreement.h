@@ -73,8 +73,10 @@ class CallAgreement {
   /// Does the peer want a message that it has not been given, before it begins this call?
   bool lacks_message(int peer, const Want& want) const;
   [[noreturn]] void refuse_message(int peer, const Want& want) const;
-  /// Is this rank seen to wait for the peer, by itself or through others, for so long that nothing will come of it?
-  bool waits_for_good(int peer, const Want& want, const Wait& wait);
+  /// Do `call` and the peer's wait for that message each need the other to end first? A receive that is awaited can only
+  /// end so. A send can also end before it is received, and a call whose plan does not say that it needs the peer may
+  /// need only that: both count as waits for good when they have been seen to last.
+  bool never_ends(const UnderWay& call, int peer, const Want& want, const Wait& wait);
 
   Router& router_;
   int rank_;
@@ -88,7 +90,8 @@ class CallAgreement {
   std::uint64_t looks_ = 0;  // of this rank, for Want
   struct Seen {
     std::chrono::steady_clock::time_point since;  // of this rank's wait
-    std::uint64_t looks = 0;                      // of the peer, when it was first seen to be waited for
+    Want last;
+    int times = 0;  // that the peer has looked around and still wanted it, as far as this rank has seen
   };
   std::map<int, Seen> seen_;  // by peer that wants a message
 };

@@ -6,8 +6,8 @@
 namespace lanecast {
 namespace {
 
-/// All these ranks move what they can all the time: a message that is taken early takes a turn or two of each.
-constexpr std::uint64_t kEnoughLooks = 5;
+/// Both ranks move what they can between two looks: a message that is taken early takes a turn or two of each.
+constexpr int kEnoughLooks = 5;
 constexpr double kSilent_s = 0.2;  // who waits says so several times in between
 
 }  // namespace
@@ -34,10 +34,8 @@ void CallAgreement::refuse_unmet_wants(const UnderWay& call, const Wait& wait) {
     if (!want) continue;
     if (want->of == Want::Of::counts) {
       compare_counts(peer, *want);
-    } else if (wait.blocked && lacks_message(peer, *want)) {
-      const Needs needs = call.needs(peer);
-      if (needs == Needs::yes || (needs == Needs::perhaps && waits_for_good(peer, *want, wait)))
-        refuse_message(peer, *want);
+    } else if (wait.blocked && lacks_message(peer, *want) && never_ends(call, peer, *want, wait)) {
+      refuse_message(peer, *want);
     }
   }
 }
@@ -49,14 +47,23 @@ bool CallAgreement::lacks_message(int peer, const Want& want) const {
   return posted && *posted <= want.ordinal && want.call < sequence_;
 }
 
-bool CallAgreement::waits_for_good(int peer, const Want& want, const Wait& wait) {
-  if (!waits_for(router_, {rank_, router_.size(), wait.awaited, kSilent_s}, peer)) {
+bool CallAgreement::never_ends(const UnderWay& call, int peer, const Want& want, const Wait& wait) {
+  const Needs needs = call.needs(peer);
+  if (needs == Needs::yes && want.of == Want::Of::send) return true;
+  const bool waits = needs == Needs::yes || (needs == Needs::perhaps &&
+                                             waits_for(router_, {rank_, router_.size(), wait.awaited, kSilent_s}, peer));
+  if (!waits) {
     seen_.erase(peer);
     return false;
   }
   Seen& seen = seen_[peer];
-  if (seen.since != wait.since) seen = {wait.since, want.looks};
-  return want.looks >= seen.looks + kEnoughLooks;
+  Want again = want;
+  again.looks = seen.last.looks;
+  if (seen.since != wait.since || again != seen.last)
+    seen = {wait.since, want};
+  else if (want.looks != seen.last.looks)
+    seen = {wait.since, want, seen.times + 1};
+  return seen.times >= kEnoughLooks;
 }
 
 void CallAgreement::compare_counts(int peer, const Want& want) const {
