@@ -63,6 +63,10 @@ def test_over_mpi(launch: str) -> None:
     assert max(took) < SOON_S, output
 
 
+def test_a_started_call_needs_its_own_group_alone_until_the_caller_goes_on() -> None:
+    mpich(4, [sys.executable, str(Path(__file__).parent / "opening_rank.py")])
+
+
 def between_others(comm: Communicator) -> str:
     """Ranks 0 and 2 do not agree, and the ring of the next call has no message between the two."""
     sends = [0 if (comm.rank, to) == (2, 0) else 3 for to in range(comm.size)]

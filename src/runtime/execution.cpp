@@ -178,9 +178,14 @@ std::optional<Want> Execution::want(int peer) const {
   return Want{.of = Want::Of::counts, .gives = signature_.own->gives[peer], .takes = signature_.own->takes[peer]};
 }
 
+bool Execution::calls_roll_of(int peer) const {
+  return std::ranges::any_of(roll_calls_, [&](const RollCall& roll) {
+    return !roll.finished() && std::ranges::count(roll.members(), peer) > 0;
+  });
+}
+
 Needs Execution::needs(int peer) const {
-  for (const RollCall& roll : roll_calls_)
-    if (!roll.finished() && std::ranges::count(roll.members(), peer) > 0) return Needs::yes;
+  if (calls_roll_of(peer)) return Needs::yes;
   const Plan& plan = prepared_->plan;
   for (const auto& run : runs_)
     for (const std::uint32_t i : run->waiting())

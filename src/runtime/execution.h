@@ -51,6 +51,8 @@ class Execution final : public OrderedCall {
   bool awaits_message(int peer) const override;
   std::optional<Want> want(int peer) const override;
   Needs needs(int peer) const override;
+  /// Does it wait for that peer among others to come to a library's collective of this call?
+  bool calls_roll_of(int peer) const;
 
  private:
   /// moved: messages have. Whether anything did.

@@ -14,7 +14,8 @@ class Opening final : public UnderWay {
   std::string waiting_for(int peer) const override { return execution_.waiting_for(peer); }
   std::vector<int> awaited_peers() const override { return execution_.awaited_peers(); }
   bool awaits_message(int peer) const override { return execution_.awaits_message(peer); }
-  Needs needs(int peer) const override { return execution_.needs(peer); }
+  /// Its end, not that of the call: the caller may then send before it waits for that.
+  Needs needs(int peer) const override { return execution_.calls_roll_of(peer) ? Needs::yes : Needs::no; }
 
  private:
   Execution& execution_;
