@@ -241,6 +241,26 @@ def sends_more_than_fits(comm: Communicator) -> None:
             assert (got == turn).all()
 
 
+def counts_each_peer_and_tag_alone(comm: Communicator) -> None:
+    """Every pair of ranks under every tag, a few messages of each: who is late in one has not missed another."""
+    for tag in range(4):
+        for sender in range(comm.size):
+            for receiver in range(comm.size):
+                if comm.rank == sender != receiver:
+                    comm.send(np.array([sender, tag]), receiver, tag=tag)
+                elif comm.rank == receiver != sender:
+                    got = np.empty(2, np.int64)
+                    comm.recv(got, sender, tag=tag)
+                    assert got.tolist() == [sender, tag]
+    if comm.rank == 0:
+        comm.recv(np.empty(2), 1, tag=2)
+    elif comm.rank == 1:
+        work = comm.isend(np.zeros(2), 0, tag=2)
+        work.wait()
+    time.sleep(A_WHILE_S if comm.rank == 0 else 0)
+    sums(comm)
+
+
 def passes_late_messages_on(comm: Communicator) -> None:
     """Waits among several, one after the other, with collectives in between."""
     for turn in range(3):

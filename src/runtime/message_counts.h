@@ -18,13 +18,13 @@ class MessageCounts {
   /// One more is posted: its number, from 0. Nothing where the tags were too many to count.
   std::optional<std::uint64_t> add(const Transfer& transfer) {
     if (counts_.size() >= kMostTags) return {};
-    return counts_[key(transfer.peer, transfer.tag)][static_cast<std::size_t>(transfer.way)]++;
+    return counts_[{transfer.peer, static_cast<std::uint64_t>(transfer.tag)}][static_cast<std::size_t>(transfer.way)]++;
   }
 
   /// Posted so far; nothing as above.
   std::optional<std::uint64_t> posted(Transfer::Way way, int peer, std::uint64_t tag) const {
     if (counts_.size() >= kMostTags) return {};
-    const auto found = counts_.find(key(peer, static_cast<std::int64_t>(tag)));
+    const auto found = counts_.find({peer, tag});
     return found == counts_.end() ? 0 : found->second[static_cast<std::size_t>(way)];
   }
 
@@ -32,11 +32,19 @@ class MessageCounts {
   /// A program may have another tag for each message, and who gives up counting tells no peer anything wrong.
   static constexpr std::size_t kMostTags = 4096;
 
-  static std::uint64_t key(int peer, std::int64_t tag) {
-    return mix(static_cast<std::uint64_t>(peer), static_cast<std::uint64_t>(tag));
-  }
+  struct Line {
+    int peer;
+    std::uint64_t tag;
+    friend bool operator==(const Line&, const Line&) = default;
+  };
+  struct Hash {
+    // One after the other: mix() takes equal bits of both out, as those of peer 1 under tag 0 and of peer 0 under 1.
+    std::size_t operator()(const Line& line) const {
+      return mix(mix(0, static_cast<std::uint64_t>(line.peer)), line.tag);
+    }
+  };
 
-  std::unordered_map<std::uint64_t, std::array<std::uint64_t, 2>> counts_;  // of sends, of receives
+  std::unordered_map<Line, std::array<std::uint64_t, 2>, Hash> counts_;  // of sends, of receives
 };
 
 }  // namespace lanecast
