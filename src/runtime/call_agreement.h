@@ -73,9 +73,9 @@ class CallAgreement {
   /// Does the peer want a message that it has not been given, before it begins this call?
   bool lacks_message(int peer, const Want& want) const;
   [[noreturn]] void refuse_message(int peer, const Want& want) const;
-  /// Do `call` and the peer's wait for that message each need the other to end first? A receive that is awaited can only
-  /// end so. A send can also end before it is received, and a call whose plan does not say that it needs the peer may
-  /// need only that: both count as waits for good when they have been seen to last.
+  /// Do `call` and the peer's wait for that message each need the other to end first? A receive that is awaited can
+  /// only end so. A send can also end before it is received, and a call whose plan does not say that it needs the peer
+  /// may need only that: both count as waits for good when they have been seen to last.
   bool never_ends(const UnderWay& call, int peer, const Want& want, const Wait& wait);
 
   Router& router_;

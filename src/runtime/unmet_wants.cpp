@@ -50,8 +50,9 @@ bool CallAgreement::lacks_message(int peer, const Want& want) const {
 bool CallAgreement::never_ends(const UnderWay& call, int peer, const Want& want, const Wait& wait) {
   const Needs needs = call.needs(peer);
   if (needs == Needs::yes && want.of == Want::Of::send) return true;
-  const bool waits = needs == Needs::yes || (needs == Needs::perhaps &&
-                                             waits_for(router_, {rank_, router_.size(), wait.awaited, kSilent_s}, peer));
+  const bool waits =
+      needs == Needs::yes ||
+      (needs == Needs::perhaps && waits_for(router_, {rank_, router_.size(), wait.awaited, kSilent_s}, peer));
   if (!waits) {
     seen_.erase(peer);
     return false;
