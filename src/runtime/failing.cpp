@@ -20,7 +20,8 @@ void Communicator::fail(const Failure& reason) {
   failure_ = why;
   if (gpu_) gpu_->poison();
   router_->abort(cause_ ? cause_ : why);
-  if (gpu_) gpu_->poison_peers();
+  // Whose kernels end without a word must find one here.
+  if (gpu_ && router_->tells_at_once()) gpu_->poison_peers();
   log_.fails(why.text);
   keep_trace();
   const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why.text));

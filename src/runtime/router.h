@@ -100,6 +100,10 @@ class Router {
   void abort(const Failure& cause) {
     for (auto& transport : transports_) transport->abort(cause);
   }
+  /// See Transport::tells_at_once: of all peers.
+  bool tells_at_once() const {
+    return std::ranges::all_of(by_peer_, [&](int k) { return k < 0 || transports_[k]->tells_at_once(); });
+  }
   /// See Transport::tell.
   bool tell() {
     bool telling = false;

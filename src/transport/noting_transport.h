@@ -17,7 +17,7 @@ class NotingTransport : public Transport {
   std::optional<Waiting> waiting(int peer, double silent_s) final { return notes().waiting(peer, silent_s); }
   void carries(std::span<const int> peers) final { notes().carries(peers); }
   std::optional<int> given_up() final { return notes().given_up(); }
-  bool tell() final { return notes().telling(); }
+  bool tell() override { return notes().telling(); }
   void want(int peer, const Want& want) final { notes().want(peer, want); }
   std::optional<Want> wanted(int peer) final { return notes().wanted(peer); }
 

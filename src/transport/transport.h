@@ -138,6 +138,8 @@ class Transport {
 
   /// Of the ranks that it reaches, those whose messages it carries: no others look here for why this rank gives up.
   virtual void carries(std::span<const int> /*peers*/) {}
+  /// After abort() does a peer's lost() know the cause from its next call on, without anything on its way?
+  virtual bool tells_at_once() const { return false; }
   /// A peer that has given up and said so, as far as it is known here without asking. For calls that wait for nobody,
   /// or for others: asked every few milliseconds at most.
   virtual std::optional<int> given_up() { return {}; }

@@ -27,6 +27,7 @@ class LoopbackTransport : public Transport {
   bool arrived(int peer, std::uint64_t tag) override;
   void abort(const Failure& cause) override;
   Loss lost(int peer) override;
+  bool tells_at_once() const override { return true; }
   std::optional<int> given_up() override;
   void publish(const CallNote& note) override { mine().calls.put(note); }
   std::optional<CallNote> published(int peer, std::uint64_t sequence) override {

@@ -43,6 +43,7 @@ class ShmTransport : public Transport {
   void abort(const Failure& cause) override;
   /// Reads a file of /proc: microseconds, for every few thousand idle calls of progress().
   Loss lost(int peer) override;
+  bool tells_at_once() const override { return true; }
   std::optional<int> given_up() override;
   void publish(const CallNote& note) override {
     if (shm::Boards* mine = host_.boards()) mine->calls.put(note);

@@ -140,14 +140,15 @@ void UcxTransport::abort(const Failure& cause) {
   notes_.give_up(cause);
   for (Transfer& transfer : transfers_)
     if (transfer.receive && transfer.request) worker_.ucp().ucp_request_cancel(worker_.handle(), transfer.request);
-  const auto has_let_go = [this] { return std::ranges::none_of(transfers_, &Transfer::request); };
   worker_.progress_until([&] { return has_let_go() && note_carrier_.sent(); }, kToTellPeers);
   if (has_let_go()) return;  // a peer that is busy is told by and by
   const bool sent = note_carrier_.sent();
   worker_.disconnect();  // ends what is being sent, notes as well
-  worker_.progress_until(has_let_go, kToLetGo);
+  worker_.progress_until([&] { return has_let_go(); }, kToLetGo);
   if (!sent) notes_.give_up(cause);  // by new connections
 }
+
+bool UcxTransport::has_let_go() const { return std::ranges::none_of(transfers_, &Transfer::request); }
 
 Loss UcxTransport::lost(int peer) {
   if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};

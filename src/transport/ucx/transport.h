@@ -28,9 +28,12 @@ class UcxTransport final : public NotingTransport {
   bool progress(std::vector<Message*>& done) override;
   bool arrived(int peer, std::uint64_t tag) override;
   void abort(const Failure& cause) override;
+  /// Not where UCX has not let go of a message: it must not move while its memory may be the caller's again.
+  bool tell() override { return has_let_go() && NotingTransport::tell(); }
   Loss lost(int peer) override;
 
  private:
+  bool has_let_go() const;
   Notes& notes() override { return notes_; }
   // A tag of UCX's is the sender's rank and ours: messages of two senders never match one receive.
   static constexpr int kTagBits = 40;
