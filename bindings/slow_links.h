@@ -58,6 +58,7 @@ class SlowLinks final : public Transport {
     inner_->abort(cause);
   }
   bool tell() override { return inner_->tell(); }
+  bool tells_at_once() const override { return inner_->tells_at_once(); }
   Loss lost(int peer) override { return inner_->lost(peer); }
   void carries(std::span<const int> peers) override { inner_->carries(peers); }
   std::optional<int> given_up() override { return inner_->given_up(); }
