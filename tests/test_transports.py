@@ -80,6 +80,12 @@ def test_messages(kind: str, size: int, scenario: Scenario) -> None:
     run(kind, size, scenario)
 
 
+@pytest.mark.parametrize("scenario", scenarios.OF_THREE, ids=lambda s: s.__name__)
+@pytest.mark.parametrize("kind", KINDS)
+def test_messages_among_three(kind: str, scenario: Scenario) -> None:
+    run(kind, 3, scenario)
+
+
 @pytest.mark.parametrize("scenario", scenarios.MISMATCHES, ids=lambda s: s.__name__)
 @pytest.mark.parametrize("kind", KINDS)
 def test_unequal_sizes_are_named(kind: str, scenario: Scenario) -> None:

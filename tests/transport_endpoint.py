@@ -14,6 +14,7 @@ from lanecast import _core
 from ranks import DEADLINE_S, Rank
 
 Bytes = NDArray[np.uint8]
+EVERYBODY = 999  # the destination of what goes to several peers from one memory
 
 
 def payload(source: int, destination: int, serial: int, size: int) -> Bytes:
@@ -32,6 +33,7 @@ class Item:
     serial: int
     size: int
     cuts: Sequence[int] = ()  # where its memory is cut into spans
+    to_all: bool = False  # sent by send_one_memory()
 
 
 class Recorder:
@@ -66,6 +68,19 @@ class Endpoint:
         data = payload(self.rank, peer, item.serial, item.size)
         self.watch(self.transport.send(peer, item.tag, np.split(data, item.cuts)))
 
+    def send_one_memory(self, posts: Sequence[tuple[int, Item]], memory: Bytes) -> dict[int, int]:
+        """Items of one serial and size; returns the last request by peer."""
+        requests = {}
+        for peer, item in posts:
+            if not requests:
+                memory[: item.size] = payload(self.rank, EVERYBODY, item.serial, item.size)
+            requests[peer] = self.transport.send(peer, item.tag, np.split(memory[: item.size], item.cuts))
+            self.watch(requests[peer])
+        return requests
+
+    def is_open(self, request: int) -> bool:
+        return request in self._open
+
     def receive(self, peer: int, item: Item) -> None:
         into = self._due_from(peer, item)
         self.watch(self.transport.receive(peer, item.tag, np.split(into, item.cuts)))
@@ -77,7 +92,8 @@ class Endpoint:
 
     def _due_from(self, peer: int, item: Item) -> Bytes:
         into = np.full(item.size, 0xEE, np.uint8)
-        self._due.append((into, payload(peer, self.rank, item.serial, item.size), f"{item} from rank {peer}"))
+        destination = EVERYBODY if item.to_all else self.rank
+        self._due.append((into, payload(peer, destination, item.serial, item.size), f"{item} from rank {peer}"))
         return into
 
     def progress(self) -> None:

@@ -113,6 +113,44 @@ def large_again_and_again(end: Endpoint) -> None:
         end.wait()
 
 
+def one_memory_to_all(end: Endpoint) -> None:
+    """What a rank sends to everybody lies in one memory, goes to each twice, and is another the next time."""
+    memory = np.empty(3_000_001, np.uint8)
+    rng = random.Random(end.rank)
+    for serial, size in enumerate((8, 8_193, 100_001, 3_000_001, 3_000_001, 20_000) * 3):
+        cuts = (size // 3, size // 2) if serial % 2 and end.transport.scatters else ()
+        receives = [(peer, Item(tag, serial, size, to_all=True)) for peer in end.peers for tag in (3, 4)]
+        sends = [(peer, Item(item.tag, serial, size, cuts)) for peer, item in receives]
+        rng.shuffle(receives)
+        rng.shuffle(sends)
+        if late := rng.random() < 0.5:
+            end.send_one_memory(sends, memory)
+        for peer, item in receives:
+            if end.transport.consumes and rng.random() < 0.2:
+                end.consume(peer, item)
+            else:
+                end.receive(peer, item)
+            if rng.random() < 0.2:
+                end.progress()
+        if not late:
+            end.send_one_memory(sends, memory)
+        end.wait()
+
+
+def a_receiver_that_stands_still(end: Endpoint) -> None:
+    """It has asked for what the others are sent as well, and they do not wait until it takes it."""
+    item = Item(1, 1, 20_000_000, to_all=True)
+    if end.rank != 0:
+        end.receive(0, item)
+    requests = {}
+    if end.rank == 0:
+        requests = end.send_one_memory([(peer, item) for peer in end.peers], np.empty(item.size, np.uint8))
+    if end.rank < 2:  # the others stand still
+        end.progress_until(lambda: not end.is_open(requests[1]) if end.rank == 0 else not end.is_open(0))
+    end.barrier()
+    end.wait()
+
+
 def late_receiver(end: Endpoint) -> None:
     """A flood of small messages and a few large ones arrive before any receive is posted, and are wanted backwards."""
     flood = [Item(tag, tag, 200_000 if tag % 100 == 0 else tag) for tag in range(600)]
@@ -293,10 +331,12 @@ EVERY_TRANSPORT = (
     some_pairs_only,
     storm,
     large_again_and_again,
+    one_memory_to_all,
     late_receiver,
     gather_and_scatter,
     consumer,
 )
 MISMATCHES = (small_for_smaller, small_for_large, large_for_small, large_for_larger)
+OF_THREE = (a_receiver_that_stands_still,)
 DEPARTURES = (abort_is_seen, closing_loses_nothing)
 EXTREMES = (a_million_messages, more_than_two_gib, more_than_four_gib)

@@ -26,6 +26,7 @@ namespace lanecast {
 struct Span {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
+  bool operator==(const Span&) const = default;
 };
 
 /// Takes an arriving message piece by piece instead of having it written to memory: a reduction at the receiver.

@@ -2,7 +2,8 @@
 // Both ends of two shared-memory lanes as threads on one mapping, so that a thread sanitizer sees every access of both:
 // between processes, or where a process maps a lane twice, it sees none of the races there may be.
 //
-// Usage: lanes SECONDS. Random messages in rounds, posted in any order, streamed, read or consumed; every byte checked.
+// Usage: lanes SECONDS. Random messages in rounds, some of them from one memory, posted in any order, streamed, read or
+// consumed; every byte checked.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,27 +21,37 @@ namespace lanecast::shm {
 namespace {
 
 constexpr std::size_t kRingBytes = std::size_t{16} << 10;  // the smallest: it wraps every few messages
+constexpr std::size_t kPlaces = 5;                     // of an outbox: they are used again and again
 constexpr int kMessages = 100;  // of a round and direction; more than there are control slots
 constexpr std::uint64_t kTags = 40;
+
+Layout layout() {
+  Layout layout = layout_for(2, {.ring_bytes = kRingBytes, .eager_bytes = 2048});
+  layout.outbox_places = kPlaces;
+  return layout;
+}
 
 struct LaneMemory {
   alignas(4096) std::byte control[kControlBytes]{};
   alignas(4096) std::byte ring[kRingBytes]{};
+  alignas(4096) std::byte outbox[64 << 10]{};  // of the sender
   Lane lane() { return {reinterpret_cast<LaneControl*>(control), ring, kRingBytes}; }
 };
 
 struct Item {
   std::uint64_t tag;
   std::size_t bytes;
+  int first;  // which of the items that are sent from this memory comes first
 };
 
 /// What crosses a lane in a round; both ends know it.
 std::vector<Item> items_of(unsigned round, int sender) {
   std::mt19937 random(2 * round + static_cast<unsigned>(sender));
   std::vector<Item> items(kMessages);
-  for (Item& item : items) {
+  for (int k = 0; k < kMessages; ++k) {
     const std::size_t most = std::size_t{1} << random() % 18;
-    item = {random() % kTags, random() % most};
+    items[k] = {random() % kTags, random() % most, k};
+    if (k > 0 && random() % 3 == 0) items[k] = {items[k].tag, items[k - 1].bytes, items[k - 1].first};
   }
   return items;
 }
@@ -62,8 +73,9 @@ std::vector<int> order_of(const std::vector<Item>& items, std::mt19937& random) 
   return places;
 }
 
-std::byte value_at(int sender, std::size_t item, std::size_t offset) {
-  return static_cast<std::byte>((offset * 2654435761u >> 7) + item * 31 + static_cast<std::size_t>(sender) * 101);
+std::byte value_at(unsigned round, int sender, int item, std::size_t offset) {
+  return static_cast<std::byte>((offset * 2654435761u >> 7) + static_cast<std::size_t>(item) * 31 + round * 7 +
+                                static_cast<std::size_t>(sender) * 101);
 }
 
 /// A message with its memory, in two spans; a receive may be a consumer instead.
@@ -74,21 +86,26 @@ struct Held : Consumer {
   void consume(std::size_t offset, const std::byte* data, std::size_t bytes) override {
     std::copy_n(data, bytes, memory.data() + offset);
   }
-  void hold(const Item& item, std::size_t cut, bool consumes) {
+  void receive(const Item& item, std::size_t cut, bool consumes) {
     memory.assign(item.bytes, std::byte{0xee});
-    spans[0] = {memory.data(), cut};
-    spans[1] = {memory.data() + cut, item.bytes - cut};
-    message = {1, item.tag, item.bytes, spans, consumes ? this : nullptr};
+    hold(item, memory.data(), cut);
+    if (consumes) message.consumer = this;
+  }
+  void hold(const Item& item, std::byte* data, std::size_t cut) {
+    spans[0] = {data, cut};
+    spans[1] = {data + cut, item.bytes - cut};
+    message = {1, item.tag, item.bytes, spans, nullptr};
   }
 };
 
 class End {
  public:
-  End(int me, const Lane& out, const Lane& in, SingleCopy single_copy)
+  End(int me, LaneMemory& out, LaneMemory& in, SingleCopy single_copy)
       : me_(me),
-        layout_(layout_for(2, {.ring_bytes = kRingBytes, .eager_bytes = 2048})),
-        outgoing_(out, layout_, ways_),
-        incoming_(in, layout_, {getpid(), &out.control->owner_state, single_copy}, ways_) {}
+        outbox_(outbox_at(out.outbox, layout())),
+        outgoing_(out.lane(), layout(), ways_, outbox_),
+        incoming_(in.lane(), layout(),
+                  {getpid(), &out.lane().control->owner_state, single_copy, outbox_at(in.outbox, layout())}, ways_) {}
 
   bool round(unsigned number) {
     std::mt19937 random(number * 7919 + static_cast<unsigned>(me_));
@@ -104,11 +121,15 @@ class End {
       if (done.empty()) std::this_thread::yield();
       done.clear();
     };
+    for (int s = 0; s < kMessages; ++s) {
+      std::vector<std::byte>& memory = sends[s].memory;
+      if (sent[s].first == s) memory.resize(sent[s].bytes);
+      for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = value_at(number, me_, s, i);
+    }
     for (int k = 0; k < kMessages; ++k) {
       const int s = send_order[k], r = receive_order[k];
-      sends[s].hold(sent[s], random() % (sent[s].bytes + 1), false);
-      for (std::size_t i = 0; i < sent[s].bytes; ++i) sends[s].memory[i] = value_at(me_, s, i);
-      receives[r].hold(due[r], random() % (due[r].bytes + 1), random() % 4 == 0);
+      sends[s].hold(sent[s], sends[sent[s].first].memory.data(), sent[s].bytes / 3);
+      receives[r].receive(due[r], random() % (due[r].bytes + 1), random() % 4 == 0);
       open += 2;
       outgoing_.post(sends[s].message, done);
       incoming_.post(receives[r].message, done);
@@ -119,7 +140,7 @@ class End {
     while (open > 0) progress();
     for (int r = 0; r < kMessages; ++r)
       for (std::size_t i = 0; i < due[r].bytes; ++i)
-        if (receives[r].memory[i] != value_at(1 - me_, r, i)) {
+        if (receives[r].memory[i] != value_at(number, 1 - me_, due[r].first, i)) {
           std::fprintf(stderr, "round %u: message %d to %d is wrong at byte %zu\n", number, r, me_, i);
           return false;
         }
@@ -128,9 +149,9 @@ class End {
 
  private:
   const int me_;
-  const Layout layout_;
   WayBoard board_{};
   Ways ways_{board_, nullptr, 1};
+  Outbox outbox_;
   Outgoing outgoing_;
   Incoming incoming_;
 };
@@ -141,7 +162,7 @@ int run(double seconds) {
   std::atomic<unsigned> rounds = 0;  // the first end grants them, so that both make equally many
   std::atomic<bool> over = false, wrong = false;
   const auto end_main = [&](int me) {
-    End mine(me, lanes[me].lane(), lanes[1 - me].lane(), me == 1 ? SingleCopy::on : SingleCopy::automatic);
+    End mine(me, lanes[me], lanes[1 - me], me == 1 ? SingleCopy::on : SingleCopy::automatic);
     for (unsigned number = 1;; ++number) {
       if (me == 0) {
         if (std::chrono::steady_clock::now() > end || wrong)

@@ -84,7 +84,8 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
   const std::size_t ranks = local_ranks.size();
   const std::size_t me = std::ranges::find(local_ranks, bootstrap.rank) - local_ranks.begin();
   const std::size_t lane_bytes = kControlBytes + layout.ring_bytes;
-  const std::size_t inbox_bytes = kBoardBytes + (ranks - 1) * lane_bytes;
+  const std::size_t lanes_at = kBoardBytes + outbox_bytes(layout);
+  const std::size_t inbox_bytes = lanes_at + (ranks - 1) * lane_bytes;
 
   FileDescriptor file;  // closed when all have mapped it: from then on only mappings keep the memory alive
   const std::vector<std::string> greetings = all_gather_or_throw(bootstrap, [&] {
@@ -93,6 +94,7 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
     file = reserve_memory(inbox_bytes);
     inbox_ = Mapping(file, 0, inbox_bytes);
     boards_ = reinterpret_cast<Boards*>(inbox_.data());
+    outbox_ = outbox_at(inbox_.data() + kBoardBytes, layout);
     const Greeting mine{getpid(), file.get(), id_of(file), inbox_.data(), layout};
     return std::string(reinterpret_cast<const char*>(&mine), sizeof mine);
   });
@@ -103,16 +105,16 @@ Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layou
       const int rank = local_ranks[peer];
       const Greeting theirs = greeting_of(rank, greetings[rank], layout);
       const FileDescriptor their_file = open_memory_of(theirs.pid, theirs.fd, theirs.file);
-      const Mapping& board = neighbouring_.emplace_back(their_file, 0, kBoardBytes);
-      const auto* boards = reinterpret_cast<const Boards*>(board.data());
+      std::byte* const common = neighbouring_.emplace_back(their_file, 0, lanes_at).data();
       const Mapping& lane =
-          neighbouring_.emplace_back(their_file, kBoardBytes + lane_index(me, peer) * lane_bytes, lane_bytes);
+          neighbouring_.emplace_back(their_file, lanes_at + lane_index(me, peer) * lane_bytes, lane_bytes);
       neighbours_.push_back(
           {.rank = rank,
            .process = Process(theirs.pid),
-           .in = lane_at(inbox_.data() + kBoardBytes + lane_index(peer, me) * lane_bytes, layout.ring_bytes),
+           .in = lane_at(inbox_.data() + lanes_at + lane_index(peer, me) * lane_bytes, layout.ring_bytes),
            .out = lane_at(lane.data(), layout.ring_bytes),
-           .boards = boards,
+           .boards = reinterpret_cast<const Boards*>(common),
+           .outbox = outbox_at(common + kBoardBytes, layout),
            .single_copy = single_copy_from(theirs, single_copy)});
     }
     return std::string{};

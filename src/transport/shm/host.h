@@ -10,6 +10,7 @@
 #include "transport/shm/lane.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/memory.h"
+#include "transport/shm/outbox.h"
 #include "transport/shm/process.h"
 #include "transport/shm/way.h"
 #include "transport/wait_board.h"
@@ -30,6 +31,7 @@ struct Neighbour {
   Lane in;   // from it to me, in my inbox
   Lane out;  // from me to it, in its inbox
   const Boards* boards = nullptr;
+  OutboxMemory outbox;  // its own
   SingleCopy single_copy = SingleCopy::off;  // of what it sends me
 };
 
@@ -42,13 +44,16 @@ class Host {
   const std::vector<Neighbour>& neighbours() const { return neighbours_; }
   /// Null where there are no neighbours.
   Boards* boards() { return boards_; }
+  /// This rank's own.
+  const OutboxMemory& outbox() const { return outbox_; }
   /// Lets every neighbour see the state of this rank; the first one to be announced stays.
   void announce(OwnerState state, const Failure& cause);
 
  private:
   std::vector<Neighbour> neighbours_;
-  Mapping inbox_;  // this rank's boards, then a lane for each neighbour
+  Mapping inbox_;  // this rank's boards, its outbox, then a lane for each neighbour
   Boards* boards_ = nullptr;
+  OutboxMemory outbox_;
   std::vector<Mapping> neighbouring_;  // parts of the neighbours' inboxes
 };
 

@@ -63,14 +63,15 @@ void Incoming::ask_for(const Message& message) {
 
 bool Incoming::progress(std::vector<Message*>& done) {
   while (!unsent_notes_.empty() && notes_.put(unsent_notes_.front())) unsent_notes_.pop_front();
-  const std::uint64_t before = packets_.read_bytes();
-  while (packets_.read_bytes() - before < kBytesPerTurn) {
+  const auto taken = [this] { return packets_.read_bytes() + pieces_bytes_; };
+  const std::uint64_t before = taken();
+  while (taken() - before < kBytesPerTurn) {
     const PacketHeader* next = packets_.peek();
     if (!next) break;
     const std::size_t remote_bytes = remote_.read_bytes;
-    if (!take(*next, done)) return packets_.read_bytes() > before || remote_.read_bytes != remote_bytes;
+    if (!take(*next, done)) return taken() > before || remote_.read_bytes != remote_bytes;
   }
-  return packets_.read_bytes() > before;
+  return taken() > before;
 }
 
 bool Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {
@@ -82,6 +83,9 @@ bool Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {
       break;
     case PacketKind::fragment:
       take_fragment(packet, done);
+      break;
+    case PacketKind::piece:
+      take_piece(packet, done);
       break;
     case PacketKind::remote:
       if (!take_remote(packet, done)) return false;
@@ -123,12 +127,28 @@ Message* Incoming::match(const PacketFields& fields) {
 }
 
 void Incoming::take_fragment(const PacketHeader& packet, std::vector<Message*>& done) {
+  take_data(packet, PacketReader::payload(packet), packet.fields.payload_bytes, done);
+}
+
+void Incoming::take_piece(const PacketHeader& packet, std::vector<Message*>& done) {
+  PieceNote note;
+  std::memcpy(&note, PacketReader::payload(packet), sizeof note);
+  take_data(packet, sender_.outbox.at(note.place), note.bytes, done);
+  pieces_bytes_ += note.bytes;
+  // Release: pairs with the acquire in Outbox::free_place(); our loads of the piece come before its place is reused.
+  sender_.outbox.controls[note.place].taken.fetch_add(1, std::memory_order_release);
+}
+
+void Incoming::take_data(const PacketHeader& packet, const std::byte* data, std::size_t bytes,
+                         std::vector<Message*>& done) {
   if (!stream_.message) {
     Message* const receive = match(packet.fields);
-    stream_ = {receive, SpanCursor(receive->memory), 0, stores_for(receive->bytes)};
+    // Relaxed: peek() has acquired the packet. What goes to several peers is part of a collective, mostly, and the caches
+    // have to hold what all of them receive.
+    const bool of_many = packet.kind.load(std::memory_order_relaxed) == PacketKind::piece;
+    const std::size_t others = of_many ? layout_.ranks * (layout_.ranks - 1) : 1;
+    stream_ = {receive, SpanCursor(receive->memory), 0, stores_for(others * receive->bytes)};
   }
-  const std::byte* data = PacketReader::payload(packet);
-  const std::size_t bytes = packet.fields.payload_bytes;
   const bool timed = is_timed(*stream_.message) && !stream_.message->consumer;
   const std::int64_t begin = timed ? clock_ns(bytes) : 0;
   if (stream_.message->consumer)

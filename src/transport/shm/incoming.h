@@ -8,6 +8,7 @@
 #include "transport/shm/control.h"
 #include "transport/shm/fifo.h"
 #include "transport/shm/layout.h"
+#include "transport/shm/outbox.h"
 #include "transport/shm/ring.h"
 #include "transport/shm/way.h"
 #include "transport/span_cursor.h"
@@ -21,6 +22,7 @@ struct Sender {
   int pid = -1;
   const std::atomic<OwnerState>* state = nullptr;
   SingleCopy single_copy = SingleCopy::off;  // `off` where the system does not let us read it
+  OutboxMemory outbox;
 };
 
 class Incoming {
@@ -69,6 +71,8 @@ class Incoming {
   bool take(const PacketHeader& packet, std::vector<Message*>& done);
   void take_first(const PacketHeader& packet, std::vector<Message*>& done);
   void take_fragment(const PacketHeader& packet, std::vector<Message*>& done);
+  void take_piece(const PacketHeader& packet, std::vector<Message*>& done);
+  void take_data(const PacketHeader& packet, const std::byte* data, std::size_t bytes, std::vector<Message*>& done);
   bool take_remote(const PacketHeader& packet, std::vector<Message*>& done);
   /// Is the remote message under way all here, and its sender only to be told so?
   bool is_read() const { return remote_.message && remote_.read_bytes == remote_.message->bytes; }
@@ -82,6 +86,7 @@ class Incoming {
   const Sender sender_;
   Ways& ways_;
   std::size_t pending_ = 0;
+  std::uint64_t pieces_bytes_ = 0;  // taken from the sender's outbox, ever
 
   TagQueues<Message*> posted_;   // not met by any packet yet
   TagQueues<Message*> noticed_;  // met by a notice, but by no data yet

@@ -20,6 +20,7 @@ enum class PacketKind : std::uint32_t {
   eager,     // a whole message
   notice,    // a large message wants to be asked for
   fragment,  // a piece of the large message under way, or the first of the next one
+  piece,     // stands for a fragment that lies in the sender's outbox
   remote,    // a large message as a list of spans in the sender's memory
 };
 

@@ -17,6 +17,7 @@ constexpr std::size_t kSmallestRingBytes = std::size_t{16} << 10;
 // A line fetched from the cache of the sender's core comes about four times slower than one that has moved on to the
 // cache both cores share. A ring beyond a core's own cache (1 MiB on today's servers) has most lines there.
 constexpr std::size_t kLargestRingBytes = std::size_t{2} << 20;
+constexpr std::size_t kLeastPlaces = 8;  // of an outbox
 
 std::size_t ring_bytes_for(std::size_t ranks, std::size_t wish) {
   if (wish == 0)
@@ -35,7 +36,9 @@ Layout layout_for(std::size_t ranks, const ShmOptions& options) {
   const std::size_t packet_bytes =
       std::bit_floor(std::clamp(options.fragment_bytes, std::size_t{1024}, ring_bytes / 4));
   const std::size_t fragment_bytes = packet_bytes - kLine;
-  return {ring_bytes, std::min(options.eager_bytes, fragment_bytes), fragment_bytes};
+  const std::size_t outbox_bytes = std::clamp(kBudgetBytes / ranks, kLeastPlaces * packet_bytes, kLargestRingBytes);
+  const std::size_t places = ranks > 2 ? outbox_bytes / packet_bytes : 0;
+  return {ranks, ring_bytes, std::min(options.eager_bytes, fragment_bytes), fragment_bytes, places};
 }
 
 }  // namespace lanecast::shm

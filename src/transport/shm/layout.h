@@ -9,13 +9,15 @@
 namespace lanecast::shm {
 
 struct Layout {
+  std::size_t ranks = 0;           // of the host
   std::size_t ring_bytes = 0;      // a power of two
   std::size_t eager_bytes = 0;     // up to here a message leaves at once; larger ones wait to be asked for
   std::size_t fragment_bytes = 0;  // payload of a packet of a large message, a multiple of 64
+  std::size_t outbox_places = 0;   // of a rank's outbox, each for a fragment; 0 where it has only one peer
   bool operator==(const Layout&) const = default;
 };
 
-/// The layout when `ranks` ranks share a host: all its rings together stay near 64 MiB.
+/// The layout when `ranks` ranks share a host: all its rings together stay near 64 MiB, and so do all outboxes.
 Layout layout_for(std::size_t ranks, const ShmOptions& options);
 
 }  // namespace lanecast::shm

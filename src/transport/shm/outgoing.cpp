@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kFragmentsAtLeast = 8;
 constexpr std::size_t kSmallestFragment = 4096 - kLine;
+constexpr unsigned kPatience = 64;  // calls of progress(); some 10 us where ranks have a core each
 
 PacketFields fields(const Message& message, std::size_t payload_bytes, bool noticed) {
   return {message.tag, message.bytes, static_cast<std::uint32_t>(payload_bytes), noticed ? 1u : 0u, message.stamp};
@@ -23,6 +24,7 @@ void Outgoing::post(Message& message, std::vector<Message*>& done) {
   ++pending_;
   if (is_large(message)) {
     ways_.sends(message.bytes);
+    outbox_.enter(message);
     if (const auto wish = asked_for_.pop(message.tag)) {
       turns_.push_back({kind_for(*wish, message), &message});
       return;
@@ -38,9 +40,10 @@ void Outgoing::post(Message& message, std::vector<Message*>& done) {
 bool Outgoing::progress(std::vector<Message*>& done) {
   const std::size_t pending = pending_;
   read_notes(done);
-  const std::uint64_t before = packets_.written_bytes();
-  while (packets_.written_bytes() - before < kBytesPerTurn && put_next(done)) continue;
-  return packets_.written_bytes() > before || pending_ < pending;
+  const auto sent = [this] { return packets_.written_bytes() + pieces_bytes_; };
+  const std::uint64_t before = sent();
+  while (sent() - before < kBytesPerTurn && put_next(done)) continue;
+  return sent() > before || pending_ < pending;
 }
 
 PacketKind Outgoing::kind_for(ControlKind wish, const Message& message) const {
@@ -82,7 +85,8 @@ bool Outgoing::put_next(std::vector<Message*>& done) {
   } else if (stream_.message) {
     return put_fragment(done);
   } else {
-    stream_ = {turn.message, SpanCursor(turn.message->memory), 0, turn.noticed};
+    const Message& message = *turn.message;
+    stream_ = {turn.message, SpanCursor(message.memory), outbox_.content_of(message), 0, turn.noticed};
     if (!put_fragment(done)) {
       stream_.message = nullptr;  // a stream is under way from its first packet on: nothing overtakes that one
       return false;
@@ -113,20 +117,50 @@ bool Outgoing::put_single(const Turn& turn, std::vector<Message*>& done) {
 bool Outgoing::put_fragment(std::vector<Message*>& done) {
   const Message& message = *stream_.message;
   const std::size_t bytes = std::min(fragment_bytes_for(message.bytes), message.bytes - stream_.sent_bytes);
+  const Shared shared = put_piece(bytes);
+  if (shared == Shared::not_yet || (shared == Shared::no && !put_copy(bytes))) return false;
+  stream_.sent_bytes += bytes;
+  if (stream_.sent_bytes == message.bytes) {
+    if (is_timed(message)) ways_.sent(message, static_cast<std::int64_t>(stream_.copies_ns));
+    finish(stream_.message, done);
+    stream_.message = nullptr;
+  }
+  return true;
+}
+
+bool Outgoing::put_copy(std::size_t bytes) {
+  const Message& message = *stream_.message;
   std::byte* payload = packets_.reserve(bytes);
   if (!payload) return false;
   const bool timed = is_timed(message);
   const std::int64_t begin = timed ? clock_ns(bytes) : 0;
   copy_in_.gather(stream_.memory, payload, bytes);
-  if (timed) stream_.copies_ns += clock_ns(bytes) - begin;
+  if (timed) stream_.copies_ns += static_cast<double>(clock_ns(bytes) - begin);
   packets_.publish(PacketKind::fragment, fields(message, bytes, stream_.noticed));
-  stream_.sent_bytes += bytes;
-  if (stream_.sent_bytes == message.bytes) {
-    if (timed) ways_.sent(message, stream_.copies_ns);
-    finish(stream_.message, done);
-    stream_.message = nullptr;
-  }
   return true;
+}
+
+Outgoing::Shared Outgoing::put_piece(std::size_t bytes) {
+  if (!outbox_.has_places()) return Shared::no;
+  auto place = outbox_.find(stream_.content, stream_.sent_bytes);
+  if (!place && !outbox_.is_shared(stream_.content)) return Shared::no;
+  PieceNote note{0, static_cast<std::uint32_t>(bytes)};
+  std::byte* payload = packets_.reserve(sizeof note);
+  if (!payload) return Shared::not_yet;
+  if (place) {
+    stream_.memory.skip(bytes);
+  } else {
+    place = outbox_.put(stream_.content, stream_.sent_bytes, stream_.memory, bytes);
+    // All places wait for other receivers. This one must not: it may be what they wait for.
+    if (!place) return packets_.is_empty() && ++stream_.turns_without > kPatience ? Shared::no : Shared::not_yet;
+  }
+  note.place = *place;
+  stream_.turns_without = 0;
+  stream_.copies_ns += outbox_.give(*place);
+  std::memcpy(payload, &note, sizeof note);
+  packets_.publish(PacketKind::piece, fields(*stream_.message, sizeof note, stream_.noticed));
+  pieces_bytes_ += bytes;
+  return Shared::put;
 }
 
 std::size_t Outgoing::fragment_bytes_for(std::size_t message_bytes) const {
@@ -137,6 +171,7 @@ std::size_t Outgoing::fragment_bytes_for(std::size_t message_bytes) const {
 }
 
 void Outgoing::finish(Message* message, std::vector<Message*>& done) {
+  if (is_large(*message)) outbox_.leave(*message);
   --pending_;
   done.push_back(message);
 }

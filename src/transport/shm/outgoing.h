@@ -8,6 +8,7 @@
 #include "transport/shm/copy_in.h"
 #include "transport/shm/fifo.h"
 #include "transport/shm/layout.h"
+#include "transport/shm/outbox.h"
 #include "transport/shm/ring.h"
 #include "transport/shm/way.h"
 #include "transport/span_cursor.h"
@@ -18,9 +19,9 @@ namespace lanecast::shm {
 
 class Outgoing {
  public:
-  /// `ways`: this rank's.
-  Outgoing(const Lane& lane, const Layout& layout, Ways& ways)
-      : packets_(lane), notes_(lane.control), layout_(layout), ways_(ways) {}
+  /// `ways`, `outbox`: this rank's.
+  Outgoing(const Lane& lane, const Layout& layout, Ways& ways, Outbox& outbox)
+      : packets_(lane), notes_(lane.control), layout_(layout), ways_(ways), outbox_(outbox) {}
 
   void post(Message& message, std::vector<Message*>& done);
   bool progress(std::vector<Message*>& done);
@@ -38,9 +39,11 @@ class Outgoing {
   struct Stream {
     Message* message = nullptr;
     SpanCursor memory;
+    std::size_t content = 0;  // in the outbox
     std::size_t sent_bytes = 0;
     bool noticed = false;
-    std::int64_t copies_ns = 0;  // that copying it into the ring has taken
+    double copies_ns = 0;         // that copying it has taken
+    unsigned turns_without = 0;   // in which the outbox had no place for the next piece
   };
 
   bool is_large(const Message& message) const { return message.bytes > layout_.eager_bytes; }
@@ -51,6 +54,10 @@ class Outgoing {
   bool put_next(std::vector<Message*>& done);
   bool put_single(const Turn& turn, std::vector<Message*>& done);
   bool put_fragment(std::vector<Message*>& done);
+  enum class Shared : std::uint8_t { no, put, not_yet };
+  /// Through the outbox, where other messages share the piece.
+  Shared put_piece(std::size_t bytes);
+  bool put_copy(std::size_t bytes);
   std::size_t fragment_bytes_for(std::size_t message_bytes) const;
   void finish(Message* message, std::vector<Message*>& done);
 
@@ -59,7 +66,9 @@ class Outgoing {
   CopyIn copy_in_;
   const Layout layout_;
   Ways& ways_;
+  Outbox& outbox_;
   std::size_t pending_ = 0;
+  std::uint64_t pieces_bytes_ = 0;  // sent through the outbox, ever
 
   // Under each tag: a large message that is not asked for yet, whose notice has its turn, then what came after it. So
   // under one tag the first packets of all messages enter the ring in the order of posting, which is what matches them.

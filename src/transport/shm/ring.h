@@ -42,6 +42,11 @@ class PacketWriter {
   }
 
   std::uint64_t written_bytes() const { return written_; }
+  /// Has the reader taken everything?
+  bool is_empty() {
+    consumed_ = lane_.control->consumed_bytes.load(std::memory_order_acquire);  // as in has_room()
+    return consumed_ == written_;
+  }
 
   /// Hands the reserved packet to the reader.
   void publish(PacketKind kind, const PacketFields& fields) {

@@ -11,6 +11,7 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
     : rank_(bootstrap.rank),
       layout_(shm::layout_for(local_ranks.size(), options)),
       host_(bootstrap, {local_ranks.begin(), local_ranks.end()}, layout_, options.single_copy),
+      outbox_(host_.outbox()),
       pair_of_rank_(bootstrap.size, -1) {
   const std::vector<shm::Neighbour>& neighbours = host_.neighbours();
   if (neighbours.empty()) return;
@@ -18,8 +19,9 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
   ways_.emplace(host_.boards()->ways, is_first ? nullptr : &neighbours.front().boards->ways, neighbours.size());
   for (const shm::Neighbour& neighbour : neighbours) {
     pair_of_rank_[neighbour.rank] = static_cast<int>(pairs_.size());
-    const shm::Sender sender{neighbour.process.id(), &neighbour.out.control->owner_state, neighbour.single_copy};
-    pairs_.emplace_back(neighbour, shm::Outgoing(neighbour.out, layout_, *ways_),
+    const shm::Sender sender{neighbour.process.id(), &neighbour.out.control->owner_state, neighbour.single_copy,
+                             neighbour.outbox};
+    pairs_.emplace_back(neighbour, shm::Outgoing(neighbour.out, layout_, *ways_, outbox_),
                         shm::Incoming(neighbour.in, layout_, sender, *ways_));
   }
 }

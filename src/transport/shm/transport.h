@@ -70,6 +70,7 @@ class ShmTransport : public Transport {
   const int rank_;
   const shm::Layout layout_;
   shm::Host host_;
+  shm::Outbox outbox_;
   std::optional<shm::Ways> ways_;  // where there are neighbours
   std::deque<Pair> pairs_;         // stays where it is: active_ points into it
   std::vector<int> pair_of_rank_;  // place in pairs_, or -1: not on this host

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of messages that go to several peers at once, as in an all-gather: copied once, into memory of the sender that
+// all ranks of the host map, and read there by each of them. Through their rings each would get a copy of its own.
+//
+// Messages have one content if they name the same memory and are pending at the same time: a sender's memory does not
+// change from its post until it is done, so what the first of them has copied is what the others are to send.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "transport/shm/copy_in.h"
+#include "transport/shm/lane.h"
+#include "transport/shm/layout.h"
+#include "transport/span_cursor.h"
+#include "transport/transport.h"
+
+namespace lanecast::shm {
+
+/// Beside each place for a piece; written by its receivers.
+struct PlaceControl {
+  alignas(kLine) std::atomic<std::uint64_t> taken;  // how often a receiver was through with what lay here, ever
+};
+
+/// Where a process has mapped the outbox of a rank.
+struct OutboxMemory {
+  std::span<PlaceControl> controls;  // by place
+  std::byte* pieces = nullptr;
+  std::size_t piece_bytes = 0;  // from one place to the next
+
+  std::byte* at(std::size_t place) const { return pieces + place * piece_bytes; }
+};
+
+std::size_t outbox_bytes(const Layout& layout);  // whole pages
+OutboxMemory outbox_at(std::byte* memory, const Layout& layout);
+
+/// The payload of a packet that stands for a piece.
+struct PieceNote {
+  std::uint32_t place;
+  std::uint32_t bytes;
+};
+
+/// One rank's own, used by one thread at a time. Without places nothing is shared.
+class Outbox {
+ public:
+  explicit Outbox(const OutboxMemory& memory) : memory_(memory), pieces_(memory.controls.size()) {}
+
+  bool has_places() const { return !pieces_.empty(); }
+
+  /// A message of several pieces is posted, and is done.
+  void enter(const Message& message);
+  void leave(const Message& message);
+  /// Of a message that has entered. Stays valid until the message leaves.
+  std::size_t content_of(const Message& message) const;
+  /// Do other messages wait for the same?
+  bool is_shared(std::size_t content) const { return contents_[content].messages > 1; }
+
+  /// The place of the piece, if it still lies in one.
+  std::optional<std::uint32_t> find(std::size_t content, std::size_t offset) const;
+  /// Copies the next `bytes` of `from` to a free place, if there is one.
+  std::optional<std::uint32_t> put(std::size_t content, std::size_t offset, SpanCursor& from, std::size_t bytes);
+  /// One more receiver is told of it; returns what its share of the copy has cost, in ns.
+  double give(std::uint32_t place);
+
+ private:
+  struct Content {
+    std::vector<Span> memory;
+    std::uint64_t id = 0;      // 0: of no message
+    std::size_t messages = 0;  // pending ones
+    bool has_pieces = false;   // were any put?
+  };
+  struct Piece {
+    std::uint64_t content = 0;  // its id
+    std::size_t offset = 0;     // in the message
+    std::uint64_t given = 0;    // how often it was sent from this place, ever
+    double copy_ns = 0;         // what copying it took, by message of its content
+  };
+
+  std::optional<std::uint32_t> free_place();
+
+  const OutboxMemory memory_;
+  std::vector<Piece> pieces_;  // by place
+  std::vector<Content> contents_;
+  std::uint64_t last_id_ = 0;
+  std::uint32_t oldest_ = 0, probe_ = 0;  // places to be had next
+  CopyIn copy_in_;
+};
+
+}  // namespace lanecast::shm
