@@ -42,6 +42,14 @@ def test_without_arguments_it_shows_help() -> None:
     assert all(command in shown.output for command in ("bench", "demo", "info", "plan"))
 
 
+def test_version() -> None:
+    assert CliRunner().invoke(app, ["--version"]).output == f"lanecast {lanecast.__version__}\n"
+
+
+def test_help_shows_what_stands_in_brackets() -> None:
+    assert "[default: as the ranks sit]" in run("tune", "--help", COLUMNS="200").stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "known"),
     [
@@ -62,6 +70,7 @@ def test_without_arguments_it_shows_help() -> None:
         (["plan", "draw", "all_gather", "-o", "plan.txt"], ".png, .pdf, .svg"),
         (["plan", "draw", "all_gather", "-o", "/nowhere/plan.png"], "/nowhere does not exist"),
         (["compose", "draw", "broadcast", "-o", "plan.txt"], ".png, .pdf, .svg"),
+        (["trace", "nowhere"], "LANECAST_TRACE_DIR=nowhere"),
         (["trace", ".", "--timeline", "timeline.txt"], ".png, .pdf, .svg"),
         (["trace", ".", "--perfetto", "/nowhere/run.json"], "/nowhere does not exist"),
         (["tune", "--output", "/nowhere/profile.json"], "/nowhere does not exist"),

@@ -5,17 +5,37 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import Annotated
 
 import typer
 
+from lanecast import _core
 from lanecast.cli import bench, cluster, compose, demo, explain, info, launch, learn, plan, scale, trace, tune
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # reflows paragraphs, and takes no [default: …] for a style
     help="Hierarchical collective communication: plans that are proven before they run.",
 )
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"lanecast {_core.VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _lanecast(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """The options that stand before a subcommand; `version` acts by its callback."""
+
+
 app.command("bench")(bench.bench)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
