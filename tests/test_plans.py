@@ -153,6 +153,7 @@ def test_ring_reduce_scatter_needs_few_slots_at_any_size(size: int) -> None:
 def test_wrong_names_are_refused_with_those_that_exist() -> None:
     for algorithm, said in (
         ("rings", "unknown name 'rings'; known: ring recursive_doubling bruck direct"),
+        ("rings", "for an all_reduce, not within hierarchical: folding one_shot double_tree$"),
         ("folding", "all_reduce only"),
         ("recursive_doubling", "does not take 6 ranks; bruck"),
         ("hierarchical(ring,ring)", "one level only"),

@@ -152,6 +152,7 @@ HUGE = "x".join(["100000"] * 5)
     [
         (lambda: Topology.parse("2x4", 9), "topology '2x4' describes 8 ranks, but there are 9"),
         (lambda: Topology.parse("3+4", 9), "topology '3\\+4' describes 7 ranks"),
+        (lambda: Topology.parse("2x4", 1), "describes 8 ranks, but there is only this one; start them by mpirun -n 8"),
         (lambda: Topology.parse("2x4:random", 8), "topology '2x4:random': unknown layout 'random'"),
         (lambda: Topology.parse("2x4:", 8), "topology '2x4:': unknown layout ''"),
         *[

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "algorithms/registry.h"
@@ -38,7 +39,13 @@ const Row& row_named(std::span<const Row> rows, std::string_view name, std::stri
   if (const Row* row = find(rows, name)) return *row;
   std::string known;
   for (const Row& row : rows) known += " " + std::string(row.name);
-  refuse(algorithm, "unknown name '" + std::string(name) + "'; known:" + known + ", hierarchical(ACROSS,…,WITHIN)" +
+  known += ", hierarchical(ACROSS,…,WITHIN)";
+  if constexpr (std::is_same_v<Row, AllGatherRow>) {
+    known += "; and for an all_reduce, not within hierarchical:";
+    for (const AllReduceRow& row : all_reduce_rows())
+      if (!find(rows, row.name)) known += " " + std::string(row.name);
+  }
+  refuse(algorithm, "unknown name '" + std::string(name) + "'; known:" + known +
                         (find(all_reduce_rows(), name) ? " (this one is for all_reduce only)" : ""));
 }
 

@@ -69,7 +69,9 @@ Topology Topology::parse(std::string_view text, int size) {
     if (total > INT32_MAX) throw UsageError(quoted + " describes more than 2^31 ranks");
   }
   if (total != size)
-    throw UsageError(quoted + " describes " + std::to_string(total) + " ranks, but there are " + std::to_string(size));
+    throw UsageError(quoted + " describes " + std::to_string(total) + " ranks, but there " +
+                     (size == 1 ? "is only this one; start them by mpirun -n " + std::to_string(total) + " or the like"
+                                : "are " + std::to_string(size)));
 
   std::vector<Level> levels;
   if (uneven) {

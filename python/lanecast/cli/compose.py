@@ -111,7 +111,7 @@ def verify(
     proof = verify_plans(composition, knobs, shape)
     print(
         f"proven: {what} on {knobs.machine(shape)}: {proof['messages']} messages; "
-        f"an executor must look at {proof['min_window']} unfinished steps or more"
+        f"no deadlock, even unbuffered, with {proof['min_window']} or more steps open on each rank"
     )
 
 

@@ -111,7 +111,7 @@ def verify(  # noqa: PLR0913, PLR0917  one per option
         place = "in place" if in_place else "out of place"
         print(
             f"proven: {collective} by {name} on {topology}, {place}: {proof['messages']} messages; "
-            f"an executor must look at {proof['min_window']} unfinished steps or more"
+            f"no deadlock, even unbuffered, with {proof['min_window']} or more steps open on each rank"
         )
 
 
@@ -141,6 +141,7 @@ def algorithms(
     print(
         f"\nrounds and volume, the share of the full buffer that the busiest rank sends, on {shape.size} ranks; "
         "a dash: does not take so many.\n"
+        "Of n - 1 messages that are sent at once, as by direct, each counts as 0.3 rounds.\n"
         "An all-gather runs reversed as a reduce-scatter, and both ways, at twice the cost, as an all-reduce; reversed "
         "a broadcast is a reduce, a scatter a gather.\nThe full buffer of an all-to-all is what one rank brings."
     )

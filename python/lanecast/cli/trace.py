@@ -22,7 +22,7 @@ def trace(
 ) -> None:
     """Put ranks' traces together: where each stands, who is behind, what differs, what went over which transport."""
     if not directory.is_dir():
-        raise _core.UsageError(f"{directory} is no directory")
+        raise _core.UsageError(f"{directory} is no directory; a job with LANECAST_TRACE_DIR={directory} writes one")
     outputs.check_picture(timeline)
     outputs.check(perfetto)
     from lanecast import traces
