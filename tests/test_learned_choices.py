@@ -336,6 +336,23 @@ def test_what_comes_with_lanecast_was_simulated_and_says_so(machine: str, topolo
         on_threads(2, decided, profile="machine:x86")
 
 
+@pytest.mark.parametrize("machine", sorted(models.shipped()))
+def test_a_file_has_a_line_for_each_support_vector_and_is_read_alike(machine: str, tmp_path: Path) -> None:
+    """As the core reads what was never laid out."""
+    path = models.shipped()[machine]
+    save(load(path), tmp_path / "m.json")
+    data = json.loads(path.read_text())
+    assert (tmp_path / "m.json").read_text() == path.read_text()
+    lines = {line.strip(" ,") for line in path.read_text().splitlines()}
+    assert all(json.dumps(vector) in lines for each in data["collectives"] for vector in each["vectors"])
+
+    def votes(text: str) -> list[list[int]]:
+        learned = _core.read_profile(text.encode(), is_model=True).learned
+        return [[each.svm.vote((x / 2, y / 2, y % 2)) for x in range(40, 60) for y in range(16)] for each in learned]
+
+    assert votes(path.read_text()) == votes(json.dumps(data))
+
+
 def test_figures_are_drawn_from_times(tmp_path: Path) -> None:
     path, folder = tmp_path / "t.sqlite", tmp_path / "figures"
     words = ["--machine", "perlmutter", "--closed-forms", "--ranks", "8,16", "--sizes", "1M,64M"]

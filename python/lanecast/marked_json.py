@@ -25,8 +25,19 @@ class Format:
 
 
 def text(form: Format, record: Any) -> str:
-    """A dataclass as its file has it."""
-    return json.dumps({form.mark: form.version, **asdict(record)}, indent=1) + "\n"
+    """A dataclass as its file has it: what holds no lists of its own, a support vector say, on one line."""
+    return _lines({form.mark: form.version, **asdict(record)}, "\n") + "\n"
+
+
+def _lines(value: Any, line: str) -> str:
+    """line: how one begins."""
+    inner = line + " "
+    if isinstance(value, dict) and value:
+        entries = [f"{json.dumps(key)}: {_lines(each, inner)}" for key, each in value.items()]
+        return f"{{{inner}{f',{inner}'.join(entries)}{line}}}"
+    if isinstance(value, list) and any(isinstance(each, dict | list) for each in value):
+        return f"[{inner}{f',{inner}'.join(_lines(each, inner) for each in value)}{line}]"
+    return json.dumps(value)
 
 
 def fields(form: Format, path: Path, check: Callable[[bytes], object]) -> dict[str, Any]:
