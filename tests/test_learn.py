@@ -118,9 +118,12 @@ def test_what_is_learned_is_judged_by_the_time_that_it_loses() -> None:
 
 
 def test_times_that_do_not_repeat_show_what_nobody_can_choose_better() -> None:
-    """Half of the cases have another fastest in every second round, which loses a half there; the others repeat."""
+    """Half of the cases have another fastest in every second round, which loses a half there; the others repeat.
+
+    What was timed once, since it is far behind, counts for nothing.
+    """
     steady: dict[str, tuple[float, ...]] = {"ring": (1.0,) * 5, "bruck": (3.0,) * 5, "direct": (3.0,) * 5}
-    changing: dict[str, tuple[float, ...]] = {"ring": (1.0, 1.5) * 2, "bruck": (1.5, 1.0) * 2, "direct": (3.0,) * 4}
+    changing: dict[str, tuple[float, ...]] = {"ring": (1.0, 1.5) * 2, "bruck": (1.5, 1.0) * 2, "direct": (3.0,)}
     some = [replace(case, rounds=(steady, changing)[k % 2]) for k, case in enumerate(cases(NAMES[:3]))]
     again = next(row for row in judging.judge(fitted(NAMES[:3]), some) if row.cases == judging.AGAIN)
     assert (again.chooser, again.size, again.accuracy) == (judging.MEASURED, 2 * len(some), 0.5)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from lanecast import UsageError, machines
 from lanecast.cli import app
 from lanecast.cli.scale_tables import bound_Bps as bound_of_nics
+from lanecast.learn import simulating
 from lanecast.machines import Machine
 from lanecast.scale import build, contenders, platform, point
 from lanecast.scale.build import Simulator
@@ -195,6 +196,17 @@ def test_compositions_are_right_and_near_the_bound_of_the_nics(simulator: Simula
     assert bound_Bps is not None
     bound_s = large.bytes / bound_Bps
     assert bound_s < seconds(simulator, large, contenders.plan("composed", large)) < 1.5 * bound_s
+
+
+@needs_simgrid
+def test_rounds_have_latencies_of_their_own_for_what_is_near_the_best(simulator: Simulator) -> None:
+    case = Case(machines.load("perlmutter"), "reduce_scatter", 16, 64 * MIB)
+    rounds = {each.algorithm: each.seconds for each in simulating.simulate(simulator, 3, case)}
+    near = [name for name, seconds in rounds.items() if seconds[0] < 1.2 * min(each[0] for each in rounds.values())]
+    assert "hierarchical(ring,direct)" in near
+    assert "ring" not in near
+    assert {name: len(seconds) for name, seconds in rounds.items()} == {name: 3 if name in near else 1 for name in rounds}
+    assert all(len(set(rounds[name])) == 3 for name in near)
 
 
 @needs_simgrid

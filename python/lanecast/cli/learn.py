@@ -28,7 +28,11 @@ from lanecast.scale.contenders import Case, evenly
 from lanecast.tune import finding, surprises
 from lanecast.tune.shape import shape_of
 
-app = typer.Typer(no_args_is_help=True, help="Learn from times of whole calls which algorithm to take.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Learn which algorithm to take from times of whole calls, on many numbers of ranks: `measure` or `simulate`, then "
+    "`train`. For jobs of one shape, in seconds: `lanecast tune --quick`.",
+)
 app.command("figures")(paper_figures.figures)
 app.command("train")(train.train)
 
@@ -92,6 +96,9 @@ def simulate(  # noqa: PLR0913, PLR0917  one per option
     ranks: Annotated[str, typer.Option(help="Comma-separated; whole nodes.")] = "16,32,64,128",
     sizes: Annotated[str, typer.Option(help="Bytes of the full buffer: a list, or a doubling range.")] = "1M..1G",
     collectives: Collectives = _COLLECTIVES,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Of what is near the best, with latencies 1, 2, … % off; their median counts.")
+    ] = 1,
     closed_forms: Annotated[
         bool, typer.Option("--closed-forms", help="By the cost model instead of SimGrid: seconds for the largest grid.")
     ] = False,
@@ -110,7 +117,7 @@ def simulate(  # noqa: PLR0913, PLR0917  one per option
     if not closed_forms:
         simulator = build.simulator(say)
         about = {**source.software, "simgrid": simulator.simgrid}
-        source = simulating.Source(partial(simulating.simulate, simulator), about)
+        source = simulating.Source(partial(simulating.simulate, simulator, rounds), about)
     scope = simulating.scope_of_machine(machine, described, MODELLED if closed_forms else SIMULATED)
     with Database(database, create=True) as opened:
         done = simulating.fill(opened, scope, cases, source, say)

@@ -40,8 +40,9 @@ class Case:
         return self.seconds[name] / self.seconds[self.best] - 1
 
     def every_second_round(self, first: int) -> Case:
-        """The same by the rounds first, first + 2, … alone."""
-        return replace(self, seconds={name: statistics.median(each[first::2]) for name, each in self.rounds.items()})
+        """The same by the rounds first, first + 2, … alone, of what was timed more than once."""
+        again = {name: each for name, each in self.rounds.items() if len(each) > 1}
+        return replace(self, seconds={name: statistics.median(each[first::2]) for name, each in again.items()})
 
 
 def cases_of(collective: str, scope: Scope, times: dict[Configuration, list[Timed]]) -> list[Case]:

@@ -96,7 +96,7 @@ def judge(fitted: Fitted, cases: Sequence[Case]) -> list[Judged]:
 
 def _measured_again(case: Case) -> list[tuple[Case, str]]:
     """The best of every second round, as the rounds between judge it, and the other way round."""
-    if min((len(each) for each in case.rounds.values()), default=0) < 2:
+    if max((len(each) for each in case.rounds.values()), default=0) < 2:
         return []
     even, odd = case.every_second_round(0), case.every_second_round(1)
     return [(odd, even.best), (even, odd.best)]
