@@ -31,7 +31,7 @@ _What = Annotated[
 ]
 _Topology = Annotated[str, typer.Option(help="Where the ranks sit: 8, 2x4, 2x2x2, 3+2+4.")]
 _Hierarchy = Annotated[
-    str, typer.Option(help="Levels of the lowering: factors such as 2,2,3, or 3+2+4 [default: the topology].")
+    str, typer.Option(help="Levels of the lowering: factors such as 2,2,3, or 3+2+4; default: the topology.")
 ]
 _Stripe = Annotated[int, typer.Option(help="Ranks of a node that carry a part each of what leaves it; 0: all.")]
 _Ring = Annotated[int, typer.Option(help="Domains that form an open chain; 1: trees only.")]
@@ -62,7 +62,7 @@ def show(  # noqa: PLR0913, PLR0917  one per option
     ring: _Ring = 1,
     transports: _Transports = "",
     in_place: _InPlace = False,
-    rank: Annotated[int | None, typer.Option(help="Only this rank's steps [default: what all ranks do].")] = None,
+    rank: Annotated[int | None, typer.Option(help="Only this rank's steps; default: what all ranks do.")] = None,
 ) -> None:
     """Print what moves in each stage, or one rank's steps."""
     made = _lowered(what, topology, Knobs(_levels(hierarchy), stripe, ring, transports=transports), in_place)

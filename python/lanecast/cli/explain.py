@@ -27,7 +27,7 @@ def explain(
     ranks: Annotated[str, typer.Option(help="How many; whole nodes.")] = "512",
     machine: Annotated[str, typer.Option(help="A described machine, or a .toml file.")] = "frontier",
     model: Annotated[
-        str, typer.Option(help="Of `lanecast learn train`, or none [default: the machine's that comes with Lanecast].")
+        str, typer.Option(help="Of `lanecast learn train`, or none; default: the machine's that comes with Lanecast.")
     ] = "",
 ) -> None:
     """Say what a call would take on a machine: all candidates with predicted times, and what decided.
@@ -42,8 +42,9 @@ def explain(
     topology = _core.Topology.parse(machines.topology_in(described, counts[0]), counts[0])
     known = platform.models(described, topology)
     path = models.shipped().get(machine) if not model else None if model == finding.NONE else Path(model)
-    if path is not None:
-        known = known.with_learned(_fitting(path, machine, str(topology)).learned())
+    fitting = _fitting(path, machine, str(topology)) if path is not None else None
+    if fitting is not None:
+        known = known.with_learned(fitting.learned())
     found = _core.candidates(collective, parse_size(size), topology, known)
     chosen = Chosen(*_core.choose(collective, parse_size(size), topology, known, native=True))
     candidates = tuple(Candidate(**each) for each in found)
@@ -51,10 +52,21 @@ def explain(
     lines = str(explanation).splitlines()
     hidden = len(lines) - 2 - _SHOWN
     out = tables.console()
-    if path is not None:
-        out.print(f"model {path.name}: {models.load(path).scope}", soft_wrap=True)
+    if path is not None and fitting is not None:
+        out.print(f"model {path.name}: {fitting.scope}{_trained_on(fitting, explanation)}", soft_wrap=True, markup=False)
     for line in [*lines[: _SHOWN + 2], *([f"  and {hidden} more"] if hidden > 0 else [])]:
         out.print(line, soft_wrap=True, markup=False)
+
+
+def _trained_on(model: models.Model, explained: Explanation) -> str:
+    """Where it does not decide, what it knows instead: it is asked only within that."""
+    if explained.decided_by == "learned":
+        return ""
+    for trained in model.collectives:
+        if trained.collective == explained.collective:
+            (least, most), (fewest, ranks) = map(tables.size_text, trained.bytes), trained.ranks
+            return f"; not asked: {explained.collective} was learned on {fewest} to {ranks} ranks, {least} to {most}"
+    return f"; not asked: {explained.collective} was not learned"
 
 
 def _fitting(path: Path, machine: str, topology: str) -> models.Model:

@@ -23,7 +23,7 @@ _Collective = Annotated[str, typer.Argument(help=f"{', '.join(_core.KINDS)}.")]
 _Algorithm = Annotated[
     str,
     typer.Option(
-        help="As in `lanecast plan algorithms`; hierarchical(ring,direct) and the like [default: the first there]."
+        help="As in `lanecast plan algorithms`; hierarchical(ring,direct) and the like; default: the first there."
     ),
 ]
 _Topology = Annotated[str, typer.Option(help="8, 2x4, 2x2x2, 3+2+4, 2x4:cyclic.")]
@@ -45,7 +45,7 @@ def show(  # noqa: PLR0913, PLR0917  one per option
     collective: _Collective,
     algorithm: _Algorithm = "",
     topology: _Topology = "4",
-    rank: Annotated[int | None, typer.Option(help="Only this rank's steps [default: what all ranks do].")] = None,
+    rank: Annotated[int | None, typer.Option(help="Only this rank's steps; default: what all ranks do.")] = None,
     in_place: _InPlace = False,
     root: _Root = 0,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,

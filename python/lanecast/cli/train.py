@@ -31,15 +31,15 @@ def train(  # noqa: PLR0913, PLR0917  one per option
     database: Annotated[Path, typer.Argument(help="SQLite file of `lanecast learn measure` or `simulate`.")],
     machine: Annotated[str, typer.Option(help="Of which times, where the file has those of several.")] = "",
     origin: Annotated[str, typer.Option(help="measured, simulated or modelled, where the file has several.")] = "",
-    collectives: Annotated[str, typer.Option(help="Comma-separated [default: all that the file has].")] = "",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File [default: in the user's cache].")] = None,
+    collectives: Annotated[str, typer.Option(help="Comma-separated; default: all that the file has.")] = "",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File; default: in the user's cache.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the tables here.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw what is chosen where, and what it loses.")] = None,
 ) -> None:
     """Train a support vector machine for each collective, and judge it on a fifth that it has not seen.
 
-    Regret is the share of the best algorithm's time that a choice takes more. Needs scikit-learn: pip install
-    'lanecast[learn]'.
+    Regret is the share of the best algorithm's time that a choice takes more. Needs scikit-learn, which the extra
+    `learn` of the package brings.
     """
     version = require_scikit_learn()
     outputs.check(output, json_file)

@@ -27,11 +27,11 @@ _ALL = ",".join(COLLECTIVES)
 
 def tune(  # noqa: PLR0913, PLR0917  one per option
     quick: Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes: fewer sizes and rounds.")] = False,
-    topology: Annotated[str, typer.Option(help="2x4, 2x2x2, 3+2+4 [default: as the ranks sit].")] = "",
+    topology: Annotated[str, typer.Option(help="2x4, 2x2x2, 3+2+4; default: as the ranks sit.")] = "",
     transports: Annotated[str, typer.Option(help=f"One, or one per level, from {', '.join(_core.TRANSPORTS)}.")] = "",
     ranks: Annotated[int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4.")] = 0,
     collectives: Annotated[str, typer.Option(help="Comma-separated; the others are predicted from links.")] = _ALL,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File [default: in the user's cache].")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File; default: in the user's cache.")] = None,
     gain: Annotated[
         bool, typer.Option("--gain", help="Then time the choices without it, with it, and the best there is.")
     ] = False,
@@ -39,7 +39,8 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
 ) -> None:
     """Measure links and algorithms of this machine, fit them, and write a profile that communicators choose by.
 
-    Started plainly it starts its own ranks; under mpirun, mpiexec or srun it uses those. Nothing else should run.
+    Started plainly it starts its own ranks; under mpirun, mpiexec or srun it uses those. Nothing else should run. A
+    profile holds for jobs of this shape; `lanecast learn` learns for many numbers of ranks.
     """
     if show is not None:
         models.show(load(show))
