@@ -39,15 +39,15 @@ void bind_profiles(nb::module_& m) {
       "text"_a, "is_model"_a, "The text of a profile's or a model's file. Raises UsageError that names the field.");
   m.def(
       "adopt_profile",
-      [](Communicator& communicator, const nb::bytes& wanted) {
+      [](Communicator& communicator, const nb::bytes& wanted, bool by_variable) {
         const std::string places(wanted.c_str(), wanted.size());
         const nb::gil_scoped_release others_run;
-        return adopt_profile(communicator, places);
+        return adopt_profile(communicator, places, by_variable);
       },
-      "communicator"_a, "wanted"_a,
-      "Choose by rank 0's files from now on. wanted: names, with commas between them; empty: the environment's, else "
-      "the "
-      "user's cache. Returns what was left aside there. Collective. Raises UsageError on every rank.");
+      "communicator"_a, "wanted"_a, "by_variable"_a,
+      "Choose by rank 0's files from now on. wanted: names, with commas between them, and whether the environment "
+      "wants them; empty: the environment's, else the user's cache. Returns what was left aside there. Collective. "
+      "Raises UsageError on every rank.");
 }
 
 }  // namespace lanecast

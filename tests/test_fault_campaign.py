@@ -31,6 +31,8 @@ FAULTS = int(os.environ.get("LONG_FAULTS", "240"))
 AMONG_THREADS = ("slow", "mismatch", "exception", "destroyed")  # a thread cannot be killed
 DEADLINE_S = 3.0  # who waits for whom is asked in a quarter of it, on a machine that may be busy
 SOON_S = 3.0  # a fault that a peer can see; much of it is this machine's load
+# What a shell says of a rank that MPICH ends when a peer of its messages is killed: see docs/errors.md.
+ENDED_BY_MPICH = re.compile("Aborted|Segmentation fault")
 
 
 class Figures:
@@ -39,6 +41,7 @@ class Figures:
     def __init__(self) -> None:
         self.seconds: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
         self.faults: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self.ended = 0  # by MPICH, before they could say anything
         self.wrong: list[str] = []
 
     def judge(self, transport: str, fault: Fault, happened_s: float, outcomes: dict[int, Outcome]) -> None:
@@ -48,6 +51,9 @@ class Figures:
             self.wrong.append(f"{transport}, {fault}: nobody names the rank; {outcomes}")
         for rank, outcome in outcomes.items():
             took_s = outcome.at_s - happened_s
+            if outcome.error == ENDED_BY_MPICH.pattern:
+                self.ended += 1
+                continue
             if fault.kind != "slow" and rank != fault.victim:
                 self.seconds[transport, fault.kind].append(took_s)
             if complaint := complaints(transport, fault, rank, outcome, took_s):
@@ -61,7 +67,8 @@ class Figures:
                 f"{key[0]:9}  {key[1]:10}  {self.faults[key]:6}  {len(self.seconds[key]):6}  "
                 f"{seconds[len(seconds) // 2]:8.3f}  {seconds[-1]:9.3f}"
             )
-        return "\n".join([*lines, f"{sum(self.faults.values())} faults, {len(self.wrong)} wrong"])
+        last = f"{sum(self.faults.values())} faults, {len(self.wrong)} wrong, {self.ended} ranks ended by MPICH"
+        return "\n".join([*lines, last])
 
 
 def complaints(transport: str, fault: Fault, rank: int, outcome: Outcome, took_s: float) -> str:
@@ -155,12 +162,22 @@ def over_mpi(fault: Fault, folder: Path, launch: Launch = Launch()) -> tuple[flo
     )  # fmt: skip
     due = [rank for rank in range(fault.size) if rank != fault.victim or fault.kind not in {"kill", "stop"}]
     deadline = time.monotonic() + 60
-    while not all((folder / f"outcome.{rank}").exists() for rank in due) and time.monotonic() < deadline:
+    log = folder / "log"
+    may_end = fault.kind == "kill" and not launch.openmpi and launch.places[1] == "mpi"
+
+    def ended() -> int:
+        return len(ENDED_BY_MPICH.findall(log.read_text())) if may_end else 0
+
+    def heard_of() -> int:
+        return sum((folder / f"outcome.{rank}").exists() for rank in due)
+
+    while heard_of() + ended() < len(due) and time.monotonic() < deadline:
         time.sleep(0.02)
+    silent = Outcome(ENDED_BY_MPICH.pattern if ended() else "hangs", at_s=deadline)
     outcomes = {}
     for rank in due:
         path = folder / f"outcome.{rank}"
-        outcomes[rank] = Outcome(**json.loads(path.read_text())) if path.exists() else Outcome("hangs", at_s=deadline)
+        outcomes[rank] = Outcome(**json.loads(path.read_text())) if path.exists() else silent
     (folder / "judged").touch()
     happened_s, pid = (folder / "happened").read_text().split()
     if fault.kind == "stop":  # Open MPI's ranks are no part of their launcher's process group
@@ -219,4 +236,13 @@ def test_stopped_rank_is_named_by_all_others_over_mpi(launch: Launch, tmp_path: 
     fault = Fault("stop", seed=1113, size=4, victim=1, call=3, delay_ms=1.0, async_op=False)
     figures = Figures()
     figures.judge("mpi", fault, *over_mpi(fault, tmp_path, launch))
+    assert figures.wrong == [], figures.wrong
+
+
+@pytest.mark.parametrize(("seed", "size"), [(0, 2), (1, 3), (2, 3)])
+def test_killed_rank_is_named_over_ucx_under_mpich(seed: int, size: int, tmp_path: Path) -> None:
+    """Where its messages went over MPI, MPICH itself might end the survivors."""
+    fault = Fault("kill", seed=seed, size=size, victim=1, call=5, delay_ms=0.3, async_op=False)
+    figures = Figures()
+    figures.judge("ucx", fault, *over_mpi(fault, tmp_path, Launch(places=("", "ucx"))))
     assert figures.wrong == [], figures.wrong

@@ -189,14 +189,33 @@ def test_topology_of_other_size_is_refused() -> None:
         ("LANECAST_TIMEOUT", "nan", "LANECAST_TIMEOUT"),
         ("LANECAST_TIMEOUT", "5 s", "LANECAST_TIMEOUT"),
         ("LANECAST_TIMEOUT", "-1", "LANECAST_TIMEOUT"),
-        ("LANECAST_TOPOLOGY", "9x9", "9x9"),
-        ("LANECAST_TRANSPORTS", "smoke", "smoke"),
+        ("LANECAST_CHUNKS", "65537", "LANECAST_CHUNKS='65537': expected a number of at least 1 and at most 65536"),
+        ("LANECAST_REPRODUCIBLE", "maybe", "LANECAST_REPRODUCIBLE='maybe': expected 1 or 0"),
+        ("LANECAST_CHECK_CALLS", "2", "LANECAST_CHECK_CALLS='2': expected 1 or 0"),
+        ("LANECAST_TRACE_STEPS", "yes", "LANECAST_TRACE_STEPS='yes': expected 1 or 0"),
+        ("LANECAST_TOPOLOGY", "9x9", "LANECAST_TOPOLOGY: topology '9x9' describes 81 ranks"),
+        ("LANECAST_TOPOLOGY", "2x", "LANECAST_TOPOLOGY: topology '2x': expected"),
+        ("LANECAST_TOPOLOGY", "machine:nowhere", "LANECAST_TOPOLOGY: machine 'nowhere' is unknown"),
+        ("LANECAST_TRANSPORTS", "smoke", "LANECAST_TRANSPORTS: transports: unknown name 'smoke'"),
+        ("LANECAST_TRANSPORTS", "loopback,shm", "LANECAST_TRANSPORTS: transports 'loopback,shm': topology"),
+        ("LANECAST_ALGORITHM", "magic", "rank 0: all_reduce: LANECAST_ALGORITHM: algorithm 'magic'"),
+        ("LANECAST_PROFILE", "/nowhere/p.json", "LANECAST_PROFILE: profile /nowhere/p.json"),
+        ("LANECAST_PROFILE", "machine:nowhere", "LANECAST_PROFILE: profile machine:nowhere"),
     ],
 )
 def test_environment_is_refused(name: str, value: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=re.escape(word)):
-        lanecast.run_threads(SIZE, lambda comm: None)
+        lanecast.run_threads(SIZE, lambda comm: comm.all_reduce(np.ones(4)))
+
+
+def test_variable_is_not_blamed_for_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANECAST_TOPOLOGY", str(SIZE))
+    monkeypatch.setenv("LANECAST_ALGORITHM", "ring")
+    with pytest.raises(UsageError, match=r"^(rank \d refuses: )?topology '9x9'"):
+        lanecast.run_threads(SIZE, lambda comm: None, topology="9x9")
+    with pytest.raises(UsageError, match="all_reduce: algorithm 'magic'"):
+        lanecast.run_threads(SIZE, lambda comm: comm.all_reduce(np.ones(4), algorithm="magic"))
 
 
 def test_environment_sets_what_the_code_leaves_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which NICs a rank of a host takes."""
 
+import sys
+
 import pytest
 
 import lanecast
+from lanecast import nics
 from lanecast.nics import own_of
 
 FOUR = ("eth0", "eth1", "eth2", "eth3")
@@ -28,3 +31,12 @@ def test_own(how: str, ranks: int, expected: list[tuple[str, ...]]) -> None:
 def test_one_to_one_with_too_few_ranks() -> None:
     with pytest.raises(lanecast.UsageError, match="one-to-one needs as many NICs as ranks"):
         own_of(FOUR, "one_to_one", 0, 2)
+
+
+def test_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANECAST_NICS", "lo:one_to_one")
+    monkeypatch.setenv("MPI_LOCALRANKID", "0")
+    monkeypatch.setenv("MPI_LOCALNRANKS", "2")
+    monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
+    with pytest.raises(lanecast.UsageError, match="LANECAST_NICS: nics: one-to-one needs as many NICs as ranks"):
+        nics.pin.__wrapped__()

@@ -93,7 +93,10 @@ def pin() -> Pinning:
     place = _place()
     if place is None:
         return Pinning(nics, refusal="this launcher does not say which rank of its host this is")
-    own = own_of(nics, how, *place)
+    try:
+        own = own_of(nics, how, *place)
+    except _core.UsageError as error:
+        raise _core.UsageError(f"{VARIABLE}: {error}") from None
     wanted = {_UCX: ",".join(own)}
     if len(own) > _RAILS:
         wanted[_UCX_RAILS] = str(len(own))

@@ -19,6 +19,7 @@ from lanecast.tune import finding
 
 T = TypeVar("T")
 
+_TOPOLOGY = "LANECAST_TOPOLOGY"
 _GRACE_S = 5.0  # for started calls that nobody has waited for when the process ends
 
 
@@ -94,10 +95,14 @@ def init(**options: Any) -> Communicator:
 
 def _placed(options: dict[str, Any], size: Callable[[], int]) -> dict[str, Any]:
     """The options with the topology of a described machine written out for so many ranks, and what a GPU takes."""
-    text = options.get("topology") or os.environ.get("LANECAST_TOPOLOGY", "")
+    given = options.get("topology")
+    text = given or os.environ.get(_TOPOLOGY, "")
     if not isinstance(text, str) or not text.startswith(machines.PREFIX):
         return with_gpu(options)
-    return with_gpu({**options, "topology": machines.topology_text(text, size())})
+    try:
+        return with_gpu({**options, "topology": machines.topology_text(text, size())})
+    except _core.UsageError as error:
+        raise error if given else _core.UsageError(f"{_TOPOLOGY}: {error}") from None
 
 
 def _tuned(core: _core.Communicator, profile: str | Path | None) -> Communicator:

@@ -17,8 +17,10 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kShipped = "machine:";
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
+constexpr const char* kVariable = "LANECAST_PROFILE";
+
+std::string from_environment() {
+  const char* value = std::getenv(kVariable);
   return value ? value : "";
 }
 
@@ -107,16 +109,19 @@ Models find(const Communicator& communicator, const std::string& wanted, std::ve
 
 }  // namespace
 
-std::vector<std::string> adopt_profile(Communicator& communicator, std::string wanted) {
+std::vector<std::string> adopt_profile(Communicator& communicator, std::string wanted, bool by_variable) {
   if (communicator.size() == 1) return {};
-  if (wanted.empty()) wanted = variable("LANECAST_PROFILE");
+  if (wanted.empty()) {
+    wanted = from_environment();
+    by_variable = !wanted.empty();
+  }
   Models models;
   std::string refusal;
   std::vector<std::string> left_aside;
   try {
     if (communicator.rank() == 0) models = find(communicator, wanted, left_aside);
   } catch (const std::exception& error) {  // all ranks hear of it
-    refusal = error.what();
+    refusal = (by_variable ? std::string(kVariable) + ": " : std::string()) + error.what();
   }
   communicator.adopt(models, refusal);
   return left_aside;

@@ -20,7 +20,9 @@ Topology topology_for(const CommunicatorOptions& options, const Surroundings& ar
                        " ranks, but there are " + std::to_string(around.bootstrap.size));
     return *options.placed;
   }
-  if (!options.topology.empty()) return Topology::parse(options.topology, around.bootstrap.size);
+  if (!options.topology.empty())
+    return naming("LANECAST_TOPOLOGY", options,
+                  [&] { return Topology::parse(options.topology, around.bootstrap.size); });
   return Topology::from_hosts(around.hosts);
 }
 
@@ -50,7 +52,8 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
                             agreed(around_.bootstrap, [&] { return settled(std::move(options), around_); }))),
       topology_(options_.placed.value_or(Topology(around_.bootstrap.size))),
       id_(common_id(around_.bootstrap)),
-      router_(connect(around_, topology_, options_.transports)),
+      router_(naming("LANECAST_TRANSPORTS", options_,
+                     [&] { return connect(around_, topology_, options_.transports); })),
       log_(options_.trace_steps),
       agreement_(*router_, around_.bootstrap.rank, id_, options_.check_calls),
       progress_(std::move(progress)),
@@ -117,7 +120,9 @@ std::shared_ptr<Execution> Communicator::prepare(Call call) {
   if (auto known = plans_->find(call, in_place)) return known;
   try {
     const Choice choice = chosen(call);
-    auto made = plans_->make(call, in_place, choice);
+    const auto make = [&] { return plans_->make(call, in_place, choice); };
+    // Planning judges the algorithm, and what a call asks for was judged before.
+    auto made = call.algorithm.empty() ? naming("LANECAST_ALGORITHM", options_, make) : make();
     if (choice.measured && choice.decided_by != Decider::pinned && call.chunks == 0 && options_.chunks == 0 &&
         !call.is_barrier)
       made->expectation() = Surprises::expecting(choice.seconds);

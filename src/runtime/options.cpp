@@ -7,6 +7,8 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
+#include <sstream>
 #include <string_view>
 
 #include "runtime/call.h"
@@ -26,16 +28,25 @@ std::string_view value_of(const char* name) {
   return value ? value : "";
 }
 
+void read_text(CommunicatorOptions& options, const char* name, std::string& into) {
+  if (!into.empty()) return;
+  into = value_of(name);
+  if (!into.empty()) options.set_by.insert(name);
+}
+
 template <class Number>
-void read_number(const char* name, Number& into, Number smallest) {
+void read_number(const char* name, Number& into, Number smallest, Number largest) {
   const std::string_view text = value_of(name);
   if (text.empty()) return;
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   // Not `value < smallest`, which a NaN would pass.
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= smallest))
-    throw UsageError(std::string(name) + "='" + std::string(text) + "': expected a number of at least " +
-                     std::to_string(smallest));
+  if (error != std::errc{} || end != text.data() + text.size() || !(value >= smallest && value <= largest)) {
+    std::ostringstream expected;
+    expected << "a number of at least " << smallest;
+    if (largest < std::numeric_limits<Number>::max()) expected << " and at most " << largest;
+    throw UsageError(std::string(name) + "='" + std::string(text) + "': expected " + expected.str());
+  }
   into = value;
 }
 
@@ -60,14 +71,15 @@ void apply_environment(CommunicatorOptions& options) {
     for (std::string_view k : kKnown) known += " " + std::string(k);
     throw UsageError("environment variable " + std::string(name) + " is unknown; known:" + known);
   }
-  if (options.topology.empty() && !options.placed) options.topology = value_of("LANECAST_TOPOLOGY");
-  if (options.transports.empty()) options.transports = value_of("LANECAST_TRANSPORTS");
-  if (options.algorithm.empty()) options.algorithm = value_of("LANECAST_ALGORITHM");
-  if (options.chunks == 0) read_number("LANECAST_CHUNKS", options.chunks, 1);
-  if (!options.timeout_s) read_number("LANECAST_TIMEOUT", options.timeout_s.emplace(kTimeout_s), 0.001);
+  if (!options.placed) read_text(options, "LANECAST_TOPOLOGY", options.topology);
+  read_text(options, "LANECAST_TRANSPORTS", options.transports);
+  read_text(options, "LANECAST_ALGORITHM", options.algorithm);
+  if (options.chunks == 0) read_number("LANECAST_CHUNKS", options.chunks, 1, kMostChunks);
+  if (!options.timeout_s)
+    read_number("LANECAST_TIMEOUT", options.timeout_s.emplace(kTimeout_s), 0.001, std::numeric_limits<double>::infinity());
   if (!options.reproducible) options.reproducible = read_switch("LANECAST_REPRODUCIBLE");
   if (options.check_calls) options.check_calls = read_switch("LANECAST_CHECK_CALLS").value_or(true);
-  if (options.trace_dir.empty()) options.trace_dir = value_of("LANECAST_TRACE_DIR");
+  read_text(options, "LANECAST_TRACE_DIR", options.trace_dir);
   if (!options.trace_steps) options.trace_steps = read_switch("LANECAST_TRACE_STEPS").value_or(false);
 }
 

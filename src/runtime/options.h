@@ -3,11 +3,13 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "runtime/execution.h"
 #include "topology/topology.h"
 
@@ -32,6 +34,7 @@ struct CommunicatorOptions {
   std::vector<std::string> gpu_library_folders;  // where the GPU's libraries may lie beside the loader's path
   std::string kernel_cache;                      // folder of compiled kernels; empty: compiled for each process
   bool from_environment = true;                  // may LANECAST_… fill what is left at its default?
+  std::set<std::string_view> set_by;             // those variables that have
   ExecutorOptions executor;
 };
 
@@ -46,5 +49,17 @@ void apply_environment(CommunicatorOptions& options);
 
 /// Throws UsageError for numbers out of range.
 void check(const CommunicatorOptions& options);
+
+/// What `judge` returns. Where the variable has set what it judges, its UsageError names the variable: the program says
+/// nothing of that option.
+template <class Judge>
+auto naming(std::string_view variable, const CommunicatorOptions& options, const Judge& judge) {
+  try {
+    return judge();
+  } catch (const UsageError& error) {
+    if (!options.set_by.contains(variable)) throw;
+    throw UsageError(std::string(variable) + ": " + error.what());
+  }
+}
 
 }  // namespace lanecast

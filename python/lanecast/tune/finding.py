@@ -36,13 +36,14 @@ def adopt(comm: Communicator, option: str | Path | None) -> None:
     Raises UsageError on every rank where one that rank 0 names cannot be used; one in the cache is left aside with a
     warning.
     """
-    places = written_out(option)
+    places, by_variable = written_out(option), not option and bool(os.environ.get(VARIABLE))
     unknown = [place for place in places.split(",") if place.startswith(machines.PREFIX)]
     if unknown and comm.rank == 0:
         known = ", ".join(models.shipped())
+        named = f"{VARIABLE}: " if by_variable else ""
         comm._core.adopt(
-            _core.Models(links=[]), f"profile {unknown[0]}: no model of it comes with Lanecast; known: {known}"
+            _core.Models(links=[]), f"{named}profile {unknown[0]}: no model of it comes with Lanecast; known: {known}"
         )
-    for why in _core.adopt_profile(comm._core, os.fsencode(places)):
+    for why in _core.adopt_profile(comm._core, os.fsencode(places), by_variable):
         warnings.warn(f"left aside: {why}", RuntimeWarning, stacklevel=2)
     surprises.watch(comm)
