@@ -205,7 +205,9 @@ def test_rounds_have_latencies_of_their_own_for_what_is_near_the_best(simulator:
     near = [name for name, seconds in rounds.items() if seconds[0] < 1.2 * min(each[0] for each in rounds.values())]
     assert "hierarchical(ring,direct)" in near
     assert "ring" not in near
-    assert {name: len(seconds) for name, seconds in rounds.items()} == {name: 3 if name in near else 1 for name in rounds}
+    assert {name: len(seconds) for name, seconds in rounds.items()} == {
+        name: 3 if name in near else 1 for name in rounds
+    }
     assert all(len(set(rounds[name])) == 3 for name in near)
 
 

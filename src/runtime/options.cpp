@@ -76,7 +76,8 @@ void apply_environment(CommunicatorOptions& options) {
   read_text(options, "LANECAST_ALGORITHM", options.algorithm);
   if (options.chunks == 0) read_number("LANECAST_CHUNKS", options.chunks, 1, kMostChunks);
   if (!options.timeout_s)
-    read_number("LANECAST_TIMEOUT", options.timeout_s.emplace(kTimeout_s), 0.001, std::numeric_limits<double>::infinity());
+    read_number("LANECAST_TIMEOUT", options.timeout_s.emplace(kTimeout_s), 0.001,
+                std::numeric_limits<double>::infinity());
   if (!options.reproducible) options.reproducible = read_switch("LANECAST_REPRODUCIBLE");
   if (options.check_calls) options.check_calls = read_switch("LANECAST_CHECK_CALLS").value_or(true);
   read_text(options, "LANECAST_TRACE_DIR", options.trace_dir);

@@ -53,7 +53,9 @@ def explain(
     hidden = len(lines) - 2 - _SHOWN
     out = tables.console()
     if path is not None and fitting is not None:
-        out.print(f"model {path.name}: {fitting.scope}{_trained_on(fitting, explanation)}", soft_wrap=True, markup=False)
+        out.print(
+            f"model {path.name}: {fitting.scope}{_trained_on(fitting, explanation)}", soft_wrap=True, markup=False
+        )
     for line in [*lines[: _SHOWN + 2], *([f"  and {hidden} more"] if hidden > 0 else [])]:
         out.print(line, soft_wrap=True, markup=False)
 

@@ -31,7 +31,7 @@ struct Neighbour {
   Lane in;   // from it to me, in my inbox
   Lane out;  // from me to it, in its inbox
   const Boards* boards = nullptr;
-  OutboxMemory outbox;  // its own
+  OutboxMemory outbox;                       // its own
   SingleCopy single_copy = SingleCopy::off;  // of what it sends me
 };
 

@@ -143,8 +143,8 @@ void Incoming::take_data(const PacketHeader& packet, const std::byte* data, std:
                          std::vector<Message*>& done) {
   if (!stream_.message) {
     Message* const receive = match(packet.fields);
-    // Relaxed: peek() has acquired the packet. What goes to several peers is part of a collective, mostly, and the caches
-    // have to hold what all of them receive.
+    // Relaxed: peek() has acquired the packet. What goes to several peers is part of a collective, mostly, and the
+    // caches have to hold what all of them receive.
     const bool of_many = packet.kind.load(std::memory_order_relaxed) == PacketKind::piece;
     const std::size_t others = of_many ? layout_.ranks * (layout_.ranks - 1) : 1;
     stream_ = {receive, SpanCursor(receive->memory), 0, stores_for(others * receive->bytes)};

@@ -69,8 +69,7 @@ std::optional<std::uint32_t> Outbox::find(std::size_t content, std::size_t offse
   return static_cast<std::uint32_t>(found - pieces_.begin());
 }
 
-std::optional<std::uint32_t> Outbox::put(std::size_t content, std::size_t offset, SpanCursor& from,
-                                         std::size_t bytes) {
+std::optional<std::uint32_t> Outbox::put(std::size_t content, std::size_t offset, SpanCursor& from, std::size_t bytes) {
   const auto place = free_place();
   if (!place) return {};
   const std::int64_t begin = clock_ns(bytes);
@@ -96,7 +95,8 @@ std::optional<std::uint32_t> Outbox::free_place() {
     return memory_.controls[place].taken.load(std::memory_order_acquire) == pieces_[place].given;
   };
   if (is_free(oldest_)) return std::exchange(oldest_, after(oldest_));
-  // A receiver that does not come holds the oldest. Only one more is looked at: receivers are writing all of these lines.
+  // A receiver that does not come holds the oldest. Only one more is looked at: receivers are writing all of these
+  // lines.
   probe_ = after(probe_);
   if (is_free(probe_)) return probe_;
   return {};

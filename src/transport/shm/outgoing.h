@@ -42,8 +42,8 @@ class Outgoing {
     std::size_t content = 0;  // in the outbox
     std::size_t sent_bytes = 0;
     bool noticed = false;
-    double copies_ns = 0;         // that copying it has taken
-    unsigned turns_without = 0;   // in which the outbox had no place for the next piece
+    double copies_ns = 0;        // that copying it has taken
+    unsigned turns_without = 0;  // in which the outbox had no place for the next piece
   };
 
   bool is_large(const Message& message) const { return message.bytes > layout_.eager_bytes; }
