@@ -96,6 +96,7 @@ def _edges(places: Sequence[float]) -> list[float]:
 def _label(axis: Axes, cases: Sequence[Case]) -> None:
     counts, sizes = sorted({case.ranks for case in cases}), sorted({case.bytes for case in cases})
     ticks = sorted({round(np.log2(size)) for size in sizes})
-    axis.set_xticks([float(np.log2(count)) for count in counts], [str(count) for count in counts], fontsize=8)
+    places = [float(np.log2(count)) for count in counts]
+    axis.set_xticks(places, [str(count) for count in counts], fontsize=7, rotation=90)
     axis.set_yticks(ticks[::2], [size_text(1 << tick) for tick in ticks[::2]], fontsize=8)
     axis.set_xlabel("ranks")

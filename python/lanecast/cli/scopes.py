@@ -18,5 +18,6 @@ def one_of(scopes: Sequence[Scope], machine: str, origin: str, database: Path) -
     what = "none that fits" if not fitting else "several that fit"
     known = "; ".join(str(scope) for scope in scopes) or "none"
     raise _core.UsageError(
-        f"database {database}: has {what}: choose by --machine and --origin; it has times of: {known}"
+        f"database {database}: has {what}: choose by --machine and --origin, and keep times that differ otherwise in "
+        f"files of their own; it has times of: {known}"
     )
