@@ -46,10 +46,6 @@ def test_version() -> None:
     assert CliRunner().invoke(app, ["--version"]).output == f"lanecast {lanecast.__version__}\n"
 
 
-def test_help_shows_what_stands_in_brackets() -> None:
-    assert "[default: as the ranks sit]" in run("tune", "--help", COLUMNS="200").stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "known"),
     [

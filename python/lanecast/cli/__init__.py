@@ -16,7 +16,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",  # reflows paragraphs, and takes no [default: …] for a style
+    rich_markup_mode="markdown",  # reflows paragraphs, and takes nothing in brackets for a style
     help="Hierarchical collective communication: plans that are proven before they run.",
 )
 
