@@ -61,6 +61,9 @@ def test_one_rank_and_ones_own_composition(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["show", "broadcast", "--hierarchy", "-1"], "hierarchy: topology '-1': expected sizes"),
+        (["show", "broadcast", "--topology", "\udcff"], "topology '\\udcff': expected sizes"),
+        (["show", "broadcast", "--transports", "pigeons"], "transports: unknown name 'pigeons'; known: loopback"),
         (["show", "no_such"], "composition 'no_such' is unknown; known: broadcast"),
         (["show", "{pairs}:missing"], "has no function 'missing'"),
         (["verify", "{pairs}:nothing"], "made int, no lanecast.compose.Composition"),

@@ -128,7 +128,11 @@ def _levels(text: str) -> list[int] | str | None:
 def _lowered(what: str, topology: str, knobs: Knobs, in_place: bool) -> _Lowered:
     shape = _shape(topology)
     made = lower(_composition(what, shape.size), knobs, shape, in_place=in_place)
-    return _Lowered(made, knobs.machine(shape).topology, split_list(str(knobs.transports)))
+    transports = split_list(str(knobs.transports))
+    for name in transports:
+        if name not in _core.TRANSPORTS:
+            raise _core.UsageError(f"transports: unknown name {name!r}; known: {' '.join(_core.TRANSPORTS)}")
+    return _Lowered(made, knobs.machine(shape).topology, transports)
 
 
 def _composition(what: str, size: int) -> Composition:

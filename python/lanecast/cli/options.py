@@ -146,4 +146,9 @@ def ranks_of(topology: str) -> int:
 
 def topology_for(text: str, ranks: int) -> _core.Topology:
     """The topology that `text` describes; one level for an empty text."""
-    return _core.Topology.parse(text, ranks) if text else _core.Topology(ranks)
+    if not text:
+        return _core.Topology(ranks)
+    try:
+        return _core.Topology.parse(text, ranks)
+    except TypeError:  # bytes that are no UTF-8
+        raise _core.UsageError(f"topology {text!r}: expected sizes such as 2x4, 2x2x2 or 3+2+4") from None

@@ -59,7 +59,10 @@ class Knobs:
         if self.hierarchy is None or isinstance(self.hierarchy, _core.Topology):
             return [], self.hierarchy
         if isinstance(self.hierarchy, str):
-            return [], _core.Topology.parse(self.hierarchy, size)
+            try:
+                return [], _core.Topology.parse(self.hierarchy, size)
+            except _core.UsageError as error:
+                raise _core.UsageError(f"hierarchy: {error}") from None
         factors = [index(factor) for factor in self.hierarchy]
         if not factors:
             raise _core.UsageError("hierarchy: no factors; None is the communicator's own")
