@@ -70,7 +70,7 @@ class Endpoint:
 
     def send_one_memory(self, posts: Sequence[tuple[int, Item]], memory: Bytes) -> dict[int, int]:
         """Items of one serial and size; returns the last request by peer."""
-        requests = {}
+        requests: dict[int, int] = {}
         for peer, item in posts:
             if not requests:
                 memory[: item.size] = payload(self.rank, EVERYBODY, item.serial, item.size)

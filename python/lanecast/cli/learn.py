@@ -30,8 +30,8 @@ from lanecast.tune.shape import shape_of
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Learn which algorithm to take from times of whole calls, on many numbers of ranks: `measure` or `simulate`, then "
-    "`train`. For jobs of one shape, in seconds: `lanecast tune --quick`.",
+    help="Learn which algorithm to take from times of whole calls, on many numbers of ranks: `measure` or `simulate`, "
+    "then `train`. For jobs of one shape, in seconds: `lanecast tune --quick`.",
 )
 app.command("figures")(paper_figures.figures)
 app.command("train")(train.train)
