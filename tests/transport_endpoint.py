@@ -81,9 +81,11 @@ class Endpoint:
     def is_open(self, request: int) -> bool:
         return request in self._open
 
-    def receive(self, peer: int, item: Item) -> None:
+    def receive(self, peer: int, item: Item) -> int:
         into = self._due_from(peer, item)
-        self.watch(self.transport.receive(peer, item.tag, np.split(into, item.cuts)))
+        request = self.transport.receive(peer, item.tag, np.split(into, item.cuts))
+        self.watch(request)
+        return request
 
     def consume(self, peer: int, item: Item) -> Recorder:
         recorder = Recorder(self._due_from(peer, item))

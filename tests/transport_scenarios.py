@@ -139,14 +139,16 @@ def one_memory_to_all(end: Endpoint) -> None:
 
 def a_receiver_that_stands_still(end: Endpoint) -> None:
     """It has asked for what the others are sent as well, and they do not wait until it takes it."""
-    item = Item(1, 1, 20_000_000, to_all=True)
-    if end.rank != 0:
-        end.receive(0, item)
-    requests = {}
-    if end.rank == 0:
-        requests = end.send_one_memory([(peer, item) for peer in end.peers], np.empty(item.size, np.uint8))
+    items = [Item(tag, tag, size, to_all=True) for tag, size in enumerate((20_000_000, 9_000_000, 8))]
+    requests = []
+    for item in items:
+        if end.rank != 0:
+            requests.append(end.receive(0, item))
+        else:
+            memory = np.empty(item.size, np.uint8)
+            requests.append(end.send_one_memory([(peer, item) for peer in end.peers], memory)[1])
     if end.rank < 2:  # the others stand still
-        end.progress_until(lambda: not end.is_open(requests[1]) if end.rank == 0 else not end.is_open(0))
+        end.progress_until(lambda: not any(end.is_open(request) for request in requests))
     end.barrier()
     end.wait()
 

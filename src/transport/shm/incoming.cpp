@@ -127,28 +127,28 @@ Message* Incoming::match(const PacketFields& fields) {
 }
 
 void Incoming::take_fragment(const PacketHeader& packet, std::vector<Message*>& done) {
-  take_data(packet, PacketReader::payload(packet), packet.fields.payload_bytes, done);
+  begin_stream(packet, 1);
+  take_data(PacketReader::payload(packet), packet.fields.payload_bytes, done);
 }
 
 void Incoming::take_piece(const PacketHeader& packet, std::vector<Message*>& done) {
   PieceNote note;
   std::memcpy(&note, PacketReader::payload(packet), sizeof note);
-  take_data(packet, sender_.outbox.at(note.place), note.bytes, done);
+  // What goes to several peers is part of a collective, mostly, and the caches have to hold what all ranks receive.
+  begin_stream(packet, note.messages * layout_.ranks);
+  take_data(sender_.outbox.at(note.place), note.bytes, done);
   pieces_bytes_ += note.bytes;
   // Release: pairs with the acquire in Outbox::free_place(); our loads of the piece come before its place is reused.
   sender_.outbox.controls[note.place].taken.fetch_add(1, std::memory_order_release);
 }
 
-void Incoming::take_data(const PacketHeader& packet, const std::byte* data, std::size_t bytes,
-                         std::vector<Message*>& done) {
-  if (!stream_.message) {
-    Message* const receive = match(packet.fields);
-    // Relaxed: peek() has acquired the packet. What goes to several peers is part of a collective, mostly, and the
-    // caches have to hold what all of them receive.
-    const bool of_many = packet.kind.load(std::memory_order_relaxed) == PacketKind::piece;
-    const std::size_t others = of_many ? layout_.ranks * (layout_.ranks - 1) : 1;
-    stream_ = {receive, SpanCursor(receive->memory), 0, stores_for(others * receive->bytes)};
-  }
+void Incoming::begin_stream(const PacketHeader& packet, std::size_t alike) {
+  if (stream_.message) return;
+  Message* const receive = match(packet.fields);
+  stream_ = {receive, SpanCursor(receive->memory), 0, stores_for(alike * receive->bytes)};
+}
+
+void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<Message*>& done) {
   const bool timed = is_timed(*stream_.message) && !stream_.message->consumer;
   const std::int64_t begin = timed ? clock_ns(bytes) : 0;
   if (stream_.message->consumer)

@@ -72,7 +72,9 @@ class Incoming {
   void take_first(const PacketHeader& packet, std::vector<Message*>& done);
   void take_fragment(const PacketHeader& packet, std::vector<Message*>& done);
   void take_piece(const PacketHeader& packet, std::vector<Message*>& done);
-  void take_data(const PacketHeader& packet, const std::byte* data, std::size_t bytes, std::vector<Message*>& done);
+  /// `alike`: how many messages of this length the ranks of the host receive at the time.
+  void begin_stream(const PacketHeader& packet, std::size_t alike);
+  void take_data(const std::byte* data, std::size_t bytes, std::vector<Message*>& done);
   bool take_remote(const PacketHeader& packet, std::vector<Message*>& done);
   /// Is the remote message under way all here, and its sender only to be told so?
   bool is_read() const { return remote_.message && remote_.read_bytes == remote_.message->bytes; }

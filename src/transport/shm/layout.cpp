@@ -36,7 +36,8 @@ Layout layout_for(std::size_t ranks, const ShmOptions& options) {
   const std::size_t packet_bytes =
       std::bit_floor(std::clamp(options.fragment_bytes, std::size_t{1024}, ring_bytes / 4));
   const std::size_t fragment_bytes = packet_bytes - kLine;
-  const std::size_t outbox_bytes = std::clamp(kBudgetBytes / ranks, kLeastPlaces * packet_bytes, kLargestRingBytes);
+  const std::size_t outbox_bytes =
+      std::max(std::min(kBudgetBytes / ranks, kLargestRingBytes), kLeastPlaces * packet_bytes);
   const std::size_t places = ranks > 2 ? outbox_bytes / packet_bytes : 0;
   return {ranks, ring_bytes, std::min(options.eager_bytes, fragment_bytes), fragment_bytes, places};
 }

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.h"
-
 namespace lanecast::shm {
 
 namespace {
@@ -30,37 +28,38 @@ OutboxMemory outbox_at(std::byte* memory, const Layout& layout) {
           place_bytes(layout)};
 }
 
-void Outbox::enter(const Message& message) {
-  if (!has_places()) return;
-  Content* unused = nullptr;
-  for (Content& content : contents_) {
-    if (content.id == 0)
-      unused = &content;
-    else if (std::ranges::equal(content.memory, message.memory))
-      return void(++content.messages);
+Outbox::ContentIndex Outbox::enter(const Message& message) {
+  if (!has_places()) return kNone;
+  ContentIndex unused = kNone;
+  for (ContentIndex k = 0; k < contents_.size(); ++k) {
+    Content& content = contents_[k];
+    if (content.id == 0) {
+      unused = k;
+    } else if (content.bytes == message.bytes && std::ranges::equal(content.memory, message.memory)) {
+      ++content.messages;
+      return k;
+    }
   }
-  if (!unused) unused = &contents_.emplace_back();
-  unused->memory.assign(message.memory.begin(), message.memory.end());
-  unused->id = ++last_id_;
-  unused->messages = 1;
-  unused->has_pieces = false;
+  if (unused == kNone) {
+    if (contents_.size() == kContents) return kNone;
+    unused = static_cast<ContentIndex>(contents_.size());
+    contents_.emplace_back();
+  }
+  Content& content = contents_[unused];
+  content.memory.assign(message.memory.begin(), message.memory.end());
+  content.bytes = message.bytes;
+  content.id = ++last_id_;
+  content.messages = 1;
+  content.has_pieces = false;
+  return unused;
 }
 
-void Outbox::leave(const Message& message) {
-  if (!has_places()) return;
-  Content& content = contents_[content_of(message)];
-  if (--content.messages == 0) content.id = 0;
+void Outbox::leave(ContentIndex content) {
+  if (content != kNone && --contents_[content].messages == 0) contents_[content].id = 0;
 }
 
-std::size_t Outbox::content_of(const Message& message) const {
-  if (!has_places()) return 0;
-  for (std::size_t k = 0; k < contents_.size(); ++k)
-    if (contents_[k].id != 0 && std::ranges::equal(contents_[k].memory, message.memory)) return k;
-  throw InternalError("a message leaves the outbox that has not entered it");
-}
-
-std::optional<std::uint32_t> Outbox::find(std::size_t content, std::size_t offset) const {
-  if (!contents_[content].has_pieces) return {};
+std::optional<std::uint32_t> Outbox::find(ContentIndex content, std::size_t offset) const {
+  if (content == kNone || !contents_[content].has_pieces) return {};
   const auto is_it = [&](const Piece& piece) {
     return piece.content == contents_[content].id && piece.offset == offset;
   };
@@ -69,7 +68,8 @@ std::optional<std::uint32_t> Outbox::find(std::size_t content, std::size_t offse
   return static_cast<std::uint32_t>(found - pieces_.begin());
 }
 
-std::optional<std::uint32_t> Outbox::put(std::size_t content, std::size_t offset, SpanCursor& from, std::size_t bytes) {
+std::optional<std::uint32_t> Outbox::put(ContentIndex content, std::size_t offset, SpanCursor& from,
+                                         std::size_t bytes) {
   const auto place = free_place();
   if (!place) return {};
   const std::int64_t begin = clock_ns(bytes);

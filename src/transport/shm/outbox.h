@@ -41,6 +41,7 @@ OutboxMemory outbox_at(std::byte* memory, const Layout& layout);
 struct PieceNote {
   std::uint32_t place;
   std::uint32_t bytes;
+  std::uint32_t messages;  // of its content, pending when this one was sent
 };
 
 /// One rank's own, used by one thread at a time. Without places nothing is shared.
@@ -50,24 +51,27 @@ class Outbox {
 
   bool has_places() const { return !pieces_.empty(); }
 
-  /// A message of several pieces is posted, and is done.
-  void enter(const Message& message);
-  void leave(const Message& message);
-  /// Of a message that has entered. Stays valid until the message leaves.
-  std::size_t content_of(const Message& message) const;
-  /// Do other messages wait for the same?
-  bool is_shared(std::size_t content) const { return contents_[content].messages > 1; }
+  using ContentIndex = std::uint32_t;
+  static constexpr ContentIndex kNone = UINT32_MAX;  // of a message that shares nothing
+
+  /// A message of several pieces is posted; later it is done. Constant time: beyond kContents, messages share nothing.
+  ContentIndex enter(const Message& message);
+  void leave(ContentIndex content);
+  /// Pending ones that are sent from the same memory.
+  std::size_t messages_of(ContentIndex content) const { return content == kNone ? 1 : contents_[content].messages; }
 
   /// The place of the piece, if it still lies in one.
-  std::optional<std::uint32_t> find(std::size_t content, std::size_t offset) const;
+  std::optional<std::uint32_t> find(ContentIndex content, std::size_t offset) const;
   /// Copies the next `bytes` of `from` to a free place, if there is one.
-  std::optional<std::uint32_t> put(std::size_t content, std::size_t offset, SpanCursor& from, std::size_t bytes);
+  std::optional<std::uint32_t> put(ContentIndex content, std::size_t offset, SpanCursor& from, std::size_t bytes);
   /// One more receiver is told of it; returns what its share of the copy has cost, in ns.
   double give(std::uint32_t place);
 
  private:
+  static constexpr std::size_t kContents = 64;  // at a time
   struct Content {
     std::vector<Span> memory;
+    std::size_t bytes = 0;
     std::uint64_t id = 0;      // 0: of no message
     std::size_t messages = 0;  // pending ones
     bool has_pieces = false;   // were any put?

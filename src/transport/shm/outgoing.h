@@ -31,19 +31,21 @@ class Outgoing {
   bool has_unread() const { return notes_.has_note(); }
 
  private:
+  struct Sending {
+    Message* message = nullptr;
+    Outbox::ContentIndex content = Outbox::kNone;
+  };
   struct Turn {
     PacketKind kind;  // fragment: a whole stream of them; the others take one packet
-    Message* message;
+    Sending sending;
     bool noticed = false;
   };
   struct Stream {
-    Message* message = nullptr;
+    Sending sending;
     SpanCursor memory;
-    std::size_t content = 0;  // in the outbox
     std::size_t sent_bytes = 0;
     bool noticed = false;
-    double copies_ns = 0;        // that copying it has taken
-    unsigned turns_without = 0;  // in which the outbox had no place for the next piece
+    double copies_ns = 0;  // that copying it has taken
   };
 
   bool is_large(const Message& message) const { return message.bytes > layout_.eager_bytes; }
@@ -59,7 +61,7 @@ class Outgoing {
   Shared put_piece(std::size_t bytes);
   bool put_copy(std::size_t bytes);
   std::size_t fragment_bytes_for(std::size_t message_bytes) const;
-  void finish(Message* message, std::vector<Message*>& done);
+  void finish(const Sending& sending, std::vector<Message*>& done);
 
   PacketWriter packets_;
   ControlReader notes_;
@@ -69,14 +71,15 @@ class Outgoing {
   Outbox& outbox_;
   std::size_t pending_ = 0;
   std::uint64_t pieces_bytes_ = 0;  // sent through the outbox, ever
+  unsigned turns_without_ = 0;      // in which the receiver had taken everything and the outbox had no place
 
   // Under each tag: a large message that is not asked for yet, whose notice has its turn, then what came after it. So
   // under one tag the first packets of all messages enter the ring in the order of posting, which is what matches them.
-  TagQueues<Message*> held_;
+  TagQueues<Sending> held_;
   TagQueues<ControlKind> asked_for_;  // receives whose send is not posted yet
   Fifo<Turn> turns_;                  // what may go, in this order
   Stream stream_;                     // under way; single packets of turns_ overtake it
-  Fifo<Message*> being_read_;         // remote, until the receiver has taken them
+  Fifo<Sending> being_read_;          // remote, until the receiver has taken them
 };
 
 }  // namespace lanecast::shm
