@@ -193,6 +193,8 @@ def test_topology_of_other_size_is_refused() -> None:
         ("LANECAST_REPRODUCIBLE", "maybe", "LANECAST_REPRODUCIBLE='maybe': expected 1 or 0"),
         ("LANECAST_CHECK_CALLS", "2", "LANECAST_CHECK_CALLS='2': expected 1 or 0"),
         ("LANECAST_TRACE_STEPS", "yes", "LANECAST_TRACE_STEPS='yes': expected 1 or 0"),
+        ("LANECAST_MAX_CTAS", "0", "LANECAST_MAX_CTAS='0': expected a number of at least 1"),
+        ("LANECAST_ALLOW_SHARED_GPU", "all", "LANECAST_ALLOW_SHARED_GPU='all': expected 1 or 0"),
         ("LANECAST_TOPOLOGY", "9x9", "LANECAST_TOPOLOGY: topology '9x9' describes 81 ranks"),
         ("LANECAST_TOPOLOGY", "2x", "LANECAST_TOPOLOGY: topology '2x': expected"),
         ("LANECAST_TOPOLOGY", "machine:nowhere", "LANECAST_TOPOLOGY: machine 'nowhere' is unknown"),

@@ -76,8 +76,8 @@ def init(**options: Any) -> Communicator:
       trace_steps: keep each message, reduction, copy and wait with its step, chunk and times as well? Default: False.
       device (code only): the ordinal of this rank's GPU, opened at once. Default: that of the first call with a GPU's
         tensors, which then comes together with the other ranks.
-      max_ctas (code only): multiprocessors of the GPU that a call may take. Default: up to 64.
-      allow_shared_gpu (code only): may ranks share a GPU? To try things out. Default: False.
+      max_ctas: multiprocessors of the GPU that a call may take. Default: up to 64.
+      allow_shared_gpu: may ranks share a GPU? To try things out. Default: False.
       window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
         a time; each takes scratch memory of its own. Defaults: 256, 4.
     Collective. Raises UsageError for options that do not fit, and under a launcher by which no MPI finds the other

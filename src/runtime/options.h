@@ -42,8 +42,8 @@ struct CommunicatorOptions {
 std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
-/// LANECAST_CHUNKS, LANECAST_REPRODUCIBLE, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR and
-/// LANECAST_TRACE_STEPS. Throws UsageError for values that are no such thing, and for any other variable that starts
+/// LANECAST_CHUNKS, LANECAST_REPRODUCIBLE, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR,
+/// LANECAST_TRACE_STEPS, LANECAST_MAX_CTAS and LANECAST_ALLOW_SHARED_GPU. Throws UsageError for values that are no such thing, and for any other variable that starts
 /// with LANECAST_: a misspelt option must not pass in silence.
 void apply_environment(CommunicatorOptions& options);
 

@@ -161,7 +161,7 @@ def _stopped(campaign: Campaign) -> list[str]:
 
 def _shared(campaign: Campaign) -> list[str]:
     """Refused without leave."""
-    wrong = expected_error(lambda: campaign.another(device=0), lanecast.UsageError, "same GPU")
+    wrong = expected_error(lambda: campaign.another(device=0, allow_shared_gpu=False), lanecast.UsageError, "same GPU")
     return [f"rank {campaign.rank}: {line}" for line in wrong]
 
 

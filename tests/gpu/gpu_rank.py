@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of the tests on GPUs: python gpu_rank.py FOLDER SECTION… [stand-in]; writes what it has found to FOLDER."""
+"""One rank of the tests on GPUs: python gpu_rank.py FOLDER SECTION… [stand-in | shared]; writes what it has found to FOLDER.
+
+stand-in: a driver that runs kernels on the CPU; shared: there are more ranks than GPUs.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,8 @@ def main(folder: Path, sections: list[str]) -> None:
         ranks = Ranks(StandIn(), "gloo")
         sections.remove("stand-in")
     else:
-        ranks = Ranks()
+        ranks = Ranks(shared_gpus="shared" in sections)
+    sections = [section for section in sections if section != "shared"]
     campaign = Campaign(ranks)
     if sections == ["killed"]:
         faults.killed(campaign, folder)

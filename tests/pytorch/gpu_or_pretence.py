@@ -25,19 +25,24 @@ class OnDevice(TorchFunctionMode):  # type: ignore[misc]
         return pretend_cuda_module.load().to_device(result) if made else result
 
 
+def own_gpu() -> int:
+    """Ranks go round the GPUs where there are fewer."""
+    return int(dist.get_rank() if PRETENDS else dist.get_rank() % torch.cuda.device_count())
+
+
 @functools.cache
 def use_own_gpu() -> None:
     if PRETENDS:
-        pretend_cuda_module.load().set_device(dist.get_rank())
+        pretend_cuda_module.load().set_device(own_gpu())
         torch.cuda.get_device_capability = lambda *_: (9, 0)  # broadcast asks about 8-bit floats
     else:
-        torch.cuda.set_device(dist.get_rank())
+        torch.cuda.set_device(own_gpu())
 
 
 def on_gpu(module: str, case: str) -> None:
     """What another module's function does, with CUDA tensors."""
     use_own_gpu()
-    with OnDevice() if PRETENDS else torch.device("cuda", dist.get_rank()):
+    with OnDevice() if PRETENDS else torch.device("cuda", own_gpu()):
         getattr(importlib.import_module(module), case)()
 
 

@@ -88,6 +88,8 @@ def serve() -> None:
     os.dup2(2, 1)  # what the functions print is no answer
     sys.path.insert(0, str(Path(__file__).parent))
     options = None
+    if "LANECAST_ALLOW_SHARED_GPU" in os.environ:
+        os.environ["NCCL_HOSTID"] = os.environ["RANK"]  # NCCL refuses a GPU that two ranks of one host share
     if pretend_cuda_module.KERNELS in os.environ:
         pretend_cuda_module.load()
         options = lanecast.torch.Options()

@@ -140,7 +140,7 @@ def check_opened_beforehand() -> None:
     """As init_process_group(device_id=…) does it: groups may then make their first calls in any order."""
     groups = [dist.new_group(), dist.new_group()]
     for group in groups:
-        group._get_backend(torch.device("cuda")).eager_connect_single_device(torch.device("cuda", me()))
+        group._get_backend(torch.device("cuda")).eager_connect_single_device(torch.device("cuda", own_gpu()))
     tensors = [there(own(salt)) for salt in range(2)]
     order = (0, 1) if me() % 2 else (1, 0)
     works = [dist.all_reduce(tensors[k], group=groups[k], async_op=True) for k in order]
@@ -174,7 +174,7 @@ def refused(words: list[str], call: Any) -> None:
 def check_refusals() -> None:
     """Of what lies in several places, with rank and argument; and the group goes on."""
     dist.all_reduce(there(own()))
-    here, rank = f"cuda:{me()}", f"rank {me()}"
+    here, rank = f"cuda:{own_gpu()}", f"rank {me()}"
     parts = [there(torch.zeros(2)) for _ in ranks()]
     group = dist.group.WORLD
     backend = group._get_backend(torch.device("cuda"))

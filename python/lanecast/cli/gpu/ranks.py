@@ -51,6 +51,9 @@ class Ranks:
         self.device: Device = device or Cuda(found.local_rank or 0, shared_gpus)
         self._backend = backend
         self.shared_gpus = shared_gpus
+        if shared_gpus:
+            # NCCL refuses a GPU that two ranks of one host share; as ranks of several hosts they use its sockets.
+            os.environ.setdefault("NCCL_HOSTID", f"{socket.gethostname()}-{self.rank}")
         self._by_mpi = found.starts_mpi
         self._store = None if self._by_mpi else self._launchers_store()
         self.comm = self.communicator("measured", max_ctas=max_ctas)
