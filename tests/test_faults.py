@@ -131,11 +131,15 @@ def starts_until_it_fails(comm: Communicator, tell: Tell) -> str:
 
 # Over shared memory, and over UCX: hosts of their own.
 @pytest.mark.parametrize(
-    ("hosts", "words"), [("", "lost rank 1 .*has ended"), ("abcd", "lost rank 1 ")], ids=["shm", "ucx"]
+    ("hosts", "lanes", "words"),
+    [("", "0", "lost rank 1 .*has ended"), ("abcd", "0", "lost rank 1 "), ("abcd", "2", "lost rank 1 ")],
+    ids=["shm", "ucx", "lanes"],
 )
 @pytest.mark.parametrize("body", [calls_until_it_fails, starts_until_it_fails])
-def test_killed_rank_is_named_by_all_others(body: Callable[[Communicator, Tell], str], hosts: str, words: str) -> None:
-    job = PipeJob(4, body, hosts=hosts, timeout_s=60.0)
+def test_killed_rank_is_named_by_all_others(
+    body: Callable[[Communicator, Tell], str], hosts: str, lanes: str, words: str
+) -> None:
+    job = PipeJob(4, body, hosts=hosts, environment={"LANECAST_UCX_LANES": lanes}, timeout_s=60.0)
     assert [job.told(rank) for rank in range(4)] == ["ready"] * 4
     time.sleep(0.3)
     os.kill(job.processes[1].pid or 0, signal.SIGKILL)
@@ -148,9 +152,9 @@ def test_killed_rank_is_named_by_all_others(body: Callable[[Communicator, Tell],
     job.end()
 
 
-@pytest.mark.parametrize("hosts", ["", "abc"], ids=["shm", "ucx"])
-def test_stopped_rank_runs_into_the_deadline(hosts: str) -> None:
-    job = PipeJob(3, calls_until_it_fails, hosts=hosts, timeout_s=1.0)
+@pytest.mark.parametrize(("hosts", "lanes"), [("", "0"), ("abc", "0"), ("abc", "2")], ids=["shm", "ucx", "lanes"])
+def test_stopped_rank_runs_into_the_deadline(hosts: str, lanes: str) -> None:
+    job = PipeJob(3, calls_until_it_fails, hosts=hosts, environment={"LANECAST_UCX_LANES": lanes}, timeout_s=1.0)
     assert [job.told(rank) for rank in range(3)] == ["ready"] * 3
     time.sleep(0.3)
     pid = job.processes[2].pid or 0

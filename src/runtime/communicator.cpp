@@ -52,8 +52,8 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
                             agreed(around_.bootstrap, [&] { return settled(std::move(options), around_); }))),
       topology_(options_.placed.value_or(Topology(around_.bootstrap.size))),
       id_(common_id(around_.bootstrap)),
-      router_(
-          naming("LANECAST_TRANSPORTS", options_, [&] { return connect(around_, topology_, options_.transports); })),
+      router_(naming("LANECAST_TRANSPORTS", options_,
+                     [&] { return connect(around_, topology_, {options_.transports, options_.ucx_lanes}); })),
       log_(options_.trace_steps),
       agreement_(*router_, around_.bootstrap.rank, id_, options_.check_calls),
       progress_(std::move(progress)),

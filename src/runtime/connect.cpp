@@ -17,7 +17,7 @@ namespace {
 struct TransportRow {
   std::string_view name;
   bool (*reaches)(const Surroundings&, int peer);
-  std::unique_ptr<Transport> (*open)(const Surroundings&);  // collective over all ranks
+  std::unique_ptr<Transport> (*open)(const Surroundings&, const Wanted&);  // collective over all ranks
   std::string_view needs;
 };
 
@@ -25,7 +25,7 @@ bool same_host(const Surroundings& around, int peer) {
   return !around.world && around.hosts[peer] == around.hosts[around.bootstrap.rank];
 }
 
-std::unique_ptr<Transport> open_shm(const Surroundings& around) {
+std::unique_ptr<Transport> open_shm(const Surroundings& around, const Wanted&) {
   std::vector<int> local;
   for (int r = 0; r < around.bootstrap.size; ++r)
     if (same_host(around, r)) local.push_back(r);
@@ -34,19 +34,21 @@ std::unique_ptr<Transport> open_shm(const Surroundings& around) {
 
 const TransportRow kTransports[] = {
     {"loopback", [](const Surroundings& around, int) { return around.world != nullptr; },
-     [](const Surroundings& around) -> std::unique_ptr<Transport> {
+     [](const Surroundings& around, const Wanted&) -> std::unique_ptr<Transport> {
        return std::make_unique<LoopbackTransport>(around.world, around.bootstrap.rank, around.channel);
      },
      "ranks that are threads of one process"},
     {"shm", same_host, open_shm, "ranks that are processes of one host"},
     {"mpi", [](const Surroundings& around, int) { return around.mpi != nullptr; },
-     [](const Surroundings& around) -> std::unique_ptr<Transport> {
+     [](const Surroundings& around, const Wanted&) -> std::unique_ptr<Transport> {
        return std::make_unique<MpiTransport>(around.mpi);
      },
      "a start under mpirun, mpiexec or srun"},
     {"ucx", [](const Surroundings& around, int) { return around.world == nullptr; },
-     [](const Surroundings& around) -> std::unique_ptr<Transport> {
-       return std::make_unique<UcxTransport>(around.bootstrap);
+     [](const Surroundings& around, const Wanted& wanted) -> std::unique_ptr<Transport> {
+       const auto neighbours = std::ranges::count(around.hosts, around.hosts[around.bootstrap.rank]);
+       const int lanes = wanted.ucx_lanes ? *wanted.ucx_lanes : ucx::lanes_that_pay(static_cast<int>(neighbours));
+       return std::make_unique<UcxTransport>(around.bootstrap, lanes);
      },
      "ranks that are processes"},
 };
@@ -99,9 +101,10 @@ std::vector<std::string> transport_names() {
   return names;
 }
 
-std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topology, const std::string& wanted) {
+std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topology, const Wanted& wanted) {
+  const std::string& names = wanted.transports;
   const std::vector<int> row_of_peer = agreed(
-      around.bootstrap, [&] { return wanted.empty() ? first_rows(around) : wanted_rows(around, topology, wanted); });
+      around.bootstrap, [&] { return names.empty() ? first_rows(around) : wanted_rows(around, topology, names); });
 
   // Opening is collective, so every rank opens what any rank uses, in the same order. MPI, where it runs, is always
   // opened: its native collectives are an algorithm of their own.
@@ -117,7 +120,7 @@ std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topo
     for (int r = 0; r < topology.size(); ++r) used |= all[r * mine.size() + k] != 0;
     if (!used) continue;
     index[k] = static_cast<int>(transports.size());
-    transports.push_back(kTransports[k].open(around));
+    transports.push_back(kTransports[k].open(around, wanted));
     if (around.decorate) transports.back() = around.decorate(std::move(transports.back()), topology.everyone());
   }
   std::vector<int> by_peer;

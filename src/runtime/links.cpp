@@ -17,11 +17,12 @@ using LevelLinks = std::array<Link, kMostLevels + 1>;
 constexpr double kSwitch_s = 10e-6;
 
 /// Orders of magnitude, until the machine is measured: they decide between few rounds and few bytes.
-Link link_of(std::string_view transport) {
+Link link_of(const Transport& transport) {
   // Over TCP between 4 hosts with two NICs of 500 Mbit each, 16 to 64 MiB reach all of the NICs' rate in a ring, 0.58
   // to 0.93 of it by recursive doubling and 0.82 to 0.86 directly.
-  if (transport == "mpi" || transport == "ucx") return {20e-6, 1 / 1e9, 1.3};
-  return {1e-6, 1 / 5e9};
+  if (transport.name() == "mpi" || transport.name() == "ucx")
+    return {.alpha_s = 20e-6, .beta_s_per_byte = 1 / 1e9, .unsteady = 1.3, .by_itself = transport.moves_by_itself()};
+  return {.alpha_s = 1e-6, .beta_s_per_byte = 1 / 5e9};
 }
 
 Link slower(Link a, Link b) { return a.alpha_s < b.alpha_s ? b : a; }
@@ -67,7 +68,7 @@ Links gather_links(const Surroundings& around, const Topology& topology, Router&
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
     Link& link = mine.links[topology.parting_level(rank, peer)];
-    link = slower(link, link_of(router.to(peer).name()));
+    link = slower(link, link_of(router.to(peer)));
   }
   // Fails beyond 1024 cores, where the machine is taken for one of a single core: ranks then let others run before they
   // spin.

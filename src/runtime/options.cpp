@@ -16,12 +16,15 @@
 namespace lanecast {
 namespace {
 
-constexpr std::array<std::string_view, 19> kKnown{
+constexpr int kMostLanes = 64;
+
+constexpr std::array<std::string_view, 20> kKnown{
     "LANECAST_TOPOLOGY",     "LANECAST_TRANSPORTS",   "LANECAST_ALGORITHM",     "LANECAST_CHUNKS",
     "LANECAST_REPRODUCIBLE", "LANECAST_TIMEOUT",      "LANECAST_CHECK_CALLS",   "LANECAST_HOST",
     "LANECAST_PROFILE",      "LANECAST_NICS",         "LANECAST_MPI_LIBRARY",   "LANECAST_TRACE_DIR",
     "LANECAST_TRACE_STEPS",  "LANECAST_CUDA_LIBRARY", "LANECAST_NVRTC_LIBRARY", "LANECAST_NCCL_LIBRARY",
-    "LANECAST_UCX_LIBRARY",  "LANECAST_MAX_CTAS",     "LANECAST_ALLOW_SHARED_GPU"};
+    "LANECAST_UCX_LIBRARY",  "LANECAST_MAX_CTAS",     "LANECAST_ALLOW_SHARED_GPU",
+    "LANECAST_UCX_LANES"};
 
 std::string_view value_of(const char* name) {
   const char* value = std::getenv(name);
@@ -82,6 +85,10 @@ void apply_environment(CommunicatorOptions& options) {
   if (options.check_calls) options.check_calls = read_switch("LANECAST_CHECK_CALLS").value_or(true);
   read_text(options, "LANECAST_TRACE_DIR", options.trace_dir);
   if (!options.trace_steps) options.trace_steps = read_switch("LANECAST_TRACE_STEPS").value_or(false);
+  if (int lanes = -1; !options.ucx_lanes) {
+    read_number("LANECAST_UCX_LANES", lanes, 0, kMostLanes);
+    if (lanes >= 0) options.ucx_lanes = lanes;
+  }
   if (options.max_ctas == 0) read_number("LANECAST_MAX_CTAS", options.max_ctas, 1, std::numeric_limits<int>::max());
   if (!options.allow_shared_gpu) options.allow_shared_gpu = read_switch("LANECAST_ALLOW_SHARED_GPU").value_or(false);
 }

@@ -28,6 +28,7 @@ struct CommunicatorOptions {
   bool check_calls = true;           // do all ranks make the same calls?
   std::string trace_dir;             // where a rank writes its calls when it fails or ends; empty: nowhere
   bool trace_steps = false;          // and what it does for each step
+  std::optional<int> ucx_lanes;      // threads that move long messages over UCX; none: as many as pay
   int device = -1;                   // ordinal of this rank's GPU, opened at once; -1: that of the first call on one
   bool allow_shared_gpu = false;     // ranks that share a GPU, to try things out
   int max_ctas = 0;                  // multiprocessors of a GPU that a call takes; 0: as many as serve speed
@@ -43,7 +44,7 @@ std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
 /// LANECAST_CHUNKS, LANECAST_REPRODUCIBLE, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR,
-/// LANECAST_TRACE_STEPS, LANECAST_MAX_CTAS and LANECAST_ALLOW_SHARED_GPU. Throws UsageError for values that are no such thing, and for any other variable that starts
+/// LANECAST_TRACE_STEPS, LANECAST_UCX_LANES, LANECAST_MAX_CTAS and LANECAST_ALLOW_SHARED_GPU. Throws UsageError for values that are no such thing, and for any other variable that starts
 /// with LANECAST_: a misspelt option must not pass in silence.
 void apply_environment(CommunicatorOptions& options);
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,14 @@ Surroundings among_threads(const std::shared_ptr<LoopbackWorld>& world, int rank
 Surroundings among_mpi(const std::shared_ptr<MpiCommunicator>& mpi);
 Surroundings among_processes(Bootstrap bootstrap);
 
-/// Opens what `wanted` asks for ("mpi,shm": one name per level, outermost first, or one for all; empty: the fastest
-/// that reaches each peer). Collective. Throws UsageError for unknown names and peers that cannot be reached.
-std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topology, const std::string& wanted);
+struct Wanted {
+  std::string transports;        // "mpi,shm": one per level, outermost first, or one for all; empty: the fastest
+  std::optional<int> ucx_lanes;  // see CommunicatorOptions
+};
+
+/// Opens what is wanted, else what is fastest to each peer. Collective. Throws UsageError for unknown names and peers
+/// that cannot be reached.
+std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topology, const Wanted& wanted);
 
 /// Why calls may not be moved by a thread of ours here ("needs …"), or empty.
 std::string threads_refused(const Surroundings& around);

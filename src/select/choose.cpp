@@ -14,6 +14,7 @@ constexpr std::size_t kScratchBytes = 8 << 20;  // of a chunk of a reproducible 
 constexpr int kChunkCounts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 // Below, starting a chunk's steps costs what overlap could gain.
 constexpr std::size_t kSmallestHierarchicalChunk = std::size_t{256} << 10;
+constexpr std::size_t kSmallestAddedMessage = std::size_t{1} << 20;
 constexpr std::size_t kSmallestPipelineChunk = std::size_t{4} << 10;
 
 bool is_native(const std::string& algorithm) { return algorithm.find("native") != std::string::npos; }
@@ -102,17 +103,21 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
                      topology.str() + " has " + std::to_string(topology.levels() + 1));
   const bool is_flat = !is_hierarchical(algorithm);
   const std::vector<Stage> levels = stages(request, topology, models, algorithm);
-  const Overlap overlap = is_flat ? Overlap{} : models.overlap(request.kind);
+  const bool adds_beside = is_flat && levels[0].hidden_s > 0;
+  const Overlap overlap = is_flat && !adds_beside ? Overlap{} : models.overlap(request.kind);
 
   const int first = chunks > 0 ? chunks : least_chunks(request, topology, algorithm);
   Choice best{algorithm, first, seconds_in(first, levels, overlap)};
   best.measured = std::ranges::all_of(levels, &Stage::measured);
   for (const Stage& stage : levels) best.latency_s += stage.rounds * stage.alpha_s;
-  const bool one_is_best = is_flat && !levels[0].pipelined;  // nothing to overlap with
+  const bool one_is_best = is_flat && !levels[0].pipelined && !adds_beside;  // nothing to overlap with
+  const std::size_t smallest = !is_flat      ? kSmallestHierarchicalChunk
+                               : adds_beside ? kSmallestAddedMessage * static_cast<std::size_t>(topology.size())
+                                             : kSmallestPipelineChunk;
   if (chunks > 0 || one_is_best) return best;
   for (const int count : kChunkCounts) {
     if (count <= first) continue;
-    if (request.bytes / count < (is_flat ? kSmallestPipelineChunk : kSmallestHierarchicalChunk)) break;
+    if (request.bytes / count < smallest) break;
     const double time = seconds_in(count, levels, overlap);
     if (time >= best.seconds) continue;
     best.seconds = time;

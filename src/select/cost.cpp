@@ -27,8 +27,14 @@ Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& 
   const Link& link = models.links[std::max(load.level, 0)];  // of a flat call the outermost level, its slowest
   const auto bytes = static_cast<double>(load.bytes);
   const double beta = link.beta_s_per_byte * (cost.steady || load.ranks <= 2 ? 1 : link.unsteady);
-  const double transfer_s = bytes * (cost.volume * beta + reduced * models.reduce_s_per_byte);
-  return {cost.rounds, link.alpha_s, transfer_s, cost.pipelined, false, link.crowd * cost.even, cost.messages};
+  const double add_s = bytes * reduced * models.reduce_s_per_byte;
+  return {.rounds = cost.rounds,
+          .alpha_s = link.alpha_s,
+          .transfer_s = bytes * cost.volume * beta + add_s,
+          .hidden_s = link.by_itself ? add_s : 0,
+          .pipelined = cost.pipelined,
+          .load = link.crowd * cost.even,
+          .messages = cost.messages};
 }
 
 }  // namespace
@@ -38,7 +44,8 @@ double Stage::seconds(int chunks, double latency_share) const {
     const double in_rounds = (rounds + chunks - 1) * (alpha_s + transfer_s / chunks);
     return std::max(in_rounds, load * (chunks * messages * alpha_s + transfer_s));
   }
-  return std::max(1.0, load) * (rounds * alpha_s * (1 + latency_share * (chunks - 1)) + transfer_s);
+  const double transferred_s = transfer_s - hidden_s * (chunks - 1) / chunks;
+  return std::max(1.0, load) * (rounds * alpha_s * (1 + latency_share * (chunks - 1)) + transferred_s);
 }
 
 Cost cost_of(std::string_view name, Kind kind, int ranks) {
@@ -68,7 +75,11 @@ Stage flat(std::string_view name, const Load& load, const Models& models) {
   const Fit* fit = models.find(load.kind, name, load.level, load.bytes);
   if (fit == nullptr) return by_link(cost, reduced(name, cost, load.kind), load, models);
   const double transfer_s = cost.volume * static_cast<double>(load.bytes) * fit->beta_s_per_byte;
-  return {cost.rounds, fit->alpha_s, transfer_s, cost.pipelined, true};
+  return {.rounds = cost.rounds,
+          .alpha_s = fit->alpha_s,
+          .transfer_s = transfer_s,
+          .pipelined = cost.pipelined,
+          .measured = true};
 }
 
 Stage gather(std::string_view name, const Load& load, const Models& models) {

@@ -21,6 +21,7 @@ struct Stage {
   double rounds = 0;
   double alpha_s = 0;      // a round's
   double transfer_s = 0;   // of all bytes that the busiest rank sends, and adds; of a pipeline: in each round
+  double hidden_s = 0;     // of that, what many chunks hide: bytes that are added while others move
   bool pipelined = false;  // chunks follow each other through the rounds
   bool measured = false;   // from a fit of this very algorithm
   double load = 1;         // what all ranks do, shared out evenly over the cores, over what the busiest rank does

@@ -19,6 +19,7 @@ struct Link {
   double beta_s_per_byte = 0;
   double unsteady = 1;  // times as long bytes take where a rank's peers change from round to round, or send all at once
   double crowd = 1;     // ranks that share each core which moves its messages
+  bool by_itself = false;  // its bytes move while the caller's thread adds others
 };
 
 inline constexpr int kAllRanks = -1;

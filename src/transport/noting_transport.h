@@ -15,7 +15,7 @@ class NotingTransport : public Transport {
   }
   void publish_wait(std::span<const int> peers, bool may_be_asked) final { notes().publish_wait(peers, may_be_asked); }
   std::optional<Waiting> waiting(int peer, double silent_s) final { return notes().waiting(peer, silent_s); }
-  void carries(std::span<const int> peers) final { notes().carries(peers); }
+  void carries(std::span<const int> peers) override { notes().carries(peers); }
   std::optional<int> given_up() final { return notes().given_up(); }
   bool tell() override { return notes().telling(); }
   void want(int peer, const Want& want) final { notes().want(peer, want); }

@@ -112,6 +112,8 @@ class Transport {
   /// unpacks (that packing is the shuffle of the papers) and reduces when the message has arrived.
   virtual bool scatters() const { return false; }
   virtual bool consumes() const { return false; }
+  /// Do threads of its own move long messages, whatever the caller's does meanwhile?
+  virtual bool moves_by_itself() const { return false; }
 
   /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the
   /// executor makes the stamp part of the tag: messages of different calls then never meet.

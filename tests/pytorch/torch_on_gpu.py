@@ -37,6 +37,7 @@ def total(salt: int = 0) -> torch.Tensor:
 
 def check_call_comes_after_the_callers_stream() -> None:
     """Nothing of it blocks the host, neither the call nor wait(); and what comes after wait() sees the result."""
+    dist.all_reduce(there(own()))  # the first one waits until the GPU is open
     for async_op in (False, True):
         x, after = there(torch.zeros(COUNT)), there(torch.zeros(COUNT))
         brought = there(own())
@@ -74,6 +75,7 @@ def check_asynchronous_call_runs_beside_the_callers_stream() -> None:
 
 
 def check_callbacks_run_at_once_on_streams_behind_the_call() -> None:
+    dist.all_reduce(there(own()))
     x = there(own())
     held = Held()
     work = dist.all_reduce(x, async_op=True)

@@ -16,6 +16,7 @@ SAME_PLACE(ContextParams, estimated_num_eps, ucp_params_t, estimated_num_eps);
 static_assert(ours::ContextParams::kFeatures == UCP_PARAM_FIELD_FEATURES);
 static_assert(ours::ContextParams::kEstimatedEndpoints == UCP_PARAM_FIELD_ESTIMATED_NUM_EPS);
 static_assert(ours::ContextParams::kTagFeature == UCP_FEATURE_TAG);
+static_assert(ours::ContextParams::kWakeUpFeature == UCP_FEATURE_WAKEUP);
 static_assert(ours::ContextParams::kActiveMessageFeature == UCP_FEATURE_AM);
 
 SAME_PLACE(WorkerParams, thread_mode, ucp_worker_params_t, thread_mode);
@@ -62,4 +63,5 @@ static_assert(ours::ActiveMessageHandler::kCallback == UCP_AM_HANDLER_PARAM_FIEL
 static_assert(ours::ActiveMessageHandler::kArgument == UCP_AM_HANDLER_PARAM_FIELD_ARG);
 
 static_assert(ours::kInProgress == UCS_INPROGRESS && ours::kTruncated == UCS_ERR_MESSAGE_TRUNCATED);
+static_assert(ours::kNotConnected == UCS_ERR_NOT_CONNECTED);
 static_assert(ours::kCanceled == UCS_ERR_CANCELED && ours::kLeastStatus == UCS_ERR_LAST);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "transport/ucx/buffers.h"
 
 namespace lanecast {
 namespace {
@@ -13,30 +14,18 @@ namespace {
 using ucx::RequestParams;
 
 constexpr int kRoundsAtOnce = 64;  // of UCX's progress, before the executor is told what has finished
+constexpr int kMostConnected = 64;     // ranks: connections to all are made beforehand; among more, when they are used
 constexpr auto kToTellPeers = std::chrono::milliseconds(200);
 constexpr auto kToLetGo = std::chrono::milliseconds(2000);
 
-// UCX's vectors are our spans.
-static_assert(sizeof(Span) == sizeof(void*) + sizeof(std::size_t) && offsetof(Span, bytes) == sizeof(void*));
-
-RequestParams params_for(const Message& message, void* transfer) {
-  RequestParams params;
-  params.field_mask = RequestParams::kCallback | RequestParams::kUserData | RequestParams::kDatatype;
-  params.datatype = message.memory.size() > 1 ? RequestParams::kVectors : RequestParams::kBytes;
-  params.user_data = transfer;
-  return params;
-}
-
-/// What UCX takes as buffer and count.
-std::pair<void*, std::size_t> memory_of(const Message& message) {
-  if (message.memory.size() > 1) return {const_cast<Span*>(message.memory.data()), message.memory.size()};
-  return {message.memory.empty() ? nullptr : message.memory[0].data, message.bytes};
-}
-
 }  // namespace
 
-UcxTransport::UcxTransport(const Bootstrap& bootstrap)
-    : worker_(bootstrap), note_carrier_(worker_), notes_(note_carrier_) {}
+UcxTransport::UcxTransport(const Bootstrap& bootstrap, int lanes)
+    : worker_(bootstrap),
+      note_carrier_(worker_),
+      notes_(note_carrier_),
+      failures_(bootstrap.size),
+      lanes_(bootstrap, lanes) {}
 
 UcxTransport::~UcxTransport() {
   if (!left_ && free_.size() != transfers_.size())
@@ -49,19 +38,53 @@ UcxTransport::Transfer& UcxTransport::begin(Message& message, bool receive) {
   if (free_.empty()) free_.push_back(&transfers_.emplace_back());
   Transfer& transfer = *free_.back();
   free_.pop_back();
-  transfer = {this, &message, nullptr, ucx::kInProgress, 0, receive};
+  const bool cut = lanes_.cut(message.bytes);
+  transfer.transport = this;
+  transfer.message = &message;
+  transfer.peer = message.peer;
+  transfer.receive = receive;
+  transfer.bytes = cut ? ucx::Lanes::kHead : message.bytes;
+  transfer.head = cut ? ucx::part_of(message.memory, 0, ucx::Lanes::kHead) : std::vector<Span>();
+  transfer.unfinished = cut ? 1 + lanes_.count() : 1;
+  if (cut)
+    lanes_.post(message, tag_of(receive ? message.peer : worker_.rank(), message.tag), receive, &transfer,
+                transfer.shares);
   return transfer;
 }
 
-void UcxTransport::ended(Transfer& transfer, ucx::Status status) {
-  transfer.request = nullptr;
-  transfer.status = status;
-  ended_.push_back(&transfer);
+std::span<const Span> UcxTransport::own_part(const Transfer& transfer) const {
+  return transfer.head.empty() ? transfer.message->memory : std::span<const Span>(transfer.head);
 }
 
-void UcxTransport::started(Transfer& transfer, ucx::Request request) {
+void UcxTransport::ended(Transfer& transfer, const Piece& piece) {
+  --transfer.unfinished;
+  const bool fits = !transfer.receive || piece.arrived == piece.bytes;
+  if (transfer.failed) return;
+  transfer.failed = piece.status != 0 || !fits;
+  if (transfer.failed) transfer.piece = piece;
+  // One that has failed is told at once: its other pieces may never end.
+  if (transfer.failed || transfer.unfinished == 0) ended_.push_back(&transfer);
+}
+
+void UcxTransport::ended(Transfer& transfer, ucx::Status status, std::size_t arrived) {
+  transfer.request = nullptr;
+  const std::string failure = status == 0 ? "" : worker_.failure(transfer.peer);
+  ended(transfer, {status, transfer.bytes, arrived, failure, false});
+}
+
+void UcxTransport::take_shares() {
+  lanes_.take_ended(shares_);
+  if (shares_.empty()) return;
+  // Where a peer gives up, its note is on its way before its lanes end: this looks for it first.
+  if (std::ranges::any_of(shares_, [](const ucx::Share* share) { return share->status != 0; })) worker_.progress();
+  for (const ucx::Share* share : shares_)
+    ended(*static_cast<Transfer*>(share->owner), {share->status, share->bytes, share->arrived, share->failure, true});
+  shares_.clear();
+}
+
+void UcxTransport::started(Transfer& transfer, ucx::Request request, std::size_t arrived) {
   const ucx::Status status = ucx::status_of(request);
-  if (status != ucx::kInProgress) return ended(transfer, status);
+  if (status != ucx::kInProgress) return ended(transfer, status, arrived);
   transfer.request = request;
 }
 
@@ -69,55 +92,63 @@ void UcxTransport::post_send(Message& message) {
   Transfer& transfer = begin(message, /*receive=*/false);
   const ucx::Endpoint endpoint = worker_.to(message.peer);
   if (!endpoint) return;  // lost() says why
-  RequestParams params = params_for(message, &transfer);
+  const std::span<const Span> memory = own_part(transfer);
+  RequestParams params = ucx::params_for(memory, &transfer);
   params.callback.sent = [](void* request, ucx::Status status, void* user_data) {
     auto& sent = *static_cast<Transfer*>(user_data);
-    sent.transport->ended(sent, status);
     sent.transport->worker_.ucp().ucp_request_free(request);
+    sent.transport->ended(sent, status, 0);
   };
-  const auto [buffer, count] = memory_of(message);
-  started(transfer,
-          worker_.ucp().ucp_tag_send_nbx(endpoint, buffer, count, tag_of(worker_.rank(), message.tag), &params));
+  const auto [buffer, count] = ucx::buffer_of(memory, transfer.bytes);
+  const ucx::Request request =
+      worker_.ucp().ucp_tag_send_nbx(endpoint, buffer, count, tag_of(worker_.rank(), message.tag), &params);
+  started(transfer, request, 0);
 }
 
 void UcxTransport::post_recv(Message& message) {
   Transfer& transfer = begin(message, /*receive=*/true);
   worker_.to(message.peer);  // or its end would not be noticed
-  RequestParams params = params_for(message, &transfer);
+  const std::span<const Span> memory = own_part(transfer);
+  RequestParams params = ucx::params_for(memory, &transfer);
   params.callback.received = [](void* request, ucx::Status status, const ucx::TagInfo* info, void* user_data) {
     auto& received = *static_cast<Transfer*>(user_data);
-    received.bytes = info->length;
-    received.transport->ended(received, status);
     received.transport->worker_.ucp().ucp_request_free(request);
+    received.transport->ended(received, status, info->length);
   };
   ucx::TagInfo at_once;
   params.field_mask |= RequestParams::kReceiveInfo;
   params.receive_info = &at_once;
-  const auto [buffer, count] = memory_of(message);
+  const auto [buffer, count] = ucx::buffer_of(memory, transfer.bytes);
   const ucx::Request request = worker_.ucp().ucp_tag_recv_nbx(worker_.handle(), buffer, count,
                                                               tag_of(message.peer, message.tag), UINT64_MAX, &params);
-  transfer.bytes = at_once.length;
-  started(transfer, request);
+  started(transfer, request, at_once.length);
 }
 
-bool UcxTransport::judge(const Transfer& transfer) const {
+std::string UcxTransport::describe_arrived(const Piece& piece) const {
+  if (piece.share) return piece.arrived > piece.bytes ? "more" : "fewer";
+  const bool may_be_head = lanes_.count() > 0 && piece.arrived == ucx::Lanes::kHead;
+  return std::to_string(piece.arrived) + (may_be_head ? " or more" : "");
+}
+
+bool UcxTransport::judge(const Transfer& transfer) {
+  if (!transfer.failed) return true;
   const Message& message = *transfer.message;
-  const bool fits = !transfer.receive || transfer.bytes == message.bytes;
-  if (transfer.status == 0 && fits) return true;
+  const Piece& piece = transfer.piece;
   const std::string who = "rank " + std::to_string(worker_.rank()) +
                           (transfer.receive ? ": receiving from rank " : ": sending to rank ") +
                           std::to_string(message.peer) + ", " + describe_tag(message.tag, kMostTags) + ": ";
-  if (transfer.status == ucx::kTruncated || transfer.status == 0)
-    throw MismatchError(who + "expected " + std::to_string(message.bytes) + " bytes, " +
-                        std::to_string(transfer.bytes) +
+  if (piece.status == ucx::kTruncated || piece.status == 0)
+    throw MismatchError(who + "expected " + std::to_string(message.bytes) + " bytes, " + describe_arrived(piece) +
                         " arrived. The ranks disagree about this call: compare their counts and dtypes");
-  if (worker_.failure(message.peer).empty()) throw TransportError(who + worker_.ucp().words(transfer.status));
+  if (piece.failure.empty()) throw TransportError(who + worker_.ucp().words(piece.status));
+  failures_[message.peer] = piece.failure;
   return false;
 }
 
 bool UcxTransport::progress(std::vector<Message*>& done) {
   // What UCX itself calls progress may be a peer's question, and a rank that is only asked must not wait for ever.
   for (int round = 0; round < kRoundsAtOnce && worker_.progress();) ++round;
+  take_shares();
   taken_.swap(ended_);
   ended_.clear();
   for (Transfer* transfer : taken_) {
@@ -126,6 +157,11 @@ bool UcxTransport::progress(std::vector<Message*>& done) {
     free_.push_back(transfer);
   }
   return !taken_.empty();
+}
+
+void UcxTransport::carries(std::span<const int> peers) {
+  NotingTransport::carries(peers);
+  if (worker_.size() <= kMostConnected) lanes_.connect(peers);
 }
 
 bool UcxTransport::arrived(int peer, std::uint64_t tag) {
@@ -138,9 +174,11 @@ bool UcxTransport::arrived(int peer, std::uint64_t tag) {
 void UcxTransport::abort(const Failure& cause) {
   left_ = true;
   notes_.give_up(cause);
+  lanes_.give_up();
   for (Transfer& transfer : transfers_)
     if (transfer.receive && transfer.request) worker_.ucp().ucp_request_cancel(worker_.handle(), transfer.request);
   worker_.progress_until([&] { return has_let_go() && note_carrier_.sent(); }, kToTellPeers);
+  lanes_let_go_ = lanes_.have_let_go();
   if (has_let_go()) return;  // a peer that is busy is told by and by
   const bool sent = note_carrier_.sent();
   worker_.disconnect();  // ends what is being sent, notes as well
@@ -148,11 +186,14 @@ void UcxTransport::abort(const Failure& cause) {
   if (!sent) notes_.give_up(cause);  // by new connections
 }
 
-bool UcxTransport::has_let_go() const { return std::ranges::none_of(transfers_, &Transfer::request); }
+bool UcxTransport::has_let_go() const {
+  return lanes_let_go_ && std::ranges::none_of(transfers_, &Transfer::request);
+}
 
 Loss UcxTransport::lost(int peer) {
   if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
-  return {worker_.failure(peer), {}};
+  const std::string failure = worker_.failure(peer);
+  return {failure.empty() ? failures_.at(peer) : failure, {}};
 }
 
 }  // namespace lanecast

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transport over UCX: tagged messages between processes of any hosts, without a launcher of MPI's.
+// The transport over UCX: tagged messages between processes of any hosts, without a launcher of MPI's. The thread that
+// makes the calls moves them, and where there are lanes, those move most of each long one beside it.
 #pragma once
 
 #include <deque>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "transport/noting_transport.h"
+#include "transport/ucx/lanes.h"
 #include "transport/ucx/note_carrier.h"
 #include "transport/ucx/worker.h"
 
@@ -14,14 +16,16 @@ namespace lanecast {
 
 class UcxTransport final : public NotingTransport {
  public:
-  /// Collective.
-  explicit UcxTransport(const Bootstrap& bootstrap);
+  /// Collective. lanes: threads beside the caller's; the least number of all ranks counts.
+  explicit UcxTransport(const Bootstrap& bootstrap, int lanes = 0);
   ~UcxTransport() override;
 
   std::string_view name() const override { return "ucx"; }
   bool reaches(int peer) const override { return peer >= 0 && peer < worker_.size() && peer != worker_.rank(); }
+  void carries(std::span<const int> peers) override;
   std::uint64_t max_tag() const override { return kMostTags; }
   bool scatters() const override { return true; }
+  bool moves_by_itself() const override { return lanes_.count() > 0; }
 
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
@@ -39,30 +43,51 @@ class UcxTransport final : public NotingTransport {
   static constexpr int kTagBits = 40;
   static constexpr std::uint64_t kMostTags = std::uint64_t{1} << kTagBits;
 
+  /// What has come of one of the pieces that a message is moved in: all of it, or its head and a lane's share.
+  struct Piece {
+    ucx::Status status = 0;
+    std::size_t bytes = 0, arrived = 0;  // the latter of a receive
+    std::string failure;                 // of the connection
+    bool share = false;
+  };
   struct Transfer {
     UcxTransport* transport = nullptr;
     Message* message = nullptr;
-    ucx::Request request = nullptr;  // while UCX has it
-    ucx::Status status = 0;
-    std::size_t bytes = 0;  // received
+    int peer = -1;  // the message may be gone when a failed call's last callback comes
     bool receive = false;
+    ucx::Request request = nullptr;  // of what this thread moves, while UCX has it
+    std::size_t bytes = 0;           // of that
+    std::vector<Span> head;
+    std::vector<ucx::Share> shares;
+    std::size_t unfinished = 0;  // pieces
+    bool failed = false;
+    Piece piece;  // the one that has failed, if one has
   };
 
   static std::uint64_t tag_of(int sender, std::uint64_t tag) {
     return static_cast<std::uint64_t>(sender) << kTagBits | tag;
   }
   Transfer& begin(Message& message, bool receive);
-  void started(Transfer& transfer, ucx::Request request);
-  void ended(Transfer& transfer, ucx::Status status);
+  /// What this thread moves of it.
+  std::span<const Span> own_part(const Transfer& transfer) const;
+  void started(Transfer& transfer, ucx::Request request, std::size_t arrived);
+  void ended(Transfer& transfer, ucx::Status status, std::size_t arrived);
+  void ended(Transfer& transfer, const Piece& piece);
+  void take_shares();
+  std::string describe_arrived(const Piece& piece) const;
   /// Throws for one that went wrong; whether it is done: what a failed connection has ended is not.
-  bool judge(const Transfer& transfer) const;
+  bool judge(const Transfer& transfer);
 
   ucx::Worker worker_;
   ucx::NoteCarrier note_carrier_;
   Notes notes_;
   std::deque<Transfer> transfers_;  // stay where they are
   std::vector<Transfer*> free_, ended_, taken_;
-  bool left_ = false;  // aborted
+  std::vector<ucx::Share*> shares_;
+  std::vector<std::string> failures_;  // of lanes' connections, by peer
+  bool left_ = false;                  // aborted
+  bool lanes_let_go_ = true;
+  ucx::Lanes lanes_;                   // the last: their threads end before what they hand back goes
 };
 
 }  // namespace lanecast

@@ -42,6 +42,7 @@ Ucp::Ucp(SharedLibrary library) : library_(std::move(library)) {
 #define LANECAST_LOAD(name) load(name, #name)
   LANECAST_LOAD(ucp_get_version_string);
   LANECAST_LOAD(ucp_config_read);
+  LANECAST_LOAD(ucp_config_modify);
   LANECAST_LOAD(ucp_config_release);
   LANECAST_LOAD(ucp_init_version);
   LANECAST_LOAD(ucp_cleanup);
@@ -50,8 +51,11 @@ Ucp::Ucp(SharedLibrary library) : library_(std::move(library)) {
   LANECAST_LOAD(ucp_worker_query);
   LANECAST_LOAD(ucp_worker_release_address);
   LANECAST_LOAD(ucp_worker_progress);
+  LANECAST_LOAD(ucp_worker_get_efd);
+  LANECAST_LOAD(ucp_worker_arm);
   LANECAST_LOAD(ucp_worker_set_am_recv_handler);
   LANECAST_LOAD(ucp_ep_create);
+  LANECAST_LOAD(ucp_ep_flush_nbx);
   LANECAST_LOAD(ucp_ep_close_nbx);
   LANECAST_LOAD(ucp_tag_send_nbx);
   LANECAST_LOAD(ucp_tag_recv_nbx);

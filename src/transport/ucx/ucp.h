@@ -21,11 +21,11 @@ using Address = struct ucp_address;
 using Request = void*;  // null: done at once; as a small negative number: a status
 using Status = int;     // 0: good; below: an error
 
-inline constexpr Status kInProgress = 1, kTruncated = -9, kCanceled = -16, kLeastStatus = -100;
+inline constexpr Status kInProgress = 1, kTruncated = -9, kCanceled = -16, kNotConnected = -24, kLeastStatus = -100;
 
 struct ContextParams {
   static constexpr std::uint64_t kFeatures = 1 << 0, kEstimatedEndpoints = 1 << 6;
-  static constexpr std::uint64_t kTagFeature = 1 << 0, kActiveMessageFeature = 1 << 6;
+  static constexpr std::uint64_t kTagFeature = 1 << 0, kWakeUpFeature = 1 << 4, kActiveMessageFeature = 1 << 6;
 
   std::uint64_t field_mask = 0;
   std::uint64_t features = 0;
@@ -126,6 +126,7 @@ class Ucp {
 
   const char* (*ucp_get_version_string)();
   Status (*ucp_config_read)(const char* prefix, const char* file, Config** config);
+  Status (*ucp_config_modify)(Config* config, const char* name, const char* value);
   void (*ucp_config_release)(Config* config);
   Status (*ucp_init_version)(unsigned major, unsigned minor, const ContextParams* params, const Config* config,
                              Context* context);
@@ -135,8 +136,11 @@ class Ucp {
   Status (*ucp_worker_query)(WorkerHandle worker, WorkerAttributes* attributes);
   void (*ucp_worker_release_address)(WorkerHandle worker, Address* address);
   unsigned (*ucp_worker_progress)(WorkerHandle worker);
+  Status (*ucp_worker_get_efd)(WorkerHandle worker, int* fd);
+  Status (*ucp_worker_arm)(WorkerHandle worker);
   Status (*ucp_worker_set_am_recv_handler)(WorkerHandle worker, const ActiveMessageHandler* handler);
   Status (*ucp_ep_create)(WorkerHandle worker, const EndpointParams* params, Endpoint* endpoint);
+  Request (*ucp_ep_flush_nbx)(Endpoint endpoint, const RequestParams* params);
   Request (*ucp_ep_close_nbx)(Endpoint endpoint, const RequestParams* params);
   Request (*ucp_tag_send_nbx)(Endpoint endpoint, const void* buffer, std::size_t count, std::uint64_t tag,
                               const RequestParams* params);

@@ -13,12 +13,13 @@ constexpr auto kFarewell = std::chrono::milliseconds(1000);
 
 }  // namespace
 
-Worker::Worker(const Bootstrap& bootstrap) : rank_(bootstrap.rank), peers_(bootstrap.size) {
+Worker::Worker(const Bootstrap& bootstrap, const WorkerOptions& options)
+    : rank_(bootstrap.rank), peers_(bootstrap.size) {
   // "+" and the address, or "-" and why there is none.
   std::string mine;
   try {
     std::string address;
-    open(address);
+    open(address, options);
     mine = "+" + address;
   } catch (const Error& error) {
     mine = std::string("-") + error.what();
@@ -30,13 +31,16 @@ Worker::Worker(const Bootstrap& bootstrap) : rank_(bootstrap.rank), peers_(boots
   }
 }
 
-void Worker::open(std::string& address) {
+void Worker::open(std::string& address, const WorkerOptions& options) {
   ucp_ = &Ucp::loaded();
   Config* config = nullptr;
   ucp_->check(ucp_->ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
+  if (!options.device.empty())
+    ucp_->check(ucp_->ucp_config_modify(config, "NET_DEVICES", options.device.c_str()), "ucp_config_modify");
   ContextParams context;
   context.field_mask = ContextParams::kFeatures | ContextParams::kEstimatedEndpoints;
   context.features = ContextParams::kTagFeature | ContextParams::kActiveMessageFeature;
+  if (options.sleeps) context.features |= ContextParams::kWakeUpFeature;
   context.estimated_num_eps = peers_.size();
   const Status opened = ucp_->ucp_init_version(kApiMajor, kApiMinor, &context, config, &context_);
   ucp_->ucp_config_release(config);
@@ -47,6 +51,7 @@ void Worker::open(std::string& address) {
   worker.thread_mode = WorkerParams::kSerialized;  // the caller's thread and the one that progresses take turns
   worker.flags = WorkerParams::kIgnoreRequestLeak;
   ucp_->check(ucp_->ucp_worker_create(context_, &worker, &worker_), "ucp_worker_create");
+  if (options.sleeps) ucp_->check(ucp_->ucp_worker_get_efd(worker_, &event_fd_), "ucp_worker_get_efd");
 
   WorkerAttributes attributes;
   attributes.field_mask = WorkerAttributes::kAddress;
@@ -63,7 +68,8 @@ void Worker::close() {
 
 Endpoint Worker::to(int peer) {
   Peer& to = peers_.at(peer);
-  if (to.endpoint || to.status != 0) return to.endpoint;
+  if (to.status != 0) return nullptr;
+  if (to.endpoint) return to.endpoint;
   EndpointParams params;
   params.field_mask = EndpointParams::kRemoteAddress | EndpointParams::kErrorMode | EndpointParams::kErrorHandler;
   params.address = reinterpret_cast<const Address*>(to.address.data());
@@ -88,15 +94,30 @@ void Worker::close_endpoints(const RequestParams& how) {
       const Request request = ucp_->ucp_ep_close_nbx(endpoint, &how);
       if (status_of(request) == kInProgress) closing.push_back(request);
     }
-  const auto closed = [&] {
-    std::erase_if(closing, [&](Request request) {
+  if (worker_) await(std::move(closing), kFarewell);
+}
+
+void Worker::connect(std::span<const int> peers, std::chrono::milliseconds most) {
+  std::vector<Request> connecting;
+  const RequestParams plain{};
+  for (const int peer : peers)
+    if (const Endpoint endpoint = to(peer)) {
+      const Request request = ucp_->ucp_ep_flush_nbx(endpoint, &plain);
+      if (status_of(request) == kInProgress) connecting.push_back(request);
+    }
+  await(std::move(connecting), most);
+}
+
+void Worker::await(std::vector<Request> requests, std::chrono::milliseconds most) {
+  const auto ended = [&] {
+    std::erase_if(requests, [&](Request request) {
       if (ucp_->ucp_request_check_status(request) == kInProgress) return false;
       ucp_->ucp_request_free(request);
       return true;
     });
-    return closing.empty();
+    return requests.empty();
   };
-  if (worker_) progress_until(closed, kFarewell);
+  progress_until(ended, most);
 }
 
 void Worker::disconnect() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,15 @@
 
 namespace lanecast::ucx {
 
+struct WorkerOptions {
+  std::string device = {};  // the NIC to use; empty: as UCX chooses, or has been told by its own variables
+  bool sleeps = false;      // may its thread wait for messages without looking for them?
+};
+
 class Worker {
  public:
   /// Collective. Throws on all ranks where UCX cannot be had on one.
-  explicit Worker(const Bootstrap& bootstrap);
+  explicit Worker(const Bootstrap& bootstrap, const WorkerOptions& options = {});
   ~Worker() { close(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -26,8 +32,14 @@ class Worker {
 
   /// Made at the first use; null when the connection has failed. Only who has one hears of the peer's end.
   Endpoint to(int peer);
+  /// Brings connections about before there is anything to send, for as long as `most`.
+  void connect(std::span<const int> peers, std::chrono::milliseconds most);
   /// Why the connection has failed, in UCX's words; empty while it has not.
   std::string failure(int peer) const;
+
+  /// Of one that sleeps: readable when there is something to progress, once may_sleep() has said so.
+  int event_fd() const { return event_fd_; }
+  bool may_sleep() const { return ucp_->ucp_worker_arm(worker_) == 0; }
 
   /// True when anything moved.
   bool progress() { return ucp_->ucp_worker_progress(worker_) != 0; }
@@ -47,13 +59,16 @@ class Worker {
     Status status = 0;
   };
 
-  void open(std::string& address);
+  void open(std::string& address, const WorkerOptions& options);
   void close_endpoints(const RequestParams& how);
+  /// Drives UCX until all have ended or for as long as `most`.
+  void await(std::vector<Request> requests, std::chrono::milliseconds most);
 
   const Ucp* ucp_ = nullptr;
   int rank_;
   Context context_ = nullptr;
   WorkerHandle worker_ = nullptr;
+  int event_fd_ = -1;  // UCX's
   std::vector<Peer> peers_;
 };
 

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/ucx/lane.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "transport/ucx/buffers.h"
+
+namespace lanecast::ucx {
+namespace {
+
+constexpr int kRoundsAtOnce = 16;    // of UCX's progress, between looks at what is posted
+constexpr int kIdleRounds = 200;     // before the thread sleeps: some 100 us, as long as a few wake-ups take
+constexpr int kLongestSleep = 1000;  // ms
+constexpr auto kToConnect = std::chrono::milliseconds(10'000);
+constexpr auto kToEnd = std::chrono::milliseconds(200);
+constexpr auto kToLetGo = std::chrono::milliseconds(2000);
+
+/// A signal is for the program's own threads.
+std::thread without_signals(auto body) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(body));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+Lane::Lane(const Bootstrap& bootstrap, const std::string& device)
+    : worker_(bootstrap, {.device = device, .sleeps = true}),
+      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_(without_signals([this] { run(); })) {}
+
+Lane::~Lane() {
+  give_up();
+  thread_.join();
+}
+
+void Lane::connect(std::span<const int> peers) {
+  std::unique_lock lock(mutex_);
+  to_connect_.assign(peers.begin(), peers.end());
+  lock.unlock();
+  wake();
+  lock.lock();
+  has_changed_.wait(lock, [this] { return to_connect_.empty() || over_; });
+}
+
+void Lane::post(Share& share) {
+  {
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(&share);
+  }
+  wake();
+}
+
+void Lane::take_ended(std::vector<Share*>& ended) {
+  // Relaxed: the lock orders what the count is about, and a count seen late is seen the next time.
+  if (ended_count_.load(std::memory_order_relaxed) == 0) return;
+  const std::lock_guard lock(mutex_);
+  ended.insert(ended.end(), ended_.begin(), ended_.end());
+  ended_.clear();
+  ended_count_.store(0, std::memory_order_relaxed);
+}
+
+void Lane::give_up() {
+  {
+    const std::lock_guard lock(mutex_);
+    to_end_ = true;
+  }
+  wake();
+}
+
+bool Lane::has_let_go() {
+  std::unique_lock lock(mutex_);
+  has_changed_.wait(lock, [this] { return over_; });
+  return under_way_.empty();
+}
+
+void Lane::wake() {
+  // Sequentially consistent, as in sleep(): either this sees the thread asleep, or the thread sees what was posted.
+  if (!asleep_.load()) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(bell_.get(), &one, sizeof one);  // fails where it rings already
+}
+
+void Lane::run() {
+  for (int idle = 0; begin_posted();) {
+    bool moved = false;
+    for (int round = 0; round < kRoundsAtOnce && worker_.progress(); ++round) moved = true;
+    moved |= hand_back();
+    idle = moved ? 0 : idle + 1;
+    if (idle > kIdleRounds) sleep();
+  }
+  let_go();
+  const std::lock_guard lock(mutex_);
+  over_ = true;
+  has_changed_.notify_all();
+}
+
+bool Lane::begin_posted() {
+  std::vector<int> peers;
+  {
+    const std::lock_guard lock(mutex_);
+    if (to_end_) return false;
+    taken_.swap(posted_);
+    peers = to_connect_;
+  }
+  if (!peers.empty()) {
+    worker_.connect(peers, kToConnect);
+    const std::lock_guard lock(mutex_);
+    to_connect_.clear();
+    has_changed_.notify_all();
+  }
+  for (Share* share : taken_) begin(*share);
+  taken_.clear();
+  return true;
+}
+
+void Lane::begin(Share& share) {
+  share.lane = this;
+  under_way_.push_back(&share);
+  const Endpoint endpoint = worker_.to(share.peer);
+  if (!endpoint) return end(share, kNotConnected);
+  RequestParams params = params_for(share.memory, &share);
+  const auto [buffer, count] = buffer_of(share.memory, share.bytes);
+  if (share.receive) {
+    TagInfo at_once;
+    params.field_mask |= RequestParams::kReceiveInfo;
+    params.receive_info = &at_once;
+    params.callback.received = [](void* request, Status status, const TagInfo* info, void* user_data) {
+      auto& received = *static_cast<Share*>(user_data);
+      received.arrived = info->length;
+      received.lane->worker_.ucp().ucp_request_free(request);
+      received.lane->end(received, status);
+    };
+    share.request = worker_.ucp().ucp_tag_recv_nbx(worker_.handle(), buffer, count, share.tag, UINT64_MAX, &params);
+    share.arrived = at_once.length;
+  } else {
+    params.callback.sent = [](void* request, Status status, void* user_data) {
+      auto& sent = *static_cast<Share*>(user_data);
+      sent.lane->worker_.ucp().ucp_request_free(request);
+      sent.lane->end(sent, status);
+    };
+    share.request = worker_.ucp().ucp_tag_send_nbx(endpoint, buffer, count, share.tag, &params);
+  }
+  if (const Status status = status_of(share.request); status != kInProgress) end(share, status);
+}
+
+void Lane::end(Share& share, Status status) {
+  share.request = nullptr;
+  share.status = status;
+  just_ended_.push_back(&share);
+}
+
+bool Lane::hand_back() {
+  if (just_ended_.empty()) return false;
+  for (Share* share : just_ended_) {
+    if (share->status != 0) share->failure = worker_.failure(share->peer);
+    std::erase(under_way_, share);
+  }
+  const std::lock_guard lock(mutex_);
+  ended_.insert(ended_.end(), just_ended_.begin(), just_ended_.end());
+  ended_count_.store(ended_.size(), std::memory_order_relaxed);
+  just_ended_.clear();
+  return true;
+}
+
+void Lane::let_go() {
+  if (under_way_.empty()) return;
+  for (const Share* share : under_way_)
+    if (share->receive && share->request) worker_.ucp().ucp_request_cancel(worker_.handle(), share->request);
+  const auto let_go = [this] {
+    for (const Share* share : std::exchange(just_ended_, {})) std::erase(under_way_, share);
+    return under_way_.empty();
+  };
+  if (worker_.progress_until(let_go, kToEnd)) return;
+  worker_.disconnect();
+  worker_.progress_until(let_go, kToLetGo);
+}
+
+void Lane::sleep() {
+  asleep_.store(true);
+  bool called = false;
+  {
+    const std::lock_guard lock(mutex_);
+    called = to_end_ || !posted_.empty() || !to_connect_.empty();
+  }
+  if (!called && worker_.may_sleep()) {
+    pollfd waits[] = {{worker_.event_fd(), POLLIN, 0}, {bell_.get(), POLLIN, 0}};
+    poll(waits, std::size(waits), kLongestSleep);
+  }
+  asleep_.store(false);
+  std::uint64_t rings = 0;
+  [[maybe_unused]] const auto none = read(bell_.get(), &rings, sizeof rings);
+}
+
+}  // namespace lanecast::ucx

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/ucx/lanes.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "transport/span_cursor.h"
+
+namespace lanecast::ucx {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kLanesOfNic = 1;  // more than one each made two hosts of two ranks, 4 cores a rank, a third slower
+constexpr std::size_t kAligned = 4096;  // shares but the last are so many bytes, or times as many
+
+/// Those that UCX has been told to use; empty: it chooses.
+std::vector<std::string> devices() {
+  const char* named = std::getenv("UCX_NET_DEVICES");
+  std::vector<std::string> found;
+  std::istringstream list(named ? named : "");
+  for (std::string device; std::getline(list, device, ',');)
+    if (!device.empty() && device != "all") found.push_back(device);
+  return found;
+}
+
+/// Does the kernel carry the messages, and not the NIC by itself?
+bool over_tcp(const std::vector<std::string>& devices) {
+  std::error_code unreadable;
+  if (devices.empty()) {
+    const fs::path cards = "/sys/class/infiniband";
+    return !fs::exists(cards, unreadable) || fs::is_empty(cards, unreadable);
+  }
+  return std::ranges::all_of(
+      devices, [&](const std::string& device) { return fs::exists("/sys/class/net/" + device, unreadable); });
+}
+
+}  // namespace
+
+int lanes_that_pay(int ranks) {
+  const std::vector<std::string> nics = devices();
+  if (!over_tcp(nics)) return 0;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  const int spare = CPU_COUNT(&cores) / ranks - 1;
+  return std::clamp(spare, 0, kLanesOfNic * std::max(1, static_cast<int>(nics.size())));
+}
+
+Lanes::Lanes(const Bootstrap& bootstrap, int wanted) {
+  std::vector<int> all(bootstrap.size);
+  bootstrap.all_gather(&wanted, all.data(), sizeof wanted);
+  const std::vector<std::string> nics = devices();
+  for (int k = 0; k < *std::ranges::min_element(all); ++k)
+    lanes_.push_back(std::make_unique<Lane>(bootstrap, nics.empty() ? std::string() : nics[k % nics.size()]));
+}
+
+void Lanes::connect(std::span<const int> peers) {
+  for (const auto& lane : lanes_) lane->connect(peers);
+}
+
+void Lanes::post(const Message& message, std::uint64_t tag, bool receive, void* owner, std::vector<Share>& shares) {
+  shares.assign(count(), {});
+  const std::size_t all = message.bytes - kHead, each = (all / count() + kAligned - 1) / kAligned * kAligned;
+  for (std::size_t k = 0, from = 0; k < count(); ++k) {
+    const std::size_t bytes = k + 1 < count() ? std::min(each, all - from) : all - from;
+    Share& share = shares[k];
+    share.owner = owner;
+    share.peer = message.peer;
+    share.tag = tag;
+    share.receive = receive;
+    share.memory = part_of(message.memory, kHead + from, bytes);
+    share.bytes = bytes;
+    lanes_[k]->post(share);
+    from += bytes;
+  }
+}
+
+void Lanes::take_ended(std::vector<Share*>& ended) {
+  for (const auto& lane : lanes_) lane->take_ended(ended);
+}
+
+void Lanes::give_up() {
+  for (const auto& lane : lanes_) lane->give_up();
+}
+
+bool Lanes::have_let_go() {
+  return std::ranges::all_of(lanes_, [](const auto& lane) { return lane->has_let_go(); });
+}
+
+std::vector<Span> part_of(std::span<const Span> memory, std::size_t from, std::size_t bytes) {
+  std::vector<Span> part;
+  SpanCursor cursor(memory);
+  cursor.skip(from);
+  for (; bytes > 0; bytes -= part.back().bytes) part.push_back(cursor.take(bytes));
+  return part;
+}
+
+}  // namespace lanecast::ucx

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lanes of a rank, and how a message is cut into a head, which the caller's own thread moves, and a share for each
+// of them.
+//
+// Both sides cut alike as long as they agree on the length. A message that is not cut is never as long as a head, and a
+// cut one's shares are all sent, empty or not: so wherever the lengths differ two that meet differ, and that is noticed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/ucx/lane.h"
+
+namespace lanecast::ucx {
+
+class Lanes {
+ public:
+  /// A longer message is cut; so many bytes and one go ahead. Two lanes move 64 KiB in the time of a few wake-ups.
+  static constexpr std::size_t kLongestWhole = (std::size_t{64} << 10) - 1;
+  static constexpr std::size_t kHead = kLongestWhole + 1;
+
+  /// Collective: as many as the rank wants that wants the fewest. On rank r lane k talks to the peers' lanes k.
+  Lanes(const Bootstrap& bootstrap, int wanted);
+
+  std::size_t count() const { return lanes_.size(); }
+  bool cut(std::size_t bytes) const { return !lanes_.empty() && bytes > kLongestWhole; }
+
+  /// See Lane.
+  void connect(std::span<const int> peers);
+  /// Posts all of the message but its head. shares: kept by the caller until all have ended.
+  void post(const Message& message, std::uint64_t tag, bool receive, void* owner, std::vector<Share>& shares);
+  void take_ended(std::vector<Share*>& ended);
+  /// See Lane: of all of them.
+  void give_up();
+  bool have_let_go();
+
+ private:
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+/// The first `bytes` of the memory from `from` on.
+std::vector<Span> part_of(std::span<const Span> memory, std::size_t from, std::size_t bytes);
+
+/// As many lanes as pay for a rank that shares its host with others, `ranks` in all: over TCP one for each of its NICs
+/// if there are cores for them, none where a NIC does the work by itself.
+int lanes_that_pay(int ranks);
+
+}  // namespace lanecast::ucx

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long messages over UCX, most of which threads beside the caller's move. test_faults.py ends ranks there, too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanecast
+from collective_cases import Case, run_cases
+from lanecast import Communicator
+from pipe_jobs import PipeJob
+
+Tell = Callable[[Any], None]
+WHOLE = (64 << 10) - 1  # bytes of the longest message that is not cut
+
+
+def collectives(comm: Communicator, _: Tell) -> list[str]:
+    sizes = (WHOLE, WHOLE + 1, WHOLE + 2, 2 * WHOLE, 1_000_003)
+    cases = [
+        Case(kind, (size,) if kind == "all_reduce" else (size, 0, size + 1)[: comm.size], algorithm, "uint8",
+             chunks=chunks, async_op=chunks > 1)
+        for size in sizes
+        for kind, algorithm in (("all_reduce", "ring"), ("all_gather", "direct"), ("reduce_scatter", "bruck"))
+        for chunks in (1, 3)
+    ]  # fmt: skip
+    child = comm.split(0, key=-comm.rank)
+    assert child is not None
+    return [*run_cases(comm, cases), *run_cases(child, cases)]
+
+
+@pytest.mark.parametrize(("hosts", "lanes"), [("ab", "1"), ("abc", "2"), ("ab", "5")])
+def test_collectives(hosts: str, lanes: str) -> None:
+    job = PipeJob(len(hosts), collectives, hosts=hosts, environment={"LANECAST_UCX_LANES": lanes}, timeout_s=60.0)
+    outcomes = [job.outcome(rank) for rank in range(len(hosts))]
+    assert [outcome.text for outcome in outcomes] == [""] * len(hosts)
+    assert [outcome.value for outcome in outcomes] == [[]] * len(hosts)
+    assert job.end() == [0] * len(hosts)
+
+
+def messages(comm: Communicator, _: Tell) -> list[str]:
+    """Many at a time between two ranks, both ways, some of them of strided memory."""
+    wrong = []
+    works, expected = [], []
+    for k in range(12):
+        count = (1, 70_000, 500_000, 3 << 20)[k % 4] + k
+        own = np.arange(count, dtype=np.uint32) * 2 + comm.rank + k
+        other = np.zeros(count, np.uint32)
+        works += [comm.isend(own, 1 - comm.rank, k % 3), comm.irecv(other, 1 - comm.rank, k % 3)]
+        expected.append((own, other, np.arange(count, dtype=np.uint32) * 2 + 1 - comm.rank + k))
+    for work in works:
+        work.wait()
+    wrong += [f"message {k}" for k, (_, got, right) in enumerate(expected) if not np.array_equal(got, right)]
+    return wrong
+
+
+def test_messages() -> None:
+    job = PipeJob(2, messages, hosts="ab", environment={"LANECAST_UCX_LANES": "2"}, timeout_s=60.0)
+    outcomes = [job.outcome(rank) for rank in range(2)]
+    assert [(outcome.text, outcome.value) for outcome in outcomes] == [("", [])] * 2
+    assert job.end() == [0, 0]
+
+
+LENGTHS = [(WHOLE, WHOLE + 1), (WHOLE + 1, WHOLE), (WHOLE + 1, 1_000_000), (1_000_000, WHOLE + 1), (1_000_000, 999_999),
+           (1_000_000, 1_000_001), (3, 1_000_000), (1_000_000, 3), (0, 1_000_000), (1_000_000, 0)]  # fmt: skip
+
+
+def unequal(comm: Communicator, _: Tell) -> list[str]:
+    """What the receiver says of each."""
+    said = []
+    for sent, expected in LENGTHS:
+        pair = comm.split(0)
+        assert pair is not None
+        try:
+            if comm.rank == 0:
+                pair.isend(np.ones(sent, np.uint8), 1).wait()
+                pair.recv(np.ones(1), 1)
+            else:
+                pair.recv(np.ones(expected, np.uint8), 0)
+            said.append("")
+        except lanecast.Error as error:
+            said.append(f"{type(error).__name__}: {error}")
+    return said
+
+
+def test_lengths_that_differ_are_told() -> None:
+    job = PipeJob(2, unequal, hosts="ab", environment={"LANECAST_UCX_LANES": "2"}, timeout_s=20.0)
+    said = [job.outcome(rank) for rank in range(2)]
+    assert [outcome.text for outcome in said] == ["", ""]
+    for (sent, expected), text in zip(LENGTHS, said[1].value, strict=True):
+        amount = f"(more|fewer|{sent}|{WHOLE + 1} or more)"
+        words = rf"TransportError: rank 1: receiving from rank 0, tag 0: expected {expected} bytes, {amount} arrived"
+        assert re.search(words, text), (sent, expected, text)
+    job.end()
