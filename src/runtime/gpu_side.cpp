@@ -31,7 +31,7 @@ GpuParts open(const Bootstrap& bootstrap, const GpuOptions& options) {
   if (!options.shared) refuse_shared(bootstrap, *device);
   auto kernels = agreed(bootstrap, [&] {
     const std::string code = gpu::machine_code(device->capability(), options.library_folders, options.cache_folder);
-    return std::make_shared<const gpu::Kernels>(device, code);
+    return gpu::Kernels::on(device, code);
   });
   return {std::move(device), std::move(kernels), options.timeout_s, options.max_ctas};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/gpu/kernels.h"
 
+#include <mutex>
 #include <utility>
 
 #include "base/error.h"
@@ -18,6 +19,16 @@ Owned<Module> load(std::shared_ptr<Device> device, const std::string& cubin) {
 }
 
 }  // namespace
+
+std::shared_ptr<const Kernels> Kernels::on(const std::shared_ptr<Device>& device, const std::string& cubin) {
+  using Loaded = std::map<std::pair<Context, std::string>, std::shared_ptr<const Kernels>>;
+  static std::mutex mutex;
+  static auto& all = *new Loaded;  // never destroyed: when a process ends, the driver may go first
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<const Kernels>& loaded = all[{device->context(), cubin}];
+  if (!loaded) loaded = std::make_shared<const Kernels>(device, cubin);
+  return loaded;
+}
 
 Kernels::Kernels(std::shared_ptr<Device> device, const std::string& cubin) : module_(load(std::move(device), cubin)) {
   const Device::Current current(module_.device());
