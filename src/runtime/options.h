@@ -44,8 +44,9 @@ std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
 /// LANECAST_CHUNKS, LANECAST_REPRODUCIBLE, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR,
-/// LANECAST_TRACE_STEPS, LANECAST_UCX_LANES, LANECAST_MAX_CTAS and LANECAST_ALLOW_SHARED_GPU. Throws UsageError for values that are no such thing, and for any other variable that starts
-/// with LANECAST_: a misspelt option must not pass in silence.
+/// LANECAST_TRACE_STEPS, LANECAST_UCX_LANES, LANECAST_MAX_CTAS and LANECAST_ALLOW_SHARED_GPU. Throws UsageError for
+/// values that are no such thing, and for any other variable that starts with LANECAST_: a misspelt option must not
+/// pass in silence.
 void apply_environment(CommunicatorOptions& options);
 
 /// Throws UsageError for numbers out of range.

@@ -3,7 +3,8 @@
 // of them.
 //
 // Both sides cut alike as long as they agree on the length. A message that is not cut is never as long as a head, and a
-// cut one's shares are all sent, empty or not: so wherever the lengths differ two that meet differ, and that is noticed.
+// cut one's shares are all sent, empty or not: so wherever the lengths differ two that meet differ, and that is
+// noticed.
 #pragma once
 
 #include <memory>

@@ -13,8 +13,8 @@ namespace {
 
 using ucx::RequestParams;
 
-constexpr int kRoundsAtOnce = 64;  // of UCX's progress, before the executor is told what has finished
-constexpr int kMostConnected = 64;     // ranks: connections to all are made beforehand; among more, when they are used
+constexpr int kRoundsAtOnce = 64;   // of UCX's progress, before the executor is told what has finished
+constexpr int kMostConnected = 64;  // ranks: connections to all are made beforehand; among more, when they are used
 constexpr auto kToTellPeers = std::chrono::milliseconds(200);
 constexpr auto kToLetGo = std::chrono::milliseconds(2000);
 
@@ -186,9 +186,7 @@ void UcxTransport::abort(const Failure& cause) {
   if (!sent) notes_.give_up(cause);  // by new connections
 }
 
-bool UcxTransport::has_let_go() const {
-  return lanes_let_go_ && std::ranges::none_of(transfers_, &Transfer::request);
-}
+bool UcxTransport::has_let_go() const { return lanes_let_go_ && std::ranges::none_of(transfers_, &Transfer::request); }
 
 Loss UcxTransport::lost(int peer) {
   if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
