@@ -76,6 +76,8 @@ def test_version() -> None:
         (["plan", "show", "foo"], ", ".join(_core.KINDS)),
         (["plan", "verify", "all_gather", "--algorithm", "foo"], "known: ring"),
         (["plan", "verify"], "give --all"),
+        (["plan", "verify", "all_gather", "--ranks", "8"], "ranks '8': only --all takes a range"),
+        (["plan", "nics", "--machine", "frontier", "--ranks", ""], "ranks: none given"),
         (["plan", "verify", "--all", "--ranks", "9-3"], "upwards"),
     ],
 )
@@ -84,6 +86,13 @@ def test_mistakes_end_in_one_line_that_says_what_is_known(arguments: list[str], 
     assert isinstance(refused.exception, lanecast.UsageError)
     assert known in str(refused.exception)
     assert "\n" not in str(refused.exception)
+
+
+@pytest.mark.parametrize("option", ["--rank", "--root"])
+def test_rank_beyond_all_topologies(option: str) -> None:
+    refused = CliRunner().invoke(app, ["plan", "show", "broadcast", option, "99999999999"])
+    assert refused.exit_code == 2
+    assert f"Invalid value for '{option}'" in refused.output
 
 
 def test_usage_errors_exit_with_2_and_no_traceback() -> None:

@@ -28,7 +28,8 @@ _Algorithm = Annotated[
 ]
 _Topology = Annotated[str, typer.Option(help="8, 2x4, 2x2x2, 3+2+4, 2x4:cyclic.")]
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Input within the output.")]
-_Root = Annotated[int, typer.Option(help="Of broadcast, reduce, gather and scatter.")]
+_MOST_RANKS = 2**31 - 1
+_Root = Annotated[int, typer.Option(max=_MOST_RANKS, help="Of broadcast, reduce, gather and scatter.")]
 
 
 def _topology(text: str) -> _core.Topology:
@@ -45,7 +46,9 @@ def show(  # noqa: PLR0913, PLR0917  one per option
     collective: _Collective,
     algorithm: _Algorithm = "",
     topology: _Topology = "4",
-    rank: Annotated[int | None, typer.Option(help="Only this rank's steps; default: what all ranks do.")] = None,
+    rank: Annotated[
+        int | None, typer.Option(max=_MOST_RANKS, help="Only this rank's steps; default: what all ranks do.")
+    ] = None,
     in_place: _InPlace = False,
     root: _Root = 0,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -95,14 +98,18 @@ def verify(  # noqa: PLR0913, PLR0917  one per option
     everything: Annotated[
         bool, typer.Option("--all", help="All collectives and algorithms, on many topologies.")
     ] = False,
-    ranks: Annotated[str, typer.Option(help="With --all: a number, or a range such as 1-64.")] = "1-16",
+    ranks: Annotated[
+        str | None, typer.Option(help="With --all: a number, or a range such as 1-64; default 1-16.")
+    ] = None,
 ) -> None:
     """Prove that plans are right: contributions, matching, no deadlock without buffering, in-place and out-of-place."""
     if everything == bool(collective):
         raise _core.UsageError("plan verify: name one collective, or give --all")
     if everything:
-        verify_all(_rank_range(ranks))
+        verify_all(_rank_range("1-16" if ranks is None else ranks))
         return
+    if ranks is not None:
+        raise _core.UsageError(f"ranks {ranks!r}: only --all takes a range; of {collective} the topology says it")
     known_name("collective", collective, _core.KINDS)
     shape = _topology(topology)
     name = algorithm or _first(collective)

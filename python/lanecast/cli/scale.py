@@ -69,7 +69,7 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
         for size in parse_sizes(sizes)
     ]
     names = [contenders.check(name) for name in distinct(backends)]
-    for option, given in (("backends", names), ("collectives", distinct(collectives)), ("ranks", distinct(ranks))):
+    for option, given in (("backends", names), ("collectives", distinct(collectives))):
         if not given:
             raise _core.UsageError(f"{option}: none given")
     if not math.isfinite(message_overhead_us):
@@ -98,7 +98,7 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
 
 
 def rank_counts(machine: Machine, text: str, most_checked: int | None = None) -> list[int]:
-    """Numbers of ranks that the machine can have; most_checked: of those that hold real data."""
+    """Numbers of ranks that the machine can have, at least one; most_checked: of those that hold real data."""
     counts = []
     for item in distinct(text):
         if not item.isascii() or not item.isdigit() or len(item) > 9:
@@ -107,6 +107,8 @@ def rank_counts(machine: Machine, text: str, most_checked: int | None = None) ->
         if most_checked is not None and int(item) > most_checked:
             raise _core.UsageError(f"ranks {item}: --check holds real data, for at most {most_checked} ranks")
         counts.append(int(item))
+    if not counts:
+        raise _core.UsageError("ranks: none given")
     return counts
 
 
