@@ -36,7 +36,7 @@ from lanecast.machines import Machine
 from lanecast.point_to_point import P2POp
 from lanecast.scale import build, contenders, platform, point
 from lanecast.scale.contenders import COLLECTIVES, Case
-from lanecast.tune.measure import Effort, Stopwatch, call_for
+from lanecast.tune.measure import Effort, Stopwatch, calls_for
 
 _ALGORITHMS = ("ring", "hierarchical(ring,direct)", "hierarchical(recursive_doubling,direct)")
 _CHUNKS = (1, 8)
@@ -97,7 +97,7 @@ def measure(comm: lanecast.Communicator, sizes: Sequence[int], rounds: int) -> l
             ways = [(name, chunks) for name in _ALGORITHMS for chunks in _CHUNKS if name != "ring" or chunks == 1]
             if comm.rank == 0:
                 print(f"measuring {collective} of {size_text(size)}", file=sys.stderr, flush=True)
-            times = watch.rounds([call_for(comm, collective, size, *way) for way in ways])
+            times = watch.rounds(calls_for(comm, collective, size, ways))
             rows += [
                 {"collective": collective, "bytes": size, "algorithm": name, "chunks": chunks, "measured_s": seconds,
                  "run": facts}

@@ -14,7 +14,7 @@ import pytest
 from lanecast import Communicator, _core
 from lanecast.startup import progress_thread
 from lanecast.tune.fit import Curve, crossover, fit_curve
-from lanecast.tune.measure import Effort, Stopwatch, call_for
+from lanecast.tune.measure import Effort, Stopwatch, calls_for
 from lanecast.tune.tuner import tune
 from launch import mpich
 
@@ -45,7 +45,8 @@ def times_of(comm: Communicator, names: list[str], sizes: list[int]) -> dict[str
     watch = Stopwatch(comm, Effort((), 4, 1.0))
     found: dict[str, list[float]] = {name: [] for name in names}
     for size in sizes:
-        for name, t in zip(names, watch.fastest([call_for(comm, "all_gather", size, n) for n in names]), strict=True):
+        calls = calls_for(comm, "all_gather", size, [(name, 1) for name in names])
+        for name, t in zip(names, watch.fastest(calls), strict=True):
             found[name].append(t)
     return found
 
@@ -82,7 +83,7 @@ def test_slow_nics_are_tuned_to_a_hierarchy_in_chunks() -> None:
         effort = Effort((1 << 14, 1 << 18, 1 << 22), 2, 0.15)
         comm._core.adopt(tune(comm, effort, ["all_gather"]).models())
         chosen = comm.chosen("all_gather", size // 4 // comm.size)
-        calls = [call_for(comm, "all_gather", size, *case) for case in [chosen, *tried]]
+        calls = calls_for(comm, "all_gather", size, [chosen, *tried])
         return chosen, Stopwatch(comm, Effort((), 6, 1.0)).fastest(calls)
 
     (algorithm, _), times = on_slow_links(
@@ -95,11 +96,11 @@ def test_slow_nics_are_tuned_to_a_hierarchy_in_chunks() -> None:
 
 CROSSING = """
 import json, lanecast
-from lanecast.tune.measure import Effort, Stopwatch, call_for
+from lanecast.tune.measure import Effort, Stopwatch, calls_for
 comm = lanecast.init()
 watch = Stopwatch(comm, Effort((), 7, 1.0))
 sizes = [1 << k for k in range(12, 23)]
-times = [watch.fastest([call_for(comm, "all_reduce", s, n) for n in ("folding", "bruck")]) for s in sizes]
+times = [watch.fastest(calls_for(comm, "all_reduce", s, [("folding", 1), ("bruck", 1)])) for s in sizes]
 if comm.rank == 0:
     print(json.dumps([sizes, times]))
 """

@@ -7,7 +7,9 @@ import os
 import pwd
 import re
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import lanecast
 from lanecast import Communicator, UsageError, _core, cache
 from lanecast.tune import finding, load, save
 from lanecast.tune.gain import Gain, gains
-from lanecast.tune.measure import Effort
+from lanecast.tune.measure import QUICK, Effort
 from lanecast.tune.profile import AlgorithmFit, LevelLink, Profile, Shape, file_name
 from lanecast.tune.shape import shape_of
 from lanecast.tune.tuner import tune
@@ -212,6 +214,29 @@ def test_tuning_measures_everything_that_can_be_chosen(topology: str, size: int)
         assert (each.algorithm, each.chunks) == (each.candidates[0].algorithm, each.candidates[0].chunks)
     assert "the shortest prediction" in text
     assert "measured on this machine" in text
+
+
+def test_time_is_kept_where_calls_are_slow() -> None:
+    """Eight ranks share whatever cores there are; all sizes and rounds would take a minute on two."""
+    effort = replace(QUICK, seconds=0.5)
+    kinds = ["all_gather", "all_reduce", "broadcast"]
+
+    def body(comm: Communicator) -> tuple[Profile, list[Gain], list[str], float]:
+        begin = time.monotonic()
+        told: list[str] = []
+        profile = tune(comm, effort, kinds, told.append)
+        found = gains(comm, profile, effort, kinds)
+        return profile, found, told, time.monotonic() - begin
+
+    results = on_threads(8, body, topology="2x4")
+    profile, found, told, took_s = results[0]
+    assert took_s < 30  # some 2 on two idle cores
+    assert all(replace(one, measured={}) == replace(profile, measured={}) for one, *_ in results)
+    assert all(gain == found for _, gain, *_ in results)
+    assert {fit.collective for fit in profile.fits} == set(kinds)
+    assert [gain.size for gain in found] == list(effort.sizes) * len(kinds)
+    assert told[0] == "links (1 of 12)"
+    assert told[-1].endswith("in chunks (12 of 12)")
 
 
 def test_a_gain_compares_the_choices_with_the_best() -> None:

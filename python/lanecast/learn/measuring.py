@@ -15,7 +15,7 @@ from lanecast.communicator import Communicator
 from lanecast.learn.contenders import NATIVE, contenders
 from lanecast.learn.database import Configuration, Database, Timed
 from lanecast.learn.scope import scope_of
-from lanecast.tune.measure import Effort, Stopwatch, call_for
+from lanecast.tune.measure import Effort, Stopwatch, calls_for
 from lanecast.tune.shape import shape_of
 
 Say = Callable[[str], None]
@@ -75,7 +75,7 @@ def _time(watch: Stopwatch, configuration: Configuration, native: bool) -> list[
         (name, 1 if name == NATIVE else predicted[name]["chunks"])
         for name in contenders(collective, comm.topology, native)
     ]
-    rounds = watch.rounds([call_for(comm, collective, size, *way) for way in ways])
+    rounds = watch.rounds(calls_for(comm, collective, size, ways))
     return [
         Timed(name, chunks, predicted[name]["seconds"] if name in predicted else None, tuple(times))
         for (name, chunks), times in zip(ways, rounds, strict=True)

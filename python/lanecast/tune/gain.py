@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lanecast import _core
 from lanecast.communicator import Communicator
-from lanecast.tune.measure import Effort, Stopwatch, call_for
+from lanecast.tune.measure import Effort, Stopwatch, calls_for
 from lanecast.tune.profile import Profile
 
 
@@ -52,20 +52,22 @@ def gains(
 ) -> list[Gain]:
     """Time what calls take with and without the profile beside all else they could; equal on every rank. Collective.
 
-    comm: one without a profile. Rounds alternate between all ways of a case.
+    comm: one without a profile. Rounds alternate between all ways of a case; where calls are slow, between as many as
+    there is time for, those that are predicted to be fastest.
     """
     watch = Stopwatch(comm, effort)
     found = []
-    for collective in collectives:
-        say(f"what {collective} gains")
-        for size in effort.sizes:
+    of_collectives = watch.shares(effort.seconds, [1] * len(collectives))
+    for number, (collective, seconds) in enumerate(zip(collectives, of_collectives, strict=True), 1):
+        say(f"what {collective} gains ({number} of {len(collectives)})")
+        for size, share in zip(effort.sizes, watch.shares(seconds, [1] * len(effort.sizes)), strict=True):
             default, tuned, *others = (
                 *_ways(comm, collective, size, comm._core.models)[:1],
                 *_ways(comm, collective, size, profile.models()),
             )
             ways = list(dict.fromkeys([default, tuned, *others]))
-            rounds = watch.rounds([call_for(comm, collective, size, *way) for way in ways])
-            timed = {way: Timed(*way, statistics.median(times)) for way, times in zip(ways, rounds, strict=True)}
+            rounds = watch.rounds(calls_for(comm, collective, size, ways), share, least=len({default, tuned}))
+            timed = {way: Timed(*way, statistics.median(times)) for way, times in zip(ways, rounds, strict=False)}
             best = min(timed.values(), key=lambda way: way.seconds)
             found.append(Gain(collective, size, timed[default], timed[tuned], best))
             if best.seconds > effort.longest_call_s:

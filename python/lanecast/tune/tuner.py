@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,7 +16,7 @@ from lanecast import _core
 from lanecast.communicator import Communicator
 from lanecast.tune.fit import Curve, Segment, fit_line, fit_overlap, fit_segments
 from lanecast.tune.groups import Group, groups, pairs
-from lanecast.tune.measure import COLLECTIVES, Effort, Point, Stopwatch, call_for, rows_for, sweep
+from lanecast.tune.measure import COLLECTIVES, Contest, Effort, Point, Stopwatch, calls_for, rows_for, sweep
 from lanecast.tune.profile import AlgorithmFit, CollectiveOverlap, LevelLink, Profile
 from lanecast.tune.shape import level_names, shape_of
 
@@ -35,26 +36,38 @@ def tune(
     """
     watch = Stopwatch(comm, effort)
     all_groups = groups(comm)
-    say("links")
-    links, reduce_s_per_byte = _links(watch, all_groups)
+    contests = [
+        Contest(collective, group, names)
+        for collective in collectives
+        for group in all_groups
+        if (names := rows_for(collective, group, comm.topology))
+    ]
+    in_chunks = collectives if comm.topology.levels else []
+    # By how many algorithms each has at each size.
+    weights = [2 * (len(comm.topology.levels) + 1), *(len(contest.names) for contest in contests)]
+    weights += [_OVERLAPPING**2] * len(in_chunks)
+    shares = watch.shares(effort.seconds, weights)
+    number = itertools.count(1)
+
+    def begin(what: str) -> float:
+        say(f"{what} ({next(number)} of {len(weights)})")
+        return next(shares)
+
+    links, reduce_s_per_byte = _links(watch, all_groups, begin("links"))
     fits: list[AlgorithmFit] = []
     largest: dict[str, int] = {}
-    for collective in collectives:
-        for group in all_groups:
-            names = rows_for(collective, group, comm.topology)
-            if not names:
-                continue
-            where = "all ranks" if group.level < 0 else f"groups of level {level_names(comm.topology)[group.level]}"
-            say(f"{collective} among {where}")
-            found = sweep(watch, group, collective, names, _link_of(links[max(group.level, 0)]))
-            fits += _fitted(collective, group, found)
-            if group.level < 0:
-                largest[collective] = max(point.size for points in found.values() for point in points)
+    for contest in contests:
+        level = contest.group.level
+        where = "all ranks" if level < 0 else f"groups of level {level_names(comm.topology)[level]}"
+        share = begin(f"{contest.collective} among {where}")
+        found = sweep(watch, contest, _link_of(links[max(level, 0)]), share)
+        fits += _fitted(contest.collective, contest.group, found)
+        if level < 0:
+            largest[contest.collective] = max(point.size for points in found.values() for point in points)
     profile = Profile(shape_of(comm), links, reduce_s_per_byte, fits, [], _measured(comm))
-    if comm.topology.levels:
-        for collective in collectives:
-            say(f"{collective} in chunks")
-            profile.overlaps.append(_overlap(watch, profile.models(), collective, largest[collective]))
+    for collective in in_chunks:
+        share = begin(f"{collective} in chunks")
+        profile.overlaps.append(_overlap(watch, profile.models(), collective, largest[collective], share))
     return profile
 
 
@@ -85,26 +98,28 @@ def _link_of(level: LevelLink) -> _core.Models:
     return _core.Models([(level.alpha_s, level.beta_s_per_byte)])
 
 
-def _links(watch: Stopwatch, all_groups: Sequence[Group]) -> tuple[list[LevelLink], float]:
+def _links(watch: Stopwatch, all_groups: Sequence[Group], seconds: float) -> tuple[list[LevelLink], float]:
     """Each level's link, outermost first, and what a byte costs that is also added."""
     comm = watch.world
     transports = shape_of(comm).transports
     links: list[LevelLink] = []
     reduce_s_per_byte = 0.0
-    for level, name in enumerate(level_names(comm.topology)):
+    names = level_names(comm.topology)
+    for level, (name, of_level) in enumerate(zip(names, watch.shares(seconds, [1] * len(names)), strict=True)):
         if len(transports) > 1 and level not in {group.level for group in all_groups}:
             links.append(LevelLink(name, transports[level], 0, 0, 0))  # groups of one rank: nothing passes here
             continue
         pair = pairs(comm, level)
         times: dict[str, list[float]] = {"all_gather": [], "reduce_scatter": []}
-        for size in watch.effort.sizes:
-            calls = [call_for(pair, collective, size, "direct") for collective in times]
-            for collective, seconds in zip(times, watch.fastest(calls), strict=True):
-                times[collective].append(seconds)
+        sizes = watch.effort.sizes
+        for size, share in zip(sizes, watch.shares(of_level, [1] * len(sizes)), strict=True):
+            calls = [call for collective in times for call in calls_for(pair, collective, size, [("direct", 1)])]
+            for collective, each in zip(times, watch.fastest(calls, share), strict=True):
+                times[collective].append(each)
             if times["all_gather"][-1] > watch.effort.longest_call_s:
                 break
         # Two ranks exchange halves: one round, half of the bytes each way.
-        sizes = watch.effort.sizes[: len(times["all_gather"])]
+        sizes = sizes[: len(times["all_gather"])]
         line = fit_line(sizes, times["all_gather"], 1, 0.5)
         adding = fit_line(sizes, times["reduce_scatter"], 1, 0.5)
         links.append(LevelLink(name, transports[level], line.alpha_s, line.beta_s_per_byte, line.error))
@@ -112,19 +127,23 @@ def _links(watch: Stopwatch, all_groups: Sequence[Group]) -> tuple[list[LevelLin
     return links, reduce_s_per_byte
 
 
-def _overlap(watch: Stopwatch, models: _core.Models, collective: str, largest: int) -> CollectiveOverlap:
+def _overlap(
+    watch: Stopwatch, models: _core.Models, collective: str, largest: int, seconds: float
+) -> CollectiveOverlap:
     """Times in several numbers of chunks beside what the levels alone predict for them."""
     topology = watch.world.topology
     predictions: list[Callable[[float, float], float]] = []
-    seconds: list[float] = []
-    for size in [largest >> (2 * k) for k in range(_OVERLAPPING)]:
+    times: list[float] = []
+    sizes = [largest >> (2 * k) for k in range(_OVERLAPPING)]
+    for size, share in zip(sizes, watch.shares(seconds, sizes), strict=True):
         ranked = [c["algorithm"] for c in _core.candidates(collective, size, topology, models)]
         best = [name for name in ranked if name.startswith("hierarchical(")][:_OVERLAPPING]
-        cases = [(name, n) for name in best for n in _CHUNKS if n == 1 or size // n >= _SMALLEST_CHUNK]
-        calls = [call_for(watch.world, collective, size, name, n) for name, n in cases]
-        seconds += watch.fastest(calls)
-        predictions += [partial(_predict, models, collective, topology, (size, *case)) for case in cases]
-    fit = fit_overlap(predictions, seconds)
+        cases = [(name, n) for n in _CHUNKS for name in best if n == 1 or size // n >= _SMALLEST_CHUNK]
+        least = 0 if times else 2 * len(best)
+        found = watch.fastest(calls_for(watch.world, collective, size, cases), share, least)
+        times += found
+        predictions += [partial(_predict, models, collective, topology, (size, *case)) for case in cases[: len(found)]]
+    fit = fit_overlap(predictions, times)
     return CollectiveOverlap(collective, fit.hidden, fit.latency, fit.scale, fit.error)
 
 
