@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import lanecast
+import legal_programs
 from lanecast import Communicator
 from launch import OPENMPI, mpich, openmpi
 from pipe_jobs import PipeJob
@@ -31,6 +32,20 @@ def test_among_threads(name: str, size: int) -> None:
 @pytest.mark.parametrize("size", [1, 3, 7])
 def test_what_is_legal_is_not_refused(size: int) -> None:
     lanecast.run_threads(size, run_legal, timeout_s=60.0)
+
+
+def test_random_programs_that_can_end_do() -> None:
+    lanecast.run_threads(3, lambda comm: legal_programs.run_some(comm, 0, 6), timeout_s=60.0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("transports", ["loopback", "shm", "ucx", "mpi"])
+def test_many_random_programs_that_can_end_do(transports: str) -> None:
+    many = 150
+    if transports == "loopback":
+        lanecast.run_threads(5, lambda comm: legal_programs.run_some(comm, 100, many), timeout_s=60.0)
+    else:
+        mpich(4, [sys.executable, legal_programs.__file__, transports, "100", str(many)])
 
 
 def provoke_all(comm: Communicator, _: Callable[[Any], None]) -> dict[str, float]:

@@ -70,9 +70,16 @@ class CallAgreement {
   /// This rank's words go before the peer's where its rank is lower, so that both tell the same.
   std::string in_order(int peer, const std::string& mine, const std::string& theirs) const;
   void compare_counts(int peer, const Want& want) const;
-  /// Does the peer want a message that it has not been given, before it begins this call?
+  /// Does the peer want a message that this rank has not posted?
   bool lacks_message(int peer, const Want& want) const;
+  /// The message that the peer wants, in its words.
+  std::string theirs(int peer, const Want& want) const;
   [[noreturn]] void refuse_message(int peer, const Want& want) const;
+  /// The longest row of ranks whose last one waits for a message that this rank has not sent.
+  Row behind() const;
+  /// Does a row that needs this rank lead around to it?
+  bool closes_circle(const Row& row) const;
+  [[noreturn]] void refuse_circle(int peer, const Want& want, const UnderWay& call) const;
   /// Do `call` and the peer's wait for that message each need the other to end first? A receive that is awaited can
   /// only end so. A send can also end before it is received, and a call whose plan does not say that it needs the peer
   /// may need only that: both count as waits for good when they have been seen to last.
