@@ -82,6 +82,20 @@ def group(comm: Communicator) -> None:
     comm.batch_send_recv([*parts, P2POp(comm.isend, np.ones(LARGE), last, tag=7)])
 
 
+def recv_of_next(comm: Communicator) -> None:
+    """Around all ranks: none sends before it has received."""
+    comm.recv(np.empty(2), (comm.rank + 1) % comm.size, tag=7)
+
+
+def recv_under_own_tag(comm: Communicator) -> None:
+    """Ranks 0 and 1 wait for each other, and all others for rank 0."""
+    comm.recv(np.empty(2), 0 if comm.rank else 1, tag=comm.rank)
+
+
+def split(comm: Communicator) -> None:
+    comm.split(0)
+
+
 @dataclass(frozen=True)
 class Unanswered:
     """Each rank makes these calls, rank 0 the first list; and what every rank is to hear of."""
@@ -111,6 +125,7 @@ def alone(
 
 TAKES_3 = f"{OWN} and expects 3 elements from rank 1; rank 1 calls .* and sends 0 elements to rank 0"
 TAKES_0 = f"{OWN} and expects 0 elements from rank 1; rank 1 calls .* and sends {LARGE} elements to rank 0"
+CIRCLE = "the ranks wait for each other's messages, and none can end: rank . for rank .*; "
 RECV = "recv of 16 bytes from rank 1, tag 7"
 UNANSWERED = {
     "all_to_all_takes": unequal(exchange, 0, 3, f"rank 0 calls all_to_all {TAKES_3}"),
@@ -124,6 +139,16 @@ UNANSWERED = {
     "recv_broadcast": alone(recv, RECV, large_broadcast, f"(broadcast of {LARGE} float64, root 1|all_reduce)"),
     "send": alone(large_send, f"send of {8 * LARGE} bytes to rank 1, tag 7"),
     "group": alone(group, "recv of 16 bytes from rank ., tag 7"),
+    "recv_split": alone(recv, RECV, split, "split .call 1"),
+    "split": Unanswered(
+        [split], [sums], "call 1 of this communicator differs between ranks: rank 0 calls split; rank . calls all_red"
+    ),
+    "circle": Unanswered([recv_of_next], [recv_of_next], f"{CIRCLE}rank . calls recv of 16 bytes from rank ., tag 7"),
+    "circle_of_two": Unanswered(
+        [recv_under_own_tag],
+        [recv_under_own_tag],
+        f"{CIRCLE}rank 0 calls recv of 16 bytes from rank 1, tag 0.*; rank 1 calls recv of 16 bytes from rank 0, tag 1",
+    ),
     "one_more": Unanswered(
         [sums, recv], [sums, sums], f"rank 0 calls {RECV} .before its call 2.; rank 1 calls all_reduce .*call 2 of this"
     ),
@@ -301,7 +326,8 @@ def main() -> None:
         assert child is not None
         took_s = provoke(child, name)
         os.write(1, f"{name} {took_s:.3f}\n".encode())  # in one piece, whatever the others print
-        run_legal(comm)  # unharmed
+        sums(comm)  # unharmed
+    run_legal(comm)
 
 
 if __name__ == "__main__":

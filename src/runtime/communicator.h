@@ -16,6 +16,7 @@
 #include "runtime/call.h"
 #include "runtime/call_agreement.h"
 #include "runtime/call_log.h"
+#include "runtime/exchange.h"
 #include "runtime/options.h"
 #include "runtime/patience.h"
 #include "runtime/plan_cache.h"
@@ -136,8 +137,8 @@ class Communicator {
   friend class DeviceWork;
   /// Over the transports: collective, and beside no other messages.
   Bootstrap among_all(const std::string& what) const;
-  /// meanwhile: is called now and then during a wait, and may end it by throwing.
-  Bootstrap among(const Ranks& ranks, const std::string& what, const Interrupt& meanwhile = {}) const;
+  /// Of the ranks of `gathering`, which needs no more than them and what they do.
+  Bootstrap among(Gathering gathering) const;
   std::shared_ptr<GpuSide> open_gpu(int device);
   GpuSide& gpu(int device, std::unique_lock<std::mutex>& lock);
   /// Through the host's memory, rather than by peer memory alone? Throws UsageError for what can go neither way.
@@ -194,7 +195,7 @@ class Communicator {
   bool advance_batches();
   void look_after_batches();
   Call barrier_call();
-  std::unique_ptr<Communicator> make_child(int color, int key, const Interrupt& meanwhile);
+  std::unique_ptr<Communicator> make_child(int color, int key, const Interrupt& interrupt);
   /// Locks mutex_ ahead of the progress thread, which takes it again at once for as long as messages move. Throws
   /// UsageError where this thread holds it already, in ask(), and in a forked process.
   std::unique_lock<std::mutex> enter();

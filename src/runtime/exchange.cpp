@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "runtime/patience.h"
@@ -29,22 +30,32 @@ class Exchange {
     for (std::size_t k = 0; k < ranks.size(); ++k) {
       if (static_cast<int>(k) == gathering_.me || bytes == 0) continue;
       targets_[k] = {all + k * bytes, bytes};
-      router_.to(ranks[k]).post_recv(add(ranks[k], targets_[k]));
-      router_.to(ranks[k]).post_send(add(ranks[k], source_));
+      router_.to(ranks[k]).post_recv(add(ranks[k], targets_[k], /*receives=*/true));
+      router_.to(ranks[k]).post_send(add(ranks[k], source_, /*receives=*/false));
     }
     open_ = messages_.size();
+  }
+
+  /// Puts the reason, where `meanwhile` knows one, in the place of an error.
+  void look_for_reasons() const {
+    if (gathering_.meanwhile) gathering_.meanwhile(missing(), Clock::now());
   }
 
   void wait() {
     Patience patience(Rivals::ranks);
     const auto begin = Clock::now();
-    auto last_look = begin;
+    auto last_look = begin, last_moved = begin;
+    bool stood = true;  // still since last_moved
     while (open_ > 0) {
       const bool moved = router_.progress();
-      if (moved) patience.reset();
+      if (moved) {
+        patience.reset();
+        stood = false;
+      }
       if (moved || !patience.pause() || Clock::now() - last_look < kLookEvery) continue;
       last_look = Clock::now();
-      if (gathering_.meanwhile) gathering_.meanwhile();
+      if (!std::exchange(stood, true)) last_moved = last_look;
+      if (gathering_.meanwhile) gathering_.meanwhile(missing(), last_moved);
       look_around(std::chrono::duration<double>(last_look - begin).count());
     }
   }
@@ -56,16 +67,27 @@ class Exchange {
       --exchange->open_;
     }
     Exchange* exchange = nullptr;
+    bool receives = false;
     bool done = false;
   };
 
-  Part& add(int peer, const Span& memory) {
+  Part& add(int peer, const Span& memory, bool receives) {
     Part& part = messages_.emplace_back();
     part.exchange = this;
+    part.receives = receives;
     part.peer = peer;
+    part.tag = call_tag(router_.to(peer), 0, gathering_.stamp);
+    part.stamp = gathering_.stamp;
     part.bytes = memory.bytes;
     part.memory = {&memory, 1};
     return part;
+  }
+
+  std::vector<int> missing() const {
+    std::vector<int> peers;
+    for (const Part& message : messages_)
+      if (message.receives && !message.done) peers.push_back(message.peer);
+    return peers;
   }
 
   void look_around(double waited_s) {
@@ -104,8 +126,13 @@ Bootstrap bootstrap_over(std::shared_ptr<Router> router, Gathering gathering) {
     std::memcpy(all + me * bytes, in, bytes);
     Exchange exchange(*router, gathering, {all + me * bytes, bytes});
     try {
-      exchange.post(all);
-      exchange.wait();
+      try {
+        exchange.post(all);
+        exchange.wait();
+      } catch (const TransportError&) {
+        exchange.look_for_reasons();
+        throw;
+      }
     } catch (const std::exception& error) {
       router->abort(failure_of(error));  // before the messages go, which peers may be reading
       throw;

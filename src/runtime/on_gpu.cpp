@@ -20,12 +20,15 @@ constexpr auto kLastWrites = std::chrono::seconds(2);
 
 }  // namespace
 
-Bootstrap Communicator::among(const Ranks& ranks, const std::string& what, const Interrupt& meanwhile) const {
-  const int me = static_cast<int>(std::ranges::find(ranks, rank()) - ranks.begin());
-  return bootstrap_over(router_, {ranks, me, options_.timeout_s.value_or(kTimeout_s), what, meanwhile});
+Bootstrap Communicator::among(Gathering gathering) const {
+  gathering.me = static_cast<int>(std::ranges::find(gathering.ranks, rank()) - gathering.ranks.begin());
+  gathering.timeout_s = options_.timeout_s.value_or(kTimeout_s);
+  return bootstrap_over(router_, std::move(gathering));
 }
 
-Bootstrap Communicator::among_all(const std::string& what) const { return among(topology_.everyone(), what); }
+Bootstrap Communicator::among_all(const std::string& what) const {
+  return among({.ranks = topology_.everyone(), .what = what, .meanwhile = {}});
+}
 
 std::shared_ptr<GpuSide> Communicator::open_gpu(int device) {
   const std::string what = "the first call on a GPU";
@@ -33,7 +36,8 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device) {
       among_all(what), topology_,
       GpuOptions{device, options_.gpu_library_folders, options_.kernel_cache, options_.allow_shared_gpu,
                  options_.max_ctas, options_.timeout_s.value_or(kTimeout_s)},
-      GpuNeighbours{around_.hosts, [&](const Ranks& ranks) { return among(ranks, what); }});
+      GpuNeighbours{around_.hosts,
+                    [&](const Ranks& ranks) { return among({.ranks = ranks, .what = what, .meanwhile = {}}); }});
 }
 
 GpuSide& Communicator::gpu(int device, std::unique_lock<std::mutex>& lock) {

@@ -12,6 +12,23 @@
 namespace lanecast {
 namespace {
 
+constexpr std::uint64_t kHash = 0x5311;  // no collective's
+
+/// A split that has not heard of some ranks, as those see it that want messages before they come to it.
+class Split final : public UnderWay {
+ public:
+  explicit Split(std::span<const int> missing) : missing_(missing) {}
+  bool advance() override { return false; }
+  bool finished() const override { return false; }
+  std::string waiting_for(int /*peer*/) const override { return "split"; }
+  std::vector<int> awaited_peers() const override { return {missing_.begin(), missing_.end()}; }
+  bool awaits_message(int peer) const override { return std::ranges::find(missing_, peer) != missing_.end(); }
+  Needs needs(int peer) const override { return awaits_message(peer) ? Needs::yes : Needs::no; }
+
+ private:
+  std::span<const int> missing_;
+};
+
 /// The parent's pinned algorithm, unless it needs levels that the child does not have.
 std::string algorithm_for(const std::string& pinned, const Topology& topology) {
   return any_has_algorithm(topology, pinned) ? pinned : std::string();
@@ -23,16 +40,24 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key, const Inte
   const std::unique_lock lock = enter();
   refuse_if_failed();
   if (!started_.empty()) throw UsageError("split: wait for the started calls of this communicator first");
-  return or_fail<UsageError>([&] { return make_child(color, key, [&] { ask(interrupt); }); });
+  return or_fail<UsageError>([&] { return make_child(color, key, interrupt); });
 }
 
-std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const Interrupt& meanwhile) {
+std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const Interrupt& interrupt) {
   struct Place {
     int color, key;
   };
   const Place mine{color, key};
   std::vector<Place> places(size());
-  among(topology_.everyone(), "split", meanwhile).all_gather(&mine, places.data(), sizeof mine);
+  // A call as others are, which ranks compare; it leaves no record, since it moves none of the caller's data.
+  const std::uint32_t stamp = agreement_.begin(++calls_, {.text = "split", .hash = kHash, .own = {}});
+  Gathering everyone{.ranks = topology_.everyone(), .what = "split", .stamp = stamp, .meanwhile = {}};
+  everyone.meanwhile = [&](std::span<const int> missing, std::chrono::steady_clock::time_point last_moved) {
+    ask(interrupt);
+    agreement_.compare(missing);
+    agreement_.refuse_unmet_wants(Split(missing), {missing, last_moved, /*blocked=*/true});
+  };
+  among(everyone).all_gather(&mine, places.data(), sizeof mine);
   ++splits_;
   if (color < 0) return nullptr;
 
@@ -43,7 +68,8 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
             [&](int a, int b) { return std::pair(places[a].key, a) < std::pair(places[b].key, b); });
 
   Surroundings child;
-  child.bootstrap = among(ranks, "split", meanwhile);
+  child.bootstrap =
+      among({.ranks = ranks, .what = "split", .stamp = stamp, .meanwhile = [&](auto...) { ask(interrupt); }});
   child.world = around_.world;
   child.channel = mix(mix(around_.channel, splits_), static_cast<std::uint64_t>(ranks[0]));
   if (around_.mpi) {
