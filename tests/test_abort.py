@@ -19,6 +19,8 @@ from lanecast import Communicator
 from launch import mpich
 from pipe_jobs import PipeJob, Tell
 
+LONG = pytest.mark.long
+
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_threads(size: int) -> None:
@@ -29,8 +31,11 @@ def run(comm: Communicator, _: Tell) -> list[str]:
     return abort_rank.run(comm)
 
 
-# Over shared memory, over UCX, and over both: hosts of their own.
-@pytest.mark.parametrize(("size", "hosts"), [(2, ""), (3, ""), (2, "ab"), (3, "aab"), (3, "abb")])
+# Over shared memory, over UCX, and over both: hosts of their own. Three ranks have all that two have: some 6 s each.
+@pytest.mark.parametrize(
+    ("size", "hosts"),
+    [pytest.param(2, "", marks=LONG), (3, ""), pytest.param(2, "ab", marks=LONG), (3, "aab"), (3, "abb")],
+)
 def test_processes(size: int, hosts: str) -> None:
     before = set(Path("/dev/shm").iterdir())
     job = PipeJob(size, run, hosts=hosts, timeout_s=DEADLINE_S)
@@ -41,7 +46,7 @@ def test_processes(size: int, hosts: str) -> None:
 
 
 @pytest.mark.parametrize("transports", ["mpi", "shm"])
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=LONG), 3])
 def test_mpich(size: int, transports: str) -> None:
     script = str(Path(__file__).parent / "abort_rank.py")
     output = mpich(size, [sys.executable, script, transports])
