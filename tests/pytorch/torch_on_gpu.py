@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 import pretend_cuda_module
-from gpu_or_pretence import PRETENDS, Held, beside, there, use_own_gpu
+from gpu_or_pretence import PRETENDS, Held, beside, own_gpu, there, use_own_gpu
 from torch_calls import fold, me, ranks, same, size, value
 
 COUNT = 3001
