@@ -3,7 +3,7 @@
 // equal on every rank.
 #include <algorithm>
 
-#include "runtime/agreed.h"
+#include "base/agreed.h"
 #include "runtime/communicator.h"
 #include "runtime/exchange.h"
 #include "runtime/gpu_side.h"

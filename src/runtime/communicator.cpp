@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "runtime/agreed.h"
+#include "base/agreed.h"
 #include "runtime/equal_options.h"
 #include "runtime/links.h"
 #include "runtime/started.h"

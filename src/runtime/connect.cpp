@@ -2,7 +2,7 @@
 // Transports by name: one row each. The order is that of preference.
 #include <algorithm>
 
-#include "runtime/agreed.h"
+#include "base/agreed.h"
 #include "runtime/level_names.h"
 #include "runtime/surroundings.h"
 #include "transport/loopback/transport.h"

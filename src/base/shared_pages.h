@@ -8,7 +8,7 @@
 
 #include "base/file_descriptor.h"
 
-namespace lanecast::shm {
+namespace lanecast {
 
 class Mapping {
  public:
@@ -44,4 +44,4 @@ FileDescriptor reserve_memory(std::size_t bytes);
 /// Opens file descriptor `fd` of process `pid`; throws unless it is `id`.
 FileDescriptor open_memory_of(int pid, int fd, const FileId& id);
 
-}  // namespace lanecast::shm
+}  // namespace lanecast

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/shm/memory.h"
+#include "base/shared_pages.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace lanecast::shm {
+namespace lanecast {
 
 namespace {
 
@@ -61,4 +61,4 @@ FileDescriptor open_memory_of(int pid, int fd, const FileId& id) {
   return file;
 }
 
-}  // namespace lanecast::shm
+}  // namespace lanecast
