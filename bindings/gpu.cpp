@@ -46,6 +46,15 @@ void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make 
       "chunks"_a, "root"_a, "send_counts"_a, "recv_counts"_a, "reproducible"_a.none(), extra...);
 }
 
+/// Let go of by any thread.
+std::shared_ptr<void> kept(nb::object object) {
+  return {new nb::object(std::move(object)), [](void* held) {
+            if (!nb::is_alive()) return;  // the process ends
+            const nb::gil_scoped_acquire locked;
+            delete static_cast<nb::object*>(held);
+          }};
+}
+
 /// Is it a send?, address, bytes, peer, tag.
 using DeviceMessages = std::vector<std::tuple<bool, std::uintptr_t, std::size_t, int, std::int64_t>>;
 
@@ -91,6 +100,27 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
   nb::class_<ipc::SharedMemory>(m, "SymmetricMemory", "Memory of equal size on the GPUs of all ranks.")
       .def_prop_ro("address", &ipc::SharedMemory::own)
       .def_prop_ro("bytes", &ipc::SharedMemory::bytes);
+  communicator
+      .def("open_window", &Communicator::open_window, "memory"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "Not collective. False where it is of no use.")
+      .def("calls_by_windows", &Communicator::calls_by_windows, nb::call_guard<nb::gil_scoped_release>(),
+           "How many calls have gone from windows to windows, of what has run.");
+  nb::class_<ipc::WindowMemory>(m, "WindowMemory", "Memory of this rank's GPU that peers may map.")
+      .def(
+          "__init__",
+          [](ipc::WindowMemory* memory, int device, std::size_t bytes) {
+            new (memory) ipc::WindowMemory(gpu::Device::open(device), bytes);
+          },
+          "device"_a, "bytes"_a)
+      .def(
+          "__init__",
+          [](ipc::WindowMemory* memory, int device, std::uintptr_t begin, std::size_t bytes, nb::object keep) {
+            new (memory) ipc::WindowMemory(gpu::Device::open(device), begin, bytes, kept(std::move(keep)));
+          },
+          "device"_a, "begin"_a, "bytes"_a, "keep"_a, "Memory that is there, and that `keep` keeps.")
+      .def_prop_ro("address", &ipc::WindowMemory::begin)
+      .def_prop_ro("bytes", &ipc::WindowMemory::bytes)
+      .def("retire", &ipc::WindowMemory::retire, nb::call_guard<nb::gil_scoped_release>());
   nb::class_<DeviceWork>(m, "DeviceWork", "A call under way on a stream of the communicator's own.")
       .def(
           "wait", [](const DeviceWork& w, std::uintptr_t stream) { w.order(reinterpret_cast<void*>(stream)); },

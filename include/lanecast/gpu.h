@@ -56,6 +56,27 @@ LANECAST_API lanecastResult_t lanecastMemAlloc(void** memory, size_t bytes, int 
  * ranks do so, in the same order among their calls. Errors: usage (it is none). */
 LANECAST_API lanecastResult_t lanecastMemFree(void* memory, lanecastComm_t comm);
 
+/** Memory of a GPU that other ranks may map. */
+typedef struct lanecastMemory* lanecastMemory_t;
+
+/** Memory on GPU `device` for lanecastCommRegister, zeroed; *begin is where it lies. Both are set on success only. Not
+ * collective. error: may be NULL. Errors: usage, transport (the GPU has no more). */
+LANECAST_API lanecastResult_t lanecastMemoryCreate(lanecastMemory_t* memory, void** begin, size_t bytes, int device,
+                                                   lanecastError_t* error);
+
+/** Lets the peers of `comm` map the memory, which may be in several communicators. They do so in their next calls; from
+ * then on calls of 512 KiB a message and more copy nothing where all ranks' buffers lie in such memory, wherever each
+ * has put them. No rank need do as the others do. *registered becomes 0 where it would be of no use: before the GPU is
+ * open, among several hosts, on another GPU, and beyond 256 of them. Errors: usage, and those of the calls before. */
+LANECAST_API lanecastResult_t lanecastCommRegister(lanecastMemory_t memory, int* registered, lanecastComm_t comm);
+
+/** Waits for this device's work and gives the memory back, which is freed once all peers have let go of it, in their
+ * next calls or with their communicators. By any thread; NULL is allowed. */
+LANECAST_API lanecastResult_t lanecastMemoryDestroy(lanecastMemory_t memory);
+
+/** How many calls on registered memory have copied nothing; of what has run. Errors: usage (null pointers). */
+LANECAST_API lanecastResult_t lanecastCommRegisteredCalls(lanecastComm_t comm, unsigned long long* calls);
+
 #ifdef __cplusplus
 }
 #endif

@@ -18,7 +18,7 @@ from lanecast.device_calls import enqueue, enqueue_messages
 from lanecast.explanation import ASSUMED_LINKS, MEASURED_LINKS, Candidate, Chosen, Explanation
 from lanecast.point_to_point import Message, PointToPoint
 from lanecast.rooted import Rooted
-from lanecast.symmetric import symmetric_empty
+from lanecast.symmetric import Registration, symmetric_empty
 from lanecast.work import PersistentCall, Work
 
 _LIVE: weakref.WeakSet[Communicator] = weakref.WeakSet()
@@ -157,6 +157,16 @@ class Communicator(Collectives, Rooted, PointToPoint):
         where the GPUs cannot reach each other's memory.
         """
         return symmetric_empty(self._core, self.rank, count, dtype)
+
+    def register(self, tensor: Any) -> Registration:
+        """Let the peers' GPUs map a CUDA tensor's memory: calls of 512 KiB a message and more whose buffers lie in such
+        memory on all ranks, wherever each has put them, move no byte through staging. All others stay as they are.
+
+        Not collective, and no rank need do as the others do. The tensor's memory is kept until close() of what this
+        returns, and until the peers have let go of it, which they do in their next calls. Raises UsageError for memory
+        that no other process can map, as that of torch's expandable segments, and where there is no peer memory.
+        """
+        return Registration(self._core, self.rank, tensor)
 
     def abort(self, reason: str) -> None:
         """Fail the communicator on all ranks: this rank's calls end, and the peers hear `reason` instead of waiting.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Symmetric memory, which the GPUs of a host read and write at each other, as tensors of torch's."""
+"""Memory that the GPUs of a host read and write at each other: as tensors of torch's, or a tensor's that is there."""
 
 from __future__ import annotations
 
@@ -41,3 +41,31 @@ def symmetric_empty(core: Any, rank: int, count: int, dtype: Any) -> Any:
     memory = core.symmetric_allocate(device, max(1, elements) * kind.itemsize)  # no tensor has an address of nothing
     whole = torch.as_tensor(_Bytes(memory), device=f"cuda:{device}")
     return whole[: elements * kind.itemsize].view(kind)
+
+
+class Registration:
+    """See Communicator.register."""
+
+    def __init__(self, core: Any, rank: int, tensor: Any) -> None:
+        if not getattr(tensor, "is_cuda", False) or not tensor.is_contiguous() or tensor.numel() == 0:
+            raise _core.UsageError(f"rank {rank}: register: expected a contiguous CUDA tensor that is not empty")
+        count = tensor.numel() * tensor.element_size()
+        try:
+            self._memory = _core.WindowMemory(tensor.device.index, tensor.data_ptr(), count, tensor)
+        except _core.UsageError as error:
+            raise _core.UsageError(f"rank {rank}: register: {error}") from None
+        if not core.open_window(self._memory):
+            raise _core.UsageError(
+                f"rank {rank}: register: of no use: the ranks are on several hosts, the GPU is not open (make the "
+                "communicator with device=N), the tensor is on another one, or 256 tensors are registered already"
+            )
+
+    def close(self) -> None:
+        """Waits for this device's work; no call may be made on the tensor as registered memory after it."""
+        self._memory.retire()
+
+    def __enter__(self) -> Registration:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -4,6 +4,7 @@
 #include "capi/messages.h"
 #include "device/gpu/device.h"
 #include "transport/ipc/shared_memory.h"
+#include "transport/ipc/window_memory.h"
 
 using namespace lanecast;
 using namespace lanecast::capi;
@@ -62,5 +63,39 @@ lanecastResult_t lanecastMemAlloc(void** memory, size_t bytes, int device, lanec
 lanecastResult_t lanecastMemFree(void* memory, lanecastComm_t comm) {
   return guarded(comm, [&](const Communicator& core) {
     if (memory && comm->memory.erase(memory) == 0) refuse(core, "memory: not the start of any from lanecastMemAlloc");
+  });
+}
+
+lanecastResult_t lanecastMemoryCreate(lanecastMemory_t* memory, void** begin, size_t bytes, int device,
+                                      lanecastError_t* error) {
+  return guarded(error, [&] {
+    if (!memory || !begin) throw UsageError("lanecastMemoryCreate: memory, begin: null pointer");
+    if (device < 0) throw UsageError("lanecastMemoryCreate: device: " + std::to_string(device) + " is no GPU's number");
+    auto made = std::make_unique<lanecastMemory>();
+    made->core = std::make_shared<ipc::WindowMemory>(gpu::Device::open(device), bytes);
+    *begin = reinterpret_cast<void*>(made->core->begin());
+    *memory = made.release();
+  });
+}
+
+lanecastResult_t lanecastCommRegister(lanecastMemory_t memory, int* registered, lanecastComm_t comm) {
+  return guarded(comm, [&](Communicator& core) {
+    require(memory, "memory", core);
+    require(registered, "registered", core);
+    *registered = core.open_window(memory->core) ? 1 : 0;
+  });
+}
+
+lanecastResult_t lanecastMemoryDestroy(lanecastMemory_t memory) {
+  return guarded(static_cast<lanecastError_t*>(nullptr), [&] {
+    const std::unique_ptr<lanecastMemory> owned(memory);
+    if (memory) memory->core->retire();
+  });
+}
+
+lanecastResult_t lanecastCommRegisteredCalls(lanecastComm_t comm, unsigned long long* calls) {
+  return guarded(comm, [&](Communicator& core) {
+    require(calls, "calls", core);
+    *calls = core.calls_by_windows();
   });
 }

@@ -20,6 +20,10 @@ struct lanecastComm {
   std::map<void*, std::shared_ptr<lanecast::ipc::SharedMemory>> memory;  // from lanecastMemAlloc
 };
 
+struct lanecastMemory {
+  std::shared_ptr<lanecast::ipc::WindowMemory> core;
+};
+
 struct lanecastPersistent {
   std::unique_ptr<lanecast::PersistentCall> core;
   std::shared_ptr<lanecastError_t> error;

@@ -31,7 +31,8 @@ class DeviceWork;
 class GpuSide;
 namespace ipc {
 class SharedMemory;
-}
+class WindowMemory;
+}  // namespace ipc
 
 /// Looks whether the user wants to stop (Ctrl-C); throws to end the wait.
 using Interrupt = std::function<void()>;
@@ -89,6 +90,12 @@ class Communicator {
   bool has_peer_memory();
   /// Memory on this rank's GPU that the peers' GPUs read and write, of equal size on all ranks. Collective.
   std::shared_ptr<ipc::SharedMemory> allocate_symmetric(int device, std::size_t bytes);
+  /// Memory of this rank's GPU that peers may map from now on: where all ranks' buffers lie in such memory, wherever
+  /// each has put them, calls copy nothing to and from staging. Not collective. False where it does not serve: before
+  /// the GPU is open, among several hosts, and with too many of them.
+  bool open_window(std::shared_ptr<ipc::WindowMemory> memory);
+  /// How many calls have made use of it.
+  std::uint64_t calls_by_windows();
   /// Opens the GPU of later calls; without it the first of them does. Collective. Throws UsageError.
   void use_gpu(int device);
   /// Blocks until all that is enqueued has run.

@@ -6,9 +6,9 @@
 
 #include "algorithms/algorithms.h"
 #include "algorithms/names.h"
+#include "base/agreed.h"
 #include "device/gpu/code.h"
 #include "plan/verify.h"
-#include "runtime/agreed.h"
 #include "runtime/call_shape.h"
 
 namespace lanecast {
@@ -76,6 +76,7 @@ GpuSide::GpuSide(const Bootstrap& bootstrap, const Topology& topology, const Gpu
       parts_(open(bootstrap, options)),
       device_(parts_.device),
       peers_(connect_all(bootstrap, parts_, neighbours.hosts)),
+      windows_(peers_ ? std::make_unique<ipc::Windows>(device_, bootstrap) : nullptr),
       across_(parts_, topology, rank_, connect_domain(rank_, parts_, topology, neighbours)),
       own_stream_(device_),
       ordering_(device_),
@@ -130,15 +131,26 @@ const ipc::SharedMemory* GpuSide::symmetric(const void* begin, std::size_t bytes
 }
 
 StreamBuffers GpuSide::buffers_of(const Call& call) const {
-  if (symmetric_.empty() || call.own_counts()) return {call.in, call.out};
+  const bool has_windows = windows_ && !windows_->empty();
+  if ((symmetric_.empty() && !has_windows) || call.own_counts()) return {call.in, call.out};
   const std::size_t full = full_bytes(call, topology_.size());
   const Collective collective = collective_of(call, topology_.size(), false);
   const auto share = [&](PartRange parts) {
     if (!call.counts.empty() && parts.count == 1) return call.counts[parts[0]] * size_of(call.dtype);
     return parts.count <= 1 ? call.count * size_of(call.dtype) : full;
   };
-  return {call.in, call.out, symmetric(call.in, share(collective.inputs(rank_))),
-          symmetric(call.out, share(collective.outputs(rank_)))};
+  const std::size_t in_bytes = share(collective.inputs(rank_)), out_bytes = share(collective.outputs(rank_));
+  StreamBuffers buffers{call.in, call.out, symmetric(call.in, in_bytes), symmetric(call.out, out_bytes)};
+  if (has_windows) {
+    buffers.windows.in_place = windows_->place(call.in, in_bytes);
+    buffers.windows.out_place = windows_->place(call.out, out_bytes);
+  }
+  return buffers;
+}
+
+bool GpuSide::offers(const Call& call, const StreamBuffers& buffers, PeerEngine engine) const {
+  return (engine == PeerEngine::kernel || engine == PeerEngine::two_shot) && can_offer(call.kind, buffers) &&
+         worth_an_offer(traffic_of(call, buffers));
 }
 
 StreamCall& GpuSide::bound(const Call& call, bool in_place, PeerEngine engine) {
@@ -173,9 +185,12 @@ void GpuSide::end(gpu::Stream stream) {
 }
 
 void GpuSide::enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream) {
-  const StreamBuffers buffers = buffers_of(call);
-  StreamCall& what = bound(call, in_place, engine_for(call, buffers, pinned));
   const gpu::Device::Current current(*device_);
+  if (!capturing(stream)) windows_->look();
+  StreamBuffers buffers = buffers_of(call);
+  const PeerEngine engine = engine_for(call, buffers, pinned);
+  if (!pinned && offers(call, buffers, engine)) buffers.windows.table = windows_->table();
+  StreamCall& what = bound(call, in_place, engine);
   begin(stream);
   texts_.try_emplace(what.signature(buffers), what.text());
   what.enqueue(buffers, *peers_, stream);

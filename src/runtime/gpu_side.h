@@ -14,6 +14,7 @@
 #include "runtime/stream_call.h"
 #include "runtime/transfer.h"
 #include "topology/topology.h"
+#include "transport/ipc/windows.h"
 
 namespace lanecast {
 
@@ -60,6 +61,11 @@ class GpuSide {
   void forget_plans() { across_.forget_plans(); }
   /// Collective. Memory in which the peers read and write: calls on it need no copy to and from staging.
   std::shared_ptr<ipc::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes);
+  /// Calls on the memory need no such copies, either, where the other ranks' buffers lie in memory of that kind, too.
+  /// This rank's own affair. False where it cannot be: among several hosts, say.
+  bool open_window(std::shared_ptr<ipc::WindowMemory> memory) { return windows_ && windows_->open(std::move(memory)); }
+  /// How many calls have made use of it.
+  std::uint64_t calls_by_windows() const { return windows_ ? windows_->taken() : 0; }
 
   /// The stream of calls that run beside the caller's.
   gpu::Stream own_stream() const { return own_stream_.get(); }
@@ -92,6 +98,8 @@ class GpuSide {
   /// The symmetric memory of a call's buffers; null where it is none.
   StreamBuffers buffers_of(const Call& call) const;
   const ipc::SharedMemory* symmetric(const void* begin, std::size_t bytes) const;
+  /// Would the direct engine serve the call as well as this one, which is chosen for plain memory?
+  bool offers(const Call& call, const StreamBuffers& buffers, PeerEngine engine) const;
   StreamCall& bound(const Call& call, bool in_place, PeerEngine engine);
   bool messages_idle() const;
   /// Behind the calls before; a captured one is ordered by its graph, and has no place among those that run now.
@@ -103,6 +111,7 @@ class GpuSide {
   GpuParts parts_;
   std::shared_ptr<gpu::Device> device_;
   std::unique_ptr<ipc::PeerGroup> peers_;  // all ranks; null where they are on several hosts
+  std::unique_ptr<ipc::Windows> windows_;  // of the same
   AcrossHosts across_;
   gpu::OwnedStream own_stream_;
   gpu::OwnedEvent ordering_, last_;

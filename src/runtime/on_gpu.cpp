@@ -143,6 +143,17 @@ std::shared_ptr<ipc::SharedMemory> Communicator::allocate_symmetric(int device, 
   return memory;
 }
 
+bool Communicator::open_window(std::shared_ptr<ipc::WindowMemory> memory) {
+  const std::unique_lock lock = enter();
+  refuse_if_failed();
+  return gpu_ && gpu_->open_window(std::move(memory));
+}
+
+std::uint64_t Communicator::calls_by_windows() {
+  const std::unique_lock lock = enter();
+  return gpu_ ? gpu_->calls_by_windows() : 0;
+}
+
 void Communicator::use_gpu(int device) {
   std::unique_lock lock = enter();
   refuse_if_failed();

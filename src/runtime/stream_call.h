@@ -17,7 +17,11 @@ struct StreamBuffers {
   void* out = nullptr;
   const ipc::SharedMemory* symmetric_in = nullptr;
   const ipc::SharedMemory* symmetric_out = nullptr;
+  ipc::WindowBuffers windows;  // places of 0 where they lie in none; a table of 0 for no offer
 };
+
+/// Do the buffers that peers reach lie in windows of this rank?
+bool can_offer(Kind kind, const StreamBuffers& buffers);
 
 /// Has the direct engine what it needs: symmetric memory where it reads or writes at the peers?
 bool direct_takes(Kind kind, bool own_counts, const StreamBuffers& buffers);
@@ -43,6 +47,7 @@ class StreamCall {
   /// Where the buffers that peers reach lie in symmetric memory: at equal places on all ranks.
   std::uint64_t places_of(const StreamBuffers& buffers) const;
 
+  void offer(const StreamBuffers& buffers, const ipc::PeerGroup& peers, gpu::Stream stream) const;
   void call_group(std::size_t step, const StreamBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream) const;
 
   Plan plan_;

@@ -51,6 +51,11 @@ double predicted_s(PeerEngine engine, const PeerTraffic& traffic) {
   return at(kDirectReduction, traffic.reduces_for_all ? 2 * share : to_all);
 }
 
+bool worth_an_offer(const PeerTraffic& traffic) {
+  constexpr std::size_t kShort = std::size_t{512} << 10;  // below, a launch takes longer than copies to and from slots
+  return traffic.ranks > 1 && traffic.message_bytes >= kShort;
+}
+
 PeerEngine fastest(const PeerTraffic& traffic) {
   auto best = PeerEngine::kernel;
   for (const PeerEngine engine : {PeerEngine::two_shot, PeerEngine::copy_engine, PeerEngine::direct})

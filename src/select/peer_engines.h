@@ -31,5 +31,7 @@ struct PeerTraffic {
 bool takes(PeerEngine engine, const PeerTraffic& traffic);
 double predicted_s(PeerEngine engine, const PeerTraffic& traffic);
 PeerEngine fastest(const PeerTraffic& traffic);
+/// On windows the direct engine costs one more launch, and each rank may offer its own or not.
+bool worth_an_offer(const PeerTraffic& traffic);
 
 }  // namespace lanecast

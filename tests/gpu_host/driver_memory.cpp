@@ -67,6 +67,7 @@ int cuIpcGetMemHandle(std::array<char, 64>* handle, std::uint64_t address) {
 }
 
 int cuIpcOpenMemHandle_v2(std::uint64_t* address, std::array<char, 64> handle, unsigned) {
+  if (const int result = arranged("cuIpcOpenMemHandle")) return result;
   if (current() == nullptr) return kInvalidContext;
   Handle theirs{};
   std::memcpy(&theirs, handle.data(), sizeof theirs);

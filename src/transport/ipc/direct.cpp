@@ -29,7 +29,7 @@ int PeerGroup::meeting_blocks(std::size_t bytes) const { return Launches::blocks
 void PeerGroup::direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const {
   const Parcels& parcels = call.parcels;
   const gpu::Address place = parcels.receive[rank()].at;
-  gpu::Direct d{group(call.signature), {}};
+  gpu::Direct d{group(call.signature), {}, {}};
   d.work.source[0] = parcels.send[rank()].at;
   d.work.bytes = parcels.send[rank()].bytes;
   d.work.sources = 1;
@@ -60,27 +60,52 @@ void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory&
   launches_.meeting(all, blocks, stream);
 }
 
+PeerGroup::Share PeerGroup::share_of(std::size_t bytes) const {
+  constexpr std::size_t kAlignment = 16;
+  const auto members = static_cast<std::size_t>(size());
+  const std::size_t share = (bytes / members / kAlignment + 1) * kAlignment;
+  const std::size_t begin = std::min(bytes, share * static_cast<std::size_t>(rank()));
+  return {begin, std::min(share, bytes - begin), share};
+}
+
 void PeerGroup::direct_reduce(const PeerCall& call, const SharedMemory& input, const SharedMemory* output,
                               gpu::Stream stream) const {
   const Parcel source = call.parcels.send[rank()], target = call.parcels.receive[rank()];
-  gpu::Direct d{group(call.signature), {}};
+  gpu::Direct d{group(call.signature), {}, {}};
   gpu::Reduction& r = d.work;
-  std::size_t begin = 0, share = source.bytes;
-  if (output) {  // each member reduces a share for all
-    constexpr std::size_t kAlignment = 16;
-    const auto members = static_cast<std::size_t>(size());
-    share = (source.bytes / members / kAlignment + 1) * kAlignment;
-    begin = std::min(source.bytes, share * static_cast<std::size_t>(rank()));
-  }
-  r.bytes = std::min(share, source.bytes - begin);
+  const Share share = output ? share_of(source.bytes) : Share{0, source.bytes, call.parcels.largest_bytes};
+  r.bytes = share.bytes;
   for (int q = 0; q < size(); ++q) {
-    r.source[r.sources++] = at_member(input, q, source.at) + begin;
-    if (output) r.target[r.targets++] = at_member(*output, q, target.at) + begin;
+    r.source[r.sources++] = at_member(input, q, source.at) + share.begin;
+    if (output) r.target[r.targets++] = at_member(*output, q, target.at) + share.begin;
   }
   if (!output) r.target[r.targets++] = target.at;
   r.op = static_cast<gpu::u32>(call.op);
   r.divisor = call.divisor;
-  launches_.direct_reduce(call.dtype, d, meeting_blocks(output ? share : call.parcels.largest_bytes), stream);
+  launches_.direct_reduce(call.dtype, d, meeting_blocks(share.largest_bytes), stream);
+}
+
+void PeerGroup::offer(const PeerCall& call, const WindowBuffers& buffers, gpu::Stream stream) const {
+  const gpu::Device::Current current(*device_);
+  const Parcel source = call.parcels.send[rank()], target = call.parcels.receive[rank()];
+  const bool for_all = buffers.in_place && buffers.out_place;
+  const Share share = for_all ? share_of(source.bytes) : Share{0, source.bytes, call.parcels.largest_bytes};
+  gpu::Direct d{group(call.signature), {}, {}};
+  d.work.bytes = share.bytes;
+  d.work.op = static_cast<gpu::u32>(call.op);
+  d.work.divisor = call.divisor;
+  d.offering = {buffers.table,
+                buffers.in_place,
+                buffers.out_place,
+                buffers.in,
+                buffers.out,
+                source.at - buffers.in + share.begin,
+                target.at - buffers.out + share.begin};
+  const int blocks = meeting_blocks(share.largest_bytes);
+  if (call.parcels.reduces)
+    launches_.direct_reduce(call.dtype, d, blocks, stream);
+  else
+    launches_.direct_copy(d, blocks, stream);
 }
 
 void PeerGroup::by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output,

@@ -76,6 +76,7 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
   x.op = static_cast<gpu::u32>(call.op);
   x.signature = call.signature;
   x.multicast = parcels.multicast;
+  x.offered = call.offered;
   x.divisor = call.divisor;
   x.timeout_ns = timeout_ns_;
   x.control = memory_.control();

@@ -30,6 +30,15 @@ struct PeerCall {
   ReduceOp op{};
   double divisor = 1;           // an average's
   std::uint16_t signature = 0;  // equal on ranks that make the same call
+  bool offered = false;         // in case that the offer before it is not taken
+};
+
+/// Buffers of this rank in windows: where they begin, and their places as Windows::place() has them; 0 for one that no
+/// peer needs to reach.
+struct WindowBuffers {
+  gpu::Address table = 0;  // Windows::table()
+  gpu::Address in = 0, out = 0;
+  gpu::u64 in_place = 0, out_place = 0;
 };
 
 /// A message to or from a member, which may be this one itself.
@@ -60,6 +69,10 @@ class PeerGroup {
   /// what is reduced, and its output where all get the result, else null.
   void by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output, gpu::Stream stream);
 
+  /// With buffers in windows, wherever each member has them. Where any member has them elsewhere nothing is moved; so
+  /// the same call stands behind this one, by_kernel() and `offered`. Members that do not offer make that alone.
+  void offer(const PeerCall& call, const WindowBuffers& buffers, gpu::Stream stream) const;
+
   /// All at once; those between this rank and another one match in the order of the calls on both. Only the two take
   /// part. Those to this rank itself come in pairs of equal size.
   void exchange(std::span<const PeerMessage> messages, gpu::Stream stream) const;
@@ -80,6 +93,11 @@ class PeerGroup {
   void direct_copy_by_engines(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
   void direct_reduce(const PeerCall& call, const SharedMemory& input, const SharedMemory* output,
                      gpu::Stream stream) const;
+  struct Share {
+    std::size_t begin, bytes, largest_bytes;
+  };
+  /// What this member reduces for all of them, and what any does at most.
+  Share share_of(std::size_t bytes) const;
   /// Of a kernel that carries pieces through slots, by its largest message.
   int most_blocks(std::size_t largest_bytes) const;
   /// Of a kernel that meets the other ranks'; equal on all for equal bytes.

@@ -27,6 +27,8 @@ constexpr int kSlots = 3;           // pieces of a message under way, per block;
 constexpr u64 kSlotBytes = 131072;  // with kMostBlocks, at most
 constexpr int kDepth = 4;           // chunks of a message under way that copy engines carry
 constexpr int kGroups = 4;          // of the same ranks, whose calls may be under way at once
+constexpr int kMostWindows = 256;   // of a rank's memory, that its peers reach
+constexpr int kWindowShift = 48;    // a place in one: its number + 1, then so many bits of bytes from where it begins
 
 /// Whether a wait has failed, and how: in the host's memory, written once by the device.
 enum class Fault : u32 { none, timeout, mismatch };
@@ -49,9 +51,15 @@ struct Control {
   u32 call;    // number of the exchange under way; it moves on when the last block has ended
   u32 ended;   // blocks
   u32 failed;  // a wait has failed, or a peer has given up: nothing waits any more
-  u32 unused;
+  u32 taken;   // the last offer was: what stands behind it in case that it is not has nothing to do
   u64 barriers;
   u64 meetings;  // two for each call on symmetric memory
+};
+
+/// What a rank says of its buffers when it begins a call on windows: written last to first.
+struct Offer {
+  u64 called;   // number of the call + 1 << 16 | signature
+  u64 in, out;  // where they lie; 0: peers need not reach it
 };
 
 /// What other ranks write into this rank's memory; each word is written by one of them.
@@ -63,6 +71,13 @@ struct Flags {
   // Chunks in staging memory, as semaphores of one: a copy engine can write a number, but not count.
   u32 full[kMostRanks][kDepth];  // that rank has filled its slot here
   u32 free[kMostRanks][kDepth];  // that rank has emptied this one's slot there
+  Offer offers[kMostRanks][kMostBlocks];
+};
+
+/// Where the windows of all ranks lie in this process, in the memory of its host; and how many calls they have served.
+struct WindowTable {
+  u64 taken;
+  u64 at[kMostRanks][kMostWindows];
 };
 
 /// Every rank sends a message to every other and combines what it gets, with what it brings itself, into its output.
@@ -72,11 +87,11 @@ struct Exchange {
   u32 signature;                 // 16 bits, equal on ranks that make the same call
   u32 multicast;                 // all messages are the same
   u32 send_rounds, recv_rounds;  // of the longest message, one at least: its pieces
-  u32 unused;
-  double divisor;   // of an average
-  u64 slice_bytes;  // of a message's piece, per block; a multiple of 16, at most slot_bytes
-  u64 slot_bytes;   // the blocks of a call share the room: the fewer, the longer their slots
-  u64 room_bytes;   // of each message's slots
+  u32 offered;                   // in case that the offer before it is not taken
+  double divisor;                // of an average
+  u64 slice_bytes;               // of a message's piece, per block; a multiple of 16, at most slot_bytes
+  u64 slot_bytes;                // the blocks of a call share the room: the fewer, the longer their slots
+  u64 room_bytes;                // of each message's slots
   u64 timeout_ns;
   u64 source[kMostRanks];  // message to each rank; to itself: what it brings
   u64 send_bytes[kMostRanks];
@@ -148,10 +163,20 @@ struct Reduction {
   u32 unused;
 };
 
-/// A reduction, or with one source a copy, whose sources or targets lie at the peers.
+/// Of a call whose buffers lie in windows, each rank's wherever it has put them.
+struct Offering {
+  u64 windows;          // WindowTable; 0: the places of all ranks are known
+  u64 in, out;          // as in Offer
+  u64 own_in, own_out;  // in this process
+  u64 in_at, out_at;    // what this rank moves: so many bytes behind the beginnings of all ranks' buffers
+};
+
+/// A reduction, or with one source a copy, whose sources or targets lie at the peers. In an offering they are found by
+/// the kernel.
 struct Direct {
   Group group;
   Reduction work;
+  Offering offering;
 };
 
 }  // namespace lanecast::gpu

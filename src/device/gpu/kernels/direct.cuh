@@ -7,6 +7,7 @@
 
 #include "device/gpu/kernels/handover.cuh"
 #include "device/gpu/kernels/memory.cuh"
+#include "device/gpu/kernels/offers.cuh"
 
 namespace lanecast::gpu {
 
@@ -52,12 +53,23 @@ class Meetings {
   u64 past_;
 };
 
-/// move(): by all threads of the grid.
+/// move(work): by all threads of the grid.
 template <class Move>
 __device__ inline void direct(const Direct& d, Move move) {
   Meetings meetings(d.group);
+  if (d.offering.windows) {
+    __shared__ Reduction work;
+    const bool taken = accept(d, work);
+    if (taken) {
+      move(work);
+      meetings.next();
+    }
+    tell_of_offer(d, taken);
+    meetings.leave(taken ? 1 : 0);
+    return;
+  }
   if (meetings.next()) {
-    move();
+    move(d.work);
     meetings.next();
   }
   meetings.leave(2);

@@ -190,14 +190,14 @@ class BlockExchange {
 template <int kSenders, class Take>
 __device__ inline void exchange(const Exchange& x, Take take) {
   Control* const control = reinterpret_cast<Control*>(x.control);
-  __shared__ u32 failed;
+  __shared__ u32 idle;
   __shared__ u32 sent;  // rounds
   if (threadIdx.x == 0) {
-    failed = peek(&control->failed);
+    idle = peek(&control->failed) | (x.offered & look(&control->taken));
     sent = 0;
   }
   __syncthreads();
-  if (failed == 0) {
+  if (idle == 0) {
     BlockExchange<kSenders> block(x, look(&control->call));
     if (threadIdx.x < kSenders)
       block.send();

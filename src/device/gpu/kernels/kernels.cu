@@ -40,8 +40,9 @@ extern "C" __global__ void __launch_bounds__(kWarp) lanecast_meeting(const __gri
 }
 
 extern "C" __global__ void __launch_bounds__(kDirectThreads, 1) lanecast_direct(const __grid_constant__ Direct d) {
-  const Reduction& r = d.work;
-  direct(d, [&] { multicast_bytes(grid_team(), r.target, static_cast<int>(r.targets), r.source[0], r.bytes); });
+  direct(d, [](const Reduction& r) {
+    multicast_bytes(grid_team(), r.target, static_cast<int>(r.targets), r.source[0], r.bytes);
+  });
 }
 
 #define LANECAST_KERNELS(Format, name)                                                                               \
@@ -56,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(kDirectThreads, 1) lanecast_direct(
   }                                                                                                                  \
   extern "C" __global__ void __launch_bounds__(kDirectThreads, 1)                                                    \
       lanecast_direct_##name(const __grid_constant__ Direct d) {                                                     \
-    direct(d, [&] { reduce_bytes<Format>(grid_team(), d.work); });                                                   \
+    direct(d, [](const Reduction& r) { reduce_bytes<Format>(grid_team(), r); });                                     \
   }
 
 // Under the names of DType.

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the hosts of a group tell each other about windows: each has a page that the others read, so that nobody waits.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/bootstrap.h"
+#include "base/shared_pages.h"
+#include "device/gpu/driver.h"
+#include "device/gpu/kernels/arguments.h"
+
+namespace lanecast::ipc {
+
+/// One of a rank's windows.
+struct WindowNotice {
+  std::atomic<std::uint64_t> turn;  // odd: it is open, and peers map it; even: it is not, and they let go of it
+  gpu::IpcHandle handle;            // while it is open
+  std::uint64_t offset;             // in what the handle opens
+};
+
+/// Zeroed as it is made, and written by one rank.
+struct WindowPage {
+  std::atomic<std::uint64_t> news;  // how many turns the notices have taken together
+  std::atomic<std::uint64_t> gone;  // this rank has let go of everything, for good
+  std::array<WindowNotice, gpu::kMostWindows> notices;
+  // By rank and window: the turn that this rank has followed.
+  std::array<std::array<std::atomic<std::uint64_t>, gpu::kMostWindows>, gpu::kMostRanks> followed;
+};
+
+class WindowBoard {
+ public:
+  /// Collective over the members, processes of one host. Throws on all where it does on one.
+  explicit WindowBoard(const Bootstrap& members);
+
+  int size() const { return static_cast<int>(pages_.size()); }
+  WindowPage& of(int member) const { return *reinterpret_cast<WindowPage*>(pages_[member].data()); }
+
+ private:
+  std::vector<Mapping> pages_;
+};
+
+}  // namespace lanecast::ipc
