@@ -17,6 +17,7 @@ import grid
 import messages
 import streams
 import symmetric_memory
+import windows
 from campaign import Campaign, ending
 from lanecast.cli.gpu.ranks import Ranks
 
@@ -27,6 +28,7 @@ SECTIONS = {
     "graphs": graphs.run,
     "messages": messages.run,
     "symmetric": symmetric_memory.run,
+    "windows": windows.run,
     "faults": faults.run,
 }
 

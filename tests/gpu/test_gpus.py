@@ -63,11 +63,19 @@ def test_collectives(ranks: int, tmp_path: Path) -> None:
 
 
 def test_streams_and_graphs(tmp_path: Path) -> None:
-    expect_all_right(tmp_path, RANKS, ["streams", "graphs", "symmetric"])
+    expect_all_right(tmp_path, RANKS, ["streams", "graphs", "symmetric", "windows"])
 
 
 def test_streams_and_graphs_with_one_queue(tmp_path: Path) -> None:
     expect_all_right(tmp_path, RANKS, ["streams", "graphs"], CUDA_DEVICE_MAX_CONNECTIONS="1")
+
+
+def test_registered_memory_with_one_queue(tmp_path: Path) -> None:
+    expect_all_right(tmp_path, RANKS, ["windows"], CUDA_DEVICE_MAX_CONNECTIONS="1")
+
+
+def test_expandable_segments(tmp_path: Path) -> None:
+    expect_all_right(tmp_path, RANKS, ["streams", "windows"], PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
 
 
 @pytest.mark.parametrize("queues", ["1", "8"])

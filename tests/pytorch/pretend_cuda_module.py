@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import importlib.util
 import os
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 
@@ -53,6 +57,24 @@ def library() -> Path:
     return built
 
 
+@contextlib.contextmanager
+def _use_mem_pool(pool: Any, _: Any = None) -> Iterator[None]:
+    pool.begin()
+    try:
+        yield
+    finally:
+        pool.end()
+
+
+class _PluggableAllocator:
+    def __init__(self, library: str, *functions: str) -> None:
+        named = ctypes.CDLL(library)
+        self._functions = tuple(ctypes.cast(getattr(named, name), ctypes.c_void_p).value for name in functions)
+
+    def allocator(self) -> Any:
+        return self._functions
+
+
 def load() -> ModuleType:
     """In a process with environment(): torch has CUDA devices from now on, as far as the tests need them."""
     if NAME not in sys.modules:
@@ -62,4 +84,8 @@ def load() -> ModuleType:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         sys.modules[NAME] = module
+        torch.cuda._lazy_init = lambda: None
+        torch.cuda.MemPool = module.MemPool  # type: ignore[assignment, misc]
+        torch.cuda.use_mem_pool = _use_mem_pool
+        torch.cuda.memory.CUDAPluggableAllocator = _PluggableAllocator  # type: ignore[assignment, misc]
     return sys.modules[NAME]

@@ -8,6 +8,7 @@ import torch
 
 import pretend_cuda_module
 import torch_calls
+import torch_memory
 import torch_on_gpu
 import torch_training
 from torch_jobs import Job
@@ -19,6 +20,7 @@ CALLS = [name for name in vars(torch_calls) if name.startswith("check_") and nam
 # Many calls, each of which takes long where threads stand in for a GPU.
 MANY = ("check_all_reduce", "check_average_and_scaled_sum", "check_broadcast_and_reduce", "check_all_gather")
 STREAMS = [name for name in vars(torch_on_gpu) if name.startswith("check_")]
+MEMORY = [name for name in vars(torch_memory) if name.startswith("check_")]
 TRAINING = [name for name in vars(torch_training) if name.startswith("check_")]
 GPUS = torch.cuda.device_count()
 HAS_CUDA = torch.version.cuda is not None
@@ -62,6 +64,11 @@ def test_call(job_on_gpus: Callable[[int], Job], size: int, case: str) -> None:
 @pytest.mark.parametrize("case", STREAMS)
 def test_streams_and_ends(job_on_gpus: Callable[[int], Job], case: str) -> None:
     job_on_gpus(2).run("torch_on_gpu", case)
+
+
+@pytest.mark.parametrize("case", MEMORY)
+def test_memory_of_a_group(job_on_gpus: Callable[[int], Job], case: str) -> None:
+    job_on_gpus(2).run("torch_memory", case)
 
 
 @pytest.mark.skipif(GPUS == 0, reason="training needs a GPU")

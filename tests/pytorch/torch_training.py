@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -133,6 +133,30 @@ def check_fsdp2() -> None:
     alike(lambda group: sharded(group, reshard_after_forward=False))
     bf16 = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     alike(lambda group: sharded(group, mp_policy=bf16), 1e-2)
+
+
+def check_fsdp2_in_memory_of_the_group() -> None:
+    """Buffers of the group's own: on GPUs of a host nothing is copied to and from staging."""
+
+    def sharded(group: Any, *, from_group: bool) -> list[float]:
+        torch.manual_seed(7)
+        with torch.device("cpu"):
+            whole = nn.Sequential(nn.Linear(12, 700), nn.GELU(), nn.Linear(700, 700), nn.GELU(), nn.Linear(700, 3))
+        whole = whole.to(torch.get_default_device())
+        for layer in whole:
+            if isinstance(layer, nn.Linear):
+                fully_shard(layer, mesh=mesh_of(group))
+        fully_shard(whole, mesh=mesh_of(group))
+        for module in whole.modules():
+            if from_group and isinstance(module, FSDPModule):
+                module.set_allocate_memory_from_process_group_for_comm(True)
+        return losses(whole)
+
+    expected = sharded(dist.group.WORLD, from_group=False)
+    assert sharded(dist.group.WORLD, from_group=True) == pytest.approx(expected, rel=1e-5)
+    here = torch.get_default_device()
+    if here.type == "cuda":
+        assert dist.group.WORLD._get_backend(here).calls_without_copies > 0
 
 
 def check_fsdp2_divided_in_the_reduction() -> None:

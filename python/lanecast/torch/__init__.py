@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import lanecast_torch
 
 if TYPE_CHECKING:
+    from lanecast.torch.memory import mem_pool
+
     Options: Any
 
-__all__ = ["Options"]
+__all__ = ["Options", "mem_pool"]
 
 lanecast_torch.register()
 
@@ -25,4 +27,8 @@ def __getattr__(name: str) -> Any:
         from lanecast.torch import adapter
 
         return adapter.load().Options
+    if name == "mem_pool":  # nor torch's registering it import torch
+        from lanecast.torch import memory
+
+        return memory.mem_pool
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,7 @@ from typing import Any
 import torch.distributed as dist
 
 from lanecast import _core, gpu_libraries, job, nics
-from lanecast.torch import adapter
+from lanecast.torch import adapter, memory
 from lanecast.tune import finding
 
 
@@ -35,7 +35,7 @@ def make(given: Any, options: Any) -> Any:
     options.kernel_cache = options.kernel_cache or _core.user_cache("kernels")
     options.gpu_libraries = options.gpu_libraries or ":".join(gpu_libraries.folders())
     options.profile = finding.written_out(options.profile)
-    return compiled.make(given.store, given.group_rank, given.group_size, options, _understudy)
+    return compiled.make(given.store, given.group_rank, given.group_size, options, _understudy, memory.of_group)
 
 
 @functools.cache

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "memory_pool.h"
 #include "streams.h"
 
 namespace pretend {
@@ -18,6 +19,7 @@ struct Block {
   std::size_t bytes;
   c10::Stream taken_on;
   std::vector<c10::Stream> used_on;
+  std::shared_ptr<MemoryPool> pool;  // null: the host's memory
 
   static void give_back(void* held) {
     const std::unique_ptr<Block> block(static_cast<Block*>(held));
@@ -28,6 +30,7 @@ struct Block {
     }
     // Not freed: a late reader is to find this, and not another's data.
     enqueue(block->taken_on, [data = block->data, bytes = block->bytes] { std::memset(data, kNonsense, bytes); });
+    if (block->pool) block->pool->give_back(block->data, block->bytes, block->taken_on);
   }
 };
 
@@ -35,8 +38,10 @@ struct Allocator final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     const c10::Device device = Guard().getDevice();
     if (bytes == 0) return {nullptr, device};
-    auto* const block = new Block{std::malloc(bytes), bytes, Guard().getStream(device), {}};
-    std::memset(block->data, kNonsense, bytes);
+    const c10::Stream stream = Guard().getStream(device);
+    const std::shared_ptr<MemoryPool>& pool = current_pool();
+    auto* const block = new Block{pool ? pool->take(bytes, stream) : std::malloc(bytes), bytes, stream, {}, pool};
+    if (!pool) std::memset(block->data, kNonsense, bytes);
     return {block->data, block, &Block::give_back, device};
   }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }

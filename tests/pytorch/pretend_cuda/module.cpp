@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 
+#include "memory_pool.h"
 #include "streams.h"
 
 namespace py = pybind11;
@@ -42,7 +43,22 @@ int set_stream(int id) {
   return static_cast<int>(Guard().exchangeStream(stream).id());
 }
 
+/// As torch's: what nobody has taken is freed with it, and the rest with what lies there.
+struct MemPool {
+  explicit MemPool(std::pair<std::uintptr_t, std::uintptr_t> functions)
+      : pool(std::make_shared<MemoryPool>(functions.first, functions.second)) {}
+  ~MemPool() { pool->release(); }
+  MemPool(const MemPool&) = delete;
+  MemPool& operator=(const MemPool&) = delete;
+
+  std::shared_ptr<MemoryPool> pool;
+};
+
 void bind(py::module_& module) {
+  py::class_<MemPool>(module, "MemPool")
+      .def(py::init<std::pair<std::uintptr_t, std::uintptr_t>>())
+      .def("begin", [](const MemPool& mine) { exchange_pool(mine.pool); })
+      .def("end", [](const MemPool&) { exchange_pool(nullptr); });
   module.def("set_device", [](int device) { Guard().setDevice(c10::Device(c10::kCUDA, device)); });
   module.def("to_device", [](const at::Tensor& tensor) { return tensor.to(Guard().getDevice()); });
   module.def("set_stream", &set_stream, "Make a stream of the current device its current one; returns what was.");

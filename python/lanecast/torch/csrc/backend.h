@@ -39,8 +39,15 @@ class Backend final : public c10d::Backend {
   using MakeUnderstudy = std::function<BackendPtr(const std::string& name, const c10::intrusive_ptr<c10d::Store>& store,
                                                   int rank, int size, std::chrono::milliseconds timeout)>;
 
-  Backend(Group group, std::unique_ptr<Engine> engine, c10::intrusive_ptr<Options> options,
-          MakeUnderstudy make_understudy);
+  /// Bytes of a group's own pool on the current GPU, as a tensor.
+  using TakeFromPool = std::function<at::Tensor(std::int64_t bytes, int device)>;
+  /// What Python does for a backend.
+  struct Helpers {
+    MakeUnderstudy make_understudy;
+    std::function<TakeFromPool()> make_pool;
+  };
+
+  Backend(Group group, std::unique_ptr<Engine> engine, c10::intrusive_ptr<Options> options, Helpers helpers);
   ~Backend() override;
 
   const std::string getBackendName() const override { return kName; }
@@ -81,6 +88,12 @@ class Backend final : public c10d::Backend {
   bool supportsCoalescing() const override { return true; }
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
+
+  // Memory that the peers map, so that calls on it copy nothing.
+  bool supportsTensorAlloc(c10::DeviceIndex device) override;
+  at::Tensor allocateTensor(long elements, at::TensorOptions options) override;
+  /// How many calls have copied nothing.
+  std::uint64_t calls_without_copies() { return engine_->calls_without_copies(); }
 
   // The group's life.
   bool supportsSplitting() const override { return true; }
@@ -146,13 +159,16 @@ class Backend final : public c10d::Backend {
   void check_one_for_each_rank(const char* call, const char* argument, const TensorLists& lists) const;
   void check_even(const char* call, const char* argument, const SideBySide& shares, std::size_t count) const;
   c10d::Backend& understudy(const std::string& name);
+  void drop_pool();
 
   const std::shared_ptr<Engine> engine_;  // shared with receives from any rank
   const c10::intrusive_ptr<Options> options_;
   const c10::intrusive_ptr<c10d::Store> store_;
-  const MakeUnderstudy make_understudy_;
+  const Helpers helpers_;
   std::mutex understudies_mutex_;  // guards understudies_
   std::map<std::string, BackendPtr> understudies_;
+  std::mutex pool_mutex_;  // guards take_from_pool_
+  TakeFromPool take_from_pool_;
   std::atomic<std::uint64_t> sequence_ = 0;
   std::optional<Coalesced> coalesced_;
 };

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a group begins, splits and ends.
-#include <Python.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "backend.h"
 #include "finisher.h"
+#include "without_python.h"
 
 namespace lanecast_torch {
 namespace {
@@ -26,29 +25,14 @@ struct Live {
   }
 };
 
-/// Python's lock, given up where this thread has it: what is waited for may want it.
-class WithoutPython {
- public:
-  WithoutPython() : state_(Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
-  ~WithoutPython() {
-    if (state_) PyEval_RestoreThread(state_);
-  }
-  WithoutPython(const WithoutPython&) = delete;
-  WithoutPython& operator=(const WithoutPython&) = delete;
-
- private:
-  PyThreadState* state_;
-};
-
 }  // namespace
 
-Backend::Backend(Group group, std::unique_ptr<Engine> engine, c10::intrusive_ptr<Options> options,
-                 MakeUnderstudy make_understudy)
+Backend::Backend(Group group, std::unique_ptr<Engine> engine, c10::intrusive_ptr<Options> options, Helpers helpers)
     : c10d::Backend(group.rank, group.size),
       engine_(std::move(engine)),
       options_(std::move(options)),
       store_(std::move(group.store)),
-      make_understudy_(std::move(make_understudy)) {
+      helpers_(std::move(helpers)) {
   init();
   Live& live = Live::instance();
   const std::lock_guard lock(live.mutex);
@@ -91,7 +75,7 @@ BackendPtr Backend::split(const c10::intrusive_ptr<c10d::Store>& store, const st
   }
   engine->set_timeout(options->timeout);
   const Group group{store, rank, static_cast<int>(ranks.size())};
-  return c10::make_intrusive<Backend>(group, std::move(engine), options, make_understudy_);
+  return c10::make_intrusive<Backend>(group, std::move(engine), options, helpers_);
 }
 
 void Backend::setTimeout(std::chrono::milliseconds timeout) {
@@ -114,6 +98,7 @@ void Backend::abort() {
 void Backend::shutdown() {
   const WithoutPython unlocked;
   engine_->close(options_->timeout);
+  drop_pool();
   const std::lock_guard lock(understudies_mutex_);
   for (const auto& [name, other] : understudies_) other->shutdown();
 }
@@ -121,7 +106,7 @@ void Backend::shutdown() {
 c10d::Backend& Backend::understudy(const std::string& name) {
   const std::lock_guard lock(understudies_mutex_);
   BackendPtr& other = understudies_[name];
-  if (!other) other = make_understudy_(name, store_, getRank(), getSize(), options_->timeout);
+  if (!other) other = helpers_.make_understudy(name, store_, getRank(), getSize(), options_->timeout);
   return *other;
 }
 

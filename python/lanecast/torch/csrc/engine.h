@@ -19,6 +19,7 @@
 
 #include "host_work.h"
 #include "options.h"
+#include "pool.h"
 #include "store_bootstrap.h"
 
 namespace lanecast_torch {
@@ -57,6 +58,8 @@ class Engine {
   void enqueue_messages(const std::vector<lanecastMessage_t>& messages, const c10::Stream& stream);
   /// Is the GPU open, and are all ranks on one host?
   bool has_peer_memory();
+  /// How many calls on memory of the pool have copied nothing.
+  std::uint64_t calls_without_copies();
   /// What is enqueued so far on the stream has run when `done` has passed.
   void enqueued(const c10::Stream& stream, std::shared_ptr<const c10::Event> done);
   /// The group's stream for calls beside the caller's.
@@ -93,6 +96,8 @@ class Engine {
   /// Waits until nothing is under way.
   bool idle_by(std::chrono::steady_clock::time_point deadline);
   bool device_idle();
+  /// Has the peers map what a buffer lies in, if that is of the pool and they have not been told yet.
+  void let_peers_map(const void* buffer);
   /// Locks mutex_ for a call on comm_. Throws where there is none to use: after close(), and in a forked process.
   std::unique_lock<std::mutex> enter();
   /// This process was forked from the one that made it: its threads have not come along.
@@ -106,8 +111,9 @@ class Engine {
   std::chrono::milliseconds timeout_;           // of the group
   std::chrono::milliseconds core_timeout_{-1};  // of the core's next call
   std::optional<c10::Stream> own_stream_;
-  std::map<std::pair<bool, int>, c10::Stream> message_streams_;  // by direction and peer
-  bool has_peer_memory_ = false;                                 // stays true
+  std::map<std::pair<bool, int>, c10::Stream> message_streams_;             // by direction and peer
+  bool has_peer_memory_ = false;                                            // stays true
+  std::map<std::uint64_t, std::weak_ptr<const Pool::Segment>> registered_;  // by number
   std::map<c10::StreamId, std::shared_ptr<const c10::Event>> last_on_device_;
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
 };

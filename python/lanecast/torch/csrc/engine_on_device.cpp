@@ -15,8 +15,27 @@ void Engine::open(c10::Device device) {
   check_core(lanecastCommSetDevice(comm_, device.index()));
 }
 
+void Engine::let_peers_map(const void* buffer) {
+  const std::shared_ptr<const Pool::Segment> segment = Pool::instance().find(buffer);
+  if (!segment || registered_.count(segment->number()) != 0) return;
+  int registered = 0;
+  check_core(lanecastCommRegister(segment->memory(), &registered, comm_));
+  if (!registered) return;  // the GPU is not open yet, perhaps
+  std::erase_if(registered_, [](const auto& known) { return known.second.expired(); });
+  registered_.emplace(segment->number(), segment);
+}
+
+std::uint64_t Engine::calls_without_copies() {
+  const auto lock = enter();
+  unsigned long long calls = 0;
+  check_core(lanecastCommRegisteredCalls(comm_, &calls));
+  return calls;
+}
+
 void Engine::enqueue(const lanecastCall_t& call, const c10::Stream& stream) {
   const auto lock = enter();
+  let_peers_map(call.sendbuff);
+  let_peers_map(call.recvbuff);
   check_core(lanecastEnqueue(&call, stream.device_index(), stream.native_handle(), comm_));
 }
 

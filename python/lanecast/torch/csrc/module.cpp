@@ -14,10 +14,11 @@ namespace lanecast_torch {
 namespace {
 
 c10::intrusive_ptr<Backend> make(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                 const c10::intrusive_ptr<Options>& options, Backend::MakeUnderstudy make_understudy) {
+                                 const c10::intrusive_ptr<Options>& options, Backend::MakeUnderstudy make_understudy,
+                                 std::function<Backend::TakeFromPool()> make_pool) {
   auto engine = std::make_unique<Engine>(StoreBootstrap(store, rank, size, options->timeout), rank, size, *options);
   return c10::make_intrusive<Backend>(Backend::Group{store, rank, size}, std::move(engine), options,
-                                      std::move(make_understudy));
+                                      Backend::Helpers{std::move(make_understudy), std::move(make_pool)});
 }
 
 void bind(py::module_& module) {
@@ -38,7 +39,14 @@ void bind(py::module_& module) {
       .def_readwrite("kernel_cache", &Options::kernel_cache)
       .def_readwrite("gpu_libraries", &Options::gpu_libraries)
       .def_readwrite("profile", &Options::profile);
-  py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(module, "Backend");
+  py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(module, "Backend")
+      .def_property_readonly(
+          "calls_without_copies",
+          [](Backend& backend) {
+            const py::gil_scoped_release unlocked;
+            return backend.calls_without_copies();
+          },
+          "How many calls on memory from allocate_tensor() or lanecast.torch.mem_pool() have copied nothing.");
   module.def("make", &make, py::call_guard<py::gil_scoped_release>(), "Make a group's backend. Collective.");
   module.def("shut_down_all", &Backend::shut_down_all, "Shut down every backend of this process.");
 }
