@@ -79,12 +79,12 @@ def tried(comm: Communicator, kind: str, buffers: tuple[Array, Array], count: in
         expected = np.concatenate(everyone)
     elif kind == "reduce_scatter":
         comm.reduce_scatter_tensor(given_tensor, taken_tensor)
-        expected = sum(everyone)[mine]
+        expected = np.sum(everyone, axis=0)[mine]
     else:
         if inputs is not outputs:
             target[:] = source
         comm.all_reduce(given_tensor)
-        expected = sum(everyone)
+        expected = np.sum(everyone, axis=0)
     comm.synchronize()
     wrong = np.count_nonzero(target != expected)
     return [f"rank {rank}, turn {turn}: {kind} of {count}: {wrong} of {target.size} are wrong"] if wrong else []
@@ -284,7 +284,7 @@ def alone(comm: Communicator, _: Tell) -> None:
     small(comm)
     memory = Memory(comm, 2 * LONG)
     settled(comm)
-    for _ in range(2 - comm.rank):
+    for _turn in range(2 - comm.rank):
         comm.all_reduce(Tensor(memory.array, "float32", comm.rank))
     comm.synchronize()
 

@@ -132,7 +132,7 @@ const ipc::SharedMemory* GpuSide::symmetric(const void* begin, std::size_t bytes
 
 StreamBuffers GpuSide::buffers_of(const Call& call) const {
   const bool has_windows = windows_ && !windows_->empty();
-  if ((symmetric_.empty() && !has_windows) || call.own_counts()) return {call.in, call.out};
+  if ((symmetric_.empty() && !has_windows) || call.own_counts()) return {call.in, call.out, nullptr, nullptr, {}};
   const std::size_t full = full_bytes(call, topology_.size());
   const Collective collective = collective_of(call, topology_.size(), false);
   const auto share = [&](PartRange parts) {
@@ -140,7 +140,7 @@ StreamBuffers GpuSide::buffers_of(const Call& call) const {
     return parts.count <= 1 ? call.count * size_of(call.dtype) : full;
   };
   const std::size_t in_bytes = share(collective.inputs(rank_)), out_bytes = share(collective.outputs(rank_));
-  StreamBuffers buffers{call.in, call.out, symmetric(call.in, in_bytes), symmetric(call.out, out_bytes)};
+  StreamBuffers buffers{call.in, call.out, symmetric(call.in, in_bytes), symmetric(call.out, out_bytes), {}};
   if (has_windows) {
     buffers.windows.in_place = windows_->place(call.in, in_bytes);
     buffers.windows.out_place = windows_->place(call.out, out_bytes);

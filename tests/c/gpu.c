@@ -191,6 +191,44 @@ static void misuse(void) {
   EXPECT(!mem_free(x));
 }
 
+/* Each rank has it for itself; the calls find out where all ranks' buffers lie. */
+static void registered(void) {
+  enum { kLong = (512 << 10) / sizeof(int32_t) };
+  lanecastError_t error = {""};
+  lanecastMemory_t memory = NULL;
+  void* begin = NULL;
+  int done = 0;
+  unsigned long long calls = 0;
+  int32_t* const numbers = malloc(kLong * sizeof *numbers);
+  EXPECT(lanecastMemoryCreate(&memory, &begin, 64, -1, &error) == lanecastUsageError && strstr(error.text, "device"));
+  EXPECT(lanecastMemoryCreate(&memory, NULL, 64, rank, NULL) == lanecastUsageError);
+  SUCCEEDS(lanecastMemoryCreate(&memory, &begin, 2 * kLong * sizeof *numbers, rank, &error));
+  SUCCEEDS(lanecastCommRegister(memory, &done, comm));
+  EXPECT(done == 1);
+  void* const own = (int32_t*)begin + 4 * rank; /* elsewhere on each */
+  const lanecastCall_t call = {lanecastCollAllReduce, own, own, kLong, NULL, lanecastInt32, lanecastSum, 0, NULL};
+  for (int turn = 0; turn < 3; ++turn) { /* the first ones tell the peers of the memory */
+    for (size_t i = 0; i < kLong; ++i) numbers[i] = value(rank, i);
+    EXPECT(!to_device((Address)(uintptr_t)own, numbers, kLong * sizeof *numbers, NULL));
+    SUCCEEDS(lanecastBarrier(comm));
+    SUCCEEDS(lanecastEnqueue(&call, rank, NULL, comm));
+    SUCCEEDS(lanecastCommSynchronize(comm));
+    EXPECT(!to_host(numbers, (Address)(uintptr_t)own, kLong * sizeof *numbers, NULL));
+    EXPECT(!drain(NULL));
+    size_t wrong = 0;
+    for (size_t i = 0; i < kLong; ++i) wrong += numbers[i] != sum_at(i);
+    EXPECT(wrong == 0);
+  }
+  SUCCEEDS(lanecastCommRegisteredCalls(comm, &calls));
+  EXPECT(size == 1 ? calls == 0 : calls > 0);
+  refuses(lanecastCommRegister(NULL, &done, comm), "memory");
+  refuses(lanecastCommRegister(memory, NULL, comm), "registered");
+  refuses(lanecastCommRegisteredCalls(comm, NULL), "calls");
+  SUCCEEDS(lanecastMemoryDestroy(memory));
+  SUCCEEDS(lanecastMemoryDestroy(NULL));
+  free(numbers);
+}
+
 static void shared_gpu(lanecastConfig_t config) {
   lanecastComm_t refused, shared;
   SUCCEEDS(lanecastCommInitMPI(&refused, NULL, &config));
@@ -242,6 +280,7 @@ int main(int argc, char** argv) {
   collectives();
   messages();
   symmetric(config);
+  registered();
   misuse();
   shared_gpu(config);
   absent_peer(config);

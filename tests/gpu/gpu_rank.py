@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of the tests on GPUs: python gpu_rank.py FOLDER SECTION… [stand-in | shared]; what it finds goes to FOLDER.
+"""One rank of the tests on GPUs: python gpu_rank.py FOLDER SECTION… [stand-in | shared]; writes what it has found.
 
 stand-in: a driver that runs kernels on the CPU; shared: there are more ranks than GPUs.
 """

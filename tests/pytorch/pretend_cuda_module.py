@@ -85,7 +85,7 @@ def load() -> ModuleType:
         spec.loader.exec_module(module)
         sys.modules[NAME] = module
         torch.cuda._lazy_init = lambda: None
-        torch.cuda.MemPool = module.MemPool  # type: ignore[assignment, misc]
+        torch.cuda.MemPool = module.MemPool
         torch.cuda.use_mem_pool = _use_mem_pool
-        torch.cuda.memory.CUDAPluggableAllocator = _PluggableAllocator  # type: ignore[assignment, misc]
+        torch.cuda.memory.CUDAPluggableAllocator = _PluggableAllocator
     return sys.modules[NAME]

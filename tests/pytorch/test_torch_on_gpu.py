@@ -25,9 +25,8 @@ TRAINING = [name for name in vars(torch_training) if name.startswith("check_")]
 GPUS = torch.cuda.device_count()
 HAS_CUDA = torch.version.cuda is not None
 RANKS = max(2, GPUS)
-SHARED = (
-    {"LANECAST_ALLOW_SHARED_GPU": "1"} if GPUS < RANKS else {}
-)  # two ranks on one GPU show whether results are right
+# Two ranks on one GPU show whether results are right.
+SHARED = {"LANECAST_ALLOW_SHARED_GPU": "1"} if GPUS < RANKS else {}
 
 pytestmark = [
     pytest.mark.timeout(400),  # the first one builds the driver

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "device/gpu/memory.h"
 
@@ -27,6 +28,8 @@ class WindowMemory {
 
   /// Waits for this device's work; from now on no call is made on it, and whoever has it mapped lets go. Any thread.
   void retire();
+  /// It keeps itself, and is never freed.
+  void leave_mapped(std::shared_ptr<WindowMemory> self) { self_.store(std::move(self)); }
   bool retired() const { return retired_.load(std::memory_order_acquire); }  // pairs with retire()
 
  private:
@@ -37,6 +40,7 @@ class WindowMemory {
   std::size_t bytes_, offset_ = 0;
   gpu::IpcHandle handle_{};
   std::atomic<bool> retired_{false};
+  std::atomic<std::shared_ptr<WindowMemory>> self_;
 };
 
 }  // namespace lanecast::ipc

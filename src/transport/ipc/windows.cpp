@@ -111,10 +111,14 @@ void Windows::look() {
 
 gpu::u64 Windows::place(const void* begin, std::size_t bytes) const {
   const auto at = reinterpret_cast<gpu::Address>(begin);
-  for (std::size_t number = 0; number < own_.size(); ++number) {
+  std::size_t left = used_;
+  for (std::size_t number = 0; left != 0; ++number) {
     const Own& own = own_[number];
-    if (own.usable && at >= own.memory->begin() && at + bytes <= own.memory->begin() + own.memory->bytes())
-      return (number + 1) << gpu::kWindowShift | (at - own.memory->begin());
+    if (!own.memory) continue;
+    --left;
+    const gpu::Address start = own.memory->begin();
+    if (own.usable && at >= start && at + bytes <= start + own.memory->bytes() && !own.memory->retired())
+      return (number + 1) << gpu::kWindowShift | (at - start);
   }
   return 0;
 }
@@ -134,12 +138,16 @@ Windows::~Windows() {
   const auto deadline = std::chrono::steady_clock::now() + kGoodbye;
   while (used_ != 0 && !all_have_gone()) {
     if (std::chrono::steady_clock::now() > deadline) {
-      // A peer may still have it mapped: it stays until this process ends.
-      static_cast<void>(new std::vector<Own>(std::move(own_)));
+      leave_mapped();
       return;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
+}
+
+void Windows::leave_mapped() {
+  for (Own& own : own_)
+    if (own.memory) own.memory->leave_mapped(own.memory);
 }
 
 }  // namespace lanecast::ipc

@@ -47,6 +47,8 @@ class Windows {
   void look_at_own();
   void follow(int member);
   bool all_have_gone() const;
+  /// Peers may still have it mapped: it stays until this process ends.
+  void leave_mapped();
 
   std::shared_ptr<gpu::Device> device_;
   int rank_;
