@@ -82,6 +82,8 @@ int cuDeviceGetPCIBusId(char* id, int bytes, int device) {
 int cuDeviceGetByPCIBusId(int* device, const char* id) { return std::sscanf(id, "0000:%X", device) == 1 ? 0 : 1; }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   switch (attribute) {
+    case 10:
+      return *value = 32, kOk;
     case 16:
       return *value = 132, kOk;
     case 75:

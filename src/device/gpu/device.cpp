@@ -51,6 +51,8 @@ int Device::capability() const {
 
 int Device::multiprocessors() const { return attribute(kAttributeMultiprocessors); }
 
+int Device::warp() const { return attribute(kAttributeWarpSize); }
+
 std::string Device::uuid() const {
   std::array<char, 16> bytes{};
   check(driver_->cuDeviceGetUuid(&bytes, handle_), "cuDeviceGetUuid");

@@ -27,6 +27,7 @@ class Device {
   std::string name() const;
   int capability() const;  // 90 is 9.0
   int multiprocessors() const;
+  int warp() const;  // threads that run in step
   std::string uuid() const;  // 16 bytes in hex
   std::string pci_bus_id() const;
 

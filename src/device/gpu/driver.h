@@ -31,6 +31,7 @@ inline constexpr unsigned kMemHostAllocDeviceMap = 2;
 inline constexpr unsigned kIpcLazyEnablePeerAccess = 1;
 inline constexpr unsigned kStreamWaitValueGeq = 0;  // (signed)(*address - value) >= 0
 inline constexpr unsigned kStreamWaitValueEq = 1;
+inline constexpr int kAttributeWarpSize = 10;
 inline constexpr int kAttributeMultiprocessors = 16;
 inline constexpr int kAttributeCapabilityMajor = 75;
 inline constexpr int kAttributeCapabilityMinor = 76;

@@ -9,6 +9,7 @@ namespace lanecast::ipc {
 
 Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels)
     : device_(std::move(device)),
+      exchange_threads_(gpu::exchange_threads(device_->warp())),
       kernels_(std::move(kernels)),
       exchange_(kernels_->get("lanecast_exchange")),
       messages_(kernels_->get("lanecast_messages")),
@@ -27,11 +28,11 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
 }
 
 void Launches::exchange(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
-  launch(exchange_, &arguments, {blocks, gpu::kExchangeThreads}, stream);
+  launch(exchange_, &arguments, {blocks, exchange_threads_}, stream);
 }
 
 void Launches::exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
-  launch(exchange_and_reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kExchangeThreads}, stream);
+  launch(exchange_and_reduce_[static_cast<int>(dtype)], &arguments, {blocks, exchange_threads_}, stream);
 }
 
 void Launches::reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
@@ -51,7 +52,7 @@ void Launches::direct_reduce(DType dtype, const gpu::Direct& arguments, int bloc
 }
 
 void Launches::meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const {
-  launch(meeting_, &arguments, {blocks, gpu::kWarp}, stream);
+  launch(meeting_, &arguments, {blocks, gpu::kMeetingThreads}, stream);
 }
 
 void Launches::messages(const gpu::Messages& arguments, gpu::Stream stream) const {

@@ -39,6 +39,7 @@ class Launches {
   void launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const;
 
   std::shared_ptr<gpu::Device> device_;
+  int exchange_threads_;
   std::shared_ptr<const gpu::Kernels> kernels_;
   gpu::Function exchange_, messages_, copy_, direct_, meeting_, barrier_, hand_over_, handshake_;
   std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, reduce_{}, direct_reduce_{};

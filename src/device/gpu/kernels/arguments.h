@@ -18,10 +18,9 @@ constexpr int kMovers = 768;     // threads of such a block that write to the pe
 // saved reduce-scatters of 64 MiB and 256 MiB 10 and 6 %, and cost all-gathers 1 %.
 constexpr int kCopySenders = 384;
 constexpr int kReduceSenders = 128;
-constexpr int kWarp = 32;
-constexpr int kExchangeThreads = kMovers + 2 * kWarp;  // a warp beside either kind waits and signals for it
-constexpr int kThreads = 512;                          // of a block of other kernels
-constexpr int kDirectThreads = 768;                    // but for those that work at the peers, of which as few run
+constexpr int kThreads = 512;        // of a block of other kernels
+constexpr int kDirectThreads = 768;  // but for those that work at the peers, of which as few run
+constexpr int kMeetingThreads = 32;  // but for those that meet them only
 constexpr int kAreas = 2;                              // exchanges that may be under way on two ranks at once
 constexpr int kSlots = 3;           // pieces of a message under way, per block; signals are a round late at either end
 constexpr u64 kSlotBytes = 131072;  // with kMostBlocks, at most
@@ -102,6 +101,9 @@ struct Exchange {
   u64 control;            // Control
   u64 fault;              // FaultRecord
 };
+
+/// Of a block, where so many threads run in step, 32 or 64: a warp beside either kind waits and signals for it.
+constexpr int exchange_threads(int warp) { return kMovers + 2 * warp; }
 
 /// The more ranks, the shorter the slots: their memory stays about the same.
 constexpr u64 slot_bytes(u32 ranks) {

@@ -42,7 +42,7 @@ class Meetings {
  private:
   __device__ bool well() const {
     __shared__ u32 failed;
-    __syncthreads();  // all threads have written what release() publishes
+    sync_block();  // all threads have written what release() publishes
     if (threadIdx.x == 0) failed = peek(&control_->failed);
     __syncthreads();
     return failed == 0;

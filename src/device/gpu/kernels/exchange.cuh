@@ -13,6 +13,9 @@
 
 namespace lanecast::gpu {
 
+constexpr int kExchangeThreads = exchange_threads(kWarp);
+static_assert(may_part(kCopySenders) && may_part(kReduceSenders) && may_part(kMovers));
+
 /// A block's part of an exchange.
 template <int kSenders>
 class BlockExchange {
@@ -196,6 +199,7 @@ __device__ inline void exchange(const Exchange& x, Take take) {
     idle = peek(&control->failed) | (x.offered & look(&control->taken));
     sent = 0;
   }
+  prepare_barriers();
   __syncthreads();
   if (idle == 0) {
     BlockExchange<kSenders> block(x, look(&control->call));

@@ -3,7 +3,7 @@
 // of the CPU's kernels: 16- and 8-bit floats are added in fp32, and no NaN is stored but the positive quiet one.
 #pragma once
 
-#include "device/gpu/kernels/arguments.h"
+#include "device/gpu/kernels/primitives.cuh"
 
 namespace lanecast::gpu {
 
@@ -108,15 +108,10 @@ struct SmallFloat : Float<float> {
   }
 };
 struct Float16 : SmallFloat<u16, 5, 10, true> {
-#ifdef __CUDA_ARCH__  // by the machine's own conversion, which rounds alike
-  __device__ static float widen(u16 code) {
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(code));
-    return value;
-  }
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)  // by the machine's own conversion, which rounds alike
+  __device__ static float widen(u16 code) { return float_of_half(code); }
   __device__ static u16 narrow(float value) {
-    u16 code;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(code) : "f"(value));
+    const u16 code = half_of_float(value);
     return value == value ? code : static_cast<u16>(kNan);
   }
 #endif

@@ -9,8 +9,7 @@
 namespace lanecast::gpu {
 
 constexpr int kMessageBlocks = 64;  // of a kernel, at most, but for one for each peer
-constexpr int kMessageHalf = 224;   // threads of a block that send, and threads that receive
-constexpr int kMessageThreads = 2 * (kMessageHalf + kWarp);
+constexpr int kMessageThreads = 512;      // of a block
 constexpr int kMessageSlots = 144;        // of a channel
 constexpr u64 kMessageSlotBytes = 65536;  // at most
 constexpr u64 kShortestPiece = 4096;      // bytes, but for a message's last
@@ -71,6 +70,9 @@ struct Messages {
   Message message[kMessages];
 };
 static_assert(sizeof(Messages) <= 4096);
+
+/// Threads of a block that send, and threads that receive; beside either a warp of so many waits and signals for it.
+constexpr int message_half(int warp) { return kMessageThreads / 2 - warp; }
 
 /// The more ranks, the shorter the slots, as those of the collectives.
 constexpr u64 message_slot_bytes(u32 ranks) { return kMessageSlotBytes / (ranks <= 4 ? 1 : ranks <= 8 ? 2 : 4); }

@@ -14,6 +14,9 @@
 
 namespace lanecast::gpu {
 
+constexpr int kMessageHalf = message_half(kWarp);
+static_assert(may_part(kMessageHalf));
+
 /// A block's pieces of a channel, one after the other.
 class Pieces {
  public:
@@ -190,6 +193,7 @@ __device__ inline void run_messages(const Messages& x) {
     failed = peek(&reinterpret_cast<Control*>(x.control)->failed);
     sending_halted = receiving_halted = 0;
   }
+  prepare_barriers();
   __syncthreads();
   BlockMessages block(x, x.peer[blockIdx.x / x.blocks]);
   if (failed == 0) {

@@ -1,85 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels need of the machine: order among ranks' memory accesses, and a clock.
+// What the kernels need of the machine: order among ranks' memory accesses, barriers, a clock, and conversions. Here
+// stands what each of them promises; how NVIDIA's GPUs and AMD's keep it stands in a file of its own for either.
 #pragma once
 
 #include "device/gpu/kernels/arguments.h"
 
+#ifdef __HIP__
+#include "device/gpu/kernels/amd.cuh"
+#else
+#include "device/gpu/kernels/nvidia.cuh"
+#endif
+
 namespace lanecast::gpu {
 
-/// Everything that this block has written before its last barrier is seen by whoever acquires the value, on any device.
-__device__ inline void release(u64* word, u64 value) {
-  asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
+// Between devices: words that one rank writes and another reads, in any memory that both reach.
 
-/// The same with a second fence. Between two H200s calls of many pieces gain by it what those of few lose: all-gathers
-/// of 1 GiB took 1,570 to 1,600 us in three runs, 1,680 to 1,705 without it in four; of 1 MiB, from a graph, 11.3
-/// and 10.5. Why is not known; a first fence added before it did not do the same.
-__device__ inline void release_in_flow(u64* word, u64 value) {
-  asm volatile("fence.acq_rel.sys;\n\tst.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
+/// Everything that this block has written before its last sync() or sync_block() is seen by whoever acquires the
+/// value, on any device.
+__device__ void release(u64* word, u64 value);
+__device__ void release(u32* word, u32 value);
+
+/// The same, for words of which many are under way.
+__device__ void release_in_flow(u64* word, u64 value);
 
 /// Without order, for those who wait: an acquire throws away what the cache holds, each time.
-__device__ inline u64 peek(const u64* word) {
-  u64 value;
-  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
-}
+__device__ u64 peek(const u64* word);
+__device__ u32 peek(const u32* word);
 
-__device__ inline u32 peek(const u32* word) {
-  u32 value;
-  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-  return value;
-}
+/// What was written before the value was released is seen by this thread, and behind the next barrier by its block.
+__device__ u64 acquire(const u64* word);
+__device__ u32 acquire(const u32* word);
 
-__device__ inline u64 acquire(const u64* word) {
-  u64 value;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
-}
+/// Of a word that only this device changes; without order.
+__device__ u32 look(const u32* word);
 
-__device__ inline void release(u32* word, u32 value) {
-  asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
-}
+// Within a block.
 
-__device__ inline u32 acquire(const u32* word) {
-  u32 value;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-  return value;
-}
+/// By all of its threads, before sync_block() or __syncthreads() and after that sync() and arrive().
+__device__ void prepare_barriers();
 
-/// A barrier of the `threads` threads that name it; 0 is __syncthreads'. A warp may come to it in parts.
-__device__ inline void sync(int name, int threads) {
-  asm volatile("barrier.sync %0, %1;" ::"r"(name), "r"(threads) : "memory");
-}
+/// A barrier of the `threads` threads that name it, from 1 to 15. A warp may come to it in parts, if they need not wait
+/// for each other. Each barrier orders what was written and read before it, and behind it.
+__device__ void sync(int name, int threads);
 
-/// The same without waiting for the others.
-__device__ inline void arrive(int name, int threads) {
-  asm volatile("barrier.arrive %0, %1;" ::"r"(name), "r"(threads) : "memory");
-}
+/// The same without waiting for the others. Before all have come, none of them may come again.
+__device__ void arrive(int name, int threads);
+
+/// __syncthreads(), behind which release() publishes what all threads of the block have written.
+__device__ void sync_block();
 
 /// To the threads of this block that poll the word by told(): what this thread has done before comes before it.
-__device__ inline void tell(u32* word, u32 value) {
-  __threadfence_block();
-  atomicExch(word, value);
-}
+__device__ void tell(u32* word, u32 value);
+__device__ u32 told(u32* word);
 
-__device__ inline u32 told(u32* word) {
-  const u32 value = atomicAdd(word, 0u);
-  __threadfence_block();
-  return value;
-}
+/// Nanoseconds, of a clock that all multiprocessors of the device share and that neither stops nor follows their
+/// frequency.
+__device__ u64 now_ns();
 
-/// Of a word that only this device changes.
-__device__ inline u32 look(const u32* word) {
-  u32 value;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-  return value;
-}
-
-__device__ inline u64 now_ns() {
-  u64 time;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-  return time;
-}
+/// Between fp16's code and fp32; to nearest, ties to even. What becomes of a NaN's payload is not said.
+__device__ float float_of_half(u16 code);
+__device__ u16 half_of_float(float value);
 
 }  // namespace lanecast::gpu

@@ -9,6 +9,9 @@
 
 namespace lanecast::gpu {
 
+constexpr int kWarp = 32;
+constexpr bool may_part(int) { return true; }
+
 template <class Word>
 void release(Word* word, std::type_identity_t<Word> value) {
   std::atomic_ref(*word).store(value, std::memory_order_release);
@@ -38,6 +41,8 @@ inline u32 told(const u32* word) {
 
 inline u32 look(const u32* word) { return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_relaxed); }
 
+inline void prepare_barriers() {}
+inline void sync_block() { __syncthreads(); }
 inline void sync(int name, int threads) { gpu_host::wait_at_barrier(name, threads); }
 
 inline u64 now_ns() {
