@@ -16,6 +16,8 @@ NAMES = {
     "lanecast_exchange",
     "lanecast_barrier",
     "lanecast_handover",
+    "lanecast_handshake",
+    "lanecast_messages",
     "lanecast_copy",
     "lanecast_direct",
     "lanecast_meeting",

@@ -10,7 +10,7 @@
 
 #include "../block.h"
 #include "../kernels.h"
-#include "device/gpu/kernels/arguments.h"
+#include "device/gpu/kernels/primitives.cuh"
 #include "ranks.h"
 
 using namespace lanecast::gpu;
@@ -114,7 +114,7 @@ class Rank {
     };
     x.send_rounds = rounds(x.send_bytes);
     x.recv_rounds = rounds(x.recv_bytes);
-    gpu_host::run_grid({{call.blocks, 1, 1}, {kExchangeThreads, 1, 1}}, gpu_host::kernel(name, &x));
+    gpu_host::run_grid({{call.blocks, 1, 1}, {exchange_threads(kWarp), 1, 1}}, gpu_host::kernel(name, &x));
   }
 
   void expect(const Call& call, u32 from, u64 k, u8 found, u8 expected) const {

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <type_traits>
 
+#include "block.h"
 #include "device/gpu/kernels/arguments.h"
 
 namespace lanecast::gpu {
