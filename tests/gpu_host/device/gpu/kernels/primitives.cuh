@@ -44,7 +44,7 @@ inline u32 told(const u32* word) {
 inline u32 look(const u32* word) { return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_relaxed); }
 
 inline void prepare_barriers() {}
-inline void sync_block() { __syncthreads(); }
+inline void sync_block() { gpu_host::wait_at_barrier(0, 0); }
 inline void sync(int name, int threads) { gpu_host::wait_at_barrier(name, threads); }
 
 inline u64 now_ns() {
