@@ -9,12 +9,12 @@
 #include "bindings.h"
 #include "device/gpu/code.h"
 #include "device/gpu/code_cache.h"
-#include "device/gpu/cubin.h"
+#include "device/gpu/compiler.h"
 #include "device/gpu/device.h"
 #include "device/gpu/kernel_files.h"
 #include "device/gpu/kernels.h"
+#include "device/gpu/machine_code.h"
 #include "device/gpu/nccl.h"
-#include "device/gpu/nvrtc.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -27,7 +27,7 @@ using Folders = std::vector<std::string>;
 nb::bytes as_bytes(const std::string& code) { return nb::bytes(code.data(), code.size()); }
 std::string as_string(const nb::bytes& code) { return {code.c_str(), code.size()}; }
 
-nb::tuple cuda_driver() {
+nb::tuple gpu_driver() {
   const auto driver = gpu::Driver::open();
   return nb::make_tuple(driver->version(), driver->path());
 }
@@ -41,7 +41,7 @@ nb::list gpus() {
     const auto device = gpu::Device::open(ordinal);
     nb::dict facts;
     facts["name"] = device->name();
-    facts["capability"] = device->capability();
+    facts["architecture"] = device->architecture();
     facts["multiprocessors"] = device->multiprocessors();
     facts["uuid"] = device->uuid();
     facts["pci_bus_id"] = device->pci_bus_id();
@@ -59,15 +59,15 @@ nb::dict kernel_files() {
 }  // namespace
 
 void bind_gpu_libraries(nb::module_& m) {
-  m.def("cuda_driver", cuda_driver, "(CUDA's version, 13000 for 13.0; path); UsageError where there is none.");
+  m.def("gpu_driver", gpu_driver, "(\"CUDA 13.0\" or \"HIP 6.2\", path); UsageError where there is none.");
   m.def("gpus", gpus, "The GPUs that this process sees; UsageError without a driver.");
   m.def(
-      "nvrtc",
-      [](const Folders& folders) {
-        const auto nvrtc = gpu::Nvrtc::open(folders);
-        return nb::make_tuple(nvrtc.version(), nvrtc.path());
+      "gpu_compiler",
+      [](bool amd, const Folders& folders) {
+        const auto compiler = gpu::Compiler::open(amd ? gpu::Vendor::amd : gpu::Vendor::nvidia, folders);
+        return nb::make_tuple(compiler.version(), compiler.path());
       },
-      "folders"_a, "(version, path); UsageError where there is none.");
+      "amd"_a, "folders"_a, "(\"NVRTC 13.0\", path), or of hipRTC; UsageError where there is none.");
   m.def(
       "nccl",
       [](const Folders& folders) {
@@ -79,15 +79,15 @@ void bind_gpu_libraries(nb::module_& m) {
   m.def("gpu_kernel_files", kernel_files, "The kernels' source: text by name.");
   m.def(
       "gpu_machine_code",
-      [](int capability, const Folders& folders, const std::string& cache_folder) {
+      [](const std::string& architecture, const Folders& folders, const std::string& cache_folder) {
         std::string code;
         {
           const nb::gil_scoped_release others_may_run;
-          code = gpu::machine_code(capability, folders, cache_folder);
+          code = gpu::machine_code(architecture, folders, cache_folder);
         }
         return as_bytes(code);
       },
-      "capability"_a, "library_folders"_a, "cache_folder"_a,
+      "architecture"_a, "library_folders"_a, "cache_folder"_a,
       "Machine code of the kernels; an empty folder keeps none.");
   m.def("gpu_kernel_names", [](const nb::bytes& code) { return gpu::kernel_names(as_string(code)); }, "code"_a);
   m.def(

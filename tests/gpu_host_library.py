@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver without a GPU, and the kernels compiled for the CPU: tests/gpu_host, built when a source has changed.
 
-It stands in for libcuda.so.1 and for NVRTC: memory is the host's, streams are threads, blocks of a kernel run beside
+It stands in for libcuda.so.1 and for NVRTC, and under their names for HIP and hipRTC: memory is the host's, streams are threads, blocks of a kernel run beside
 each other.
 """
 
@@ -28,9 +28,18 @@ SMALLER = {
 FLAGS = ("-std=c++20", "-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas", "-pthread")
 
 
+NAMED = [SOURCE / "device/gpu" / name for name in ("driver.h", "compiler.h")]
+
+
+def twins() -> list[tuple[str, str]]:
+    """What the library calls with NVIDIA's driver and compiler, and by which name with AMD's."""
+    text = "".join(path.read_text() for path in NAMED)
+    return re.findall(r"\b(?:required|call)\(\s*\"(\w+)\",\s*\"(\w+)\"\)", text)
+
+
 def _sources() -> list[Path]:
     ours = [path for path in (HERE / "gpu_host").rglob("*") if path.is_file()]
-    return sorted([*ours, *KERNELS.iterdir()])
+    return sorted([*ours, *KERNELS.iterdir(), *NAMED])
 
 
 def _built(build: Callable[[Path], None], *names: str) -> Path:
@@ -64,9 +73,10 @@ def library() -> Path:
             for path in (HERE / "gpu_host").glob("*.cpp")
             if path.name != "kernels.cpp"
         ]
-        subprocess.run(
-            ["g++", "-shared", code, *others, "-ldl", "-pthread", "-o", str(folder / "libgpu_host.so")], check=True
-        )
+        own = (HERE / "gpu_host" / "hip.cpp").read_text()
+        names = [f"-Wl,--defsym={hip}={cuda}" for cuda, hip in twins() if f" {hip}(" not in own]
+        command = ["g++", "-shared", code, *others, *names, "-ldl", "-pthread"]
+        subprocess.run([*command, "-o", str(folder / "libgpu_host.so")], check=True)
 
     return _built(build, "kernels.o", "libgpu_host.so")
 
@@ -100,6 +110,11 @@ def program(name: str, *, sanitized: bool = False) -> Path:
 def environment() -> dict[str, str]:
     """With which a process takes it for NVIDIA's driver and compiler."""
     return {"LANECAST_CUDA_LIBRARY": str(library()), "LANECAST_NVRTC_LIBRARY": str(library())}
+
+
+def hip_environment() -> dict[str, str]:
+    """With which a process takes it for AMD's."""
+    return {"LANECAST_HIP_LIBRARY": str(library()), "LANECAST_HIPRTC_LIBRARY": str(library())}
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import pytest
 
 from lanecast import _core
 
-KEY = "source 1\nNVRTC 13.0\ncapability 90"
+KEY = "source 1\nNVRTC 13.0\nsm_90"
 CODE = bytes(range(256)) * 300 + b"\n\n"
 
 
@@ -77,7 +77,7 @@ def flip_last_byte(content: bytes) -> bytes:
         lambda content: content + b"x",
         lambda content: content[: len(content) - len(CODE)],
         lambda content: content[:20],
-        lambda content: content.replace(b"capability 90", b"capability 80"),
+        lambda content: content.replace(b"sm_90", b"sm_80"),
         lambda _: b"",
     ],
     ids=["a bit", "cut off", "longer", "header alone", "half a header", "another key", "empty"],

@@ -29,7 +29,7 @@ MAIN = "device/gpu/kernels/kernels.cu"
 
 def has_nvrtc() -> bool:
     try:
-        _core.nvrtc(gpu_libraries.folders())
+        _core.gpu_compiler(False, gpu_libraries.folders())
     except lanecast.UsageError:
         return False
     return True
@@ -45,9 +45,9 @@ def test_the_library_holds_the_source_as_it_is() -> None:
 
 @needs_nvrtc
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("capability", [90, *(pytest.param(other, marks=pytest.mark.long) for other in (80, 100))])
-def test_nvrtc_takes_the_source(capability: int) -> None:
-    code = _core.gpu_machine_code(capability, gpu_libraries.folders(), "")
+@pytest.mark.parametrize("gpu", ["sm_90", *(pytest.param(other, marks=pytest.mark.long) for other in ("sm_80", "sm_100"))])
+def test_nvrtc_takes_the_source(gpu: str) -> None:
+    code = _core.gpu_machine_code(gpu, gpu_libraries.folders(), "")
     assert set(_core.gpu_kernel_names(code)) >= NAMES
 
 
@@ -67,19 +67,19 @@ def test_nvcc_takes_the_source(tmp_path: Path) -> None:
 
 
 @needs_nvrtc
-def test_a_capability_that_nvrtc_does_not_know() -> None:
-    with pytest.raises(lanecast.UsageError, match=r"does not know GPUs of compute capability 3\.5; install"):
-        _core.gpu_machine_code(35, gpu_libraries.folders(), "")
+def test_a_gpu_that_nvrtc_does_not_know() -> None:
+    with pytest.raises(lanecast.UsageError, match="does not know GPUs of architecture sm_35; install"):
+        _core.gpu_machine_code("sm_35", gpu_libraries.folders(), "")
 
 
 def test_no_nvrtc(tmp_path: Path) -> None:
     missing = tmp_path / "libnvrtc.so.13"
     with mock.patch.dict(os.environ, {"LANECAST_NVRTC_LIBRARY": str(missing)}):
         with pytest.raises(lanecast.UsageError, match="LANECAST_NVRTC_LIBRARY names no usable library"):
-            _core.nvrtc(gpu_libraries.folders())
+            _core.gpu_compiler(False, gpu_libraries.folders())
         missing.write_bytes(b"no library")
         with pytest.raises(lanecast.UsageError, match=r"libnvrtc\.so\.13"):
-            _core.nvrtc(gpu_libraries.folders())
+            _core.gpu_compiler(False, gpu_libraries.folders())
 
 
 def test_what_is_no_machine_code() -> None:

@@ -72,7 +72,7 @@ SharedLibrary SharedLibrary::open(const LibrarySearch& search) {
 SharedLibrary::Symbol SharedLibrary::required(const char* name) const {
   void* address = dlsym(handle_, name);
   if (address == nullptr)
-    throw UsageError(std::string(what_) + ", " + path_ + ", has no " + name + ": it is older than CUDA 12; update it");
+    throw UsageError(std::string(what_) + ", " + path_ + ", has no " + name + ": it is too old; update it");
   return Symbol(address);
 }
 

@@ -30,7 +30,7 @@ GpuParts open(const Bootstrap& bootstrap, const GpuOptions& options) {
   auto device = agreed(bootstrap, [&] { return gpu::Device::open(options.device); });
   if (!options.shared) refuse_shared(bootstrap, *device);
   auto kernels = agreed(bootstrap, [&] {
-    const std::string code = gpu::machine_code(device->capability(), options.library_folders, options.cache_folder);
+    const std::string code = gpu::machine_code(device->architecture(), options.library_folders, options.cache_folder);
     return gpu::Kernels::on(device, code);
   });
   return {std::move(device), std::move(kernels), options.timeout_s, options.max_ctas};

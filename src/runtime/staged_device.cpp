@@ -60,7 +60,7 @@ void StagedDevice::copy(std::span<const Span> to, std::span<const Span> from, st
   say_now();
   sources_.cursors.assign(1, SpanCursor(from));
   each_run(SpanCursor(to), sources_, bytes, [&](Span target) {
-    device.check(device.driver().cuMemcpyAsync(address(target.data), address(sources_.addresses[0]), target.bytes,
+    device.check(device.driver().copy(address(target.data), address(sources_.addresses[0]), target.bytes,
                                                channel_->stream()),
                  "cuMemcpyAsync");
   });

@@ -91,14 +91,18 @@ def _mpiexec() -> str:
     return f"{launcher.path} ({launcher.mpi_name})"
 
 
-def _cuda_driver() -> str:
-    version, path = _core.cuda_driver()
-    return f"CUDA {version // 1000}.{version % 1000 // 10}\n{path}"
+def _gpu_compiler() -> str:
+    """Of the vendor whose driver is here; of NVIDIA where there is none."""
+    try:
+        amd = _core.gpu_driver()[0].startswith("HIP")
+    except lanecast.UsageError:
+        amd = False
+    return "\n".join(_core.gpu_compiler(amd, gpu_libraries.folders()))
 
 
 def _gpus() -> str:
     lines = (
-        f"{ordinal}: {gpu['name']}, compute capability {gpu['capability'] / 10}, "
+        f"{ordinal}: {gpu['name']}, {gpu['architecture']}, "
         f"{gpu['multiprocessors']} multiprocessors, {gpu['pci_bus_id']}"
         for ordinal, gpu in enumerate(_core.gpus())
     )
@@ -178,9 +182,9 @@ _SECTIONS: dict[str, Callable[[], str]] = {
     "CPU kernels": _kernels,
     "MPI": _mpi,
     "mpiexec": _mpiexec,
-    "CUDA driver": _or_none(_cuda_driver),
+    "GPU driver": _or_none(lambda: "\n".join(_core.gpu_driver())),
     "GPUs": _or_none(_gpus),
-    "NVRTC": _or_none(lambda: "\n".join(_core.nvrtc(gpu_libraries.folders()))),
+    "GPU compiler": _or_none(_gpu_compiler),
     "NCCL": _or_none(lambda: "\n".join(_core.nccl(gpu_libraries.folders()))),
     "UCX": _or_none(lambda: "\n".join(_core.ucx())),
     "started by": _launched_by,

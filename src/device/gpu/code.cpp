@@ -5,8 +5,8 @@
 
 #include "base/mix.h"
 #include "device/gpu/code_cache.h"
+#include "device/gpu/compiler.h"
 #include "device/gpu/kernel_files.h"
-#include "device/gpu/nvrtc.h"
 
 namespace lanecast::gpu {
 namespace {
@@ -21,12 +21,13 @@ std::string digest_of_source() {
 
 }  // namespace
 
-std::string machine_code(int capability, const std::vector<std::string>& library_folders,
+std::string machine_code(const std::string& architecture, const std::vector<std::string>& library_folders,
                          const std::string& cache_folder) {
-  const Nvrtc nvrtc = Nvrtc::open(library_folders);
-  const std::string key = "source " + digest_of_source() + "\noptions " + Nvrtc::options() + "\nNVRTC " +
-                          nvrtc.version() + "\ncapability " + std::to_string(capability);
-  return CodeCache(cache_folder).get(key, [&] { return nvrtc.compile(kernel_files(), kMainFile, capability); });
+  const Vendor vendor = architecture.starts_with("gfx") ? Vendor::amd : Vendor::nvidia;
+  const Compiler compiler = Compiler::open(vendor, library_folders);
+  const std::string key = "source " + digest_of_source() + "\noptions " + compiler.options() + "\ncompiler " +
+                          compiler.version() + "\narchitecture " + architecture;
+  return CodeCache(cache_folder).get(key, [&] { return compiler.compile(kernel_files(), kMainFile, architecture); });
 }
 
 }  // namespace lanecast::gpu

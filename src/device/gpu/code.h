@@ -7,13 +7,14 @@
 
 namespace lanecast::gpu {
 
-/// For devices of this capability (90 is 9.0): from the folder of the cache, else compiled by NVRTC and written there.
+/// For devices of this architecture ("sm_90", "gfx90a"): from the folder of the cache, else compiled by NVRTC or hipRTC
+/// and written there.
 /// Of several processes one compiles while the others wait for it.
 ///
 /// library_folders: where NVRTC may lie beside the loader's path. cache_folder: need not exist; empty: keep nothing.
-/// Throws UsageError where there is no NVRTC, or none that knows this capability; InternalError with the compiler's log
+/// Throws UsageError where there is no such compiler, or none that knows this architecture; InternalError with its log
 /// for a source that does not compile.
-std::string machine_code(int capability, const std::vector<std::string>& library_folders,
+std::string machine_code(const std::string& architecture, const std::vector<std::string>& library_folders,
                          const std::string& cache_folder);
 
 }  // namespace lanecast::gpu

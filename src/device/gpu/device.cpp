@@ -9,10 +9,8 @@ namespace lanecast::gpu {
 
 int current_ordinal() {
   const auto driver = Driver::open();
-  Context context = nullptr;
   int ordinal = 0;
-  driver->check(driver->cuCtxGetCurrent(&context), "cuCtxGetCurrent");
-  if (context != nullptr) driver->check(driver->cuCtxGetDevice(&ordinal), "cuCtxGetDevice");
+  driver->check(driver->current_device(&ordinal), "cuCtxGetDevice");
   return ordinal;
 }
 
@@ -22,20 +20,27 @@ std::shared_ptr<Device> Device::open(int ordinal) {
   driver->check(driver->cuDeviceGetCount(&count), "cuDeviceGetCount");
   if (ordinal < 0 || ordinal >= count)
     throw UsageError("device: there is no GPU " + std::to_string(ordinal) + "; this process sees " +
-                     std::to_string(count) + " (CUDA_VISIBLE_DEVICES can hide some)");
+                     std::to_string(count) + " (" +
+                     (driver->vendor() == Vendor::amd ? "ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES"
+                                                      : "CUDA_VISIBLE_DEVICES") +
+                     " can hide some)");
   return std::shared_ptr<Device>(new Device(std::move(driver), ordinal));
 }
 
 Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : driver_(std::move(driver)), ordinal_(ordinal) {
   check(driver_->cuDeviceGet(&handle_, ordinal), "cuDeviceGet");
-  check(driver_->cuDevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain");
+  // HIP's are there as long as the process.
+  if (driver_->vendor() == Vendor::nvidia)
+    check(driver_->cuDevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain");
 }
 
-Device::~Device() { driver_->cuDevicePrimaryCtxRelease(handle_); }
+Device::~Device() {
+  if (context_ != nullptr) driver_->cuDevicePrimaryCtxRelease(handle_);
+}
 
-int Device::attribute(int which) const {
+int Device::attribute(Attribute which) const {
   int value = 0;
-  check(driver_->cuDeviceGetAttribute(&value, which, handle_), "cuDeviceGetAttribute");
+  check(driver_->attribute(&value, which, handle_), "cuDeviceGetAttribute");
   return value;
 }
 
@@ -45,13 +50,11 @@ std::string Device::name() const {
   return name.data();
 }
 
-int Device::capability() const {
-  return 10 * attribute(kAttributeCapabilityMajor) + attribute(kAttributeCapabilityMinor);
-}
+std::string Device::architecture() const { return driver_->architecture(handle_); }
 
-int Device::multiprocessors() const { return attribute(kAttributeMultiprocessors); }
+int Device::multiprocessors() const { return attribute(Attribute::multiprocessors); }
 
-int Device::warp() const { return attribute(kAttributeWarpSize); }
+int Device::warp() const { return attribute(Attribute::warp_size); }
 
 std::string Device::uuid() const {
   std::array<char, 16> bytes{};
@@ -69,12 +72,9 @@ std::string Device::pci_bus_id() const {
 }
 
 Device::Current::Current(const Device& device) : driver_(device.driver()) {
-  driver_.check(driver_.cuCtxPushCurrent(device.context()), "cuCtxPushCurrent");
+  driver_.check(device.enter(&before_), "cuCtxPushCurrent");
 }
 
-Device::Current::~Current() {
-  Context popped = nullptr;
-  driver_.cuCtxPopCurrent(&popped);
-}
+Device::Current::~Current() { driver_.leave(before_); }
 
 }  // namespace lanecast::gpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU, and its primary context, which it shares with the frameworks of the process.
+// One GPU, and with NVIDIA its primary context, which it shares with the frameworks of the process.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ int current_ordinal();
 
 class Device {
  public:
-  /// ordinal: as the driver counts, after CUDA_VISIBLE_DEVICES. Throws UsageError for one that is not there.
+  /// ordinal: as the driver counts those that the environment lets it see. Throws UsageError for one that is not there.
   static std::shared_ptr<Device> open(int ordinal);
   ~Device();
   Device(const Device&) = delete;
@@ -22,16 +22,17 @@ class Device {
 
   const Driver& driver() const { return *driver_; }
   void check(int result, const char* call) const { driver_->check(result, call); }
-  Context context() const { return context_; }
+  /// For calls that must not throw; else see Current.
+  int enter(int* before) const { return driver_->enter(context_, handle_, before); }
   int ordinal() const { return ordinal_; }
   std::string name() const;
-  int capability() const;  // 90 is 9.0
+  std::string architecture() const;  // "sm_90", "gfx90a"
   int multiprocessors() const;
   int warp() const;  // threads that run in step
   std::string uuid() const;  // 16 bytes in hex
   std::string pci_bus_id() const;
 
-  /// Makes the context the current one of this thread while it lives.
+  /// Makes the device the current one of this thread while it lives.
   class Current {
    public:
     explicit Current(const Device& device);
@@ -41,11 +42,12 @@ class Device {
 
    private:
     const Driver& driver_;
+    int before_ = 0;
   };
 
  private:
   Device(std::shared_ptr<const Driver> driver, int ordinal);
-  int attribute(int which) const;
+  int attribute(Attribute which) const;
 
   std::shared_ptr<const Driver> driver_;
   int ordinal_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's driver, libcuda.so.1, opened when the program runs: its calls as this library uses them, without a header.
+// NVIDIA's driver, libcuda.so.1, or AMD's HIP, libamdhip64.so, opened when the program runs: their calls as this library
+// uses them, without a header.
 #pragma once
 
 #include <array>
@@ -20,140 +21,141 @@ using Module = struct CUmod_st*;
 using Function = struct CUfunc_st*;
 using IpcHandle = std::array<char, 64>;
 
-// Results, flags and attributes by the names of cuda.h, from CU_ on.
+// Results and flags by the names of cuda.h, from CU_ on; HIP has the same numbers.
 inline constexpr int kSuccess = 0;
 inline constexpr int kNotReady = 600;
-inline constexpr int kPeerAccessAlreadyEnabled = 704;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kMemHostAllocPortable = 1;
 inline constexpr unsigned kMemHostAllocDeviceMap = 2;
 inline constexpr unsigned kIpcLazyEnablePeerAccess = 1;
-inline constexpr unsigned kStreamWaitValueGeq = 0;  // (signed)(*address - value) >= 0
-inline constexpr unsigned kStreamWaitValueEq = 1;
-inline constexpr int kAttributeWarpSize = 10;
-inline constexpr int kAttributeMultiprocessors = 16;
-inline constexpr int kAttributeCapabilityMajor = 75;
-inline constexpr int kAttributeCapabilityMinor = 76;
-inline constexpr int kPointerContext = 1;
-inline constexpr int kPointerMemoryType = 2;  // a 32-bit word: 1 host, 2 device, 4 unified
 inline constexpr int kPointerDeviceOrdinal = 9;
-inline constexpr int kPointerIsLegacyIpcCapable = 10;
-inline constexpr int kPointerRangeStart = 11;
-inline constexpr int kPointerRangeSize = 12;
 
-struct LaunchAttribute {  // CUlaunchAttribute
-  int id;
-  alignas(8) std::array<std::byte, 64> value;
-};
+enum class Vendor { nvidia, amd };
 
-struct LaunchConfig {  // CUlaunchConfig
-  std::array<unsigned, 3> grid{1, 1, 1};
-  std::array<unsigned, 3> block{1, 1, 1};
-  unsigned shared_bytes = 0;
-  Stream stream = nullptr;
-  LaunchAttribute* attributes = nullptr;
-  unsigned attribute_count = 0;
-};
+/// Of a device. The vendors have numbers of their own for them.
+enum class Attribute { warp_size, multiprocessors, capability_major, capability_minor };
 
-/// The calls are named as in cuda.h, where a macro may lead such a name to a later version: the quoted symbol. Each
-/// returns a result for check().
+/// The calls are named as in cuda.h, where a macro may lead such a name to a later version: the quoted symbol. HIP's
+/// call of the same arguments stands behind it; a device address is a pointer there, and passed alike. What has no such
+/// twin is null with the other vendor, and reached by a function of this class. Each returns a result for check().
 class Driver {
+  Vendor vendor_;
   SharedLibrary library_;
-  SharedLibrary::Symbol required(const char* name) const { return library_.required(name); }
-  SharedLibrary::Symbol optional(const char* name) const { return library_.optional(name); }
+  SharedLibrary::Symbol required(const char* cuda, const char* hip) const {
+    return library_.required(vendor_ == Vendor::amd ? hip : cuda);
+  }
+  SharedLibrary::Symbol optional(const char* cuda, const char* hip) const {
+    const char* const name = vendor_ == Vendor::amd ? hip : cuda;
+    return name == nullptr ? SharedLibrary::Symbol(nullptr) : library_.optional(name);
+  }
+  SharedLibrary::Symbol cuda(const char* name) const { return of(Vendor::nvidia, name); }
+  SharedLibrary::Symbol hip(const char* name) const { return of(Vendor::amd, name); }
+  SharedLibrary::Symbol of(Vendor vendor, const char* name) const {
+    return vendor_ == vendor ? library_.required(name) : SharedLibrary::Symbol(nullptr);
+  }
 
  public:
-  /// Opened and started. Throws UsageError that says what is missing and what to do.
+  /// Opened and started: NVIDIA's, or where there is none of it AMD's. Throws UsageError that says what is missing and
+  /// what to do.
   static std::shared_ptr<const Driver> open();
 
   /// Throws TransportError, "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY: out of memory", unless the result is that of
   /// success; UsageError for a device that is not there.
   void check(int result, const char* call) const;
 
+  Vendor vendor() const { return vendor_; }
   const std::string& path() const { return library_.path(); }
-  int version() const;  // of CUDA, that the driver supports: 13000 is 13.0
+  std::string version() const;  // of what the driver supports: "CUDA 13.0", "HIP 6.2"
 
-  explicit Driver(SharedLibrary library) : library_(std::move(library)) {}
+  // The same for both vendors.
+
+  int attribute(int* value, Attribute which, int device) const;
+  /// What its compiler calls it: "sm_90", "gfx90a".
+  std::string architecture(int device) const;
+  /// As this thread's calls have it, from 0.
+  int current_device(int* device) const;
+  /// Makes a device the one of this thread's calls. leave() makes it what it was, with the number that this has found.
+  int enter(Context context, int device, int* before) const;
+  void leave(int before) const;
+  /// Memory that peers' devices may read and write while kernels run here.
+  int allocate(Address* address, std::size_t bytes) const;
+  /// Memory of the host that all devices and their kernels see at once.
+  int pin(void** host, std::size_t bytes) const;
+  /// A peer process' memory, so that this device reaches it.
+  int open_peer(Address* address, const IpcHandle& handle) const;
+  /// Either may lie on any device, or be pinned.
+  int copy(Address to, Address from, std::size_t bytes, Stream stream) const;
+
+  Driver(Vendor vendor, SharedLibrary library) : vendor_(vendor), library_(std::move(library)) {}
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  int (*const cuInit)(unsigned) = required("cuInit");
-  int (*const cuDriverGetVersion)(int*) = required("cuDriverGetVersion");
-  int (*const cuGetErrorName)(int, const char**) = required("cuGetErrorName");
-  int (*const cuGetErrorString)(int, const char**) = required("cuGetErrorString");
+  int (*const cuInit)(unsigned) = required("cuInit", "hipInit");
+  int (*const cuDriverGetVersion)(int*) = required("cuDriverGetVersion", "hipDriverGetVersion");
+  int (*const cuGetErrorName)(int, const char**) = cuda("cuGetErrorName");
+  int (*const cuGetErrorString)(int, const char**) = cuda("cuGetErrorString");
 
-  int (*const cuDeviceGetCount)(int*) = required("cuDeviceGetCount");
-  int (*const cuDeviceGet)(int*, int) = required("cuDeviceGet");
-  int (*const cuDeviceGetName)(char*, int, int) = required("cuDeviceGetName");
-  int (*const cuDeviceGetUuid)(std::array<char, 16>*, int) = required("cuDeviceGetUuid_v2");
-  int (*const cuDeviceGetPCIBusId)(char*, int, int) = required("cuDeviceGetPCIBusId");
-  int (*const cuDeviceGetByPCIBusId)(int*, const char*) = required("cuDeviceGetByPCIBusId");
-  int (*const cuDeviceGetAttribute)(int*, int, int) = required("cuDeviceGetAttribute");
-  int (*const cuDeviceCanAccessPeer)(int*, int, int) = required("cuDeviceCanAccessPeer");
+  int (*const cuDeviceGetCount)(int*) = required("cuDeviceGetCount", "hipGetDeviceCount");
+  int (*const cuDeviceGet)(int*, int) = required("cuDeviceGet", "hipDeviceGet");
+  int (*const cuDeviceGetName)(char*, int, int) = required("cuDeviceGetName", "hipDeviceGetName");
+  int (*const cuDeviceGetUuid)(std::array<char, 16>*, int) = required("cuDeviceGetUuid_v2", "hipDeviceGetUuid");
+  int (*const cuDeviceGetPCIBusId)(char*, int, int) = required("cuDeviceGetPCIBusId", "hipDeviceGetPCIBusId");
+  int (*const cuDeviceGetAttribute)(int*, int, int) = required("cuDeviceGetAttribute", "hipDeviceGetAttribute");
 
-  int (*const cuDevicePrimaryCtxRetain)(Context*, int) = required("cuDevicePrimaryCtxRetain");
-  int (*const cuDevicePrimaryCtxRelease)(int) = required("cuDevicePrimaryCtxRelease_v2");
-  int (*const cuCtxPushCurrent)(Context) = required("cuCtxPushCurrent_v2");
-  int (*const cuCtxPopCurrent)(Context*) = required("cuCtxPopCurrent_v2");
-  int (*const cuCtxGetCurrent)(Context*) = required("cuCtxGetCurrent");
-  int (*const cuCtxGetDevice)(int*) = required("cuCtxGetDevice");
-  int (*const cuCtxSynchronize)() = required("cuCtxSynchronize");
-  int (*const cuCtxGetStreamPriorityRange)(int*, int*) = required("cuCtxGetStreamPriorityRange");
-  int (*const cuCtxEnablePeerAccess)(Context, unsigned) = required("cuCtxEnablePeerAccess");
+  int (*const cuDevicePrimaryCtxRetain)(Context*, int) = cuda("cuDevicePrimaryCtxRetain");
+  int (*const cuDevicePrimaryCtxRelease)(int) = cuda("cuDevicePrimaryCtxRelease_v2");
+  int (*const cuCtxPushCurrent)(Context) = cuda("cuCtxPushCurrent_v2");
+  int (*const cuCtxPopCurrent)(Context*) = cuda("cuCtxPopCurrent_v2");
+  int (*const cuCtxGetCurrent)(Context*) = cuda("cuCtxGetCurrent");
+  int (*const cuCtxGetDevice)(int*) = cuda("cuCtxGetDevice");
+  int (*const cuCtxSynchronize)() = required("cuCtxSynchronize", "hipDeviceSynchronize");
+  int (*const cuCtxGetStreamPriorityRange)(int*, int*) = required("cuCtxGetStreamPriorityRange", "hipDeviceGetStreamPriorityRange");
 
-  int (*const cuMemAlloc)(Address*, std::size_t) = required("cuMemAlloc_v2");
-  int (*const cuMemFree)(Address) = required("cuMemFree_v2");
-  int (*const cuMemGetAddressRange)(Address*, std::size_t*, Address) = required("cuMemGetAddressRange_v2");
-  int (*const cuMemHostAlloc)(void**, std::size_t, unsigned) = required("cuMemHostAlloc");
-  int (*const cuMemHostGetDevicePointer)(Address*, void*, unsigned) = required("cuMemHostGetDevicePointer_v2");
-  int (*const cuMemFreeHost)(void*) = required("cuMemFreeHost");
-  int (*const cuPointerGetAttribute)(void*, int, Address) = required("cuPointerGetAttribute");
-  int (*const cuPointerGetAttributes)(unsigned, int*, void**, Address) = required("cuPointerGetAttributes");
-  int (*const cuIpcGetMemHandle)(IpcHandle*, Address) = required("cuIpcGetMemHandle");
-  int (*const cuIpcOpenMemHandle)(Address*, IpcHandle, unsigned) = required("cuIpcOpenMemHandle_v2");
-  int (*const cuIpcCloseMemHandle)(Address) = required("cuIpcCloseMemHandle");
+  int (*const cuMemAlloc)(Address*, std::size_t) = cuda("cuMemAlloc_v2");
+  int (*const cuMemFree)(Address) = required("cuMemFree_v2", "hipFree");
+  int (*const cuMemHostAlloc)(void**, std::size_t, unsigned) = required("cuMemHostAlloc", "hipHostMalloc");
+  int (*const cuMemHostGetDevicePointer)(Address*, void*, unsigned) = required("cuMemHostGetDevicePointer_v2", "hipHostGetDevicePointer");
+  int (*const cuMemFreeHost)(void*) = required("cuMemFreeHost", "hipHostFree");
+  int (*const cuPointerGetAttribute)(void*, int, Address) = required("cuPointerGetAttribute", "hipPointerGetAttribute");
+  int (*const cuIpcGetMemHandle)(IpcHandle*, Address) = required("cuIpcGetMemHandle", "hipIpcGetMemHandle");
+  int (*const cuIpcOpenMemHandle)(Address*, IpcHandle, unsigned) = required("cuIpcOpenMemHandle_v2", "hipIpcOpenMemHandle");
+  int (*const cuIpcCloseMemHandle)(Address) = required("cuIpcCloseMemHandle", "hipIpcCloseMemHandle");
 
-  int (*const cuMemsetD8Async)(Address, unsigned char, std::size_t, Stream) = required("cuMemsetD8Async");
-  int (*const cuMemsetD32Async)(Address, unsigned, std::size_t, Stream) = required("cuMemsetD32Async");
-  int (*const cuMemcpyAsync)(Address, Address, std::size_t, Stream) = required("cuMemcpyAsync");
-  int (*const cuMemcpyHtoD)(Address, const void*, std::size_t) = required("cuMemcpyHtoD_v2");
-  int (*const cuMemcpyDtoH)(void*, Address, std::size_t) = required("cuMemcpyDtoH_v2");
-  int (*const cuMemcpyHtoDAsync)(Address, const void*, std::size_t, Stream) = required("cuMemcpyHtoDAsync_v2");
-  int (*const cuMemcpyDtoHAsync)(void*, Address, std::size_t, Stream) = required("cuMemcpyDtoHAsync_v2");
+  int (*const cuMemsetD8Async)(Address, unsigned char, std::size_t, Stream) = required("cuMemsetD8Async", "hipMemsetD8Async");
+  int (*const cuMemcpyAsync)(Address, Address, std::size_t, Stream) = cuda("cuMemcpyAsync");
+  int (*const cuMemcpyHtoD)(Address, const void*, std::size_t) = required("cuMemcpyHtoD_v2", "hipMemcpyHtoD");
+  int (*const cuMemcpyDtoH)(void*, Address, std::size_t) = required("cuMemcpyDtoH_v2", "hipMemcpyDtoH");
 
-  int (*const cuStreamCreateWithPriority)(Stream*, unsigned, int) = required("cuStreamCreateWithPriority");
-  int (*const cuStreamDestroy)(Stream) = required("cuStreamDestroy_v2");
-  int (*const cuStreamSynchronize)(Stream) = required("cuStreamSynchronize");
-  int (*const cuStreamQuery)(Stream) = required("cuStreamQuery");
-  int (*const cuStreamIsCapturing)(Stream, int*) = required("cuStreamIsCapturing");
-  int (*const cuStreamGetCtx)(Stream, Context*) = required("cuStreamGetCtx");
-  int (*const cuStreamWaitEvent)(Stream, Event, unsigned) = required("cuStreamWaitEvent");
-  int (*const cuStreamWriteValue32)(Stream, Address, std::uint32_t, unsigned) = required("cuStreamWriteValue32_v2");
-  int (*const cuStreamWaitValue32)(Stream, Address, std::uint32_t, unsigned) = required("cuStreamWaitValue32_v2");
-  int (*const cuStreamWriteValue64)(Stream, Address, std::uint64_t, unsigned) = required("cuStreamWriteValue64_v2");
-  int (*const cuStreamWaitValue64)(Stream, Address, std::uint64_t, unsigned) = required("cuStreamWaitValue64_v2");
+  int (*const cuStreamCreateWithPriority)(Stream*, unsigned, int) = required("cuStreamCreateWithPriority", "hipStreamCreateWithPriority");
+  int (*const cuStreamDestroy)(Stream) = required("cuStreamDestroy_v2", "hipStreamDestroy");
+  int (*const cuStreamSynchronize)(Stream) = required("cuStreamSynchronize", "hipStreamSynchronize");
+  int (*const cuStreamIsCapturing)(Stream, int*) = required("cuStreamIsCapturing", "hipStreamIsCapturing");
+  int (*const cuStreamWaitEvent)(Stream, Event, unsigned) = required("cuStreamWaitEvent", "hipStreamWaitEvent");
+  int (*const cuStreamWriteValue32)(Stream, Address, std::uint32_t, unsigned) = required("cuStreamWriteValue32_v2", "hipStreamWriteValue32");
 
-  int (*const cuEventCreate)(Event*, unsigned) = required("cuEventCreate");
-  int (*const cuEventDestroy)(Event) = required("cuEventDestroy_v2");
-  int (*const cuEventRecord)(Event, Stream) = required("cuEventRecord");
-  int (*const cuEventQuery)(Event) = required("cuEventQuery");
-  int (*const cuEventSynchronize)(Event) = required("cuEventSynchronize");
-  int (*const cuEventElapsedTime)(float*, Event, Event) = required("cuEventElapsedTime");
+  int (*const cuEventCreate)(Event*, unsigned) = required("cuEventCreate", "hipEventCreateWithFlags");
+  int (*const cuEventDestroy)(Event) = required("cuEventDestroy_v2", "hipEventDestroy");
+  int (*const cuEventRecord)(Event, Stream) = required("cuEventRecord", "hipEventRecord");
+  int (*const cuEventQuery)(Event) = required("cuEventQuery", "hipEventQuery");
 
-  int (*const cuModuleLoadData)(Module*, const void*) = required("cuModuleLoadData");
-  int (*const cuModuleUnload)(Module) = required("cuModuleUnload");
-  int (*const cuModuleGetFunction)(Function*, Module, const char*) = required("cuModuleGetFunction");
-  int (*const cuFuncSetAttribute)(Function, int, int) = required("cuFuncSetAttribute");
+  int (*const cuModuleLoadData)(Module*, const void*) = required("cuModuleLoadData", "hipModuleLoadData");
+  int (*const cuModuleUnload)(Module) = required("cuModuleUnload", "hipModuleUnload");
+  int (*const cuModuleGetFunction)(Function*, Module, const char*) = required("cuModuleGetFunction", "hipModuleGetFunction");
   int (*const cuLaunchKernel)(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                               unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** arguments,
-                              void** extra) = required("cuLaunchKernel");
+                              void** extra) = required("cuLaunchKernel", "hipModuleLaunchKernel");
+
+  const char* (*const hipGetErrorName)(int) = hip("hipGetErrorName");
+  const char* (*const hipGetErrorString)(int) = hip("hipGetErrorString");
+  int (*const hipGetDevice)(int*) = hip("hipGetDevice");
+  int (*const hipSetDevice)(int) = hip("hipSetDevice");
+  int (*const hipExtMallocWithFlags)(void**, std::size_t, unsigned) = hip("hipExtMallocWithFlags");
+  int (*const hipMemcpyAsync)(void*, const void*, std::size_t, int, Stream) = hip("hipMemcpyAsync");
 
   // Null in an older driver.
-  int (*const cuThreadExchangeStreamCaptureMode)(int*) = optional("cuThreadExchangeStreamCaptureMode");  // 10.1
-  int (*const cuFuncLoad)(Function) = optional("cuFuncLoad");                                            // 12.4
-  int (*const cuLaunchKernelEx)(const LaunchConfig*, Function, void** arguments,
-                                void** extra) = optional("cuLaunchKernelEx");  // 11.8
+  int (*const cuThreadExchangeStreamCaptureMode)(int*) = optional("cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode");  // 10.1
+  int (*const cuFuncLoad)(Function) = optional("cuFuncLoad", nullptr);                                            // 12.4
 };
 
 }  // namespace lanecast::gpu

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "device/gpu/cubin.h"
+#include "device/gpu/machine_code.h"
 
 namespace lanecast::gpu {
 namespace {

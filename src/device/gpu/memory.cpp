@@ -21,7 +21,7 @@ Owned<Address> allocate(std::shared_ptr<Device> device, std::size_t bytes) {
   const Device::Current current(*device);
   const Driver& driver = device->driver();
   Address address = 0;
-  driver.check(driver.cuMemAlloc(&address, bytes), "cuMemAlloc");
+  driver.check(driver.allocate(&address, bytes), "cuMemAlloc");
   return {std::move(device), address, driver.cuMemFree};
 }
 
@@ -29,7 +29,7 @@ Owned<void*> pin(std::shared_ptr<Device> device, std::size_t bytes) {
   const Device::Current current(*device);
   const Driver& driver = device->driver();
   void* host = nullptr;
-  driver.check(driver.cuMemHostAlloc(&host, bytes, kMemHostAllocPortable | kMemHostAllocDeviceMap), "cuMemHostAlloc");
+  driver.check(driver.pin(&host, bytes), "cuMemHostAlloc");
   return {std::move(device), host, driver.cuMemFreeHost};
 }
 
@@ -37,7 +37,7 @@ Owned<Address> open(std::shared_ptr<Device> device, const IpcHandle& handle) {
   const Device::Current current(*device);
   const Driver& driver = device->driver();
   Address address = 0;
-  driver.check(driver.cuIpcOpenMemHandle(&address, handle, kIpcLazyEnablePeerAccess), "cuIpcOpenMemHandle");
+  driver.check(driver.open_peer(&address, handle), "cuIpcOpenMemHandle");
   return {std::move(device), address, driver.cuIpcCloseMemHandle};
 }
 

@@ -2,6 +2,7 @@
 #include "device/gpu/nccl.h"
 
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "base/shared_library.h"
@@ -10,17 +11,23 @@
 namespace lanecast::gpu {
 namespace {
 
-constexpr std::array kNames{"libnccl.so.2"};
+constexpr std::array kNames{"libnccl.so.2", "librccl.so.1"};
+
+std::vector<std::string> vendor_folders() {
+  std::vector<std::string> all = toolkit_folders(Vendor::nvidia);
+  for (std::string& folder : toolkit_folders(Vendor::amd)) all.push_back(std::move(folder));
+  return all;
+}
 
 }  // namespace
 
 NcclLibrary find_nccl(const std::vector<std::string>& folders) {
   const SharedLibrary library = SharedLibrary::open({
-      .what = "NCCL",
+      .what = "NCCL or RCCL",
       .variable = "LANECAST_NCCL_LIBRARY",
       .names = kNames,
       .folders = folders,
-      .vendor_folders = toolkit_folders(),
+      .vendor_folders = vendor_folders(),
       .advice = "Install it (pip install nvidia-nccl-cu13; PyTorch for CUDA brings it along), load your site's module",
   });
   int (*const get_version)(int*) = library.required("ncclGetVersion");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL, as far as one must know it to say which would be used.
+// NCCL, or AMD's RCCL, as far as one must know it to say which would be used.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@
 
 namespace lanecast::gpu {
 
-/// Given back where it goes out of scope, with the device's context current. Handle{} is nothing.
+/// Given back where it goes out of scope, with the device current. Handle{} is nothing.
 template <class Handle>
 class Owned {
  public:
@@ -32,10 +32,10 @@ class Owned {
     if (handle_ == Handle{}) return;
     const Driver& driver = device_->driver();
     // When a process ends, the driver may have gone first, and has taken everything back.
-    if (driver.cuCtxPushCurrent(device_->context()) != kSuccess) return;
+    int before = 0;
+    if (device_->enter(&before) != kSuccess) return;
     give_back_(handle_);
-    Context popped = nullptr;
-    driver.cuCtxPopCurrent(&popped);
+    driver.leave(before);
   }
 
   Handle get() const { return handle_; }

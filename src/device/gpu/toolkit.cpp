@@ -8,11 +8,13 @@
 
 namespace lanecast::gpu {
 
-std::vector<std::string> toolkit_folders() {
+std::vector<std::string> toolkit_folders(Vendor vendor) {
+  const bool amd = vendor == Vendor::amd;
   std::vector<std::string> folders;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/usr/local", ignored))
-    if (entry.path().filename().string().starts_with("cuda")) folders.push_back(entry.path() / "lib64");
+  for (const auto& entry : std::filesystem::directory_iterator(amd ? "/opt" : "/usr/local", ignored))
+    if (entry.path().filename().string().starts_with(amd ? "rocm" : "cuda"))
+      folders.push_back(entry.path() / (amd ? "lib" : "lib64"));
   std::sort(folders.begin(), folders.end(), std::greater<>());
   return folders;
 }

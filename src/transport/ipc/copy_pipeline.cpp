@@ -148,7 +148,7 @@ class CopyPipeline {
   }
 
   void copy(gpu::Address to, gpu::Address from, std::size_t bytes, gpu::Stream stream) const {
-    if (bytes != 0) check(driver().cuMemcpyAsync(to, from, bytes, stream), "cuMemcpyAsync");
+    if (bytes != 0) check(driver().copy(to, from, bytes, stream), "cuMemcpyAsync");
   }
 
   void wait(gpu::Stream stream, gpu::Event event) const {

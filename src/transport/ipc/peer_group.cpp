@@ -46,7 +46,7 @@ PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const 
 
 void PeerGroup::copy(void* to, const void* from, std::size_t bytes, gpu::Stream stream) const {
   const gpu::Device::Current current(*device_);
-  device_->check(device_->driver().cuMemcpyAsync(reinterpret_cast<gpu::Address>(to),
+  device_->check(device_->driver().copy(reinterpret_cast<gpu::Address>(to),
                                                  reinterpret_cast<gpu::Address>(from), bytes, stream),
                  "cuMemcpyAsync");
 }
@@ -57,7 +57,7 @@ void PeerGroup::poison_peers() {
     const gpu::Device::Current current(*device_);
     for (int q = 0; q < size(); ++q)
       if (q != rank())
-        device_->driver().cuMemcpyAsync(memory_.control(q) + offsetof(gpu::Control, failed), faults_.poisoned(),
+        device_->driver().copy(memory_.control(q) + offsetof(gpu::Control, failed), faults_.poisoned(),
                                         sizeof(gpu::Control::failed), poison_.get());
   } catch (const Error&) {
   }

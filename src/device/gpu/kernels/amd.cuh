@@ -13,7 +13,9 @@
 
 #include "device/gpu/kernels/arguments.h"
 
+#ifndef __grid_constant__
 #define __grid_constant__  // arguments are read where the host has put them, anyway
+#endif
 
 namespace lanecast::gpu {
 

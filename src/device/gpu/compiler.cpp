@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/gpu/compiler.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
+#include "device/gpu/toolkit.h"
+
+namespace lanecast::gpu {
+namespace {
+
+constexpr std::array kNvrtcNames{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+// Up to ROCm 6 HIP's own library has it, too.
+constexpr std::array kHiprtcNames{"libhiprtc.so.7", "libhiprtc.so.6", "libamdhip64.so.6", "libamdhip64.so.5"};
+
+// Nothing is contracted to fma, and AMD's compiler is held to IEEE's quotients and small numbers: results have the same
+// bits as those of the CPU's kernels.
+constexpr std::array kNvrtcOptions{"-std=c++17", "--device-as-default-execution-space", "--fmad=false"};
+constexpr std::array kHiprtcOptions{"-std=c++17", "-O3", "-ffp-contract=off", "-fno-gpu-flush-denormals-to-zero",
+                                    "-fhip-fp32-correctly-rounded-divide-sqrt"};
+
+// Those of amd.cuh.
+constexpr std::array kAmdArchitectures{"gfx90a", "gfx940", "gfx941", "gfx942", "gfx950"};
+
+std::span<const char* const> options_of(Vendor vendor) {
+  if (vendor == Vendor::amd) return kHiprtcOptions;
+  return kNvrtcOptions;
+}
+
+LibrarySearch search_for(Vendor vendor, const std::vector<std::string>& folders) {
+  if (vendor == Vendor::amd)
+    return {
+        .what = "hipRTC, AMD's run-time compiler",
+        .variable = "LANECAST_HIPRTC_LIBRARY",
+        .names = kHiprtcNames,
+        .folders = {},
+        .vendor_folders = toolkit_folders(vendor),
+        .advice = "Install ROCm, load your site's module",
+    };
+  return {
+      .what = "NVRTC, NVIDIA's run-time compiler",
+      .variable = "LANECAST_NVRTC_LIBRARY",
+      .names = kNvrtcNames,
+      .folders = folders,
+      .vendor_folders = toolkit_folders(vendor),
+      .advice = "Install one (pip install nvidia-cuda-nvrtc; PyTorch for CUDA brings it along), load your site's CUDA "
+                "module",
+  };
+}
+
+}  // namespace
+
+Compiler Compiler::open(Vendor vendor, const std::vector<std::string>& folders) {
+  Compiler compiler(vendor, SharedLibrary::open(search_for(vendor, folders)));
+  if (vendor == Vendor::amd) return compiler;
+  // It opens this one by its bare name when it compiles. In a wheel the loader finds it only if it is there already;
+  // where it is missing, NVRTC itself will say so.
+  const std::string version = compiler.version().substr(sizeof "NVRTC");
+  const auto builtins = std::filesystem::path(compiler.path()).replace_filename("libnvrtc-builtins.so." + version);
+  dlopen(builtins.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  return compiler;
+}
+
+std::string Compiler::version() const {
+  int major = 0, minor = 0;
+  check(nvrtcVersion(&major, &minor), "nvrtcVersion");
+  return (vendor_ == Vendor::amd ? "hipRTC " : "NVRTC ") + std::to_string(major) + "." + std::to_string(minor);
+}
+
+std::string Compiler::options() const {
+  std::string text;
+  for (const char* option : options_of(vendor_)) text += std::string(text.empty() ? "" : " ") + option;
+  return text;
+}
+
+std::string Compiler::compile(std::span<const SourceFile> files, std::string_view main,
+                              const std::string& architecture) const {
+  require_known(architecture);
+  const char* source = nullptr;
+  std::vector<const char*> texts, names;
+  for (const SourceFile& file : files) {
+    if (file.name == main) source = file.text;
+    texts.push_back(file.text);
+    names.push_back(file.name);
+  }
+  if (source == nullptr) throw InternalError("no file " + std::string(main) + " among the kernels' source");
+
+  Program program = nullptr;
+  check(nvrtcCreateProgram(&program, source, std::string(main).c_str(), static_cast<int>(texts.size()), texts.data(),
+                           names.data()),
+        "nvrtcCreateProgram");
+  const auto destroy = [this](Program* p) { nvrtcDestroyProgram(p); };
+  const std::unique_ptr<Program, decltype(destroy)> destroyed(&program, destroy);
+
+  const std::string target = "--gpu-architecture=" + architecture;
+  std::vector<const char*> options(options_of(vendor_).begin(), options_of(vendor_).end());
+  options.push_back(target.c_str());
+  if (const int result = nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data()); result != 0)
+    throw InternalError(version() + ", " + path() + ", cannot compile the kernels with " + target + ": " + nvrtcGetErrorString(result) + "\n" + log(program));
+  std::size_t bytes = 0;
+  check(nvrtcGetCUBINSize(program, &bytes), "nvrtcGetCUBINSize");
+  std::string code(bytes, '\0');
+  check(nvrtcGetCUBIN(program, code.data()), "nvrtcGetCUBIN");
+  return code;
+}
+
+void Compiler::check(int result, const char* call) const {
+  if (result != 0) throw InternalError(std::string(call) + ": " + nvrtcGetErrorString(result));
+}
+
+void Compiler::require_known(const std::string& architecture) const {
+  if (vendor_ == Vendor::amd) {
+    if (std::find(kAmdArchitectures.begin(), kAmdArchitectures.end(), architecture) == kAmdArchitectures.end())
+      throw UsageError("of AMD's GPUs the kernels know gfx90a, gfx940 to gfx942 and gfx950, and not " + architecture);
+    return;
+  }
+  int (*const count_known)(int*) = library_.required("nvrtcGetNumSupportedArchs");
+  int (*const get_known)(int*) = library_.required("nvrtcGetSupportedArchs");
+  int count = 0;
+  check(count_known(&count), "nvrtcGetNumSupportedArchs");
+  std::vector<int> known(static_cast<std::size_t>(count));
+  check(get_known(known.data()), "nvrtcGetSupportedArchs");
+  const bool found =
+      std::any_of(known.begin(), known.end(), [&](int each) { return "sm_" + std::to_string(each) == architecture; });
+  if (!found)
+    throw UsageError(version() + ", " + path() + ", does not know GPUs of architecture " + architecture +
+                     "; install one of another CUDA (pip install nvidia-cuda-nvrtc), or set LANECAST_NVRTC_LIBRARY");
+}
+
+std::string Compiler::log(Program program) const {
+  std::size_t bytes = 0;  // with the closing zero
+  if (nvrtcGetProgramLogSize(program, &bytes) != 0 || bytes == 0) return "";
+  std::string text(bytes, '\0');
+  if (nvrtcGetProgramLog(program, text.data()) != 0) return "";
+  text.pop_back();
+  return text;
+}
+
+}  // namespace lanecast::gpu
