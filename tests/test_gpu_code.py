@@ -45,7 +45,9 @@ def test_the_library_holds_the_source_as_it_is() -> None:
 
 @needs_nvrtc
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("gpu", ["sm_90", *(pytest.param(other, marks=pytest.mark.long) for other in ("sm_80", "sm_100"))])
+@pytest.mark.parametrize(
+    "gpu", ["sm_90", *(pytest.param(other, marks=pytest.mark.long) for other in ("sm_80", "sm_100"))]
+)
 def test_nvrtc_takes_the_source(gpu: str) -> None:
     code = _core.gpu_machine_code(gpu, gpu_libraries.folders(), "")
     assert set(_core.gpu_kernel_names(code)) >= NAMES

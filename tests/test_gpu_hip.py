@@ -88,7 +88,9 @@ needs_hiprtc = pytest.mark.skipif(not has_hiprtc(), reason="no hipRTC; Debian's 
 @pytest.mark.timeout(600)
 def test_hiprtc_takes_the_source() -> None:
     assert set(_core.gpu_kernel_names(_core.gpu_machine_code("gfx90a", [], ""))) >= NAMES
-    with pytest.raises(lanecast.UsageError, match="the kernels know gfx90a, gfx940 to gfx942 and gfx950, and not gfx1100"):
+    with pytest.raises(
+        lanecast.UsageError, match="the kernels know gfx90a, gfx940 to gfx942 and gfx950, and not gfx1100"
+    ):
         _core.gpu_machine_code("gfx1100", [], "")
 
 

@@ -60,9 +60,9 @@ void StagedDevice::copy(std::span<const Span> to, std::span<const Span> from, st
   say_now();
   sources_.cursors.assign(1, SpanCursor(from));
   each_run(SpanCursor(to), sources_, bytes, [&](Span target) {
-    device.check(device.driver().copy(address(target.data), address(sources_.addresses[0]), target.bytes,
-                                               channel_->stream()),
-                 "cuMemcpyAsync");
+    device.check(
+        device.driver().copy(address(target.data), address(sources_.addresses[0]), target.bytes, channel_->stream()),
+        "cuMemcpyAsync");
   });
 }
 

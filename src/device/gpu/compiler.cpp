@@ -48,8 +48,9 @@ LibrarySearch search_for(Vendor vendor, const std::vector<std::string>& folders)
       .names = kNvrtcNames,
       .folders = folders,
       .vendor_folders = toolkit_folders(vendor),
-      .advice = "Install one (pip install nvidia-cuda-nvrtc; PyTorch for CUDA brings it along), load your site's CUDA "
-                "module",
+      .advice =
+          "Install one (pip install nvidia-cuda-nvrtc; PyTorch for CUDA brings it along), load your site's CUDA "
+          "module",
   };
 }
 
@@ -101,7 +102,8 @@ std::string Compiler::compile(std::span<const SourceFile> files, std::string_vie
   std::vector<const char*> options(options_of(vendor_).begin(), options_of(vendor_).end());
   options.push_back(target.c_str());
   if (const int result = nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data()); result != 0)
-    throw InternalError(version() + ", " + path() + ", cannot compile the kernels with " + target + ": " + nvrtcGetErrorString(result) + "\n" + log(program));
+    throw InternalError(version() + ", " + path() + ", cannot compile the kernels with " + target + ": " +
+                        nvrtcGetErrorString(result) + "\n" + log(program));
   std::size_t bytes = 0;
   check(nvrtcGetCUBINSize(program, &bytes), "nvrtcGetCUBINSize");
   std::string code(bytes, '\0');

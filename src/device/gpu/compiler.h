@@ -48,8 +48,8 @@ class Compiler {
   int (*nvrtcCreateProgram)(Program*, const char* source, const char* name, int headers, const char* const* texts,
                             const char* const* names) = call("nvrtcCreateProgram", "hiprtcCreateProgram");
   int (*nvrtcDestroyProgram)(Program*) = call("nvrtcDestroyProgram", "hiprtcDestroyProgram");
-  int (*nvrtcCompileProgram)(Program, int options,
-                             const char* const*) = call("nvrtcCompileProgram", "hiprtcCompileProgram");
+  int (*nvrtcCompileProgram)(Program, int options, const char* const*) = call("nvrtcCompileProgram",
+                                                                              "hiprtcCompileProgram");
   int (*nvrtcGetCUBINSize)(Program, std::size_t*) = call("nvrtcGetCUBINSize", "hiprtcGetCodeSize");
   int (*nvrtcGetCUBIN)(Program, char*) = call("nvrtcGetCUBIN", "hiprtcGetCode");
   int (*nvrtcGetProgramLogSize)(Program, std::size_t*) = call("nvrtcGetProgramLogSize", "hiprtcGetProgramLogSize");

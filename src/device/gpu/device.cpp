@@ -19,11 +19,10 @@ std::shared_ptr<Device> Device::open(int ordinal) {
   int count = 0;
   driver->check(driver->cuDeviceGetCount(&count), "cuDeviceGetCount");
   if (ordinal < 0 || ordinal >= count)
-    throw UsageError("device: there is no GPU " + std::to_string(ordinal) + "; this process sees " +
-                     std::to_string(count) + " (" +
-                     (driver->vendor() == Vendor::amd ? "ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES"
-                                                      : "CUDA_VISIBLE_DEVICES") +
-                     " can hide some)");
+    throw UsageError(
+        "device: there is no GPU " + std::to_string(ordinal) + "; this process sees " + std::to_string(count) + " (" +
+        (driver->vendor() == Vendor::amd ? "ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES") +
+        " can hide some)");
   return std::shared_ptr<Device>(new Device(std::move(driver), ordinal));
 }
 

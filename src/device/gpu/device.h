@@ -28,7 +28,7 @@ class Device {
   std::string name() const;
   std::string architecture() const;  // "sm_90", "gfx90a"
   int multiprocessors() const;
-  int warp() const;  // threads that run in step
+  int warp() const;          // threads that run in step
   std::string uuid() const;  // 16 bytes in hex
   std::string pci_bus_id() const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's driver, libcuda.so.1, or AMD's HIP, libamdhip64.so, opened when the program runs: their calls as this library
-// uses them, without a header.
+// NVIDIA's driver, libcuda.so.1, or AMD's HIP, libamdhip64.so, opened when the program runs: their calls as this
+// library uses them, without a header.
 #pragma once
 
 #include <array>
@@ -110,29 +110,35 @@ class Driver {
   int (*const cuCtxGetCurrent)(Context*) = cuda("cuCtxGetCurrent");
   int (*const cuCtxGetDevice)(int*) = cuda("cuCtxGetDevice");
   int (*const cuCtxSynchronize)() = required("cuCtxSynchronize", "hipDeviceSynchronize");
-  int (*const cuCtxGetStreamPriorityRange)(int*, int*) = required("cuCtxGetStreamPriorityRange", "hipDeviceGetStreamPriorityRange");
+  int (*const cuCtxGetStreamPriorityRange)(int*, int*) = required("cuCtxGetStreamPriorityRange",
+                                                                  "hipDeviceGetStreamPriorityRange");
 
   int (*const cuMemAlloc)(Address*, std::size_t) = cuda("cuMemAlloc_v2");
   int (*const cuMemFree)(Address) = required("cuMemFree_v2", "hipFree");
   int (*const cuMemHostAlloc)(void**, std::size_t, unsigned) = required("cuMemHostAlloc", "hipHostMalloc");
-  int (*const cuMemHostGetDevicePointer)(Address*, void*, unsigned) = required("cuMemHostGetDevicePointer_v2", "hipHostGetDevicePointer");
+  int (*const cuMemHostGetDevicePointer)(Address*, void*, unsigned) = required("cuMemHostGetDevicePointer_v2",
+                                                                               "hipHostGetDevicePointer");
   int (*const cuMemFreeHost)(void*) = required("cuMemFreeHost", "hipHostFree");
   int (*const cuPointerGetAttribute)(void*, int, Address) = required("cuPointerGetAttribute", "hipPointerGetAttribute");
   int (*const cuIpcGetMemHandle)(IpcHandle*, Address) = required("cuIpcGetMemHandle", "hipIpcGetMemHandle");
-  int (*const cuIpcOpenMemHandle)(Address*, IpcHandle, unsigned) = required("cuIpcOpenMemHandle_v2", "hipIpcOpenMemHandle");
+  int (*const cuIpcOpenMemHandle)(Address*, IpcHandle, unsigned) = required("cuIpcOpenMemHandle_v2",
+                                                                            "hipIpcOpenMemHandle");
   int (*const cuIpcCloseMemHandle)(Address) = required("cuIpcCloseMemHandle", "hipIpcCloseMemHandle");
 
-  int (*const cuMemsetD8Async)(Address, unsigned char, std::size_t, Stream) = required("cuMemsetD8Async", "hipMemsetD8Async");
+  int (*const cuMemsetD8Async)(Address, unsigned char, std::size_t, Stream) = required("cuMemsetD8Async",
+                                                                                       "hipMemsetD8Async");
   int (*const cuMemcpyAsync)(Address, Address, std::size_t, Stream) = cuda("cuMemcpyAsync");
   int (*const cuMemcpyHtoD)(Address, const void*, std::size_t) = required("cuMemcpyHtoD_v2", "hipMemcpyHtoD");
   int (*const cuMemcpyDtoH)(void*, Address, std::size_t) = required("cuMemcpyDtoH_v2", "hipMemcpyDtoH");
 
-  int (*const cuStreamCreateWithPriority)(Stream*, unsigned, int) = required("cuStreamCreateWithPriority", "hipStreamCreateWithPriority");
+  int (*const cuStreamCreateWithPriority)(Stream*, unsigned, int) = required("cuStreamCreateWithPriority",
+                                                                             "hipStreamCreateWithPriority");
   int (*const cuStreamDestroy)(Stream) = required("cuStreamDestroy_v2", "hipStreamDestroy");
   int (*const cuStreamSynchronize)(Stream) = required("cuStreamSynchronize", "hipStreamSynchronize");
   int (*const cuStreamIsCapturing)(Stream, int*) = required("cuStreamIsCapturing", "hipStreamIsCapturing");
   int (*const cuStreamWaitEvent)(Stream, Event, unsigned) = required("cuStreamWaitEvent", "hipStreamWaitEvent");
-  int (*const cuStreamWriteValue32)(Stream, Address, std::uint32_t, unsigned) = required("cuStreamWriteValue32_v2", "hipStreamWriteValue32");
+  int (*const cuStreamWriteValue32)(Stream, Address, std::uint32_t, unsigned) = required("cuStreamWriteValue32_v2",
+                                                                                         "hipStreamWriteValue32");
 
   int (*const cuEventCreate)(Event*, unsigned) = required("cuEventCreate", "hipEventCreateWithFlags");
   int (*const cuEventDestroy)(Event) = required("cuEventDestroy_v2", "hipEventDestroy");
@@ -141,7 +147,8 @@ class Driver {
 
   int (*const cuModuleLoadData)(Module*, const void*) = required("cuModuleLoadData", "hipModuleLoadData");
   int (*const cuModuleUnload)(Module) = required("cuModuleUnload", "hipModuleUnload");
-  int (*const cuModuleGetFunction)(Function*, Module, const char*) = required("cuModuleGetFunction", "hipModuleGetFunction");
+  int (*const cuModuleGetFunction)(Function*, Module, const char*) = required("cuModuleGetFunction",
+                                                                              "hipModuleGetFunction");
   int (*const cuLaunchKernel)(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                               unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** arguments,
                               void** extra) = required("cuLaunchKernel", "hipModuleLaunchKernel");
@@ -154,8 +161,9 @@ class Driver {
   int (*const hipMemcpyAsync)(void*, const void*, std::size_t, int, Stream) = hip("hipMemcpyAsync");
 
   // Null in an older driver.
-  int (*const cuThreadExchangeStreamCaptureMode)(int*) = optional("cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode");  // 10.1
-  int (*const cuFuncLoad)(Function) = optional("cuFuncLoad", nullptr);                                            // 12.4
+  int (*const cuThreadExchangeStreamCaptureMode)(int*) = optional("cuThreadExchangeStreamCaptureMode",
+                                                                  "hipThreadExchangeStreamCaptureMode");  // 10.1
+  int (*const cuFuncLoad)(Function) = optional("cuFuncLoad", nullptr);                                    // 12.4
 };
 
 }  // namespace lanecast::gpu

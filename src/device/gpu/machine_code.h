@@ -8,7 +8,8 @@
 
 namespace lanecast::gpu {
 
-/// Names of the kernels in it: NVIDIA's have a section each, AMD's a symbol for their descriptor. Throws InternalError for what is no such file.
+/// Names of the kernels in it: NVIDIA's have a section each, AMD's a symbol for their descriptor. Throws InternalError
+/// for what is no such file.
 std::vector<std::string> kernel_names(std::string_view code);
 
 }  // namespace lanecast::gpu

@@ -51,9 +51,9 @@ void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory&
     const int q = (rank() + k) % size();
     const Parcel& parcel = parcels.send[q];
     if (parcel.bytes != 0)
-      device_->check(device_->driver().copy(at_member(output, q, place), parcel.at, parcel.bytes,
-                                                     push_[push_to(k, 0)].get()),
-                     "cuMemcpyAsync");
+      device_->check(
+          device_->driver().copy(at_member(output, q, place), parcel.at, parcel.bytes, push_[push_to(k, 0)].get()),
+          "cuMemcpyAsync");
   }
   copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, stream);
   join(stream);

@@ -46,9 +46,9 @@ PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const 
 
 void PeerGroup::copy(void* to, const void* from, std::size_t bytes, gpu::Stream stream) const {
   const gpu::Device::Current current(*device_);
-  device_->check(device_->driver().copy(reinterpret_cast<gpu::Address>(to),
-                                                 reinterpret_cast<gpu::Address>(from), bytes, stream),
-                 "cuMemcpyAsync");
+  device_->check(
+      device_->driver().copy(reinterpret_cast<gpu::Address>(to), reinterpret_cast<gpu::Address>(from), bytes, stream),
+      "cuMemcpyAsync");
 }
 
 void PeerGroup::poison_peers() {
@@ -58,7 +58,7 @@ void PeerGroup::poison_peers() {
     for (int q = 0; q < size(); ++q)
       if (q != rank())
         device_->driver().copy(memory_.control(q) + offsetof(gpu::Control, failed), faults_.poisoned(),
-                                        sizeof(gpu::Control::failed), poison_.get());
+                               sizeof(gpu::Control::failed), poison_.get());
   } catch (const Error&) {
   }
 }

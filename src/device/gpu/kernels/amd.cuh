@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The primitives on AMD's GPUs, those with warps of 64 lanes for computing (CDNA 2 and later): clang's atomics and
-// fences, whose scopes "" (the system), "agent" (this device) and "workgroup" (a block) are those of LLVM's memory model
-// for AMDGPU. Compiled and linked, but never yet run.
+// fences, whose scopes "" (the system), "agent" (this device) and "workgroup" (a block) are those of LLVM's memory
+// model for AMDGPU. Compiled and linked, but never yet run.
 //
 // Memory that other devices write while a kernel runs must not stay in this device's L2 cache: the host has to take it
 // as fine-grained or uncached memory.
@@ -21,7 +21,8 @@ namespace lanecast::gpu {
 
 #ifdef __HIP_DEVICE_COMPILE__
 #if !(defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
-#error "of AMD's GPUs only gfx90a, gfx940 to gfx942 and gfx950 are known: how many lanes a warp has, how fast its clock is"
+#error \
+    "of AMD's GPUs only gfx90a, gfx940 to gfx942 and gfx950 are known: how many lanes a warp has, how fast its clock is"
 #endif
 #endif
 
@@ -98,8 +99,8 @@ __device__ inline void prepare_barriers() {
 __device__ inline u32 come(int name) {
   settle();
   const u64 lanes = __builtin_amdgcn_read_exec();
-  const u32 lanes_before = __builtin_amdgcn_mbcnt_hi(static_cast<u32>(lanes >> 32),
-                                                     __builtin_amdgcn_mbcnt_lo(static_cast<u32>(lanes), 0));
+  const u32 lanes_before =
+      __builtin_amdgcn_mbcnt_hi(static_cast<u32>(lanes >> 32), __builtin_amdgcn_mbcnt_lo(static_cast<u32>(lanes), 0));
   u32 before = 0;
   if (lanes_before == 0)
     before = __hip_atomic_fetch_add(come_to(name), static_cast<u32>(__builtin_popcountll(lanes)), __ATOMIC_RELAXED,
@@ -136,8 +137,6 @@ __device__ inline u64 now_ns() {
 
 __device__ inline float float_of_half(u16 code) { return static_cast<float>(__builtin_bit_cast(_Float16, code)); }
 
-__device__ inline u16 half_of_float(float value) {
-  return __builtin_bit_cast(u16, static_cast<_Float16>(value));
-}
+__device__ inline u16 half_of_float(float value) { return __builtin_bit_cast(u16, static_cast<_Float16>(value)); }
 
 }  // namespace lanecast::gpu

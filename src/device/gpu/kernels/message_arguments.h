@@ -8,7 +8,7 @@
 
 namespace lanecast::gpu {
 
-constexpr int kMessageBlocks = 64;  // of a kernel, at most, but for one for each peer
+constexpr int kMessageBlocks = 64;        // of a kernel, at most, but for one for each peer
 constexpr int kMessageThreads = 512;      // of a block
 constexpr int kMessageSlots = 144;        // of a channel
 constexpr u64 kMessageSlotBytes = 65536;  // at most
