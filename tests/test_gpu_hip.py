@@ -139,10 +139,12 @@ def test_declarations_are_those_of_the_header(tmp_path: Path) -> None:
 def test_hip_itself_has_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else its lack would be what is said, before that of a GPU."""
     monkeypatch.setenv("LANECAST_HIP_LIBRARY", _core.gpu_compiler(True, [])[1].replace("libhiprtc", "libamdhip64"))
+    said = ""
     try:
-        assert _core.gpus()
+        _core.gpus()
     except lanecast.UsageError as error:
-        assert re.match(r"cuInit, as HIP has it: hipError(No|Invalid)Device ", str(error)), error
+        said = str(error)
+    assert re.match(r"$|cuInit, as HIP has it: hipError(No|Invalid)Device ", said)
 
 
 def test_info_shows_gpus() -> None:
