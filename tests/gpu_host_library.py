@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver without a GPU, and the kernels compiled for the CPU: tests/gpu_host, built when a source has changed.
 
-It stands in for libcuda.so.1 and for NVRTC, and under their names for HIP and hipRTC: memory is the host's, streams are threads, blocks of a kernel run beside
-each other.
+It stands in for libcuda.so.1 and for NVRTC, and under their names for HIP and hipRTC: memory is the host's, streams are
+threads, blocks of a kernel run beside each other.
 """
 
 from __future__ import annotations
