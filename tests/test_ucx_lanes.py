@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +46,7 @@ def test_collectives(hosts: str, lanes: str) -> None:
 
 
 def messages(comm: Communicator, _: Tell) -> list[str]:
-    """Many at a time between two ranks, both ways, some of them of strided memory."""
+    """Many at a time between two ranks, both ways, short and long ones of equal tags."""
     wrong = []
     works, expected = [], []
     for k in range(12):
@@ -95,4 +98,25 @@ def test_lengths_that_differ_are_told() -> None:
         amount = f"(more|fewer|{sent}|{WHOLE + 1} or more)"
         words = rf"TransportError: rank 1: receiving from rank 0, tag 0: expected {expected} bytes, {amount} arrived"
         assert re.search(words, text), (sent, expected, text)
+    job.end()
+
+
+def sends_until_it_fails(comm: Communicator, tell: Tell) -> None:
+    tell("ready")
+    tensor = np.ones(32 << 20, np.uint8)
+    while True:
+        works = [comm.isend(tensor, 1, k) if comm.rank == 0 else comm.irecv(tensor, 0, k) for k in range(3)]
+        for work in works:
+            work.wait()
+
+
+@pytest.mark.parametrize("lanes", ["0", "2"])
+@pytest.mark.parametrize("killed", [0, 1], ids=["sender", "receiver"])
+def test_killed_rank_of_long_messages_is_named(killed: int, lanes: str) -> None:
+    job = PipeJob(2, sends_until_it_fails, hosts="ab", environment={"LANECAST_UCX_LANES": lanes}, timeout_s=20.0)
+    assert [job.told(rank) for rank in range(2)] == ["ready"] * 2
+    time.sleep(0.4)
+    os.kill(job.processes[killed].pid or 0, signal.SIGKILL)
+    outcome = job.outcome(1 - killed)
+    assert (outcome.error, f"lost rank {killed} (" in outcome.text) == ("TransportError", True), outcome
     job.end()

@@ -27,7 +27,11 @@ void Communicator::adopt(const Models& models, const std::string& refusal) {
   });
   const std::string known = bootstrap.all_gather_strings(packed)[0];
   if (known.empty()) return;
-  models_ = models_from(known);
+  Models adopted = models_from(known);
+  // What transports do is known here, and to no file.
+  for (std::size_t level = 0; level < adopted.links.size(); ++level)
+    adopted.links[level].by_itself = models_.links[level].by_itself;
+  models_ = std::move(adopted);
   plans_ = std::make_unique<PlanCache>(topology_, rank(), *router_, options_.executor);
   if (gpu_) gpu_->forget_plans();
 }

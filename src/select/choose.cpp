@@ -103,7 +103,7 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
                      topology.str() + " has " + std::to_string(topology.levels() + 1));
   const bool is_flat = !is_hierarchical(algorithm);
   const std::vector<Stage> levels = stages(request, topology, models, algorithm);
-  const bool adds_beside = is_flat && levels[0].hidden_s > 0;
+  const bool adds_beside = is_flat && !levels[0].pipelined && levels[0].hidden_s > 0;
   const Overlap overlap = is_flat && !adds_beside ? Overlap{} : models.overlap(request.kind);
 
   const int first = chunks > 0 ? chunks : least_chunks(request, topology, algorithm);

@@ -23,11 +23,19 @@ double reduced(std::string_view name, const Cost& cost, Kind kind) {
   return find(all_reduce_rows(), name) ? cost.volume : cost.volume / 2;
 }
 
+const Link& link_of(const Load& load, const Models& models) {
+  return models.links[std::max(load.level, 0)];  // of a flat call the outermost level, its slowest
+}
+
+double seconds_of_adding(double reduced, const Load& load, const Models& models) {
+  return static_cast<double>(load.bytes) * reduced * models.reduce_s_per_byte;
+}
+
 Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& models) {
-  const Link& link = models.links[std::max(load.level, 0)];  // of a flat call the outermost level, its slowest
+  const Link& link = link_of(load, models);
   const auto bytes = static_cast<double>(load.bytes);
   const double beta = link.beta_s_per_byte * (cost.steady || load.ranks <= 2 ? 1 : link.unsteady);
-  const double add_s = bytes * reduced * models.reduce_s_per_byte;
+  const double add_s = seconds_of_adding(reduced, load, models);
   return {.rounds = cost.rounds,
           .alpha_s = link.alpha_s,
           .transfer_s = bytes * cost.volume * beta + add_s,
@@ -44,7 +52,7 @@ double Stage::seconds(int chunks, double latency_share) const {
     const double in_rounds = (rounds + chunks - 1) * (alpha_s + transfer_s / chunks);
     return std::max(in_rounds, load * (chunks * messages * alpha_s + transfer_s));
   }
-  const double transferred_s = transfer_s - hidden_s * (chunks - 1) / chunks;
+  const double transferred_s = transfer_s - std::min(hidden_s, transfer_s) * (chunks - 1) / chunks;
   return std::max(1.0, load) * (rounds * alpha_s * (1 + latency_share * (chunks - 1)) + transferred_s);
 }
 
@@ -72,12 +80,14 @@ Cost cost_of(std::string_view name, Kind kind, int ranks) {
 
 Stage flat(std::string_view name, const Load& load, const Models& models) {
   const Cost cost = cost_of(name, load.kind, load.ranks);
+  const double reduces = reduced(name, cost, load.kind);
   const Fit* fit = models.find(load.kind, name, load.level, load.bytes);
-  if (fit == nullptr) return by_link(cost, reduced(name, cost, load.kind), load, models);
+  if (fit == nullptr) return by_link(cost, reduces, load, models);
   const double transfer_s = cost.volume * static_cast<double>(load.bytes) * fit->beta_s_per_byte;
   return {.rounds = cost.rounds,
           .alpha_s = fit->alpha_s,
           .transfer_s = transfer_s,
+          .hidden_s = link_of(load, models).by_itself ? seconds_of_adding(reduces, load, models) : 0,
           .pipelined = cost.pipelined,
           .measured = true};
 }

@@ -115,6 +115,8 @@ class Driver {
 
   int (*const cuMemAlloc)(Address*, std::size_t) = cuda("cuMemAlloc_v2");
   int (*const cuMemFree)(Address) = required("cuMemFree_v2", "hipFree");
+  int (*const cuMemGetAddressRange)(Address*, std::size_t*, Address) = required("cuMemGetAddressRange_v2",
+                                                                                "hipMemGetAddressRange");
   int (*const cuMemHostAlloc)(void**, std::size_t, unsigned) = required("cuMemHostAlloc", "hipHostMalloc");
   int (*const cuMemHostGetDevicePointer)(Address*, void*, unsigned) = required("cuMemHostGetDevicePointer_v2",
                                                                                "hipHostGetDevicePointer");

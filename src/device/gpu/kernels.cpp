@@ -21,11 +21,11 @@ Owned<Module> load(std::shared_ptr<Device> device, const std::string& cubin) {
 }  // namespace
 
 std::shared_ptr<const Kernels> Kernels::on(const std::shared_ptr<Device>& device, const std::string& cubin) {
-  using Loaded = std::map<std::pair<Context, std::string>, std::shared_ptr<const Kernels>>;
+  using Loaded = std::map<std::pair<int, std::string>, std::shared_ptr<const Kernels>>;
   static std::mutex mutex;
   static auto& all = *new Loaded;  // never destroyed: when a process ends, the driver may go first
   const std::lock_guard lock(mutex);
-  std::shared_ptr<const Kernels>& loaded = all[{device->context(), cubin}];
+  std::shared_ptr<const Kernels>& loaded = all[{device->ordinal(), cubin}];
   if (!loaded) loaded = std::make_shared<const Kernels>(device, cubin);
   return loaded;
 }

@@ -16,18 +16,22 @@ namespace {
 constexpr int kRoundsAtOnce = 16;    // of UCX's progress, between looks at what is posted
 constexpr int kIdleRounds = 200;     // before the thread sleeps: some 100 us, as long as a few wake-ups take
 constexpr int kLongestSleep = 1000;  // ms
-constexpr auto kToConnect = std::chrono::milliseconds(10'000);
+constexpr auto kToConnect = std::chrono::milliseconds(3000);
 constexpr auto kToEnd = std::chrono::milliseconds(200);
 constexpr auto kToLetGo = std::chrono::milliseconds(2000);
 
 /// A signal is for the program's own threads.
 std::thread without_signals(auto body) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  struct Blocked {
+    Blocked() {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    sigset_t before;
+  } const blocked;
+  return std::thread(std::move(body));
 }
 
 }  // namespace
@@ -40,14 +44,19 @@ Lane::Lane(const Bootstrap& bootstrap, const std::string& device)
 Lane::~Lane() {
   give_up();
   thread_.join();
+  worker_.close();  // it may call back until then
 }
 
 void Lane::connect(std::span<const int> peers) {
-  std::unique_lock lock(mutex_);
-  to_connect_.assign(peers.begin(), peers.end());
-  lock.unlock();
+  {
+    const std::lock_guard lock(mutex_);
+    to_connect_.assign(peers.begin(), peers.end());
+  }
   wake();
-  lock.lock();
+}
+
+void Lane::await_connected() {
+  std::unique_lock lock(mutex_);
   has_changed_.wait(lock, [this] { return to_connect_.empty() || over_; });
 }
 
@@ -129,6 +138,7 @@ void Lane::begin(Share& share) {
   if (!endpoint) return end(share, kNotConnected);
   RequestParams params = params_for(share.memory, &share);
   const auto [buffer, count] = buffer_of(share.memory, share.bytes);
+  Request request = nullptr;
   if (share.receive) {
     TagInfo at_once;
     params.field_mask |= RequestParams::kReceiveInfo;
@@ -139,17 +149,19 @@ void Lane::begin(Share& share) {
       received.lane->worker_.ucp().ucp_request_free(request);
       received.lane->end(received, status);
     };
-    share.request = worker_.ucp().ucp_tag_recv_nbx(worker_.handle(), buffer, count, share.tag, UINT64_MAX, &params);
-    share.arrived = at_once.length;
+    request = worker_.ucp().ucp_tag_recv_nbx(worker_.handle(), buffer, count, share.tag, UINT64_MAX, &params);
+    if (status_of(request) != kInProgress) share.arrived = at_once.length;
   } else {
     params.callback.sent = [](void* request, Status status, void* user_data) {
       auto& sent = *static_cast<Share*>(user_data);
       sent.lane->worker_.ucp().ucp_request_free(request);
       sent.lane->end(sent, status);
     };
-    share.request = worker_.ucp().ucp_tag_send_nbx(endpoint, buffer, count, share.tag, &params);
+    request = worker_.ucp().ucp_tag_send_nbx(endpoint, buffer, count, share.tag, &params);
   }
-  if (const Status status = status_of(share.request); status != kInProgress) end(share, status);
+  if (share.status != kInProgress) return;  // it has called back already
+  share.request = request;
+  if (const Status status = status_of(request); status != kInProgress) end(share, status);
 }
 
 void Lane::end(Share& share, Status status) {

@@ -46,6 +46,7 @@ class Lane {
   /// Returns when the peers' lanes can be reached, or one cannot. To be called while all of them are there: UCX 1.22
   /// ends the process where a peer goes while both connect to each other and have messages for it.
   void connect(std::span<const int> peers);
+  void await_connected();
   /// Shares of equal peer and tag meet in the order in which they are posted.
   void post(Share& share);
   /// Appends what has ended. Costs one load where nothing has.

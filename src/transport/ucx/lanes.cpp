@@ -61,6 +61,7 @@ Lanes::Lanes(const Bootstrap& bootstrap, int wanted) {
 
 void Lanes::connect(std::span<const int> peers) {
   for (const auto& lane : lanes_) lane->connect(peers);
+  for (const auto& lane : lanes_) lane->await_connected();
 }
 
 void Lanes::post(const Message& message, std::uint64_t tag, bool receive, void* owner, std::vector<Share>& shares) {
@@ -89,7 +90,9 @@ void Lanes::give_up() {
 }
 
 bool Lanes::have_let_go() {
-  return std::ranges::all_of(lanes_, [](const auto& lane) { return lane->has_let_go(); });
+  bool all = true;  // each of them is waited for
+  for (const auto& lane : lanes_) all &= lane->has_let_go();
+  return all;
 }
 
 std::vector<Span> part_of(std::span<const Span> memory, std::size_t from, std::size_t bytes) {

@@ -41,7 +41,6 @@ UcxTransport::Transfer& UcxTransport::begin(Message& message, bool receive) {
   const bool cut = lanes_.cut(message.bytes);
   transfer.transport = this;
   transfer.message = &message;
-  transfer.peer = message.peer;
   transfer.receive = receive;
   transfer.bytes = cut ? ucx::Lanes::kHead : message.bytes;
   transfer.head = cut ? ucx::part_of(message.memory, 0, ucx::Lanes::kHead) : std::vector<Span>();
@@ -68,8 +67,7 @@ void UcxTransport::ended(Transfer& transfer, const Piece& piece) {
 
 void UcxTransport::ended(Transfer& transfer, ucx::Status status, std::size_t arrived) {
   transfer.request = nullptr;
-  const std::string failure = status == 0 ? "" : worker_.failure(transfer.peer);
-  ended(transfer, {status, transfer.bytes, arrived, failure, false});
+  ended(transfer, {.status = status, .bytes = transfer.bytes, .arrived = arrived});
 }
 
 void UcxTransport::take_shares() {
@@ -78,7 +76,8 @@ void UcxTransport::take_shares() {
   // Where a peer gives up, its note is on its way before its lanes end: this looks for it first.
   if (std::ranges::any_of(shares_, [](const ucx::Share* share) { return share->status != 0; })) worker_.progress();
   for (const ucx::Share* share : shares_)
-    ended(*static_cast<Transfer*>(share->owner), {share->status, share->bytes, share->arrived, share->failure, true});
+    ended(*static_cast<Transfer*>(share->owner),
+          {share->status, share->bytes, share->arrived, /*share=*/true, share->failure});
   shares_.clear();
 }
 
@@ -140,8 +139,10 @@ bool UcxTransport::judge(const Transfer& transfer) {
   if (piece.status == ucx::kTruncated || piece.status == 0)
     throw MismatchError(who + "expected " + std::to_string(message.bytes) + " bytes, " + describe_arrived(piece) +
                         " arrived. The ranks disagree about this call: compare their counts and dtypes");
-  if (piece.failure.empty()) throw TransportError(who + worker_.ucp().words(piece.status));
-  failures_[message.peer] = piece.failure;
+  // UCX ends what is under way before it says why.
+  const std::string failure = piece.share ? piece.failure : worker_.failure(message.peer);
+  if (failure.empty()) throw TransportError(who + worker_.ucp().words(piece.status));
+  failures_[message.peer] = failure;
   return false;
 }
 
@@ -177,12 +178,13 @@ void UcxTransport::abort(const Failure& cause) {
   lanes_.give_up();
   for (Transfer& transfer : transfers_)
     if (transfer.receive && transfer.request) worker_.ucp().ucp_request_cancel(worker_.handle(), transfer.request);
-  worker_.progress_until([&] { return has_let_go() && note_carrier_.sent(); }, kToTellPeers);
+  const auto let_go = [&] { return std::ranges::none_of(transfers_, &Transfer::request); };
+  worker_.progress_until([&] { return let_go() && note_carrier_.sent(); }, kToTellPeers);
   lanes_let_go_ = lanes_.have_let_go();
   if (has_let_go()) return;  // a peer that is busy is told by and by
   const bool sent = note_carrier_.sent();
   worker_.disconnect();  // ends what is being sent, notes as well
-  worker_.progress_until([&] { return has_let_go(); }, kToLetGo);
+  worker_.progress_until(let_go, kToLetGo);
   if (!sent) notes_.give_up(cause);  // by new connections
 }
 

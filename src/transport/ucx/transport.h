@@ -47,13 +47,12 @@ class UcxTransport final : public NotingTransport {
   struct Piece {
     ucx::Status status = 0;
     std::size_t bytes = 0, arrived = 0;  // the latter of a receive
-    std::string failure;                 // of the connection
     bool share = false;
+    std::string failure = {};  // of its connection
   };
   struct Transfer {
     UcxTransport* transport = nullptr;
     Message* message = nullptr;
-    int peer = -1;  // the message may be gone when a failed call's last callback comes
     bool receive = false;
     ucx::Request request = nullptr;  // of what this thread moves, while UCX has it
     std::size_t bytes = 0;           // of that

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/ucx/worker.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -11,10 +12,17 @@ namespace {
 constexpr unsigned kApiMajor = 1, kApiMinor = 12;
 constexpr auto kFarewell = std::chrono::milliseconds(1000);
 
+RequestParams at_once() {
+  RequestParams params;
+  params.field_mask = RequestParams::kFlags;
+  params.flags = RequestParams::kForceClose;
+  return params;
+}
+
 }  // namespace
 
 Worker::Worker(const Bootstrap& bootstrap, const WorkerOptions& options)
-    : rank_(bootstrap.rank), peers_(bootstrap.size) {
+    : device_(options.device), rank_(bootstrap.rank), peers_(bootstrap.size) {
   // "+" and the address, or "-" and why there is none.
   std::string mine;
   try {
@@ -84,31 +92,47 @@ Endpoint Worker::to(int peer) {
 
 std::string Worker::failure(int peer) const {
   const Status status = peers_.at(peer).status;
-  return status == 0 ? "" : "its connection has failed: " + ucp_->words(status);
+  const std::string over = device_.empty() ? "" : " over " + device_;
+  return status == 0 ? "" : "its connection" + over + " has failed: " + ucp_->words(status);
 }
 
 void Worker::close_endpoints(const RequestParams& how) {
   std::vector<Request> closing;
-  for (Peer& peer : peers_)
-    if (Endpoint endpoint = std::exchange(peer.endpoint, nullptr)) {
-      const Request request = ucp_->ucp_ep_close_nbx(endpoint, &how);
-      if (status_of(request) == kInProgress) closing.push_back(request);
-    }
+  for (Peer& peer : peers_) close(peer, how, closing);
   if (worker_) await(std::move(closing), kFarewell);
+}
+
+void Worker::close(Peer& peer, const RequestParams& how, std::vector<Request>& closing) {
+  const Endpoint endpoint = std::exchange(peer.endpoint, nullptr);
+  if (!endpoint) return;
+  const Request request = ucp_->ucp_ep_close_nbx(endpoint, &how);
+  if (status_of(request) == kInProgress) closing.push_back(request);
 }
 
 void Worker::connect(std::span<const int> peers, std::chrono::milliseconds most) {
   std::vector<Request> connecting;
+  std::vector<int> waits_for;
   const RequestParams plain{};
   for (const int peer : peers)
     if (const Endpoint endpoint = to(peer)) {
       const Request request = ucp_->ucp_ep_flush_nbx(endpoint, &plain);
-      if (status_of(request) == kInProgress) connecting.push_back(request);
+      if (status_of(request) != kInProgress) continue;
+      connecting.push_back(request);
+      waits_for.push_back(peer);
     }
-  await(std::move(connecting), most);
+  const std::vector<Request> late = await(connecting, most);
+  // A flush that nobody waits for would keep the worker from sleeping.
+  std::vector<Request> closing;
+  for (std::size_t k = 0; k < connecting.size(); ++k)
+    if (std::ranges::count(late, connecting[k]) > 0) {
+      peers_[waits_for[k]].status = kNotConnected;
+      close(peers_[waits_for[k]], at_once(), closing);
+    }
+  closing.insert(closing.end(), late.begin(), late.end());
+  await(std::move(closing), kFarewell);
 }
 
-void Worker::await(std::vector<Request> requests, std::chrono::milliseconds most) {
+std::vector<Request> Worker::await(std::vector<Request> requests, std::chrono::milliseconds most) {
   const auto ended = [&] {
     std::erase_if(requests, [&](Request request) {
       if (ucp_->ucp_request_check_status(request) == kInProgress) return false;
@@ -118,13 +142,9 @@ void Worker::await(std::vector<Request> requests, std::chrono::milliseconds most
     return requests.empty();
   };
   progress_until(ended, most);
+  return requests;
 }
 
-void Worker::disconnect() {
-  RequestParams at_once;
-  at_once.field_mask = RequestParams::kFlags;
-  at_once.flags = RequestParams::kForceClose;
-  close_endpoints(at_once);
-}
+void Worker::disconnect() { close_endpoints(at_once()); }
 
 }  // namespace lanecast::ucx

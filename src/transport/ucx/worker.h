@@ -61,10 +61,12 @@ class Worker {
 
   void open(std::string& address, const WorkerOptions& options);
   void close_endpoints(const RequestParams& how);
-  /// Drives UCX until all have ended or for as long as `most`.
-  void await(std::vector<Request> requests, std::chrono::milliseconds most);
+  void close(Peer& peer, const RequestParams& how, std::vector<Request>& closing);
+  /// Drives UCX until all have ended or for as long as `most`; those that have not.
+  std::vector<Request> await(std::vector<Request> requests, std::chrono::milliseconds most);
 
   const Ucp* ucp_ = nullptr;
+  std::string device_;
   int rank_;
   Context context_ = nullptr;
   WorkerHandle worker_ = nullptr;

@@ -21,13 +21,13 @@ constexpr int kReduceSenders = 128;
 constexpr int kThreads = 512;        // of a block of other kernels
 constexpr int kDirectThreads = 768;  // but for those that work at the peers, of which as few run
 constexpr int kMeetingThreads = 32;  // but for those that meet them only
-constexpr int kAreas = 2;                              // exchanges that may be under way on two ranks at once
-constexpr int kSlots = 3;           // pieces of a message under way, per block; signals are a round late at either end
-constexpr u64 kSlotBytes = 131072;  // with kMostBlocks, at most
-constexpr int kDepth = 4;           // chunks of a message under way that copy engines carry
-constexpr int kGroups = 4;          // of the same ranks, whose calls may be under way at once
-constexpr int kMostWindows = 256;   // of a rank's memory, that its peers reach
-constexpr int kWindowShift = 48;    // a place in one: its number + 1, then so many bits of bytes from where it begins
+constexpr int kAreas = 2;            // exchanges that may be under way on two ranks at once
+constexpr int kSlots = 3;            // pieces of a message under way, per block; signals are a round late at either end
+constexpr u64 kSlotBytes = 131072;   // with kMostBlocks, at most
+constexpr int kDepth = 4;            // chunks of a message under way that copy engines carry
+constexpr int kGroups = 4;           // of the same ranks, whose calls may be under way at once
+constexpr int kMostWindows = 256;    // of a rank's memory, that its peers reach
+constexpr int kWindowShift = 48;     // a place in one: its number + 1, then so many bits of bytes from where it begins
 
 /// Whether a wait has failed, and how: in the host's memory, written once by the device.
 enum class Fault : u32 { none, timeout, mismatch };

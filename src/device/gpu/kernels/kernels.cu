@@ -25,11 +25,13 @@ extern "C" __global__ void __launch_bounds__(1) lanecast_handshake(const __grid_
 }
 
 // Two to a multiprocessor, so that several channels may wait beside a collective.
-extern "C" __global__ void __launch_bounds__(kMessageThreads, resident(kMessageThreads, 2)) lanecast_messages(const __grid_constant__ Messages x) {
+extern "C" __global__ void __launch_bounds__(kMessageThreads, resident(kMessageThreads, 2))
+    lanecast_messages(const __grid_constant__ Messages x) {
   run_messages(x);
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, resident(kThreads, 1)) lanecast_copy(const __grid_constant__ Reduction r) {
+extern "C" __global__ void __launch_bounds__(kThreads, resident(kThreads, 1))
+    lanecast_copy(const __grid_constant__ Reduction r) {
   multicast_bytes(grid_team(), r.target, static_cast<int>(r.targets), r.source[0], r.bytes);
 }
 
@@ -47,16 +49,16 @@ extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThr
 }
 
 #define LANECAST_KERNELS(Format, name)                                                                               \
-  extern "C" __global__ void __launch_bounds__(kExchangeThreads, resident(kExchangeThreads, 1))                                                  \
+  extern "C" __global__ void __launch_bounds__(kExchangeThreads, resident(kExchangeThreads, 1))                      \
       lanecast_exchange_##name(const __grid_constant__ Exchange x) {                                                 \
     exchange<kReduceSenders>(x,                                                                                      \
                              [](auto& block, Team team, u32 round) { block.template reduce<Format>(team, round); }); \
   }                                                                                                                  \
-  extern "C" __global__ void __launch_bounds__(kThreads, resident(kThreads, 1))                                                          \
+  extern "C" __global__ void __launch_bounds__(kThreads, resident(kThreads, 1))                                      \
       lanecast_reduce_##name(const __grid_constant__ Reduction r) {                                                  \
     reduce_bytes<Format>(grid_team(), r);                                                                            \
   }                                                                                                                  \
-  extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThreads, 1))                                                    \
+  extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThreads, 1))                          \
       lanecast_direct_##name(const __grid_constant__ Direct d) {                                                     \
     direct(d, [](const Reduction& r) { reduce_bytes<Format>(grid_team(), r); });                                     \
   }
