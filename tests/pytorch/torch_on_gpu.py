@@ -37,7 +37,9 @@ def total(salt: int = 0) -> torch.Tensor:
 
 def check_call_comes_after_the_callers_stream() -> None:
     """Nothing of it blocks the host, neither the call nor wait(); and what comes after wait() sees the result."""
-    dist.all_reduce(there(own()))  # the first one waits until the GPU is open
+    for async_op in (False, True):  # the first of each kind waits until the GPU is open, and torch's streams are made
+        if work := dist.all_reduce(there(own()), async_op=async_op):
+            work.wait()
     for async_op in (False, True):
         x, after = there(torch.zeros(COUNT)), there(torch.zeros(COUNT))
         brought = there(own())
