@@ -69,7 +69,8 @@ std::optional<Want> Batch::want(int peer) const {
   return Want{.of = sends ? Want::Of::receive : Want::Of::send,
               .bytes = part->transfer.bytes,
               .tag = static_cast<std::uint64_t>(part->transfer.tag),
-              .ordinal = *ordinal};
+              .ordinal = *ordinal,
+              .behind = {}};
 }
 
 }  // namespace lanecast

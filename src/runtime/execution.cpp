@@ -175,7 +175,8 @@ std::vector<int> Execution::awaited_peers() const {
 
 std::optional<Want> Execution::want(int peer) const {
   if (!signature_.own) return {};
-  return Want{.of = Want::Of::counts, .gives = signature_.own->gives[peer], .takes = signature_.own->takes[peer]};
+  return Want{
+      .of = Want::Of::counts, .gives = signature_.own->gives[peer], .takes = signature_.own->takes[peer], .behind = {}};
 }
 
 bool Execution::calls_roll_of(int peer) const {

@@ -67,7 +67,7 @@ void UcxTransport::ended(Transfer& transfer, const Piece& piece) {
 
 void UcxTransport::ended(Transfer& transfer, ucx::Status status, std::size_t arrived) {
   transfer.request = nullptr;
-  ended(transfer, {.status = status, .bytes = transfer.bytes, .arrived = arrived});
+  ended(transfer, {.status = status, .bytes = transfer.bytes, .arrived = arrived, .failure = {}});
 }
 
 void UcxTransport::take_shares() {

@@ -48,7 +48,7 @@ class UcxTransport final : public NotingTransport {
     ucx::Status status = 0;
     std::size_t bytes = 0, arrived = 0;  // the latter of a receive
     bool share = false;
-    std::string failure = {};  // of its connection
+    std::string failure;  // of its connection
   };
   struct Transfer {
     UcxTransport* transport = nullptr;

@@ -13,8 +13,8 @@
 namespace lanecast::ucx {
 
 struct WorkerOptions {
-  std::string device = {};  // the NIC to use; empty: as UCX chooses, or has been told by its own variables
-  bool sleeps = false;      // may its thread wait for messages without looking for them?
+  std::string device;   // the NIC to use; empty: as UCX chooses, or has been told by its own variables
+  bool sleeps = false;  // may its thread wait for messages without looking for them?
 };
 
 class Worker {
