@@ -110,7 +110,7 @@ def each_kind(comm: Communicator, _: Tell) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, pytest.param(2, marks=pytest.mark.long), 3])
 def test_each_kind(size: int, kernel_cache: str) -> None:
     assert [outcome.text or outcome.value for outcome in outcomes(size, each_kind, kernel_cache)] == [[]] * size
 
@@ -133,7 +133,7 @@ def where_one_has_none(comm: Communicator, _: Tell) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_a_rank_without(size: int, kernel_cache: str) -> None:
     ended = outcomes(size, where_one_has_none, kernel_cache)
     assert [outcome.text or outcome.value for outcome in ended] == [[]] * size
