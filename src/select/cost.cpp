@@ -31,6 +31,10 @@ double seconds_of_adding(double reduced, const Load& load, const Models& models)
   return static_cast<double>(load.bytes) * reduced * models.reduce_s_per_byte;
 }
 
+double hidden_in_chunks(double reduced, const Load& load, const Models& models) {
+  return link_of(load, models).by_itself ? seconds_of_adding(reduced, load, models) : 0;
+}
+
 Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& models) {
   const Link& link = link_of(load, models);
   const auto bytes = static_cast<double>(load.bytes);
@@ -39,7 +43,7 @@ Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& 
   return {.rounds = cost.rounds,
           .alpha_s = link.alpha_s,
           .transfer_s = bytes * cost.volume * beta + add_s,
-          .hidden_s = link.by_itself ? add_s : 0,
+          .hidden_s = hidden_in_chunks(reduced, load, models),
           .pipelined = cost.pipelined,
           .load = link.crowd * cost.even,
           .messages = cost.messages};
@@ -52,7 +56,7 @@ double Stage::seconds(int chunks, double latency_share) const {
     const double in_rounds = (rounds + chunks - 1) * (alpha_s + transfer_s / chunks);
     return std::max(in_rounds, load * (chunks * messages * alpha_s + transfer_s));
   }
-  const double transferred_s = transfer_s - std::min(hidden_s, transfer_s) * (chunks - 1) / chunks;
+  const double transferred_s = transfer_s - hidden_s * (chunks - 1) / chunks;
   return std::max(1.0, load) * (rounds * alpha_s * (1 + latency_share * (chunks - 1)) + transferred_s);
 }
 
@@ -87,7 +91,7 @@ Stage flat(std::string_view name, const Load& load, const Models& models) {
   return {.rounds = cost.rounds,
           .alpha_s = fit->alpha_s,
           .transfer_s = transfer_s,
-          .hidden_s = link_of(load, models).by_itself ? seconds_of_adding(reduces, load, models) : 0,
+          .hidden_s = std::min(transfer_s, hidden_in_chunks(reduces, load, models)),
           .pipelined = cost.pipelined,
           .measured = true};
 }

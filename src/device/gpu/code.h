@@ -8,8 +8,7 @@
 namespace lanecast::gpu {
 
 /// For devices of this architecture ("sm_90", "gfx90a"): from the folder of the cache, else compiled by NVRTC or hipRTC
-/// and written there.
-/// Of several processes one compiles while the others wait for it.
+/// and written there. Of several processes one compiles while the others wait for it.
 ///
 /// library_folders: where NVRTC may lie beside the loader's path. cache_folder: need not exist; empty: keep nothing.
 /// Throws UsageError where there is no such compiler, or none that knows this architecture; InternalError with its log
