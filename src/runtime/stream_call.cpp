@@ -15,34 +15,37 @@ constexpr Chunk kWhole{0, 1};
 
 const std::byte* start_of(std::span<const Span> spans) { return spans.empty() ? nullptr : spans[0].data; }
 
-}  // namespace
+/// Which of a rank's buffers the others read or write, where they work in its memory.
+struct Reached {
+  bool in = false, out = false;
+};
 
-bool direct_takes(Kind kind, bool own_counts, const StreamBuffers& buffers) {
+Reached reached_by_peers(Kind kind) {
   switch (kind) {
     case Kind::all_gather:
     case Kind::all_to_all:
-      return buffers.symmetric_out && !own_counts;
+      return {.out = true};
     case Kind::reduce_scatter:
-      return buffers.symmetric_in;
+      return {.in = true};
     case Kind::all_reduce:
-      return buffers.symmetric_in && buffers.symmetric_out;
+      return {.in = true, .out = true};
     default:
-      return false;
+      return {};
   }
 }
 
+}  // namespace
+
+bool direct_takes(Kind kind, bool own_counts, const StreamBuffers& buffers) {
+  const Reached reached = reached_by_peers(kind);
+  if (!reached.in && (!reached.out || own_counts)) return false;
+  return (!reached.in || buffers.symmetric_in) && (!reached.out || buffers.symmetric_out);
+}
+
 bool can_offer(Kind kind, const StreamBuffers& buffers) {
-  const ipc::WindowBuffers& windows = buffers.windows;
-  switch (kind) {
-    case Kind::all_gather:
-      return windows.out_place;
-    case Kind::reduce_scatter:
-      return windows.in_place;
-    case Kind::all_reduce:
-      return windows.in_place && windows.out_place;
-    default:
-      return false;
-  }
+  const Reached reached = reached_by_peers(kind);
+  if (kind == Kind::all_to_all || (!reached.in && !reached.out)) return false;
+  return (!reached.in || buffers.windows.in_place) && (!reached.out || buffers.windows.out_place);
 }
 
 StreamCall::StreamCall(Plan plan, Shape shape, PeerEngine engine)
@@ -101,8 +104,9 @@ void StreamCall::offer(const StreamBuffers& buffers, const ipc::PeerGroup& peers
   ipc::WindowBuffers windows = buffers.windows;
   windows.in = reinterpret_cast<gpu::Address>(buffers.in);
   windows.out = reinterpret_cast<gpu::Address>(buffers.out);
-  if (call.kind == Kind::all_gather) windows.in_place = 0;
-  if (call.kind == Kind::reduce_scatter) windows.out_place = 0;
+  const Reached reached = reached_by_peers(call.kind);
+  if (!reached.in) windows.in_place = 0;
+  if (!reached.out) windows.out_place = 0;
   const ipc::Parcels parcels = ipc::parcels_of(call, peers.rank(), peers.size());
   peers.offer({parcels, shape_.dtype, shape_.op, divisor, signature(buffers)}, windows, stream);
 }
