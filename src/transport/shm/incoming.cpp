@@ -136,6 +136,7 @@ void Incoming::take_piece(const PacketHeader& packet, std::vector<Message*>& don
   std::memcpy(&note, PacketReader::payload(packet), sizeof note);
   // What goes to several peers is part of a collective, mostly, and the caches have to hold what all ranks receive.
   begin_stream(packet, note.messages * layout_.ranks);
+  stream_.shared = true;
   take_data(sender_.outbox.at(note.place), note.bytes, done);
   pieces_bytes_ += note.bytes;
   // Release: pairs with the acquire in Outbox::free_place(); our loads of the piece come before its place is reused.
@@ -160,7 +161,7 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
   ways_.receives(bytes);
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
-  if (timed) ways_.received(*stream_.message, Way::stream, stream_.copies_ns);
+  if (timed && !stream_.shared) ways_.received(*stream_.message, Way::stream, stream_.copies_ns);
   finish(stream_.message, done);
   stream_.message = nullptr;
 }

@@ -53,6 +53,7 @@ class Incoming {
     std::size_t received_bytes = 0;
     Stores stores = Stores::ordinary;
     std::int64_t copies_ns = 0;  // that taking it out of the ring has cost
+    bool shared = false;         // any of it came from an outbox
   };
   struct Remote {
     Message* message = nullptr;

@@ -2,6 +2,7 @@
 #include "transport/shm/outbox.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace lanecast::shm {
@@ -10,11 +11,11 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
+std::size_t place_bytes(const Layout& layout) { return std::bit_ceil(layout.piece_bytes); }
+
 std::size_t control_bytes(const Layout& layout) {
   return (layout.outbox_places * sizeof(PlaceControl) + kPage - 1) / kPage * kPage;
 }
-
-std::size_t place_bytes(const Layout& layout) { return layout.fragment_bytes + kLine; }  // a power of two
 
 }  // namespace
 
@@ -50,16 +51,22 @@ Outbox::ContentIndex Outbox::enter(const Message& message) {
   content.bytes = message.bytes;
   content.id = ++last_id_;
   content.messages = 1;
-  content.has_pieces = false;
+  content.front = 0;
   return unused;
 }
 
-void Outbox::leave(ContentIndex content) {
-  if (content != kNone && --contents_[content].messages == 0) contents_[content].id = 0;
+void Outbox::leave(ContentIndex index) {
+  if (index == kNone) return;
+  Content& content = contents_[index];
+  if (--content.messages > 0) return;
+  for (Piece& piece : pieces_) {
+    if (piece.content == content.id) piece.owed = 0;
+  }
+  content.id = 0;
 }
 
 std::optional<std::uint32_t> Outbox::find(ContentIndex content, std::size_t offset) const {
-  if (content == kNone || !contents_[content].has_pieces) return {};
+  if (content == kNone || !is_past(content, offset)) return {};
   const auto is_it = [&](const Piece& piece) {
     return piece.content == contents_[content].id && piece.offset == offset;
   };
@@ -72,27 +79,32 @@ std::optional<std::uint32_t> Outbox::put(ContentIndex content, std::size_t offse
                                          std::size_t bytes) {
   const auto place = free_place();
   if (!place) return {};
-  const std::int64_t begin = clock_ns(bytes);
   copy_in_.gather(from, memory_.at(*place), bytes);
-  const auto ns = static_cast<double>(clock_ns(bytes) - begin);
-  contents_[content].has_pieces = true;
+  Content& of = contents_[content];
   Piece& piece = pieces_[*place];
-  piece.content = contents_[content].id;
+  piece.content = of.id;
   piece.offset = offset;
-  piece.copy_ns = ns / static_cast<double>(contents_[content].messages);
+  piece.owed = of.messages;
+  of.front = offset + bytes;
   return place;
 }
 
-double Outbox::give(std::uint32_t place) {
-  ++pieces_[place].given;
-  return pieces_[place].copy_ns;
+void Outbox::give(std::uint32_t place) {
+  Piece& piece = pieces_[place];
+  ++piece.given;
+  if (piece.owed > 0) --piece.owed;
+}
+
+void Outbox::pass(ContentIndex content, std::size_t offset) {
+  contents_[content].front = std::max(contents_[content].front, offset + 1);
 }
 
 std::optional<std::uint32_t> Outbox::free_place() {
   const auto after = [&](std::uint32_t place) { return static_cast<std::uint32_t>((place + 1) % pieces_.size()); };
   // Acquire: pairs with the release in Incoming::take_piece(); the receivers' loads come before our next stores.
   const auto is_free = [&](std::uint32_t place) {
-    return memory_.controls[place].taken.load(std::memory_order_acquire) == pieces_[place].given;
+    const Piece& piece = pieces_[place];
+    return piece.owed == 0 && memory_.controls[place].taken.load(std::memory_order_acquire) == piece.given;
   };
   if (is_free(oldest_)) return std::exchange(oldest_, after(oldest_));
   // A receiver that does not come holds the oldest. Only one more is looked at: receivers are writing all of these

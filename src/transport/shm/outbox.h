@@ -54,7 +54,8 @@ class Outbox {
   using ContentIndex = std::uint32_t;
   static constexpr ContentIndex kNone = UINT32_MAX;  // of a message that shares nothing
 
-  /// A message of several pieces is posted; later it is done. Constant time: beyond kContents, messages share nothing.
+  /// A message of several pieces is posted; later it is done, or goes another way. Constant time: beyond kContents,
+  /// messages share nothing.
   ContentIndex enter(const Message& message);
   void leave(ContentIndex content);
   /// Pending ones that are sent from the same memory.
@@ -64,8 +65,12 @@ class Outbox {
   std::optional<std::uint32_t> find(ContentIndex content, std::size_t offset) const;
   /// Copies the next `bytes` of `from` to a free place, if there is one.
   std::optional<std::uint32_t> put(ContentIndex content, std::size_t offset, SpanCursor& from, std::size_t bytes);
-  /// One more receiver is told of it; returns what its share of the copy has cost, in ns.
-  double give(std::uint32_t place);
+  /// One more receiver is told of it.
+  void give(std::uint32_t place);
+  /// Was the piece put, or passed?
+  bool is_past(ContentIndex content, std::size_t offset) const { return offset < contents_[content].front; }
+  /// One receiver gets the piece in another way.
+  void pass(ContentIndex content, std::size_t offset);
 
  private:
   static constexpr std::size_t kContents = 64;  // at a time
@@ -74,13 +79,13 @@ class Outbox {
     std::size_t bytes = 0;
     std::uint64_t id = 0;      // 0: of no message
     std::size_t messages = 0;  // pending ones
-    bool has_pieces = false;   // were any put?
+    std::size_t front = 0;     // in the message: no piece from here on was put or has gone another way
   };
   struct Piece {
     std::uint64_t content = 0;  // its id
     std::size_t offset = 0;     // in the message
-    std::uint64_t given = 0;    // how often it was sent from this place, ever
-    double copy_ns = 0;         // what copying it took, by message of its content
+    std::uint64_t given = 0;    // how often one was sent from this place, ever
+    std::size_t owed = 0;       // receivers that are still to be told of this one
   };
 
   std::optional<std::uint32_t> free_place();

@@ -10,9 +10,11 @@ namespace lanecast::shm {
 
 namespace {
 
-constexpr std::size_t kFragmentsAtLeast = 8;
-constexpr std::size_t kSmallestFragment = 4096 - kLine;
-constexpr unsigned kPatience = 64;  // calls of progress(); some 10 us where ranks have a core each
+constexpr std::size_t kPiecesAtLeast = 8;
+constexpr std::size_t kSmallestPiece = 4096 - kLine;
+
+// How long one receiver waits for others: where ranks share a core, each may be away for three slices of 3 ms.
+constexpr std::int64_t kPatienceNs = 10'000'000;
 
 PacketFields fields(const Message& message, std::size_t payload_bytes, bool noticed) {
   return {message.tag, message.bytes, static_cast<std::uint32_t>(payload_bytes), noticed ? 1u : 0u, message.stamp};
@@ -81,7 +83,10 @@ void Outgoing::release_behind(std::uint64_t tag) {
 bool Outgoing::put_next(std::vector<Message*>& done) {
   if (turns_.empty()) return stream_.sending.message && put_fragment(done);
   const Turn turn = turns_.front();
-  if (turn.kind != PacketKind::fragment) {
+  // What goes to several peers is not read: each of them would fetch it from memory, one after the other.
+  const bool streams = turn.kind == PacketKind::fragment ||
+                       (turn.kind == PacketKind::remote && outbox_.messages_of(turn.sending.content) > 1);
+  if (!streams) {
     if (!put_single(turn, done)) return false;
   } else if (stream_.sending.message) {
     return put_fragment(done);
@@ -110,37 +115,45 @@ bool Outgoing::put_single(const Turn& turn, std::vector<Message*>& done) {
   if (turn.kind == PacketKind::remote) std::memcpy(payload, message.memory.data(), bytes);
   packets_.publish(turn.kind, fields(message, bytes, turn.noticed));
   if (turn.kind == PacketKind::eager) finish(turn.sending, done);
-  if (turn.kind == PacketKind::remote) being_read_.push_back(turn.sending);
+  if (turn.kind == PacketKind::remote) {
+    outbox_.leave(turn.sending.content);
+    being_read_.push_back({turn.sending.message});
+  }
   return true;
 }
 
 bool Outgoing::put_fragment(std::vector<Message*>& done) {
   const Message& message = *stream_.sending.message;
-  const std::size_t bytes = std::min(fragment_bytes_for(message.bytes), message.bytes - stream_.sent_bytes);
-  const Shared shared = put_piece(bytes);
-  if (shared == Shared::not_yet || (shared == Shared::no && !put_copy(bytes))) return false;
-  stream_.sent_bytes += bytes;
+  const std::size_t before = stream_.sent_bytes;
+  if (put_piece() == Shared::no) put_copy();
+  if (stream_.sent_bytes == before) return false;
   if (stream_.sent_bytes == message.bytes) {
-    if (is_timed(message)) ways_.sent(message, static_cast<std::int64_t>(stream_.copies_ns));
+    if (is_timed(message) && !stream_.shared) ways_.sent(message, stream_.copies_ns);
     finish(stream_.sending, done);
     stream_.sending = {};
   }
   return true;
 }
 
-bool Outgoing::put_copy(std::size_t bytes) {
+void Outgoing::put_copy() {
   const Message& message = *stream_.sending.message;
+  const std::size_t bytes =
+      std::min(std::min(piece_bytes_for(message.bytes), layout_.fragment_bytes), message.bytes - stream_.sent_bytes);
   std::byte* payload = packets_.reserve(bytes);
-  if (!payload) return false;
+  if (!payload) return;
   const bool timed = is_timed(message);
   const std::int64_t begin = timed ? clock_ns(bytes) : 0;
   copy_in_.gather(stream_.memory, payload, bytes);
-  if (timed) stream_.copies_ns += static_cast<double>(clock_ns(bytes) - begin);
+  if (timed) stream_.copies_ns += clock_ns(bytes) - begin;
   packets_.publish(PacketKind::fragment, fields(message, bytes, stream_.noticed));
-  return true;
+  stream_.sent_bytes += bytes;
 }
 
-Outgoing::Shared Outgoing::put_piece(std::size_t bytes) {
+Outgoing::Shared Outgoing::put_piece() {
+  const Message& message = *stream_.sending.message;
+  const std::size_t piece_bytes = piece_bytes_for(message.bytes);
+  if (stream_.sent_bytes % piece_bytes != 0) return Shared::no;  // the rest of one that had no place
+  const std::size_t bytes = std::min(piece_bytes, message.bytes - stream_.sent_bytes);
   const Outbox::ContentIndex content = stream_.sending.content;
   auto place = outbox_.find(content, stream_.sent_bytes);
   if (!place && outbox_.messages_of(content) == 1) return Shared::no;
@@ -149,29 +162,36 @@ Outgoing::Shared Outgoing::put_piece(std::size_t bytes) {
   if (!payload) return Shared::not_yet;
   if (place) {
     stream_.memory.skip(bytes);
+  } else if (outbox_.is_past(content, stream_.sent_bytes)) {
+    return Shared::no;  // the others went on without this receiver, or one of them would not wait
   } else {
     place = outbox_.put(content, stream_.sent_bytes, stream_.memory, bytes);
     if (!place) {
-      // All places wait for other receivers. This one must not for long: it may be what they wait for.
-      if (turns_without_ > kPatience) return Shared::no;
-      if (packets_.is_empty()) ++turns_without_;
-      return Shared::not_yet;
+      // All places wait for receivers. One that takes what it is given need not wait long for one that does not.
+      const std::int64_t now = clock_ns(0);
+      if (!packets_.is_empty()) waits_since_ns_ = now;
+      if (waits_since_ns_ == 0) waits_since_ns_ = now;
+      if (now - waits_since_ns_ < kPatienceNs) return Shared::not_yet;
+      outbox_.pass(content, stream_.sent_bytes);
+      return Shared::no;
     }
-    turns_without_ /= 2;
   }
+  waits_since_ns_ = 0;
   note.place = *place;
-  stream_.copies_ns += outbox_.give(*place);
+  outbox_.give(*place);
+  stream_.shared = true;
   std::memcpy(payload, &note, sizeof note);
-  packets_.publish(PacketKind::piece, fields(*stream_.sending.message, sizeof note, stream_.noticed));
+  packets_.publish(PacketKind::piece, fields(message, sizeof note, stream_.noticed));
   pieces_bytes_ += bytes;
+  stream_.sent_bytes += bytes;
   return Shared::put;
 }
 
-std::size_t Outgoing::fragment_bytes_for(std::size_t message_bytes) const {
-  // Several fragments even for a message that fits into one: the receiver copies the first while the sender copies the
-  // second.
-  const std::size_t share = message_bytes / kFragmentsAtLeast / kLine * kLine;
-  return std::clamp(share, std::min(kSmallestFragment, layout_.fragment_bytes), layout_.fragment_bytes);
+std::size_t Outgoing::piece_bytes_for(std::size_t message_bytes) const {
+  // Several even for a message that fits into one: the receiver copies the first while the sender copies the second.
+  const std::size_t share = message_bytes / kPiecesAtLeast / kLine * kLine, fragment = layout_.fragment_bytes;
+  if (share > fragment) return std::min(share, layout_.piece_bytes) / fragment * fragment;
+  return std::max(share, std::min(kSmallestPiece, fragment));
 }
 
 void Outgoing::finish(const Sending& sending, std::vector<Message*>& done) {

@@ -45,7 +45,8 @@ class Outgoing {
     SpanCursor memory;
     std::size_t sent_bytes = 0;
     bool noticed = false;
-    double copies_ns = 0;  // that copying it has taken
+    bool shared = false;         // any of it, with other messages
+    std::int64_t copies_ns = 0;  // that copying it has taken
   };
 
   bool is_large(const Message& message) const { return message.bytes > layout_.eager_bytes; }
@@ -58,9 +59,10 @@ class Outgoing {
   bool put_fragment(std::vector<Message*>& done);
   enum class Shared : std::uint8_t { no, put, not_yet };
   /// Through the outbox, where other messages share the piece.
-  Shared put_piece(std::size_t bytes);
-  bool put_copy(std::size_t bytes);
-  std::size_t fragment_bytes_for(std::size_t message_bytes) const;
+  Shared put_piece();
+  void put_copy();
+  /// Borders of pieces are the same for all messages of a content; through the ring one goes in whole fragments.
+  std::size_t piece_bytes_for(std::size_t message_bytes) const;
   void finish(const Sending& sending, std::vector<Message*>& done);
 
   PacketWriter packets_;
@@ -70,8 +72,8 @@ class Outgoing {
   Ways& ways_;
   Outbox& outbox_;
   std::size_t pending_ = 0;
-  std::uint64_t pieces_bytes_ = 0;  // sent through the outbox, ever
-  unsigned turns_without_ = 0;      // in which the receiver had taken everything and the outbox had no place
+  std::uint64_t pieces_bytes_ = 0;   // sent through the outbox, ever
+  std::int64_t waits_since_ns_ = 0;  // the receiver has taken everything and the outbox has no place; 0: it has
 
   // Under each tag: a large message that is not asked for yet, whose notice has its turn, then what came after it. So
   // under one tag the first packets of all messages enter the ring in the order of posting, which is what matches them.

@@ -48,9 +48,9 @@ Way Ways::choose(const Message& message) {
 
 Way Ways::next_way(Habit& habit) const {
   const std::size_t trials = kTrials * peers_;
-  if (habit.messages < 2 * trials) return habit.messages++ < trials ? Way::stream : Way::read;
+  if (habit.streamed < trials) return Way::stream;
+  if (habit.read < trials) return Way::read;  // the sender may decline
   const double stream = habit.stream_cost(), read = habit.reads.cost();
-  if (stream == 0 || read == 0) return Way::stream;  // none has come yet, or the senders decline to be read
   const Way better = read < kClearly * stream ? Way::read : Way::stream;
   const double ratio = std::max(read, stream) / std::min(read, stream);
   if (static_cast<double>(++habit.since_retry) <= kRetryEvery * ratio) return better;
@@ -61,6 +61,7 @@ Way Ways::next_way(Habit& habit) const {
 void Ways::received(const Message& message, Way way, std::int64_t ns) {
   Habit& habit = habits_[sort_of(message)];
   (way == Way::read ? habit.reads : habit.copies_out).learn(ns, message.bytes);
+  ++(way == Way::read ? habit.read : habit.streamed);
   const auto sent = static_cast<double>(sent_bytes_ - habit.sent_bytes);
   const auto received = static_cast<double>(received_bytes_ - habit.received_bytes);
   habit.sent_share = 0.75 * habit.sent_share + 0.25 * std::min(1.0, sent / received);

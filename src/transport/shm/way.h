@@ -44,7 +44,8 @@ class Ways {
 
   void sends(std::size_t bytes) { sent_bytes_ += bytes; }
   void receives(std::size_t bytes) { received_bytes_ += bytes; }
-  /// A timed message has been copied into a ring, or has come this way; `ns`: what this rank's copies took.
+  /// A timed message that no outbox was used for has been copied into a ring, or has come this way; `ns`: what this
+  /// rank's copies took.
   void sent(const Message& message, std::int64_t ns) { habits_[sort_of(message)].copies_in.learn(ns, message.bytes); }
   void received(const Message& message, Way way, std::int64_t ns);
 
@@ -53,7 +54,8 @@ class Ways {
     Pace copies_in, copies_out, reads;
     double sent_share = 0;  // bytes that this rank sends for each that it receives, of late, at most 1
     std::uint64_t sent_bytes = 0, received_bytes = 0;  // the rank's when that was last looked at
-    std::size_t messages = 0, since_retry = 0;
+    std::size_t streamed = 0, read = 0;                // messages that came
+    std::size_t since_retry = 0;
 
     /// Per byte of a stream that is received. The rank copies into rings as well, as far as it also sends; the copies
     /// of its senders are made meanwhile and cost it nothing.
