@@ -158,7 +158,7 @@ def check_barrier() -> None:
     """Of a GPU: the host waits for what its stream holds."""
     use_own_gpu()
     options = dist.BarrierOptions()
-    options.device_ids = [me()]
+    options.device_ids = [own_gpu()]
     x, held = there(own()), Held()
     work = dist.group.WORLD.allreduce([x], _synchronous())
     opener = threading.Timer(0.2, held.open)
