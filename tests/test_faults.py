@@ -77,12 +77,31 @@ def test_rank_that_never_splits() -> None:
         if comm.rank == 1:
             time.sleep(1.5)
             return
-        with pytest.raises(lanecast.TimeoutError, match=r"split: waited .* for rank .*1"):
+        with pytest.raises(lanecast.TimeoutError, match=r"waited 0\.\d s for rank .*1.* in split \(call 1\)"):
             comm.split(0)
         with pytest.raises(lanecast.TransportError, match="has failed"):
             comm.all_reduce(np.ones(3))
 
     lanecast.run_threads(3, body, timeout_s=0.5)
+
+
+def test_split_names_the_missing_rank_that_waits_for_no_other() -> None:
+    ended = threading.Barrier(4, timeout=60)
+
+    def body(comm: Communicator) -> str:
+        text = "all have come"
+        try:
+            time.sleep(0.2 if comm.rank == 2 else 0)
+            if comm.rank != 3:
+                comm.recv(np.ones(3), 3) if comm.rank == 2 else comm.split(0)
+        except lanecast.Error as error:
+            text = str(error)
+        ended.wait()
+        return text
+
+    texts = lanecast.run_threads(4, body, timeout_s=0.5)
+    waited = r"for rank 2, 3 in split \(call 1\) over loopback; rank 3 has not answered; is that rank alive"
+    assert all(re.search(waited, text) for text in texts[:2]), texts
 
 
 def test_rank_that_makes_another_call() -> None:

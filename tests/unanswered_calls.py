@@ -92,6 +92,24 @@ def recv_under_own_tag(comm: Communicator) -> None:
     comm.recv(np.empty(2), 0 if comm.rank else 1, tag=comm.rank)
 
 
+def large_send_to_next(comm: Communicator) -> None:
+    """Around all ranks: none receives before it has sent."""
+    comm.send(np.ones(LARGE), (comm.rank + 1) % comm.size, tag=7)
+
+
+def large_send_or_recv(comm: Communicator) -> None:
+    """Around all ranks: each second one sends, and the one it sends to waits for the next."""
+    if comm.rank % 2:
+        comm.recv(np.empty(2), (comm.rank + 1) % comm.size, tag=comm.rank)
+    else:
+        comm.send(np.ones(LARGE), (comm.rank + 1) % comm.size, tag=comm.rank)
+
+
+def large_send_before_recv(comm: Communicator) -> None:
+    """Ranks 0 and 1 each send first, and all others send to rank 0."""
+    comm.send(np.ones(LARGE), 0 if comm.rank else 1, tag=comm.rank)
+
+
 def split(comm: Communicator) -> None:
     comm.split(0)
 
@@ -148,6 +166,17 @@ UNANSWERED = {
         [recv_under_own_tag],
         [recv_under_own_tag],
         f"{CIRCLE}rank 0 calls recv of 16 bytes from rank 1, tag 0.*; rank 1 calls recv of 16 bytes from rank 0, tag 1",
+    ),
+    "circle_of_sends": Unanswered(
+        [large_send_to_next], [large_send_to_next], f"{CIRCLE}rank . calls send of {8 * LARGE} bytes to rank ., tag 7"
+    ),
+    "circle_of_both": Unanswered(
+        [large_send_or_recv], [large_send_or_recv], f"{CIRCLE}rank . calls (send of {8 * LARGE} bytes to|recv of 16)"
+    ),
+    "circle_of_two_sends": Unanswered(
+        [large_send_before_recv],
+        [large_send_before_recv],
+        f"{CIRCLE}rank 0 calls send of {8 * LARGE} bytes to rank 1, tag 0.*; rank 1 calls send of .* to rank 0, tag 1",
     ),
     "one_more": Unanswered(
         [sums, recv], [sums, sums], f"rank 0 calls {RECV} .before its call 2.; rank 1 calls all_reduce .*call 2 of this"
@@ -300,6 +329,20 @@ def passes_late_messages_on(comm: Communicator) -> None:
         sums(comm)
 
 
+def sends_before_receiving(comm: Communicator) -> None:
+    """In a row whose last receiver is late: each sends to the next one first. And around, as few as fit."""
+    previous, following = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
+    around = comm.transports != "loopback"  # as above
+    for size, many, closed in ((LARGE, 1, False), (SMALL, MANY, False), (SMALL, 8, around)):
+        got = np.empty(size)
+        time.sleep(2 * A_WHILE_S if following == 0 else 0)
+        for turn in range(many if closed or following > 0 else 0):
+            comm.send(np.full(size, float(turn)), following, tag=7)
+        for turn in range(many if closed or comm.rank > 0 else 0):
+            comm.recv(got, previous, tag=7)
+            assert (got == turn).all()
+
+
 LEGAL = (
     sends_before_a_sum,
     sends_during_a_sum,
@@ -308,6 +351,7 @@ LEGAL = (
     sends_more_than_fits,
     counts_each_peer_and_tag_alone,
     passes_late_messages_on,
+    sends_before_receiving,
     nothing_at_all,
 )
 

@@ -7,8 +7,8 @@
 
 namespace lanecast {
 
-/// Ranks one after the other, each in a call that cannot end before the next rank sends a message that it has not
-/// posted. Each is blocked in its call and posts nothing more, so what is said of them remains true.
+/// Ranks one after the other, each in a call that cannot end before the next rank posts a message, to it or from it,
+/// that it has not posted. Each is blocked in its call and posts nothing more, so what is said of them remains true.
 struct Row {  // travels between processes
   static constexpr std::uint64_t kNamed = 8;
 
@@ -41,7 +41,7 @@ struct Want {  // travels between processes
   std::uint64_t bytes = 0, tag = 0;
   std::uint64_t ordinal = 0;  // from 0, among those that this rank has posted to that peer, or from it, under that tag
   std::uint64_t looks = 0;    // of this rank in all its calls: each comes after it has moved what could be moved
-  Row behind;                 // that needs this rank to go on, while it waits for this message to be sent
+  Row behind;                 // that needs this rank to go on, while it waits for this message
 
   friend bool operator==(const Want&, const Want&) = default;
 };

@@ -75,14 +75,18 @@ class CallAgreement {
   /// The message that the peer wants, in its words.
   std::string theirs(int peer, const Want& want) const;
   [[noreturn]] void refuse_message(int peer, const Want& want) const;
-  /// The longest row of ranks whose last one waits for a message that this rank has not sent.
-  Row behind() const;
+  /// Is the peer blocked until this rank posts that message? A receive is, and a send once it has been seen to last,
+  /// since it may also end by being buffered.
+  bool blocks(int peer, const Want& want, const Wait& wait);
+  /// Has the peer looked around often enough and still wanted the same, while this rank moved nothing?
+  bool lasts(int peer, const Want& want, const Wait& wait);
+  /// The longest row of ranks whose last one is blocked until this rank posts a message.
+  Row behind(const Wait& wait);
   /// Does a row that needs this rank lead around to it?
   bool closes_circle(const Row& row) const;
   [[noreturn]] void refuse_circle(int peer, const Want& want, const UnderWay& call) const;
-  /// Do `call` and the peer's wait for that message each need the other to end first? A receive that is awaited can
-  /// only end so. A send can also end before it is received, and a call whose plan does not say that it needs the peer
-  /// may need only that: both count as waits for good when they have been seen to last.
+  /// Do `call` and the peer's wait for that message each need the other to end first? A call whose plan does not say
+  /// that it needs the peer may need only that a send of its own is taken: this, too, has to be seen to last.
   bool never_ends(const UnderWay& call, int peer, const Want& want, const Wait& wait);
 
   Router& router_;

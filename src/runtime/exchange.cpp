@@ -43,8 +43,7 @@ class Exchange {
 
   void wait() {
     Patience patience(Rivals::ranks);
-    const auto begin = Clock::now();
-    auto last_look = begin, last_moved = begin;
+    auto last_look = Clock::now(), last_moved = last_look;
     bool stood = true;  // still since last_moved
     while (open_ > 0) {
       const bool moved = router_.progress();
@@ -56,7 +55,7 @@ class Exchange {
       last_look = Clock::now();
       if (!std::exchange(stood, true)) last_moved = last_look;
       if (gathering_.meanwhile) gathering_.meanwhile(missing(), last_moved);
-      look_around(std::chrono::duration<double>(last_look - begin).count());
+      look_around(std::chrono::duration<double>(last_look - last_moved).count());
     }
   }
 
@@ -91,20 +90,17 @@ class Exchange {
   }
 
   void look_around(double waited_s) {
-    std::string missing;
     std::vector<int> awaited;
     for (const Part& message : messages_) {
       if (message.done) continue;
-      awaited.push_back(message.peer);
-      const std::string peer = std::to_string(message.peer);
+      if (awaited.empty() || awaited.back() != message.peer) awaited.push_back(message.peer);
       if (const Loss loss = router_.to(message.peer).lost(message.peer))
-        raise({loss.cause.kind, gathering_.what + ": lost rank " + peer + " (" + loss.str() + ")"});
-      if (!missing.ends_with(" " + peer)) missing.append(missing.empty() ? " " : ", ").append(peer);
+        raise({loss.cause.kind,
+               gathering_.what + ": lost rank " + std::to_string(message.peer) + " (" + loss.str() + ")"});
     }
     router_.publish_wait(awaited, waited_s >= kAskFrom * gathering_.timeout_s);
-    if (waited_s >= gathering_.timeout_s)
-      throw TimeoutError(gathering_.what + ": waited " + std::to_string(waited_s) + " s for rank" + missing +
-                         "; is that rank alive, and has it made the same call?");
+    end_at_deadline(router_, {gathering_.ranks[gathering_.me], awaited, waited_s, gathering_.timeout_s,
+                              [&] { return gathering_.what + " over " + router_.str(); }});
   }
 
   Router& router_;

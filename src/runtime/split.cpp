@@ -51,7 +51,8 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   std::vector<Place> places(size());
   // A call as others are, which ranks compare; it leaves no record, since it moves none of the caller's data.
   const std::uint32_t stamp = agreement_.begin(++calls_, {.text = "split", .hash = kHash, .own = {}});
-  Gathering everyone{.ranks = topology_.everyone(), .what = "split", .stamp = stamp, .meanwhile = {}};
+  const std::string what = "split (call " + std::to_string(calls_) + ")";
+  Gathering everyone{.ranks = topology_.everyone(), .what = what, .stamp = stamp, .meanwhile = {}};
   everyone.meanwhile = [&](std::span<const int> missing, std::chrono::steady_clock::time_point last_moved) {
     ask(interrupt);
     agreement_.compare(missing);
@@ -69,7 +70,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
 
   Surroundings child;
   child.bootstrap =
-      among({.ranks = ranks, .what = "split", .stamp = stamp, .meanwhile = [&](auto...) { ask(interrupt); }});
+      among({.ranks = ranks, .what = what, .stamp = stamp, .meanwhile = [&](auto...) { ask(interrupt); }});
   child.world = around_.world;
   child.channel = mix(mix(around_.channel, splits_), static_cast<std::uint64_t>(ranks[0]));
   if (around_.mpi) {

@@ -17,16 +17,17 @@ constexpr double kSilent_s = 0.2;  // who waits says so several times in between
 void CallAgreement::tell_wants(const UnderWay& call, const Wait& wait) {
   if (!on_) return;
   ++looks_;
-  const Row row = wait.blocked ? behind() : Row{};
+  const Row row = wait.blocked ? behind(wait) : Row{};
   for (const int peer : wait.awaited) {
     std::optional<Want> want = call.want(peer);
     // A rank that may make another call meanwhile may begin the one in which the peer waits for it.
     if (!want || (want->of != Want::Of::counts && !wait.blocked)) continue;
     want->call = sequence_;
     want->chain = chain_;
-    if (want->of != Want::Of::counts) want->looks = looks_;
-    // What is to be received may be taken early, so who sends it is not blocked for good.
-    if (want->of == Want::Of::send) want->behind = row;
+    if (want->of != Want::Of::counts) {
+      want->looks = looks_;
+      want->behind = row;
+    }
     router_.to(peer).want(peer, *want);
   }
 }
@@ -40,7 +41,7 @@ void CallAgreement::refuse_unmet_wants(const UnderWay& call, const Wait& wait) {
     if (want->of == Want::Of::counts) {
       compare_counts(peer, *want);
     } else if (wait.blocked && lacks_message(peer, *want)) {
-      if (closes_circle(want->behind)) refuse_circle(peer, *want, call);
+      if (closes_circle(want->behind) && blocks(peer, *want, wait)) refuse_circle(peer, *want, call);
       if (want->call < sequence_ && never_ends(call, peer, *want, wait)) refuse_message(peer, *want);
     }
   }
@@ -53,14 +54,14 @@ bool CallAgreement::lacks_message(int peer, const Want& want) const {
   return posted && *posted <= want.ordinal;
 }
 
-Row CallAgreement::behind() const {
+Row CallAgreement::behind(const Wait& wait) {
   Row longest;
   for (int peer = 0; peer < router_.size(); ++peer) {
     if (peer == rank_) continue;
     const auto want = router_.to(peer).wanted(peer);
     // The longest: in a circle that others wait for, no row of theirs outgrows that of the circle for ever.
-    if (want && want->of == Want::Of::send && want->behind.length >= longest.length && lacks_message(peer, *want))
-      longest = want->behind.and_then(peer);
+    if (!want || want->of == Want::Of::counts || !lacks_message(peer, *want) || !blocks(peer, *want, wait)) continue;
+    if (want->behind.length >= longest.length) longest = want->behind.and_then(peer);
   }
   return longest;
 }
@@ -72,16 +73,12 @@ bool CallAgreement::closes_circle(const Row& row) const {
   return std::ranges::find(named, static_cast<std::uint32_t>(rank_)) != named.end();
 }
 
-bool CallAgreement::never_ends(const UnderWay& call, int peer, const Want& want, const Wait& wait) {
-  const Needs needs = call.needs(peer);
-  if (needs == Needs::yes && want.of == Want::Of::send) return true;
-  const bool waits =
-      needs == Needs::yes ||
-      (needs == Needs::perhaps && waits_for(router_, {rank_, router_.size(), wait.awaited, kSilent_s}, peer));
-  if (!waits) {
-    seen_.erase(peer);
-    return false;
-  }
+bool CallAgreement::blocks(int peer, const Want& want, const Wait& wait) {
+  // What is to be received may be taken early.
+  return want.of == Want::Of::send || lasts(peer, want, wait);
+}
+
+bool CallAgreement::lasts(int peer, const Want& want, const Wait& wait) {
   Seen& seen = seen_[peer];
   Want again = want;
   again.looks = seen.last.looks;
@@ -91,6 +88,20 @@ bool CallAgreement::never_ends(const UnderWay& call, int peer, const Want& want,
   else if (want.looks != seen.last.looks)
     seen = {wait.since, want, seen.times + 1};
   return seen.times >= kEnoughLooks;
+}
+
+bool CallAgreement::never_ends(const UnderWay& call, int peer, const Want& want, const Wait& wait) {
+  switch (call.needs(peer)) {
+    case Needs::no:
+      return false;
+    case Needs::yes:
+      return blocks(peer, want, wait);
+    case Needs::perhaps:
+      break;
+  }
+  if (waits_for(router_, {rank_, router_.size(), wait.awaited, kSilent_s}, peer)) return lasts(peer, want, wait);
+  seen_.erase(peer);
+  return false;
 }
 
 void CallAgreement::compare_counts(int peer, const Want& want) const {

@@ -2,6 +2,7 @@
 // Who keeps a rank waiting in the end: it waits for a peer, which may itself wait for another, and so on.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -20,14 +21,17 @@ struct Waiter {
   double silent_s;  // who has not said for so long that it waits is no longer thought to wait
 };
 
-struct WaitChain {
-  /// "rank 1 waits for rank 3, which has not answered": the shortest way to a rank that does not wait itself. Empty
-  /// where no such rank can be seen from here, and where it is the one awaited rank.
-  std::string text;
-  bool open = false;  // some rank has been asked and may yet answer
+/// A wait against its deadline.
+struct LateWait {
+  int rank;
+  std::span<const int> awaited;
+  double waited_s, timeout_s;         // without progress
+  std::function<std::string()> what;  // it waits in, for people
 };
 
-WaitChain wait_chain(Router& router, const Waiter& waiter);
+/// Throws TimeoutError when the deadline is over, with the awaited ranks and the shortest way from them to one that
+/// does not wait itself. One that has been asked and may yet answer is waited for a little longer.
+void end_at_deadline(Router& router, const LateWait& wait);
 
 /// Does the waiter wait for `rank`, by itself or through others that say that they wait?
 bool waits_for(Router& router, const Waiter& waiter, int rank);

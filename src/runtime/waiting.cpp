@@ -14,10 +14,6 @@ using Clock = std::chrono::steady_clock;
 /// leave, and unlike messages, that part does not come by the transport that sees the member go.
 constexpr auto kLastParts = std::chrono::seconds(2);
 
-// As parts of the deadline. Ranks that wait say so every few milliseconds, so kSilentFor tells them from those that do
-// not. A rank that is still to answer is waited for until kAtMost.
-constexpr double kSilentFor = 0.5, kAtMost = 1.25;
-
 /// A rank of the communicator. Where calls differ a rank may be asked by one that it does not wait for. To listen to
 /// all takes a receive each, which is nothing beside such a wait.
 constexpr auto kListensAfter = std::chrono::milliseconds(1);
@@ -80,9 +76,8 @@ void Communicator::look_at(const UnderWay& call, const Deadline& deadline, Calle
   const auto waited = Clock::now() - deadline.last_progress;
   const double waited_s = std::chrono::duration<double>(waited).count();
   const double timeout_s = deadline.timeout_s;
-  const bool asks = waited_s >= kAskFrom * timeout_s;
   if (waited >= kLookEvery) {
-    router_->publish_wait(awaited, asks || waited >= size() * kListensAfter);
+    router_->publish_wait(awaited, waited_s >= kAskFrom * timeout_s || waited >= size() * kListensAfter);
     agreement_.compare(awaited);
     const CallAgreement::Wait wait{awaited, deadline.last_progress, caller == Caller::blocked};
     agreement_.tell_wants(call, wait);
@@ -92,17 +87,7 @@ void Communicator::look_at(const UnderWay& call, const Deadline& deadline, Calle
   for (int peer : awaited)
     if (const Loss loss = router_->to(peer).lost(peer))
       if (loss.cause || waited >= kLastParts || call.awaits_message(peer)) give_up(call, peer, loss);
-  if (!asks) return;
-  const WaitChain chain = wait_chain(*router_, {rank(), size(), awaited, kSilentFor * timeout_s});
-  if (waited_s < (chain.open ? kAtMost : 1) * timeout_s) return;
-  std::string peers;
-  for (int peer : awaited) peers += (peers.empty() ? "rank " : ", ") + std::to_string(peer);
-  if (peers.empty()) peers = "its own GPU";
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f", waited_s);
-  throw TimeoutError("rank " + std::to_string(rank()) + " waited " + seconds + " s for " + peers + " in " +
-                     describe_wait(call, -1) + (chain.text.empty() ? "" : "; ") + chain.text +
-                     "; is that rank alive, and has it made the same call?");
+  end_at_deadline(*router_, {rank(), awaited, waited_s, timeout_s, [&] { return describe_wait(call, -1); }});
 }
 
 void Communicator::give_up(const UnderWay& call, int peer, const Loss& loss) {
