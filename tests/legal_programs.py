@@ -3,8 +3,8 @@
 job under mpiexec: transports, first seed, number of programs.
 
 Each is made along one order of events in which every message and collective finds its ranks free, also where nothing
-is sent before it is received. The exception are small messages around several ranks, each of which sends before it
-receives: only where the transport takes those early.
+is sent before it is received. The exceptions are small messages, made only where the transport takes them early: around
+several ranks, each of which sends before it receives, and before one that is received first.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _EVENTS = 12
 _SIZES = (0, 2, 300, 1 << 17)  # elements; the last ones are sent by no transport before their receiver has asked
 _TAGS = 3
 _AROUND = 8  # messages at a time, for which there is room before anyone takes them
+_MANY = 3000  # for which there may be none
 # A rank looks around every 20 ms, and some things have to last a while: five looks of two ranks.
 _PAUSES_S = (*3 * (0.0, 0.0, 0.0, 0.03, 0.15), 0.4)
 
@@ -133,6 +134,27 @@ def pass_around(ranks: list[int], tag: int, size: int) -> Op:
     return op
 
 
+def send_many(peer: int, tag: int, size: int) -> Op:
+    def op(rank: Rank) -> None:
+        for k in range(_MANY):
+            rank.comm.send(np.full(size, float(k)), peer, tag=tag)
+        rank.comm.send(np.full(size, 0.5), peer, tag=tag + 1)
+
+    return op
+
+
+def recv_last_first(peer: int, tag: int, size: int) -> Op:
+    def op(rank: Rank) -> None:
+        got = np.zeros(size)
+        rank.comm.recv(got, peer, tag=tag + 1)
+        assert (got == 0.5).all()
+        for k in range(_MANY):
+            rank.comm.recv(got, peer, tag=tag)
+            assert (got == k).all()
+
+    return op
+
+
 def pause(seconds: float) -> Op:
     return lambda _: time.sleep(seconds)
 
@@ -157,9 +179,9 @@ class Schedule:
 
     def between(self, number: int) -> None:
         """A message, maybe started, and then under a tag of its own since others overtake it."""
-        how = self.chance.randrange(4)
+        how = self.chance.randrange(5 if self.early else 4)
         one, other = self.chance.sample(range(len(self.ranks)), 2)
-        tag = self.chance.randrange(_TAGS) if how > 1 else _TAGS + number
+        tag = self.chance.randrange(_TAGS) if how in {2, 3} else _TAGS + 2 * number
         message = (tag, self.chance.choice(_SIZES), number + 1.0)
         if how == 0:
             self.ranks[one].append(isend(number, other, *message))
@@ -167,6 +189,9 @@ class Schedule:
         elif how == 1:
             self.ranks[one].append(irecv(number, other, *message))
             self.owed.append([(other, send(one, *message)), (one, wait(number))])
+        elif how == 4:
+            self.ranks[one].append(send_many(other, tag, _SIZES[2]))
+            self.ranks[other].append(recv_last_first(one, tag, _SIZES[2]))
         else:
             self.ranks[one].append(send(other, *message))
             self.ranks[other].append(recv(one, *message))

@@ -45,7 +45,7 @@ def test_many_random_programs_that_can_end_do(transports: str) -> None:
     if transports == "loopback":
         lanecast.run_threads(5, lambda comm: legal_programs.run_some(comm, 100, many), timeout_s=60.0)
     else:
-        mpich(4, [sys.executable, legal_programs.__file__, transports, "100", str(many)])
+        mpich(4, [sys.executable, legal_programs.__file__, transports, "100", str(many)], timeout_s=900.0)
 
 
 def provoke_all(comm: Communicator, _: Callable[[Any], None]) -> dict[str, float]:
