@@ -107,14 +107,18 @@ def program(name: str, *, sanitized: bool = False) -> Path:
     return _built(build, target)
 
 
+# Of 64 blocks, each a thread of the host with hundreds of stacks; more than one, and no divisor of much.
+FEW_BLOCKS = {"LANECAST_MAX_CTAS": "3"}
+
+
 def environment() -> dict[str, str]:
     """With which a process takes it for NVIDIA's driver and compiler."""
-    return {"LANECAST_CUDA_LIBRARY": str(library()), "LANECAST_NVRTC_LIBRARY": str(library())}
+    return {"LANECAST_CUDA_LIBRARY": str(library()), "LANECAST_NVRTC_LIBRARY": str(library()), **FEW_BLOCKS}
 
 
 def hip_environment() -> dict[str, str]:
     """With which a process takes it for AMD's."""
-    return {"LANECAST_HIP_LIBRARY": str(library()), "LANECAST_HIPRTC_LIBRARY": str(library())}
+    return {"LANECAST_HIP_LIBRARY": str(library()), "LANECAST_HIPRTC_LIBRARY": str(library()), **FEW_BLOCKS}
 
 
 @functools.cache

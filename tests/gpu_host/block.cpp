@@ -4,8 +4,12 @@
 #include <sched.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
@@ -25,12 +29,57 @@ constexpr std::size_t kStackBytes = 256 << 10;
 #else
 constexpr std::size_t kStackBytes = 32 << 10;
 #endif
-constexpr int kReady = -1, kEnded = -2;
+constexpr std::size_t kStacksKept = 8;  // of blocks
+constexpr int kPatience = 100;          // turns in which all wait for another block, before it leaves the cores to that
+
+/// Stacks of all threads of a block, used again: to map their pages took most of a launch's time.
+class Stacks {
+ public:
+  explicit Stacks(std::size_t threads) : bytes_(threads * kStackBytes) {
+    const std::lock_guard lock(kept().mutex);
+    if (auto found = kept().stacks.extract(bytes_))
+      memory_ = std::move(found.mapped());
+    else
+      memory_ = std::make_unique_for_overwrite<char[]>(bytes_);
+  }
+  ~Stacks() {
+    const std::lock_guard lock(kept().mutex);
+    if (kept().stacks.size() < kStacksKept) kept().stacks.emplace(bytes_, std::move(memory_));
+  }
+  char* of(std::size_t thread) const { return memory_.get() + thread * kStackBytes; }
+
+ private:
+  struct Kept {
+    std::mutex mutex;
+    std::multimap<std::size_t, std::unique_ptr<char[]>> stacks;
+  };
+  static Kept& kept() {
+    static Kept& all = *new Kept;  // streams may still run when the process ends
+    return all;
+  }
+
+  std::size_t bytes_;
+  std::unique_ptr<char[]> memory_;
+};
+
+/// Where a thread goes on. To change places asks nothing of the system; swapcontext does, for the signals' mask.
+using Place = std::array<void*, 5>;
+[[gnu::noinline]] void go_on(Place& to) { __builtin_longjmp(to.data(), 1); }
+[[gnu::noinline]] void change(Place& from, Place& to) {
+  if (__builtin_setjmp(from.data()) == 0) go_on(to);
+}
+[[gnu::noinline]] void begin(Place& from, char* stack, void (*enter)()) {
+  ucontext_t to;
+  getcontext(&to);
+  to.uc_stack.ss_sp = stack;
+  to.uc_stack.ss_size = kStackBytes;
+  makecontext(&to, enter, 0);
+  if (__builtin_setjmp(from.data()) == 0) setcontext(&to);
+}
 
 struct Thread {
-  ucontext_t context{};
-  std::unique_ptr<char[]> stack;
-  int barrier = kReady;  // the name of the one it stands at
+  Place place{};
+  bool begun = false, ended = false;
   Index index;
 #ifdef GPU_HOST_TSAN
   void* fiber = nullptr;
@@ -39,7 +88,7 @@ struct Thread {
 
 class Block {
  public:
-  Block(Index shape, const std::function<void()>& body) : body_(body), threads_(shape.x) {
+  Block(Index shape, const std::function<void()>& body) : body_(body), threads_(shape.x), stacks_(shape.x) {
     for (unsigned k = 0; k < shape.x; ++k) threads_[k].index = {k, 0, 0};
   }
 
@@ -47,23 +96,24 @@ class Block {
     for (Thread& thread : threads_) start(thread);
     alive_ = static_cast<int>(threads_.size());
     std::minstd_rand random(block_index.x + 1);
-    while (alive_ > 0) {
-      const std::size_t first = random() % threads_.size();
+    std::vector<Thread*> turn;
+    for (int idle = 0; alive_ > 0;) {
+      turn.swap(ready_);
+      ready_.clear();
+      std::rotate(turn.begin(), turn.begin() + static_cast<std::ptrdiff_t>(random() % turn.size()), turn.end());
       spinning_ = 0;
-      std::size_t ran = 0;
-      for (std::size_t k = 0; k < threads_.size(); ++k) {
-        Thread& thread = threads_[(first + k) % threads_.size()];
-        if (thread.barrier != kReady) continue;
-        resume(thread);
-        ++ran;
-      }
-      if (ran == spinning_) sched_yield();  // all wait for another block
+      for (Thread* const thread : turn) resume(*thread);
+      idle = spinning_ == turn.size() ? idle + 1 : 0;
+      if (idle > kPatience)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      else if (idle > 0)
+        sched_yield();
     }
   }
 
   void wait(int name, int threads) {
     if (!arrive(name, threads)) {
-      current_->barrier = name;
+      waiting_[name].push_back(current_);
       back();
     }
     acquired(&arrived_[name]);
@@ -79,6 +129,7 @@ class Block {
 
   void spin() {
     ++spinning_;
+    ready_.push_back(current_);
     back();
   }
 
@@ -86,11 +137,7 @@ class Block {
   static void enter();
 
   void start(Thread& thread) {
-    thread.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
-    getcontext(&thread.context);
-    thread.context.uc_stack.ss_sp = thread.stack.get();
-    thread.context.uc_stack.ss_size = kStackBytes;
-    makecontext(&thread.context, &Block::enter, 0);
+    ready_.push_back(&thread);
 #ifdef GPU_HOST_TSAN
     thread.fiber = __tsan_create_fiber(0);
 #endif
@@ -99,12 +146,12 @@ class Block {
 
   void open(int name) {
     arrived_[name] = 0;
-    for (Thread& thread : threads_)
-      if (thread.barrier == name) thread.barrier = kReady;
+    ready_.insert(ready_.end(), waiting_[name].begin(), waiting_[name].end());
+    waiting_[name].clear();
   }
 
   void end() {
-    current_->barrier = kEnded;
+    current_->ended = true;
     --alive_;
     published(this);
     published(&arrived_[0]);
@@ -118,9 +165,12 @@ class Block {
     own_fiber_ = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(thread.fiber, __tsan_switch_to_fiber_no_sync);
 #endif
-    swapcontext(&own_, &thread.context);
+    if (thread.begun)
+      change(own_, thread.place);
+    else
+      thread.begun = true, begin(own_, stacks_.of(thread.index.x), &Block::enter);
 #ifdef GPU_HOST_TSAN
-    if (thread.barrier == kEnded) {
+    if (thread.ended) {
       __tsan_destroy_fiber(thread.fiber);
       acquired(this);
     }
@@ -131,7 +181,7 @@ class Block {
 #ifdef GPU_HOST_TSAN
     __tsan_switch_to_fiber(own_fiber_, __tsan_switch_to_fiber_no_sync);
 #endif
-    swapcontext(&current_->context, &own_);
+    change(current_->place, own_);
   }
 
   // What threads of a block may know of each other: nothing but what lies before a barrier, or before they began.
@@ -148,10 +198,13 @@ class Block {
 
   const std::function<void()>& body_;
   std::vector<Thread> threads_;
-  ucontext_t own_{};
+  Stacks stacks_;
+  Place own_{};
   Thread* current_ = nullptr;
   int alive_ = 0;
   std::size_t spinning_ = 0;
+  std::vector<Thread*> ready_;                     // for the next turn
+  std::array<std::vector<Thread*>, 16> waiting_;  // at barriers, by their names
   std::array<int, 16> arrived_{};
 #ifdef GPU_HOST_TSAN
   void* own_fiber_ = nullptr;
