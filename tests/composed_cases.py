@@ -32,10 +32,8 @@ def wrong_in(comm: Communicator, composition: Composition, counts: Sequence[int]
     ends = described["outputs"][comm.rank]
     calls = []
     for turn in range(2):
-        brought = [
-            {part: np.random.default_rng([seed, turn, rank, part]).integers(-9999, 9999, counts[part]) for part in own}
-            for rank, own in enumerate(described["inputs"])
-        ]
+        rng = np.random.default_rng([seed, turn])  # every rank draws what all bring
+        brought = [{part: rng.integers(-9999, 9999, counts[part]) for part in own} for own in described["inputs"]]
         source = joined(brought[comm.rank], described["inputs"][comm.rank])
         calls.append(
             (source, source.copy(), np.full(sum(counts[part] for part in ends), -1), outcome(described, brought))

@@ -34,7 +34,13 @@ def run(comm: Communicator, _: Tell) -> list[str]:
 # Over shared memory, over UCX, and over both: hosts of their own. Three ranks have all that two have: some 6 s each.
 @pytest.mark.parametrize(
     ("size", "hosts"),
-    [pytest.param(2, "", marks=LONG), (3, ""), pytest.param(2, "ab", marks=LONG), (3, "aab"), (3, "abb")],
+    [
+        pytest.param(2, "", marks=LONG),
+        (3, ""),
+        pytest.param(2, "ab", marks=LONG),
+        (3, "aab"),
+        pytest.param(3, "abb", marks=LONG),
+    ],
 )
 def test_processes(size: int, hosts: str) -> None:
     before = set(Path("/dev/shm").iterdir())
@@ -45,8 +51,10 @@ def test_processes(size: int, hosts: str) -> None:
     assert [path for path in set(Path("/dev/shm").iterdir()) - before if "lanecast" in path.name] == []
 
 
-@pytest.mark.parametrize("transports", ["mpi", "shm"])
-@pytest.mark.parametrize("size", [pytest.param(2, marks=LONG), 3])
+@pytest.mark.parametrize(
+    ("size", "transports"),
+    [(3, "mpi"), *(pytest.param(*row, marks=LONG) for row in ((2, "mpi"), (2, "shm"), (3, "shm")))],
+)
 def test_mpich(size: int, transports: str) -> None:
     script = str(Path(__file__).parent / "abort_rank.py")
     output = mpich(size, [sys.executable, script, transports])

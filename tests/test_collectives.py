@@ -47,17 +47,17 @@ def own_counts_suffice(kind: str, algorithm: str) -> bool:
     return kind in ("gather", "scatter", "all_to_all") and algorithm in ("", "direct", "pairwise")
 
 
-def cases(kind: str, topology: str) -> Iterator[Case]:
-    """Every algorithm with every count; the other properties take turns so that all meet all."""
+def cases(kind: str, topology: str, every: int) -> Iterator[Case]:
+    """Every algorithm with every count, or in turn with every so-manieth; so take turns the other properties."""
     size = TOPOLOGIES[topology]
     properties = itertools.product((False, True), (0, 1, 3, 16), (False, True), ("float32", "int64", "int8"))
     turns = itertools.cycle(properties)
     roots = itertools.cycle(range(size) if _core.has_root(kind) else [0])
-    for algorithm in algorithms(kind, topology):
+    for turn, algorithm in enumerate(algorithms(kind, topology)):
         shapes = [even(kind, count, size) for count in COUNTS]
         if len(shapes[0]) == size > 1:
             shapes += [uneven(size), uneven(size)[::-1], (0,) * (size - 1) + (13,)]
-        for counts in shapes:
+        for counts in shapes[turn % every :: every]:
             in_place, chunks, async_op, dtype = next(turns)
             in_place = in_place and _core.may_be_in_place(kind)
             yield Case(
@@ -77,10 +77,15 @@ def described(topology: str) -> dict[str, str]:
     return {} if topology.isdigit() else {"topology": topology}
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+# For three levels there are hundreds of algorithms.
+@pytest.mark.parametrize(
+    ("topology", "every"),
+    [*((topology, 4 if topology == "2x2x2" else 1) for topology in TOPOLOGIES),
+     pytest.param("2x2x2", 1, marks=pytest.mark.long)],
+)  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_algorithm(kind: str, topology: str) -> None:
-    assert among_threads(TOPOLOGIES[topology], list(cases(kind, topology)), **described(topology)) == []
+def test_every_algorithm(kind: str, topology: str, every: int) -> None:
+    assert among_threads(TOPOLOGIES[topology], list(cases(kind, topology, every)), **described(topology)) == []
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -121,6 +121,7 @@ def crossing_here() -> tuple[list[int], tuple[float, float]] | None:
     return sizes[1::2][flips[0] - 1 : flips[0] + 1], (predicted.low_bytes, predicted.high_bytes)
 
 
+@pytest.mark.long  # which is measured on a quiet machine, or not at all
 def test_crossover_on_this_machine() -> None:
     """Few rounds against few bytes, between processes: measured on every other size, predicted from the rest."""
     seen = []

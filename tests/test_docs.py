@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import lanecast
@@ -104,6 +105,8 @@ def test_commands_are_accepted(
     for fence in fences("python"):  # programs that a page names lie there
         if name := re.match(r"# (\w+\.py)\b", fence.body):
             (tmp_path / name[1]).write_text(fence.body)
+    # Pictures are laid out and not painted.
+    monkeypatch.setattr(Figure, "savefig", lambda _, path, **__: Path(path).touch())
     # Benchmarks are judged, options and algorithms and all, and not run.
     monkeypatch.setattr(launch, "start_ranks", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(launch, "job", lambda *_: (_ for _ in ()).throw(SystemExit(0)))

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,7 @@ class Kind:
     sizes: tuple[int, ...] = (1, 2, 3, 7)
     long_sizes: tuple[int, ...] = ()  # which take longer than they are likely to show
     knows_lost_peers: bool = True
+    one_job: bool = False  # starting one takes longer than all that is tried in it
 
 
 KINDS = {
@@ -54,34 +56,39 @@ KINDS = {
     "shm-smallest": Kind(
         in_processes, functools.partial(open_shm, ring_bytes=16384, fragment_bytes=4096), sizes=(2, 3, 7)
     ),
-    "mpi": Kind(under_mpiexec, open_mpi, sizes=(2, 3), knows_lost_peers=False),
+    "mpi": Kind(under_mpiexec, open_mpi, sizes=(2, 3), knows_lost_peers=False, one_job=True),
     "ucx": Kind(in_processes, open_ucx, sizes=(1, 2, 3)),
 }
 
 
-def _rank_main(open_transport: Callable[[Rank], _core.Transport], scenario: Scenario, me: Rank) -> None:
-    transport = open_transport(me)
-    try:
-        scenario(Endpoint(transport, me))
-        me.barrier()
-    finally:
-        transport.close()
+def _rank_main(open_transport: Callable[[Rank], _core.Transport], tried: tuple[Scenario, ...], me: Rank) -> None:
+    for scenario in tried:
+        transport = open_transport(me)
+        try:
+            scenario(Endpoint(transport, me))
+            me.barrier()
+        finally:
+            transport.close()
 
 
-def run(kind: str, size: int, scenario: Scenario) -> None:
-    KINDS[kind].start(size, functools.partial(_rank_main, KINDS[kind].open, scenario))
+def run(kind: str, size: int, *tried: Scenario) -> None:
+    KINDS[kind].start(size, functools.partial(_rank_main, KINDS[kind].open, tried))
 
 
-ROWS = [
-    *((name, size) for name, kind in KINDS.items() for size in kind.sizes),
-    *(pytest.param(name, size, marks=pytest.mark.long) for name, kind in KINDS.items() for size in kind.long_sizes),
-]
+def rows() -> Iterator[Any]:
+    for name, kind in KINDS.items():
+        for size in (*kind.sizes, *kind.long_sizes):
+            marks = [pytest.mark.long] if size in kind.long_sizes else []
+            if kind.one_job:
+                yield pytest.param(name, size, scenarios.EVERY_TRANSPORT, marks=marks, id=f"{name}-{size}")
+                continue
+            for each in scenarios.EVERY_TRANSPORT:
+                yield pytest.param(name, size, (each,), marks=marks, id=f"{name}-{size}-{each.__name__}")
 
 
-@pytest.mark.parametrize("scenario", scenarios.EVERY_TRANSPORT, ids=lambda s: s.__name__)
-@pytest.mark.parametrize(("kind", "size"), ROWS)
-def test_messages(kind: str, size: int, scenario: Scenario) -> None:
-    run(kind, size, scenario)
+@pytest.mark.parametrize(("kind", "size", "tried"), [*rows()])
+def test_messages(kind: str, size: int, tried: tuple[Scenario, ...]) -> None:
+    run(kind, size, *tried)
 
 
 @pytest.mark.parametrize("scenario", scenarios.OF_THREE, ids=lambda s: s.__name__)
