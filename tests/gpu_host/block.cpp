@@ -4,9 +4,9 @@
 #include <sched.h>
 #include <ucontext.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,15 +36,15 @@ constexpr int kPatience = 100;          // turns in which all wait for another b
 class Stacks {
  public:
   explicit Stacks(std::size_t threads) : bytes_(threads * kStackBytes) {
-    const std::lock_guard lock(kept().mutex);
-    if (auto found = kept().stacks.extract(bytes_))
+    const std::lock_guard lock(kept.mutex);
+    if (auto found = kept.stacks.extract(bytes_))
       memory_ = std::move(found.mapped());
     else
       memory_ = std::make_unique_for_overwrite<char[]>(bytes_);
   }
   ~Stacks() {
-    const std::lock_guard lock(kept().mutex);
-    if (kept().stacks.size() < kStacksKept) kept().stacks.emplace(bytes_, std::move(memory_));
+    const std::lock_guard lock(kept.mutex);
+    if (kept.stacks.size() < kStacksKept) kept.stacks.emplace(bytes_, std::move(memory_));
   }
   char* of(std::size_t thread) const { return memory_.get() + thread * kStackBytes; }
 
@@ -53,14 +53,12 @@ class Stacks {
     std::mutex mutex;
     std::multimap<std::size_t, std::unique_ptr<char[]>> stacks;
   };
-  static Kept& kept() {
-    static Kept& all = *new Kept;  // streams may still run when the process ends
-    return all;
-  }
+  static Kept& kept;
 
   std::size_t bytes_;
   std::unique_ptr<char[]> memory_;
 };
+Stacks::Kept& Stacks::kept = *new Kept;  // streams may still run when the process ends
 
 /// Where a thread goes on. To change places asks nothing of the system; swapcontext does, for the signals' mask.
 using Place = std::array<void*, 5>;
@@ -80,10 +78,40 @@ using Place = std::array<void*, 5>;
 struct Thread {
   Place place{};
   bool begun = false, ended = false;
+  Thread* next = nullptr;
   Index index;
 #ifdef GPU_HOST_TSAN
   void* fiber = nullptr;
 #endif
+};
+
+/// Threads one behind the other. It allocates and copies nothing, of which a sanitizer would believe the kernel did it.
+struct Line {
+  Thread *first = nullptr, *last = nullptr;
+  std::size_t size = 0;
+
+  void add(Thread* thread) {
+    thread->next = nullptr;
+    (first == nullptr ? first : last->next) = thread;
+    last = thread;
+    ++size;
+  }
+  void add_all(Line& others) {
+    if (others.first == nullptr) return;
+    (first == nullptr ? first : last->next) = others.first;
+    last = others.last;
+    size += others.size;
+    others = {};
+  }
+  /// The first ones, fewer than all, go behind the others.
+  void rotate(std::size_t some) {
+    for (; some > 0; --some) {
+      Thread* const thread = first;
+      first = thread->next;
+      --size;
+      add(thread);
+    }
+  }
 };
 
 class Block {
@@ -96,14 +124,17 @@ class Block {
     for (Thread& thread : threads_) start(thread);
     alive_ = static_cast<int>(threads_.size());
     std::minstd_rand random(block_index.x + 1);
-    std::vector<Thread*> turn;
     for (int idle = 0; alive_ > 0;) {
-      turn.swap(ready_);
-      ready_.clear();
-      std::rotate(turn.begin(), turn.begin() + static_cast<std::ptrdiff_t>(random() % turn.size()), turn.end());
+      Line turn;
+      turn.add_all(ready_);
+      if (turn.size == 0) std::abort();  // all stand at barriers that nobody opens
+      turn.rotate(random() % turn.size);
       spinning_ = 0;
-      for (Thread* const thread : turn) resume(*thread);
-      idle = spinning_ == turn.size() ? idle + 1 : 0;
+      for (Thread *thread = turn.first, *next = nullptr; thread != nullptr; thread = next) {
+        next = thread->next;  // it may go into another line
+        resume(*thread);
+      }
+      idle = spinning_ == turn.size ? idle + 1 : 0;
       if (idle > kPatience)
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       else if (idle > 0)
@@ -113,7 +144,7 @@ class Block {
 
   void wait(int name, int threads) {
     if (!arrive(name, threads)) {
-      waiting_[name].push_back(current_);
+      waiting_[name].add(current_);
       back();
     }
     acquired(&arrived_[name]);
@@ -129,7 +160,7 @@ class Block {
 
   void spin() {
     ++spinning_;
-    ready_.push_back(current_);
+    ready_.add(current_);
     back();
   }
 
@@ -137,7 +168,7 @@ class Block {
   static void enter();
 
   void start(Thread& thread) {
-    ready_.push_back(&thread);
+    ready_.add(&thread);
 #ifdef GPU_HOST_TSAN
     thread.fiber = __tsan_create_fiber(0);
 #endif
@@ -146,8 +177,7 @@ class Block {
 
   void open(int name) {
     arrived_[name] = 0;
-    ready_.insert(ready_.end(), waiting_[name].begin(), waiting_[name].end());
-    waiting_[name].clear();
+    ready_.add_all(waiting_[name]);
   }
 
   void end() {
@@ -203,8 +233,8 @@ class Block {
   Thread* current_ = nullptr;
   int alive_ = 0;
   std::size_t spinning_ = 0;
-  std::vector<Thread*> ready_;                     // for the next turn
-  std::array<std::vector<Thread*>, 16> waiting_;  // at barriers, by their names
+  Line ready_;                    // for the next turn
+  std::array<Line, 16> waiting_;  // at barriers, by their names
   std::array<int, 16> arrived_{};
 #ifdef GPU_HOST_TSAN
   void* own_fiber_ = nullptr;
