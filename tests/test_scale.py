@@ -111,6 +111,18 @@ def test_times_are_those_of_the_closed_forms(
 
 
 @needs_simgrid
+@pytest.mark.parametrize("ranks", [3, 7, 16])
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter"])
+def test_direct_messages_come_at_once_also_where_they_are_added(
+    simulator: Simulator, plain: Machine, ranks: int, collective: str
+) -> None:
+    """One latency for all of them: a sum's contributions do not wait for each other."""
+    case = Case(plain, collective, ranks, contenders.evenly(MIB, ranks))
+    once = LATENCY_US * 1e-6 + case.bytes / (NIC_GBPS * 1e9) * (ranks - 1) / ranks
+    assert seconds(simulator, case, Plan("direct")) == pytest.approx(once, rel=0.01)
+
+
+@needs_simgrid
 def test_adding_takes_the_time_of_the_devices_memory(simulator: Simulator, plain: Machine) -> None:
     case = Case(plain, "reduce_scatter", 16, 64 * MIB)
     words = [word for word in platform.words(plain) if not word.startswith("memory_rate")]

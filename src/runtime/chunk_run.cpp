@@ -31,6 +31,8 @@ void ChunkRun::begin(Chunk chunk, const Memory& memory) {
   bound_.locate({memory.in, memory.out, memory.scratch});
   waits_ = context_.prepared.successors.waits();
   std::fill(state_.begin(), state_.end(), State::waiting);
+  next_ahead_ = 0;
+  ahead_bytes_ = 0;
   first_unfinished_ = 0;
   unfinished_ = static_cast<std::uint32_t>(plan_.steps.size());
   for (std::uint32_t i = 0; i < plan_.steps.size(); ++i)
@@ -43,6 +45,7 @@ void ChunkRun::start_ready() {
     ready_.pop();
     start(step);
   }
+  receive_ahead();
 }
 
 void ChunkRun::start(std::uint32_t step) {
@@ -142,46 +145,6 @@ void ChunkRun::send(std::uint32_t step) {
     message.memory = {&message.staged_span, 1};
   }
   transport.post_send(message);
-}
-
-void ChunkRun::receive(std::uint32_t step) {
-  StepMessage& message = messages_[step];
-  const auto memory = bound_.dst(step);
-  message.bytes = bound_.dst_bytes(step);
-  if (message.bytes == 0) return finish(step);
-  Transport& transport = address(message, step);
-  message.memory = memory;
-  message.consumer = nullptr;
-  const bool reduces = plan_.steps[step].kind == StepKind::recv_reduce;
-  if (reduces) message.reduction = {reduction(plan_.steps[step]), SpanCursor(bound_.src(step)), SpanCursor(memory)};
-  if (reduces && transport.consumes()) {
-    message.consumer = &message.reduction;
-  } else if (reduces || (memory.size() > 1 && !transport.scatters())) {
-    message.staged = context_.staging.take(message.bytes);
-    message.staged_span = {message.staged.data.get(), message.bytes};
-    message.memory = {&message.staged_span, 1};
-  }
-  transport.post_recv(message);
-}
-
-void ChunkRun::arrived(StepMessage& message) {
-  record_message(message.step, message.bytes, message.posted_ns);
-  if (message.staged.data) unstage(message);
-  finish(message.step);
-  start_ready();
-}
-
-void ChunkRun::unstage(StepMessage& message) {
-  const std::int64_t begin = begin_ns();
-  const StepKind kind = plan_.steps[message.step].kind;
-  if (kind == StepKind::recv_reduce) {
-    message.reduction.consume(0, message.staged_span.data, message.bytes);
-    record_work(message.step, StepKind::reduce, message.bytes, begin);
-  } else if (kind == StepKind::recv) {
-    SpanCursor(bound_.dst(message.step)).scatter(message.staged_span.data, message.bytes);
-    record_work(message.step, StepKind::copy, message.bytes, begin);
-  }
-  context_.staging.give_back(std::move(message.staged));
 }
 
 std::vector<std::uint32_t> ChunkRun::waiting() const {

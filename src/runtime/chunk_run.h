@@ -57,6 +57,7 @@ class ChunkRun {
     BufferPool::Buffer staged;
     Span staged_span;
     ReduceOnArrival reduction;
+    bool here = false;  // before the step's turn
   };
   struct StepGroup : GroupCall {
     ChunkRun* run = nullptr;
@@ -80,6 +81,10 @@ class ChunkRun {
   void finish(std::uint32_t step);
   void send(std::uint32_t step);
   void receive(std::uint32_t step);
+  void post_receive(std::uint32_t step);
+  /// Posts receives of what is to be added, ahead of the additions before them.
+  void receive_ahead();
+  bool is_ahead(std::uint32_t step) const { return messages_[step].staged.data && state_[step] == State::waiting; }
   void call_group(std::uint32_t step);
   void post_group(std::uint32_t step);
   Reduction reduction(const Step& step) const;
@@ -110,6 +115,8 @@ class ChunkRun {
     Stores stores;
   };
   std::vector<LateCopy> late_copies_;
+  std::uint32_t next_ahead_ = 0;  // steps before it have been posted ahead, or are not to be
+  std::size_t ahead_bytes_ = 0;   // of messages posted ahead whose turn has not come
   std::uint32_t first_unfinished_ = 0;
   std::uint32_t unfinished_ = 0;
   std::vector<StepMessage> messages_;  // of each step
