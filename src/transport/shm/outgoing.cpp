@@ -167,16 +167,20 @@ Outgoing::Shared Outgoing::put_piece() {
   } else {
     place = outbox_.put(content, stream_.sent_bytes, stream_.memory, bytes);
     if (!place) {
-      // All places wait for receivers. One that takes what it is given need not wait long for one that does not.
-      const std::int64_t now = clock_ns(0);
-      if (!packets_.is_empty()) waits_since_ns_ = now;
-      if (waits_since_ns_ == 0) waits_since_ns_ = now;
-      if (now - waits_since_ns_ < kPatienceNs) return Shared::not_yet;
+      // All places wait for receivers. One that takes what it is given need not wait long for one that does not, and
+      // not again before a place is free.
+      if (!gave_up_waiting_) {
+        const std::int64_t now = clock_ns(0);
+        if (waits_since_ns_ == 0 || !packets_.is_empty()) waits_since_ns_ = now;
+        gave_up_waiting_ = now - waits_since_ns_ >= kPatienceNs;
+        if (!gave_up_waiting_) return Shared::not_yet;
+      }
       outbox_.pass(content, stream_.sent_bytes);
       return Shared::no;
     }
   }
   waits_since_ns_ = 0;
+  gave_up_waiting_ = false;
   note.place = *place;
   outbox_.give(*place);
   stream_.shared = true;

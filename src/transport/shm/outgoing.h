@@ -74,6 +74,7 @@ class Outgoing {
   std::size_t pending_ = 0;
   std::uint64_t pieces_bytes_ = 0;   // sent through the outbox, ever
   std::int64_t waits_since_ns_ = 0;  // the receiver has taken everything and the outbox has no place; 0: it has
+  bool gave_up_waiting_ = false;     // too long, and there was no place since
 
   // Under each tag: a large message that is not asked for yet, whose notice has its turn, then what came after it. So
   // under one tag the first packets of all messages enter the ring in the order of posting, which is what matches them.
