@@ -55,14 +55,14 @@ Outbox::ContentIndex Outbox::enter(const Message& message) {
   return unused;
 }
 
-void Outbox::leave(ContentIndex index) {
-  if (index == kNone) return;
-  Content& content = contents_[index];
-  if (--content.messages > 0) return;
+void Outbox::leave(ContentIndex content) {
+  if (content == kNone) return;
+  Content& left = contents_[content];
+  if (--left.messages > 0) return;
   for (Piece& piece : pieces_) {
-    if (piece.content == content.id) piece.owed = 0;
+    if (piece.content == left.id) piece.owed = 0;
   }
-  content.id = 0;
+  left.id = 0;
 }
 
 std::optional<std::uint32_t> Outbox::find(ContentIndex content, std::size_t offset) const {
