@@ -29,6 +29,7 @@ from pipe_jobs import Tell
 ENGINES = ("peer_kernel", "copy_engine")
 # But the kernels, which stay loaded, and with CUDA their context.
 NOTHING_HELD = "memory 0 opened 0 pinned 0 streams 0 events 0 modules 1 contexts 1"
+MANY_BLOCKS = {"LANECAST_MAX_CTAS": "64"}  # which the other tests do without
 ALIGNED = 16  # elements between which a buffer lies, so that it begins where 16-byte accesses may
 
 
@@ -74,7 +75,7 @@ def test_uneven_counts_and_calls_beside_the_callers(engine: str, kernel_cache: s
 def test_messages_of_many_pieces(engine: str, kernel_cache: str) -> None:
     count = 3 << 20 if engine == "peer_kernel" else 41 << 20  # slots are filled a second time
     cases = [Case(kind, even(kind, count, 2), engine, "uint8") for kind in ("all_reduce", "all_gather")]
-    judge(2, cases, kernel_cache, ALIGNED)
+    judge(2, cases, kernel_cache, ALIGNED, variables=MANY_BLOCKS)
 
 
 def first_rank_calls_alone(comm: Communicator, _: Tell) -> None:
