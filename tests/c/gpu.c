@@ -257,7 +257,9 @@ static void absent_peer(lanecastConfig_t config) {
   if (rank == 0 && size > 1) {
     EXPECT(lanecastEnqueue(&call, rank, NULL, hasty) == lanecastSuccess); /* returns at once */
     EXPECT(lanecastCommSynchronize(hasty) == lanecastTimeoutError);
-    EXPECT(strstr(lanecastGetLastError(hasty), "rank 0 waited for rank 1 in all_reduce of 16 int32"));
+    /* Of several peers that do not come any may be named. */
+    const char* error = lanecastGetLastError(hasty);
+    EXPECT(strstr(error, "rank 0 waited for rank ") && strstr(error, " in all_reduce of 16 int32"));
     EXPECT(lanecastCommGetAsyncError(hasty, &met) == lanecastSuccess && met == lanecastTransportError);
     EXPECT(lanecastEnqueue(&call, rank, NULL, hasty) == lanecastTransportError);
   }
