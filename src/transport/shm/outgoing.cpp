@@ -125,7 +125,7 @@ bool Outgoing::put_single(const Turn& turn, std::vector<Message*>& done) {
 bool Outgoing::put_fragment(std::vector<Message*>& done) {
   const Message& message = *stream_.sending.message;
   const std::size_t before = stream_.sent_bytes;
-  if (put_piece() == Shared::no) put_copy();
+  if (!put_piece()) put_copy();
   if (stream_.sent_bytes == before) return false;
   if (stream_.sent_bytes == message.bytes) {
     if (is_timed(message) && !stream_.shared) ways_.sent(message, stream_.copies_ns);
@@ -149,21 +149,21 @@ void Outgoing::put_copy() {
   stream_.sent_bytes += bytes;
 }
 
-Outgoing::Shared Outgoing::put_piece() {
+bool Outgoing::put_piece() {
   const Message& message = *stream_.sending.message;
   const std::size_t piece_bytes = piece_bytes_for(message.bytes);
-  if (stream_.sent_bytes % piece_bytes != 0) return Shared::no;  // the rest of one that had no place
+  if (stream_.sent_bytes % piece_bytes != 0) return false;  // the rest of one that had no place
   const std::size_t bytes = std::min(piece_bytes, message.bytes - stream_.sent_bytes);
   const Outbox::ContentIndex content = stream_.sending.content;
   auto place = outbox_.find(content, stream_.sent_bytes);
-  if (!place && outbox_.messages_of(content) == 1) return Shared::no;
+  if (!place && outbox_.messages_of(content) == 1) return false;
   PieceNote note{0, static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(outbox_.messages_of(content))};
   std::byte* payload = packets_.reserve(sizeof note);
-  if (!payload) return Shared::not_yet;
+  if (!payload) return true;
   if (place) {
     stream_.memory.skip(bytes);
   } else if (outbox_.is_past(content, stream_.sent_bytes)) {
-    return Shared::no;  // the others went on without this receiver, or one of them would not wait
+    return false;  // the others went on without this receiver, or one of them would not wait
   } else {
     place = outbox_.put(content, stream_.sent_bytes, stream_.memory, bytes);
     if (!place) {
@@ -173,10 +173,10 @@ Outgoing::Shared Outgoing::put_piece() {
         const std::int64_t now = clock_ns(0);
         if (waits_since_ns_ == 0 || !packets_.is_empty()) waits_since_ns_ = now;
         gave_up_waiting_ = now - waits_since_ns_ >= kPatienceNs;
-        if (!gave_up_waiting_) return Shared::not_yet;
+        if (!gave_up_waiting_) return true;
       }
       outbox_.pass(content, stream_.sent_bytes);
-      return Shared::no;
+      return false;
     }
   }
   waits_since_ns_ = 0;
@@ -188,7 +188,7 @@ Outgoing::Shared Outgoing::put_piece() {
   packets_.publish(PacketKind::piece, fields(message, sizeof note, stream_.noticed));
   pieces_bytes_ += bytes;
   stream_.sent_bytes += bytes;
-  return Shared::put;
+  return true;
 }
 
 std::size_t Outgoing::piece_bytes_for(std::size_t message_bytes) const {

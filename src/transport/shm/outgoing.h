@@ -57,9 +57,8 @@ class Outgoing {
   bool put_next(std::vector<Message*>& done);
   bool put_single(const Turn& turn, std::vector<Message*>& done);
   bool put_fragment(std::vector<Message*>& done);
-  enum class Shared : std::uint8_t { no, put, not_yet };
-  /// Through the outbox, where other messages share the piece.
-  Shared put_piece();
+  /// Through the outbox, at once or in a later turn. False: the piece is no other message's, or is not waited for.
+  bool put_piece();
   void put_copy();
   /// Borders of pieces are the same for all messages of a content; through the ring one goes in whole fragments.
   std::size_t piece_bytes_for(std::size_t message_bytes) const;
