@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a reduction's arguments and hands it to a kernel.
-#include <cstring>
 #include <string>
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "device/host/variant.h"
 
@@ -27,7 +27,9 @@ void reduce_with(const Variant& variant, const Reduction& reduction) {
   const auto& [dtype, op, dst, sources, count, divisor] = reduction;
   if (count == 0) return;
   if (sources.size() == 1 && divisor == 1.0) {
-    if (dst != sources[0]) std::memcpy(dst, sources[0], count * size_of(dtype));
+    if (dst != sources[0])
+      copy(static_cast<std::byte*>(dst), static_cast<const std::byte*>(sources[0]), count * size_of(dtype),
+           Stores::ordinary);
     return;
   }
   const ReduceKernel kernel = variant.reduce[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)];
