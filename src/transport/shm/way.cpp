@@ -10,10 +10,11 @@ namespace lanecast::shm {
 
 namespace {
 
-constexpr std::size_t kLeastBytes = std::size_t{1} << 20;  // shorter ones were never faster read than streamed
-constexpr std::size_t kTrials = 2;  // from each peer, each way; the first call may meet memory without pages
-constexpr double kRetryEvery = 32;  // messages, times how much longer the worse way takes
-constexpr double kClearly = 0.8;    // of a stream's cost; its copies overlap, and near 1 the two ways would take turns
+constexpr std::size_t kLeastBytes = std::size_t{1} << 19;  // shorter ones were never faster read than streamed
+// From each peer, each way, in a row: the first call may meet memory without pages, and the first message of a way
+// caches as the other has left them. Reading 512 KiB once takes up to twice as long as reading it again and again.
+constexpr std::size_t kTrials = 4;
+constexpr double kRetryEvery = 32;  // such rows, times how much longer the worse way takes
 
 constexpr int kLengths = kSorts / 2;
 
@@ -51,10 +52,11 @@ Way Ways::next_way(Habit& habit) const {
   if (habit.streamed < trials) return Way::stream;
   if (habit.read < trials) return Way::read;  // the sender may decline
   const double stream = habit.stream_cost(), read = habit.reads.cost();
-  const Way better = read < kClearly * stream ? Way::read : Way::stream;
+  const Way better = read < stream ? Way::read : Way::stream;
   const double ratio = std::max(read, stream) / std::min(read, stream);
-  if (static_cast<double>(++habit.since_retry) <= kRetryEvery * ratio) return better;
-  habit.since_retry = 0;
+  const double retries = static_cast<double>(++habit.since_retry) - kRetryEvery * ratio * static_cast<double>(trials);
+  if (retries <= 0) return better;
+  if (retries >= static_cast<double>(trials)) habit.since_retry = 0;
   return better == Way::read ? Way::stream : Way::read;
 }
 
