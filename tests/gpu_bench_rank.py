@@ -27,6 +27,11 @@ class StandIn:
     def synchronize(self) -> None:
         pass
 
+    def pinned(self, size_bytes: int) -> Any:
+        import torch
+
+        return torch.empty(size_bytes, dtype=torch.uint8)
+
     def mark(self) -> float:
         return time.perf_counter()
 
@@ -45,7 +50,7 @@ def main(file: str, collectives: str, dtype: str, in_place: str) -> None:
     shared = Settings(
         collectives=tuple(collectives.split(",")),
         sizes=parse_sizes("1000,64K"),
-        backends=tuple(options.parse_backend(name) for name in ("lanecast", "nccl")),
+        backends=tuple(options.parse_backend(name) for name in ("lanecast", "lanecast+host", "nccl")),
         dtype=dtype,
         rounds=2,
         in_place=in_place == "in-place",

@@ -10,7 +10,7 @@ from gpu_bench_rank import StandIn
 from lanecast.cli import main
 from lanecast.cli.gpu import backends, launch, runner
 from lanecast.cli.gpu.memory import Arenas
-from lanecast.cli.gpu.options import DeviceBackend
+from lanecast.cli.gpu.options import HOST, DeviceBackend
 from lanecast.cli.gpu.ranks import Ranks
 from lanecast.cli.payload import Payload
 
@@ -30,6 +30,8 @@ def start_ranks(count: int, shared_gpus: bool = False) -> NoReturn:
 def bind(backend: DeviceBackend, of: Ranks, payload: Payload) -> Any:
     if backend.library == "lanecast":
         return backends.lanecast_call(of.comm, payload, backend.algorithm), payload.output
+    if backend.library == HOST:
+        return backends.through_host(of, payload, backend.algorithm), payload.output
     return backends._distributed(of, payload), payload.output
 
 

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from lanecast.cli.gpu.device import Call
-from lanecast.cli.gpu.options import DeviceBackend
+from lanecast.cli.gpu.options import HOST, DeviceBackend
+from lanecast.cli.gpu.payload import TorchLibrary
 from lanecast.cli.gpu.ranks import Ranks
 from lanecast.cli.payload import ROOT, Payload
 from lanecast.communicator import Communicator
@@ -22,6 +23,8 @@ def bind(backend: DeviceBackend, ranks: Ranks, payload: Payload) -> tuple[Call, 
     """A call, and where it leaves its result."""
     if backend.library == "lanecast":
         return lanecast_call(ranks.comm, payload, backend.algorithm), payload.output
+    if backend.library == HOST:
+        return through_host(ranks, payload, backend.algorithm), payload.output
     if backend.library == "nccl":
         return _distributed(ranks, payload), payload.output
     return _symmetric_kernel(backend.library, ranks, payload)
@@ -42,6 +45,21 @@ def lanecast_call(comm: Communicator, payload: Payload, algorithm: str) -> Call:
         "scatter": partial(comm.scatter, target, source if at_root else None, ROOT),
     }
     return partial(calls[case.collective], algorithm=algorithm)
+
+
+def through_host(ranks: Ranks, payload: Payload, algorithm: str) -> Call:
+    """Ours on the CPU's memory, between copies from and to the GPU: reductions are the CPU's (PCCL, figure 4)."""
+    arena = ranks.device.pinned(2 * payload.case.full_bytes + 4096)  # two buffers and what aligns them
+    hosted = Payload(payload.case, TorchLibrary(arena))
+    ours = lanecast_call(ranks.comm, hosted, algorithm)
+
+    def call() -> None:
+        hosted.input.copy_(payload.input, non_blocking=True)
+        ranks.device.synchronize()
+        ours()
+        payload.output.copy_(hosted.output, non_blocking=True)
+
+    return call
 
 
 def _distributed(ranks: Ranks, payload: Payload) -> Call:

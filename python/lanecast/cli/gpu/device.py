@@ -40,6 +40,10 @@ class Cuda:
         """Block until all that was enqueued is done."""
         self._torch.cuda.synchronize()
 
+    def pinned(self, size_bytes: int) -> Any:
+        """Memory of the host that the device's copy engines reach, as a tensor of bytes."""
+        return self._torch.empty(size_bytes, dtype=self._torch.uint8, pin_memory=True)
+
     def mark(self) -> Any:
         """A mark in the current stream, which knows when the device has passed it."""
         event = self._torch.cuda.Event(enable_timing=True)

@@ -63,7 +63,7 @@ class DeviceBench:
         self._compete(eager, advance)
         rows = [self._row(contender) for contender in eager]
         if self.settings.graph:
-            graphs = [self._captured(contender) for contender in eager]
+            graphs = [self._captured(contender) for contender in eager if contender.backend.can_be_captured]
             self._compete(graphs, advance)
             rows += [self._row(contender) for contender in graphs]
         return rows
@@ -154,7 +154,7 @@ class DeviceBench:
 
     def _row(self, contender: Contender) -> Row:
         case, backend = contender.payload.case, contender.backend
-        algorithm = (backend.algorithm or "auto") if backend.library == "lanecast" else backend.library
+        algorithm = (backend.algorithm or "auto") if backend.is_ours else backend.library
         row = row_of(case, backend.name, algorithm, contender.device_us)
         meter, rounds = contender.meter, len(contender.device_us)
         metered = rounds * contender.calls * (contender.batches + 1)  # with the batch before each round's first mark

@@ -8,15 +8,17 @@ from dataclasses import dataclass, fields
 from lanecast import _core
 from lanecast.cli.options import Backend, Settings
 
-KNOWN = "lanecast, lanecast:ALGORITHM, lanecast+symm, nccl, nccl+windows, torch_one_shot, torch_two_shot"
+KNOWN = "lanecast, lanecast:ALGORITHM, lanecast+symm, lanecast+host, nccl, nccl+windows, torch_one_shot, torch_two_shot"
 SIZES = "64K,1M,4M,16M,64M,256M,1G"
 ROUND_S = 20e-3
 
+HOST = "host"  # the library where Lanecast's call is between copies from and to a GPU
 PLAIN, SYMMETRIC, WINDOWS, TORCH_SYMMETRIC = "plain", "symmetric", "windows", "torch_symmetric"
 
 _LIBRARIES = {
     "lanecast": ("lanecast", PLAIN),
     "lanecast+symm": ("lanecast", SYMMETRIC),
+    "lanecast+host": (HOST, PLAIN),
     "nccl": ("nccl", PLAIN),
     "nccl+windows": ("nccl", WINDOWS),
     "torch_one_shot": ("one_shot", TORCH_SYMMETRIC),
@@ -33,7 +35,16 @@ class DeviceBackend(Backend):
 
     @property
     def needs_nccl(self) -> bool:
-        return self.library != "lanecast"
+        return not self.is_ours
+
+    @property
+    def is_ours(self) -> bool:
+        return self.library in {"lanecast", HOST}
+
+    @property
+    def can_be_captured(self) -> bool:
+        """Can a CUDA graph have its calls? The host's part of one is in no graph."""
+        return self.library != HOST
 
     def takes(self, collective: str, dtype: str, op: str) -> bool:
         """torch's kernels on symmetric memory are sums of two types."""
