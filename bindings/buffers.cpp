@@ -26,12 +26,11 @@ void bind_buffers(nb::module_& m) {
   m.def(
       "dlpack_view",
       [](nb::handle object, bool written) {
-        return written ? view_of<nb::ndarray<nb::c_contig, nb::device::cpu>>(object)
-                       : view_of<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>(object);
+        return written ? view_of<nb::ndarray<nb::c_contig>>(object) : view_of<nb::ndarray<nb::ro, nb::c_contig>>(object);
       },
       "object"_a, "written"_a,
-      "(its memory as bytes, DLPack's type code, bits, elements); None for what is not contiguous, not in the CPU's "
-      "memory, or read-only where it is written.");
+      "(its memory as bytes, DLPack's type code, bits, elements); None for what is not contiguous, or read-only where "
+      "it is written. The CPU must reach the memory.");
 }
 
 }  // namespace lanecast

@@ -80,6 +80,14 @@ class Producer:
         return new(ctypes.addressof(self._managed), b"dltensor_versioned", None)
 
 
+@pytest.mark.parametrize("device", [3, 11], ids=["CUDA", "ROCm"])
+def test_memory_pinned_for_a_gpu_is_the_cpus(device: int) -> None:
+    array = np.ones(6, np.float32)
+    comm = lanecast.from_all_gather(0, 1, lambda mine: mine)
+    comm.all_gather_into_tensor(Producer(array, 2, device=device), Producer(2 * ONE, 2, device=device))
+    assert (array == 2).all()
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("shape", [(0,), (1,), (24,), (4, 6), (2, 3, 4)])
 def test_every_type_without_a_copy(dtype: str, shape: tuple[int, ...]) -> None:

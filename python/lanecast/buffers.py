@@ -24,7 +24,7 @@ _DLPACK_TYPES = {
     (10, 8): "float8_e4m3",
     (12, 8): "float8_e5m2",
 }
-_DLPACK_CPU = 1
+_DLPACK_HOST = {1, 3, 11}  # the CPU's memory; that pinned for CUDA's and for ROCm's devices
 
 _codes: dict[Any, int] = {}  # numpy dtype → code; filled as dtypes are met
 
@@ -99,7 +99,7 @@ def _from_numpy(array: Array, argument: str, rank: int, *, written: bool) -> Buf
 
 def _from_dlpack(value: Any, argument: str, rank: int, *, written: bool) -> Buffer:
     device = value.__dlpack_device__()[0]
-    if device != _DLPACK_CPU:
+    if device not in _DLPACK_HOST:
         place = getattr(value, "device", f"a device of DLPack's type {int(device)}")
         raise _core.UsageError(
             f"rank {rank}: {argument} lies on {place}; pass the CPU's memory, or a GPU's as a tensor of torch's or "
