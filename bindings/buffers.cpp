@@ -26,7 +26,8 @@ void bind_buffers(nb::module_& m) {
   m.def(
       "dlpack_view",
       [](nb::handle object, bool written) {
-        return written ? view_of<nb::ndarray<nb::c_contig>>(object) : view_of<nb::ndarray<nb::ro, nb::c_contig>>(object);
+        return written ? view_of<nb::ndarray<nb::c_contig>>(object)
+                       : view_of<nb::ndarray<nb::ro, nb::c_contig>>(object);
       },
       "object"_a, "written"_a,
       "(its memory as bytes, DLPack's type code, bits, elements); None for what is not contiguous, or read-only where "

@@ -87,11 +87,14 @@ void bind_models(nb::module_& m) {
           "topology"_a, "ranks"_a, "The models as a subgroup sees them.");
   m.def(
       "candidates",
-      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models) {
-        return to_list(candidates({kind_named(collective), bytes}, topology, models));
+      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,
+         bool staged) {
+        return to_list(
+            candidates({.kind = kind_named(collective), .bytes = bytes, .staged = staged}, topology, models));
       },
-      "collective"_a, "bytes"_a, "topology"_a, "models"_a,
-      "Dictionaries with algorithm, chunks, seconds (predicted), latency_s (of it) and measured, the cheapest first.");
+      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "staged"_a = false,
+      "Dictionaries with algorithm, chunks, seconds (predicted), latency_s (of it) and measured, the cheapest first. "
+      "staged: of a GPU's memory, through the hosts'.");
   m.def(
       "choose",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,

@@ -126,6 +126,21 @@ def test_only_what_overlaps_is_cut() -> None:
     assert set(flat.values()) == {1}
 
 
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "all_reduce"])
+def test_what_passes_through_the_hosts_memory_is_cut(collective: str) -> None:
+    """On GPUs of two hosts, chunks are copied while others cross the network; in the hosts' memory there is nothing."""
+    hosts, models = Topology.parse("2x1", 2), _core.Models([(20e-6, 1e-9), LINKS[1]])
+
+    def chunks(mib: int, staged: bool) -> int:
+        best = _core.candidates(collective, mib << 20, hosts, models, staged)[0]
+        assert "(" not in best["algorithm"]  # hierarchies do the same here
+        return int(best["chunks"])
+
+    assert [chunks(mib, staged=False) for mib in (1, 16, 256)] == [1, 1, 1]
+    assert chunks(1, staged=True) == 1
+    assert 4 <= chunks(8, staged=True) <= chunks(16, staged=True) <= 8 <= chunks(64, staged=True) <= 16
+
+
 def test_fits_decide_where_links_alone_would_not() -> None:
     topology = Topology(4)
     guessed = _core.candidates("all_reduce", 1 << 20, topology, _core.Models([(1e-6, 2e-10)]))

@@ -61,8 +61,9 @@ bool Communicator::in_rank_order(const Call& call) const {
 }
 
 Choice Communicator::chosen_for_gpus(const Call& call) const {
-  if (!pinned_for(call).empty()) return chosen(call);
-  const Request request = request_of(call);
+  Request request = request_of(call);
+  request.staged = true;
+  if (!pinned_for(call).empty()) return chosen(call, request);
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   const std::vector<Choice> cheapest_first = lanecast::candidates(request, topology_, models_);
   // Within hosts by peer memory, whichever way was the cheapest with messages: across, their order is the same.
@@ -79,11 +80,12 @@ Choice Communicator::chosen_for_gpus(const Call& call) const {
   return flat;
 }
 
-Choice Communicator::chosen(const Call& call) const {
+Choice Communicator::chosen(const Call& call) const { return chosen(call, request_of(call)); }
+
+Choice Communicator::chosen(const Call& call, const Request& request) const {
   const bool reproducible = in_rank_order(call);
   // What is pinned for every call gathers finished parts, which of reproducible sums only an all-reduce has.
   const std::string pinned(reproducible && call.kind != Kind::all_reduce ? call.algorithm : pinned_for(call));
-  const Request request = request_of(call);
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   if (pinned.empty()) {
     Choice choice = choose(request, topology_, models_);

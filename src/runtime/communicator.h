@@ -153,6 +153,7 @@ class Communicator {
   void enqueue_on(GpuSide& side, const Call& call, bool by_plan, void* on);
   GpuSide& gpu_for(std::span<const Transfer> transfers, int device, std::unique_lock<std::mutex>& lock);
   Choice chosen_for_gpus(const Call& call) const;
+  Choice chosen(const Call& call, const Request& request) const;
   /// Until the messages of all calls on the GPU are through, lest its peers lose them.
   void finish_on_gpu();
   /// Blocks until done() or the first sign that it will not be.

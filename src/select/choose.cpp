@@ -14,7 +14,7 @@ constexpr std::size_t kScratchBytes = 8 << 20;  // of a chunk of a reproducible 
 constexpr int kChunkCounts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 // Below, starting a chunk's steps costs what overlap could gain.
 constexpr std::size_t kSmallestHierarchicalChunk = std::size_t{256} << 10;
-constexpr std::size_t kSmallestAddedMessage = std::size_t{1} << 20;
+constexpr std::size_t kSmallestHidingMessage = std::size_t{1} << 20;
 constexpr std::size_t kSmallestPipelineChunk = std::size_t{4} << 10;
 
 bool is_native(const std::string& algorithm) { return algorithm.find("native") != std::string::npos; }
@@ -38,7 +38,7 @@ std::vector<Stage> hierarchical_stages(const Request& request, const Topology& t
     inside /= sizes[k];
     begin = end + 1;
     const Load load{request.kind, request.kind == Kind::all_to_all ? request.bytes : part_of(request.bytes, inside),
-                    sizes[k], k};
+                    sizes[k], k, request.staged && name != "native"};
     // The vector's stripes come down to the ranks of the root's node before they cross, and are gathered behind that.
     if (rooted && k == 0)
       found.push_back(stripes({request.kind, request.bytes, static_cast<int>(inside), topology.levels()}, models));
@@ -50,7 +50,7 @@ std::vector<Stage> hierarchical_stages(const Request& request, const Topology& t
 std::vector<Stage> stages(const Request& request, const Topology& topology, const Models& models,
                           const std::string& algorithm) {
   const auto over_all = [&](const std::string& name, Kind kind) {
-    return flat(name, {kind, request.bytes, topology.size(), kAllRanks}, models);
+    return flat(name, {kind, request.bytes, topology.size(), kAllRanks, request.staged}, models);
   };
   if (request.reproducible && algorithm != "one_shot") {
     // One exchange between all pairs; then an all-reduce gathers by the algorithm.
@@ -103,17 +103,17 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
                      topology.str() + " has " + std::to_string(topology.levels() + 1));
   const bool is_flat = !is_hierarchical(algorithm);
   const std::vector<Stage> levels = stages(request, topology, models, algorithm);
-  const bool adds_beside = is_flat && !levels[0].pipelined && levels[0].hidden_s > 0;
-  const Overlap overlap = is_flat && !adds_beside ? Overlap{} : models.overlap(request.kind);
+  const bool hides = is_flat && !levels[0].pipelined && levels[0].hidden_s > 0;
+  const Overlap overlap = is_flat && !hides ? Overlap{} : models.overlap(request.kind);
 
   const int first = chunks > 0 ? chunks : least_chunks(request, topology, algorithm);
   Choice best{algorithm, first, seconds_in(first, levels, overlap)};
   best.measured = std::ranges::all_of(levels, &Stage::measured);
   for (const Stage& stage : levels) best.latency_s += stage.rounds * stage.alpha_s;
-  const bool one_is_best = is_flat && !levels[0].pipelined && !adds_beside;  // nothing to overlap with
-  const std::size_t smallest = !is_flat      ? kSmallestHierarchicalChunk
-                               : adds_beside ? kSmallestAddedMessage * static_cast<std::size_t>(topology.size())
-                                             : kSmallestPipelineChunk;
+  const bool one_is_best = is_flat && !levels[0].pipelined && !hides;  // nothing to overlap with
+  const std::size_t smallest = !is_flat ? kSmallestHierarchicalChunk
+                               : hides  ? kSmallestHidingMessage * static_cast<std::size_t>(topology.size())
+                                        : kSmallestPipelineChunk;
   if (chunks > 0 || one_is_best) return best;
   for (const int count : kChunkCounts) {
     if (count <= first) continue;
@@ -137,8 +137,12 @@ std::vector<std::string> valid_algorithms(const Request& request, const Topology
 
 std::vector<Choice> candidates(const Request& request, const Topology& topology, const Models& models) {
   std::vector<Choice> found;
+  // Hierarchies of hosts with one rank each do what flat algorithms do, in more chunks.
+  const std::vector<int> largest = largest_groups(topology);
+  const bool has_inner_levels =
+      std::any_of(largest.begin() + (largest.empty() ? 0 : 1), largest.end(), [](int ranks) { return ranks > 1; });
   for (const std::string& algorithm : valid_algorithms(request, topology)) {
-    if (is_native(algorithm)) continue;
+    if (is_native(algorithm) || (is_hierarchical(algorithm) && !has_inner_levels)) continue;
     Choice choice = predict(request, topology, models, algorithm);
     // Behind those that take as long: they stay in the registry's order.
     found.insert(std::ranges::upper_bound(found, choice.seconds, {}, &Choice::seconds), std::move(choice));

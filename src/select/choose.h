@@ -18,6 +18,7 @@ struct Request {
   bool own_counts = false;    // each rank knows its own counts only, so none can forward what others are to get
   bool reproducible = false;  // sums are to be reduced in rank order
   bool native = false;        // a transport here runs it by itself
+  bool staged = false;        // of a GPU's memory: messages between hosts pass through the memory of both
 };
 
 enum class Decider : std::uint8_t { cost_model, learned, pinned };
@@ -40,7 +41,8 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
 /// What could run: of the transport's own collectives only the whole call's, where there is one.
 std::vector<std::string> valid_algorithms(const Request& request, const Topology& topology);
 
-/// All but the transport's own collectives, which no prediction is known for; the cheapest first.
+/// All but the transport's own collectives, which no prediction is known for, and hierarchies of hosts with one rank
+/// each; the cheapest first.
 std::vector<Choice> candidates(const Request& request, const Topology& topology, const Models& models);
 
 /// What was learned, else the first of the candidates.

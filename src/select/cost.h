@@ -14,6 +14,7 @@ struct Load {
   std::size_t bytes = 0;  // the full buffer of these ranks
   int ranks = 1;
   int level = kAllRanks;  // as in Fit
+  bool staged = false;    // as in Request
 };
 
 /// What one level does of a call, or all of a flat one.
@@ -21,7 +22,8 @@ struct Stage {
   double rounds = 0;
   double alpha_s = 0;      // a round's
   double transfer_s = 0;   // of all bytes that the busiest rank sends, and adds; of a pipeline: in each round
-  double hidden_s = 0;     // of that, what many chunks hide: bytes that are added while others move
+  double hidden_s = 0;     // of that, what many chunks hide: bytes that are added or staged while others move
+  double chunk_s = 0;      // what each further chunk costs besides
   bool pipelined = false;  // chunks follow each other through the rounds
   bool measured = false;   // from a fit of this very algorithm
   double load = 1;         // what all ranks do, shared out evenly over the cores, over what the busiest rank does
