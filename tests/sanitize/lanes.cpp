@@ -31,10 +31,16 @@ Layout layout() {
   return layout;
 }
 
+struct Page {
+  alignas(4096) std::byte bytes[4096]{};
+};
+
 struct LaneMemory {
   alignas(4096) std::byte control[kControlBytes]{};
   alignas(4096) std::byte ring[kRingBytes]{};
-  alignas(4096) std::byte outbox[64 << 10]{};  // of the sender
+  // The sender's; as long as the layout wants it, which is no constant.
+  const std::unique_ptr<Page[]> outbox_pages = std::make_unique<Page[]>(outbox_bytes(layout()) / sizeof(Page));
+  std::byte* outbox() const { return outbox_pages[0].bytes; }
   Lane lane() { return {reinterpret_cast<LaneControl*>(control), ring, kRingBytes}; }
 };
 
@@ -102,10 +108,10 @@ class End {
  public:
   End(int me, LaneMemory& out, LaneMemory& in, SingleCopy single_copy)
       : me_(me),
-        outbox_(outbox_at(out.outbox, layout())),
+        outbox_(outbox_at(out.outbox(), layout())),
         outgoing_(out.lane(), layout(), ways_, outbox_),
         incoming_(in.lane(), layout(),
-                  {getpid(), &out.lane().control->owner_state, single_copy, outbox_at(in.outbox, layout())}, ways_) {}
+                  {getpid(), &out.lane().control->owner_state, single_copy, outbox_at(in.outbox(), layout())}, ways_) {}
 
   bool round(unsigned number) {
     std::mt19937 random(number * 7919 + static_cast<unsigned>(me_));
