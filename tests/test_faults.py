@@ -152,7 +152,7 @@ def starts_until_it_fails(comm: Communicator, tell: Tell) -> str:
 @pytest.mark.parametrize(
     ("hosts", "lanes", "words"),
     [("", "0", "lost rank 1 .*has ended"), ("abcd", "0", "lost rank 1 "), ("abcd", "2", "lost rank 1 ")],
-    ids=["shm", "ucx", "lanes"],
+    ids=["shm", "ucx", "ucx-lanes"],
 )
 @pytest.mark.parametrize("body", [calls_until_it_fails, starts_until_it_fails])
 def test_killed_rank_is_named_by_all_others(
@@ -171,7 +171,7 @@ def test_killed_rank_is_named_by_all_others(
     job.end()
 
 
-@pytest.mark.parametrize(("hosts", "lanes"), [("", "0"), ("abc", "0"), ("abc", "2")], ids=["shm", "ucx", "lanes"])
+@pytest.mark.parametrize(("hosts", "lanes"), [("", "0"), ("abc", "0"), ("abc", "2")], ids=["shm", "ucx", "ucx-lanes"])
 def test_stopped_rank_runs_into_the_deadline(hosts: str, lanes: str) -> None:
     job = PipeJob(3, calls_until_it_fails, hosts=hosts, environment={"LANECAST_UCX_LANES": lanes}, timeout_s=1.0)
     assert [job.told(rank) for rank in range(3)] == ["ready"] * 3
