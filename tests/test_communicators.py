@@ -249,7 +249,10 @@ def test_memory_stays_flat_over_many_calls() -> None:
         # Less than 30 bytes a call is no call's plan, binding or buffer; heap and threads have some play.
         return [] if comm.rank != 0 or max(grown) < 60_000 else [f"grown by {grown} bytes in 2,100 calls"]
 
-    on_threads(4, body, topology="2x2")
+    try:
+        on_threads(4, body, topology="2x2")
+    finally:
+        tracemalloc.stop()  # or all tests behind this one would allocate some ten times as slowly
 
 
 def test_many_shapes_do_not_pile_up() -> None:
