@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 from gpu_bench_rank import StandIn
 from lanecast.cli import main
 from lanecast.cli.gpu import backends, launch, runner
+from lanecast.cli.gpu.device import Call
 from lanecast.cli.gpu.memory import Arenas
-from lanecast.cli.gpu.options import HOST, DeviceBackend
 from lanecast.cli.gpu.ranks import Ranks
 from lanecast.cli.payload import Payload
 
@@ -27,19 +27,16 @@ def start_ranks(count: int, shared_gpus: bool = False) -> NoReturn:
     sys.exit(launch.run_ranks([sys.executable, *sys.argv], count))
 
 
-def bind(backend: DeviceBackend, of: Ranks, payload: Payload) -> Any:
-    if backend.library == "lanecast":
-        return backends.lanecast_call(of.comm, payload, backend.algorithm), payload.output
-    if backend.library == HOST:
-        return backends.through_host(of, payload, backend.algorithm), payload.output
-    return backends._distributed(of, payload), payload.output
+def symmetric_kernel(kernel: str, ranks: Ranks, payload: Payload) -> tuple[Call, Any]:
+    """Every kernel is the call of torch.distributed."""
+    return backends._distributed(ranks, payload), payload.output
 
 
 if __name__ == "__main__":
     replaced: Any = runner
     replaced.Ranks = ranks
     replaced.launch.start_ranks = start_ranks
-    sys.modules["lanecast.cli.gpu.measure"].bind = bind  # type: ignore[attr-defined]
+    backends._symmetric_kernel = symmetric_kernel
     for kind in ("_symmetric", "_windows", "_torch_symmetric"):
         setattr(Arenas, kind, Arenas._plain)
     main()

@@ -138,11 +138,9 @@ std::vector<std::string> valid_algorithms(const Request& request, const Topology
 std::vector<Choice> candidates(const Request& request, const Topology& topology, const Models& models) {
   std::vector<Choice> found;
   // Hierarchies of hosts with one rank each do what flat algorithms do, in more chunks.
-  const std::vector<int> largest = largest_groups(topology);
-  const bool has_inner_levels =
-      std::any_of(largest.begin() + (largest.empty() ? 0 : 1), largest.end(), [](int ranks) { return ranks > 1; });
+  const bool one_rank_each = largest_groups(topology)[0] == topology.size();
   for (const std::string& algorithm : valid_algorithms(request, topology)) {
-    if (is_native(algorithm) || (is_hierarchical(algorithm) && !has_inner_levels)) continue;
+    if (is_native(algorithm) || (is_hierarchical(algorithm) && one_rank_each)) continue;
     Choice choice = predict(request, topology, models, algorithm);
     // Behind those that take as long: they stay in the registry's order.
     found.insert(std::ranges::upper_bound(found, choice.seconds, {}, &Choice::seconds), std::move(choice));

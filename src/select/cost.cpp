@@ -36,9 +36,14 @@ double seconds_of_adding(double reduced, const Load& load, const Models& models)
 constexpr double kStagedSecondsPerByte = 2 / 13.6e9;  // to one host's memory and from the other's
 constexpr double kStagedChunkSeconds = 15e-6;         // device and host wait for each other
 
-/// Of the busiest rank: while one chunk crosses the network, another is copied.
-double seconds_of_staging(const Cost& cost, const Load& load) {
-  return load.staged ? static_cast<double>(load.bytes) * cost.volume * kStagedSecondsPerByte : 0;
+/// With the copies of the busiest rank: while one chunk crosses the network, another is copied.
+Stage staged(Stage stage, const Cost& cost, const Load& load) {
+  if (!load.staged) return stage;
+  const double copies_s = static_cast<double>(load.bytes) * cost.volume * kStagedSecondsPerByte;
+  stage.transfer_s += copies_s;
+  stage.hidden_s += copies_s;
+  stage.chunk_s = kStagedChunkSeconds;
+  return stage;
 }
 
 double hidden_in_chunks(double reduced, const Load& load, const Models& models) {
@@ -49,15 +54,15 @@ Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& 
   const Link& link = link_of(load, models);
   const auto bytes = static_cast<double>(load.bytes);
   const double beta = link.beta_s_per_byte * (cost.steady || load.ranks <= 2 ? 1 : link.unsteady);
-  const double add_s = seconds_of_adding(reduced, load, models), staging_s = seconds_of_staging(cost, load);
-  return {.rounds = cost.rounds,
-          .alpha_s = link.alpha_s,
-          .transfer_s = bytes * cost.volume * beta + add_s + staging_s,
-          .hidden_s = hidden_in_chunks(reduced, load, models) + staging_s,
-          .chunk_s = load.staged ? kStagedChunkSeconds : 0,
-          .pipelined = cost.pipelined,
-          .load = link.crowd * cost.even,
-          .messages = cost.messages};
+  const double add_s = seconds_of_adding(reduced, load, models);
+  return staged({.rounds = cost.rounds,
+                 .alpha_s = link.alpha_s,
+                 .transfer_s = bytes * cost.volume * beta + add_s,
+                 .hidden_s = hidden_in_chunks(reduced, load, models),
+                 .pipelined = cost.pipelined,
+                 .load = link.crowd * cost.even,
+                 .messages = cost.messages},
+                cost, load);
 }
 
 }  // namespace
@@ -99,15 +104,14 @@ Stage flat(std::string_view name, const Load& load, const Models& models) {
   const double reduces = reduced(name, cost, load.kind);
   const Fit* fit = models.find(load.kind, name, load.level, load.bytes);
   if (fit == nullptr) return by_link(cost, reduces, load, models);
-  const double staging_s = seconds_of_staging(cost, load);
-  const double transfer_s = cost.volume * static_cast<double>(load.bytes) * fit->beta_s_per_byte + staging_s;
-  return {.rounds = cost.rounds,
-          .alpha_s = fit->alpha_s,
-          .transfer_s = transfer_s,
-          .hidden_s = std::min(transfer_s, hidden_in_chunks(reduces, load, models) + staging_s),
-          .chunk_s = load.staged ? kStagedChunkSeconds : 0,
-          .pipelined = cost.pipelined,
-          .measured = true};
+  const double transfer_s = cost.volume * static_cast<double>(load.bytes) * fit->beta_s_per_byte;
+  return staged({.rounds = cost.rounds,
+                 .alpha_s = fit->alpha_s,
+                 .transfer_s = transfer_s,
+                 .hidden_s = std::min(transfer_s, hidden_in_chunks(reduces, load, models)),
+                 .pipelined = cost.pipelined,
+                 .measured = true},
+                cost, load);
 }
 
 Stage gather(std::string_view name, const Load& load, const Models& models) {

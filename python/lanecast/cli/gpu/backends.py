@@ -24,7 +24,7 @@ def bind(backend: DeviceBackend, ranks: Ranks, payload: Payload) -> tuple[Call, 
     if backend.library == "lanecast":
         return lanecast_call(ranks.comm, payload, backend.algorithm), payload.output
     if backend.library == HOST:
-        return through_host(ranks, payload, backend.algorithm), payload.output
+        return _through_host(ranks, payload, backend.algorithm), payload.output
     if backend.library == "nccl":
         return _distributed(ranks, payload), payload.output
     return _symmetric_kernel(backend.library, ranks, payload)
@@ -47,7 +47,7 @@ def lanecast_call(comm: Communicator, payload: Payload, algorithm: str) -> Call:
     return partial(calls[case.collective], algorithm=algorithm)
 
 
-def through_host(ranks: Ranks, payload: Payload, algorithm: str) -> Call:
+def _through_host(ranks: Ranks, payload: Payload, algorithm: str) -> Call:
     """Ours on the CPU's memory, between copies from and to the GPU: reductions are the CPU's (PCCL, figure 4)."""
     arena = ranks.device.pinned(2 * payload.case.full_bytes + 4096)  # two buffers and what aligns them
     hosted = Payload(payload.case, TorchLibrary(arena))
