@@ -38,14 +38,19 @@ std::size_t ring_bytes_for(std::size_t ranks, std::size_t wish) {
 Layout layout_for(std::size_t ranks, const ShmOptions& options) {
   const std::size_t ring_bytes = ring_bytes_for(ranks, options.ring_bytes);
   // A packet takes at most a quarter of the ring; with their headers, fragments fill a ring without a rest.
-  const std::size_t packet_bytes =
-      std::bit_floor(std::clamp(options.fragment_bytes, std::size_t{1024}, ring_bytes / 4));
-  const std::size_t fragment_bytes = packet_bytes - kLine;
+  const std::size_t quarter = ring_bytes / 4;
+  const std::size_t least_packet = std::bit_floor(std::clamp(options.fragment_bytes, std::size_t{1024}, quarter));
+  const std::size_t fragment_bytes = least_packet - kLine;
   const std::size_t outbox_bytes = std::bit_floor(std::min(kBudgetBytes / ranks, kLargestOutboxBytes));
-  const std::size_t fragments = std::clamp(outbox_bytes / kPlaces / packet_bytes, std::size_t{1}, kMostFragments);
-  const std::size_t places = ranks > 2 ? std::max(outbox_bytes / (fragments * packet_bytes), kPlaces) : 0;
-  return {ranks, ring_bytes, std::min(options.eager_bytes, fragment_bytes), fragment_bytes, fragments * fragment_bytes,
-          places};
+  const std::size_t fragments = std::clamp(outbox_bytes / kPlaces / least_packet, std::size_t{1}, kMostFragments);
+  const std::size_t places = ranks > 2 ? std::max(outbox_bytes / (fragments * least_packet), kPlaces) : 0;
+  return {.ranks = ranks,
+          .ring_bytes = ring_bytes,
+          .eager_bytes = std::min(options.eager_bytes, fragment_bytes),
+          .fragment_bytes = fragment_bytes,
+          .packet_bytes = (quarter - kLine) / fragment_bytes * fragment_bytes,
+          .piece_bytes = fragments * fragment_bytes,
+          .outbox_places = places};
 }
 
 }  // namespace lanecast::shm

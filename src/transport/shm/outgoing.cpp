@@ -10,7 +10,7 @@ namespace lanecast::shm {
 
 namespace {
 
-constexpr std::size_t kPiecesAtLeast = 8;  // of a message that several peers get
+constexpr std::size_t kPiecesAtLeast = 4;  // of a long message: receivers copy one while the sender copies the next
 
 // How long one receiver waits for others: where ranks share a core, each may be away for three slices of 3 ms.
 constexpr std::int64_t kPatienceNs = 10'000'000;
@@ -136,9 +136,11 @@ bool Outgoing::put_fragment(std::vector<Message*>& done) {
 
 void Outgoing::put_copy() {
   const Message& message = *stream_.sending.message;
-  // Not in smaller fragments, though a receiver could then begin earlier: both cores fight for each header's line, and
-  // between far ones a message of 32 KiB in eight took up to twice as long as in one.
-  const std::size_t bytes = std::min(layout_.fragment_bytes, message.bytes - stream_.sent_bytes);
+  // Up to where the next piece begins. Not less, though a receiver could then begin earlier: both cores fight for each
+  // header's line, and between far ones a message of 32 KiB took up to twice as long in eight packets as in one.
+  const std::size_t piece_bytes = piece_bytes_for(message.bytes);
+  const std::size_t bytes = std::min(
+      {piece_bytes - stream_.sent_bytes % piece_bytes, layout_.packet_bytes, message.bytes - stream_.sent_bytes});
   std::byte* payload = packets_.reserve(bytes);
   if (!payload) return;
   const bool timed = is_timed(message);
@@ -192,7 +194,6 @@ bool Outgoing::put_piece() {
 }
 
 std::size_t Outgoing::piece_bytes_for(std::size_t message_bytes) const {
-  // Several of a long message: receivers copy the first while the sender copies the second.
   const std::size_t fragment = layout_.fragment_bytes;
   return std::clamp(message_bytes / kPiecesAtLeast, fragment, layout_.piece_bytes) / fragment * fragment;
 }
