@@ -122,7 +122,7 @@ def test_commands_are_accepted(
     assert done.exit_code == 0, f"{where}: lanecast {shlex.join(words)}: {done.exception or done.output}"
 
 
-def table(first_heading: str, page: str = "README.md") -> list[list[str]]:
+def table(first_heading: str, page: str) -> list[list[str]]:
     """Rows of the page's tables whose first column has this heading."""
     text = (ROOT / page).read_text()
     found = re.findall(rf"^\| {first_heading} \|.*\n\|[- |]+\n((?:\|.*\n)+)", text, re.MULTILINE)
@@ -146,16 +146,17 @@ def test_algorithms_are_those_of_the_registry() -> None:
             registered.setdefault(row["name"], (collectives, "any" if takes_any else "powers of two"))
         else:
             others.add((", ".join(row["collectives"]).replace("_", "-"), row["name"]))
-    written = {(collectives, name) for collectives, name, *_ in table("collective", "docs/collectives.md")[5:]}
+    page = "docs/collectives.md"
+    written = {(collectives, name) for collectives, name, *_ in table("collective", page)[5:]}
     of_all_reduce = {name: ("all-reduce", "any") for collective, name in written if collective == "all-reduce"}
-    readme = {name: (collectives, ranks) for name, collectives, _, _, ranks in table("algorithm")}
-    assert readme | of_all_reduce == registered
+    three = {name: (collectives, ranks) for name, collectives, _, _, ranks in table("algorithm", page)}
+    assert three | of_all_reduce == registered
     assert {row for row in written if row[0] != "all-reduce"} == others
 
 
 def test_variables_and_transports_are_those_of_the_core() -> None:
-    assert [row[0] for row in table("variable")] == list(_core.VARIABLES)
-    assert [row[0] for row in table("transport")] == list(_core.TRANSPORTS)
+    assert [row[0] for row in table("variable", "docs/environment.md")] == list(_core.VARIABLES)
+    assert [row[0] for row in table("transport", "docs/first-machine.md")] == list(_core.TRANSPORTS)
     mentioned = {name for page in PAGES for name in re.findall(r"\bLANECAST_[A-Z_]+\b", page.read_text())}
     # Of CMake and of C; misspelt on purpose; the prefix.
     not_variables = {"LANECAST_MPI_HEADER", "LANECAST_CONFIG_INITIALIZER", "LANECAST_TIMEOT", "LANECAST_"}
