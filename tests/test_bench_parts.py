@@ -30,6 +30,7 @@ def test_lists_split_outside_parentheses_only() -> None:
     [
         ("512", (512,)),
         ("64k,4M,1GiB", (64 << 10, 4 * MIB, 1 << 30)),
+        ("4MB,2b", (4 * MIB, 2)),
         ("1M..8M", (MIB, 2 * MIB, 4 * MIB, 8 * MIB)),
         ("1M..3M,1M", (MIB, 2 * MIB)),
     ],

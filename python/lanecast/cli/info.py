@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
 import platform
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 import lanecast
@@ -43,20 +45,29 @@ def info(
             }
         )
         return
-    _print(_SECTIONS)
+    found = job.detect()
+    if found is None or not found.rank or found.local_rank == 0:
+        _print(_SECTIONS)
+        return
+    # Ranks of one host find the same: one shows it, the others what is theirs. MPI is started by all ranks or none.
+    with contextlib.suppress(Exception):
+        _mpi()
+    _print({name: _SECTIONS[name] for name in ("started by", "NIC")})
 
 
 def _print(sections: dict[str, Callable[[], str]]) -> None:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
+    indent = " " * (max(map(len, sections)) + 2)
+    width = max(shutil.get_terminal_size((tables.WIDE, 0)).columns, 2 * len(indent))
+    wrapper = textwrap.TextWrapper(width - len(indent), break_long_words=False, break_on_hyphens=False)
+    shown = Text()  # of all sections, printed at once: ranks share the terminal
     for title, facts in sections.items():
         try:
             text = facts()
         except Exception as error:
             text = f"unknown: {error}"
-        table.add_row(title, Text(text))
-    tables.console().print(table)
+        lines = [line for fact in text.splitlines() for line in wrapper.wrap(fact)]
+        shown.append(title.ljust(len(indent)), style="bold").append(f"\n{indent}".join(lines) + "\n")
+    tables.console().print(shown, end="", soft_wrap=True)
 
 
 def _version() -> str:

@@ -17,6 +17,7 @@ from typing import NoReturn
 from lanecast import _core
 from lanecast import job as jobs
 from lanecast.startup import under_launcher
+from lanecast.wording import counted
 
 # Set for the ranks that start_ranks() starts: the streams of theirs that end at a terminal.
 _STARTED_BY_US = "_LANECAST_TERMINALS"
@@ -70,7 +71,7 @@ def job(launcher: Launcher, ranks: int, program: list[str]) -> tuple[list[str], 
     extra = {name: value for name, value in launcher.environment(ranks).items() if name not in os.environ}
     shown = shlex.join(["mpiexec", *launcher.command(ranks, [])[1:]])
     settings = "".join(f"{name}={value} " for name, value in extra.items())
-    print(f"starting {ranks} ranks with {launcher.mpi_name}: {settings}{shown}", file=sys.stderr, flush=True)
+    print(f"starting {counted(ranks, 'rank')} with {launcher.mpi_name}: {settings}{shown}", file=sys.stderr, flush=True)
     # The core looks for the library beside the first mpiexec on PATH.
     path = os.pathsep.join([str(launcher.path.parent), os.environ.get("PATH", os.defpath)])
     return launcher.command(ranks, program), {**os.environ, **extra, **of_our_terminal(), "PATH": path}

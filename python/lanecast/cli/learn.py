@@ -27,6 +27,7 @@ from lanecast.scale.contenders import COLLECTIVES as SIMULABLE
 from lanecast.scale.contenders import Case, evenly
 from lanecast.tune import finding, surprises
 from lanecast.tune.shape import shape_of
+from lanecast.wording import counted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -86,7 +87,7 @@ def _measure(comm: Communicator, grid: Grid, database: Path) -> None:
     done = measuring.measure(comm, replace(grid, first=first), database, about, partial(_say, comm.rank))
     if comm.rank == 0:
         surprises.forget(shape_of(comm), first)
-    _say(comm.rank, f"{comm.size} ranks: {done} configurations more in {database}")
+    _say(comm.rank, f"{counted(comm.size, 'rank')}: {counted(done, 'configuration')} more in {database}")
 
 
 @app.command()
@@ -121,7 +122,7 @@ def simulate(  # noqa: PLR0913, PLR0917  one per option
     scope = simulating.scope_of_machine(machine, described, MODELLED if closed_forms else SIMULATED)
     with Database(database, create=True) as opened:
         done = simulating.fill(opened, scope, cases, source, say)
-    say(f"{done} configurations more in {database}, {scope.origin}")
+    say(f"{counted(done, 'configuration')} more in {database}, {scope.origin}")
 
 
 def _say(rank: int, what: str) -> None:

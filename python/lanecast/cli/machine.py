@@ -20,6 +20,7 @@ import lanecast
 from lanecast import _core, nics
 from lanecast.cli import network
 from lanecast.communicator import Communicator
+from lanecast.wording import counted
 
 _COPY_BYTES = 64 << 20  # of each rank; beyond the caches
 _COPIES = 5
@@ -150,8 +151,8 @@ def lines(run: dict[str, Any]) -> list[str]:
     hosts = f"{run['hosts']} hosts of " if run["hosts"] > 1 else ""
     crowd = ", oversubscribed" if run["oversubscribed"] else ""
     return [
-        f"machine   {hosts}{run['cpu']}, {run['cores']} cores, Linux {run['kernel']}, load {run['load']}",
-        f"ranks     {run['ranks_per_host']} on {run['cores']} cores{crowd}",
+        f"machine   {hosts}{run['cpu']}, {counted(run['cores'], 'core')}, Linux {run['kernel']}, load {run['load']}",
+        f"ranks     {run['ranks_per_host']} on {counted(run['cores'], 'core')}{crowd}",
         f"mpi       {mpi['version']} ({mpi['abi']} ABI)" if mpi else "mpi       none: ranks are threads of one process",
         *common_lines(run),
         f"memory    all ranks at once copy {run['copy_GBps']:.1f} GB/s (numpy)",

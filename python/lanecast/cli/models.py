@@ -16,6 +16,7 @@ from lanecast.tune.fit import crossover
 from lanecast.tune.gain import Gain
 from lanecast.tune.profile import Profile
 from lanecast.tune.tuner import curves
+from lanecast.wording import counted
 
 _SIZES = [1 << k for k in range(16, 27, 2)]
 _SMALLEST, _LARGEST = 1 << 10, 1 << 28  # between which crossings are looked for
@@ -31,7 +32,7 @@ def _rate(beta_s_per_byte: float) -> str:
 def show(profile: Profile) -> None:
     """Print everything that a profile says."""
     shape, console = profile.shape, tables.console()
-    console.print(f"{shape.topology} ranks on {shape.hosts} host{'s' * (shape.hosts > 1)} of {shape.cores} cores, "
+    console.print(f"{shape.topology} ranks on {counted(shape.hosts, 'host')} of {counted(shape.cores, 'core')}, "
                   f"{shape.cpu}; measured {profile.measured.get('when', 'at a time unknown')}")  # fmt: skip
     for table in (_links(profile), _fits(profile), _crossings(profile), _choices(profile)):
         if table.rows:

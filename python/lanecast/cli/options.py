@@ -73,7 +73,9 @@ def parse_size(text: str) -> int:
     """Bytes of "64K", "4M" or "1GiB"; units are powers of 1024, as in nccl-tests."""
     match = _SIZE.fullmatch(text.strip())
     if match is None or len(match[1]) > _MOST_DIGITS:
-        raise _core.UsageError(f"size {text!r}: expected a number of bytes such as 512, 64K, 4M or 1G")
+        raise _core.UsageError(
+            f"size {text!r}: expected a whole number of bytes, such as 512, 64K, 4M or 1G (times 1024)"
+        )
     return int(match[1]) * _UNIT_BYTES[match[2].upper()]
 
 
@@ -120,7 +122,8 @@ def parse_backend(text: str) -> Backend:
     if text == "mpi":
         return Backend(text, is_mpi=True)
     raise _core.UsageError(
-        f"backend {text!r} is unknown; known: lanecast, lanecast:ALGORITHM, reproducible, native, mpi"
+        f"backend {text!r} is unknown; known: lanecast, lanecast:ALGORITHM, reproducible, native, mpi; others are "
+        "there with --device cuda"
     )
 
 

@@ -15,6 +15,7 @@ from lanecast import _core
 from lanecast.cli import nic_bytes, outputs, tables
 from lanecast.cli.options import known_name, ranks_of, topology_for
 from lanecast.cli.verify import verify_all
+from lanecast.wording import counted
 
 app = typer.Typer(no_args_is_help=True, help="See the plans of collectives, and prove them.")
 app.command("nics")(nic_bytes.nics)
@@ -117,7 +118,7 @@ def verify(  # noqa: PLR0913, PLR0917  one per option
         proof = _core.verify_all_ranks(collective, shape, name, in_place, root)
         place = "in place" if in_place else "out of place"
         print(
-            f"proven: {collective} by {name} on {topology}, {place}: {proof['messages']} messages; "
+            f"proven: {collective} by {name} on {topology}, {place}: {counted(proof['messages'], 'message')}; "
             f"no deadlock, even unbuffered, with {proof['min_window']} or more steps open on each rank"
         )
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from lanecast.cli import launch, machine
 from lanecast.cli.figures import quartiles
 from lanecast.cli.measure import Row
+from lanecast.wording import counted
 
 _LEFT = ("backend", "algorithm")
 _COLUMNS = (
@@ -23,13 +24,13 @@ BOUND_NOTE = (
     "bound: bytes that must enter a host (S(N-1)/N of N hosts, for all_reduce twice that) over the goodput of plain\n"
     "TCP streams through all NICs at once, both ways. in/NIC, out/NIC: where the timed bytes went."
 )
-_WIDE = 200  # wider than any table, so that a narrow terminal wraps lines and rich never cuts cells
+WIDE = 200  # wider than any table, so that a narrow terminal wraps lines and rich never cuts cells
 
 
 def console(stream: str = "stdout") -> Console:
     """A console for "stdout" or "stderr" that knows what lies behind a launcher's pipe."""
     terminal = launch.is_terminal(stream)
-    width = None if stream == "stderr" and terminal else _WIDE
+    width = None if stream == "stderr" and terminal else WIDE
     return Console(stderr=stream == "stderr", force_terminal=terminal, width=width, highlight=False)
 
 
@@ -102,7 +103,7 @@ def results(rows: Sequence[Row]) -> Table:
 
 def placed(row: Row) -> str:
     """ "8 ranks as 2x4", or only "8 ranks" where they have no levels."""
-    ranks = "1 rank" if row["ranks"] == 1 else f"{row['ranks']} ranks"
+    ranks = counted(row["ranks"], "rank")
     return ranks if row["topology"] == str(row["ranks"]) else f"{ranks} as {row['topology']}"
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from lanecast import _core
 from lanecast.cli import tables
 from lanecast.cli.proofs import claims
+from lanecast.wording import counted
 
 
 def verify_all(counts: range) -> None:
@@ -24,7 +25,7 @@ def verify_all(counts: range) -> None:
     with Progress(*columns, console=tables.console("stderr"), transient=True) as progress:
         task = progress.add_task("", total=sum(n * n for n in counts))  # about what a rank count costs
         for n in counts:
-            progress.update(task, description=f"{n} ranks")
+            progress.update(task, description=counted(n, "rank"))
             for claim in claims(n):
                 try:
                     messages += claim.prove()

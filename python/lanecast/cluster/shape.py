@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from lanecast import _core
+from lanecast.wording import counted
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)bit(?:/s|ps)?", re.IGNORECASE)
 _UNIT = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -38,8 +39,7 @@ class Shape:
         return [f"eth{nic}" for nic in range(self.nics)]
 
     def __str__(self) -> str:
-        nics = "1 NIC" if self.nics == 1 else f"{self.nics} NICs"
-        return f"{self.hosts} hosts with {nics} of {rate_text(self.rate_bps)}"
+        return f"{counted(self.hosts, 'host')} with {counted(self.nics, 'NIC')} of {rate_text(self.rate_bps)}"
 
 
 def address(host: int, nic: int) -> str:

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from lanecast import _core
 from lanecast.dtypes import OP_CODES
+from lanecast.wording import counted
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Composition:
 
     def __str__(self) -> str:
         lines = [self._core.describe(k) for k in range(len(self))]
-        return "\n".join([f"composition of {self.size} ranks and {self.parts} parts", *lines])
+        return "\n".join([f"composition of {counted(self.size, 'rank')} and {counted(self.parts, 'part')}", *lines])
 
 
 def _pieces(block: Blocks) -> list[tuple[int, tuple[int, int], tuple[int, int]]]:

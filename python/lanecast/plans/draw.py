@@ -9,6 +9,7 @@ from lanecast._core import Plan, Topology
 from lanecast.plans.flow import Flow, level_names, trace
 from lanecast.plans.show import headline
 from lanecast.plans.style import INK, level_colours
+from lanecast.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,7 +73,7 @@ def figure(plans: Sequence[Plan], topology: Topology, transports: Sequence[str] 
 def _title(plans: Sequence[Plan], flow: Flow, topology: Topology) -> str:
     messages = sum(not t.group for t in flow.transfers)
     counts = [(flow.rounds, flow.unit), (messages, "message"), (len(flow.calls), "group call")]
-    said = ", ".join(f"{n} {what}" + "s" * (n != 1) for n, what in counts if n)
+    said = ", ".join(counted(n, what) for n, what in counts if n)
     return headline(plans, topology) + (f": {said}" if said else "")
 
 

@@ -9,6 +9,7 @@ from lanecast import _core
 from lanecast._core import Plan, Topology
 from lanecast.plans.flow import Flow, is_composed, level_names, trace
 from lanecast.plans.labels import PieceLabels
+from lanecast.wording import counted
 
 SHOWN_PER_ROUND = 64
 
@@ -35,8 +36,9 @@ def show(plans: Sequence[Plan], topology: Topology, transports: Sequence[str] = 
 def _costs(plans: Sequence[Plan], flow: Flow, topology: Topology) -> list[str]:
     messages = sum(not t.group for t in flow.transfers)
     lines = [
-        f"{len(plans)} ranks, {flow.rounds} {flow.unit}s, {messages} messages, {len(flow.calls)} group calls, "
-        f"up to {max(len(plan) for plan in plans)} steps and {max(plan.slots for plan in plans)} scratch slots a rank"
+        f"{counted(len(plans), 'rank')}, {counted(flow.rounds, flow.unit)}, {counted(messages, 'message')}, "
+        f"{counted(len(flow.calls), 'group call')}, up to {counted(max(len(plan) for plan in plans), 'step')} and "
+        f"{counted(max(plan.slots for plan in plans), 'scratch slot')} a rank"
     ]
     for level, name in enumerate(level_names(topology, flow.transports)):
         sent: dict[int, Fraction] = defaultdict(Fraction)
@@ -45,7 +47,7 @@ def _costs(plans: Sequence[Plan], flow: Flow, topology: Topology) -> list[str]:
                 sent[t.sender] += flow.share(t.pieces)
         if sent:
             most, total = max(sent.values()), sum(sent.values())
-            lines.append(f"{name}: {total} of the buffer is sent, by one rank at most {most}")
+            lines.append(f"{name}: {total} times the buffer is sent, by one rank at most {most} of it")
     return lines
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from lanecast.traces.read import CommunicatorTrace, RankTrace
+from lanecast.wording import counted
 
 _COMPARED = ("collective", "op", "dtype", "root", "bytes", "algorithm", "chunks")
 _MORE = 8  # ranks that are named one by one
@@ -16,19 +17,19 @@ _MORE = 8  # ranks that are named one by one
 
 def report(job: CommunicatorTrace) -> str:
     """A text for people."""
-    lines = [f"communicator {job.id}: {job.size} ranks, topology {job.topology}"]
+    lines = [f"communicator {job.id}: {counted(job.size, 'rank')}, topology {job.topology}"]
     lines += [f"  rank {rank}: {_standing(trace)}" for rank, trace in job.ranks.items()]
     lines += _missing(job) + _behind(job) + _different(job) + _traffic(job)
     return "\n".join(lines) + "\n"
 
 
 def describe(call: dict[str, Any]) -> str:
-    """Such as: call 7, all_reduce sum of float32, 4096 bytes, by ring in 1 chunk(s)."""
+    """Such as: call 7, all_reduce sum of float32, 4096 bytes, by ring in 1 chunk."""
     name = f"{call['collective']} {call['op']}".rstrip()
     root = f", root {call['root']}" if call["root"] >= 0 else ""
     return (
         f"call {call['sequence']}, {name} of {call['dtype']}, {call['bytes']} bytes{root}, "
-        f"by {call['algorithm']} in {call['chunks']} chunk(s)"
+        f"by {call['algorithm']} in {counted(call['chunks'], 'chunk')}"
     )
 
 
@@ -106,7 +107,7 @@ def _traffic(job: CommunicatorTrace) -> list[str]:
         level, transport, kind = key
         where = "groups" if level < 0 else f"between {names[level]}s" if level < len(names) else "within"
         at_once = f", up to {_at_once(job, level)} ranks at once" if level >= 0 else ""
-        lines.append(f"  {where}: {transport}, {kind}: {count[key]} of {sizes[key]} bytes in all{at_once}")
+        lines.append(f"  {where}: {transport}, {kind}: {count[key]}, {sizes[key]} bytes in all{at_once}")
     return lines
 
 

@@ -13,6 +13,7 @@ from typing import NoReturn
 from lanecast import _core
 from lanecast.cli import launch
 from lanecast.cli.gpu.device import require_torch
+from lanecast.wording import counted
 
 _ADDRESS = "127.0.0.1"
 _GRACE_S = 3.0  # for the others to say what they saw when one rank has ended with an error
@@ -26,8 +27,8 @@ def start_ranks(ranks: int, command: list[str] | None = None, shared_gpus: bool 
     torch = require_torch()
     found = torch.cuda.device_count()
     if ranks > found and not shared_gpus:
-        raise _core.UsageError(f"ranks: {ranks}, and there are {found} GPUs; each rank needs its own")
-    print(f"starting {ranks or found} ranks on {found} GPUs", file=sys.stderr, flush=True)
+        raise _core.UsageError(f"ranks: {ranks}, and this host has {counted(found, 'GPU')}; each rank needs its own")
+    print(f"starting {counted(ranks or found, 'rank')} on {counted(found, 'GPU')}", file=sys.stderr, flush=True)
     sys.exit(run_ranks(command or [sys.executable, "-m", "lanecast", *sys.argv[1:]], ranks or found))
 
 
