@@ -79,6 +79,9 @@ def test_a_program_written_for_nccl(ranks: int, tmp_path: Path) -> None:
 def test_example(tmp_path: Path) -> None:
     program = compiled(ROOT / "examples/c/all_reduce.c", tmp_path)
     assert "over 3 ranks" in mpich(3, [str(program), "100000"])
+    refused = subprocess.run([str(program), "4MB"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "expected a whole number" in refused.stderr
 
 
 @pytest.mark.long

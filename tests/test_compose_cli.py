@@ -69,7 +69,7 @@ def test_one_rank_and_ones_own_composition(tmp_path: Path) -> None:
         (["show", "no_such"], "composition 'no_such' is unknown; known: broadcast"),
         (["show", "{pairs}:missing"], "has no function 'missing'"),
         (["verify", "{pairs}:nothing"], "made int, no lanecast.compose.Composition"),
-        (["draw", "elsewhere.py:f"], "is no Python file"),
+        (["draw", "elsewhere.py:f"], "elsewhere.py does not exist"),
         (["show", "broadcast", "--topology", "2x4", "--hierarchy", "3,3"], "the product is 9, but there are 8 ranks"),
         (["show", "broadcast", "--rank", "4"], "rank 4: there are 4"),
         (["draw", "broadcast", "--topology", "2x2x2", "--transports", "mpi,shm"], "one for each of 3 levels"),

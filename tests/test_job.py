@@ -68,7 +68,8 @@ def test_no_launcher(environment: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "advice"), [(SRUN, "srun --mpi=pmix"), (TORCHRUN, "from_all_gather"), (FLUX, "pmi=simple")]
+    ("environment", "advice"),
+    [(SRUN, "srun --mpi=pmix"), (TORCHRUN, r"init_process_group.*from_all_gather"), (FLUX, "pmi=simple")],
 )
 def test_launchers_without_mpi_get_advice(
     environment: dict[str, str], advice: str, monkeypatch: pytest.MonkeyPatch

@@ -22,7 +22,16 @@ static void check(lanecastResult_t result, const char* text) {
 }
 
 int main(int argc, char** argv) {
-  const size_t count = argc > 1 ? (size_t)strtoull(argv[1], NULL, 10) : (size_t)1 << 20;
+  size_t count = (size_t)1 << 20;
+  if (argc > 1) {
+    char* end = argv[1];
+    const long long given = strtoll(argv[1], &end, 10);
+    if (*end != '\0' || given < 1) {
+      fprintf(stderr, "elements: expected a whole number such as 1048576, got %s\n", argv[1]);
+      return EXIT_FAILURE;
+    }
+    count = (size_t)given;
+  }
 
   lanecastError_t error;
   lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
@@ -56,7 +65,8 @@ int main(int argc, char** argv) {
   if (wrong > 0)
     fprintf(stderr, "rank %d: %zu of %zu elements are wrong\n", rank, wrong, count);
   else if (rank == 0)
-    printf("all-reduce of %zu floats over %d ranks: %.1f us, correct\n", count, size, 1e6 * fastest_s);
+    printf("all-reduce of %zu floats over %d rank%s: %.1f us, correct\n", count, size, size == 1 ? "" : "s",
+           1e6 * fastest_s);
 
   check(lanecastCommDestroy(comm), "destroying the communicator");
   free(in);

@@ -82,8 +82,9 @@ class Job:
         if self.launcher == "flux run":
             return f"{started} without PMI: use flux run -o pmi=simple"
         return (
-            f"{started}, which starts no MPI, and Lanecast has no transport for that yet: start with mpirun, mpiexec "
-            "or srun, or, on one host, make the communicator by lanecast.from_all_gather() over torch's store"
+            f"{started}, which starts no MPI: start with mpirun, mpiexec or srun, use "
+            "torch.distributed.init_process_group('lanecast'), or make the communicator by lanecast.from_all_gather(), "
+            "whose function may go over torch's store"
         )
 
 

@@ -151,7 +151,8 @@ def _composition(what: str, size: int) -> Composition:
 def _function(file: Path, name: str) -> Callable[[int], object]:
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None or not file.is_file():
-        raise _core.UsageError(f"{file} is no Python file")
+        reason = "is no Python file" if file.exists() else "does not exist"
+        raise _core.UsageError(f"{file} {reason}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found = getattr(module, name, None)
