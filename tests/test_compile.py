@@ -139,8 +139,8 @@ def test_misuse() -> None:
             ({"chunks": -1}, r"rank \d: compile: chunks: -1"),
             ({"transports": "shm"}, r"rank \d: compile: transports: 'shm' is not open.*open are: loopback"),
             ({"transports": "loopback,loopback"}, r"needs one name"),
-            ({"counts": [3, 4]}, r"rank \d: counts: needs 1 numbers, one per part"),
-            ({"counts": 11}, r"input has 10 elements of float64, and its 1 parts need 11"),
+            ({"counts": [3, 4]}, r"rank \d: counts: needs 1 number, one per part"),
+            ({"counts": 11}, r"input has 10 elements of float64, and its 1 part takes 11"),
             ({"stripe": "all"}, "a knob is of the wrong type"),
             ({"counts": 1.5}, "expected a whole number"),
         ):
@@ -148,9 +148,11 @@ def test_misuse() -> None:
                 comm.compile(composition, y, x, **options)
         with pytest.raises(lanecast.UsageError, match=r"compile: composition: is for 3 ranks, but there are 2"):
             comm.compile(form("all_reduce", 3), y, x)
+        with pytest.raises(lanecast.UsageError, match=r"composition: is of type function; build one with"):
+            comm.compile(form, y, x)  # type: ignore[arg-type]
         with pytest.raises(lanecast.UsageError, match="input and output overlap"):
             comm.compile(composition, x[1:], x[:-1], counts=9)
-        with pytest.raises(lanecast.UsageError, match="output: None, but this rank has 1 parts"):
+        with pytest.raises(lanecast.UsageError, match="output: None, but this rank has 1 part there"):
             comm.compile(composition, None, x)
         call = comm.compile(composition, y, x)
         with pytest.raises(lanecast.UsageError, match="output has 9 elements"):

@@ -131,7 +131,7 @@ def test_mistakes_name_file_and_field(old: str, new: str, named: str, tmp_path: 
     ("text", "size", "named"),
     [
         ("machine:foo", 8, "machine 'foo' is unknown; known: aurora"),
-        ("machine:frontier", 12, "has 8 ranks on each node, which 12 ranks do not fill"),
+        ("machine:frontier", 12, "which 12 ranks do not fill; take a multiple of 8"),
         ("machine:x86", 2, "says neither levels nor node.ranks"),
         ("machine:/nowhere/x.toml", 2, "No such file"),
     ],

@@ -96,9 +96,7 @@ std::string Communicator::transport_to(int peer) const {
 }
 
 void Communicator::check_timeout(double timeout_s) const {
-  if (!(timeout_s > 0))
-    throw UsageError("rank " + std::to_string(rank()) + ": timeout_s: " + std::to_string(timeout_s) +
-                     " must be more than 0");
+  if (!(timeout_s > 0)) throw UsageError("rank " + std::to_string(rank()) + ": timeout_s: must be more than 0");
 }
 
 void Communicator::set_timeout(double timeout_s) {

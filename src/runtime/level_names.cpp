@@ -16,8 +16,8 @@ LevelNames::LevelNames(const std::string& list, const Topology& topology, std::s
   }
   const std::size_t levels = static_cast<std::size_t>(topology.levels()) + 1;
   if (names_.size() != 1 && names_.size() != levels)
-    throw UsageError("transports '" + list + "': " + std::string(called) + " " + topology.str() +
-                     " needs one name, or " + std::to_string(levels) + ", outermost level first");
+    throw UsageError("transports '" + list + "': " + std::string(called) + " " + topology.str() + " needs one name" +
+                     (levels > 1 ? ", or " + std::to_string(levels) + ", outermost level first" : ""));
 }
 
 std::string LevelNames::subset(const std::vector<int>& ranks) const {

@@ -14,6 +14,7 @@ from lanecast import _core
 from lanecast.buffers import Buffer, as_host_buffer
 from lanecast.compose.composition import Composition
 from lanecast.dtypes import DTYPE_CODES
+from lanecast.wording import counted
 from lanecast.work import PersistentCall
 
 Result = TypeVar("Result")
@@ -141,12 +142,14 @@ class Binding:
         if value is None and elements == 0:
             return Buffer(np.empty(0, np.uint8), self.dtype, 0)
         if value is None:
-            raise _core.UsageError(f"rank {self.rank}: {name}: None, but this rank has {len(parts)} parts there")
+            raise _core.UsageError(
+                f"rank {self.rank}: {name}: None, but this rank has {counted(len(parts), 'part')} there"
+            )
         buffer = as_host_buffer(value, name, self.rank, written=written)
         if (buffer.size, buffer.dtype) != (elements, self.dtype):
             raise _core.UsageError(
                 f"rank {self.rank}: {name} has {buffer.size} elements of {_core.DTYPES[buffer.dtype]}, and its "
-                f"{len(parts)} parts need {elements} of {_core.DTYPES[self.dtype]}"
+                f"{counted(len(parts), 'part')} take{'s' * (len(parts) == 1)} {elements} of {_core.DTYPES[self.dtype]}"
             )
         return buffer
 
@@ -155,9 +158,12 @@ def binding_for(
     composition: Composition, rank: int, buffers: tuple[Any, Any], counts: int | Sequence[int] | None, dtype: str
 ) -> Binding:
     """From what the caller says; buffers: output and input. Raises UsageError where that is not enough."""
+    if not isinstance(composition, Composition):
+        made = type(composition).__name__
+        raise _core.UsageError(f"rank {rank}: composition: is of type {made}; build one with lanecast.compose")
     core = composition._core
     if not 0 <= rank < core.size:
-        raise _core.UsageError(f"rank {rank}: composition: is for {core.size} ranks")
+        raise _core.UsageError(f"rank {rank}: composition: is for {counted(core.size, 'rank')}")
     inputs, outputs = core.inputs(rank), core.outputs(rank)
     given = [as_host_buffer(value, "buffer", rank, written=False) for value in buffers if value is not None]
     if dtype and dtype not in DTYPE_CODES:
@@ -172,7 +178,9 @@ def binding_for(
     except TypeError:
         raise _core.UsageError(f"rank {rank}: counts={counts!r}: expected a whole number, or one per part") from None
     if len(each) != core.parts or any(count < 0 for count in each):
-        raise _core.UsageError(f"rank {rank}: counts: needs {core.parts} numbers, one per part, none negative")
+        raise _core.UsageError(
+            f"rank {rank}: counts: needs {counted(core.parts, 'number')}, one per part, none negative"
+        )
     return Binding(rank, inputs, outputs, code, each)
 
 

@@ -170,7 +170,7 @@ def topology_in(machine: Machine, size: int) -> str:
     if size % inside:
         raise _core.UsageError(
             f"topology: {machine.name} has {inside} ranks on each node, which {size} ranks do not fill; "
-            "write the topology out, as in 3+2+4"
+            f"take a multiple of {inside}, or, where a topology can be given, write it out, as in 3+2+4"
         )
     outer = [size // inside] if size > inside else []
     return "x".join(str(n) for n in [*outer, *machine.shape_in_node])
