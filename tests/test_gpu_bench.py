@@ -110,7 +110,7 @@ def test_more_ranks_than_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "set_device", lambda ordinal: None)
     monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
     monkeypatch.setattr(launch, "run_ranks", lambda command, ranks: started.append(ranks))
-    with pytest.raises(lanecast.UsageError, match="ranks: 3, and there are 2 GPUs"):
+    with pytest.raises(lanecast.UsageError, match="ranks: 3, and this host has 2 GPUs"):
         launch.start_ranks(3)
     with pytest.raises(SystemExit):
         launch.start_ranks(3, shared_gpus=True)

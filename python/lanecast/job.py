@@ -83,8 +83,8 @@ class Job:
             return f"{started} without PMI: use flux run -o pmi=simple"
         return (
             f"{started}, which starts no MPI: start with mpirun, mpiexec or srun, use "
-            "torch.distributed.init_process_group('lanecast'), or make the communicator by lanecast.from_all_gather(), "
-            "whose function may go over torch's store"
+            "torch.distributed.init_process_group('lanecast'), or make the communicator by "
+            "lanecast.from_all_gather(rank, size, lanecast.rendezvous.over_store(store, rank, size)) over torch's store"
         )
 
 
