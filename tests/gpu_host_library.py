@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver without a GPU, and the kernels compiled for the CPU: tests/gpu_host, built when a source has changed.
 
-It stands in for libcuda.so.1 and for NVRTC, and under their names for HIP and hipRTC: memory is the host's, streams are
-threads, blocks of a kernel run beside each other.
+It stands in for libcuda.so.1, NVRTC and NCCL, and under their names for HIP and hipRTC: memory is the host's, streams
+are threads, blocks of a kernel run beside each other.
 """
 
 from __future__ import annotations
@@ -112,8 +112,9 @@ FEW_BLOCKS = {"LANECAST_MAX_CTAS": "3"}
 
 
 def environment() -> dict[str, str]:
-    """With which a process takes it for NVIDIA's driver and compiler."""
-    return {"LANECAST_CUDA_LIBRARY": str(library()), "LANECAST_NVRTC_LIBRARY": str(library()), **FEW_BLOCKS}
+    """With which a process takes it for NVIDIA's driver and compiler, and for NCCL."""
+    names = ("CUDA", "NVRTC", "NCCL")
+    return {**{f"LANECAST_{name}_LIBRARY": str(library()) for name in names}, **FEW_BLOCKS}
 
 
 def hip_environment() -> dict[str, str]:
@@ -133,6 +134,11 @@ def held() -> str:
     """What has been taken from the driver and not been given back."""
     text: bytes = opened().gpu_host_held()
     return text.decode()
+
+
+def nccl_held() -> int:
+    """Communicators of NCCL's that have not been given back."""
+    return int(opened().gpu_host_nccl_held())
 
 
 @contextlib.contextmanager

@@ -28,8 +28,9 @@ ALLOWED = {
         *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "runtime", "profiles"),
     },
 }
-# Rooms inside a room that may include one more: peer memory is reached by launching kernels (decision 0027).
-ALSO_ALLOWED = {"transport/ipc": "device/gpu"}
+# Rooms inside a room that may include one more: peer memory is reached by launching kernels (decision 0027), and NCCL
+# takes a stream.
+ALSO_ALLOWED = {"transport/ipc": "device/gpu", "transport/nccl": "device/gpu"}
 # What every transport may include: the border itself, and the two helpers of those that match and copy by themselves.
 TRANSPORT_BORDER = {
     "transport/transport.h",

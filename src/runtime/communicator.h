@@ -148,9 +148,16 @@ class Communicator {
   Bootstrap among(Gathering gathering) const;
   std::shared_ptr<GpuSide> open_gpu(int device);
   GpuSide& gpu(int device, std::unique_lock<std::mutex>& lock);
-  /// Through the host's memory, rather than by peer memory alone? Throws UsageError for what can go neither way.
-  bool goes_by_plan(GpuSide& side, const Call& call, int device, void* stream) const;
-  void enqueue_on(GpuSide& side, const Call& call, bool by_plan, void* on);
+  /// What moves a GPU's memory: kernels on peer memory, a plan's messages through the host's, or NCCL's collective.
+  enum class GpuWay : std::uint8_t { peers, plan, native };
+  /// Throws UsageError for what can go no way.
+  GpuWay way_of(GpuSide& side, const Call& call, int device, void* stream) const;
+  /// What NCCL cannot do of the call; empty: nothing.
+  std::string not_native(const Call& call) const;
+  void open_native(GpuSide& side, std::unique_lock<std::mutex>& lock);
+  /// Throws to give up.
+  void keep_waiting_for_nccl(double waited_s);
+  void enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on);
   GpuSide& gpu_for(std::span<const Transfer> transfers, int device, std::unique_lock<std::mutex>& lock);
   Choice chosen_for_gpus(const Call& call) const;
   Choice chosen(const Call& call, const Request& request) const;
@@ -279,7 +286,7 @@ class Communicator {
   std::int64_t heeded_ns_ = 0;
   std::optional<Deadline> telling_;    // of peers that are to hear of failure_
   std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU
-  std::shared_ptr<Work> last_on_gpu_;  // of calls that go by plans
+  std::shared_ptr<Work> last_on_gpu_;  // of calls by plans and by NCCL
 };
 
 template <class Part>

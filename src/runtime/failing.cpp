@@ -22,6 +22,7 @@ void Communicator::fail(const Failure& reason) {
   router_->abort(cause_ ? cause_ : why);
   // Whose kernels end without a word must find one here.
   if (gpu_ && router_->tells_at_once()) gpu_->poison_peers();
+  if (gpu_) gpu_->abort_native();  // last, since it takes a while in which the peers hear why
   log_.fails(why.text);
   keep_trace();
   const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why.text));

@@ -38,6 +38,10 @@ void GpuSide::poison_peers() {
   if (peers_) peers_->poison_peers();
 }
 
+void GpuSide::abort_native() {
+  if (native_) native_->abort();
+}
+
 void GpuSide::raise_fault() const {
   std::optional<ipc::PeerFault> fault = peers_ ? peers_->fault() : std::nullopt;
   if (!fault) fault = across_.fault();

@@ -209,6 +209,21 @@ std::shared_ptr<StagedRun> GpuSide::enqueue(const Call& call, bool in_place, con
   return std::make_shared<StagedRun>(std::move(parts), router);
 }
 
+void GpuSide::open_native(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+                          const std::function<void(double)>& keep_waiting) {
+  const gpu::Device::Current current(*device_);
+  native_ = std::make_shared<NativeCalls>(parts_, bootstrap, library_folders, keep_waiting);
+}
+
+std::shared_ptr<NativeRun> GpuSide::enqueue_native(const Call& call, bool in_place, Router& router,
+                                                   gpu::Stream stream) {
+  const gpu::Device::Current current(*device_);
+  begin(stream);
+  NativeCalls::Enqueued enqueued = native_->enqueue(call, in_place, topology_, stream);
+  end(stream);
+  return std::make_shared<NativeRun>(std::move(enqueued), native_, router);
+}
+
 bool GpuSide::messages_idle() const {
   return std::ranges::all_of(channels_.ends(), [this](const auto& end) { return passed(*end); });
 }

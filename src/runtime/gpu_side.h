@@ -11,6 +11,7 @@
 #include "runtime/across_hosts.h"
 #include "runtime/call.h"
 #include "runtime/gpu_channels.h"
+#include "runtime/native_calls.h"
 #include "runtime/stream_call.h"
 #include "runtime/transfer.h"
 #include "topology/topology.h"
@@ -53,6 +54,12 @@ class GpuSide {
   /// By a plan: returns the host's half. Throws UsageError before anything is enqueued.
   std::shared_ptr<StagedRun> enqueue(const Call& call, bool in_place, const std::function<Choice()>& choose,
                                      Router& router, gpu::Stream stream);
+  /// By NCCL's own collective: returns what looks after it. open_native() has to go before.
+  std::shared_ptr<NativeRun> enqueue_native(const Call& call, bool in_place, Router& router, gpu::Stream stream);
+  bool has_native() const { return native_ != nullptr; }
+  /// Collective. Throws UsageError on all ranks where one has no usable NCCL.
+  void open_native(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+                   const std::function<void(double)>& keep_waiting);
   /// Messages with other ranks of one host, all at once, and to this one itself. They come after what `stream` holds
   /// and after earlier messages between the same two ranks in the same direction; no other call waits for them. Throws
   /// UsageError before anything is enqueued.
@@ -88,6 +95,8 @@ class GpuSide {
   void poison();
   /// The same on the GPUs of this host's ranks. Once these can know why: their hosts find nothing else that says so.
   void poison_peers();
+  /// Ends what NCCL does here. Takes a while: its threads and kernels end before it returns.
+  void abort_native();
 
  private:
   static constexpr std::size_t kCalls = 64;
@@ -113,6 +122,7 @@ class GpuSide {
   std::unique_ptr<ipc::PeerGroup> peers_;  // all ranks; null where they are on several hosts
   std::unique_ptr<ipc::Windows> windows_;  // of the same
   AcrossHosts across_;
+  std::shared_ptr<NativeCalls> native_;  // null before the first call by NCCL
   gpu::OwnedStream own_stream_;
   gpu::OwnedEvent ordering_, last_;
   GpuChannels channels_;

@@ -14,6 +14,9 @@ namespace {
 /// The device of memory of which the caller does not say it.
 constexpr int kUnknownDevice = -1;
 
+/// The algorithm that stands for a library's own collectives.
+constexpr std::string_view kNative = "native";
+
 /// How long the device may still be at work when a peer has gone: one whose part is done may leave, and what it has
 /// written is taken then.
 constexpr auto kLastWrites = std::chrono::seconds(2);
@@ -54,23 +57,55 @@ GpuSide& Communicator::gpu(int device, std::unique_lock<std::mutex>& lock) {
   return *gpu_;
 }
 
-void Communicator::enqueue_on(GpuSide& side, const Call& call, bool by_plan, void* on) {
+void Communicator::enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on) {
   const auto stream = static_cast<gpu::Stream>(on);
   const bool in_place = check(call, rank(), size());
   // A call of which a part is enqueued has peers that wait for the rest.
   or_fail<UsageError>([&] {
     Call planned = call;
-    planned.reproducible = by_plan && in_rank_order(call);  // peer memory always keeps that order
-    if (!by_plan) return side.enqueue(planned, in_place, peer_engine_from(pinned_for(call)), stream);
+    planned.reproducible = way == GpuWay::plan && in_rank_order(call);  // peer memory always keeps that order
+    if (way == GpuWay::peers) return side.enqueue(planned, in_place, peer_engine_from(pinned_for(call)), stream);
     auto started = std::make_shared<Started>();
-    started->on_gpu = side.enqueue(planned, in_place, [&] { return chosen_for_gpus(planned); }, *router_, stream);
+    if (way == GpuWay::native)
+      started->on_gpu = side.enqueue_native(planned, in_place, *router_, stream);
+    else
+      started->on_gpu = side.enqueue(planned, in_place, [&] { return chosen_for_gpus(planned); }, *router_, stream);
     started->deadline.timeout_s = timeout_s_;
     last_on_gpu_ = started->work;
     started_.push_back(std::move(started));
   });
 }
 
-bool Communicator::goes_by_plan(GpuSide& side, const Call& call, int device, void* stream) const {
+std::string Communicator::not_native(const Call& call) const {
+  if (const std::string what = nccl::missing(call.kind, call.dtype, call.op); !what.empty())
+    return what + ": NCCL has none, or another than Lanecast's kernels";
+  if (call.own_counts()) return "send_counts, recv_counts: NCCL has none";
+  if (std::ranges::any_of(call.counts, [&](std::size_t count) { return count != call.counts[0]; }))
+    return "counts: NCCL's are equal on all ranks";
+  if (call.chunks) return "chunks=" + std::to_string(call.chunks) + ": NCCL cuts messages by itself; give 0";
+  if (in_rank_order(call)) return "reproducible: NCCL adds in an order of its own";
+  return {};
+}
+
+void Communicator::open_native(GpuSide& side, std::unique_lock<std::mutex>& lock) {
+  if (side.has_native()) return;
+  drain(lock);
+  or_fail<UsageError>([&] {
+    side.open_native(among_all("the first call by NCCL"), options_.gpu_library_folders,
+                     [this](double waited_s) { keep_waiting_for_nccl(waited_s); });
+  });
+}
+
+void Communicator::keep_waiting_for_nccl(double waited_s) {
+  end_if_aborted();
+  lost_peer(waited_s >= std::chrono::duration<double>(kLastWrites).count());
+  if (waited_s >= timeout_s_)
+    throw TimeoutError("rank " + std::to_string(rank()) + " waited " + std::to_string(waited_s) + " s in NCCL, where " +
+                       "the other ranks have to come for its first calls; are they alive, and have they made the same "
+                       "call?");
+}
+
+Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int device, void* stream) const {
   if (device == kUnknownDevice) {
     side.require_own(call.in, "input");
     side.require_own(call.out, "output");
@@ -84,7 +119,17 @@ bool Communicator::goes_by_plan(GpuSide& side, const Call& call, int device, voi
   if (by_peers && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) + ": calls by peer memory cut messages by " +
                      "themselves; give 0");
-  if (by_peers) return false;
+  if (by_peers) return GpuWay::peers;
+  if (name == kNative) {
+    if (const std::string what = not_native(call); !what.empty())
+      throw UsageError(rank_says + std::string(name_of(call.kind)) +
+                       ": algorithm 'native' on GPUs is NCCL's own: " + what);
+    if (side.capturing(static_cast<gpu::Stream>(stream)))
+      throw UsageError(rank_says + "no CUDA graph can capture algorithm 'native', since nobody would look after the " +
+                       "deadline of a replay; end the capture first");
+    refuse_without_threads();
+    return GpuWay::native;
+  }
   if (!name.empty() && !has_algorithm(call.kind, topology_, name))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: peer_kernel " +
                      "peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan algorithms`");
@@ -97,36 +142,38 @@ bool Communicator::goes_by_plan(GpuSide& side, const Call& call, int device, voi
                      " needs counts that "
                      "all ranks know");
   refuse_without_threads();
-  return true;
+  return GpuWay::plan;
 }
 
 void Communicator::enqueue(const Call& call, int device, void* stream) {
-  bool by_plan = false;
+  GpuWay way{};
   {
     std::unique_lock lock = enter();
     refuse_if_failed();
     GpuSide& side = gpu(device, lock);
     look_at_gpu();
-    by_plan = goes_by_plan(side, call, device, stream);
-    enqueue_on(side, call, by_plan, stream);
+    way = way_of(side, call, device, stream);
+    if (way == GpuWay::native) open_native(side, lock);
+    enqueue_on(side, call, way, stream);
   }
-  if (by_plan) hand_to_thread();
+  if (way != GpuWay::peers) hand_to_thread();
 }
 
 std::shared_ptr<DeviceWork> Communicator::enqueue_async(const Call& call, int device, void* stream) {
-  bool by_plan = false;
+  GpuWay way{};
   std::shared_ptr<DeviceWork> work;
   {
     std::unique_lock lock = enter();
     refuse_if_failed();
     GpuSide& side = gpu(device, lock);
     look_at_gpu();
-    by_plan = goes_by_plan(side, call, device, stream);
+    way = way_of(side, call, device, stream);
+    if (way == GpuWay::native) open_native(side, lock);
     side.order(static_cast<gpu::Stream>(stream), side.own_stream());
-    enqueue_on(side, call, by_plan, side.own_stream());
+    enqueue_on(side, call, way, side.own_stream());
     work = std::make_shared<DeviceWork>(*this, gpu_, side.own_stream());
   }
-  if (by_plan) hand_to_thread();
+  if (way != GpuWay::peers) hand_to_thread();
   return work;
 }
 

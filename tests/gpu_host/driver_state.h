@@ -44,7 +44,7 @@ struct State {
   std::map<void*, std::unique_ptr<char[]>> pinned;
   std::map<std::string, int> failing;  // results that the next calls of these names shall have
   std::atomic<int> capturing{0};       // what streams say of themselves
-  std::atomic<int> streams{0}, events{0}, modules{0};
+  std::atomic<int> streams{0}, events{0}, modules{0}, nccl{0};
 };
 
 /// Never destroyed: threads of streams may outlive main().
@@ -55,5 +55,8 @@ int arranged(const char* call);
 
 /// The current context of this thread; null for none.
 Device* current();
+
+/// On a stream, or for null on the default one.
+int enqueue(Queue* stream, std::function<void()> task);
 
 }  // namespace gpu_host

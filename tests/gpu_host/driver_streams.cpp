@@ -30,13 +30,6 @@ bool one_queue() {
   return connections != nullptr && std::strcmp(connections, "1") == 0;
 }
 
-int enqueue(Queue* stream, std::function<void()> task) {
-  Queue* const queue = queue_of(stream);
-  if (queue == nullptr) return kInvalidContext;
-  queue->push(std::move(task));
-  return kOk;
-}
-
 template <class Word>
 int write_value(Queue* stream, std::uint64_t address, Word value) {
   return enqueue(stream, [=] { std::atomic_ref(*reinterpret_cast<Word*>(address)).store(value); });
@@ -52,6 +45,13 @@ int wait_value(Queue* stream, std::uint64_t address, Word value, unsigned flags)
 }
 
 }  // namespace
+
+int enqueue(Queue* stream, std::function<void()> task) {
+  Queue* const queue = queue_of(stream);
+  if (queue == nullptr) return kInvalidContext;
+  queue->push(std::move(task));
+  return kOk;
+}
 
 extern "C" {
 

@@ -21,19 +21,27 @@ std::vector<std::string> vendor_folders() {
 
 }  // namespace
 
-NcclLibrary find_nccl(const std::vector<std::string>& folders) {
-  const SharedLibrary library = SharedLibrary::open({
+std::shared_ptr<const Nccl> Nccl::open(const std::vector<std::string>& folders) {
+  return std::make_shared<const Nccl>(SharedLibrary::open({
       .what = "NCCL or RCCL",
       .variable = "LANECAST_NCCL_LIBRARY",
       .names = kNames,
       .folders = folders,
       .vendor_folders = vendor_folders(),
       .advice = "Install it (pip install nvidia-nccl-cu13; PyTorch for CUDA brings it along), load your site's module",
-  });
-  int (*const get_version)(int*) = library.required("ncclGetVersion");
-  int code = 0;  // 22809 is 2.28.9
-  if (get_version(&code) != 0) throw TransportError("ncclGetVersion failed in " + library.path());
-  return {library.path(),
+  }));
+}
+
+int Nccl::version() const {
+  int code = 0;
+  if (GetVersion(&code) != kNcclSuccess) throw TransportError("ncclGetVersion failed in " + path());
+  return code;
+}
+
+NcclLibrary find_nccl(const std::vector<std::string>& folders) {
+  const auto library = Nccl::open(folders);
+  const int code = library->version();
+  return {library->path(),
           std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." + std::to_string(code % 100)};
 }
 

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL without a GPU: ranks are processes that meet in a file, and a collective is one thing that a stream does. A
+// communicator blocks nobody: it is in progress until all ranks have come.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "driver_state.h"
+
+namespace gpu_host {
+namespace {
+
+constexpr int kSystemError = 2, kInvalidArgument = 4, kInProgress = 7;
+constexpr std::size_t kSlotBytes = 1 << 16;
+constexpr int kMostRanks = 8;
+
+struct Meeting {
+  std::atomic<int> joined, arrived;
+  std::atomic<long> round;
+  alignas(64) char slots[kMostRanks][kSlotBytes];
+};
+
+struct Comm {
+  Meeting* meeting = nullptr;
+  std::string file;
+  int rank = 0, size = 1;
+  std::atomic<bool> aborted = false;
+
+  ~Comm() {
+    munmap(meeting, sizeof(Meeting));
+    unlink(file.c_str());
+  }
+  /// False where it was aborted meanwhile.
+  bool together() {
+    const long round = meeting->round;
+    if (++meeting->arrived == size) {
+      meeting->arrived = 0;
+      ++meeting->round;
+    }
+    while (meeting->round == round && !aborted) std::this_thread::yield();
+    return !aborted;
+  }
+};
+using Handle = std::shared_ptr<Comm>*;
+
+float from_half(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float size = exponent == 0    ? std::ldexp(static_cast<float>(fraction), -24)
+                     : exponent == 31 ? (fraction ? NAN : INFINITY)
+                                      : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  return bits >> 15 ? -size : size;
+}
+std::uint16_t to_half(float value) {
+  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const float size = std::fabs(value);
+  if (std::isnan(value)) return 0x7e00;
+  if (size >= 65520) return sign | 0x7c00;
+  int exponent = 0;
+  std::frexp(size, &exponent);
+  exponent = std::max(exponent, -13);
+  int fraction = static_cast<int>(std::nearbyint(std::ldexp(size, 11 - exponent)));
+  if (fraction == 2048) fraction = 1024, ++exponent;
+  return sign | static_cast<std::uint16_t>(fraction < 1024 ? fraction : ((exponent + 14) << 10 | (fraction - 1024)));
+}
+float from_bfloat(std::uint16_t bits) {
+  const std::uint32_t wide = std::uint32_t{bits} << 16;
+  float value = 0;
+  std::memcpy(&value, &wide, 4);
+  return value;
+}
+std::uint16_t to_bfloat(float value) {
+  std::uint32_t wide = 0;
+  std::memcpy(&wide, &value, 4);
+  return std::isnan(value) ? 0x7fc0 : static_cast<std::uint16_t>((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
+}
+
+/// Adds what lies in the ranks' slots, from `from` on, in rank order.
+template <class Element, class Sum, class Load, class Store>
+void add(const Comm& comm, std::size_t from, std::size_t bytes, int op, char* out, Load load, Store store) {
+  for (std::size_t at = 0; at < bytes; at += sizeof(Element)) {
+    Sum sum{};
+    for (int r = 0; r < comm.size; ++r) {
+      Element element;
+      std::memcpy(&element, comm.meeting->slots[r] + from + at, sizeof(Element));
+      const Sum next = load(element);
+      if (r == 0)
+        sum = next;
+      else if (op == 1)
+        sum = static_cast<Sum>(sum * next);
+      else if (op == 2)
+        sum = std::max(sum, next);
+      else if (op == 3)
+        sum = std::min(sum, next);
+      else
+        sum = static_cast<Sum>(sum + next);
+    }
+    if (op == 4) sum = static_cast<Sum>(sum / static_cast<Sum>(comm.size));
+    const Element whole = store(sum);
+    std::memcpy(out + at, &whole, sizeof(Element));
+  }
+}
+template <class Element>
+void add_plain(const Comm& comm, std::size_t from, std::size_t bytes, int op, char* out) {
+  const auto same = [](Element value) { return value; };
+  add<Element, Element>(comm, from, bytes, op, out, same, same);
+}
+
+constexpr std::size_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};  // of ncclDataType_t
+void reduce(const Comm& comm, std::size_t from, std::size_t bytes, int dtype, int op, char* out) {
+  switch (dtype) {
+    case 0:
+      return add_plain<std::int8_t>(comm, from, bytes, op, out);
+    case 1:
+      return add_plain<std::uint8_t>(comm, from, bytes, op, out);
+    case 2:
+      return add_plain<std::int32_t>(comm, from, bytes, op, out);
+    case 3:
+      return add_plain<std::uint32_t>(comm, from, bytes, op, out);
+    case 4:
+      return add_plain<std::int64_t>(comm, from, bytes, op, out);
+    case 5:
+      return add_plain<std::uint64_t>(comm, from, bytes, op, out);
+    case 6:
+      return add<std::uint16_t, float>(comm, from, bytes, op, out, from_half, to_half);
+    case 7:
+      return add_plain<float>(comm, from, bytes, op, out);
+    case 8:
+      return add_plain<double>(comm, from, bytes, op, out);
+    default:
+      return add<std::uint16_t, float>(comm, from, bytes, op, out, from_bfloat, to_bfloat);
+  }
+}
+
+/// Piece by piece: each rank shows its own, and takes what `take(comm, from, bytes)` makes of all.
+template <class Take>
+int collective(Handle handle, Queue* stream, const void* in, std::size_t bytes, Take take) {
+  return enqueue(stream, [comm = *handle, in = static_cast<const char*>(in), bytes, take] {
+    for (std::size_t from = 0; from < bytes; from += kSlotBytes) {
+      const std::size_t piece = std::min(kSlotBytes, bytes - from);
+      std::memcpy(comm->meeting->slots[comm->rank], in + from, piece);
+      if (!comm->together()) return;
+      take(*comm, from, piece);
+      if (!comm->together()) return;
+    }
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+struct UniqueId {
+  char bytes[128];
+};
+
+/// Communicators that have not been given back.
+int gpu_host_nccl_held() { return state().nccl; }
+
+int ncclGetVersion(int* version) { return *version = 22809, kOk; }
+const char* ncclGetErrorString(int result) { return result == kInvalidArgument ? "invalid argument" : "system error"; }
+const char* ncclGetLastError(Handle) { return "as the test has asked for"; }
+
+int ncclGetUniqueId(UniqueId* id) {
+  if (const int result = arranged("ncclGetUniqueId")) return result;
+  static std::atomic<int> made{0};
+  const std::string name = "/dev/shm/gpu_host_nccl_" + std::to_string(getpid()) + "_" + std::to_string(made++);
+  std::strcpy(id->bytes, name.c_str());
+  const int file = open(id->bytes, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (file < 0 || ftruncate(file, sizeof(Meeting)) != 0) return kSystemError;
+  return close(file), kOk;
+}
+int ncclCommInitRankConfig(Handle* handle, int size, UniqueId id, int rank, void*) {
+  const int file = open(id.bytes, O_RDWR);
+  if (file < 0 || size > kMostRanks) return kSystemError;
+  auto comm = std::make_shared<Comm>();
+  comm->meeting = static_cast<Meeting*>(mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+  close(file);
+  comm->file = id.bytes;
+  comm->rank = rank;
+  comm->size = size;
+  *handle = new std::shared_ptr<Comm>(comm);
+  ++comm->meeting->joined;
+  ++state().nccl;
+  return kInProgress;
+}
+int ncclCommGetAsyncError(Handle handle, int* result) {
+  if (const int asked = arranged("ncclCommGetAsyncError")) return *result = asked, kOk;
+  return *result = (*handle)->meeting->joined < (*handle)->size ? kInProgress : static_cast<int>(kOk), kOk;
+}
+int ncclCommFinalize(Handle) { return kOk; }
+int ncclCommDestroy(Handle handle) {
+  --state().nccl;
+  return delete handle, kOk;  // what a stream still does keeps the rest
+}
+int ncclCommAbort(Handle handle) {
+  (*handle)->aborted = true;
+  return ncclCommDestroy(handle);
+}
+
+int ncclAllReduce(const void* in, void* out, std::size_t count, int dtype, int op, Handle comm, Queue* stream) {
+  return collective(comm, stream, in, count * kSizes[dtype], [=](Comm& c, std::size_t from, std::size_t bytes) {
+    reduce(c, 0, bytes, dtype, op, static_cast<char*>(out) + from);
+  });
+}
+int ncclReduce(const void* in, void* out, std::size_t count, int dtype, int op, int root, Handle comm, Queue* stream) {
+  return collective(comm, stream, in, count * kSizes[dtype], [=](Comm& c, std::size_t from, std::size_t bytes) {
+    if (c.rank == root) reduce(c, 0, bytes, dtype, op, static_cast<char*>(out) + from);
+  });
+}
+int ncclReduceScatter(const void* in, void* out, std::size_t count, int dtype, int op, Handle comm, Queue* stream) {
+  const std::size_t own = count * kSizes[dtype];
+  return collective(comm, stream, in, own * (*comm)->size, [=](Comm& c, std::size_t from, std::size_t bytes) {
+    const std::size_t begin = std::max(own * c.rank, from), end = std::min(own * (c.rank + 1), from + bytes);
+    if (begin < end) reduce(c, begin - from, end - begin, dtype, op, static_cast<char*>(out) + begin - own * c.rank);
+  });
+}
+int ncclAllGather(const void* in, void* out, std::size_t count, int dtype, Handle comm, Queue* stream) {
+  const std::size_t own = count * kSizes[dtype];
+  return collective(comm, stream, in, own, [=](Comm& c, std::size_t from, std::size_t bytes) {
+    for (int r = 0; r < c.size; ++r) std::memcpy(static_cast<char*>(out) + own * r + from, c.meeting->slots[r], bytes);
+  });
+}
+int ncclBroadcast(const void* in, void* out, std::size_t count, int dtype, int root, Handle comm, Queue* stream) {
+  const void* const shown = (*comm)->rank == root ? in : out;
+  return collective(comm, stream, shown, count * kSizes[dtype], [=](Comm& c, std::size_t from, std::size_t bytes) {
+    std::memcpy(static_cast<char*>(out) + from, c.meeting->slots[root], bytes);
+  });
+}
+
+}  // extern "C"
+
+}  // namespace gpu_host
