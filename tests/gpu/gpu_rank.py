@@ -15,6 +15,7 @@ import faults
 import graphs
 import grid
 import messages
+import native
 import streams
 import symmetric_memory
 import windows
@@ -27,6 +28,7 @@ SECTIONS = {
     "streams": streams.run,
     "graphs": graphs.run,
     "messages": messages.run,
+    "native": native.run,
     "symmetric": symmetric_memory.run,
     "windows": windows.run,
     "faults": faults.run,

@@ -7,6 +7,8 @@ On a machine with one GPU two ranks share it: what it shows is whether results a
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -57,6 +59,20 @@ def expect_all_right(folder: Path, ranks: int, sections: list[str], **environmen
     assert len(list(folder.glob("*.json"))) == ranks
 
 
+def expect_all_right_on_emulated_hosts(folder: Path, section: str) -> None:
+    """NCCL takes two ranks on one GPU where they are on two hosts."""
+    command = [sys.executable, "-m", "lanecast", "cluster", "run", "--hosts", "2", "--rate", "10gbit", "--"]
+    program = [*command, sys.executable, str(HERE / "gpu_rank.py"), str(folder), section, "shared"]
+    done = subprocess.run(program, env={**os.environ, "NCCL_SOCKET_IFNAME": "eth"}, check=False)
+    wrong = [
+        line
+        for file in folder.glob("*.json")
+        for lines in json.loads(file.read_text())["wrong"].values()
+        for line in lines
+    ]
+    assert (done.returncode, wrong, len(list(folder.glob("*.json")))) == (0, [], 2)
+
+
 @pytest.mark.parametrize("ranks", SIZES)
 def test_collectives(ranks: int, tmp_path: Path) -> None:
     expect_all_right(tmp_path, ranks, ["grid", "large"])
@@ -81,6 +97,13 @@ def test_expandable_segments(tmp_path: Path) -> None:
 @pytest.mark.parametrize("queues", ["1", "8"])
 def test_messages(queues: str, tmp_path: Path) -> None:
     expect_all_right(tmp_path, RANKS, ["messages"], CUDA_DEVICE_MAX_CONNECTIONS=queues)
+
+
+def test_native(tmp_path: Path) -> None:
+    if GPUS >= RANKS:
+        expect_all_right(tmp_path, RANKS, ["native"])
+    else:
+        expect_all_right_on_emulated_hosts(tmp_path, "native")
 
 
 def test_faults(tmp_path: Path) -> None:
