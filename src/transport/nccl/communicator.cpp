@@ -17,7 +17,8 @@ namespace {
 
 constexpr int kOldest = 21700;  // with which a communicator that blocks nobody takes a number of blocks
 
-/// Where it blocks nobody NCCL launches in a thread of its own, so every call is in progress at first, most not for long.
+/// Where it blocks nobody NCCL launches in a thread of its own, so every call is in progress at first, most not for
+/// long.
 constexpr auto kSoon = std::chrono::microseconds(200);
 
 int op_of(ReduceOp op) {
