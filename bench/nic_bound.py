@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -83,6 +84,14 @@ def rows_of(cluster: Cluster, ranks_per_host: int, peer: Peer, bench: Sequence[s
     return [{**row, "peer": peer.name, "pinned": pinned} for row in rows]
 
 
+def _shape(text: str) -> tuple[int, int]:
+    """Hosts and ranks of each, of "4x2"."""
+    match = re.fullmatch("([0-9]{1,4})x([0-9]{1,4})", text)
+    if match is None:
+        raise lanecast.UsageError(f"shape {text!r}: expected hosts and ranks of each, such as 4x2")
+    return int(match[1]), int(match[2])
+
+
 def main(  # noqa: PLR0913, PLR0917  one per option
     shapes: Annotated[str, typer.Option(help="Hosts x ranks of each.")] = "4x2,2x4",
     sizes: str = "4M,16M,64M",
@@ -99,8 +108,7 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     found: list[Row] = []
     print(f"{_core.cpu_model()}, {launch.cores()} cores for all hosts, load {os.getloadavg()[0]:.1f}")
     print(f"command: {machine.command_line()}")
-    for text in shapes.split(","):
-        hosts, ranks_per_host = (int(number) for number in text.split("x"))
+    for hosts, ranks_per_host in [_shape(text) for text in distinct(shapes)]:
         common = ["--collectives", collectives, "--sizes", sizes, "--rounds", str(rounds), "--warmup", "0"]
         with Cluster.start(Shape(hosts, 2, parse_rate(rate))) as cluster:
             print(f"\n=== {cluster.shape}, {ranks_per_host} ranks each")
