@@ -57,7 +57,8 @@ def info(
 
 def _print(sections: dict[str, Callable[[], str]]) -> None:
     indent = " " * (max(map(len, sections)) + 2)
-    width = max(shutil.get_terminal_size((tables.WIDE, 0)).columns, 2 * len(indent))
+    columns = shutil.get_terminal_size((tables.WIDE, 0)).columns if launch.is_terminal("stdout") else tables.WIDE
+    width = max(columns, 2 * len(indent))
     wrapper = textwrap.TextWrapper(width - len(indent), break_long_words=False, break_on_hyphens=False)
     shown = Text()  # of all sections, printed at once: ranks share the terminal
     for title, facts in sections.items():
