@@ -16,7 +16,7 @@ import pytest
 import gpu_host_library
 import lanecast
 from collective_cases import Case, even, ops_of
-from gpu_stand_in import in_environment, in_place_is_offered, judge, outcomes, tensor
+from gpu_stand_in import Tensor, in_environment, in_place_is_offered, judge, outcomes, tensor
 from lanecast import Communicator, _core
 from pipe_jobs import PipeJob, Tell
 
@@ -75,6 +75,11 @@ def test_in_order_with_our_own_and_given_back(kernel_cache: str) -> None:
         assert (outcome.text, outcome.value) == ("", [64.0, 16.0, 2, 1])
 
 
+def native_sum(comm: Communicator, x: Tensor) -> None:
+    comm.all_reduce(x, algorithm="native")
+    comm.synchronize()
+
+
 def refused(comm: Communicator, _: Tell) -> None:
     x, whole, own = tensor(comm, 8), tensor(comm, 5), tensor(comm, 2 + comm.rank)
     calls = {
@@ -91,8 +96,7 @@ def refused(comm: Communicator, _: Tell) -> None:
     with pytest.raises(lanecast.UsageError, match=f"rank {comm.rank}: no CUDA graph can capture algorithm 'native'"):
         comm.all_reduce(x, algorithm="native")
     gpu_host_library.capture(on=False)
-    comm.all_reduce(x, algorithm="native")
-    comm.synchronize()
+    native_sum(comm, x)
 
 
 def test_what_it_has_not_is_refused(kernel_cache: str) -> None:
@@ -118,12 +122,10 @@ def test_no_nccl_on_one_rank(tmp_path: Path, kernel_cache: str) -> None:
 
 def second_rank_comes_late(comm: Communicator, _: Tell) -> None:
     x = tensor(comm, 8)
-    comm.all_reduce(x, algorithm="native")
-    comm.synchronize()
+    native_sum(comm, x)
     if comm.rank == 1:
         time.sleep(6)
-    comm.all_reduce(x, algorithm="native")
-    comm.synchronize()
+    native_sum(comm, x)
 
 
 def test_a_peer_that_does_not_call(kernel_cache: str) -> None:
@@ -151,16 +153,14 @@ def test_different_calls(kernel_cache: str) -> None:
 
 def nccl_fails(comm: Communicator, _: Tell) -> None:
     x = tensor(comm, 8)
-    comm.all_reduce(x, algorithm="native")
-    comm.synchronize()
+    native_sum(comm, x)
     if comm.rank == 0:
         comm.all_reduce(x, algorithm="native")
         gpu_host_library.fail_next("ncclCommGetAsyncError", 6)
     comm.synchronize()
     if comm.rank == 1:
         time.sleep(1)
-        comm.all_reduce(x, algorithm="native")
-        comm.synchronize()
+        native_sum(comm, x)
 
 
 def test_what_nccl_meets_is_an_error(kernel_cache: str) -> None:
@@ -173,12 +173,10 @@ def test_what_nccl_meets_is_an_error(kernel_cache: str) -> None:
 def dies(environment: dict[str, str], comm: Communicator, tell: Tell) -> None:
     def body(comm: Communicator, _: Tell) -> None:
         x = tensor(comm, 8)
-        comm.all_reduce(x, algorithm="native")
-        comm.synchronize()
+        native_sum(comm, x)
         if comm.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        comm.all_reduce(x, algorithm="native")
-        comm.synchronize()
+        native_sum(comm, x)
 
     in_environment(environment, body, comm, tell)
 

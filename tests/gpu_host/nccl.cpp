@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -16,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "cuda.h"
+#include "device/gpu/kernels/formats.cuh"
 #include "driver_state.h"
 
 namespace gpu_host {
@@ -54,91 +54,57 @@ struct Comm {
 };
 using Handle = std::shared_ptr<Comm>*;
 
-float from_half(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const float size = exponent == 0    ? std::ldexp(static_cast<float>(fraction), -24)
-                     : exponent == 31 ? (fraction ? NAN : INFINITY)
-                                      : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
-  return bits >> 15 ? -size : size;
-}
-std::uint16_t to_half(float value) {
-  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  const float size = std::fabs(value);
-  if (std::isnan(value)) return 0x7e00;
-  if (size >= 65520) return sign | 0x7c00;
-  int exponent = 0;
-  std::frexp(size, &exponent);
-  exponent = std::max(exponent, -13);
-  int fraction = static_cast<int>(std::nearbyint(std::ldexp(size, 11 - exponent)));
-  if (fraction == 2048) fraction = 1024, ++exponent;
-  return sign | static_cast<std::uint16_t>(fraction < 1024 ? fraction : ((exponent + 14) << 10 | (fraction - 1024)));
-}
-float from_bfloat(std::uint16_t bits) {
-  const std::uint32_t wide = std::uint32_t{bits} << 16;
-  float value = 0;
-  std::memcpy(&value, &wide, 4);
-  return value;
-}
-std::uint16_t to_bfloat(float value) {
-  std::uint32_t wide = 0;
-  std::memcpy(&wide, &value, 4);
-  return std::isnan(value) ? 0x7fc0 : static_cast<std::uint16_t>((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
-}
-
 /// Adds what lies in the ranks' slots, from `from` on, in rank order.
-template <class Element, class Sum, class Load, class Store>
-void add(const Comm& comm, std::size_t from, std::size_t bytes, int op, char* out, Load load, Store store) {
-  for (std::size_t at = 0; at < bytes; at += sizeof(Element)) {
-    Sum sum{};
+template <class Format>
+void add(const Comm& comm, std::size_t from, std::size_t bytes, int op, char* out) {
+  using Stored = typename Format::Stored;
+  using Value = typename Format::Value;
+  for (std::size_t at = 0; at < bytes; at += sizeof(Stored)) {
+    Value sum{};
     for (int r = 0; r < comm.size; ++r) {
-      Element element;
-      std::memcpy(&element, comm.meeting->slots[r] + from + at, sizeof(Element));
-      const Sum next = load(element);
+      Stored element;
+      std::memcpy(&element, comm.meeting->slots[r] + from + at, sizeof element);
+      const Value next = Format::widen(element);
       if (r == 0)
         sum = next;
       else if (op == 1)
-        sum = static_cast<Sum>(sum * next);
+        sum *= next;
       else if (op == 2)
         sum = std::max(sum, next);
       else if (op == 3)
         sum = std::min(sum, next);
       else
-        sum = static_cast<Sum>(sum + next);
+        sum += next;
     }
-    if (op == 4) sum = static_cast<Sum>(sum / static_cast<Sum>(comm.size));
-    const Element whole = store(sum);
-    std::memcpy(out + at, &whole, sizeof(Element));
+    if (op == 4) sum /= static_cast<Value>(comm.size);
+    const Stored whole = Format::narrow(sum);
+    std::memcpy(out + at, &whole, sizeof whole);
   }
-}
-template <class Element>
-void add_plain(const Comm& comm, std::size_t from, std::size_t bytes, int op, char* out) {
-  const auto same = [](Element value) { return value; };
-  add<Element, Element>(comm, from, bytes, op, out, same, same);
 }
 
 constexpr std::size_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};  // of ncclDataType_t
 void reduce(const Comm& comm, std::size_t from, std::size_t bytes, int dtype, int op, char* out) {
   switch (dtype) {
     case 0:
-      return add_plain<std::int8_t>(comm, from, bytes, op, out);
+      return add<lanecast::gpu::Int8>(comm, from, bytes, op, out);
     case 1:
-      return add_plain<std::uint8_t>(comm, from, bytes, op, out);
+      return add<lanecast::gpu::UInt8>(comm, from, bytes, op, out);
     case 2:
-      return add_plain<std::int32_t>(comm, from, bytes, op, out);
+      return add<lanecast::gpu::Int32>(comm, from, bytes, op, out);
     case 3:
-      return add_plain<std::uint32_t>(comm, from, bytes, op, out);
+      return add<lanecast::gpu::UInt32>(comm, from, bytes, op, out);
     case 4:
-      return add_plain<std::int64_t>(comm, from, bytes, op, out);
+      return add<lanecast::gpu::Int64>(comm, from, bytes, op, out);
     case 5:
-      return add_plain<std::uint64_t>(comm, from, bytes, op, out);
+      return add<lanecast::gpu::UInt64>(comm, from, bytes, op, out);
     case 6:
-      return add<std::uint16_t, float>(comm, from, bytes, op, out, from_half, to_half);
+      return add<lanecast::gpu::Float16>(comm, from, bytes, op, out);
     case 7:
-      return add_plain<float>(comm, from, bytes, op, out);
+      return add<lanecast::gpu::Float32>(comm, from, bytes, op, out);
     case 8:
-      return add_plain<double>(comm, from, bytes, op, out);
+      return add<lanecast::gpu::Float64>(comm, from, bytes, op, out);
     default:
-      return add<std::uint16_t, float>(comm, from, bytes, op, out, from_bfloat, to_bfloat);
+      return add<lanecast::gpu::BFloat16>(comm, from, bytes, op, out);
   }
 }
 
