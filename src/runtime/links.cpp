@@ -27,16 +27,18 @@ Link link_of(const Transport& transport) {
 
 Link slower(Link a, Link b) { return a.alpha_s < b.alpha_s ? b : a; }
 
-// Between emulated hosts with slow NICs: four chunks under way leave little of each other's latency.
+// Between emulated hosts with slow NICs: four chunks under way leave little of each other's latency, and of an
+// all-reduce half as much, whose chunks cross them twice: one is gathered while another is reduced.
 constexpr Overlap kBetweenHosts{.hidden = 1, .latency = 0.1};
+constexpr Overlap kTwiceBetweenHosts{.hidden = 1, .latency = 0.05};
 // On one host all levels' messages are copies by its cores, and these have no time to spare.
 constexpr Overlap kNoneHidden{.hidden = 0};
 
-std::vector<Overlap> overlaps(Overlap every) {
+std::vector<Overlap> overlaps(Overlap once, Overlap twice) {
   std::vector<Overlap> found;
   for (const Kind kind : kAllKinds) {
-    every.kind = kind;
-    found.push_back(every);
+    found.push_back(kind == Kind::all_reduce ? twice : once);
+    found.back().kind = kind;
   }
   return found;
 }
@@ -84,9 +86,9 @@ Links gather_links(const Surroundings& around, const Topology& topology, Router&
   const double crowd = ranks_per_core(around.hosts, rank, all);
   links.crowded = crowd > 1;
   const bool one_host = std::ranges::count(around.hosts, around.hosts[0]) == size;
-  if (!one_host) links.overlaps = overlaps(kBetweenHosts);
+  if (!one_host) links.overlaps = overlaps(kBetweenHosts, kTwiceBetweenHosts);
   if (one_host && links.crowded) {
-    links.overlaps = overlaps(kNoneHidden);
+    links.overlaps = overlaps(kNoneHidden, kNoneHidden);
     for (Link& link : links.by_level) {
       link.alpha_s = std::max(link.alpha_s, kSwitch_s);
       link.crowd = crowd;
