@@ -43,6 +43,10 @@ def reduce(comm: Communicator) -> None:
     comm.reduce(np.ones(64), 0, algorithm="scatter_all_gather", chunks=1)
 
 
+def scatter(comm: Communicator, root: int = 0) -> None:
+    comm.scatter(np.empty(64), np.ones(64 * comm.size) if comm.rank == root else None, root, algorithm="direct")
+
+
 @dataclass(frozen=True)
 class Odd:
     """What rank 1 calls where the others make the usual call, and the words in which the two calls differ."""
@@ -81,6 +85,8 @@ ODD_CALLS = {
         lambda comm: comm.reduce(np.ones(64), 1, algorithm="scatter_all_gather", chunks=1),
         "sum, root 0", "sum, root 1", reduce,
     ),
+    # Each root only sends: both calls end, and later ones find out.
+    "scatter_root": Odd(lambda comm: scatter(comm, 1), "root 0", "root 1", scatter),
 }  # fmt: skip
 
 # Where there is an MPI: it would take any of these calls, and hang or leave wrong data.
@@ -114,6 +120,7 @@ def provoke(comm: Communicator, name: str) -> float:
     try:
         for turn in range(2):  # a call that has nothing to receive ends before anyone can know
             (odd.call if comm.rank == 1 and turn == 0 else odd.usual)(comm)
+        gathers(comm)
     except lanecast.TransportError as error:
         text = str(error)
     took_s = time.monotonic() - begin
@@ -133,8 +140,26 @@ def provoke(comm: Communicator, name: str) -> float:
     return took_s
 
 
+def send_a_short_part(comm: Communicator, _: Any = None) -> str:
+    """Rank 1 has fewer elements for rank 0 than that expects, which they know only for themselves; rank 0's error."""
+    rows = [2 if (comm.rank, to) == (1, 0) else 3 for to in range(comm.size)]
+    try:
+        comm.all_to_all_single(np.empty(3 * comm.size), np.ones(sum(rows)), [3] * comm.size, rows)
+        comm.barrier()
+    except lanecast.TransportError as error:
+        return str(error)
+    return "both calls returned"
+
+
+SHORT_PART = r"\b24\b.*; found in call 1 of rank 0, all_to_all of own counts float64, "
+
+
 def main() -> None:
     comm = lanecast.init(transports=sys.argv[1], timeout_s=60)
+    child = comm.split(0)
+    assert child is not None
+    said = send_a_short_part(child)
+    assert re.search(SHORT_PART, said), said
     for name in ODD_CALLS | ODD_NATIVE_CALLS:
         child = comm.split(0)
         assert child is not None

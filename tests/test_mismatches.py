@@ -15,7 +15,7 @@ import pytest
 import lanecast
 from lanecast import Communicator
 from launch import OPENMPI, mpich, openmpi
-from mismatched_calls import ODD_CALLS, ODD_NATIVE_CALLS, provoke, sums
+from mismatched_calls import ODD_CALLS, ODD_NATIVE_CALLS, SHORT_PART, provoke, send_a_short_part, sums
 from pipe_jobs import PipeJob
 
 PROGRAM = str(Path(__file__).parent / "mismatched_calls.py")
@@ -76,6 +76,15 @@ def test_own_counts_that_do_not_agree() -> None:
     for texts in lanecast.run_threads(3, forget_a_part, timeout_s=60.0), [job.outcome(rank).value for rank in range(3)]:
         assert re.search(r"rank 1 sends 24 bytes .* expects 24 in another call: .* own counts in one before", texts[0])
         assert all("own counts in one before" in text for text in texts), texts
+    job.end()
+
+
+def test_own_counts_of_other_lengths() -> None:
+    """The message that comes is too short, which the transport sees: the call is named with it."""
+    job = PipeJob(3, send_a_short_part, timeout_s=60.0)
+    processes = [job.outcome(rank).value for rank in range(3)]
+    for texts in lanecast.run_threads(3, send_a_short_part, timeout_s=60.0), processes:
+        assert all(re.search(SHORT_PART, text) for text in texts), texts
     job.end()
 
 

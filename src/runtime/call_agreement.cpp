@@ -92,7 +92,7 @@ void CallAgreement::compare(std::span<const int> peers) const {
   for (const int peer : peers) {
     // Backwards to the first call that differs: the peer may be in an earlier call than this rank, or a library that
     // ran a whole call by itself did not find out about it.
-    std::optional<std::pair<CallNote, CallNote>> first;  // mine and the peer's
+    std::optional<Differing> first;
     for (std::uint64_t sequence = sequence_; sequence > 0; --sequence) {
       const auto mine = mine_.find(sequence);
       if (!mine) break;
@@ -101,20 +101,25 @@ void CallAgreement::compare(std::span<const int> peers) const {
         if (first) break;
         continue;
       }
-      if (theirs->chain == mine->chain) break;
-      first.emplace(*mine, *theirs);
+      if (theirs->chain == mine->chain) {
+        if (first) first->is_first = true;
+        break;
+      }
+      first = Differing{*mine, *theirs, sequence == 1};
     }
-    if (first) refuse(peer, first->first, first->second);
+    if (first) refuse(peer, *first);
   }
 }
 
-void CallAgreement::refuse(int peer, const CallNote& mine, const CallNote& theirs) const {
+void CallAgreement::refuse(int peer, const Differing& call) const {
+  const auto& [mine, theirs, is_first] = call;
   const auto says = [](int rank, const CallNote& note) {
     return "rank " + std::to_string(rank) + " calls " + note.text.data();
   };
   const std::string ours = says(rank_, mine), other = says(peer, theirs);
-  std::string text = "call " + std::to_string(mine.sequence) +
-                     " of this communicator differs between ranks: " + in_order(peer, ours, other);
+  std::string text = "call " + std::to_string(mine.sequence) + " of this communicator" +
+                     (is_first ? "" : ", or an earlier one,") +
+                     " differs between ranks: " + in_order(peer, ours, other);
   if (mine.text == theirs.text) text += " (their counts of the parts, or the ends of these texts, differ)";
   throw MismatchError(text);
 }

@@ -66,7 +66,13 @@ class CallAgreement {
     std::shared_ptr<const OwnCounts> counts;
   };
 
-  [[noreturn]] void refuse(int peer, const CallNote& mine, const CallNote& theirs) const;
+  /// A call of this rank and the peer's of the same number.
+  struct Differing {
+    CallNote mine, theirs;
+    bool is_first;  // all before it are equal
+  };
+
+  [[noreturn]] void refuse(int peer, const Differing& call) const;
   /// This rank's words go before the peer's where its rank is lower, so that both tell the same.
   std::string in_order(int peer, const std::string& mine, const std::string& theirs) const;
   void compare_counts(int peer, const Want& want) const;

@@ -293,6 +293,11 @@ template <class Part>
 void Communicator::with_reasons(const UnderWay& call, const Part& part) {
   try {
     part();
+  } catch (const MismatchError& error) {  // a transport's, which knows the message and not the call
+    look_for_reasons(call);
+    if (call.title().empty()) throw;
+    throw MismatchError(std::string(error.what()) + "; found in call " + std::to_string(calls_) + " of rank " +
+                        std::to_string(rank()) + ", " + std::string(call.title()));
   } catch (const TransportError&) {
     look_for_reasons(call);
     throw;

@@ -14,6 +14,7 @@ class OrderedCall : public UnderWay {
   virtual void start(const std::byte* in, std::byte* out, std::uint32_t stamp) = 0;
   virtual const Signature& signature() const = 0;
   virtual const CallRecord& record() const = 0;  // without number and times
+  std::string_view title() const final { return signature().text; }
 };
 
 }  // namespace lanecast

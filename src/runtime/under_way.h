@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/want.h"
@@ -33,6 +34,8 @@ class UnderWay {
   virtual bool advance() = 0;
   virtual bool finished() const = 0;
 
+  /// The collective and its arguments, for people; empty for messages between two ranks.
+  virtual std::string_view title() const { return {}; }
   /// What has been started and is not done, for people. peer: only what waits for it; -1: anything.
   virtual std::string waiting_for(int peer) const = 0;
   /// Peers that the unfinished parts wait for, each once.

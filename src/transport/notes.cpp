@@ -36,14 +36,8 @@ void Notes::take(int rank, std::span<const std::byte> bytes) {
   std::memcpy(&note, bytes.data(), std::min(bytes.size(), sizeof note));
   if (note.communicator != communicator_) return;
   switch (note.subject) {
-    case Subject::call: {
-      CallNote call;
-      std::memcpy(&call, note.body.data(), sizeof call);
-      peer.calls.put(call);
-      const auto mine = mine_.find(call.sequence);
-      if (note.asks != 0 && mine) tell(rank, *mine, /*asks=*/false);
-      return;
-    }
+    case Subject::call:
+      return take_calls(rank, peer, note);
     case Subject::wait:
       if (note.asks != 0) return send(rank, {.subject = Subject::wait}, std::as_bytes(std::span(awaited_)));
       peer.awaited.resize(note.body_bytes / sizeof(int));
@@ -62,8 +56,34 @@ void Notes::take(int rank, std::span<const std::byte> bytes) {
   }
 }
 
-void Notes::tell(int rank, const CallNote& call, bool asks) {
-  send(rank, {.subject = Subject::call, .asks = asks}, std::as_bytes(std::span(&call, 1)));
+void Notes::take_calls(int rank, Peer& peer, const Note& note) {
+  CallNote call;
+  for (std::size_t at = 0; at < note.body_bytes; at += sizeof call) {
+    std::memcpy(&call, note.body.data() + at, sizeof call);
+    if (note.asks == 0) peer.calls.put(call);
+  }
+  if (note.asks == 0) return;
+  peer.question = call;
+  answer(rank, peer);
+}
+
+void Notes::answer(int rank, Peer& peer) {
+  if (!peer.question || peer.question->sequence > begun_) return;
+  const CallNote question = *peer.question;
+  peer.question.reset();
+  const auto mine = mine_.find(question.sequence);
+  const bool equal = mine && mine->chain == question.chain;
+  if (equal) peer.calls.put(question);
+  // Earlier calls come first: once the one that was asked about is known, they are.
+  const std::uint64_t before = equal ? 0 : std::min(question.sequence - 1, std::uint64_t{CallBoard::kSlots});
+  std::vector<CallNote> calls;
+  for (std::uint64_t sequence = question.sequence - before; sequence <= question.sequence; ++sequence)
+    if (const auto call = mine_.find(sequence)) calls.push_back(*call);
+  for (std::span<const CallNote> left = calls; !left.empty();) {
+    const auto next = left.first(std::min(left.size(), kMostCalls));
+    send(rank, {.subject = Subject::call}, std::as_bytes(next));
+    left = left.subspan(next.size());
+  }
 }
 
 void Notes::send(int rank, const Header& header, std::span<const std::byte> body) {
@@ -80,7 +100,7 @@ std::optional<CallNote> Notes::published(int peer, std::uint64_t sequence) {
   const auto mine = mine_.find(sequence);
   if (mine && theirs.asked < sequence) {
     theirs.asked = sequence;
-    tell(peer, *mine, /*asks=*/true);
+    send(peer, {.subject = Subject::call, .asks = true}, std::as_bytes(std::span(&*mine, 1)));
   }
   take_arrived();
   return theirs.calls.find(sequence);
@@ -90,6 +110,7 @@ void Notes::publish_wait(std::span<const int> peers, bool may_be_asked) {
   awaited_.assign(peers.begin(), peers.end());
   if (may_be_asked) listen_to_all();
   take_arrived();
+  for (const auto& [rank, peer] : peers_) answer(rank, *peer);
 }
 
 Waiting Notes::waiting(int peer, double silent_s) {

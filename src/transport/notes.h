@@ -47,9 +47,12 @@ class Notes {
 
   void publish(const CallNote& note) {
     communicator_ = note.communicator;
+    begun_ = note.sequence;
     mine_.put(note);
   }
-  /// Asks by telling: the peer is sent this rank's note of that call, and answers with its own.
+  /// Asks by telling: the peer is sent this rank's note of that call, and answers with its own once it has begun it and
+  /// waits. Where the two differ it answers with those of its calls before as well, since an earlier one may be where
+  /// they began to: nothing that differs is known before all that it takes to tell is.
   std::optional<CallNote> published(int peer, std::uint64_t sequence);
 
   /// Answers whoever has asked; may_be_asked: listens to all from now on.
@@ -83,16 +86,19 @@ class Notes {
     FailureKind failure{};
     bool asks = false;  // for the receiver's own note on the subject, or for a receipt
   };
-  /// Sent up to the end of what its body holds: a CallNote, the ranks that are waited for, a Want, or the words of a
+  /// Sent up to the end of what its body holds: CallNotes, the ranks that are waited for, a Want, or the words of a
   /// failure.
+  static constexpr std::size_t kMostCalls = 5;
   struct Note : Header {
     std::array<std::byte, 1024> body;
   };
+  static_assert(kMostCalls * sizeof(CallNote) <= sizeof(Note::body));
   static_assert(sizeof(Note) <= NoteCarrier::kMostBytes);
   struct Peer {
     CallBoard calls;
     Failure failure;
     std::uint64_t asked = 0;                 // the latest call that it has been asked about
+    std::optional<CallNote> question;        // of its own, and not answered yet
     std::vector<int> awaited;                // by it
     bool wait_asked = false;                 // whom it waits for, and it has not answered yet
     Want want;                               // of ours, as the peer has last been told
@@ -105,11 +111,14 @@ class Notes {
   void listen_to_all();
   void take_arrived();
   void take(int rank, std::span<const std::byte> bytes);
-  void tell(int rank, const CallNote& call, bool asks);
+  void take_calls(int rank, Peer& peer, const Note& note);
+  /// Answers the peer's question if this rank has begun that call.
+  void answer(int rank, Peer& peer);
   void send(int rank, const Header& header, std::span<const std::byte> body);
 
   NoteCarrier& carrier_;
   std::uint64_t communicator_ = 0;
+  std::uint64_t begun_ = 0;  // the latest call of this rank
   CallBoard mine_;
   std::vector<int> carried_;
   std::vector<int> awaited_;                    // whom this rank waits for, as it has last published
