@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank sits where: levels from the outermost (nodes, say) inwards, and the NIC that each rank uses.
+// Which rank sits where: levels from the outermost (nodes, say) inwards; and how a node's ranks share its NICs.
 #pragma once
 
 #include <cstdint>
