@@ -2,16 +2,13 @@
 // The CPU kernels as Python sees them, for tests and benchmarks: raw bytes in, raw bytes out.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "device/host/copy.h"
 #include "device/host/variant.h"
 
 namespace nb = nanobind;
@@ -61,20 +58,6 @@ void reduce(const std::string& dtype, const std::string& op, Bytes dst, const st
   host::reduce_with(chosen, reduction);
 }
 
-/// How many bytes rows with this stride take from the first byte to the last.
-std::size_t extent(std::size_t stride_bytes, std::size_t row_bytes, std::size_t rows) {
-  return rows == 0 ? 0 : (rows - 1) * stride_bytes + row_bytes;
-}
-
-void copy_strided(Bytes dst, ConstBytes src, std::pair<std::size_t, std::size_t> strides, std::size_t row_bytes,
-                  std::size_t rows) {
-  const auto [dst_stride, src_stride] = strides;
-  if (extent(dst_stride, row_bytes, rows) > dst.nbytes() || extent(src_stride, row_bytes, rows) > src.nbytes())
-    throw UsageError("copy_strided: the rows reach beyond dst or src");
-  host::copy_strided({reinterpret_cast<std::byte*>(dst.data()), dst_stride},
-                     {reinterpret_cast<const std::byte*>(src.data()), src_stride}, row_bytes, rows);
-}
-
 }  // namespace
 
 void bind_kernels(nb::module_& m) {
@@ -83,8 +66,6 @@ void bind_kernels(nb::module_& m) {
         "Builds of the CPU kernels that this CPU can run, fastest (the default) first.");
   m.def("reduce", reduce, "dtype"_a, "op"_a, "dst"_a, "sources"_a, "count"_a, "divisor"_a = 1.0, "variant"_a = "",
         "Reduces the first `count` elements of the sources, given as bytes, into dst.");
-  m.def("copy_strided", copy_strided, "dst"_a, "src"_a, "strides"_a, "row_bytes"_a, "rows"_a,
-        "Copies rows of bytes; `strides` are those of dst and of src.");
 }
 
 }  // namespace lanecast

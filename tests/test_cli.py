@@ -16,7 +16,6 @@ import lanecast
 from lanecast import _core
 from lanecast.cli import app, launch
 
-BIN = Path(sys.executable).parent
 MAIN = "from lanecast.cli import main; main()"
 needs_mpi = pytest.mark.skipif(launch.find_launcher() is None, reason="no mpiexec beside this Python or on PATH")
 

@@ -22,7 +22,6 @@ from launch import OPENMPI, mpich, openmpi
 from random_compositions import some_composition, some_knobs, some_topology
 
 PROGRAM = str(Path(__file__).parent / "composed_rank.py")
-EXACT = ("sum", "max", "min", "prod", "bxor", "avg")
 
 
 def on_threads(size: int, function: Callable[[Communicator], Any], **options: Any) -> list[Any]:

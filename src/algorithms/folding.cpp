@@ -28,7 +28,6 @@ void folding(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces) {
     plan.recv_reduce(partner, pieces, PlanBuilder::Sum::apart);
   }
   plan.complete(pieces);
-  plan.complete(pieces);
   if (me < extra) plan.send(ranks[me + power], pieces);
 }
 
