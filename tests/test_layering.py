@@ -31,7 +31,8 @@ ALLOWED = {
 # Rooms inside a room that may include one more: peer memory is reached by launching kernels (decision 0027), and NCCL
 # takes a stream.
 ALSO_ALLOWED = {"transport/ipc": "device/gpu", "transport/nccl": "device/gpu"}
-# What every transport may include: the border itself, and the two helpers of those that match and copy by themselves.
+# What every transport may include: the border itself, helpers of those that match and copy by themselves, and how those
+# that wait tell each other of it.
 TRANSPORT_BORDER = {
     "transport/transport.h",
     "transport/span_cursor.h",
@@ -45,7 +46,8 @@ TRANSPORT_BORDER = {
 
 PURE_ROOMS = ("topology", "plan", "algorithms", "compose", "select")
 IMPURE_HEADER = re.compile(
-    r"(thread|mutex|shared_mutex|condition_variable|atomic|chrono|ctime|time\.h)$|mpi|cuda|hip|nccl"
+    r"(thread|mutex|shared_mutex|condition_variable|future|latch|barrier|semaphore|stop_token|atomic|chrono|ctime|time\.h)$"
+    r"|(pthread|unistd|sched|signal|fcntl|poll)\.h$|sys/|mpi|cuda|hip|nccl"
 )
 
 LAZY_MODULES = {"torch", "mpi4py"}
@@ -59,6 +61,19 @@ def sources(folder: Path, *suffixes: str) -> list[Path]:
 
 def included(path: Path) -> Iterator[re.Match[str]]:
     return INCLUDE.finditer(path.read_text())
+
+
+def reached(source: str) -> Iterator[tuple[str, str]]:
+    """(file, system header) of everything that is included along with this one."""
+    pending, seen = [source], {source}
+    while pending:
+        name = pending.pop()
+        for match in included(SRC / name):
+            if match["system"]:
+                yield name, match["system"]
+            elif match["own"] not in seen and (SRC / match["own"]).exists():
+                seen.add(match["own"])
+                pending.append(match["own"])
 
 
 def room_of(relative: str) -> str:
@@ -99,9 +114,7 @@ def test_includes_point_downward(source: str) -> None:
 
 @pytest.mark.parametrize("source", [name for name in CPP if name.startswith(PURE_ROOMS)])
 def test_planning_is_pure(source: str) -> None:
-    impure = [
-        header for match in included(SRC / source) if match["system"] and IMPURE_HEADER.match(header := match["system"])
-    ]
+    impure = [f"{header} in {file}" for file, header in reached(source) if IMPURE_HEADER.match(header)]
     assert not impure, f"src/{source} must know no thread, clock, MPI or GPU, but includes {impure}"
 
 
