@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `lanecast bench` is made of: parsing, checks, payloads and the arithmetic of its columns."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,13 @@ import pytest
 import lanecast
 from lanecast import _core
 from lanecast.cli import checks, cores, figures, options
+from lanecast.cli.gpu.options import parse_backend as parse_device_backend
 from lanecast.cli.options import Backend, Settings
-from lanecast.cli.payload import Case, Payload, exact_limit, values
+from lanecast.cli.payload import Case, Payload, exact_limit, is_exact, values
+from lanecast.dtypes import numpy_dtype
 
 MIB = 1 << 20
+NOT_NUMPYS = ("bfloat16", "float8_e4m3", "float8_e5m2")
 
 
 def settings(**changes: object) -> Settings:
@@ -78,6 +82,11 @@ def test_ranks_of_a_topology(text: str, ranks: int) -> None:
         ({"op": "band"}, "it takes int8"),
         ({"op": "avg", "backends": (Backend("mpi", is_mpi=True),)}, "MPI has no op avg"),
         ({"dtype": "float16", "backends": (Backend("native", "native"),)}, "MPI reduces no float16"),
+        (
+            {"dtype": "bfloat16", "backends": (Backend("mpi", is_mpi=True),)},
+            "MPI reduces no bfloat16; it takes float64",
+        ),
+        ({"dtype": "float8_e5m2", "op": "bxor"}, "it takes int8"),
     ],
 )
 def test_what_cannot_run_is_refused_beforehand(changes: dict[str, object], message: str) -> None:
@@ -90,6 +99,56 @@ def test_an_algorithm_of_one_collective_is_left_out_of_the_others() -> None:
     checks.check(asked, ranks=4)
     flat = _core.Topology(4)
     assert [len(checks.takers(asked, kind, flat)) for kind in ("all_gather", "all_reduce")] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "left", "sentence"),
+    [
+        ({"dtype": "float8_e4m3"}, ["lanecast"], "no reduction float8_e4m3: all_reduce without mpi, native"),
+        ({"op": "avg"}, ["lanecast", "native"], "no reduction avg: all_reduce without mpi"),
+        ({"dtype": "int8"}, ["lanecast", "mpi", "native"], ""),
+    ],
+)
+def test_what_mpi_cannot_reduce_is_measured_without_it(
+    changes: dict[str, object], left: list[str], sentence: str
+) -> None:
+    backends = (Backend("lanecast"), Backend("mpi", is_mpi=True), Backend("native", "native"))
+    asked = settings(collectives=("all_gather", "all_reduce"), backends=backends, **changes)
+    checks.check(asked, ranks=4)
+    flat = _core.Topology(4)
+    assert [backend.name for backend in checks.takers(asked, "all_reduce", flat)] == left
+    assert len(checks.takers(asked, "all_gather", flat)) == 3
+    assert checks.left_out(asked).endswith(sentence)
+    assert bool(checks.left_out(asked)) == bool(sentence)
+
+
+def test_of_nccl_it_is_said_of_none() -> None:
+    names = ("nccl", "lanecast:native")
+    asked = settings(dtype="bfloat16", backends=tuple(parse_device_backend(name) for name in names))
+    checks.check_reduction(asked)
+    assert checks.left_out(asked) == ""
+
+
+@pytest.mark.parametrize("dtype", [*NOT_NUMPYS, "float16"])
+@pytest.mark.parametrize("op", ["sum", "avg"])
+def test_reductions_that_would_be_rounded_are_refused(dtype: str, op: str) -> None:
+    for ranks in range(1, 40):
+        totals = np.arange(ranks + 1) * (1 if op == "sum" else ranks)  # of which a payload makes all
+        exact = bool(np.all(totals.astype(numpy_dtype(dtype)).astype(np.int64) == totals))
+        assert is_exact(dtype, op, ranks) == exact, ranks
+    asked = settings(dtype=dtype, op=op, collectives=("all_reduce",))
+    if not is_exact(dtype, op, 17):
+        with pytest.raises(lanecast.UsageError, match=f"too narrow to check op {op} of 17 ranks"):
+            checks.check(asked, ranks=17)
+    checks.check(settings(dtype=dtype, op=op, collectives=("all_gather",)), ranks=17)
+
+
+def test_types_that_numpy_lacks_need_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert numpy_dtype("float8_e4m3").name == "float8_e4m3fn"
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    assert options.parse_dtype("float16") == "float16"
+    with pytest.raises(lanecast.UsageError, match=r"'bfloat16': numpy has no such type.*pip install ml_dtypes"):
+        options.parse_dtype("bfloat16")
 
 
 def test_without_mpi_another_baseline_serves() -> None:
@@ -167,6 +226,28 @@ def test_payloads_of_other_operators(op: str) -> None:
     payload = Payload(case)
     payload.output[:] = plain_result(case).astype(np.float32)
     assert payload.wrong(payload.output) == 0
+
+
+@pytest.mark.parametrize("collective", ["all_gather", "all_reduce", "reduce_scatter"])
+@pytest.mark.parametrize("dtype", NOT_NUMPYS)
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "avg"])
+def test_payloads_of_types_that_numpy_lacks(collective: str, dtype: str, op: str) -> None:
+    case = Case(collective, 37, dtype, op, False, 1, 2)
+    payload = Payload(case)
+    payload.reset()
+    assert payload.wrong(payload.output) == payload.output.size, "nothing has run yet"
+    brought = [values(case, rank, 0, case.brought_count).astype(np.float64) for rank in range(2)]
+    if collective == "all_gather":
+        exact = np.concatenate(brought)
+    else:
+        combine: dict[str, Any] = {"sum": np.sum, "avg": np.mean, "prod": np.prod, "max": np.max}
+        exact = combine[op](brought, axis=0)[37 if collective == "reduce_scatter" else 0 :]
+    assert len(np.unique(exact)) > 1
+    payload.output[:] = exact.astype(payload.output.dtype)
+    assert np.array_equal(payload.output.astype(np.float64), exact)
+    assert payload.wrong(payload.output) == 0
+    payload.output[5] = exact[5] + 1
+    assert payload.wrong(payload.output) == 1
 
 
 @pytest.mark.parametrize("collective", _core.KINDS)

@@ -179,6 +179,21 @@ def test_bench_of_one_rank_to_all_and_back(flags: list[str], tmp_path: Path) -> 
 
 
 @needs_mpi
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3", "float8_e5m2"])
+def test_bench_of_what_mpi_does_not_reduce(dtype: str, tmp_path: Path) -> None:
+    done = run(
+        "bench", "--collectives", "all_gather,all_reduce", "--topology", "2x2", "--sizes", "4K", "--rounds", "1",
+        "--dtype", dtype, "--backends", "lanecast,mpi", "--json", "rows.json", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"MPI has no reduction {dtype}: all_reduce without mpi" in done.stdout
+    rows = rows_in(tmp_path / "rows.json")
+    ran = [("all_gather", "lanecast"), ("all_gather", "mpi"), ("all_reduce", "lanecast")]
+    assert [(row["collective"], row["backend"]) for row in rows] == ran
+    assert {(row["dtype"], row["bytes"], row["wrong"]) for row in rows} == {(dtype, 4096, 0)}
+
+
+@needs_mpi
 def test_bench_uses_the_ranks_of_a_launcher(tmp_path: Path) -> None:
     launcher = launch.find_launcher()
     assert launcher is not None

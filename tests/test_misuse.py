@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -43,6 +44,7 @@ MISUSES: dict[str, tuple[Callable[[Communicator], Any], str]] = {
     "complex": (lambda c: c.all_reduce(np.ones(3, complex)), "complex128"),
     "bool": (lambda c: c.all_reduce(np.ones(3, bool)), "bool"),
     "other byte order": (lambda c: c.all_reduce(np.ones(3, ">i4")), "dtype"),
+    "8-bit floats with infinities": (lambda c: c.all_reduce(np.ones(3, ml_dtypes.float8_e4m3)), "is float8_e4m3fn"),
     "objects": (lambda c: c.all_reduce(np.array([None, 1])), "dtype"),
     "two dtypes": (lambda c: c.all_gather_into_tensor(np.ones(6, F), np.ones(2)), "output has dtype float32"),
     "unknown op": (lambda c: c.all_reduce(np.ones(3), "plus"), "op 'plus'"),

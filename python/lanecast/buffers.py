@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lanecast import _core
 from lanecast.device_buffers import UNKNOWN_DEVICE, DeviceBuffer, device_buffer
-from lanecast.dtypes import dtype_code
+from lanecast.dtypes import dtype_code, numpy_dtype
 
 Array = npt.NDArray[Any]
 
@@ -46,6 +46,11 @@ def as_buffer(value: Any, argument: str, rank: int, *, written: bool) -> Buffer 
     if isinstance(value, np.ndarray):
         return _from_numpy(value, argument, rank, written=written)
     return device_buffer(value, argument, rank, written=written) or _from_host(value, argument, rank, written=written)
+
+
+def view_for_core(array: Array) -> Array:
+    """The same memory of a type that the binding knows: those of other packages travel as integers."""
+    return array if array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}")
 
 
 def as_host_buffer(value: Any, argument: str, rank: int, *, written: bool) -> Buffer:
@@ -92,9 +97,7 @@ def _from_numpy(array: Array, argument: str, rank: int, *, written: bool) -> Buf
     if written and not flags.writeable:
         raise _core.UsageError(f"rank {rank}: {argument} is read-only, but the result goes there")
     code = _array_code(array, argument, rank)
-    # The binding knows no types of other packages: they travel as integers.
-    view = array if array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}")
-    return Buffer(view, code, array.size)
+    return Buffer(view_for_core(array), code, array.size)
 
 
 def _from_dlpack(value: Any, argument: str, rank: int, *, written: bool) -> Buffer:
@@ -131,5 +134,8 @@ def _array_code(array: Array, argument: str, rank: int) -> int:
     code = _codes.get(array.dtype)
     if code is None:
         code = dtype_code(array.dtype.name if array.dtype.isnative else array.dtype, argument, rank)
+        ours = numpy_dtype(_core.DTYPES[code])
+        if array.dtype != ours:  # ml_dtypes has a float8_e4m3 with infinities besides
+            raise _core.UsageError(f"rank {rank}: {argument} has dtype {array.dtype}; the one that is known is {ours}")
         _codes[array.dtype] = code
     return code

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
+
 from lanecast import _core
 
 DTYPE_CODES = {name: code for code, name in enumerate(_core.DTYPES)}
@@ -13,7 +15,8 @@ OP_CODES = {name: code for code, name in enumerate(_core.OPS)}
 
 # Names that other packages give to the same types; the 8- and 16-bit floats are those of the package ml_dtypes.
 _ALIASES = {"float8_e4m3fn": "float8_e4m3"}
-_TORCH_NAMES = {ours: theirs for theirs, ours in _ALIASES.items()}
+_OTHER_NAMES = {ours: theirs for theirs, ours in _ALIASES.items()}
+_OF_ML_DTYPES = ("bfloat16", "float8_e4m3", "float8_e5m2")
 
 
 def known_code(name: str) -> int | None:
@@ -36,11 +39,25 @@ def itemsize(name: str) -> int:
     return int(found[1]) // 8
 
 
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """numpy's type of this name of ours. Raises UsageError where it is ml_dtypes' and that package is not there."""
+    if name not in _OF_ML_DTYPES:
+        return np.dtype(name)
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise _core.UsageError(
+            f"dtype {name!r}: numpy has no such type, the package ml_dtypes has: pip install ml_dtypes"
+        ) from None
+    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _OTHER_NAMES.get(name, name)))
+    return found
+
+
 def torch_dtype(name: str) -> Any:
     """torch's type of this name of ours or torch's."""
     import torch
 
-    return getattr(torch, _TORCH_NAMES.get(name, name))
+    return getattr(torch, _OTHER_NAMES.get(name, name))
 
 
 def op_code(op: str, rank: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lanecast import _core
 from lanecast.cli.options import Backend, Settings, known_name, topology_for
-from lanecast.cli.payload import REDUCING
+from lanecast.cli.payload import REDUCING, is_exact
 from lanecast.dtypes import DTYPE_CODES, OP_CODES, itemsize
 
 
@@ -29,7 +29,29 @@ def choose_baseline(wanted: str, backends: Sequence[Backend]) -> str:
 def takers(settings: Settings, collective: str, topology: _core.Topology) -> list[Backend]:
     """The backends that run this collective on this topology."""
     known = _core.algorithms_for(collective, topology)
-    return [backend for backend in settings.backends if not backend.algorithm or backend.algorithm in known]
+    return [
+        backend
+        for backend in settings.backends
+        if (not backend.algorithm or backend.algorithm in known)
+        and not (collective in REDUCING and _lacks_reduction(backend, settings))
+    ]
+
+
+def _lacks_reduction(backend: Backend, settings: Settings) -> bool:
+    """Would an MPI have to reduce what MPI has no reduction for?"""
+    if backend.is_mpi and settings.op == "avg":
+        return True
+    return backend.needs_mpi and not _core.mpi_reduces(DTYPE_CODES[settings.dtype])
+
+
+def left_out(settings: Settings) -> str:
+    """A sentence on the backends that reductions are measured without; empty where they take all."""
+    names = [backend.name for backend in settings.backends if _lacks_reduction(backend, settings)]
+    reductions = [name for name in settings.collectives if name in REDUCING]
+    if not names or not reductions:
+        return ""
+    lacking = settings.dtype if not _core.mpi_reduces(DTYPE_CODES[settings.dtype]) else settings.op
+    return f"MPI has no reduction {lacking}: {', '.join(reductions)} without {', '.join(names)}"
 
 
 def without_mpi(settings: Settings) -> Settings:
@@ -51,6 +73,7 @@ def check(settings: Settings, ranks: int, found: _core.Topology | None = None) -
     shapes = topologies(settings, ranks, found)
     check_elements(settings, ranks)
     check_reduction(settings)
+    check_exact(settings, ranks)
     for backend in settings.backends:
         known: dict[str, None] = {}
         for topology in shapes:
@@ -71,15 +94,25 @@ def check_elements(settings: Settings, ranks: int) -> None:
 
 
 def check_reduction(settings: Settings) -> None:
-    """Raise UsageError for an operator that does not take the type, here or in an MPI that is to take part."""
+    """Raise UsageError for an operator that does not take the type, here or in an MPI that is to reduce alone."""
     if not set(settings.collectives) & set(REDUCING):
         return
     op, dtype = OP_CODES[settings.op], DTYPE_CODES[settings.dtype]
     if not _core.supports(op, dtype):
         takes = [name for name, code in DTYPE_CODES.items() if _core.supports(op, code)]
         raise _core.UsageError(f"op {settings.op!r} does not take {settings.dtype}; it takes {', '.join(takes)}")
-    if settings.op == "avg" and any(backend.is_mpi for backend in settings.backends):
-        raise _core.UsageError("backend 'mpi': MPI has no op avg; leave the backend out, or compare with --op sum")
-    if any(backend.needs_mpi for backend in settings.backends) and not _core.mpi_reduces(dtype):
-        takes = [name for name, code in DTYPE_CODES.items() if _core.mpi_reduces(code)]
-        raise _core.UsageError(f"backends mpi and native: MPI reduces no {settings.dtype}; it takes {', '.join(takes)}")
+    if not all(_lacks_reduction(backend, settings) for backend in settings.backends):
+        return
+    if _core.mpi_reduces(dtype):
+        raise _core.UsageError("backend 'mpi': MPI has no op avg; add the backend lanecast, or compare with --op sum")
+    takes = [name for name, code in DTYPE_CODES.items() if _core.mpi_reduces(code)]
+    raise _core.UsageError(f"backends mpi and native: MPI reduces no {settings.dtype}; it takes {', '.join(takes)}")
+
+
+def check_exact(settings: Settings, ranks: int) -> None:
+    """Raise UsageError for a reduction whose result could not be checked element by element."""
+    if set(settings.collectives) & set(REDUCING) and not is_exact(settings.dtype, settings.op, ranks):
+        raise _core.UsageError(
+            f"dtype {settings.dtype!r}: too narrow to check op {settings.op} of {ranks} ranks, whose results are "
+            "rounded; take fewer ranks, op max, or a wider type"
+        )

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lanecast import _core
-from lanecast.buffers import Array
+from lanecast.buffers import Array, view_for_core
 from lanecast.cli import cores, network
 from lanecast.cli.checks import takers
 from lanecast.cli.figures import busbw_factor, least_traffic_bytes, nodes_of
@@ -139,20 +139,21 @@ class Bench:
     def contender(self, backend: Backend, payload: Payload) -> Contender:
         case = payload.case
         kind, dtype, op = _core.KINDS.index(case.collective), DTYPE_CODES[case.dtype], OP_CODES[case.op]
+        source = view_for_core(payload.input)
         if backend.is_mpi:
             assert self.mpi is not None, "checked before any rank was started"
             # MPI's in-place reduce-scatter leaves its result at the front of the input.
             front = case.in_place and case.collective == "reduce_scatter"
             result = payload.whole[: payload.output.size] if front else payload.output
             output = payload.whole if front else payload.output
-            run = partial(self.mpi.run, kind, payload.input, output, dtype, op, case.count, case.in_place)
+            run = partial(self.mpi.run, kind, source, view_for_core(output), dtype, op, case.count, case.in_place)
             return Contender(backend, "MPI's own", None, run, result)
         algorithm, chunks = backend.algorithm, None
         if not algorithm:
             algorithm, chunks, _ = self.comm._core.chosen(kind, case.count, dtype, backend.reproducible)
         run = partial(
-            self.comm._core.run, kind, payload.input, payload.output, dtype, op, case.count, (), backend.algorithm, 0,
-            reproducible=backend.reproducible,
+            self.comm._core.run, kind, source, view_for_core(payload.output), dtype, op, case.count, (),
+            backend.algorithm, 0, reproducible=backend.reproducible,
         )  # fmt: skip
         return Contender(backend, algorithm, chunks, run, payload.output)
 

@@ -8,9 +8,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from lanecast import _core
+from lanecast.dtypes import numpy_dtype
 
 _SIZE = re.compile(r"([0-9]+)([KMG]?)(?:I?B)?", re.IGNORECASE | re.ASCII)
 _MOST_DIGITS = 18  # fits 64 bits; far more, and Python refuses to make a number of them
@@ -128,12 +127,8 @@ def parse_backend(text: str) -> Backend:
 
 
 def parse_dtype(name: str) -> str:
-    """An element type that the core knows and numpy can fill."""
-    known_name("dtype", name, _core.DTYPES)
-    try:
-        np.dtype(name)
-    except TypeError:
-        raise _core.UsageError(f"dtype {name!r}: buffers are filled by numpy, which has no such type") from None
+    """An element type that the core knows, and that numpy can fill here."""
+    numpy_dtype(known_name("dtype", name, _core.DTYPES))
     return name
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lanecast.buffers import Array
-from lanecast.dtypes import itemsize
+from lanecast.dtypes import itemsize, numpy_dtype
 
 MAIN = ("all_gather", "reduce_scatter", "all_reduce")  # measured where nobody says which
 REDUCING = ("all_reduce", "reduce_scatter", "reduce")
@@ -26,7 +26,7 @@ POISON = 0xA5  # no value that a payload holds consists of such bytes
 ELEMENT_STEP, _RANK_STEP = 2654435761, 40503  # odd, so each permutes the numbers below a power of two
 SIGN_BIT = 1 << 16  # of a number in the sequence: set for 1, else -1, where a product is to stay exact
 
-_MANTISSA_BITS = {"bfloat16": 7, "float8_e4m3": 3, "float8_e5m2": 2}  # of what numpy does not know
+_MANTISSA_BITS = {"bfloat16": 7, "float8_e4m3": 3, "float8_e5m2": 2}  # of what numpy knows by ml_dtypes alone
 
 _COMBINE = {
     "sum": np.add, "avg": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum,
@@ -84,6 +84,21 @@ def value_range(case: Case) -> int:
     return max(2, min(1 << 31, 1 << (limit.bit_length() - 1)))
 
 
+def drawn_from_bit(case: Case) -> int:
+    """Of a number in the sequence, from where on it gives the value: the lowest few repeat in step on all ranks."""
+    return 16 if value_range(case) <= 16 else 0
+
+
+def is_exact(dtype: str, op: str, ranks: int) -> bool:
+    """Can sums and averages of so many ranks' payloads be held exactly? No 8-bit float holds 17, so not those of 17."""
+    limit = exact_limit(dtype)
+    step = {"sum": 1, "avg": ranks}.get(op, 0)  # values are multiples of it
+    if ranks * step <= limit or dtype.startswith(("int", "uint")):  # whole numbers wrap around everywhere alike
+        return True
+    # A float holds what is odd and below the limit, times any power of two.
+    return all((total := share * step) // (total & -total) < limit for share in range(1, ranks + 1))
+
+
 def offset(case: Case, rank: int) -> int:
     """Where in the sequence of numbers, modulo 2^32, what `rank` brings begins: another place for each rank."""
     return ((rank + 1) * _RANK_STEP if case.reduces else rank * case.brought_count * ELEMENT_STEP) % (1 << 32)
@@ -91,14 +106,15 @@ def offset(case: Case, rank: int) -> int:
 
 def values(case: Case, rank: int, first: int, last: int) -> Array:
     """Elements first to last of what `rank` brings."""
+    dtype = numpy_dtype(case.dtype)
     index = np.arange(first, last, dtype=np.uint32)
     mixed = index * np.uint32(ELEMENT_STEP) + np.uint32(offset(case, rank))
-    small = mixed & np.uint32(value_range(case) - 1)
+    small = (mixed >> np.uint32(drawn_from_bit(case))) & np.uint32(value_range(case) - 1)
     if not case.reduces or case.op not in {"prod", "avg"}:
-        return small.astype(case.dtype)
+        return small.astype(dtype)
     if case.op == "avg":  # multiples of the number of ranks, so that the division leaves no rest
-        return (small * np.uint32(case.ranks)).astype(case.dtype)
-    one = np.ones((), case.dtype)
+        return (small * np.uint32(case.ranks)).astype(dtype)
+    one = np.ones((), dtype)
     return np.where(mixed & np.uint32(SIGN_BIT), one, np.negative(one))
 
 
@@ -132,7 +148,7 @@ class _Numpy:
     block = 1 << 18  # temporaries stay in the cache
 
     def buffer(self, count: int, dtype: str) -> Array:
-        return np.empty(count, dtype)
+        return np.empty(count, numpy_dtype(dtype))
 
     empty = buffer
 

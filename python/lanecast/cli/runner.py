@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from lanecast import _core, startup
 from lanecast.cli import launch, machine, tables
-from lanecast.cli.checks import check, topologies, without_mpi
+from lanecast.cli.checks import check, left_out, topologies, without_mpi
 from lanecast.cli.measure import Bench, Row
 from lanecast.cli.options import Settings, ranks_of
 from lanecast.cli.protocol import Protocol, SideBySide
@@ -71,6 +71,8 @@ def _compare(settings: Settings, protocol: Protocol, together: Together, mpi: _c
     baseline = _core.MpiBaseline(mpi) if mpi is not None else None
     if rank == 0:
         print(tables.banner(run), flush=True)
+        if missing := left_out(settings):
+            print(missing, flush=True)
     rows: list[Row] = []
     for text in settings.topologies:
         options = {"topology": text, "transports": settings.transports or _transports(text, size, run)}

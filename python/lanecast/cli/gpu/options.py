@@ -34,6 +34,10 @@ class DeviceBackend(Backend):
     memory: str = PLAIN
 
     @property
+    def needs_mpi(self) -> bool:
+        return self.library == HOST and super().needs_mpi  # elsewhere native is NCCL's own, which reduces all floats
+
+    @property
     def needs_nccl(self) -> bool:
         return not self.is_ours
 

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from lanecast import _core
-from lanecast.cli.payload import ELEMENT_STEP, POISON, SIGN_BIT, Case, offset, value_range
+from lanecast.cli.payload import ELEMENT_STEP, POISON, SIGN_BIT, Case, drawn_from_bit, offset, value_range
 from lanecast.dtypes import itemsize, torch_dtype
 
 _ALIGNMENT_BYTES = 512  # as torch's allocator aligns
@@ -63,7 +63,7 @@ class TorchLibrary:
         mixed = mixed.mul_(ELEMENT_STEP).add_(offset(case, rank))  # wraps at 2^64, and the lower 32 bits count
         if case.reduces and case.op == "prod":
             return 1 - 2 * ((mixed & SIGN_BIT) == 0).to(self._torch.int64)
-        small = mixed.bitwise_and_(value_range(case) - 1)
+        small = mixed.bitwise_right_shift_(drawn_from_bit(case)).bitwise_and_(value_range(case) - 1)
         return small * case.ranks if case.reduces and case.op == "avg" else small
 
     def _cast(self, whole: Any, dtype: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lanecast import job
 from lanecast.cli import network, tables
-from lanecast.cli.checks import check_elements, check_reduction
+from lanecast.cli.checks import check_elements, check_exact, check_reduction
 from lanecast.cli.gpu import launch, machine, summary
 from lanecast.cli.gpu.measure import DeviceBench, takers
 from lanecast.cli.gpu.memory import Arenas
@@ -34,6 +34,7 @@ def run(settings: DeviceSettings, ranks: int) -> Iterator[list[Row]]:
 def compare(settings: DeviceSettings, ranks: Ranks) -> Iterator[list[Row]]:
     """The same among ranks that have come together; in the end they part."""
     check_elements(settings, ranks.size)
+    check_exact(settings, ranks.size)
     run = machine.describe(ranks)
     run |= {"rounds": settings.rounds, "warmup": settings.warmup, "baseline": settings.baseline}
     out = tables.console()
