@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import lanecast
-from lanecast import _core, machines, traces
+from lanecast import _core, machines, topologies, traces
 from lanecast.learn import model
 from lanecast.learn.database import Database
 from lanecast.learn.scope import Scope
@@ -81,6 +81,16 @@ SURPRISES = json.dumps(
 )
 MACHINE = (Path(machines.__file__).parent / "frontier.toml").read_text()
 MACHINE_VALUES = json.dumps(tomllib.loads(MACHINE))
+
+LAYOUT = """
+[[levels]]
+name = "node"
+domain = [0, 0, 1, 0, 1]
+[[levels]]
+name = "socket"
+domain = [0, 1, 2, 1, 2]
+"""
+LAYOUT_VALUES = json.dumps(tomllib.loads(LAYOUT))
 
 _CALL = {
     **{"type": "call", "sequence": 1, "collective": "all_reduce", "op": "sum", "dtype": "float32", "root": -1},
@@ -171,10 +181,26 @@ def read_machine(path: Path) -> None:
 
 def read_machine_values(text: str) -> None:
     """A machine whose values, given as JSON, were damaged."""
+    from_file("machine.toml", read_machine)(_as_toml(text))
+
+
+def read_layout(path: Path) -> None:
+    topology = topologies.load(str(path))
+    assert topologies.parse(str(path), topology.size).levels == topology.levels
+    _core.make_plans("all_gather", topology, "ring")
+
+
+def read_layout_values(text: str) -> None:
+    """A layout whose values, given as JSON, were damaged."""
+    from_file("layout.toml", read_layout)(_as_toml(text))
+
+
+def _as_toml(text: str) -> str:
+    """The same values in TOML, where they are named; else the text as it is."""
     with contextlib.suppress(ValueError, RecursionError):
         if isinstance(values := json.loads(text), dict):
-            text = "\n".join(f"{json.dumps(name)} = {_toml(value)}" for name, value in values.items())
-    from_file("machine.toml", read_machine)(text)
+            return "\n".join(f"{json.dumps(name)} = {_toml(value)}" for name, value in values.items())
+    return text
 
 
 def _toml(value: Any) -> str:

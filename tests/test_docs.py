@@ -102,8 +102,8 @@ def test_commands_are_accepted(
     monkeypatch.chdir(tmp_path)
     if "traces" in words:
         lanecast.run_threads(2, lambda comm: comm.barrier(), trace_dir="traces", trace_steps=True)
-    for fence in fences("python"):  # programs that a page names lie there
-        if name := re.match(r"# (\w+\.py)\b", fence.body):
+    for fence in [*fences("python"), *fences("toml")]:  # files that a page names lie there
+        if name := re.match(r"# (\w+\.(?:py|toml))\b", fence.body):
             (tmp_path / name[1]).write_text(fence.body)
     # Pictures are laid out and not painted.
     monkeypatch.setattr(Figure, "savefig", lambda _, path, **__: Path(path).touch())

@@ -281,6 +281,12 @@ def test_measuring_goes_on_where_it_was(tmp_path: Path) -> None:
         assert all(len(each.seconds) == 2 and each.predicted_s for each in timed)
 
 
-def test_nodes_that_differ_have_no_scope() -> None:
+def test_nodes_that_differ_have_no_scope(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="topology 2\\+1: its nodes differ"):
         run_threads(3, lambda comm: scope_of(shape_of(comm)), topology="2+1", profile="none")
+    uneven = Topology(5, [("node", [0, 0, 0, 1, 1]), ("socket", [0, 1, 1, 2, 2])])
+    with pytest.raises(UsageError, match=r"topology 2xuneven.*: its nodes differ"):
+        run_threads(5, lambda comm: scope_of(shape_of(comm)), topology=uneven, profile="none")
+    for topology in ("2x2:cyclic", "layout.toml"):
+        refused = CliRunner().invoke(app, ["learn", "measure", str(tmp_path / "t.sqlite"), "--topologies", topology])
+        assert "equal nodes that are filled one after the other" in str(refused.exception)

@@ -62,7 +62,7 @@ class Parser:
 
 
 ALGORITHMS = ("ring", "hierarchical(ring,direct)", "hierarchical(bruck,native)", "one_shot", "folding")
-TOPOLOGIES = ("8", "2x4", "2x2x2:cyclic", "3+1+4", "1+7:block", "1x8x1", "2147483647", "65536x65536")
+TOPOLOGIES = ("8", "2x4", "2x2x2:cyclic", "3+1+4", "1+7:block", "1x8x1", "2147483647", "65536x65536", "no/file.toml")
 
 PARSERS = {
     "topology": Parser(lambda text: str(_core.Topology.parse(text, 8)), TOPOLOGIES),
@@ -97,6 +97,8 @@ PARSERS = {
     ),
     "LANECAST_PROFILE": Parser(formats.find_profile, ("none", "", ".", "/", ".,none", "machine:frontier")),
     "machine": Parser(formats.from_file("machine.toml", formats.read_machine), (formats.MACHINE,)),
+    "layout": Parser(formats.from_file("layout.toml", formats.read_layout), (formats.LAYOUT,)),
+    "layout's values": Parser(formats.read_layout_values, (formats.LAYOUT_VALUES,)),
     "backend of a simulation": Parser(contenders.check, ("flat", "ompi", "lanecast:hierarchical(ring,direct)")),
     "machine's values": Parser(formats.read_machine_values, (formats.MACHINE_VALUES,)),
     "trace": Parser(formats.read_trace, (formats.TRACE,)),

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import types
 import typing
+from collections.abc import Iterator
 from typing import Any
+
+from lanecast import _core
 
 
 class FieldError(ValueError):
@@ -15,6 +19,19 @@ class FieldError(ValueError):
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(f"{path}: {what}")
+
+
+@contextlib.contextmanager
+def naming_file(what: str) -> Iterator[None]:
+    """Turn whatever is wrong with a TOML file that is read inside into a UsageError that begins with `what`."""
+    try:
+        yield
+    except (FieldError, _core.UsageError) as error:
+        raise _core.UsageError(f"{what}: {error}") from None
+    except OSError as error:
+        raise _core.UsageError(f"{what}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # int()'s own for thousands of digits, too
+        raise _core.UsageError(f"{what}: is no TOML: {error}") from None
 
 
 def read_fields(kind: Any, data: Any, path: str = "") -> Any:

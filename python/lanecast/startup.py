@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lanecast import _core, job, machines, nics
+from lanecast import _core, job, machines, nics, topologies
 from lanecast.communicator import Communicator
 from lanecast.gpu_libraries import with_gpu
 from lanecast.tune import finding
@@ -61,8 +61,9 @@ def init(**options: Any) -> Communicator:
     """Make the communicator of all ranks of this job; of one rank where no launcher has started any others.
 
     options, also settable as LANECAST_… in the environment:
-      topology: "2x4" (2 nodes of 4), "2x2x2", "3+2+4", with ":cyclic" for ranks dealt out; "machine:frontier" and the
-        like, see docs/machines.md; or a Topology. Default: the hosts that the ranks run on.
+      topology: "2x4" (2 nodes of 4), "2x2x2", "3+2+4", with ":cyclic" for ranks dealt out; "layout.toml", a file that
+        says where each rank sits, see docs/first-machine.md; "machine:frontier" and the like, see docs/machines.md; or
+        a Topology. Default: the hosts that the ranks run on.
       transports: "shm", or one name per level, outermost first: "mpi,shm". Default: the fastest that reaches each peer.
       algorithm, chunks: for every call. Default: chosen per call.
       reproducible: every sum has the same bits, whatever the algorithm, chunks, topology and transports: floats are
@@ -94,13 +95,13 @@ def init(**options: Any) -> Communicator:
 
 
 def _placed(options: dict[str, Any], size: Callable[[], int]) -> dict[str, Any]:
-    """The options with the topology of a described machine written out for so many ranks, and what a GPU takes."""
+    """The options with the topology of a file or a described machine for so many ranks, and what a GPU takes."""
     given = options.get("topology")
     text = given or os.environ.get(_TOPOLOGY, "")
-    if not isinstance(text, str) or not text.startswith(machines.PREFIX):
+    if not isinstance(text, str) or not (topologies.is_file(text) or text.startswith(machines.PREFIX)):
         return with_gpu(options)
     try:
-        return with_gpu({**options, "topology": machines.topology_text(text, size())})
+        return with_gpu({**options, "topology": topologies.parse(machines.topology_text(text, size()), size())})
     except _core.UsageError as error:
         raise error if given else _core.UsageError(f"{_TOPOLOGY}: {error}") from None
 

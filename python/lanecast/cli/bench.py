@@ -51,7 +51,9 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
             f"On cuda: {device_options.KNOWN}. Default: lanecast, and mpi or nccl."
         ),
     ] = "",
-    topology: Annotated[str, typer.Option(help="2x4, 2x2x2, 3+2+4, 2x4:cyclic; several, comma-separated.")] = "",
+    topology: Annotated[
+        str, typer.Option(help="2x4, 2x2x2, 3+2+4, 2x4:cyclic, a .toml file; several, comma-separated.")
+    ] = "",
     transports: Annotated[str, typer.Option(help=_known("One, or one per level, from", _core.TRANSPORTS))] = "",
     dtype: Annotated[str, typer.Option(help=_known("One of", _core.DTYPES))] = "float32",
     op: Annotated[str, typer.Option(help=_known("One of", _core.OPS))] = "sum",

@@ -15,7 +15,7 @@ import typer
 
 from lanecast import _core
 from lanecast.cli import outputs
-from lanecast.cli.options import ranks_of, split_list, topology_for
+from lanecast.cli.options import TOPOLOGY_HELP, ranks_of, split_list, topology_for
 from lanecast.compose import Composition, Knobs, forms, lower
 from lanecast.compose import verify as verify_plans
 from lanecast.wording import counted
@@ -30,9 +30,9 @@ _What = Annotated[
         help="One of `lanecast compose forms`, or one's own: FILE.py:FUNCTION, which takes the number of ranks."
     ),
 ]
-_Topology = Annotated[str, typer.Option(help="Where the ranks sit: 8, 2x4, 2x2x2, 3+2+4.")]
+_Topology = Annotated[str, typer.Option(help=f"Where the ranks sit: {TOPOLOGY_HELP}")]
 _Hierarchy = Annotated[
-    str, typer.Option(help="Levels of the lowering: factors such as 2,2,3, or 3+2+4; default: the topology.")
+    str, typer.Option(help="Levels of the lowering: factors such as 2,2,3, or a topology; default: that above.")
 ]
 _Stripe = Annotated[int, typer.Option(help="Ranks of a node that carry a part each of what leaves it; 0: all.")]
 _Ring = Annotated[int, typer.Option(help="Domains that form an open chain; 1: trees only.")]

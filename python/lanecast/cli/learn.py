@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from lanecast import _core, machines, startup
+from lanecast import _core, machines, startup, topologies
 from lanecast.cli import launch, paper_figures, train
 from lanecast.cli.options import distinct, known_name, parse_sizes, ranks_of, topology_for
 from lanecast.cli.scale import rank_counts
@@ -63,7 +63,7 @@ def measure(  # noqa: PLR0913, PLR0917  one per option
     if startup.under_launcher():
         _measure(startup.init(**options), grid, database)
         return
-    shapes = [topology_for(text, ranks_of(text)) for text in distinct(topologies)]
+    shapes = [_shape(text) for text in distinct(topologies)]
     launcher = launch.find_launcher()
     for shape in shapes:
         if shape.size < 2:
@@ -77,6 +77,12 @@ def measure(  # noqa: PLR0913, PLR0917  one per option
         done = subprocess.run(command, env={**environment, "LANECAST_TOPOLOGY": str(shape)}, check=False)
         if done.returncode != 0:
             raise typer.Exit(done.returncode)
+
+
+def _shape(text: str) -> _core.Topology:
+    if topologies.is_file(text) or text.endswith(":cyclic"):
+        raise _core.UsageError(f"topology {text}: times are kept for equal nodes that are filled one after the other")
+    return topology_for(text, ranks_of(text))
 
 
 def _measure(comm: Communicator, grid: Grid, database: Path) -> None:

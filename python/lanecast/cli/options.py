@@ -8,8 +8,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from lanecast import _core
+from lanecast import _core, topologies
 from lanecast.dtypes import numpy_dtype
+
+TOPOLOGY_HELP = "8, 2x4, 2x2x2, 3+2+4, 2x4:cyclic, or a .toml file."
 
 _SIZE = re.compile(r"([0-9]+)([KMG]?)(?:I?B)?", re.IGNORECASE | re.ASCII)
 _MOST_DIGITS = 18  # fits 64 bits; far more, and Python refuses to make a number of them
@@ -133,7 +135,9 @@ def parse_dtype(name: str) -> str:
 
 
 def ranks_of(topology: str) -> int:
-    """How many ranks "2x4", "3+2+4" or "2x4:cyclic" describes; Topology.parse() judges the rest."""
+    """How many ranks "2x4", "3+2+4", "2x4:cyclic" or a file describes; topology_for() judges the rest of a text."""
+    if topologies.is_file(topology):
+        return topologies.load(topology).size
     shape = topology.partition(":")[0]
     numbers = [int(n[:_MOST_DIGITS]) for n in re.findall("[0-9]+", shape)]
     ranks = sum(numbers) if "+" in shape else math.prod(numbers)
@@ -147,6 +151,8 @@ def topology_for(text: str, ranks: int) -> _core.Topology:
     if not text:
         return _core.Topology(ranks)
     try:
-        return _core.Topology.parse(text, ranks)
+        return topologies.parse(text, ranks)
     except TypeError:  # bytes that are no UTF-8
-        raise _core.UsageError(f"topology {text!r}: expected sizes such as 2x4, 2x2x2 or 3+2+4") from None
+        raise _core.UsageError(
+            f"topology {text!r}: expected sizes such as 2x4, 2x2x2 or 3+2+4, or a .toml file"
+        ) from None

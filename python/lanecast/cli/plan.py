@@ -13,7 +13,7 @@ from rich.table import Table
 
 from lanecast import _core
 from lanecast.cli import nic_bytes, outputs, tables
-from lanecast.cli.options import known_name, ranks_of, topology_for
+from lanecast.cli.options import TOPOLOGY_HELP, known_name, ranks_of, topology_for
 from lanecast.cli.verify import verify_all
 from lanecast.wording import counted
 
@@ -27,7 +27,7 @@ _Algorithm = Annotated[
         help="As in `lanecast plan algorithms`; hierarchical(ring,direct) and the like; default: the first there."
     ),
 ]
-_Topology = Annotated[str, typer.Option(help="8, 2x4, 2x2x2, 3+2+4, 2x4:cyclic.")]
+_Topology = Annotated[str, typer.Option(help=TOPOLOGY_HELP)]
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Input within the output.")]
 _MOST_RANKS = 2**31 - 1
 _Root = Annotated[int, typer.Option(max=_MOST_RANKS, help="Of broadcast, reduce, gather and scatter.")]
@@ -132,7 +132,7 @@ def _rank_range(text: str) -> range:
 
 @app.command()
 def algorithms(
-    topology: Annotated[str, typer.Option(help="8, 2x4, 2x2x2, 3+2+4, 2x4:cyclic.")] = "8",
+    topology: Annotated[str, typer.Option(help=TOPOLOGY_HELP)] = "8",
 ) -> None:
     """List the algorithms, with their cost on this many ranks: T = rounds x latency + volume x bytes / bandwidth."""
     shape = _topology(topology)

@@ -13,7 +13,7 @@ from lanecast import _core, startup
 from lanecast.cli import launch, machine, tables
 from lanecast.cli.checks import check, left_out, topologies, without_mpi
 from lanecast.cli.measure import Bench, Row
-from lanecast.cli.options import Settings, ranks_of
+from lanecast.cli.options import Settings, ranks_of, topology_for
 from lanecast.cli.protocol import Protocol, SideBySide
 from lanecast.communicator import Communicator
 
@@ -91,5 +91,5 @@ def _transports(topology: str, size: int, run: dict[str, Any]) -> str:
     """Nodes that one host only plays: messages across go through MPI, as between hosts, and those within do not."""
     if not topology or run["mpi"] is None or run["hosts"] > 1 or "LANECAST_TRANSPORTS" in os.environ:
         return ""
-    levels = len(_core.Topology.parse(topology, size).levels)
+    levels = len(topology_for(topology, size).levels)
     return ",".join(["mpi"] + ["shm"] * levels) if levels else ""

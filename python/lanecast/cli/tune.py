@@ -13,7 +13,7 @@ import typer
 
 from lanecast import _core, startup
 from lanecast.cli import launch, models, outputs
-from lanecast.cli.options import distinct, known_name, ranks_of, split_list
+from lanecast.cli.options import distinct, known_name, ranks_of, split_list, topology_for
 from lanecast.communicator import Communicator
 from lanecast.tune import finding, surprises
 from lanecast.tune.gain import gains
@@ -27,7 +27,7 @@ _ALL = ",".join(COLLECTIVES)
 
 def tune(  # noqa: PLR0913, PLR0917  one per option
     quick: Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes: fewer sizes and rounds.")] = False,
-    topology: Annotated[str, typer.Option(help="2x4, 2x2x2, 3+2+4; default: as the ranks sit.")] = "",
+    topology: Annotated[str, typer.Option(help="2x4, 2x2x2, 3+2+4, a .toml file; default: as the ranks sit.")] = "",
     transports: Annotated[str, typer.Option(help=f"One, or one per level, from {', '.join(_core.TRANSPORTS)}.")] = "",
     ranks: Annotated[int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4.")] = 0,
     collectives: Annotated[str, typer.Option(help="Comma-separated; the others are predicted from links.")] = _ALL,
@@ -60,7 +60,7 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
     if ranks < 2:
         raise _core.UsageError("ranks: one has nobody to talk to; tune with 2 or more")
     if topology:
-        _core.Topology.parse(topology, ranks)
+        topology_for(topology, ranks)
     launcher = launch.find_launcher()
     if launcher is not None:
         launch.start_ranks(launcher, ranks)

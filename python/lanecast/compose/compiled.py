@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lanecast import _core
+from lanecast import _core, topologies
 from lanecast.buffers import Buffer, as_host_buffer
 from lanecast.compose.composition import Composition
 from lanecast.dtypes import DTYPE_CODES
@@ -26,10 +26,10 @@ class Knobs:
     """How to run a composition. None of it changes a result; all of it has to be equal on every rank.
 
     hierarchy: integer factors of the number of ranks, outermost level first; or a topology of any shape, also as text
-    such as "3+2+4"; None: the communicator's. stripe: ranks of a node that carry a part each of what leaves it; 0: all
-    of them. ring: domains that form an open chain, as many as some level has; 1: trees only. chunks: pipeline depth;
-    0: by size. transports: one, or one per level of the hierarchy; (): the communicator's. verify: prove the plans of
-    all ranks first; None: where there are at most 32. Source: HiCCL, section IV-A.
+    such as "3+2+4" or as a .toml file; None: the communicator's. stripe: ranks of a node that carry a part each of what
+    leaves it; 0: all of them. ring: domains that form an open chain, as many as some level has; 1: trees only. chunks:
+    pipeline depth; 0: by size. transports: one, or one per level of the hierarchy; (): the communicator's. verify:
+    prove the plans of all ranks first; None: where there are at most 32. Source: HiCCL, section IV-A.
     """
 
     hierarchy: Hierarchy = None
@@ -61,7 +61,7 @@ class Knobs:
             return [], self.hierarchy
         if isinstance(self.hierarchy, str):
             try:
-                return [], _core.Topology.parse(self.hierarchy, size)
+                return [], topologies.parse(self.hierarchy, size)
             except _core.UsageError as error:
                 raise _core.UsageError(f"hierarchy: {error}") from None
         factors = [index(factor) for factor in self.hierarchy]

@@ -13,6 +13,7 @@ from lanecast.tune.profile import Shape
 
 MEASURED, SIMULATED, MODELLED = "measured", "simulated", "modelled"
 ORIGINS = (MEASURED, SIMULATED, MODELLED)
+_EVEN = re.compile(r"[0-9]+(x[0-9]+)*")  # a topology whose nodes are equal
 _NODE = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){0,3}")
 
 
@@ -57,7 +58,7 @@ def node_of(topology: str) -> str:
 
 def scope_of(shape: Shape) -> Scope:
     """What is measured on ranks of this shape. Raises UsageError where nodes differ, which no scope describes."""
-    if "+" in shape.topology:
+    if not _EVEN.fullmatch(shape.topology):
         raise _core.UsageError(f"topology {shape.topology}: its nodes differ; times are kept for equal ones")
     carried = ",".join(shape.transports)
     return Scope(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from lanecast import _core
-from lanecast.fields import FieldError, read_fields
+from lanecast.fields import FieldError, naming_file, read_fields
 
 PREFIX = "machine:"  # of a topology that a machine gives
 ASSUMED = "assumed"  # how the source of a figure begins that nobody has looked up or measured
@@ -115,17 +115,9 @@ def load(name_or_file: str) -> Machine:
         path = _FOLDER / f"{name_or_file}.toml"
         if name_or_file not in known():
             raise _core.UsageError(f"machine {name_or_file!r} is unknown; known: {', '.join(known())}, or a .toml file")
-    try:
-        values = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise _core.UsageError(f"machine {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # int()'s own for thousands of digits, too
-        raise _core.UsageError(f"machine {path}: is no TOML: {error}") from None
-    try:
-        machine: Machine = read_fields(Machine, values)
+    with naming_file(f"machine {path}"):
+        machine: Machine = read_fields(Machine, tomllib.loads(path.read_text()))
         _check(machine)
-    except (FieldError, _core.UsageError) as error:
-        raise _core.UsageError(f"machine {path}: {error}") from None
     return machine
 
 
