@@ -18,6 +18,7 @@ SRUN = {
     "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "8",
     "SLURM_LOCALID": "1", "SLURM_NNODES": "2", "SLURM_STEP_NUM_NODES": "2",
 }  # fmt: skip
+TASKS = {"SLURM_TASKS_PER_NODE": "5,3", "SLURM_NODEID": "1"}
 TORCHRUN = {
     "TORCHELASTIC_RUN_ID": "none", "RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
     "MASTER_ADDR": "n1", "MASTER_PORT": "29500",
@@ -38,6 +39,14 @@ FLUX = {"FLUX_TASK_RANK": "1", "FLUX_JOB_SIZE": "8", "FLUX_TASK_LOCAL_ID": "1", 
         (SRUN, "srun", (5, 8, 1, None, 2), False),
         ({**SRUN, "PMIX_RANK": "5"}, "srun", (5, 8, 1, None, 2), True),
         ({**SRUN, "PMI_RANK": "5", "PMI_SIZE": "8"}, "srun", (5, 8, 1, None, 2), True),
+        ({**SRUN, **TASKS}, "srun", (5, 8, 1, 3, 2), False),
+        ({**SRUN, **TASKS, "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}, "srun", (5, 8, 1, 4, 2), False),
+        # Of the allocation, and of no host; and what is no such list.
+        ({**SRUN, **TASKS, "SLURM_TASKS_PER_NODE": "64(x2)"}, "srun", (5, 8, 1, None, 2), False),
+        ({**SRUN, **TASKS, "SLURM_NODEID": "2"}, "srun", (5, 8, 1, None, 2), False),
+        ({**SRUN, **TASKS, "SLURM_NODEID": ""}, "srun", (5, 8, 1, None, 2), False),
+        ({**SRUN, **TASKS, "SLURM_TASKS_PER_NODE": "5,3(x"}, "srun", (5, 8, 1, None, 2), False),
+        ({**SRUN, **TASKS, "SLURM_TASKS_PER_NODE": "1(x99999999999),8"}, "srun", (5, 8, 1, None, 2), False),
         (TORCHRUN, "torchrun", (3, 4, 1, 2, None), False),
         ({**FLUX, "PMI_FD": "12"}, "flux", (1, 8, 1, None, 2), True),
         ({"PMI_RANK": "1", "PMI_SIZE": "2"}, "PMI", (1, 2, None, None, None), True),

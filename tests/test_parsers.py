@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import file_formats as formats
 import lanecast
-from lanecast import _core
+from lanecast import _core, job
 from lanecast.cli import options
 from lanecast.scale import contenders
 from lanecast.tune import surprises
@@ -52,6 +52,11 @@ def open_mpi_library(text: str) -> None:
 
 def plan_of(collective: str) -> Callable[[str], Any]:
     return lambda text: _core.make_plan(collective, 1, _core.Topology.parse("2x3", 6), text)
+
+
+def tasks_of_hosts(text: str) -> None:
+    step = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_NTASKS": "8", "SLURM_NODEID": "1"}
+    job.detect({**step, "SLURM_TASKS_PER_NODE": text})
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,7 @@ PARSERS = {
     "layout's values": Parser(formats.read_layout_values, (formats.LAYOUT_VALUES,)),
     "backend of a simulation": Parser(contenders.check, ("flat", "ompi", "lanecast:hierarchical(ring,direct)")),
     "machine's values": Parser(formats.read_machine_values, (formats.MACHINE_VALUES,)),
+    "tasks of Slurm's hosts": Parser(tasks_of_hosts, ("4(x2)", "5,3", "2(x3),1(x2)")),
     "trace": Parser(formats.read_trace, (formats.TRACE,)),
 }
 

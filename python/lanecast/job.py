@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lanecast.wording import counted
 
 _Names = tuple[str, ...]  # the first that is set counts
+
+_RUN = re.compile(r"([1-9]\d{0,8})(?:\(x([1-9]\d{0,8})\))?", re.ASCII)
+_TASKS = re.compile(rf"{_RUN.pattern}(?:,{_RUN.pattern})*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,8 @@ class _Launcher:
     size: _Names
     local_rank: _Names
     local_size: _Names = ()
+    tasks: _Names = ()  # tasks of each host, in Slurm's notation, for those that tell no local size
+    host: _Names = ()  # the number of this host among them
     hosts: _Names = ()
     services: _Names | None = None  # with any of these set an MPI finds the other ranks; None: it always does
 
@@ -40,7 +46,8 @@ _LAUNCHERS = (
     _Launcher("flux run", ("FLUX_TASK_RANK", "FLUX_JOB_SIZE"), ("FLUX_TASK_RANK",), ("FLUX_JOB_SIZE",),
               ("FLUX_TASK_LOCAL_ID",), hosts=("FLUX_JOB_NNODES",), services=_PMI),
     _Launcher("srun", ("SLURM_STEP_ID", "SLURM_PROCID"), ("SLURM_PROCID",), ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
-              ("SLURM_LOCALID",), hosts=("SLURM_STEP_NUM_NODES", "SLURM_NNODES"), services=_PMI),
+              ("SLURM_LOCALID",), tasks=("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"), host=("SLURM_NODEID",),
+              hosts=("SLURM_STEP_NUM_NODES", "SLURM_NNODES"), services=_PMI),
     _Launcher("a launcher with PMI", ("PMI_SIZE",), ("PMI_RANK",), ("PMI_SIZE",), ("PMI_LOCAL_RANK",),
               ("PMI_LOCAL_SIZE",)),
     _Launcher("a launcher with PMI", ("PMI_RANK",), ("PMI_RANK",), (), ("PMI_LOCAL_RANK",)),
@@ -107,9 +114,27 @@ def detect(environment: Mapping[str, str] = os.environ) -> Job | None:
             return None
 
         services = launcher.services
+        rank, size, local_rank = number(launcher.rank), number(launcher.size), number(launcher.local_rank)
+        local_size = number(launcher.local_size)
+        for name in launcher.tasks:
+            tasks = _tasks_of_hosts(environment.get(name, ""), size or 0)
+            host = number(launcher.host) if tasks else None
+            if host is not None and host < len(tasks):
+                local_size = tasks[host]
+                believed.append(f"{name}={environment[name]}")
+                break
         return Job(
-            launcher.name, number(launcher.rank), number(launcher.size), number(launcher.local_rank),
-            number(launcher.local_size), number(launcher.hosts), tuple(believed),
+            launcher.name, rank, size, local_rank, local_size, number(launcher.hosts), tuple(believed),
             services is None or any(environment.get(name) for name in services),
         )  # fmt: skip
     return None
+
+
+def _tasks_of_hosts(text: str, size: int) -> list[int]:
+    """[4, 4, 3] of "4(x2),3"; empty for what is no such list, or not one of so many tasks, as that of an allocation."""
+    if not _TASKS.fullmatch(text):
+        return []
+    runs = [(int(count), int(times or 1)) for count, times in _RUN.findall(text)]
+    if sum(count * times for count, times in runs) != size:
+        return []
+    return [count for count, times in runs for _ in range(times)]

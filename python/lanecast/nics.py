@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lanecast import _core
+from lanecast import _core, job
 
 VARIABLE = "LANECAST_NICS"
 MAPS = ("packed", "round_robin", "one_to_one")
@@ -19,13 +19,6 @@ MAPS = ("packed", "round_robin", "one_to_one")
 _UCX, _UCX_RAILS = "UCX_NET_DEVICES", "UCX_MAX_RNDV_RAILS"
 _RAILS = 2  # that UCX spreads a message over unless it is told
 _LIBFABRIC, _OPEN_MPI = "FI_TCP_IFACE", "OMPI_MCA_btl_tcp_if_include"  # the former takes one NIC only
-
-# Hydra's, Open MPI's and torchrun's words for this rank's place on its host, and for how many there are.
-_PLACES = (
-    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-    ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
-    ("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
-)
 
 
 @dataclass(frozen=True)
@@ -62,12 +55,14 @@ def check(nics: tuple[str, ...]) -> None:
             raise _core.UsageError(f"{VARIABLE}: this host has no {nic!r}; it has {', '.join(there)}")
 
 
-def _place() -> tuple[int, int] | None:
-    """This rank among the ranks of its host, and how many there are, where the launcher tells."""
-    for rank, size in _PLACES:
-        if rank in os.environ and size in os.environ:
-            return int(os.environ[rank]), int(os.environ[size])
-    return None
+def place_of(found: job.Job | None) -> tuple[int, int] | None:
+    """A rank among the ranks of its host, and how many there are; None where its launcher does not tell."""
+    if found is None or found.local_rank is None:
+        return None
+    ranks = found.local_size
+    if ranks is None and found.size and found.hosts and found.size % found.hosts == 0:
+        ranks = found.size // found.hosts  # flux says no more, and deals tasks out evenly unless it is told otherwise
+    return (found.local_rank, ranks) if ranks is not None and found.local_rank < ranks else None
 
 
 def own_of(nics: tuple[str, ...], how: str, place: int, ranks: int) -> tuple[str, ...]:
@@ -90,9 +85,11 @@ def pin() -> Pinning:
     check(nics)
     if "mpi4py.MPI" in sys.modules:
         return Pinning(nics, refusal="mpi4py has started MPI already; import it after lanecast.init()")
-    place = _place()
+    found = job.detect()
+    place = place_of(found)
     if place is None:
-        return Pinning(nics, refusal="this launcher does not say which rank of its host this is")
+        whose = "no launcher says" if found is None else f"{found.launcher} does not say"
+        return Pinning(nics, refusal=f"{whose} which of its host's ranks this is, and how many there are")
     try:
         own = own_of(nics, how, *place)
     except _core.UsageError as error:
