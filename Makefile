@@ -59,7 +59,7 @@ lint: $(INSTALLED) $(LINTERS) ## Check format, C++, Python and types
 	.ci/lint
 
 format: $(LINTERS) ## Rewrite the sources in the house style
-	find $(NATIVE_DIRS) python -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | xargs .venv/bin/clang-format -i
+	find $(NATIVE_DIRS) python tests examples -name '*.c' -o -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | xargs .venv/bin/clang-format -i
 	.venv/bin/ruff check --fix-only --quiet .
 	.venv/bin/ruff format .
 

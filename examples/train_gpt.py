@@ -82,7 +82,7 @@ class Trainer:
         self.trained.step()
         loss /= self.passes * self.ranks
         dist.all_reduce(loss)
-        return loss.item()  # and so the step has ended
+        return float(loss)  # and so the step has ended
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 
-class Messages(TorchDispatchMode):
+class Messages(TorchDispatchMode):  # type: ignore[misc]
     """Counts collectives by name and by the bytes of their largest buffer, while it is entered."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ PRESETS = {
 }
 
 
-class Block(nn.Module):
+class Block(nn.Module):  # type: ignore[misc]
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         width = shape.width
@@ -49,7 +49,7 @@ class Block(nn.Module):
         return x + self.shrink(F.gelu(self.grow(self.norm_mlp(x))))
 
 
-class GPT(nn.Module):
+class GPT(nn.Module):  # type: ignore[misc]
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.shape = shape

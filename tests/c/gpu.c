@@ -33,14 +33,22 @@ static void* pointer(Address at) { return (void*)(uintptr_t)at; }
 static int32_t expected(lanecastCollective_t kind, int root, size_t count, size_t i) {
   const int part = (int)(i / count);
   switch (kind) {
-    case lanecastCollAllGather: return value(part, i % count);
-    case lanecastCollReduceScatter: return sum_at((size_t)rank * count + i);
-    case lanecastCollAllReduce: return sum_at(i);
-    case lanecastCollBroadcast: return value(root, i);
-    case lanecastCollReduce: return rank == root ? sum_at(i) : -1;
-    case lanecastCollGather: return rank == root ? value(part, i % count) : -1;
-    case lanecastCollScatter: return value(root, (size_t)rank * count + i);
-    case lanecastCollAllToAll: return value(part, (size_t)rank * count + i % count);
+    case lanecastCollAllGather:
+      return value(part, i % count);
+    case lanecastCollReduceScatter:
+      return sum_at((size_t)rank * count + i);
+    case lanecastCollAllReduce:
+      return sum_at(i);
+    case lanecastCollBroadcast:
+      return value(root, i);
+    case lanecastCollReduce:
+      return rank == root ? sum_at(i) : -1;
+    case lanecastCollGather:
+      return rank == root ? value(part, i % count) : -1;
+    case lanecastCollScatter:
+      return value(root, (size_t)rank * count + i);
+    case lanecastCollAllToAll:
+      return value(part, (size_t)rank * count + i % count);
   }
   return 0;
 }
@@ -162,7 +170,8 @@ static void misuse(void) {
   void* memory = NULL;
   Address x;
   EXPECT(!mem_alloc(&x, 64));
-  lanecastCall_t call = {lanecastCollAllReduce, pointer(x), pointer(x), 16, NULL, lanecastFloat32, lanecastSum, 0, NULL};
+  lanecastCall_t call = {lanecastCollAllReduce, pointer(x),  pointer(x), 16,  NULL,
+                         lanecastFloat32,       lanecastSum, 0,          NULL};
   refuses(lanecastCommSetDevice(comm, -2), "device: -2");
   SUCCEEDS(lanecastCommSetDevice(comm, -1)); /* the current one, as before */
   refuses(lanecastCommSetDevice(comm, rank + 1), "uses GPU");
@@ -251,8 +260,8 @@ static void absent_peer(lanecastConfig_t config) {
   SUCCEEDS(lanecastCommInitMPI(&hasty, NULL, &config));
   EXPECT(lanecastCommSetDevice(hasty, rank) == lanecastSuccess);
   EXPECT(!mem_alloc(&x, 64));
-  const lanecastCall_t call = {
-      lanecastCollAllReduce, pointer(x), pointer(x), 16, NULL, lanecastInt32, lanecastSum, 0, NULL};
+  const lanecastCall_t call = {lanecastCollAllReduce, pointer(x),  pointer(x), 16,  NULL,
+                               lanecastInt32,         lanecastSum, 0,          NULL};
   SUCCEEDS(lanecastBarrier(comm));
   if (rank == 0 && size > 1) {
     EXPECT(lanecastEnqueue(&call, rank, NULL, hasty) == lanecastSuccess); /* returns at once */

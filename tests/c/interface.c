@@ -8,20 +8,20 @@
 #include <string.h>
 
 static int failures;
-#define EXPECT(condition)                                                          \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition);     \
-      ++failures;                                                                  \
-    }                                                                              \
+#define EXPECT(condition)                                                      \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition); \
+      ++failures;                                                              \
+    }                                                                          \
   } while (0)
-#define SUCCEEDS(call)                                                                                              \
-  do {                                                                                                              \
-    const lanecastResult_t r_ = (call);                                                                             \
-    if (r_ != lanecastSuccess) {                                                                                    \
-      fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #call, lanecastGetErrorString(r_), last_error());  \
-      ++failures;                                                                                                   \
-    }                                                                                                               \
+#define SUCCEEDS(call)                                                                                             \
+  do {                                                                                                             \
+    const lanecastResult_t r_ = (call);                                                                            \
+    if (r_ != lanecastSuccess) {                                                                                   \
+      fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #call, lanecastGetErrorString(r_), last_error()); \
+      ++failures;                                                                                                  \
+    }                                                                                                              \
   } while (0)
 
 enum { kCount = 5 };
@@ -47,8 +47,7 @@ static void blocking(void) {
   for (size_t i = 0; i < kCount; ++i) EXPECT(sums[i] == sum_at((size_t)rank * kCount + i));
   SUCCEEDS(lanecastAllReduce(whole, result, (size_t)size * kCount, lanecastInt32, lanecastSum, comm));
   SUCCEEDS(lanecastAllReduce(whole, whole, (size_t)size * kCount, lanecastInt32, lanecastMax, comm));
-  for (size_t i = 0; i < (size_t)size * kCount; ++i)
-    EXPECT(result[i] == sum_at(i) && whole[i] == value(size - 1, i));
+  for (size_t i = 0; i < (size_t)size * kCount; ++i) EXPECT(result[i] == sum_at(i) && whole[i] == value(size - 1, i));
   SUCCEEDS(lanecastAllReduce(NULL, NULL, 0, lanecastFloat64, lanecastAvg, comm));
   free(result);
   free(whole);
@@ -105,7 +104,8 @@ static void started(void) {
   free(whole);
 }
 
-/* Around the ring, in a batch whose order would deadlock if one waited for the other; then from the first to the last. */
+/* Around the ring, in a batch whose order would deadlock if one waited for the other; then from the first to the last.
+ */
 static void messages(void) {
   const int next = (rank + 1) % size, before = (rank + size - 1) % size;
   int32_t out[kCount], in[kCount] = {0};
@@ -211,7 +211,8 @@ static void beside_others(void) {
 
 static void persistent(void) {
   int32_t vector[kCount];
-  const lanecastCall_t call = {lanecastCollAllReduce, vector, vector, kCount, NULL, lanecastInt32, lanecastSum, 0, NULL};
+  const lanecastCall_t call = {lanecastCollAllReduce, vector,      vector, kCount, NULL,
+                               lanecastInt32,         lanecastSum, 0,      NULL};
   lanecastPersistent_t bound;
   SUCCEEDS(lanecastPersistentInit(&call, comm, &bound));
   SUCCEEDS(lanecastPersistentWait(bound)); /* nothing was started */

@@ -12,10 +12,10 @@
 
 static int size;
 static ncclComm_t comm;
-#define NCCLCHECK(call)                                                                                            \
-  do {                                                                                                             \
-    ncclResult_t result = (call);                                                                                  \
-    if (result != ncclSuccess)                                                                                     \
+#define NCCLCHECK(call)                                                                                          \
+  do {                                                                                                           \
+    ncclResult_t result = (call);                                                                                \
+    if (result != ncclSuccess)                                                                                   \
       fprintf(stderr, "%d: %s: %s\n", __LINE__, ncclGetErrorString(result), ncclGetLastError(comm)), ++failures; \
   } while (0)
 
@@ -38,9 +38,7 @@ static void fill(int count) {
   EXPECT(!to_device((Address)(uintptr_t)device, host, sizeof host, stream) && !drain(stream));
 }
 
-static void fetch(void) {
-  EXPECT(!to_host(host, (Address)(uintptr_t)device, sizeof host, stream) && !drain(stream));
-}
+static void fetch(void) { EXPECT(!to_host(host, (Address)(uintptr_t)device, sizeof host, stream) && !drain(stream)); }
 
 static int wrong(float (*expected)(int), int from, int count) {
   int found = 0;

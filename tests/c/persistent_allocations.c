@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Counts the memory allocations of a persistent call's runs: this program's malloc stands before the system's. Prints how
- * many runs allocated nothing, in any thread of the process, and how many there were. */
+ * Counts the memory allocations of a persistent call's runs: this program's malloc stands before the system's. Prints
+ * how many runs allocated nothing, in any thread of the process, and how many there were. */
 #include <lanecast/lanecast.h>
 #include <stdatomic.h>
 #include <stdio.h>

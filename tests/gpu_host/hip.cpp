@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What HIP has otherwise than CUDA's driver. Its other calls are CUDA's by other names, which the linker gives them; see
-// tests/gpu_host_library.py.
+// What HIP has otherwise than CUDA's driver. Its other calls are CUDA's by other names, which the linker gives them;
+// see tests/gpu_host_library.py.
 #include <cstdint>
 #include <cstring>
 

@@ -117,9 +117,7 @@ void call_beside(lanecastComm_t comm, std::size_t count) {
   require(!lanecastCommUserRank(comm, &rank) && !lanecastCommCount(comm, &size), "rank and size", comm);
   std::vector<double> vector(count, rank + 1.0);
   double token = 0;
-  const auto receive = [&] {
-    require(!lanecastRecv(&token, 1, lanecastFloat64, rank - 1, 5, comm), "receive", comm);
-  };
+  const auto receive = [&] { require(!lanecastRecv(&token, 1, lanecastFloat64, rank - 1, 5, comm), "receive", comm); };
   const auto send = [&] {
     const lanecastMessage_t message{&token, nullptr, 1, lanecastFloat64, rank + 1, 5};
     lanecastWork_t work = nullptr;
@@ -128,8 +126,8 @@ void call_beside(lanecastComm_t comm, std::size_t count) {
   if (rank > 0) receive();
   lanecastError_t error{};
   std::thread other([&] {
-    const lanecastCall_t call{lanecastCollAllReduce, vector.data(), vector.data(), count, nullptr,
-                              lanecastFloat64,       lanecastSum,   0,             nullptr};
+    const lanecastCall_t call{
+        lanecastCollAllReduce, vector.data(), vector.data(), count, nullptr, lanecastFloat64, lanecastSum, 0, nullptr};
     require(!lanecastRunBesideOthers(&call, 0, comm, &error), error.text);
     require(!lanecastBarrierBesideOthers(0, comm, &error), error.text);
   });

@@ -21,7 +21,7 @@ namespace lanecast::shm {
 namespace {
 
 constexpr std::size_t kRingBytes = std::size_t{16} << 10;  // the smallest: it wraps every few messages
-constexpr std::size_t kPlaces = 5;                     // of an outbox: they are used again and again
+constexpr std::size_t kPlaces = 5;                         // of an outbox: they are used again and again
 constexpr int kMessages = 100;  // of a round and direction; more than there are control slots
 constexpr std::uint64_t kTags = 40;
 

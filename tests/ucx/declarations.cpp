@@ -6,7 +6,7 @@
 
 namespace ours = lanecast::ucx;
 
-#define SAME_PLACE(mine, field, theirs, their_field) \
+#define SAME_PLACE(mine, field, theirs, their_field)                            \
   static_assert(offsetof(ours::mine, field) == offsetof(theirs, their_field) && \
                 sizeof(ours::mine::field) == sizeof(theirs::their_field))
 

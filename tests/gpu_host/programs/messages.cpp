@@ -72,7 +72,8 @@ class Rank {
     const auto add = [&](InFlight message) {
       message.data.assign(length(message.from, message.to, message.n) + 1, 0xA5);
       if (message.from == rank_)
-        for (u64 k = 0; k + 1 < message.data.size(); ++k) message.data[k] = byte_of(message.from, message.to, message.n, k);
+        for (u64 k = 0; k + 1 < message.data.size(); ++k)
+          message.data[k] = byte_of(message.from, message.to, message.n, k);
       all.push_back(std::move(message));
       x.message[used++] =
           lanecast::gpu::message(address_of(all.back().data.data()), all.back().data.size() - 1, kSlotBytes);
@@ -97,8 +98,7 @@ class Rank {
  private:
   void judge(const InFlight& message) const {
     for (u64 k = 0; k < message.data.size(); ++k) {
-      const u8 expected =
-          k + 1 == message.data.size() ? 0xA5 : byte_of(message.from, message.to, message.n, k);
+      const u8 expected = k + 1 == message.data.size() ? 0xA5 : byte_of(message.from, message.to, message.n, k);
       if (message.data[k] == expected) continue;
       const FaultRecord& fault = memory_[rank_].fault[0];
       std::fprintf(stderr, "rank %u: byte %llu of message %u from %u to %u is %u, expected %u; fault %u peer %u\n",
