@@ -3,6 +3,7 @@
 // Python's GIL.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -103,6 +104,7 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
   communicator
       .def("open_window", &Communicator::open_window, "memory"_a, nb::call_guard<nb::gil_scoped_release>(),
            "Not collective. False where it is of no use.")
+      .def("gpu_messages", &Communicator::gpu_messages, nb::call_guard<nb::gil_scoped_release>())
       .def("calls_by_windows", &Communicator::calls_by_windows, nb::call_guard<nb::gil_scoped_release>(),
            "How many calls have gone from windows to windows, of what has run.");
   nb::class_<ipc::WindowMemory>(m, "WindowMemory", "Memory of this rank's GPU that peers may map.")

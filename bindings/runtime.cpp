@@ -72,6 +72,8 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.allow_shared_gpu = option<bool>(name, value, "True or False");
     else if (name == "max_ctas")
       options.max_ctas = number(name, value);
+    else if (name == "gpu_messages")
+      options.gpu_messages = text(name, value);
     else if (name == "gpu_library_folders")
       options.gpu_library_folders = option<std::vector<std::string>>(name, value, "a list of folders");
     else if (name == "kernel_cache")
@@ -83,8 +85,8 @@ CommunicatorOptions options_from(const nb::dict& d) {
     else
       throw UsageError("option '" + name +
                        "' is unknown; known: topology transports algorithm chunks reproducible profile timeout_s "
-                       "check_calls trace_dir trace_steps device allow_shared_gpu max_ctas gpu_library_folders "
-                       "kernel_cache window chunks_in_flight");
+                       "check_calls trace_dir trace_steps device allow_shared_gpu max_ctas gpu_messages "
+                       "gpu_library_folders kernel_cache window chunks_in_flight");
   }
   return options;
 }

@@ -28,6 +28,9 @@ def cases(size: int) -> list[Case]:
 
 def all_cases(comm: Communicator, tell: Tell) -> list[str]:
     wrong = run_on_gpu(cases(comm.size), 3, comm, tell)
+    wanted = os.environ.get("LANECAST_GPU_MESSAGES", "staged")
+    if comm.gpu_messages != wanted:
+        wrong.append(f"{comm.gpu_messages} messages, {wanted} ones were wanted")
     try:
         comm._core.symmetric_allocate(comm.rank, 64)
         wrong.append("symmetric memory between hosts")
@@ -41,6 +44,9 @@ if __name__ == "__main__":
     hosts, kernels = sys.argv[1].split(","), sys.argv[2]
     rank = int(os.environ.get("PMI_RANK") or os.environ["OMPI_COMM_WORLD_RANK"])
     os.environ["LANECAST_HOST"] = hosts[rank]
-    communicator = lanecast.init(device=rank, kernel_cache=kernels, timeout_s=100)
-    found = in_environment({}, all_cases, communicator, lambda _: None)
+    try:
+        communicator = lanecast.init(device=rank, kernel_cache=kernels, timeout_s=100)
+        found = in_environment({}, all_cases, communicator, lambda _: None)
+    except lanecast.UsageError as error:
+        found = [str(error)]
     print("\n".join(found) or "right", flush=True)

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gpu_host_library
@@ -96,6 +97,26 @@ def test_a_device_with_one_queue(
 ) -> None:
     cases = [Case(kind, even(kind, 100, size), algorithm, chunks=MANY, async_op=True) for kind in kinds]
     judge(size, cases, kernel_cache, topology=topology, variables={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+
+
+def far_ahead(comm: Communicator, _: Tell) -> list[float]:
+    x = tensor(comm, 1000)
+    for turn in range(6):
+        if turn % 2:
+            comm.all_reduce(x, algorithm="ring", chunks=MANY)
+        else:
+            comm.all_reduce(x, algorithm="ring", chunks=MANY, async_op=True)
+    comm.synchronize()
+    return [float(each) for each in np.unique(x.array)]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("queues", ["1", "8"])
+def test_calls_for_which_the_driver_has_no_room(queues: str, kernel_cache: str) -> None:
+    """The host is ahead of the device by more than fits, which waits for messages: those have to move meanwhile."""
+    variables = {"CUDA_DEVICE_MAX_CONNECTIONS": queues, "GPU_HOST_ROOM": "12"}
+    for outcome in outcomes(2, far_ahead, kernel_cache, topology="2x1", timeout_s=20, variables=variables):
+        assert (outcome.text, outcome.value) == ("", [2.0**6])
 
 
 def opposite_orders(comm: Communicator, _: Tell) -> list[float]:
@@ -225,10 +246,37 @@ def test_what_cannot_be_run_is_refused(kernel_cache: str) -> None:
     assert [outcome.text for outcome in outcomes(2, unheard_of, kernel_cache, topology="2x1")] == [""] * 2
 
 
+def run_hosts(hosts: str, kernel_cache: str, **variables: str) -> list[str]:
+    """A line of each rank, at least."""
+    program = [sys.executable, str(Path(__file__).parent / "gpu_across_rank.py"), hosts, kernel_cache]
+    output = mpich(hosts.count(",") + 1, program, timeout_s=300, **gpu_host_library.environment(), **variables)
+    return output.splitlines()
+
+
 # Four ranks whose kernels spin on two cores, beside an MPI that polls: a minute or more.
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("hosts", ["a,b", pytest.param("a,a,b,b", marks=pytest.mark.long)])
 def test_hosts_of_an_mpi_job(hosts: str, kernel_cache: str) -> None:
-    program = [sys.executable, str(Path(__file__).parent / "gpu_across_rank.py"), hosts, kernel_cache]
-    ranks = hosts.count(",") + 1
-    assert mpich(ranks, program, timeout_s=300, **gpu_host_library.environment()).split() == ["right"] * ranks
+    assert run_hosts(hosts, kernel_cache) == ["right"] * (hosts.count(",") + 1)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("hosts", ["a,b", "a,a,b"])  # of three ranks two exchange messages by their host's memory
+def test_an_mpi_that_is_handed_the_memory_of_gpus(hosts: str, kernel_cache: str) -> None:
+    found = run_hosts(hosts, kernel_cache, LANECAST_GPU_MESSAGES="direct")
+    assert found == ["right"] * (hosts.count(",") + 1)
+
+
+def test_messages_that_no_transport_takes_from_a_gpu(kernel_cache: str) -> None:
+    for line in run_hosts("a,b", kernel_cache, LANECAST_TRANSPORTS="ucx", LANECAST_GPU_MESSAGES="direct"):
+        assert "LANECAST_GPU_MESSAGES: gpu_messages: 'direct', and messages from rank" in line
+        assert "go over ucx, which takes no GPU's memory here" in line
+
+
+@pytest.mark.parametrize("make", ["argument", "variable"])
+def test_a_place_for_messages_that_there_is_not(make: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if make == "variable":
+        monkeypatch.setenv("LANECAST_GPU_MESSAGES", "gpu")
+    with pytest.raises(lanecast.UsageError, match="gpu_messages: 'gpu' is neither staged nor direct") as caught:
+        lanecast.init(**({"gpu_messages": "gpu"} if make == "argument" else {}))
+    assert str(caught.value).startswith("LANECAST_GPU_MESSAGES: ") == (make == "variable")

@@ -87,7 +87,7 @@ typedef struct {
  * versions add have their defaults. What is left at its default here is taken from the environment, where the variable
  * is set: LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM, LANECAST_CHUNKS, LANECAST_TIMEOUT,
  * LANECAST_REPRODUCIBLE, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR, LANECAST_TRACE_STEPS, LANECAST_MAX_CTAS,
- * LANECAST_ALLOW_SHARED_GPU, LANECAST_PROFILE. */
+ * LANECAST_GPU_MESSAGES, LANECAST_ALLOW_SHARED_GPU, LANECAST_PROFILE. */
 typedef struct {
   size_t size;            /* of this struct, in bytes: its version */
   const char* topology;   /* "2x4": 2 nodes of 4 ranks; "2x2x2", "3+2+4", "2x4:cyclic"; NULL: the hosts of the ranks */
@@ -107,10 +107,12 @@ typedef struct {
   const char* gpu_libraries; /* folders of NVRTC beside the loader's path, apart by ':'; NULL: none */
   const char* profile; /* of `lanecast tune` or `lanecast learn train`, to choose by: a file, two with a comma between
                           them, a folder, or "none"; rank 0's counts; NULL: what fits in the user's cache */
+  const char* gpu_messages; /* of a GPU's memory, between hosts: "staged", through the host, or "direct", which the MPI
+                               or UCX must be able to; NULL: direct where its library says so and nothing is against */
 } lanecastConfig_t;
 
 #define LANECAST_CONFIG_INITIALIZER \
-  {sizeof(lanecastConfig_t), NULL, NULL, NULL, 0, 0.0, NULL, 0, 1, NULL, 0, 0, 0, 0, NULL, NULL, NULL}
+  {sizeof(lanecastConfig_t), NULL, NULL, NULL, 0, 0.0, NULL, 0, 1, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL}
 
 /* ---- Communicators: collective calls over the ranks named ---------------------------------------------------------*/
 

@@ -73,6 +73,14 @@ class Communicator(Collectives, Rooted, PointToPoint):
         """What messages of this rank go over, such as "shm+mpi"."""
         return self._core.transports
 
+    @property
+    def gpu_messages(self) -> str:
+        """Where what a GPU sends to other hosts lies meanwhile: "staged", in the host's memory; "direct", on the GPU.
+
+        Empty before the GPU is open, and where all ranks are on one host.
+        """
+        return self._core.gpu_messages()
+
     def barrier(self, async_op: bool = False) -> Work | None:
         """Wait until every rank has called it. Collective, in its order among the others; raises as all_reduce does."""
         if not async_op:

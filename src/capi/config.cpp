@@ -68,6 +68,7 @@ CommunicatorOptions options_from(const lanecastConfig_t* config) {
   options.trace_steps = switched("trace_steps", given.trace_steps);
   options.allow_shared_gpu = switched("allow_shared_gpu", given.allow_shared_gpu);
   options.max_ctas = given.max_ctas;
+  options.gpu_messages = text_or_empty(given.gpu_messages);
   options.kernel_cache = text_or_empty(given.kernel_cache);
   options.gpu_library_folders = folders_in(given.gpu_libraries);
   return options;

@@ -17,7 +17,8 @@ constexpr double kLongerThanHost = 2;
 
 }  // namespace
 
-AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers> peers)
+AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers> peers,
+                         std::vector<bool> on_device)
     : gpu_(std::move(gpu)),
       topology_(topology),
       rank_(rank),
@@ -25,7 +26,8 @@ AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::
       faults_(gpu_.device),
       control_(gpu_.device, sizeof(gpu::Control)),
       begun_(gpu_.device),
-      peers_(std::move(peers)) {}
+      peers_(std::move(peers)),
+      on_device_(std::move(on_device)) {}
 
 void AcrossHosts::require_runs(const Plan& plan) const {
   const std::string algorithm = "algorithm '" + plan.algorithm + "': on GPUs ";
@@ -72,7 +74,8 @@ std::shared_ptr<const StagedPlan> AcrossHosts::bind(const Call& call, bool in_pl
   Shape shape = shape_of(call);
   shape.chunks = choice.chunks;
   shape.chunks = chunks_that_fit(collective, shape, choice.algorithm);
-  auto plan = std::make_shared<StagedPlan>(make_plan(collective, rank_, topology_, choice.algorithm), shape);
+  auto plan =
+      std::make_shared<StagedPlan>(make_plan(collective, rank_, topology_, choice.algorithm), shape, on_device_);
   bound_.push_front({collective, shape_of(call), std::string(call.algorithm), std::move(plan)});
   if (bound_.size() > kPlans) bound_.pop_back();
   return bound_.front().plan;
@@ -81,21 +84,32 @@ std::shared_ptr<const StagedPlan> AcrossHosts::bind(const Call& call, bool in_pl
 void AcrossHosts::open_channels() {
   if (channels_) return;
   auto channels = std::make_shared<HostChannels>();
-  for (int k = 0; k < kHostChannels; ++k) channels->emplace_back(gpu_.device);
+  // Of this rank itself on_device_ says nothing.
+  const auto peers_there = static_cast<std::size_t>(std::ranges::count(on_device_, true));
+  const HostChannel::Places places{.host = peers_there + 1 < on_device_.size(), .device = peers_there > 0};
+  for (int k = 0; k < kHostChannels; ++k) channels->emplace_back(gpu_.device, places);
   channels_ = std::move(channels);
 }
 
 std::uint16_t AcrossHosts::signature(const StagedPlan& plan) { return folded(plan.signature().hash); }
 
-StagedRun::Parts AcrossHosts::enqueue(std::shared_ptr<const StagedPlan> plan, const void* in, void* out,
-                                      gpu::Stream stream) {
-  const gpu::Device& device = *gpu_.device;
-  const gpu::Device::Current current(device);
-  const gpu::Driver& driver = device.driver();
+StagedCall AcrossHosts::begin(std::shared_ptr<const StagedPlan> plan, const void* in, void* out) {
   open_channels();
+  const auto chunks = static_cast<std::uint64_t>(plan->shape().chunks);
+  return {std::move(plan), in, out, std::exchange(next_channel_, next_channel_ + chunks)};
+}
+
+StagedRun::Parts AcrossHosts::host_half(const StagedCall& call) const {
+  return {call.plan, channels_, call.first_channel, is_direct() ? gpu_.device : nullptr, {}};
+}
+
+void AcrossHosts::enqueue(const StagedCall& call, gpu::Stream stream) {
+  const gpu::Device& device = *gpu_.device;
+  const gpu::Driver& driver = device.driver();
+  const StagedPlan& plan = *call.plan;
   gpu::Handshake handshake{};
   handshake.rank = static_cast<gpu::u32>(rank_);
-  handshake.signature = signature(*plan);
+  handshake.signature = signature(plan);
   handshake.timeout_ns = static_cast<gpu::u64>(kLongerThanHost * gpu_.timeout_s * 1e9);
   handshake.control = control_.address();
   handshake.fault = faults_.device();
@@ -103,22 +117,24 @@ StagedRun::Parts AcrossHosts::enqueue(std::shared_ptr<const StagedPlan> plan, co
     for (const gpu::Address control : peers_->controls()) handshake.group_control[handshake.groups++] = control;
 
   device.check(driver.cuEventRecord(begun_.get(), stream), "cuEventRecord");
-  StagedDevice steps(*plan, {launches_, peers_.get(), handshake});
-  const std::uint64_t first = next_channel_;
-  const int chunks = plan->shape().chunks;
+  StagedDevice steps(plan, {launches_, peers_.get(), handshake});
+  const int chunks = plan.shape().chunks;
+  const auto channel_of = [&](int chunk) -> HostChannel& {
+    return (*channels_)[(call.first_channel + static_cast<std::uint64_t>(chunk)) % kHostChannels];
+  };
   for (int c = 0; c < chunks; ++c) {
-    HostChannel& channel = (*channels_)[next_channel_++ % kHostChannels];
+    HostChannel& channel = channel_of(c);
     if (c < kHostChannels)
       device.check(driver.cuStreamWaitEvent(channel.stream(), begun_.get(), 0), "cuStreamWaitEvent");
     // Spans serve reading and writing; no plan writes its input, which verify() proves.
-    steps.enqueue({c, chunks}, channel, static_cast<std::byte*>(const_cast<void*>(in)), static_cast<std::byte*>(out));
+    steps.enqueue({c, chunks}, channel, static_cast<std::byte*>(const_cast<void*>(call.in)),
+                  static_cast<std::byte*>(call.out));
   }
   for (int c = 0; c < std::min(chunks, kHostChannels); ++c) {
-    const HostChannel& channel = (*channels_)[(first + static_cast<std::uint64_t>(c)) % kHostChannels];
+    const HostChannel& channel = channel_of(c);
     device.check(driver.cuEventRecord(channel.ended(), channel.stream()), "cuEventRecord");
     device.check(driver.cuStreamWaitEvent(stream, channel.ended(), 0), "cuStreamWaitEvent");
   }
-  return {std::move(plan), channels_, first, {}};
 }
 
 std::optional<ipc::PeerFault> AcrossHosts::fault() const {

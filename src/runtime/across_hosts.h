@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on GPUs by plans: what goes to ranks of other hosts passes through this host's memory, chunk by chunk, and what
-// stays in a host goes by peer memory.
+// Calls on GPUs by plans: what goes to ranks of other hosts is staged for the transport, chunk by chunk, and what stays
+// in a host goes by peer memory.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <list>
 #include <memory>
@@ -16,10 +17,20 @@
 
 namespace lanecast {
 
+/// A call with its turn among the others.
+struct StagedCall {
+  std::shared_ptr<const StagedPlan> plan;
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::uint64_t first_channel = 0;  // of chunk 0
+};
+
 class AcrossHosts {
  public:
-  /// peers: this rank's, of the topology's innermost domains; null where those are not to be used.
-  AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers> peers);
+  /// peers: this rank's, of the topology's innermost domains; null where those are not to be used. on_device: see
+  /// messages_on_device().
+  AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers> peers,
+              std::vector<bool> on_device);
 
   /// Memory for the messages, which the first call takes otherwise.
   void open_channels();
@@ -30,11 +41,16 @@ class AcrossHosts {
   /// From now on choose() may say something else.
   void forget_plans() { bound_.clear(); }
 
-  /// Enqueues all of the device's work, behind what the stream holds, and what it holds later behind that. Returns the
-  /// host's half, to be started when the calls before it have finished.
-  StagedRun::Parts enqueue(std::shared_ptr<const StagedPlan> plan, const void* in, void* out, gpu::Stream stream);
+  /// Calls take the channels in the order in which they begin, and are enqueued in that order.
+  StagedCall begin(std::shared_ptr<const StagedPlan> plan, const void* in, void* out);
+  /// Its host's half, to be started when the calls before it have finished.
+  StagedRun::Parts host_half(const StagedCall& call) const;
+  /// Enqueues all of the device's work, behind what the stream holds, and what it holds later behind that.
+  void enqueue(const StagedCall& call, gpu::Stream stream);
   static std::uint16_t signature(const StagedPlan& plan);
 
+  /// Do any messages lie on the device?
+  bool is_direct() const { return std::ranges::count(on_device_, true) > 0; }
   /// Of a call's group steps among peers.
   bool has_groups() const { return peers_ != nullptr; }
   /// peer: as a rank; −1 for this rank's own host.
@@ -62,6 +78,7 @@ class AcrossHosts {
   gpu::DeviceMemory control_;
   gpu::OwnedEvent begun_;
   std::unique_ptr<DomainPeers> peers_;
+  const std::vector<bool> on_device_;
   std::shared_ptr<HostChannels> channels_;  // null before the first call
   std::uint64_t next_channel_ = 0;
   std::list<Bound> bound_;  // the latest used first

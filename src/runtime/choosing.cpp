@@ -62,7 +62,7 @@ bool Communicator::in_rank_order(const Call& call) const {
 
 Choice Communicator::chosen_for_gpus(const Call& call) const {
   Request request = request_of(call);
-  request.staged = true;
+  request.staged = !gpu_->sends_directly();
   if (!pinned_for(call).empty()) return chosen(call, request);
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   const std::vector<Choice> cheapest_first = lanecast::candidates(request, topology_, models_);

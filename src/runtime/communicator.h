@@ -27,6 +27,7 @@
 namespace lanecast {
 
 struct ComposedCall;
+struct StagedCall;
 class DeviceWork;
 class GpuSide;
 namespace ipc {
@@ -88,6 +89,9 @@ class Communicator {
   std::shared_ptr<DeviceWork> enqueue_async(std::span<const Transfer> transfers, int device, void* stream);
   /// Is the GPU open, and are all ranks on one host? Then such messages go.
   bool has_peer_memory();
+  /// Where what goes to other hosts lies while it is moved: "staged", on the host, or "direct", on the GPU; empty: the
+  /// GPU is not open, or no rank is on another host.
+  std::string gpu_messages();
   /// Memory on this rank's GPU that the peers' GPUs read and write, of equal size on all ranks. Collective.
   std::shared_ptr<ipc::SharedMemory> allocate_symmetric(int device, std::size_t bytes);
   /// Memory of this rank's GPU that peers may map from now on: where all ranks' buffers lie in such memory, wherever
@@ -157,7 +161,11 @@ class Communicator {
   void open_native(GpuSide& side, std::unique_lock<std::mutex>& lock);
   /// Throws to give up.
   void keep_waiting_for_nccl(double waited_s);
-  void enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on);
+  /// Gives a call its turn on the stream. What a plan enqueues is left, for enqueue_rest().
+  std::optional<StagedCall> enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on);
+  /// On a stream, behind what another holds, if that is another. Without mutex_: where the driver has no room it blocks
+  /// until the progress thread has moved the messages before.
+  void enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on);
   GpuSide& gpu_for(std::span<const Transfer> transfers, int device, std::unique_lock<std::mutex>& lock);
   Choice chosen_for_gpus(const Call& call) const;
   Choice chosen(const Call& call, const Request& request) const;
@@ -211,6 +219,9 @@ class Communicator {
   void look_after_batches();
   Call barrier_call();
   std::unique_ptr<Communicator> make_child(int color, int key, const Interrupt& interrupt);
+  /// Locks queue_mutex_; otherwise as enter(), before which it comes.
+  std::unique_lock<std::mutex> enter_queue();
+  void refuse_entry() const;
   /// Locks mutex_ ahead of the progress thread, which takes it again at once for as long as messages move. Throws
   /// UsageError where this thread holds it already, in ask(), and in a forked process.
   std::unique_lock<std::mutex> enter();
@@ -273,6 +284,7 @@ class Communicator {
   std::string abort_reason_;
   std::atomic<bool> aborted_ = false;
   std::atomic<std::thread::id> asking_thread_;  // in ask()
+  std::mutex queue_mutex_;                      // one caller at a time enqueues work on the GPU; taken before mutex_
   std::mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
   std::unique_ptr<PlanCache> plans_;
   double timeout_s_;  // of the next call

@@ -14,7 +14,8 @@ std::string in_words(const CommunicatorOptions& options, const Topology& topolog
   return "topology " + topology.str() + "\nplaces in it " + std::to_string(topology.digest()) + "\ntransports '" +
          options.transports + "'\nalgorithm '" + options.algorithm + "'\nchunks " + std::to_string(options.chunks) +
          "\nreproducible " + (options.reproducible.value_or(false) ? "1" : "0") + "\ncheck_calls " +
-         (options.check_calls ? "1" : "0") + "\nmax_ctas " + std::to_string(options.max_ctas) + "\n";
+         (options.check_calls ? "1" : "0") + "\nmax_ctas " + std::to_string(options.max_ctas) + "\ngpu_messages '" +
+         options.gpu_messages + "'\n";
 }
 
 std::string line_at(const std::string& text, std::size_t position) {

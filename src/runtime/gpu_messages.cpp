@@ -37,13 +37,21 @@ bool Communicator::has_peer_memory() {
   return gpu_ && gpu_->has_peers();
 }
 
+std::string Communicator::gpu_messages() {
+  const std::unique_lock lock = enter();
+  if (!gpu_ || hosts() == 1) return {};
+  return gpu_->sends_directly() ? "direct" : "staged";
+}
+
 void Communicator::enqueue(std::span<const Transfer> transfers, int device, void* stream) {
+  const std::unique_lock queue = enter_queue();
   std::unique_lock lock = enter();
   GpuSide& side = gpu_for(transfers, device, lock);
   or_fail<UsageError>([&] { side.enqueue(transfers, static_cast<gpu::Stream>(stream)); });
 }
 
 std::shared_ptr<DeviceWork> Communicator::enqueue_async(std::span<const Transfer> transfers, int device, void* stream) {
+  const std::unique_lock queue = enter_queue();
   std::unique_lock lock = enter();
   GpuSide& side = gpu_for(transfers, device, lock);
   const gpu::Stream own = side.own_stream(transfers);

@@ -67,6 +67,15 @@ std::unique_ptr<DomainPeers> connect_domain(int rank, const GpuParts& parts, con
   throw InternalError("topology: rank " + std::to_string(rank) + " is in no domain");
 }
 
+/// Where messages lie, on the device where that goes on all ranks: they have to choose alike.
+std::vector<bool> agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device) {
+  std::vector<bool> mine = agreed(bootstrap, [&] { return options.on_device(device); });
+  const std::string direct(1, std::ranges::count(mine, true) > 0 ? 'd' : 's');
+  const std::vector<std::string> all = bootstrap.all_gather_strings(direct);
+  if (std::ranges::count(all, "d") < bootstrap.size) mine.assign(mine.size(), false);
+  return mine;
+}
+
 }  // namespace
 
 GpuSide::GpuSide(const Bootstrap& bootstrap, const Topology& topology, const GpuOptions& options,
@@ -77,7 +86,8 @@ GpuSide::GpuSide(const Bootstrap& bootstrap, const Topology& topology, const Gpu
       device_(parts_.device),
       peers_(connect_all(bootstrap, parts_, neighbours.hosts)),
       windows_(peers_ ? std::make_unique<ipc::Windows>(device_, bootstrap) : nullptr),
-      across_(parts_, topology, rank_, connect_domain(rank_, parts_, topology, neighbours)),
+      across_(parts_, topology, rank_, connect_domain(rank_, parts_, topology, neighbours),
+              agreed_places(bootstrap, options, *device_)),
       own_stream_(device_),
       ordering_(device_),
       last_(device_),
@@ -197,16 +207,22 @@ void GpuSide::enqueue(const Call& call, bool in_place, std::optional<PeerEngine>
   end(stream);
 }
 
-std::shared_ptr<StagedRun> GpuSide::enqueue(const Call& call, bool in_place, const std::function<Choice()>& choose,
-                                            Router& router, gpu::Stream stream) {
+GpuSide::Staged GpuSide::prepare(const Call& call, bool in_place, const std::function<Choice()>& choose,
+                                 Router& router) {
   std::shared_ptr<const StagedPlan> plan = across_.bind(call, in_place, choose);
   const gpu::Device::Current current(*device_);
   texts_.try_emplace(AcrossHosts::signature(*plan), plan->signature().text);
-  begin(stream);
-  StagedRun::Parts parts = across_.enqueue(std::move(plan), call.in, call.out, stream);
-  end(stream);
+  StagedCall turn = across_.begin(std::move(plan), call.in, call.out);
+  StagedRun::Parts parts = across_.host_half(turn);
   parts.raise_fault = [this] { raise_fault(); };
-  return std::make_shared<StagedRun>(std::move(parts), router);
+  return {std::move(turn), std::make_shared<StagedRun>(std::move(parts), router)};
+}
+
+void GpuSide::enqueue(const StagedCall& call, gpu::Stream stream) {
+  const gpu::Device::Current current(*device_);
+  begin(stream);
+  across_.enqueue(call, stream);
+  end(stream);
 }
 
 void GpuSide::open_native(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,

@@ -26,6 +26,7 @@ struct GpuOptions {
   bool shared = false;                       // may ranks share a GPU?
   int max_ctas = 0;                          // 0: as many as serve speed
   double timeout_s = 300;
+  std::function<std::vector<bool>(const gpu::Device&)> on_device;  // see messages_on_device()
 };
 
 /// The ranks of a communicator, as those of one host find each other.
@@ -51,9 +52,15 @@ class GpuSide {
   /// Calls of one communicator run in the order in which they were made, whatever their streams. By peer memory, among
   /// the ranks of one host:
   void enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream);
-  /// By a plan: returns the host's half. Throws UsageError before anything is enqueued.
-  std::shared_ptr<StagedRun> enqueue(const Call& call, bool in_place, const std::function<Choice()>& choose,
-                                     Router& router, gpu::Stream stream);
+  /// By a plan, in two parts. The first gives the call its turn; throws UsageError for what cannot be run.
+  struct Staged {
+    StagedCall device;
+    std::shared_ptr<StagedRun> host;
+  };
+  Staged prepare(const Call& call, bool in_place, const std::function<Choice()>& choose, Router& router);
+  /// The second enqueues the device's half, in the order of the first parts. Where the driver has no room it blocks
+  /// until what is before has run: meanwhile somebody has to move the host's halves.
+  void enqueue(const StagedCall& call, gpu::Stream stream);
   /// By NCCL's own collective: returns what looks after it. open_native() has to go before.
   std::shared_ptr<NativeRun> enqueue_native(const Call& call, bool in_place, Router& router, gpu::Stream stream);
   bool has_native() const { return native_ != nullptr; }
@@ -65,6 +72,8 @@ class GpuSide {
   /// UsageError before anything is enqueued.
   void enqueue(std::span<const Transfer> transfers, gpu::Stream stream);
   bool has_groups() const { return across_.has_groups(); }
+  /// Do messages between hosts lie on the GPU while they are moved?
+  bool sends_directly() const { return across_.is_direct(); }
   void forget_plans() { across_.forget_plans(); }
   /// Collective. Memory in which the peers read and write: calls on it need no copy to and from staging.
   std::shared_ptr<ipc::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes);

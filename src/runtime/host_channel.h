@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One chunk in flight between a GPU and its host's transports: a stream that takes the chunk's steps one after the
-// other, host memory in which its messages lie, and two counters by which device and host wait for each other.
+// other, memory in which its messages lie, and two counters by which device and host wait for each other.
 //
 //   device   says: chunk begun | message k can be sent (for each send, in the device's order) | chunk ended
 //   host     lets go on: the memory is free | message k has come (for each receive, in the device's order)
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "device/gpu/kernels/arguments.h"
 #include "device/gpu/memory.h"
@@ -21,18 +22,24 @@ class HostChannel {
   static constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
   static constexpr std::size_t kScratchBytes = std::size_t{16} << 20;
 
-  explicit HostChannel(const std::shared_ptr<gpu::Device>& device)
-      : counters_(device, sizeof(Counters)),
-        messages_(device, kMessageBytes),
-        scratch_(device, kScratchBytes),
-        stream_(device),
-        ended_(device) {}
+  /// Where messages lie: on the host, on the device, or some here and some there.
+  struct Places {
+    bool host = true, device = false;
+  };
+  HostChannel(const std::shared_ptr<gpu::Device>& device, Places places)
+      : counters_(device, sizeof(Counters)), scratch_(device, kScratchBytes), stream_(device), ended_(device) {
+    if (places.host) on_host_.emplace(device, kMessageBytes);
+    if (places.device) on_device_.emplace(device, kMessageBytes);
+  }
 
   gpu::Stream stream() const { return stream_.get(); }
   gpu::Event ended() const { return ended_.get(); }
-  std::byte* messages() const { return messages_.host(); }
-  /// The same memory and the counters, as the device sees them.
-  gpu::Address device_messages() const { return messages_.device(); }
+  /// The memory of messages, as transports take it.
+  std::byte* messages(bool on_device) const {
+    return on_device ? reinterpret_cast<std::byte*>(on_device_->address()) : on_host_->host();
+  }
+  /// The same and the counters, as the device sees them.
+  gpu::Address device_messages(bool on_device) const { return on_device ? on_device_->address() : on_host_->device(); }
   gpu::Address said_at() const { return counters_.device() + offsetof(Counters, said); }
   gpu::Address go_on_at() const { return counters_.device() + offsetof(Counters, go_on); }
   gpu::Address scratch() const { return scratch_.address(); }
@@ -55,7 +62,9 @@ class HostChannel {
   };
   Counters& counters() const { return *reinterpret_cast<Counters*>(counters_.host()); }
 
-  gpu::PinnedMemory counters_, messages_;
+  gpu::PinnedMemory counters_;
+  std::optional<gpu::PinnedMemory> on_host_;
+  std::optional<gpu::DeviceMemory> on_device_;
   gpu::DeviceMemory scratch_;
   gpu::OwnedStream stream_;
   gpu::OwnedEvent ended_;

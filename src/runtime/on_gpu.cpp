@@ -6,6 +6,7 @@
 #include "algorithms/algorithms.h"
 #include "runtime/device_work.h"
 #include "runtime/exchange.h"
+#include "runtime/message_places.h"
 #include "runtime/started.h"
 
 namespace lanecast {
@@ -38,7 +39,12 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device) {
   return std::make_shared<GpuSide>(
       among_all(what), topology_,
       GpuOptions{device, options_.gpu_library_folders, options_.kernel_cache, options_.allow_shared_gpu,
-                 options_.max_ctas, options_.timeout_s.value_or(kTimeout_s)},
+                 options_.max_ctas, options_.timeout_s.value_or(kTimeout_s),
+                 [&](const gpu::Device& opened) {
+                   return naming("LANECAST_GPU_MESSAGES", options_, [&] {
+                     return messages_on_device(options_.gpu_messages, opened, *router_, rank(), around_.hosts);
+                   });
+                 }},
       GpuNeighbours{around_.hosts,
                     [&](const Ranks& ranks) { return among({.ranks = ranks, .what = what, .meanwhile = {}}); }});
 }
@@ -57,23 +63,45 @@ GpuSide& Communicator::gpu(int device, std::unique_lock<std::mutex>& lock) {
   return *gpu_;
 }
 
-void Communicator::enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on) {
+std::unique_lock<std::mutex> Communicator::enter_queue() {
+  refuse_entry();
+  return std::unique_lock(queue_mutex_);
+}
+
+std::optional<StagedCall> Communicator::enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on) {
   const auto stream = static_cast<gpu::Stream>(on);
   const bool in_place = check(call, rank(), size());
+  std::optional<StagedCall> rest;
   // A call of which a part is enqueued has peers that wait for the rest.
   or_fail<UsageError>([&] {
     Call planned = call;
     planned.reproducible = way == GpuWay::plan && in_rank_order(call);  // peer memory always keeps that order
     if (way == GpuWay::peers) return side.enqueue(planned, in_place, peer_engine_from(pinned_for(call)), stream);
     auto started = std::make_shared<Started>();
-    if (way == GpuWay::native)
+    if (way == GpuWay::native) {
       started->on_gpu = side.enqueue_native(planned, in_place, *router_, stream);
-    else
-      started->on_gpu = side.enqueue(planned, in_place, [&] { return chosen_for_gpus(planned); }, *router_, stream);
+    } else {
+      GpuSide::Staged staged = side.prepare(planned, in_place, [&] { return chosen_for_gpus(planned); }, *router_);
+      started->on_gpu = std::move(staged.host);
+      rest = std::move(staged.device);
+    }
     started->deadline.timeout_s = timeout_s_;
     last_on_gpu_ = started->work;
     started_.push_back(std::move(started));
   });
+  return rest;
+}
+
+void Communicator::enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on) {
+  const auto stream = static_cast<gpu::Stream>(on);
+  try {
+    if (behind != on) side.order(static_cast<gpu::Stream>(behind), stream);
+    side.enqueue(call, stream);
+  } catch (const std::exception& error) {
+    const std::unique_lock lock = enter();
+    if (!failure_) fail(failure_of(error));
+    throw;
+  }
 }
 
 std::string Communicator::not_native(const Call& call) const {
@@ -146,35 +174,43 @@ Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int d
 }
 
 void Communicator::enqueue(const Call& call, int device, void* stream) {
+  const std::unique_lock queue = enter_queue();
   GpuWay way{};
+  std::shared_ptr<GpuSide> side;
+  std::optional<StagedCall> rest;
   {
     std::unique_lock lock = enter();
     refuse_if_failed();
-    GpuSide& side = gpu(device, lock);
+    gpu(device, lock);
+    side = gpu_;
     look_at_gpu();
-    way = way_of(side, call, device, stream);
-    if (way == GpuWay::native) open_native(side, lock);
-    enqueue_on(side, call, way, stream);
+    way = way_of(*side, call, device, stream);
+    if (way == GpuWay::native) open_native(*side, lock);
+    rest = enqueue_on(*side, call, way, stream);
   }
   if (way != GpuWay::peers) hand_to_thread();
+  if (rest) enqueue_rest(*side, *rest, stream, stream);
 }
 
 std::shared_ptr<DeviceWork> Communicator::enqueue_async(const Call& call, int device, void* stream) {
+  const std::unique_lock queue = enter_queue();
   GpuWay way{};
-  std::shared_ptr<DeviceWork> work;
+  std::shared_ptr<GpuSide> side;
+  std::optional<StagedCall> rest;
   {
     std::unique_lock lock = enter();
     refuse_if_failed();
-    GpuSide& side = gpu(device, lock);
+    gpu(device, lock);
+    side = gpu_;
     look_at_gpu();
-    way = way_of(side, call, device, stream);
-    if (way == GpuWay::native) open_native(side, lock);
-    side.order(static_cast<gpu::Stream>(stream), side.own_stream());
-    enqueue_on(side, call, way, side.own_stream());
-    work = std::make_shared<DeviceWork>(*this, gpu_, side.own_stream());
+    way = way_of(*side, call, device, stream);
+    if (way == GpuWay::native) open_native(*side, lock);
+    if (way != GpuWay::plan) side->order(static_cast<gpu::Stream>(stream), side->own_stream());
+    rest = enqueue_on(*side, call, way, side->own_stream());
   }
   if (way != GpuWay::peers) hand_to_thread();
-  return work;
+  if (rest) enqueue_rest(*side, *rest, stream, side->own_stream());
+  return std::make_shared<DeviceWork>(*this, side, side->own_stream());
 }
 
 std::shared_ptr<ipc::SharedMemory> Communicator::allocate_symmetric(int device, std::size_t bytes) {

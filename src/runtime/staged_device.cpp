@@ -38,7 +38,7 @@ void StagedDevice::enqueue(std::uint32_t i) {
   if (talks(step)) {
     if (next_message_ == messages_.size() || messages_[next_message_].step != i) return;  // it is empty
     const StagedMessage& message = messages_[next_message_++];
-    const Span staged{pointer(channel_->device_messages()) + message.offset, message.bytes};
+    const Span staged{pointer(channel_->device_messages(message.on_device)) + message.offset, message.bytes};
     if (step.kind == StepKind::send) {
       copy({&staged, 1}, src, message.bytes);
       return say();

@@ -35,11 +35,12 @@ ChunkMemory memory_of(const Plan& plan, const Shape& shape) {
   return memory;
 }
 
-StagedPlan::StagedPlan(Plan plan, Shape shape)
+StagedPlan::StagedPlan(Plan plan, Shape shape, std::vector<bool> on_device)
     : plan_(std::move(plan)),
       shape_(std::move(shape)),
       layout_(plan_, shape_),
       order_(device_order(plan_)),
+      on_device_(std::move(on_device)),
       signature_(signature_of(plan_, shape_)),
       record_(record_of(plan_, shape_)) {}
 
@@ -52,7 +53,7 @@ void StagedPlan::messages(Chunk chunk, std::vector<StagedMessage>& found) const 
     std::size_t bytes = 0;
     for (const Block& block : carried(plan_, step)) bytes += layout_.place(block, chunk).bytes;
     if (bytes == 0) continue;  // the other side knows it as well
-    found.push_back({i, bytes, offset});
+    found.push_back({i, bytes, offset, on_device_[step.peer]});
     offset += aligned(bytes);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan bound to a shape whose blocks lie on a GPU and whose messages pass through the host's memory: what the stream
-// that takes the steps and the thread that moves the messages both go by.
+// A plan bound to a shape whose blocks lie on a GPU and whose messages are staged in memory of the host or the device:
+// what the stream that takes the steps and the thread that moves the messages both go by.
 #pragma once
 
 #include <vector>
@@ -16,11 +16,12 @@ struct StagedMessage {
   std::uint32_t step = 0;
   std::size_t bytes = 0;
   std::size_t offset = 0;
+  bool on_device = false;  // else on the host
 };
 
 /// Memory that a chunk takes, at most.
 struct ChunkMemory {
-  std::size_t message_bytes = 0;  // on the host
+  std::size_t message_bytes = 0;
   std::size_t scratch_bytes = 0;  // on the device: the plan's, then what a group call has its blocks packed in
 };
 ChunkMemory memory_of(const Plan& plan, const Shape& shape);
@@ -29,7 +30,8 @@ constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 
 
 class StagedPlan {
  public:
-  StagedPlan(Plan plan, Shape shape);
+  /// on_device: where messages with each peer lie; empty for a plan without any.
+  StagedPlan(Plan plan, Shape shape, std::vector<bool> on_device = {});
   StagedPlan(const StagedPlan&) = delete;
   StagedPlan& operator=(const StagedPlan&) = delete;
 
@@ -49,6 +51,7 @@ class StagedPlan {
   Shape shape_;
   Layout layout_;
   std::vector<std::uint32_t> order_;
+  std::vector<bool> on_device_;
   Signature signature_;
   CallRecord record_;
 };

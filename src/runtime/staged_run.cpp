@@ -6,11 +6,23 @@
 
 namespace lanecast {
 
+/// A library that moves a GPU's memory asks the thread for the GPU.
+class StagedRun::InContext {
+ public:
+  explicit InContext(const Parts& parts) {
+    if (parts.device) current_.emplace(*parts.device);
+  }
+
+ private:
+  std::optional<gpu::Device::Current> current_;
+};
+
 StagedRun::StagedRun(Parts parts, Router& router) : parts_(std::move(parts)), router_(router) {
   chunks_left_ = parts_.plan->shape().chunks;
 }
 
 void StagedRun::start(const std::byte* /*in*/, std::byte* /*out*/, std::uint32_t stamp) {
+  const InContext in_context(parts_);
   stamp_ = stamp;
   for (int k = 0; k < std::min(kHostChannels, parts_.plan->shape().chunks); ++k) begin(flights_[k], k);
 }
@@ -39,7 +51,7 @@ void StagedRun::post(Flight& flight, std::size_t message) {
              chunks = static_cast<std::uint64_t>(flight.chunk.count);
   part.run = this;
   part.flight = &flight;
-  part.span = {flight.channel->messages() + what.offset, what.bytes};
+  part.span = {flight.channel->messages(what.on_device) + what.offset, what.bytes};
   part.memory = {&part.span, 1};
   part.bytes = what.bytes;
   part.peer = step.peer;
@@ -107,6 +119,7 @@ void StagedRun::end(Flight& flight) {
 }
 
 bool StagedRun::advance() {
+  const InContext in_context(parts_);
   bool moved = router_.progress();
   for (Flight& flight : flights_) {
     if (!flight.flies()) continue;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's half of a call on a GPU whose messages pass through the host's memory: it sends what the device says is
-// there, receives what the device waits for, and makes no call of the GPU's driver.
+// The host's half of a call on a GPU by messages: it sends what the device says is there, receives what the device
+// waits for, and makes no call of the GPU's driver but to name the GPU to a library that moves its memory.
 #pragma once
 
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/host_channel.h"
@@ -24,8 +25,9 @@ class StagedRun final : public OrderedCall {
   struct Parts {
     std::shared_ptr<const StagedPlan> plan;
     std::shared_ptr<HostChannels> channels;
-    std::uint64_t first_channel = 0;    // of chunk 0; the others take turns
-    std::function<void()> raise_fault;  // throws what kernels have met
+    std::uint64_t first_channel = 0;      // of chunk 0; the others take turns
+    std::shared_ptr<gpu::Device> device;  // where messages lie on it; else null
+    std::function<void()> raise_fault;    // throws what kernels have met
   };
   StagedRun(Parts parts, Router& router);
 
@@ -42,6 +44,7 @@ class StagedRun final : public OrderedCall {
   bool on_hold() const override;
 
  private:
+  class InContext;
   struct Flight;
   struct Part final : Posted {
     void arrived() override { run->arrived(*this); }

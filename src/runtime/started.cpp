@@ -27,7 +27,7 @@ bool Communicator::is_asking() const {
   return asking_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();  // see ask()
 }
 
-std::unique_lock<std::mutex> Communicator::enter() {
+void Communicator::refuse_entry() const {
   if (!process_.here())
     throw UsageError("rank " + std::to_string(rank()) +
                      ": this process was forked from the one that made the communicator, and only that one can use it; "
@@ -36,6 +36,10 @@ std::unique_lock<std::mutex> Communicator::enter() {
     throw UsageError("rank " + std::to_string(rank()) +
                      ": a signal's handler runs inside a call of this communicator, which takes no other before that "
                      "one returns; let the handler set a flag, raise, or call abort()");
+}
+
+std::unique_lock<std::mutex> Communicator::enter() {
+  refuse_entry();
   // Relaxed: a hint that orders nothing; mutex_ does.
   callers_.fetch_add(1, std::memory_order_relaxed);
   std::unique_lock lock(mutex_);

@@ -29,6 +29,9 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
+/// Whose GPUs' memory a message may lie in.
+enum class GpuMemory : std::uint8_t { cuda, rocm };
+
 /// Takes an arriving message piece by piece instead of having it written to memory: a reduction at the receiver.
 class Consumer {
  public:
@@ -114,6 +117,8 @@ class Transport {
   virtual bool consumes() const { return false; }
   /// Do threads of its own move long messages, whatever the caller's does meanwhile?
   virtual bool moves_by_itself() const { return false; }
+  /// May `Message::memory` lie on a GPU of this kind? Nothing where only the user can know.
+  virtual std::optional<bool> takes(GpuMemory) const { return false; }
 
   /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the
   /// executor makes the stamp part of the tag: messages of different calls then never meet.

@@ -88,6 +88,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
       return *value = 132, kOk;
     case 75:
       return *value = 9, kOk;
+    case 118:  // GPU_DIRECT_RDMA_WRITES_ORDERING
+      return *value = 100, kOk;
     default:
       return *value = 0, kOk;
   }

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 
 namespace gpu_host {
@@ -19,8 +21,11 @@ class Queue {
     thread_.join();
   }
 
+  /// Waits for room, as a driver's queues of about a thousand places have it; GPU_HOST_ROOM: places.
   void push(std::function<void()> task) {
-    const std::lock_guard lock(mutex_);
+    static const char* const room = std::getenv("GPU_HOST_ROOM");
+    std::unique_lock lock(mutex_);
+    if (room != nullptr) changed_.wait(lock, [this] { return tasks_.size() < std::stoul(room); });
     tasks_.push_back(std::move(task));
     changed_.notify_all();
   }

@@ -19,6 +19,12 @@ static_assert(ours::ContextParams::kTagFeature == UCP_FEATURE_TAG);
 static_assert(ours::ContextParams::kWakeUpFeature == UCP_FEATURE_WAKEUP);
 static_assert(ours::ContextParams::kActiveMessageFeature == UCP_FEATURE_AM);
 
+SAME_PLACE(ContextAttributes, field_mask, ucp_context_attr_t, field_mask);
+SAME_PLACE(ContextAttributes, memory_types, ucp_context_attr_t, memory_types);
+static_assert(ours::ContextAttributes::kMemoryTypes == UCP_ATTR_FIELD_MEMORY_TYPES);
+static_assert(ours::ContextAttributes::kCuda == UCS_MEMORY_TYPE_CUDA);
+static_assert(ours::ContextAttributes::kRocm == UCS_MEMORY_TYPE_ROCM);
+
 SAME_PLACE(WorkerParams, thread_mode, ucp_worker_params_t, thread_mode);
 SAME_PLACE(WorkerParams, flags, ucp_worker_params_t, flags);
 static_assert(ours::WorkerParams::kThreadMode == UCP_WORKER_PARAM_FIELD_THREAD_MODE);

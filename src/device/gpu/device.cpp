@@ -2,6 +2,7 @@
 #include "device/gpu/device.h"
 
 #include <array>
+#include <cstdlib>
 
 #include "base/error.h"
 
@@ -54,6 +55,22 @@ std::string Device::architecture() const { return driver_->architecture(handle_)
 int Device::multiprocessors() const { return attribute(Attribute::multiprocessors); }
 
 int Device::warp() const { return attribute(Attribute::warp_size); }
+
+bool Device::sees_remote_writes_in_order() const {
+  return attribute_if_known(Attribute::remote_writes_ordering).value_or(0) >= kRemoteWritesOrdered;
+}
+
+int Device::hardware_queues() const {
+  if (driver_->vendor() == Vendor::amd) return -1;
+  constexpr int kUsual = 8, kUnderMps = 2;
+  if (const char* const said = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")) return std::atoi(said);
+  return attribute_if_known(Attribute::is_shared_by_mps).value_or(0) != 0 ? kUnderMps : kUsual;
+}
+
+std::optional<int> Device::attribute_if_known(Attribute which) const {
+  int value = 0;
+  return driver_->attribute(&value, which, handle_) == kSuccess ? std::optional(value) : std::nullopt;
+}
 
 std::string Device::uuid() const {
   std::array<char, 16> bytes{};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device/gpu/driver.h"
@@ -28,7 +29,11 @@ class Device {
   std::string name() const;
   std::string architecture() const;  // "sm_90", "gfx90a"
   int multiprocessors() const;
-  int warp() const;          // threads that run in step
+  int warp() const;  // threads that run in step
+  /// Does it see what a NIC writes into its memory before what that writes later, wherever it looks?
+  bool sees_remote_writes_in_order() const;
+  /// How many streams this process can have at work without one waiting for another; −1 where nobody says.
+  int hardware_queues() const;
   std::string uuid() const;  // 16 bytes in hex
   std::string pci_bus_id() const;
 
@@ -48,6 +53,8 @@ class Device {
  private:
   Device(std::shared_ptr<const Driver> driver, int ordinal);
   int attribute(Attribute which) const;
+  /// The same of what older drivers and AMD's do not know.
+  std::optional<int> attribute_if_known(Attribute which) const;
 
   std::shared_ptr<const Driver> driver_;
   int ordinal_;

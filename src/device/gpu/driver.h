@@ -24,17 +24,26 @@ using IpcHandle = std::array<char, 64>;
 // Results and flags by the names of cuda.h, from CU_ on; HIP has the same numbers.
 inline constexpr int kSuccess = 0;
 inline constexpr int kNotReady = 600;
+inline constexpr int kNotSupported = 801;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kMemHostAllocPortable = 1;
 inline constexpr unsigned kMemHostAllocDeviceMap = 2;
 inline constexpr unsigned kIpcLazyEnablePeerAccess = 1;
 inline constexpr int kPointerDeviceOrdinal = 9;
+inline constexpr int kRemoteWritesOrdered = 100;  // GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
 
 enum class Vendor { nvidia, amd };
 
-/// Of a device. The vendors have numbers of their own for them.
-enum class Attribute { warp_size, multiprocessors, capability_major, capability_minor };
+/// Of a device. The vendors have numbers of their own for them; of the last two AMD has none.
+enum class Attribute {
+  warp_size,
+  multiprocessors,
+  capability_major,
+  capability_minor,
+  remote_writes_ordering,  // kRemoteWritesOrdered or more: a NIC's writes are seen in their order
+  is_shared_by_mps,
+};
 
 /// The calls are named as in cuda.h, where a macro may lead such a name to a later version: the quoted symbol. HIP's
 /// call of the same arguments stands behind it; a device address is a pointer there, and passed alike. What has no such

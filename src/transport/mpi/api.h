@@ -105,6 +105,9 @@ class MpiApi {
   virtual int rank(MpiComm comm) const = 0;
   virtual int size(MpiComm comm) const = 0;
   virtual int tag_upper_bound() const = 0;
+  /// May buffers of messages lie on a GPU? Nothing where the library does not say so: an Open MPI that was built
+  /// without CUDA denies it, and moves them well by a UCX that knows CUDA. After the start.
+  virtual std::optional<bool> takes(GpuMemory memory) const = 0;
 
   // New communicators return errors instead of aborting the job. Those still alive are freed when MPI ends.
   /// Collective. Calls `meanwhile` with the seconds since the beginning, again and again; that may throw to give up.

@@ -26,6 +26,11 @@ class UcxTransport final : public NotingTransport {
   std::uint64_t max_tag() const override { return kMostTags; }
   bool scatters() const override { return true; }
   bool moves_by_itself() const override { return lanes_.count() > 0; }
+  /// Not where lanes move bytes: they are there for networks to which a GPU's memory has to be copied anyway.
+  std::optional<bool> takes(GpuMemory memory) const override {
+    using Attributes = ucx::ContextAttributes;
+    return lanes_.count() == 0 && worker_.takes(memory == GpuMemory::cuda ? Attributes::kCuda : Attributes::kRocm);
+  }
 
   void post_send(Message& message) override;
   void post_recv(Message& message) override;

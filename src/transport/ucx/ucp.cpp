@@ -45,6 +45,7 @@ Ucp::Ucp(SharedLibrary library) : library_(std::move(library)) {
   LANECAST_LOAD(ucp_config_modify);
   LANECAST_LOAD(ucp_config_release);
   LANECAST_LOAD(ucp_init_version);
+  LANECAST_LOAD(ucp_context_query);
   LANECAST_LOAD(ucp_cleanup);
   LANECAST_LOAD(ucp_worker_create);
   LANECAST_LOAD(ucp_worker_destroy);

@@ -37,6 +37,16 @@ struct ContextParams {
   std::size_t estimated_num_eps = 0;
 };
 
+struct ContextAttributes {
+  static constexpr std::uint64_t kMemoryTypes = 1 << 2;
+  static constexpr int kCuda = 1, kRocm = 3;  // bits of memory_types
+
+  std::uint64_t field_mask = 0;
+  std::size_t request_size = 0;
+  int thread_mode = 0;
+  std::uint64_t memory_types = 0;
+};
+
 struct WorkerParams {
   static constexpr std::uint64_t kThreadMode = 1 << 0, kFlags = 1 << 5;
   static constexpr int kSerialized = 1;
@@ -130,6 +140,7 @@ class Ucp {
   void (*ucp_config_release)(Config* config);
   Status (*ucp_init_version)(unsigned major, unsigned minor, const ContextParams* params, const Config* config,
                              Context* context);
+  Status (*ucp_context_query)(Context context, ContextAttributes* attributes);
   void (*ucp_cleanup)(Context context);
   Status (*ucp_worker_create)(Context context, const WorkerParams* params, WorkerHandle* worker);
   void (*ucp_worker_destroy)(WorkerHandle worker);

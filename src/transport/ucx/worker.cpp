@@ -74,6 +74,13 @@ void Worker::close() {
   if (context_) ucp_->ucp_cleanup(std::exchange(context_, nullptr));
 }
 
+bool Worker::takes(int memory_type) const {
+  ContextAttributes attributes;
+  attributes.field_mask = ContextAttributes::kMemoryTypes;
+  ucp_->check(ucp_->ucp_context_query(context_, &attributes), "ucp_context_query");
+  return (attributes.memory_types >> memory_type & 1) != 0;
+}
+
 Endpoint Worker::to(int peer) {
   Peer& to = peers_.at(peer);
   if (to.status != 0) return nullptr;

@@ -30,6 +30,9 @@ class Worker {
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_.size()); }
 
+  /// Of types by ContextAttributes: may messages lie in it?
+  bool takes(int memory_type) const;
+
   /// Made at the first use; null when the connection has failed. Only who has one hears of the peer's end.
   Endpoint to(int peer);
   /// Brings connections about before there is anything to send, for as long as `most`.

@@ -115,6 +115,10 @@ struct Functions {
   CountedCalls<Types, typename Types::Count, typename Types::Aint> large;
   /// Bytes of a message of 2^31 or more where Get_count has only an int to answer with.
   int (*Get_elements_x)(const typename Types::Status*, typename Types::Datatype, typename Types::Count*) = nullptr;
+  // Of GPUs' memory, as an MPI has them: Open MPI and MVAPICH the first two, MPICH and what came of it the last.
+  int (*Query_cuda_support)() = nullptr;
+  int (*Query_rocm_support)() = nullptr;
+  int (*GPU_query_support)(int type, int* is_supported) = nullptr;
 
   bool has_large() const { return large.Isend != nullptr; }
 };

@@ -39,6 +39,9 @@ Functions<Types> find_functions(void* library) {
 #undef LANECAST_MPI_FIND
   find(library, "MPI_Get_elements_x", functions.Get_elements_x);
   if (functions.Get_elements_x == nullptr) missing += " MPI_Get_elements_x";
+  find(library, "MPIX_Query_cuda_support", functions.Query_cuda_support);
+  find(library, "MPIX_Query_rocm_support", functions.Query_rocm_support);
+  find(library, "MPIX_GPU_query_support", functions.GPU_query_support);
   if (!large) functions.large = {};
   if (!missing.empty()) throw TransportError("the MPI library lacks" + missing + "; MPI 3.0 or later is needed");
   return functions;
