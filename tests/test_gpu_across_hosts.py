@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,72 @@ def test_a_group_whose_members_know_only_their_own_messages(kernel_cache: str) -
 @pytest.mark.timeout(400)
 def test_messages_larger_than_the_memory_they_pass_through(kernel_cache: str) -> None:
     judge(2, [Case("all_gather", even("all_gather", 9 << 20, 2), "ring", "uint8")], kernel_cache, 16, topology="2x1")
+
+
+# As Lanecast cuts messages of own counts.
+PIECE = 1 << 20
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("queues", ["8", "1"])
+def test_counts_that_each_rank_knows_for_itself(queues: str, kernel_cache: str) -> None:
+    """Also of so many pieces on some ranks, and fewer on others, that the memory they pass through changes hands."""
+    few = (0, 7, 20, 1, 0, 33, 5, 0, 2)
+    many = (1, 6 * PIECE + 5, 3, 2 * PIECE, 0, 1, 0, PIECE, 2 * PIECE + 1)
+    cases = [
+        Case("all_to_all", few, "pairwise", "float64", async_op=True, own_counts=True),
+        Case("all_to_all", many, "pairwise", "uint8", own_counts=True),
+        Case("all_to_all", (0,) * 9, "pairwise", own_counts=True),
+    ]
+    judge(3, cases, kernel_cache, topology="3x1", variables={"CUDA_DEVICE_MAX_CONNECTIONS": queues})
+
+
+def gather_and_scatter(comm: Communicator, _: Tell) -> list[float]:
+    """As C has them: only the root, rank 1, knows all counts."""
+    counts = [5, 0, 3]
+    mine, back = tensor(comm, counts[comm.rank]), tensor(comm, counts[comm.rank])
+    mine.array[:] = comm.rank + 1
+    root = comm.rank == 1
+    whole = tensor(comm, sum(counts) if root else 0)
+    for kind, source, target in (("gather", mine, whole), ("scatter", whole, back)):
+        own, all_of_them = [counts[comm.rank]], counts if root else []
+        given = (own, all_of_them) if kind == "gather" else (all_of_them, own)
+        where = source.data_ptr(), target.data_ptr(), comm.rank, 0
+        dtype = _core.DTYPES.index("float32")
+        comm._core.enqueue(_core.KINDS.index(kind), *where, dtype, 0, 0, [], "direct", 0, 1, *given, None)
+    comm.synchronize()
+    return [*whole.array.tolist(), *back.array.tolist()]
+
+
+def test_counts_that_only_the_root_knows_all_of(kernel_cache: str) -> None:
+    ended = outcomes(3, gather_and_scatter, kernel_cache, topology="3x1")
+    assert [outcome.text or outcome.value for outcome in ended] == [[1.0] * 5, [1.0] * 5 + [3.0] * 3, [3.0] * 3]
+
+
+LONGER_THAN_THE_CALL: list[object] = []  # what streams still copy when an error has been raised
+
+
+def counts_differ(pieces: dict[int, int], comm: Communicator, _: Tell) -> None:
+    """Each rank thinks that so many pieces go from rank 0 to rank 1."""
+    rows = [0, pieces[comm.rank] * PIECE]
+    mine, other, x = tensor(comm, 0), tensor(comm, rows[1] // 4), tensor(comm, 8)
+    LONGER_THAN_THE_CALL.extend((mine, other, x))
+    if comm.rank == 0:
+        comm.all_to_all_single(mine, other, [0, 0], [0, rows[1] // 4], algorithm="pairwise")
+    else:
+        comm.all_to_all_single(other, mine, [rows[1] // 4, 0], [0, 0], algorithm="pairwise")
+    comm.all_reduce(x, algorithm="ring")
+    comm.synchronize()
+
+
+@pytest.mark.parametrize("pieces", [{0: 2, 1: 1}, {0: 1, 1: 2}])
+def test_counts_that_do_not_agree(pieces: dict[int, int], kernel_cache: str) -> None:
+    """Whole pieces more or less are no other message's."""
+    ended = outcomes(2, partial(counts_differ, pieces), kernel_cache, topology="2x1", timeout_s=20)
+    said = " ".join(outcome.text for outcome in ended)
+    assert f"sends {pieces[0] * PIECE // 4} elements to rank 1" in said, said
+    assert f"expects {pieces[1] * PIECE // 4} elements from rank 0" in said, said
+    assert all(outcome.error == "TransportError" for outcome in ended)
 
 
 @pytest.mark.timeout(400)
@@ -239,6 +306,13 @@ def unheard_of(comm: Communicator, _: Tell) -> None:
     ):
         with pytest.raises(lanecast.UsageError) as caught:
             comm.all_reduce(x, algorithm=algorithm, chunks=chunks)
+        assert words in str(caught.value)
+    for algorithm, chunks, words in (
+        ("bruck", 0, "algorithm 'bruck': forwards what other ranks are to get"),
+        ("pairwise", 3, "chunks=3: messages of send_counts and recv_counts are cut pair by pair on GPUs; give 0"),
+    ):
+        with pytest.raises(lanecast.UsageError) as caught:
+            comm.all_to_all_single(tensor(comm, 8), x, [4, 4], [4, 4], algorithm=algorithm, chunks=chunks)
         assert words in str(caught.value)
 
 

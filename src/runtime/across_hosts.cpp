@@ -7,6 +7,7 @@
 #include "algorithms/algorithms.h"
 #include "base/mix.h"
 #include "runtime/call_shape.h"
+#include "runtime/own_counts.h"
 #include "runtime/staged_device.h"
 
 namespace lanecast {
@@ -14,6 +15,10 @@ namespace {
 
 /// The host, which looks at the peers and says whom it waits for, gives up first.
 constexpr double kLongerThanHost = 2;
+
+/// Of a message with own counts: small beside what is in flight, so that copies and the network overlap, and large
+/// beside what starting a chunk costs.
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -65,6 +70,8 @@ int AcrossHosts::chunks_that_fit(const Collective& collective, Shape shape, cons
 std::shared_ptr<const StagedPlan> AcrossHosts::bind(const Call& call, bool in_place,
                                                     const std::function<Choice()>& choose) {
   const Collective collective = collective_of(call, topology_.size(), in_place);
+  // These differ from call to call, and would push the plans out that are used again.
+  if (call.own_counts()) return bind_own_counts(call, collective, choose().algorithm);
   for (auto b = bound_.begin(); b != bound_.end(); ++b) {
     if (b->collective != collective || b->algorithm != call.algorithm || !describes(call, b->shape)) continue;
     bound_.splice(bound_.begin(), bound_, b);
@@ -79,6 +86,27 @@ std::shared_ptr<const StagedPlan> AcrossHosts::bind(const Call& call, bool in_pl
   bound_.push_front({collective, shape_of(call), std::string(call.algorithm), std::move(plan)});
   if (bound_.size() > kPlans) bound_.pop_back();
   return bound_.front().plan;
+}
+
+std::shared_ptr<const StagedPlan> AcrossHosts::bind_own_counts(const Call& call, const Collective& collective,
+                                                               const std::string& algorithm) const {
+  require_own_counts_suffice(call, topology_, algorithm);
+  Plan plan = make_plan(collective, rank_, topology_, algorithm);
+  require_runs(plan);
+  Shape shape = shape_of(call);
+  // A rank with fewer chunks than another is one whose last chunks are empty, so what is proven of chunks holds.
+  // A message to each peer and one from it lie in a channel at a time, on every rank as on this one.
+  const std::size_t messages = 2 * std::max<std::size_t>(1, static_cast<std::size_t>(topology_.size()) - 1);
+  const std::size_t bytes = std::min(kPieceBytes, HostChannel::kMessageBytes / messages / aligned(1) * aligned(1));
+  shape.piece = bytes / size_of(call.dtype);
+  if (shape.piece == 0)
+    throw UsageError("send_counts, recv_counts: " + std::to_string(topology_.size()) +
+                     " ranks have too many messages at a time for GPUs");
+  std::size_t most = 1;
+  for (const auto& counts : {call.send_counts, call.recv_counts})
+    for (const std::size_t count : counts) most = std::max(most, count);
+  shape.chunks = static_cast<int>(pieces_of(most, shape.piece));
+  return std::make_shared<StagedPlan>(std::move(plan), std::move(shape), on_device_);
 }
 
 void AcrossHosts::open_channels() {

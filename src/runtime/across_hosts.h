@@ -37,6 +37,7 @@ class AcrossHosts {
 
   /// The plan of an equal call before; else that of what choose() says, in as many chunks or more, where a chunk's
   /// messages would not fit. Throws UsageError for what cannot be run so.
+  /// Own counts are cut pair by pair, into as many pieces as both ranks can tell.
   std::shared_ptr<const StagedPlan> bind(const Call& call, bool in_place, const std::function<Choice()>& choose);
   /// From now on choose() may say something else.
   void forget_plans() { bound_.clear(); }
@@ -68,6 +69,8 @@ class AcrossHosts {
   };
   /// Chunks of which all ranks' fit into their channels, at least so many.
   int chunks_that_fit(const Collective& collective, Shape shape, const std::string& algorithm) const;
+  std::shared_ptr<const StagedPlan> bind_own_counts(const Call& call, const Collective& collective,
+                                                    const std::string& algorithm) const;
   void require_runs(const Plan& plan) const;
 
   GpuParts gpu_;

@@ -56,7 +56,11 @@ Signature signature_of(const Plan& plan, const Shape& shape) {
   Signature signature;
   std::string& text = signature.text;
   text = what_of(plan, shape);
-  text += ", by " + plan.algorithm + " in " + std::to_string(shape.chunks) + (shape.chunks == 1 ? " chunk" : " chunks");
+  text += ", by " + plan.algorithm + " in ";
+  if (shape.piece)  // which gives each rank chunks of a number of its own
+    text += "pieces of " + std::to_string(shape.piece);
+  else
+    text += std::to_string(shape.chunks) + (shape.chunks == 1 ? " chunk" : " chunks");
   for (const char letter : text) signature.hash = mix(signature.hash, static_cast<unsigned char>(letter));
   if (uneven(shape.counts))
     for (const std::size_t count : shape.counts) signature.hash = mix(signature.hash, count);

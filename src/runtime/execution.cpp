@@ -173,12 +173,6 @@ std::vector<int> Execution::awaited_peers() const {
   return peers;
 }
 
-std::optional<Want> Execution::want(int peer) const {
-  if (!signature_.own) return {};
-  return Want{
-      .of = Want::Of::counts, .gives = signature_.own->gives[peer], .takes = signature_.own->takes[peer], .behind = {}};
-}
-
 bool Execution::calls_roll_of(int peer) const {
   return std::ranges::any_of(roll_calls_, [&](const RollCall& roll) {
     return !roll.finished() && std::ranges::count(roll.members(), peer) > 0;

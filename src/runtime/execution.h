@@ -49,7 +49,6 @@ class Execution final : public OrderedCall {
   std::string waiting_for(int peer) const override;
   std::vector<int> awaited_peers() const override;
   bool awaits_message(int peer) const override;
-  std::optional<Want> want(int peer) const override;
   Needs needs(int peer) const override;
   /// Does it wait for that peer among others to come to a library's collective of this call?
   bool calls_roll_of(int peer) const;

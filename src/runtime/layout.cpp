@@ -42,13 +42,20 @@ std::vector<std::size_t> Layout::offsets(PartRange parts) const {
   return at;
 }
 
-std::size_t Layout::elements(const Piece& piece, Chunk chunk) const {
-  const std::size_t count = count_of(piece.part);
-  return position(piece.hi, chunk, count) - position(piece.lo, chunk, count);
+Layout::Cut Layout::cut(std::int32_t part, Chunk chunk) const {
+  const std::size_t count = count_of(part);
+  if (shape_.piece == 0) return {count, chunk};
+  const auto pieces = static_cast<std::int32_t>(pieces_of(count, shape_.piece));
+  return chunk.index < pieces ? Cut{count, {chunk.index, pieces}} : Cut{};
 }
 
-Layout::Place Layout::place(const Block& block, Chunk chunk) const {
-  const std::size_t count = count_of(block.part);
+std::size_t Layout::elements(const Piece& piece, Chunk chunk) const {
+  const Cut cut = this->cut(piece.part, chunk);
+  return position(piece.hi, cut.chunk, cut.count) - position(piece.lo, cut.chunk, cut.count);
+}
+
+Layout::Place Layout::place(const Block& block, Chunk whole) const {
+  const auto [count, chunk] = cut(block.part, whole);
   const std::size_t lo = position(block.lo, chunk, count), hi = position(block.hi, chunk, count);
   const std::size_t bytes = (hi - lo) * element_bytes_;
   if (block.space == kIn) return {kIn, in_[inputs_.index(block.part)] + lo * element_bytes_, bytes};

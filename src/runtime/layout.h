@@ -21,9 +21,14 @@ struct Shape {
   std::vector<std::size_t> counts;  // of each part, where they differ
   // Of the parts that this rank brings and ends with, where it knows no others.
   std::vector<std::size_t> send_counts, recv_counts;
+  /// Elements of a part that a chunk holds at most, where such parts are cut each by itself: its two ranks alone know
+  /// how much there is to cut, and the chunks are as many as this rank's largest part has. 0: all are cut in `chunks`.
+  std::size_t piece = 0;
   bool own_counts() const { return !send_counts.empty() || !recv_counts.empty(); }
   friend bool operator==(const Shape&, const Shape&) = default;
 };
+
+constexpr std::size_t pieces_of(std::size_t count, std::size_t piece) { return (count + piece - 1) / piece; }
 
 class Layout {
  public:
@@ -34,7 +39,13 @@ class Layout {
     std::size_t offset = 0;    // bytes
     std::size_t bytes = 0;
   };
-  Place place(const Block& block, Chunk chunk) const;
+  Place place(const Block& block, Chunk whole) const;
+  /// A part's elements and the chunk as that part is cut; no elements where it has no such chunk.
+  struct Cut {
+    std::size_t count = 0;
+    Chunk chunk;
+  };
+  Cut cut(std::int32_t part, Chunk chunk) const;
   /// 0 for a part whose count this rank does not know.
   std::size_t elements(const Piece& piece, Chunk chunk) const;
 

@@ -165,10 +165,9 @@ Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int d
   if (side.capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError(rank_says + "no CUDA graph can capture a call with " + through_host + ", which no replay would " +
                      "send again; end the capture first");
-  if (call.own_counts())
-    throw UsageError(rank_says + "send_counts, recv_counts: a call on GPUs with " + through_host +
-                     " needs counts that "
-                     "all ranks know");
+  if (call.own_counts() && call.chunks)
+    throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) +
+                     ": messages of send_counts and recv_counts are cut pair by pair on GPUs; give 0");
   refuse_without_threads();
   return GpuWay::plan;
 }

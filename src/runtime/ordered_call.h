@@ -15,6 +15,11 @@ class OrderedCall : public UnderWay {
   virtual const Signature& signature() const = 0;
   virtual const CallRecord& record() const = 0;  // without number and times
   std::string_view title() const final { return signature().text; }
+  std::optional<Want> want(int peer) const final {
+    const OwnCounts* const own = signature().own.get();
+    if (!own) return {};
+    return Want{.of = Want::Of::counts, .gives = own->gives[peer], .takes = own->takes[peer], .behind = {}};
+  }
 };
 
 }  // namespace lanecast

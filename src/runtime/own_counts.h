@@ -4,7 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
+
+#include "runtime/call.h"
+#include "topology/topology.h"
 
 namespace lanecast {
 
@@ -18,5 +22,8 @@ struct OwnCounts {
 
 /// Null where the counts are equal on all ranks.
 std::shared_ptr<const OwnCounts> own_counts_of(const Plan& plan, const Shape& shape);
+
+/// Throws UsageError where the call's counts do not suffice for an algorithm that forwards.
+void require_own_counts_suffice(const Call& call, const Topology& topology, const std::string& algorithm);
 
 }  // namespace lanecast

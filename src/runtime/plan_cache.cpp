@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/call_shape.h"
+#include "runtime/own_counts.h"
 
 namespace lanecast {
 
@@ -24,17 +25,8 @@ void PlanCache::require_native(const Plan& plan, const Call& call) const {
                        " of " + std::string(name_of(call.dtype)) + " by itself");
 }
 
-void PlanCache::require_own_counts_suffice(const Call& call, const std::string& algorithm) const {
-  if (!call.own_counts() || !forwards(call.kind, algorithm)) return;
-  std::string known;
-  for (const std::string& name : algorithms_for(call.kind, topology_))
-    if (!forwards(call.kind, name)) known += " " + name;
-  throw UsageError("algorithm '" + algorithm + "': forwards what other ranks are to get, and with send_counts and " +
-                   "recv_counts no rank knows how much that is; these do not:" + known);
-}
-
 std::shared_ptr<PreparedPlan> PlanCache::plan(const Call& call, bool in_place, const std::string& algorithm) {
-  require_own_counts_suffice(call, algorithm);
+  require_own_counts_suffice(call, topology_, algorithm);
   const Collective collective = collective_of(call, topology_.size(), in_place);
   for (auto p = plans_.begin(); p != plans_.end(); ++p)
     if (p->collective == collective && p->algorithm == algorithm) {

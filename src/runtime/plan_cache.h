@@ -33,7 +33,6 @@ class PlanCache {
 
   std::shared_ptr<PreparedPlan> plan(const Call& call, bool in_place, const std::string& algorithm);
   void require_native(const Plan& plan, const Call& call) const;
-  void require_own_counts_suffice(const Call& call, const std::string& algorithm) const;
 
   struct PlanEntry {
     Collective collective;

@@ -44,6 +44,16 @@ StagedPlan::StagedPlan(Plan plan, Shape shape, std::vector<bool> on_device)
       signature_(signature_of(plan_, shape_)),
       record_(record_of(plan_, shape_)) {}
 
+std::uint64_t StagedPlan::number_of(const Step& step, Chunk chunk) const {
+  const auto nth = [](std::uint64_t k, Chunk of) {
+    return k * static_cast<std::uint64_t>(of.count) + static_cast<std::uint64_t>(of.index);
+  };
+  if (shape_.piece == 0) return nth(step.ordinal, chunk);
+  // The only message of its pair. Ranks that expect another number of pieces must not take these for their own.
+  const Chunk own = layout_.cut(carried(plan_, step)[0].part, chunk).chunk;
+  return nth(0, own) + static_cast<std::uint64_t>(own.count) * static_cast<std::uint64_t>(own.count - 1) / 2;
+}
+
 void StagedPlan::messages(Chunk chunk, std::vector<StagedMessage>& found) const {
   found.clear();
   std::size_t offset = 0;
@@ -53,7 +63,7 @@ void StagedPlan::messages(Chunk chunk, std::vector<StagedMessage>& found) const 
     std::size_t bytes = 0;
     for (const Block& block : carried(plan_, step)) bytes += layout_.place(block, chunk).bytes;
     if (bytes == 0) continue;  // the other side knows it as well
-    found.push_back({i, bytes, offset, on_device_[step.peer]});
+    found.push_back({i, bytes, offset, on_device_[step.peer], number_of(step, chunk)});
     offset += aligned(bytes);
   }
 }

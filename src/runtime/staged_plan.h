@@ -17,6 +17,7 @@ struct StagedMessage {
   std::size_t bytes = 0;
   std::size_t offset = 0;
   bool on_device = false;  // else on the host
+  std::uint64_t number = 0;  // of the call's from this rank to that one, equal on both
 };
 
 /// Memory that a chunk takes, at most.
@@ -47,6 +48,8 @@ class StagedPlan {
   void messages(Chunk chunk, std::vector<StagedMessage>& found) const;
 
  private:
+  std::uint64_t number_of(const Step& step, Chunk chunk) const;
+
   Plan plan_;
   Shape shape_;
   Layout layout_;

@@ -47,8 +47,6 @@ void StagedRun::post(Flight& flight, std::size_t message) {
   const Step& step = step_of(what);
   Part& part = flight.parts[message];
   Transport& transport = router_.to(step.peer);
-  const auto chunk = static_cast<std::uint64_t>(flight.chunk.index),
-             chunks = static_cast<std::uint64_t>(flight.chunk.count);
   part.run = this;
   part.flight = &flight;
   part.span = {flight.channel->messages(what.on_device) + what.offset, what.bytes};
@@ -56,7 +54,7 @@ void StagedRun::post(Flight& flight, std::size_t message) {
   part.bytes = what.bytes;
   part.peer = step.peer;
   part.stamp = stamp_;
-  part.tag = call_tag(transport, step.ordinal * chunks + chunk, stamp_);
+  part.tag = call_tag(transport, what.number, stamp_);
   part.message = message;
   part.posted_ns = router_.log() ? trace_clock_ns() : 0;
   part.posted = true;
