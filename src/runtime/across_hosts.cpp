@@ -119,6 +119,11 @@ void AcrossHosts::open_channels() {
   channels_ = std::move(channels);
 }
 
+void AcrossHosts::set_timeout(double timeout_s) {
+  gpu_.timeout_s = timeout_s;
+  if (peers_) peers_->set_timeout(timeout_s);
+}
+
 std::uint16_t AcrossHosts::signature(const StagedPlan& plan) { return folded(plan.signature().hash); }
 
 StagedCall AcrossHosts::begin(std::shared_ptr<const StagedPlan> plan, const void* in, void* out) {

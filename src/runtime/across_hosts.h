@@ -39,6 +39,8 @@ class AcrossHosts {
   /// messages would not fit. Throws UsageError for what cannot be run so.
   /// Own counts are cut pair by pair, into as many pieces as both ranks can tell.
   std::shared_ptr<const StagedPlan> bind(const Call& call, bool in_place, const std::function<Choice()>& choose);
+  /// Of the calls from now on; equal on all ranks or not.
+  void set_timeout(double timeout_s);
   /// From now on choose() may say something else.
   void forget_plans() { bound_.clear(); }
 

@@ -31,6 +31,10 @@ void DomainPeers::call(std::int32_t k, const Call& call, gpu::Stream stream) {
   device_->check(driver.cuEventRecord(turns.passed.get(), stream), "cuEventRecord");
 }
 
+void DomainPeers::set_timeout(double timeout_s) const {
+  for (const Turns& turns : turns_) turns.group->set_timeout(timeout_s);
+}
+
 std::vector<gpu::Address> DomainPeers::controls() const {
   std::vector<gpu::Address> found;
   found.reserve(turns_.size());

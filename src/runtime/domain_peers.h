@@ -30,6 +30,8 @@ class DomainPeers {
   /// do.
   void call(std::int32_t k, const Call& call, gpu::Stream stream);
 
+  /// Of the calls from now on.
+  void set_timeout(double timeout_s) const;
   /// gpu::Control of each group.
   std::vector<gpu::Address> controls() const;
   /// peer: as a rank of the communicator.

@@ -100,6 +100,12 @@ GpuSide::~GpuSide() {
   device_->driver().cuCtxSynchronize();  // replayed graphs too; its error would be one that others have raised
 }
 
+void GpuSide::set_timeout(double timeout_s) {
+  if (std::exchange(parts_.timeout_s, timeout_s) == timeout_s) return;
+  if (peers_) peers_->set_timeout(timeout_s);
+  across_.set_timeout(timeout_s);
+}
+
 PeerTraffic GpuSide::traffic_of(const Call& call, const StreamBuffers& buffers) const {
   const Collective collective = collective_of(call, topology_.size(), false);
   const int parts = call.kind == Kind::all_to_all ? topology_.size() : collective.parts();

@@ -49,6 +49,10 @@ class GpuSide {
   /// Are all ranks on one host, and reach each other's memory?
   bool has_peers() const { return peers_ != nullptr; }
 
+  /// How long the kernels of the calls from now on wait for a peer. The host's half of a call has a deadline of its
+  /// own.
+  void set_timeout(double timeout_s);
+
   /// Calls of one communicator run in the order in which they were made, whatever their streams. By peer memory, among
   /// the ranks of one host:
   void enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream);

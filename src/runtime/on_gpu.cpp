@@ -26,7 +26,7 @@ constexpr auto kLastWrites = std::chrono::seconds(2);
 
 Bootstrap Communicator::among(Gathering gathering) const {
   gathering.me = static_cast<int>(std::ranges::find(gathering.ranks, rank()) - gathering.ranks.begin());
-  gathering.timeout_s = options_.timeout_s.value_or(kTimeout_s);
+  gathering.timeout_s = timeout_s_;
   return bootstrap_over(router_, std::move(gathering));
 }
 
@@ -39,7 +39,7 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device) {
   return std::make_shared<GpuSide>(
       among_all(what), topology_,
       GpuOptions{device, options_.gpu_library_folders, options_.kernel_cache, options_.allow_shared_gpu,
-                 options_.max_ctas, options_.timeout_s.value_or(kTimeout_s),
+                 options_.max_ctas, timeout_s_,
                  [&](const gpu::Device& opened) {
                    return naming("LANECAST_GPU_MESSAGES", options_, [&] {
                      return messages_on_device(options_.gpu_messages, opened, *router_, rank(), around_.hosts);
@@ -60,6 +60,7 @@ GpuSide& Communicator::gpu(int device, std::unique_lock<std::mutex>& lock) {
   if (device != kUnknownDevice && device != gpu_->device())
     throw UsageError("rank " + std::to_string(rank()) + ": the buffers lie on GPU " + std::to_string(device) +
                      ", and this communicator uses GPU " + std::to_string(gpu_->device()));
+  gpu_->set_timeout(timeout_s_);
   return *gpu_;
 }
 

@@ -2,6 +2,8 @@
 """Calls of torch.distributed on CUDA tensors: the functions that the ranks of test_torch_on_gpu.py run, on GPUs, or
 where torch has no CUDA on devices that pretend."""
 
+import os
+import signal
 import threading
 import time
 from contextlib import suppress
@@ -216,6 +218,76 @@ def check_a_peer_that_does_not_call() -> None:
     dist.barrier()
     if size() > 1:
         group._get_backend(torch.device("cuda")).abort()
+
+
+def ends_soon(group: Any, call: Any) -> None:
+    """One that rank 0 makes alone, in a group with a long timeout."""
+    x = there(own())
+    dist.all_reduce(x, group=group)
+    x.cpu()  # see check_abort
+    if me() == 0 and size() > 1:
+        with pytest.raises(dist.DistBackendError, match="rank 1"):
+            call(x).wait(timedelta(seconds=ENDS_BY_S))
+    dist.barrier()
+    if size() > 1:
+        group._get_backend(torch.device("cuda")).abort()
+
+
+def within(seconds: float) -> Any:
+    options = dist.AllreduceOptions()
+    options.timeout = timedelta(seconds=seconds)
+    return options
+
+
+def check_timeout_of_a_call() -> None:
+    group = dist.new_group()
+    ends_soon(group, lambda x: group.allreduce([x], within(2)))
+
+
+def check_timeout_that_is_set() -> None:
+    group = dist.new_group()
+    ends_soon(group, lambda x: (group.set_timeout(timedelta(seconds=2)), group.allreduce([x]))[1])
+
+
+def check_timeout_of_a_split() -> None:
+    half = dist.group.WORLD.split_group(list(ranks()), timeout=timedelta(seconds=2), group_name="as large")
+    x = there(own())
+    half.allreduce([x]).wait()
+    x.cpu()
+    if me() == 0 and size() > 1:
+        with pytest.raises(dist.DistBackendError, match="rank 1"):
+            half.allreduce([x]).wait(timedelta(seconds=ENDS_BY_S))
+    dist.barrier()
+    if size() > 1:
+        half._get_backend(torch.device("cuda")).abort()
+
+
+def check_timeout_of_a_call_is_no_others() -> None:
+    """An asynchronous call of the CPU with one of its own, then a GPU's for which a rank comes later than that."""
+    group = dist.new_group()
+    x = there(own())
+    dist.all_reduce(x, group=group)
+    x.cpu()
+    group.allreduce([own()], within(1)).wait()
+    if me() > 0:
+        time.sleep(3)
+    y = there(own())
+    dist.all_reduce(y, group=group)
+    same(y.cpu(), total())
+    dist.destroy_process_group(group)
+
+
+def wait_for_one_that_is_killed() -> str:
+    """What rank 0 hears of it."""
+    group = dist.new_group(timeout=timedelta(seconds=10))
+    x = there(own())
+    dist.all_reduce(x, group=group)
+    x.cpu()
+    if me() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(dist.DistBackendError) as caught:
+        dist.all_reduce(x, group=group, async_op=True).wait(timedelta(seconds=ENDS_BY_S))
+    return str(caught.value)
 
 
 def check_abort() -> None:

@@ -31,13 +31,13 @@ PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const 
       options_(options),
       faults_(device_),
       memory_(device_, members, options.staging_bytes, options.channels),
-      timeout_ns_(static_cast<gpu::u64>(options.timeout_s * 1e9)),
       credit_(device_),
       unpack_(device_),
       poison_(device_),
       begun_(device_),
       credited_(device_),
       unpacked_(device_) {
+  set_timeout(options.timeout_s);
   for (int k = 0; k < 2 * (members.size - 1); ++k) {
     push_.emplace_back(device_);
     pushed_.emplace_back(device_);

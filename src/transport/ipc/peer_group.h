@@ -77,6 +77,9 @@ class PeerGroup {
   /// part. Those to this rank itself come in pairs of equal size.
   void exchange(std::span<const PeerMessage> messages, gpu::Stream stream) const;
 
+  /// Of the waits of the kernels that are enqueued from now on.
+  void set_timeout(double timeout_s) { timeout_ns_ = static_cast<gpu::u64>(timeout_s * 1e9); }
+
   std::optional<PeerFault> fault() const { return faults_.met(); }
   /// Own kernels stop waiting; the peers' do after poison_peers(), without a word: whoever has them stop says why.
   void poison() { faults_.poison(); }
@@ -119,7 +122,7 @@ class PeerGroup {
   PeerOptions options_;
   Faults faults_;
   GroupMemory memory_;
-  gpu::u64 timeout_ns_;
+  gpu::u64 timeout_ns_ = 0;
   // Of copy engines: two streams to each peer, one that waits for free slots, one that unpacks, and what orders them
   // after and before the caller's.
   std::vector<gpu::OwnedStream> push_;

@@ -63,8 +63,8 @@ void DeviceWork::launch(const std::function<void(Work&)>& start) {
   if (recordFunctionEndCallback_) std::exchange(recordFunctionEndCallback_, nullptr)();
 }
 
-void DeviceWork::start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds /*timeout*/) {
-  engine.enqueue(call, stream_);
+void DeviceWork::start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds timeout) {
+  engine.enqueue(call, stream_, timeout);
 }
 
 bool DeviceWork::isCompleted() {

@@ -51,6 +51,7 @@ Engine::~Engine() { close(std::chrono::milliseconds(0)); }
 
 std::unique_ptr<Engine> Engine::split(int color, int key) {
   const auto lock = enter();
+  set_core_timeout(c10d::kUnsetTimeout);
   lanecastComm_t child = nullptr;
   check_core(lanecastCommSplit(comm_, color, key, &child));
   return child ? std::unique_ptr<Engine>(new Engine(child, timeout_)) : nullptr;
@@ -68,6 +69,7 @@ std::unique_lock<std::mutex> Engine::enter() {
 void Engine::check_core(lanecastResult_t result) const { check(result, lanecastGetLastError(comm_)); }
 
 void Engine::set_core_timeout(std::chrono::milliseconds timeout) {
+  if (timeout == c10d::kUnsetTimeout) timeout = timeout_;
   if (timeout == core_timeout_) return;
   check_core(lanecastCommSetTimeout(comm_, seconds(timeout)));
   core_timeout_ = timeout;
@@ -81,7 +83,7 @@ void Engine::start_with(HostWork& work, std::chrono::milliseconds timeout, const
 
 template <class Start>
 void Engine::start_locked(HostWork& work, std::chrono::milliseconds timeout, const Start& start) {
-  set_core_timeout(timeout == c10d::kUnsetTimeout ? timeout_ : timeout);
+  set_core_timeout(timeout);
   lanecastWork_t started = nullptr;
   check_core(start(&started));
   {

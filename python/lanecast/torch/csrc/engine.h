@@ -52,8 +52,9 @@ class Engine {
 
   /// Opens it, without a call. Collective.
   void open(c10::Device device);
-  /// Enqueues a call on the memory of the stream's device; returns at once. Throws also what the device has met before.
-  void enqueue(const lanecastCall_t& call, const c10::Stream& stream);
+  /// Enqueues a call on the memory of the stream's device; returns at once. `timeout`: without progress, once the
+  /// stream has come to it; unset: the group's. Throws also what the device has met before.
+  void enqueue(const lanecastCall_t& call, const c10::Stream& stream, std::chrono::milliseconds timeout);
   /// Messages of the memory of the stream's device among the ranks of one host, all at once; else as enqueue().
   void enqueue_messages(const std::vector<lanecastMessage_t>& messages, const c10::Stream& stream);
   /// Is the GPU open, and are all ranks on one host?
@@ -92,6 +93,7 @@ class Engine {
   template <class Run>
   void run_with(std::chrono::milliseconds timeout, const Run& run);
   bool start_if_arrived(HostWork& work, lanecastMessage_t message);
+  /// Of the core's next call, which otherwise would have that of the last one. Unset: the group's.
   void set_core_timeout(std::chrono::milliseconds timeout);
   /// Waits until nothing is under way.
   bool idle_by(std::chrono::steady_clock::time_point deadline);

@@ -12,6 +12,7 @@ namespace lanecast_torch {
 
 void Engine::open(c10::Device device) {
   const auto lock = enter();
+  set_core_timeout(c10d::kUnsetTimeout);
   check_core(lanecastCommSetDevice(comm_, device.index()));
 }
 
@@ -32,8 +33,9 @@ std::uint64_t Engine::calls_without_copies() {
   return calls;
 }
 
-void Engine::enqueue(const lanecastCall_t& call, const c10::Stream& stream) {
+void Engine::enqueue(const lanecastCall_t& call, const c10::Stream& stream, std::chrono::milliseconds timeout) {
   const auto lock = enter();
+  set_core_timeout(timeout);
   let_peers_map(call.sendbuff);
   let_peers_map(call.recvbuff);
   check_core(lanecastEnqueue(&call, stream.device_index(), stream.native_handle(), comm_));
@@ -41,6 +43,7 @@ void Engine::enqueue(const lanecastCall_t& call, const c10::Stream& stream) {
 
 void Engine::enqueue_messages(const std::vector<lanecastMessage_t>& messages, const c10::Stream& stream) {
   const auto lock = enter();
+  set_core_timeout(c10d::kUnsetTimeout);
   check_core(
       lanecastEnqueueBatch(messages.data(), messages.size(), stream.device_index(), stream.native_handle(), comm_));
 }
