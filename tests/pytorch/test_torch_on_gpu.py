@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA tensors over the backend: on GPUs where torch has CUDA, else over a driver that runs kernels on the CPU."""
 
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -20,6 +21,8 @@ CALLS = [name for name in vars(torch_calls) if name.startswith("check_") and nam
 # Many calls, each of which takes long where threads stand in for a GPU.
 MANY = ("check_all_reduce", "check_average_and_scaled_sum", "check_broadcast_and_reduce", "check_all_gather")
 STREAMS = [name for name in vars(torch_on_gpu) if name.startswith("check_")]
+# Messages go to NCCL there, which a device that pretends has not, and their refusals are those of peer memory.
+WITHIN = ("check_messages", "check_refusals")
 MEMORY = [name for name in vars(torch_memory) if name.startswith("check_")]
 TRAINING = [name for name in vars(torch_training) if name.startswith("check_")]
 GPUS = torch.cuda.device_count()
@@ -35,42 +38,66 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def job_on_gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], Job]]:
+def job_on_gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Job]]:
     environment = SHARED if HAS_CUDA else pretend_cuda_module.environment(tmp_path_factory.mktemp("kernels"))
     if not HAS_CUDA:
         pretend_cuda_module.library()
-    jobs: dict[int, Job] = {}
+    jobs: dict[tuple[int, bool], Job] = {}
 
-    def with_ranks(size: int) -> Job:
+    def with_ranks(size: int, apart: bool = False) -> Job:
         if HAS_CUDA and size > RANKS:
             pytest.skip(f"needs {size} GPUs, and {GPUS} are here")
-        if size not in jobs or jobs[size].broken:
-            jobs[size] = Job(size, environment)
-        return jobs[size]
+        if (size, apart) not in jobs or jobs[size, apart].broken:
+            jobs[size, apart] = Job(size, environment, apart=apart)
+        return jobs[size, apart]
 
     yield with_ranks
     for running in jobs.values():
         running.end()
 
 
+def calls(many: tuple[str, ...]) -> list[object]:
+    slow = () if HAS_CUDA else many
+    return [pytest.param(case, marks=pytest.mark.long) if case in slow else case for case in CALLS]
+
+
 @pytest.mark.parametrize("size", [2, 3] if HAS_CUDA else [2])
-@pytest.mark.parametrize("case", [case if HAS_CUDA or case not in MANY else pytest.param(case, marks=pytest.mark.long)
-                                  for case in CALLS])  # fmt: skip
-def test_call(job_on_gpus: Callable[[int], Job], size: int, case: str) -> None:
+@pytest.mark.parametrize("case", calls(MANY))
+def test_call(job_on_gpus: Callable[..., Job], size: int, case: str) -> None:
     job_on_gpus(size).run("gpu_or_pretence", "on_gpu", "torch_calls", case)
 
 
 @pytest.mark.parametrize("case", STREAMS)
-def test_streams_and_ends(job_on_gpus: Callable[[int], Job], case: str) -> None:
+def test_streams_and_ends(job_on_gpus: Callable[..., Job], case: str) -> None:
     job_on_gpus(2).run("torch_on_gpu", case)
 
 
+@pytest.mark.parametrize("size", [2, 3] if HAS_CUDA else [2])
+@pytest.mark.parametrize("case", calls(MANY))
+def test_call_between_hosts(job_on_gpus: Callable[..., Job], size: int, case: str) -> None:
+    job_on_gpus(size, apart=True).run("gpu_or_pretence", "on_gpu", "torch_calls", case)
+
+
+@pytest.mark.parametrize("case", [case for case in STREAMS if case not in WITHIN])
+def test_streams_and_ends_between_hosts(job_on_gpus: Callable[..., Job], case: str) -> None:
+    job_on_gpus(2, apart=True).run("torch_on_gpu", case)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_killed_peer(job_on_gpus: Callable[..., Job], apart: bool) -> None:
+    job = job_on_gpus(2, apart=apart)
+    waited, killed = job.answers("torch_on_gpu", "wait_for_one_that_is_killed")
+    job.end()
+    assert "rank 1" in waited["value"], waited
+    assert killed["error"] == f"rank 1 has ended: {-signal.SIGKILL}"
+
+
 @pytest.mark.parametrize("case", MEMORY)
-def test_memory_of_a_group(job_on_gpus: Callable[[int], Job], case: str) -> None:
+def test_memory_of_a_group(job_on_gpus: Callable[..., Job], case: str) -> None:
     job_on_gpus(2).run("torch_memory", case)
 
 
 @pytest.mark.skipif(GPUS == 0, reason="training needs a GPU")
 @pytest.mark.parametrize("case", TRAINING)
-def test_training_as_on_nccl(job_on_gpus: Callable[[int], Job], case: str) -> None:
+def test_training_as_on_nccl(job_on_gpus: Callable[..., Job], case: str) -> None:
     job_on_gpus(2).run("gpu_or_pretence", "on_gpu", "torch_training", case)

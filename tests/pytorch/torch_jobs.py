@@ -33,21 +33,35 @@ def rank_environment(rank: int, size: int, port: int) -> dict[str, str]:
 
 
 class Job:
-    """`size` processes in a group with the backend lanecast. environment: of all ranks, beside their own."""
+    """`size` processes in a group with the backend lanecast. environment: of all ranks, beside their own. apart: as if
+    each were on a host of its own."""
 
-    def __init__(self, size: int, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, size: int, environment: dict[str, str] | None = None, *, apart: bool = False) -> None:
+        def of_rank(rank: int) -> dict[str, str]:
+            host = {"LANECAST_HOST": f"host{rank}"} if apart else {}
+            return {**rank_environment(rank, size, port), **(environment or {}), **host}
+
         port = free_port()
         self.broken = False
         self.ranks = [
             subprocess.Popen(
-                [sys.executable, __file__], env=rank_environment(rank, size, port) | (environment or {}), text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                [sys.executable, __file__], env=of_rank(rank), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             )
             for rank in range(size)
         ]  # fmt: skip
 
     def run(self, module: str, function: str, *arguments: Any) -> list[Any]:
         """Call module.function(*arguments) on each rank; what they return. Fails with the ranks' tracebacks."""
+        answers = self.answers(module, function, *arguments)
+        errors = [f"rank {number}: {each['error']}" for number, each in enumerate(answers) if each.get("error")]
+        if errors:
+            self.end()
+            raise AssertionError("\n".join(errors))
+        self.broken = False
+        return [each["value"] for each in answers]
+
+    def answers(self, module: str, function: str, *arguments: Any) -> list[dict[str, Any]]:
+        """The same, with the value of each rank or its error."""
         request = json.dumps([module, function, arguments])
         answers = []
         self.broken = True
@@ -59,12 +73,7 @@ class Job:
             assert rank.stdout is not None
             line = rank.stdout.readline()
             answers.append(json.loads(line) if line else {"error": f"rank {number} has ended: {rank.wait()}"})
-        errors = [f"rank {number}: {each['error']}" for number, each in enumerate(answers) if each.get("error")]
-        if errors:
-            self.end()
-            raise AssertionError("\n".join(errors))
-        self.broken = False
-        return [each["value"] for each in answers]
+        return answers
 
     def end(self) -> None:
         for rank in self.ranks:
