@@ -108,6 +108,7 @@ def make_and_drop(comm: Communicator, _: Tell) -> str:
     for _again in range(2):
         own = lanecast.from_all_gather(comm.rank, comm.size, gather)
         own.all_reduce(tensor(comm, 100))
+        own.all_reduce(tensor(comm, 100), algorithm="copy_engine")
         own.synchronize()
         del own
         gc.collect()
@@ -116,6 +117,28 @@ def make_and_drop(comm: Communicator, _: Tell) -> str:
 
 def test_a_communicator_that_goes_leaves_nothing(kernel_cache: str) -> None:
     assert [outcome.value or outcome.text for outcome in outcomes(2, make_and_drop, kernel_cache)] == [NOTHING_HELD] * 2
+
+
+def call_by_engines(comm: Communicator, _: Tell) -> list[str]:
+    """What is held of the GPU's memory after the first call by kernels, and after the first by copy engines."""
+    x, held = tensor(comm, 8), []
+    for engine in ENGINES:
+        comm.all_reduce(x, algorithm=engine)
+        comm.synchronize()
+        held.append(gpu_host_library.held().partition(" pinned")[0])
+        if engine == "peer_kernel":
+            gpu_host_library.capture(on=True)
+            with pytest.raises(lanecast.UsageError, match="first call by algorithm 'copy_engine', which takes memory"):
+                comm.all_reduce(x, algorithm="copy_engine")
+            gpu_host_library.capture(on=False)
+    return held
+
+
+def test_only_copy_engines_take_memory_for_staging(kernel_cache: str) -> None:
+    for outcome in outcomes(2, call_by_engines, kernel_cache):
+        assert outcome.text == ""
+        before, after = ([int(number) for number in text.split()[1::2]] for text in outcome.value)
+        assert after == [before[0] + 1, before[1] + 1]  # its own and the peer's
 
 
 def short_of_memory(comm: Communicator, _: Tell) -> None:

@@ -11,7 +11,6 @@ DomainPeers::DomainPeers(const GpuParts& gpu, Ranks ranks, const Bootstrap& memb
   if (ranks_.size() < 2) return;
   ipc::PeerOptions options;
   options.timeout_s = gpu.timeout_s;
-  options.staging_bytes = 0;  // which copy engines would need
   options.channels = false;
   // All of them may wait at once, and their blocks have to be resident together.
   const int most = gpu.max_ctas ? std::min(gpu.max_ctas, options.max_ctas) : options.max_ctas;

@@ -71,6 +71,9 @@ class GpuSide {
   /// Collective. Throws UsageError on all ranks where one has no usable NCCL.
   void open_native(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
                    const std::function<void(double)>& keep_waiting);
+  /// Collective, on one host. Calls by copy engines need it.
+  void open_staging(const Bootstrap& bootstrap) { peers_->open_staging(bootstrap); }
+  bool has_staging() const { return peers_->has_staging(); }
   /// Messages with other ranks of one host, all at once, and to this one itself. They come after what `stream` holds
   /// and after earlier messages between the same two ranks in the same direction; no other call waits for them. Throws
   /// UsageError before anything is enqueued.

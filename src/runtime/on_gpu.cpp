@@ -125,6 +125,22 @@ void Communicator::open_native(GpuSide& side, std::unique_lock<std::mutex>& lock
   });
 }
 
+void Communicator::open_staging(GpuSide& side, void* stream, std::unique_lock<std::mutex>& lock) {
+  if (side.has_staging()) return;
+  if (side.capturing(static_cast<gpu::Stream>(stream)))
+    throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a communicator's first call by " +
+                     "algorithm 'copy_engine', which takes memory for it; make one before the capture");
+  drain(lock);
+  or_fail<UsageError>([&] { side.open_staging(among_all("the first call by copy engines")); });
+}
+
+void Communicator::open_for(GpuSide& side, const Call& call, GpuWay way, void* stream,
+                            std::unique_lock<std::mutex>& lock) {
+  if (way == GpuWay::native) open_native(side, lock);
+  if (way == GpuWay::peers && peer_engine_from(pinned_for(call)) == PeerEngine::copy_engine)
+    open_staging(side, stream, lock);
+}
+
 void Communicator::keep_waiting_for_nccl(double waited_s) {
   end_if_aborted();
   lost_peer(waited_s >= std::chrono::duration<double>(kLastWrites).count());
@@ -185,7 +201,7 @@ void Communicator::enqueue(const Call& call, int device, void* stream) {
     side = gpu_;
     look_at_gpu();
     way = way_of(*side, call, device, stream);
-    if (way == GpuWay::native) open_native(*side, lock);
+    open_for(*side, call, way, stream, lock);
     rest = enqueue_on(*side, call, way, stream);
   }
   if (way != GpuWay::peers) hand_to_thread();
@@ -204,7 +220,7 @@ std::shared_ptr<DeviceWork> Communicator::enqueue_async(const Call& call, int de
     side = gpu_;
     look_at_gpu();
     way = way_of(*side, call, device, stream);
-    if (way == GpuWay::native) open_native(*side, lock);
+    open_for(*side, call, way, stream, lock);
     if (way != GpuWay::plan) side->order(static_cast<gpu::Stream>(stream), side->own_stream());
     rest = enqueue_on(*side, call, way, side->own_stream());
   }

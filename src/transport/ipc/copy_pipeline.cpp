@@ -14,6 +14,7 @@ namespace lanecast::ipc {
 namespace {
 
 constexpr std::size_t kDepth = gpu::kDepth;
+constexpr std::size_t kStagingBytes = std::size_t{32} << 20;
 constexpr std::size_t kChunkBytes = std::size_t{8} << 20;  // less than that lost more by signals than it overlapped
 
 gpu::u64 slot_bit(int q, std::size_t chunk) {
@@ -27,6 +28,7 @@ class CopyPipeline {
   CopyPipeline(PeerGroup& group, const PeerCall& call, gpu::Stream stream)
       : group_(group),
         memory_(group.memory_),
+        staging_(*group.staging_),
         device_(*group.device_),
         call_(call),
         stream_(stream),
@@ -62,7 +64,7 @@ class CopyPipeline {
 
   /// Equal on all members, and such that kDepth chunks from each peer fit.
   std::size_t chunk_bytes() const {
-    const std::size_t fits = memory_.staging_bytes() / (kDepth * static_cast<std::size_t>(members_ - 1)) / 256 * 256;
+    const std::size_t fits = kStagingBytes / (kDepth * static_cast<std::size_t>(members_ - 1)) / 256 * 256;
     return std::min(fits, kChunkBytes);
   }
   std::size_t chunks(const Parcel& parcel) const { return (parcel.bytes + chunk_ - 1) / chunk_; }
@@ -73,7 +75,7 @@ class CopyPipeline {
   /// Where `from` leaves chunk k for `in`. A member has no slots for itself.
   gpu::Address slot(int in, int from, std::size_t k) const {
     const std::size_t place = static_cast<std::size_t>(from < in ? from : from - 1);
-    return memory_.staging(in) + (place * kDepth + k % kDepth) * chunk_;
+    return staging_.of(in) + (place * kDepth + k % kDepth) * chunk_;
   }
 
   /// Chunk c to the k-th peer.
@@ -157,12 +159,18 @@ class CopyPipeline {
 
   PeerGroup& group_;
   const GroupMemory& memory_;
+  const SharedMemory& staging_;
   const gpu::Device& device_;
   const PeerCall& call_;
   gpu::Stream stream_, unpack_;
   int me_, members_;
   std::size_t chunk_;
 };
+
+void PeerGroup::open_staging(const Bootstrap& members) {
+  const gpu::Device::Current current(*device_);
+  staging_ = std::make_unique<SharedMemory>(device_, members, kStagingBytes);
+}
 
 void PeerGroup::by_copy_engine(const PeerCall& call, gpu::Stream stream) {
   if (size() == 1) return by_kernel(call, stream);

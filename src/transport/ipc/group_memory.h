@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a group keep in each other's memory: flags, slots of kernels, and staging for copy engines, to and
-// from which a caller's memory is copied; and the same of messages between two of them.
+// What the ranks of a group keep in each other's memory: flags, and slots of kernels, to and from which a caller's
+// memory is copied; and the same of messages between two of them.
 #pragma once
 
 #include "device/gpu/kernels/message_arguments.h"
@@ -12,26 +12,22 @@ constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 4095) / 4096 
 
 class GroupMemory {
  public:
-  /// Collective over the members. staging_bytes: of each. channels: is there room for messages between two of them?
-  GroupMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members, std::size_t staging_bytes, bool channels)
+  /// Collective over the members. channels: is there room for messages between two of them?
+  GroupMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members, bool channels)
       : memory_(std::move(device), members,
-                kInboxAt + gpu::inbox_bytes(members.size) + staging_bytes +
-                    (channels ? message_inbox_bytes(members.size) : 0)),
-        staging_bytes_(staging_bytes) {}
+                kInboxAt + gpu::inbox_bytes(members.size) + (channels ? message_inbox_bytes(members.size) : 0)) {}
 
   int rank() const { return memory_.rank(); }
   int size() const { return memory_.size(); }
-  std::size_t staging_bytes() const { return staging_bytes_; }
 
   // Addresses in this process.
   gpu::Address control() const { return memory_.own(); }
   gpu::Address control(int member) const { return memory_.of(member); }
   gpu::Address flags(int member) const { return memory_.of(member) + kFlagsAt; }
   gpu::Address inbox(int member) const { return memory_.of(member) + kInboxAt; }
-  gpu::Address staging(int member) const { return inbox(member) + gpu::inbox_bytes(size()); }
   gpu::Address message_control() const { return memory_.own() + kMessageControlAt; }
   gpu::Address message_flags(int member) const { return memory_.of(member) + kMessageFlagsAt; }
-  gpu::Address message_inbox(int member) const { return staging(member) + staging_bytes_; }
+  gpu::Address message_inbox(int member) const { return inbox(member) + gpu::inbox_bytes(size()); }
 
  private:
   static constexpr std::size_t kMessageControlAt = aligned(sizeof(gpu::Control));
@@ -44,7 +40,6 @@ class GroupMemory {
   }
 
   SharedMemory memory_;
-  std::size_t staging_bytes_;
 };
 
 }  // namespace lanecast::ipc

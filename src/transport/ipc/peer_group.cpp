@@ -30,7 +30,7 @@ PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const 
       launches_(device_, std::move(kernels)),
       options_(options),
       faults_(device_),
-      memory_(device_, members, options.staging_bytes, options.channels),
+      memory_(device_, members, options.channels),
       credit_(device_),
       unpack_(device_),
       poison_(device_),

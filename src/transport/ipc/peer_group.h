@@ -19,8 +19,7 @@ struct PeerOptions {
   double timeout_s = 300;
   int max_ctas = gpu::kMostBlocks;  // multiprocessors that a kernel takes which waits for other ranks
   int reducer_ctas = 64;            // and one that adds up what copy engines have brought
-  std::size_t staging_bytes = std::size_t{32} << 20;
-  bool channels = true;  // room for exchange()
+  bool channels = true;             // room for exchange()
 };
 
 /// One call, ordered by its stream.
@@ -62,8 +61,11 @@ class PeerGroup {
   void copy(void* to, const void* from, std::size_t bytes, gpu::Stream stream) const;
   /// By one kernel, which waits for the other ranks' while it runs.
   void by_kernel(const PeerCall& call, gpu::Stream stream);
-  /// By copy engines, in chunks through staging memory, and where it reduces by a kernel that waits for nobody.
+  /// By copy engines, in chunks through staging memory, and where it reduces by a kernel that waits for nobody. Needs
+  /// open_staging(), which is collective over the members: few groups make such calls.
   void by_copy_engine(const PeerCall& call, gpu::Stream stream);
+  void open_staging(const Bootstrap& members);
+  bool has_staging() const { return staging_ != nullptr; }
 
   /// With buffers in symmetric memory, at the same place on all members: the output of what is copied; the input of
   /// what is reduced, and its output where all get the result, else null.
@@ -122,6 +124,7 @@ class PeerGroup {
   PeerOptions options_;
   Faults faults_;
   GroupMemory memory_;
+  std::unique_ptr<SharedMemory> staging_;  // null before the first call by copy engines
   gpu::u64 timeout_ns_ = 0;
   // Of copy engines: two streams to each peer, one that waits for free slots, one that unpacks, and what orders them
   // after and before the caller's.
