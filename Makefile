@@ -22,7 +22,7 @@ WORKERS ?= 2
 
 # Folders are listed beside their files because their time changes when a file is removed.
 NATIVE_DIRS := $(wildcard src include bindings simulator)
-NATIVE := $(shell find $(NATIVE_DIRS)) CMakeLists.txt pyproject.toml
+NATIVE := $(shell find $(NATIVE_DIRS)) $(shell find examples -name '*.py') CMakeLists.txt pyproject.toml
 PACKAGE := $(shell find python -type f -not -path '*/__pycache__/*' -not -name _core.pyi)
 PINS := requirements/transitive.txt
 

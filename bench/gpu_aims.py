@@ -7,11 +7,11 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lanecast.cli.bench_train import CLOSE
 from lanecast.cli.gpu.summary import ratios
 from lanecast.cli.measure import Row
 from lanecast.cli.tables import size_text
 from nic_bound_report import Outcome, cases
-from train import CLOSE
 
 MIB = 1 << 20
 MEANS = {"all_gather": 1.35, "reduce_scatter": 1.25, "all_reduce": 1.15}  # times as fast as NCCL, 1 MiB to 1 GiB

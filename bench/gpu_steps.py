@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from on_hosts import Hosts
+from lanecast.cli.on_hosts import Hosts
 from timed_steps import Step
 
 ROOT = Path(__file__).parent.parent
@@ -114,7 +114,7 @@ def training(asked: Asked) -> Iterator[Step]:
     network = (f"--nics={asked.nics}", f"--rate={asked.rate}")
     common = (f"--model={asked.model}", f"--trials={asked.trials}", "--backends=lanecast,nccl", *shape, *network)
     for strategy in ("fsdp2", *(["zero3"] if importlib.util.find_spec("deepspeed") else []), "ddp"):
-        command = (sys.executable, f"{ROOT}/bench/train.py", f"--strategies={strategy}", *common)
+        command = (*LANECAST, "bench", "train", f"--strategies={strategy}", *common)
         yield Step(f"training, {strategy}", command, 50, {"part": "training"}, SOCKETS)
 
 

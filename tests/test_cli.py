@@ -58,6 +58,7 @@ def test_version() -> None:
         (["bench", "--json", "/proc/nowhere/rows.json"], "/proc/nowhere does not exist"),
         (["bench", "--heatmap", "map.txt"], ".png, .pdf, .svg"),
         (["bench", "--graph"], "graph: needs --device cuda"),
+        (["bench", "--ranks", "2", "train"], "ranks: is of `lanecast bench`; options of `bench train` stand behind it"),
         (["bench", "--shared-gpus"], "shared-gpus: needs --device cuda"),
         (["bench", "--topology", "2y2"], "expected sizes such as 2x4"),
         (["bench", "--topology", "2x2", "--ranks", "3"], "describes 4 ranks, but there are 3"),

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import lanecast
 from lanecast import _core
-from lanecast.cli import app, launch, runner
+from lanecast.cli import app, bench_train, launch, runner
 from lanecast.cli.gpu import launch as device_launch
 from lanecast.cluster import registry
 from lanecast.cluster.cluster import Cluster
@@ -112,6 +112,7 @@ def test_commands_are_accepted(
     monkeypatch.setattr(launch, "job", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(device_launch, "start_ranks", lambda *_, **__: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(runner, "_compare", lambda *_: None)
+    monkeypatch.setattr(bench_train, "require_torch", lambda: (_ for _ in ()).throw(SystemExit(0)))
     # So are simulations.
     monkeypatch.setattr(build, "simulator", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     # So are clusters, and none that is up is taken down.

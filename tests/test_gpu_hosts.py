@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import lanecast
+from lanecast.cli.on_hosts import Hosts, rank_environment
 from lanecast.job import detect
 
 sys.path.append(str(Path(__file__).parent.parent / "bench"))
@@ -20,7 +21,6 @@ import gpu_aims
 import gpu_hosts
 import gpu_report
 from gpu_steps import PARTS, Asked
-from on_hosts import Hosts, rank_environment
 from timed_steps import Outcome, Step, run, shares
 
 MIB = 1 << 20

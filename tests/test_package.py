@@ -40,6 +40,12 @@ def test_headers_are_installed() -> None:
     assert [header for header in headers if not (installed / header).is_file()] == []
 
 
+def test_the_program_that_is_trained_is_installed() -> None:
+    installed = Path(_core.__file__).parent / "examples"
+    programs = [path.relative_to(ROOT / "examples") for path in (ROOT / "examples").rglob("*.py")]
+    assert [path for path in programs if not (installed / path).is_file()] == []
+
+
 def test_what_the_simulator_is_made_of_is_installed() -> None:
     installed = Path(_core.__file__).parent / "simulator"
     needed = [path.relative_to(ROOT / "simulator") for path in (ROOT / "simulator").iterdir()]

@@ -38,7 +38,7 @@ def test_same_losses_as_on_gloo(strategy: str, tmp_path: Path) -> None:
 
 def test_backends_side_by_side(tmp_path: Path) -> None:
     small = ("--trials=1", "--batch-tokens=512", "--micro-batch=1", "--strategies=ddp")
-    command = [sys.executable, str(ROOT / "bench/train.py"), *small, "--backends=lanecast:ring,gloo"]
+    command = [sys.executable, "-m", "lanecast", "bench", "train", *small, "--backends=lanecast:ring,gloo"]
     file = tmp_path / "rows.json"
     subprocess.run([*command, "--json", str(file)], check=True, timeout=110)
     ours, theirs = json.loads(file.read_text())["rows"]

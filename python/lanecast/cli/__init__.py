@@ -10,7 +10,21 @@ from typing import Annotated
 import typer
 
 from lanecast import _core
-from lanecast.cli import bench, cluster, compose, demo, explain, info, launch, learn, plan, scale, trace, tune
+from lanecast.cli import (
+    bench,
+    bench_train,
+    cluster,
+    compose,
+    demo,
+    explain,
+    info,
+    launch,
+    learn,
+    plan,
+    scale,
+    trace,
+    tune,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -36,13 +50,17 @@ def _lanecast(
     """The options that stand before a subcommand; `version` acts by its callback."""
 
 
-app.command("bench")(bench.bench)
+benches = typer.Typer(invoke_without_command=True)
+benches.callback()(bench.bench)
+benches.command("train")(bench_train.train)
+
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
 app.command("info")(info.info)
 app.command("scale")(scale.scale)
 app.command("trace")(trace.trace)
 app.command("tune")(tune.tune)
+app.add_typer(benches, name="bench")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(compose.app, name="compose")
 app.add_typer(learn.app, name="learn")

@@ -37,6 +37,7 @@ def _known(what: str, known: Any) -> str:
 
 
 def bench(  # noqa: PLR0913, PLR0917  one per option
+    context: typer.Context,
     protocol: Annotated[str, typer.Option(help=_known("How to measure, one of", PROTOCOLS))] = "backends",
     collectives: Annotated[
         str, typer.Option(help=_known("Comma-separated", _core.KINDS) + " Default: by protocol.")
@@ -87,6 +88,9 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     composed collectives as HiCCL's paper does, beside the bounds of its Table III. On cuda each rank has a GPU, ranks
     come from torchrun or are started here, and torch brings NCCL to compare with.
     """
+    if context.invoked_subcommand is not None:
+        _refuse_before(context.invoked_subcommand, context)
+        return
     on_gpu = known_name("device", device, DEVICES) == "cuda"
     contenders = _contenders(backends or ("lanecast,nccl" if on_gpu else "lanecast,mpi"), on_gpu)
     ours = {"sweep": sweep, "preset": preset, "depths": depths, "plot": plot}
@@ -125,6 +129,13 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         chosen.draw(rows, picture)
     if any(row["wrong"] for row in rows):
         raise _core.InternalError("wrong results: see the column #wrong")
+
+
+def _refuse_before(command: str, context: typer.Context) -> None:
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise _core.UsageError(f"{name}: is of `lanecast bench`; options of `bench {command}` stand behind it")
 
 
 def _contenders(text: str, on_gpu: bool) -> tuple[Backend, ...]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs on emulated hosts with a share of this machine's GPUs each, started as torch.distributed wants it.
 
-    python bench/on_hosts.py 0,1 2,3 -- PROGRAM…
+    python -P on_hosts.py 0,1 2,3 -- PROGRAM…
 
 is what each rank runs: it says which GPUs the first host has, the second and so on, and becomes the program.
 """
@@ -13,8 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import lanecast
-from lanecast import job
+from lanecast import _core, job
 from lanecast.cli import launch
 
 _PORT = "29500"  # of torch's store; a host's ports are its own
@@ -42,7 +41,7 @@ class Hosts:
         if not self.gpus:
             return []
         if self.ranks_per_host > self.gpus:
-            raise lanecast.UsageError(f"{self.ranks_per_host} ranks per host, and this machine has {self.gpus} GPUs")
+            raise _core.UsageError(f"{self.ranks_per_host} ranks per host, and this machine has {self.gpus} GPUs")
         ours = os.environ.get("CUDA_VISIBLE_DEVICES")  # those that we see ourselves
         names = ours.split(",") if ours else [str(k) for k in range(self.gpus)]
         each = range(self.ranks_per_host)
@@ -55,7 +54,7 @@ class Hosts:
             "--hosts": self.hosts, "--ranks-per-host": self.ranks_per_host, "--nics": self.nics, "--rate": self.rate
         }  # fmt: skip
         options = [text for name, value in shape.items() for text in (name, str(value))]
-        rank = [sys.executable, __file__, *self.visible(), "--", *program]
+        rank = [sys.executable, "-P", __file__, *self.visible(), "--", *program]
         return [sys.executable, "-m", "lanecast", "cluster", "run", *options, "--", *rank]
 
 
@@ -63,7 +62,7 @@ def rank_environment(found: job.Job, visible: Sequence[str]) -> dict[str, str]:
     """What torch.distributed and CUDA read, from what the launcher has said of this rank; filled host by host."""
     rank, size, local_rank, local_size = found.rank, found.size, found.local_rank, found.local_size
     if rank is None or size is None or local_rank is None or local_size is None:
-        raise lanecast.UsageError(f"{found.launcher} does not say where on its host a rank is")
+        raise _core.UsageError(f"{found.launcher} does not say where on its host a rank is")
     names = {
         "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": local_size,
         "MASTER_ADDR": "node0", "MASTER_PORT": _PORT,
@@ -75,7 +74,7 @@ def rank_environment(found: job.Job, visible: Sequence[str]) -> dict[str, str]:
 def main(arguments: list[str]) -> None:
     found = job.detect()
     if found is None or "--" not in arguments:
-        raise lanecast.UsageError("start it with an MPI's launcher: on_hosts.py [GPUS-OF-A-HOST…] -- PROGRAM…")
+        raise _core.UsageError("start it with an MPI's launcher: on_hosts [GPUS-OF-A-HOST…] -- PROGRAM…")
     end = arguments.index("--")
     program = arguments[end + 1 :]
     os.execvpe(program[0], program, {**os.environ, **rank_environment(found, arguments[:end])})

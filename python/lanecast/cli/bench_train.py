@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps of examples/train_gpt.py on several backends of torch.distributed, which take turns.
-
-    python bench/train.py --model gpt-2m --strategies ddp,fsdp2 --backends lanecast,gloo --json train.json
+"""`lanecast bench train`: steps of examples/train_gpt.py on several backends of torch.distributed, which take turns.
 
 Each trial of a backend is a job of its own, under torchrun or with --hosts on an emulated cluster, and a round holds
 one trial of each, so that what disturbs the machine meets all of them. A backend `lanecast:ALGORITHM` has that
@@ -12,6 +10,7 @@ learns something else is no faster step.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import statistics
@@ -28,13 +27,12 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-import lanecast
 from lanecast import _core
-from lanecast.cli import launch, machine, tables
+from lanecast.cli import machine, outputs, tables
+from lanecast.cli.on_hosts import Hosts
 from lanecast.cli.options import distinct
-from on_hosts import Hosts
 
-PROGRAM = Path(__file__).parent.parent / "examples" / "train_gpt.py"
+PROGRAM = Path(_core.__file__).parent / "examples" / "train_gpt.py"
 CLOSE = 0.01  # of a loss: what another order of additions may change in ten steps
 
 _LINGER_S = 15.0  # in which those who have trained draw their pictures and part
@@ -62,7 +60,7 @@ class Case:
                 _end(subprocess.Popen(command, env=environment, stdout=output, stderr=output), file)
             if not file.is_file():
                 said = log.read_text(errors="replace")[-3000:]
-                raise lanecast.UsageError(f"{self.strategy} on {backend} failed:\n{said}")
+                raise _core.UsageError(f"{self.strategy} on {backend} failed:\n{said}")
             report: Trial = json.loads(file.read_text())
         return report
 
@@ -83,12 +81,17 @@ def _end(job: subprocess.Popen[bytes], report: Path) -> None:
     job.wait()
 
 
+def require_torch() -> None:
+    if importlib.util.find_spec("torch") is None:
+        raise _core.UsageError("bench train: trains by PyTorch, which is not installed: pip install torch")
+
+
 def place(hosts: int, ranks: int, nics: int, rate: str) -> Hosts | None:
     """None: this host."""
     if hosts == 1:
         return None
     if ranks % hosts:
-        raise lanecast.UsageError(f"ranks: {ranks} are not equally many on each of {hosts} hosts")
+        raise _core.UsageError(f"ranks: {ranks} are not equally many on each of {hosts} hosts")
     import torch
 
     return Hosts(hosts, ranks // hosts, torch.cuda.device_count(), nics, rate)
@@ -127,7 +130,7 @@ def table_of(rows: Sequence[dict[str, Any]], title: str, baseline: str) -> Table
     return table
 
 
-def main(  # noqa: PLR0913, PLR0917  one per option
+def train(  # noqa: PLR0913, PLR0917  one per option
     model: Annotated[str, typer.Option(help="A preset of train_gpt.py.")] = "gpt-2m",
     strategies: Annotated[str, typer.Option(help="Of ddp, fsdp2, zero3.")] = "ddp,fsdp2",
     backends: Annotated[
@@ -142,8 +145,15 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     micro_batch: Annotated[int, typer.Option(help="Sequences of a rank at a time.")] = 4,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
 ) -> None:
-    """Compare backends by the steps of a training program."""
-    names, where = distinct(backends), place(hosts, ranks, nics, rate)
+    """Compare backends of torch.distributed by the steps of a training program.
+
+    Each trial of a backend is a job of its own, under torchrun or on emulated hosts, and the backends take turns.
+    Losses are held against those of the last backend, the baseline. Needs torch.
+    """
+    names = distinct(backends)
+    outputs.check(json_file)
+    require_torch()
+    where = place(hosts, ranks, nics, rate)
     baseline = names[-1]
     options = (f"--micro-batch={micro_batch}", *([f"--batch-tokens={batch_tokens}"] if batch_tokens else []))
     out, progress = tables.console(), tables.console("stderr")
@@ -158,7 +168,7 @@ def main(  # noqa: PLR0913, PLR0917  one per option
                 found[name].append(trial)
                 progress.print(f"  {trial['tokens_per_s']:.0f} tokens/s, {trial['step_s']:.3f} s a step")
         rows += [row_of(strategy, name, found[name], found[baseline]) for name in names]
-    lanecast_version = f"lanecast {lanecast.__version__} ({machine.git_commit() or 'installed'})"
+    lanecast_version = f"lanecast {_core.VERSION} ({machine.git_commit() or 'installed'})"
     out.print(f"machine   {_core.cpu_model()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     out.print(f"software  torch {metadata.version('torch')}, {lanecast_version}")
     out.print(f"command   {machine.command_line()}\n")
@@ -168,11 +178,4 @@ def main(  # noqa: PLR0913, PLR0917  one per option
         json_file.write_text(json.dumps({"command": machine.command_line(), "rows": rows}, indent=1) + "\n")
     apart = [row["backend"] for row in rows if not row["loss_apart"] <= CLOSE]
     if apart:
-        raise lanecast.UsageError(f"losses on {', '.join(apart)} differ from those on {baseline}")
-
-
-if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except lanecast.UsageError as error:
-        launch.fail(error)
+        raise _core.UsageError(f"losses on {', '.join(apart)} differ from those on {baseline}")
