@@ -26,6 +26,7 @@ GpuSide& Communicator::gpu_for(std::span<const Transfer> transfers, int device, 
   for (const Transfer& transfer : transfers) check_on_gpu(transfer, rank(), size());
   refuse_if_failed();
   GpuSide& side = gpu(device, lock);
+  side.set_timeout(timeout_s_);
   look_at_gpu();
   for (const Transfer& transfer : transfers)
     if (device < 0 && transfer.bytes > 0) side.require_own(transfer.data, "buffer");

@@ -60,7 +60,6 @@ GpuSide& Communicator::gpu(int device, std::unique_lock<std::mutex>& lock) {
   if (device != kUnknownDevice && device != gpu_->device())
     throw UsageError("rank " + std::to_string(rank()) + ": the buffers lie on GPU " + std::to_string(device) +
                      ", and this communicator uses GPU " + std::to_string(gpu_->device()));
-  gpu_->set_timeout(timeout_s_);
   return *gpu_;
 }
 
@@ -73,6 +72,7 @@ std::optional<StagedCall> Communicator::enqueue_on(GpuSide& side, const Call& ca
   const auto stream = static_cast<gpu::Stream>(on);
   const bool in_place = check(call, rank(), size());
   std::optional<StagedCall> rest;
+  side.set_timeout(timeout_s_);
   // A call of which a part is enqueued has peers that wait for the rest.
   or_fail<UsageError>([&] {
     Call planned = call;

@@ -16,7 +16,7 @@ struct StagedMessage {
   std::uint32_t step = 0;
   std::size_t bytes = 0;
   std::size_t offset = 0;
-  bool on_device = false;  // else on the host
+  bool on_device = false;    // else on the host
   std::uint64_t number = 0;  // of the call's from this rank to that one, equal on both
 };
 
