@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import tempfile
 import tomllib
@@ -12,9 +13,12 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import lanecast
-from lanecast import _core, machines, topologies, traces
+from lanecast import _core, machines, marked_json, topologies, traces
+from lanecast.cluster import registry
+from lanecast.cluster.shape import Shape
 from lanecast.learn import model
 from lanecast.learn.database import Database
 from lanecast.learn.scope import Scope
@@ -107,6 +111,9 @@ _OWNER = {
 TRACE = json.dumps([_OWNER, _CALL, _MESSAGE])
 
 
+CLUSTER = marked_json.text(registry.FORMAT, registry.Entry(4711, "123456", Shape(hosts=3, nics=2)))
+
+
 def from_file(name: str, read: Callable[[Path], Any]) -> Callable[[str], Any]:
     def read_text(text: str) -> Any:
         with tempfile.TemporaryDirectory() as folder:
@@ -115,6 +122,16 @@ def from_file(name: str, read: Callable[[Path], Any]) -> Callable[[str], Any]:
             return read(path)
 
     return read_text
+
+
+def read_cluster(path: Path) -> None:
+    """As `lanecast cluster run` does, where the processes of the sample are there."""
+    there = mock.patch.object(registry, "_started", lambda pid: "123456" if pid == 4711 else "")
+    with there, mock.patch.dict(os.environ, {"XDG_RUNTIME_DIR": str(path.parent)}):
+        (path.parent / "lanecast").mkdir()
+        path.rename(path.parent / "lanecast" / "cluster-c.json")
+        if (cluster := registry.find("c")) is not None:
+            str(cluster.shape)
 
 
 def read_plans(text: str) -> None:

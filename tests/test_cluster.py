@@ -178,6 +178,21 @@ def test_names_of_clusters_are_no_paths() -> None:
         registry.find("../x")
 
 
+def test_damaged_file_is_refused_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    registry.save("c", Cluster(SHAPE, os.getpid()))
+    (file,) = (tmp_path / "lanecast").iterdir()
+    found = registry.find("c")
+    assert found is not None
+    assert (found.shape, found.init) == (SHAPE, os.getpid())
+    whole = file.read_text()
+    for wrong in (whole[:-9], "{}", whole.replace('"hosts": 2', '"hosts": 0')):
+        file.write_text(wrong)
+        for use in (registry.find, registry.remove):
+            with pytest.raises(lanecast.UsageError, match=rf"cluster file .*{file.name}: "):
+                use("c")
+
+
 def test_rates() -> None:
     assert [parse_rate(text) for text in ("500mbit", "1.5Gbit", "10gbit/s")] == [500 * 10**6, 1500 * 10**6, 10**10]
     assert [rate_text(bps) for bps in (500 * 10**6, 15 * 10**8, 10**10)] == ["500mbit", "1.5gbit", "10gbit"]

@@ -107,6 +107,7 @@ PARSERS = {
     "backend of a simulation": Parser(contenders.check, ("flat", "ompi", "lanecast:hierarchical(ring,direct)")),
     "machine's values": Parser(formats.read_machine_values, (formats.MACHINE_VALUES,)),
     "tasks of Slurm's hosts": Parser(tasks_of_hosts, ("4(x2)", "5,3", "2(x3),1(x2)")),
+    "cluster": Parser(formats.from_file("cluster.json", formats.read_cluster), (formats.CLUSTER,)),
     "trace": Parser(formats.read_trace, (formats.TRACE,)),
 }
 

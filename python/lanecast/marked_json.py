@@ -86,6 +86,6 @@ def load(form: Format, kind: Any, path: Path) -> Any:
     try:
         record = read_fields(kind, data)
         record.check()
-    except FieldError as error:
+    except (FieldError, _core.UsageError) as error:
         raise _core.UsageError(f"{where}: {error}") from None
     return record

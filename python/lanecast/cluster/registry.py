@@ -3,16 +3,33 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 
-from lanecast import _core
+from lanecast import _core, marked_json
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape
+from lanecast.fields import FieldError
+
+FORMAT = marked_json.Format(
+    "cluster file", "lanecast_cluster", 1, "end its cluster with the Lanecast that started it, or remove the file"
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cluster as its file has it."""
+
+    init: int  # pid
+    started: str  # in ticks since boot
+    shape: Shape
+
+    def check(self) -> None:
+        if not self.started.isdecimal():
+            raise FieldError("started", f"{self.started!r} is no number of ticks")
 
 
 def _folder() -> Path:
@@ -40,21 +57,19 @@ def _started(pid: int) -> str:
 
 
 def save(name: str, cluster: Cluster) -> None:
-    facts = {"init": cluster.init, "started": _started(cluster.init), "shape": asdict(cluster.shape)}
-    _file(name).write_text(json.dumps(facts))
+    marked_json.save(FORMAT, Entry(cluster.init, _started(cluster.init), cluster.shape), _file(name))
 
 
 def find(name: str) -> Cluster | None:
-    """The cluster of this name, if it is up."""
+    """The cluster of this name, if it is up. Raises UsageError for a file that cannot be read."""
     file = _file(name)
-    try:
-        facts = json.loads(file.read_text())
-    except FileNotFoundError:
+    if not file.exists():
         return None
-    if _started(facts["init"]) != facts["started"]:
+    entry: Entry = marked_json.load(FORMAT, Entry, file)
+    if _started(entry.init) != entry.started:
         file.unlink(missing_ok=True)  # it has ended by itself, or the machine has been restarted
         return None
-    return Cluster(Shape(**facts["shape"]), facts["init"])
+    return Cluster(entry.shape, entry.init)
 
 
 def remove(name: str) -> bool:
