@@ -55,6 +55,7 @@ class Odd:
     ours: str
     theirs: str
     usual: Call = sums
+    ends: bool = False  # on every rank, and so do the next ones like it: other calls find out
 
 
 ODD_CALLS = {
@@ -85,8 +86,8 @@ ODD_CALLS = {
         lambda comm: comm.reduce(np.ones(64), 1, algorithm="scatter_all_gather", chunks=1),
         "sum, root 0", "sum, root 1", reduce,
     ),
-    # Each root only sends: both calls end, and later ones find out.
-    "scatter_root": Odd(lambda comm: scatter(comm, 1), "root 0", "root 1", scatter),
+    # Each root only sends.
+    "scatter_root": Odd(lambda comm: scatter(comm, 1), "root 0", "root 1", scatter, ends=True),
 }  # fmt: skip
 
 # Where there is an MPI: it would take any of these calls, and hang or leave wrong data.
@@ -120,7 +121,8 @@ def provoke(comm: Communicator, name: str) -> float:
     try:
         for turn in range(2):  # a call that has nothing to receive ends before anyone can know
             (odd.call if comm.rank == 1 and turn == 0 else odd.usual)(comm)
-        gathers(comm)
+        if odd.ends:
+            gathers(comm)
     except lanecast.TransportError as error:
         text = str(error)
     took_s = time.monotonic() - begin
@@ -140,9 +142,66 @@ def provoke(comm: Communicator, name: str) -> float:
     return took_s
 
 
-def send_a_short_part(comm: Communicator, _: Any = None) -> str:
-    """Rank 1 has fewer elements for rank 0 than that expects, which they know only for themselves; rank 0's error."""
-    rows = [2 if (comm.rank, to) == (1, 0) else 3 for to in range(comm.size)]
+@dataclass(frozen=True)
+class Apart:
+    """Rank 0 is so many calls past the first that differs when it waits for rank 1; the words of the error."""
+
+    calls: int
+    words: str
+    both: bool = False  # and so is rank 1, which otherwise still waits in that call
+
+
+FORGOTTEN = r"rank 0 calls one whose words it has forgotten, and is in call {} by now: all_reduce of 64 float64, .*"
+WAITS = "; rank 1 calls broadcast of 65 "
+TWO_ROOTS = r"rank \d calls scatter of 64 float64, root (\d), .*; rank \d calls scatter of 64 float64, root (?!\1)"
+
+# Where no message meets a receive of another call.
+APART = {
+    "apart_12": Apart(12, "call 3 of this communicator differs between ranks: rank 0 calls broadcast of 64 .*" + WAITS),
+    "apart_40": Apart(40, "call 3 of this communicator differs between ranks: " + FORGOTTEN.format(43) + WAITS),
+    "apart_3000": Apart(
+        3000,
+        "call 3 of this communicator does not end, and is so long ago for rank 0 that the two cannot be compared: "
+        + FORGOTTEN.format(3003)
+        + WAITS,
+    ),
+    "both_12": Apart(12, "call 3 of this communicator differs between ranks: " + TWO_ROOTS, both=True),
+    "both_40": Apart(
+        40, "call 12 of this communicator, or an earlier one, differs between ranks: " + TWO_ROOTS, both=True
+    ),
+}
+
+
+def provoke_apart(beside: Communicator, name: str) -> float:
+    """On a split of `beside`, all calls differ from the third on. Checks the error; the seconds until it came."""
+    apart = APART[name]
+    comm = beside.split(0)
+    assert comm is not None
+    gathers(comm)
+    gathers(comm)
+    begin = time.monotonic()
+    text = ""
+    if comm.rank == 1 and not apart.both:
+        beside.recv(np.empty(1), 0)  # it asks about its call when the other has left that one behind
+    try:
+        for _ in range(apart.calls):
+            if apart.both:
+                scatter(comm, int(comm.rank == 1))
+            else:
+                comm.broadcast(np.ones(64 + (comm.rank == 1)), 0, algorithm="direct", chunks=1)
+        if comm.rank == 0 and not apart.both:
+            beside.send(np.ones(1), 1)
+        sums(comm)
+    except lanecast.TransportError as error:
+        text = str(error)
+    took_s = time.monotonic() - begin
+    assert re.search(apart.words, text), f"rank {comm.rank}: {text!r}"
+    return took_s
+
+
+def send_another_length(comm: Communicator, count: int) -> str:
+    """Rank 1 has `count` elements for rank 0, which expects three, and they know it only for themselves; the error."""
+    rows = [count if (comm.rank, to) == (1, 0) else 3 for to in range(comm.size)]
     try:
         comm.all_to_all_single(np.empty(3 * comm.size), np.ones(sum(rows)), [3] * comm.size, rows)
         comm.barrier()
@@ -151,15 +210,21 @@ def send_a_short_part(comm: Communicator, _: Any = None) -> str:
     return "both calls returned"
 
 
-SHORT_PART = r"\b24\b.*; found in call 1 of rank 0, all_to_all of own counts float64, "
+OTHER_LENGTHS = (2, 4)
+OTHER_LENGTH = r"\b24\b.*; found in call 1 of rank 0 and of rank 1, all_to_all of own counts float64, "
 
 
 def main() -> None:
     comm = lanecast.init(transports=sys.argv[1], timeout_s=60)
-    child = comm.split(0)
-    assert child is not None
-    said = send_a_short_part(child)
-    assert re.search(SHORT_PART, said), said
+    for count in OTHER_LENGTHS:
+        child = comm.split(0)
+        assert child is not None
+        said = send_another_length(child, count)
+        assert re.search(OTHER_LENGTH, said), said
+    if sys.argv[1] == "mpi":
+        for name in APART:
+            took_s = provoke_apart(comm, name)
+            os.write(1, f"{name} {took_s:.3f}\n".encode())
     for name in ODD_CALLS | ODD_NATIVE_CALLS:
         child = comm.split(0)
         assert child is not None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Callable
@@ -15,7 +16,17 @@ import pytest
 import lanecast
 from lanecast import Communicator
 from launch import OPENMPI, mpich, openmpi
-from mismatched_calls import ODD_CALLS, ODD_NATIVE_CALLS, SHORT_PART, provoke, send_a_short_part, sums
+from mismatched_calls import (
+    APART,
+    ODD_CALLS,
+    ODD_NATIVE_CALLS,
+    OTHER_LENGTH,
+    OTHER_LENGTHS,
+    provoke,
+    provoke_apart,
+    send_another_length,
+    sums,
+)
 from pipe_jobs import PipeJob
 
 PROGRAM = str(Path(__file__).parent / "mismatched_calls.py")
@@ -38,8 +49,21 @@ def provoke_all(comm: Communicator, _: Callable[[Any], None]) -> list[float]:
     return took
 
 
-def test_over_shared_memory() -> None:
-    job = PipeJob(3, provoke_all, timeout_s=60.0)
+@pytest.mark.parametrize("hosts", ["", "abc"], ids=["shm", "ucx"])
+def test_among_processes(hosts: str) -> None:
+    job = PipeJob(3, provoke_all, hosts=hosts, timeout_s=60.0)
+    outcomes = [job.outcome(rank) for rank in range(3)]
+    assert [outcome.error for outcome in outcomes] == [""] * 3, outcomes
+    assert max(max(outcome.value) for outcome in outcomes) < SOON_S
+    job.end()
+
+
+def provoke_all_apart(comm: Communicator, _: Callable[[Any], None]) -> list[float]:
+    return [provoke_apart(comm, name) for name in APART]
+
+
+def test_many_calls_apart_over_ucx() -> None:
+    job = PipeJob(3, provoke_all_apart, hosts="abc", timeout_s=60.0)
     outcomes = [job.outcome(rank) for rank in range(3)]
     assert [outcome.error for outcome in outcomes] == [""] * 3, outcomes
     assert max(max(outcome.value) for outcome in outcomes) < SOON_S
@@ -55,7 +79,8 @@ def test_under_mpiexec(launch: str, transports: str) -> None:
         output = openmpi(3, [str(OPENMPI / "python"), PROGRAM, transports])
     # UCX warns of the messages that nobody has received, at the end.
     took = [float(seconds) for seconds in re.findall(r"^\w+ (\d+\.\d+)$", output, re.MULTILINE)]
-    assert len(took) == 3 * len(ODD_CALLS | ODD_NATIVE_CALLS), output
+    apart = len(APART) if transports == "mpi" else 0
+    assert len(took) == 3 * (len(ODD_CALLS | ODD_NATIVE_CALLS) + apart), output
     assert max(took) < SOON_S, output
 
 
@@ -79,12 +104,19 @@ def test_own_counts_that_do_not_agree() -> None:
     job.end()
 
 
-def test_own_counts_of_other_lengths() -> None:
-    """The message that comes is too short, which the transport sees: the call is named with it."""
-    job = PipeJob(3, send_a_short_part, timeout_s=60.0)
+def in_process(comm: Communicator, _: Callable[[Any], None], count: int) -> str:
+    return send_another_length(comm, count)
+
+
+@pytest.mark.parametrize("hosts", ["", "abc"], ids=["shm", "ucx"])
+@pytest.mark.parametrize("count", OTHER_LENGTHS)
+def test_own_counts_of_other_lengths(count: int, hosts: str) -> None:
+    """The message that comes is too short or too long, which the transport sees: the call is named with it."""
+    body = functools.partial(send_another_length, count=count)
+    job = PipeJob(3, functools.partial(in_process, count=count), hosts=hosts, timeout_s=60.0)
     processes = [job.outcome(rank).value for rank in range(3)]
-    for texts in lanecast.run_threads(3, send_a_short_part, timeout_s=60.0), processes:
-        assert all(re.search(SHORT_PART, text) for text in texts), texts
+    for texts in lanecast.run_threads(3, body, timeout_s=60.0), processes:
+        assert all(re.search(OTHER_LENGTH, text) for text in texts), texts
     job.end()
 
 

@@ -26,6 +26,14 @@ struct MismatchError : TransportError {
   using TransportError::TransportError;
 };
 
+/// Among them: a message of a collective is no such message as its receiver expects.
+struct StepMismatchError : MismatchError {
+  StepMismatchError(const std::string& text, int sender, bool in_same_call)
+      : MismatchError(text), peer(sender), same_call(in_same_call) {}
+  int peer;
+  bool same_call;  // for all that the two know, they make the same one
+};
+
 /// Among them: the program has aborted the communicator while the call was under way.
 struct AbortedError : TransportError {
   using TransportError::TransportError;

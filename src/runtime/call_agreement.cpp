@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::uint32_t kStampMask = 0x7fffffff;
 
+/// A peer that is thousands of calls ahead may still have sent what this rank waits for: some lost packets, each sent
+/// again later than the one before, hold up a network no longer.
+constexpr auto kHeldUp = std::chrono::seconds(2);
+
 bool uneven(const std::vector<std::size_t>& counts) {
   return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) != counts.end();
 }
@@ -91,7 +95,7 @@ std::uint32_t CallAgreement::begin(std::uint64_t sequence, const Signature& sign
   return static_cast<std::uint32_t>(chain_ & kStampMask) | 1u;
 }
 
-void CallAgreement::compare(std::span<const int> peers) const {
+void CallAgreement::compare(std::span<const int> peers, std::chrono::steady_clock::duration waited) const {
   if (!on_) return;
   for (const int peer : peers) {
     // Backwards to the first call that differs: the peer may be in an earlier call than this rank, or a library that
@@ -102,6 +106,11 @@ void CallAgreement::compare(std::span<const int> peers) const {
       if (!mine) break;
       const auto theirs = router_.to(peer).published(peer, sequence);
       if (!theirs || theirs->communicator != communicator_) {
+        if (first) break;
+        continue;
+      }
+      if (theirs->chain == 0) {
+        if (sequence == sequence_ && waited >= kHeldUp) refuse_forgotten(peer, *mine, *theirs);
         if (first) break;
         continue;
       }
@@ -117,15 +126,23 @@ void CallAgreement::compare(std::span<const int> peers) const {
 
 void CallAgreement::refuse(int peer, const Differing& call) const {
   const auto& [mine, theirs, is_first] = call;
+  std::string text = "call " + std::to_string(mine.sequence) + " of this communicator" +
+                     (is_first ? "" : ", or an earlier one,") + " differs between ranks: " + both(peer, mine, theirs);
+  if (mine.text == theirs.text) text += " (their counts of the parts, or the ends of these texts, differ)";
+  throw MismatchError(text);
+}
+
+void CallAgreement::refuse_forgotten(int peer, const CallNote& mine, const CallNote& theirs) const {
+  throw MismatchError("call " + std::to_string(mine.sequence) +
+                      " of this communicator does not end, and is so long ago for rank " + std::to_string(peer) +
+                      " that the two cannot be compared: " + both(peer, mine, theirs));
+}
+
+std::string CallAgreement::both(int peer, const CallNote& mine, const CallNote& theirs) const {
   const auto says = [](int rank, const CallNote& note) {
     return "rank " + std::to_string(rank) + " calls " + note.text.data();
   };
-  const std::string ours = says(rank_, mine), other = says(peer, theirs);
-  std::string text = "call " + std::to_string(mine.sequence) + " of this communicator" +
-                     (is_first ? "" : ", or an earlier one,") +
-                     " differs between ranks: " + in_order(peer, ours, other);
-  if (mine.text == theirs.text) text += " (their counts of the parts, or the ends of these texts, differ)";
-  throw MismatchError(text);
+  return in_order(peer, says(rank_, mine), says(peer, theirs));
 }
 
 std::string CallAgreement::in_order(int peer, const std::string& mine, const std::string& theirs) const {

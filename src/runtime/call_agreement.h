@@ -43,8 +43,9 @@ class CallAgreement {
 
   /// A call begins on this rank. Returns the stamp of its messages.
   std::uint32_t begin(std::uint64_t sequence, const Signature& signature);
-  /// Throws MismatchError, with both calls, where one of `peers` is known to have made another call than this rank.
-  void compare(std::span<const int> peers) const;
+  /// Throws MismatchError, with both calls, where one of `peers` is known to have made another call than this rank; and
+  /// where one is so far ahead that it cannot tell any more, once nothing has moved for so long that nothing will.
+  void compare(std::span<const int> peers, std::chrono::steady_clock::duration waited = {}) const;
 
   /// A wait of this rank in a call.
   struct Wait {
@@ -73,6 +74,9 @@ class CallAgreement {
   };
 
   [[noreturn]] void refuse(int peer, const Differing& call) const;
+  [[noreturn]] void refuse_forgotten(int peer, const CallNote& mine, const CallNote& theirs) const;
+  /// What each of the two calls.
+  std::string both(int peer, const CallNote& mine, const CallNote& theirs) const;
   /// This rank's words go before the peer's where its rank is lower, so that both tell the same.
   std::string in_order(int peer, const std::string& mine, const std::string& theirs) const;
   void compare_counts(int peer, const Want& want) const;

@@ -308,11 +308,13 @@ template <class Part>
 void Communicator::with_reasons(const UnderWay& call, const Part& part) {
   try {
     part();
-  } catch (const MismatchError& error) {  // a transport's, which knows the message and not the call
+  } catch (const StepMismatchError& error) {  // a transport's, which knows the message and not the call
     look_for_reasons(call);
     if (call.title().empty()) throw;
     throw MismatchError(std::string(error.what()) + "; found in call " + std::to_string(calls_) + " of rank " +
-                        std::to_string(rank()) + ", " + std::string(call.title()));
+                        std::to_string(rank()) +
+                        (error.same_call ? " and of rank " + std::to_string(error.peer) : std::string()) + ", " +
+                        std::string(call.title()));
   } catch (const TransportError&) {
     look_for_reasons(call);
     throw;

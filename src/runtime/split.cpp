@@ -55,7 +55,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   Gathering everyone{.ranks = topology_.everyone(), .what = what, .stamp = stamp, .meanwhile = {}};
   everyone.meanwhile = [&](std::span<const int> missing, std::chrono::steady_clock::time_point last_moved) {
     ask(interrupt);
-    agreement_.compare(missing);
+    agreement_.compare(missing, std::chrono::steady_clock::now() - last_moved);
     agreement_.refuse_unmet_wants(Split(missing), {missing, last_moved, /*blocked=*/true});
   };
   among(everyone).all_gather(&mine, places.data(), sizeof mine);

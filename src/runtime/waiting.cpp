@@ -78,7 +78,7 @@ void Communicator::look_at(const UnderWay& call, const Deadline& deadline, Calle
   const double timeout_s = deadline.timeout_s;
   if (waited >= kLookEvery) {
     router_->publish_wait(awaited, waited_s >= kAskFrom * timeout_s || waited >= size() * kListensAfter);
-    agreement_.compare(awaited);
+    agreement_.compare(awaited, waited);
     const CallAgreement::Wait wait{awaited, deadline.last_progress, caller == Caller::blocked};
     agreement_.tell_wants(call, wait);
     agreement_.refuse_unmet_wants(call, wait);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 namespace lanecast {
 
@@ -33,21 +34,24 @@ void Notes::take_arrived() {
 void Notes::take(int rank, std::span<const std::byte> bytes) {
   Peer& peer = listen_to(rank);
   Note note;
+  if (bytes.size() < sizeof(Header)) return;
   std::memcpy(&note, bytes.data(), std::min(bytes.size(), sizeof note));
   if (note.communicator != communicator_) return;
+  // What is said of the length comes from elsewhere.
+  note.body_bytes = std::min<std::uint64_t>({note.body_bytes, bytes.size() - sizeof(Header), note.body.size()});
   switch (note.subject) {
     case Subject::call:
       return take_calls(rank, peer, note);
     case Subject::wait:
       if (note.asks != 0) return send(rank, {.subject = Subject::wait}, std::as_bytes(std::span(awaited_)));
       peer.awaited.resize(note.body_bytes / sizeof(int));
-      std::memcpy(peer.awaited.data(), note.body.data(), note.body_bytes);
+      std::memcpy(peer.awaited.data(), note.body.data(), peer.awaited.size() * sizeof(int));
       peer.wait_asked = false;
       peer.heard = Clock::now();
       return;
     case Subject::want:
       peer.want_told = peer.want_told && note.asks != 0;
-      if (note.asks == 0) return;
+      if (note.asks == 0 || note.body_bytes < sizeof(Want)) return;
       std::memcpy(&peer.wanted.emplace(), note.body.data(), sizeof(Want));
       return send(rank, {.subject = Subject::want}, {});
     case Subject::failure:
@@ -57,33 +61,56 @@ void Notes::take(int rank, std::span<const std::byte> bytes) {
 }
 
 void Notes::take_calls(int rank, Peer& peer, const Note& note) {
-  CallNote call;
-  for (std::size_t at = 0; at < note.body_bytes; at += sizeof call) {
+  for (std::size_t at = 0; at + sizeof(CallNote) <= note.body_bytes; at += sizeof(CallNote)) {
+    CallNote call;
     std::memcpy(&call, note.body.data() + at, sizeof call);
-    if (note.asks == 0) peer.calls.put(call);
+    call.text.back() = '\0';
+    if (note.asks == 0)
+      peer.calls.put(call);
+    else
+      peer.question = call;
   }
-  if (note.asks == 0) return;
-  peer.question = call;
-  answer(rank, peer);
+  if (note.asks != 0) answer(rank, peer);
 }
 
 void Notes::answer(int rank, Peer& peer) {
   if (!peer.question || peer.question->sequence > begun_) return;
   const CallNote question = *peer.question;
   peer.question.reset();
-  const auto mine = mine_.find(question.sequence);
-  const bool equal = mine && mine->chain == question.chain;
-  if (equal) peer.calls.put(question);
-  // Earlier calls come first: once the one that was asked about is known, they are.
-  const std::uint64_t before = equal ? 0 : std::min(question.sequence - 1, std::uint64_t{CallBoard::kSlots});
   std::vector<CallNote> calls;
-  for (std::uint64_t sequence = question.sequence - before; sequence <= question.sequence; ++sequence)
-    if (const auto call = mine_.find(sequence)) calls.push_back(*call);
+  if (question.chain == chain_of(question.sequence)) {
+    peer.calls.put(question);
+    calls.push_back(question);
+  } else {
+    // Earlier calls come first: once the one that was asked about is known, they are.
+    const std::uint64_t before = std::min(question.sequence, std::uint64_t{CallBoard::kSlots});
+    for (std::uint64_t sequence = question.sequence - before + 1; sequence < question.sequence; ++sequence)
+      if (chain_of(sequence) != 0) calls.push_back(recall(sequence));
+    if (chain_of(question.sequence) != 0 || question.sequence + kChains <= begun_)
+      calls.push_back(recall(question.sequence));
+  }
   for (std::span<const CallNote> left = calls; !left.empty();) {
     const auto next = left.first(std::min(left.size(), kMostCalls));
     send(rank, {.subject = Subject::call}, std::as_bytes(next));
     left = left.subspan(next.size());
   }
+}
+
+std::uint64_t Notes::chain_of(std::uint64_t sequence) const {
+  const Chain& latest = chains_[sequence % kChains];
+  return latest.sequence == sequence ? latest.chain : 0;
+}
+
+CallNote Notes::recall(std::uint64_t sequence) const {
+  if (const auto call = mine_.find(sequence)) return *call;
+  CallNote call;
+  call.communicator = communicator_;
+  call.sequence = sequence;
+  call.chain = chain_of(sequence);
+  std::string text = "one whose words it has forgotten, and is in call " + std::to_string(begun_) + " by now";
+  if (const auto now = mine_.find(begun_)) text += std::string(": ") + now->text.data();
+  text.copy(call.text.data(), call.text.size() - 1);
+  return call;
 }
 
 void Notes::send(int rank, const Header& header, std::span<const std::byte> body) {

@@ -49,10 +49,12 @@ class Notes {
     communicator_ = note.communicator;
     begun_ = note.sequence;
     mine_.put(note);
+    chains_[note.sequence % kChains] = {note.sequence, note.chain};
   }
   /// Asks by telling: the peer is sent this rank's note of that call, and answers with its own once it has begun it and
   /// waits. Where the two differ it answers with those of its calls before as well, since an earlier one may be where
-  /// they began to: nothing that differs is known before all that it takes to tell is.
+  /// they began to: nothing that differs is known before all that it takes to tell is. Of a call that the peer has left
+  /// far behind, its answer has the words of its latest call, and at last no chain either.
   std::optional<CallNote> published(int peer, std::uint64_t sequence);
 
   /// Answers whoever has asked; may_be_asked: listens to all from now on.
@@ -94,6 +96,12 @@ class Notes {
   };
   static_assert(kMostCalls * sizeof(CallNote) <= sizeof(Note::body));
   static_assert(sizeof(Note) <= NoteCarrier::kMostBytes);
+  /// Who only sends may be any number of calls ahead of those who receive; their questions are about the call that they
+  /// wait in. 32 KiB.
+  static constexpr std::size_t kChains = 2048;
+  struct Chain {
+    std::uint64_t sequence = 0, chain = 0;
+  };
   struct Peer {
     CallBoard calls;
     Failure failure;
@@ -114,12 +122,17 @@ class Notes {
   void take_calls(int rank, Peer& peer, const Note& note);
   /// Answers the peer's question if this rank has begun that call.
   void answer(int rank, Peer& peer);
+  /// The chain of a call of this rank; 0 where it is not known, or not any more.
+  std::uint64_t chain_of(std::uint64_t sequence) const;
+  /// A call of this rank as its peers are told of it, with what is still known.
+  CallNote recall(std::uint64_t sequence) const;
   void send(int rank, const Header& header, std::span<const std::byte> body);
 
   NoteCarrier& carrier_;
   std::uint64_t communicator_ = 0;
   std::uint64_t begun_ = 0;  // the latest call of this rank
   CallBoard mine_;
+  std::vector<Chain> chains_ = std::vector<Chain>(kChains);  // of more calls than mine_ has
   std::vector<int> carried_;
   std::vector<int> awaited_;                    // whom this rank waits for, as it has last published
   std::map<int, std::unique_ptr<Peer>> peers_;  // to whom this rank listens

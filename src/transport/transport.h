@@ -70,6 +70,13 @@ struct Message {
   std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Transport::compares_stamps()
 };
 
+/// Throws for a message that has met a receive of another length or stamp.
+[[noreturn]] inline void raise_mismatch(const Message& receive, std::uint64_t max_tag, bool same_stamp,
+                                        const std::string& text) {
+  if (receive.tag < first_message_tag(max_tag)) throw StepMismatchError(text, receive.peer, same_stamp);
+  throw MismatchError(text);
+}
+
 /// One collective on a subgroup, run by the transport's own library. Member k has counts[k] elements: its share of an
 /// all-gather's or gather's output, or of a reduce-scatter's or scatter's input; where ranks know their own counts
 /// only, the other members' are 0 on all but the root. An all-reduce, broadcast or reduce has one count in all. An

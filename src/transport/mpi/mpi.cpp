@@ -98,7 +98,8 @@ void MpiTransport::fail_receive(const Message& message, const MpiCompletion& com
                      " bytes, ";
   if (!completion.error.empty() && !completion.truncated) throw TransportError(text + "but " + completion.error);
   text += completion.truncated && completion.bytes == 0 ? "more" : std::to_string(completion.bytes);
-  throw MismatchError(text + " arrived. The ranks disagree about this call: compare their counts and dtypes");
+  raise_mismatch(message, max_tag_, /*same_stamp=*/true,
+                 text + " arrived. The ranks disagree about this call: compare their counts and dtypes");
 }
 
 void MpiTransport::abort(const Failure& cause) {

@@ -16,9 +16,11 @@ constexpr std::size_t kReadBytesPerTurn = std::size_t{1} << 20;  // bounds the t
 
 void check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) {
   if (receive.bytes == sent_bytes && receive.stamp == stamp) return;
-  throw MismatchError("rank " + std::to_string(receive.peer) + " sends " + std::to_string(sent_bytes) +
-                      " bytes under " + describe_tag(receive.tag, UINT64_MAX) + ", the receive expects " +
-                      std::to_string(receive.bytes) + describe_difference(receive.stamp == stamp));
+  const bool same_stamp = receive.stamp == stamp;
+  raise_mismatch(receive, UINT64_MAX, same_stamp,
+                 "rank " + std::to_string(receive.peer) + " sends " + std::to_string(sent_bytes) + " bytes under " +
+                     describe_tag(receive.tag, UINT64_MAX) + ", the receive expects " + std::to_string(receive.bytes) +
+                     describe_difference(same_stamp));
 }
 
 void deliver_whole(const Message& receive, const std::byte* data) {

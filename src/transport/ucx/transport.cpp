@@ -137,8 +137,9 @@ bool UcxTransport::judge(const Transfer& transfer) {
                           (transfer.receive ? ": receiving from rank " : ": sending to rank ") +
                           std::to_string(message.peer) + ", " + describe_tag(message.tag, kMostTags) + ": ";
   if (piece.status == ucx::kTruncated || piece.status == 0)
-    throw MismatchError(who + "expected " + std::to_string(message.bytes) + " bytes, " + describe_arrived(piece) +
-                        " arrived. The ranks disagree about this call: compare their counts and dtypes");
+    raise_mismatch(message, kMostTags, /*same_stamp=*/true,
+                   who + "expected " + std::to_string(message.bytes) + " bytes, " + describe_arrived(piece) +
+                       " arrived. The ranks disagree about this call: compare their counts and dtypes");
   // UCX ends what is under way before it says why.
   const std::string failure = piece.share ? piece.failure : worker_.failure(message.peer);
   if (failure.empty()) throw TransportError(who + worker_.ucp().words(piece.status));
