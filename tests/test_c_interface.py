@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gpu_host_library
-from lanecast import __version__
+from lanecast import __version__, traces
 from launch import PACKAGE, STRICT, compiled, mpich
 
 ROOT = Path(__file__).parent.parent
@@ -55,7 +55,9 @@ def test_every_function_of_the_headers_is_called() -> None:
 @pytest.mark.parametrize("ranks", [1, 3, 4])
 def test_every_function(ranks: int, tmp_path: Path) -> None:
     program = compiled(ROOT / "tests/c/interface.c", tmp_path)
-    lines = mpich(ranks, [str(program)]).splitlines()
+    lines = mpich(ranks, [str(program), str(tmp_path / "traces")]).splitlines()
+    (job,) = traces.read(tmp_path / "traces")
+    assert sorted(job.ranks) == list(range(ranks))
     major, minor, patch = (int(number) for number in __version__.split("."))
     version = 10000 * major + 100 * minor + patch
     assert sorted(lines) == [f"rank {rank} of {ranks}: version {version}" for rank in range(ranks)]

@@ -149,9 +149,14 @@ LANECAST_API lanecastResult_t lanecastCommSetTimeout(lanecastComm_t comm, double
 
 /** Fails the communicator: calls under way end with lanecastTransportError, also a blocking one in another thread, and
  * the peers hear who aborted and `reason` instead of waiting, those outside a call in their next one. Waits for no
- * peer. The one function that any thread may call at any time, but no handler of a signal: set a flag there. Errors:
- * usage. */
+ * peer. Any thread may call it at any time, as no other function but lanecastCommWriteTrace, but no handler of a
+ * signal: set a flag there. Errors: usage. */
 LANECAST_API lanecastResult_t lanecastCommAbort(lanecastComm_t comm, const char* reason);
+
+/** Writes what this rank has called, and what it waits for, to a file in `directory`, for `lanecast trace`: of a
+ * program that hangs, a thread of its own can, as trace_dir does where a communicator fails or ends. Any thread may
+ * call it at any time, but no handler of a signal. Errors: usage, transport. */
+LANECAST_API lanecastResult_t lanecastCommWriteTrace(lanecastComm_t comm, const char* directory);
 
 /** Number of ranks. Errors: usage (null pointers). */
 LANECAST_API lanecastResult_t lanecastCommCount(lanecastComm_t comm, int* count);

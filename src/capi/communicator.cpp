@@ -117,6 +117,13 @@ lanecastResult_t lanecastCommAbort(lanecastComm_t comm, const char* reason) {
   });
 }
 
+lanecastResult_t lanecastCommWriteTrace(lanecastComm_t comm, const char* directory) {
+  return guarded(comm, [&](const Communicator& core) {
+    if (!directory) throw UsageError("rank " + std::to_string(core.rank()) + ": directory: null pointer");
+    core.write_trace(directory);
+  });
+}
+
 lanecastResult_t lanecastCommCount(lanecastComm_t comm, int* count) {
   return guarded(comm, [&](const Communicator& core) {
     if (!count) throw UsageError("rank " + std::to_string(core.rank()) + ": count: null pointer");

@@ -428,6 +428,7 @@ static void endings(void) {
   EXPECT(lanecastOnDone(NULL, hear, &well) == lanecastUsageError);
   refuses(lanecastCommSetTimeout(comm, 0), "timeout_s");
   refuses(lanecastCommAbort(comm, NULL), "reason");
+  refuses(lanecastCommWriteTrace(comm, NULL), "directory");
 
   lanecastComm_t late, aborted;
   SUCCEEDS(lanecastCommSplit(comm, 0, rank, &late));
@@ -539,7 +540,9 @@ static void inits(void) {
   EXPECT(lanecastCommInitAllGather(&made, 0, 1, gather_alone, &called, &later.known) == lanecastUsageError);
 }
 
-int main(void) {
+/* Usage: interface DIRECTORY, where the traces go. */
+int main(int argc, char** argv) {
+  if (argc != 2) return EXIT_FAILURE;
   lanecastError_t error;
   lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
   config.error = &error;
@@ -566,6 +569,7 @@ int main(void) {
   endings();
   inits();
   over_mpi();
+  SUCCEEDS(lanecastCommWriteTrace(comm, argv[1]));
   SUCCEEDS(lanecastCommDestroy(comm));
   if (failures == 0) printf("rank %d of %d: version %d\n", rank, size, version);
   return failures > 0;
