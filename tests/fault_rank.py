@@ -21,11 +21,24 @@ from pathlib import Path
 import numpy as np
 
 import lanecast
-from lanecast import Communicator
+from lanecast import Communicator, P2POp
+from soak_calls import CALLS, Place
 
 # Each rank of a job makes the same calls, drawn from the fault's seed.
-ALGORITHMS = ("ring", "direct", "bruck", "")
+ALGORITHMS = {
+    "all_gather_into_tensor": ("ring", "direct", "bruck", "hierarchical(ring,direct)"),
+    "reduce_scatter_tensor": ("ring", "direct", "bruck", "hierarchical(ring,direct)"),
+    "all_reduce": ("ring", "direct", "bruck", "folding", "one_shot", "double_tree", "hierarchical(ring,direct)"),
+    "broadcast": ("binomial", "chain", "direct", "scatter_all_gather", "hierarchical(binomial,direct)"),
+    "reduce": ("binomial", "chain", "direct", "scatter_all_gather", "hierarchical(chain,direct)"),
+    "gather": ("binomial", "direct", "hierarchical(direct,direct)"),
+    "scatter": ("binomial", "direct", "hierarchical(direct,direct)"),
+    "all_to_all_single": ("pairwise", "bruck", "hierarchical(pairwise,pairwise)"),
+}
+WITHOUT_DATA = ("barrier", "split", "messages")  # or none that a collective moves
+TURNS = (*ALGORITHMS, *WITHOUT_DATA)
 COUNTS = (1, 1_000, 100_000)
+PLACES = {2: "", 3: "2+1", 4: "2x2"}  # topologies, by ranks
 KINDS = ("kill", "stop", "slow", "mismatch", "interrupt", "exception", "destroyed")
 CALLS_AFTER = 12  # after a fault that harms nobody
 
@@ -63,24 +76,42 @@ def drawn(number: int, size: int, kinds: tuple[str, ...] = KINDS) -> Fault:
 
 def make_call(comm: Communicator, draw: random.Random, async_op: bool, odd: bool = False) -> None:
     """One random call with a result that is checked; `odd`: with one element more than the others have."""
-    count = draw.choice(COUNTS) + odd
-    algorithm, collective = draw.choice(ALGORITHMS), draw.randrange(3)
-    if collective == 0:
-        tensor = np.full(count, comm.rank + 1.0)
-        work = comm.all_reduce(tensor, async_op=async_op, algorithm=algorithm)
-        expected = comm.size * (comm.size + 1) / 2
-    elif collective == 1:
-        tensor = np.empty(count * comm.size)
-        work = comm.all_gather_into_tensor(tensor, np.full(count, comm.rank + 1.0), async_op, algorithm=algorithm)
-        expected = comm.size
+    turn = draw.choice(TURNS)
+    count, root, value = draw.choice(COUNTS), draw.randrange(comm.size), draw.randrange(100)
+    persistent, choice = draw.random() < 0.2, draw.random()
+    if turn in WITHOUT_DATA and not odd:
+        make_call_without_data(comm, turn, count)
+        return
+    collective = turn if turn in ALGORITHMS else "all_reduce"
+    algorithms = ["", *(name for name in ALGORITHMS[collective] if comm.topology.levels or "hier" not in name)]
+    if comm.transports == "mpi":
+        algorithms.append("native")
+    algorithm = algorithms[int(choice * len(algorithms))]
+    chunks = 1 if algorithm == "native" else 0
+    arguments, result, due = CALLS[collective](Place(comm, count + odd, "int64", root, value))
+    if persistent:
+        call = comm.persistent(collective, *arguments, algorithm=algorithm, chunks=chunks)
+        call.run()
     else:
-        tensor = np.empty(count)
-        whole = np.full(count * comm.size, comm.rank + 1.0)
-        work = comm.reduce_scatter_tensor(tensor, whole, async_op=async_op, algorithm=algorithm)
-        expected = comm.size * (comm.size + 1) / 2
-    if work is not None:
-        work.wait()
-    assert tensor[-1] == expected, f"wrong data: {tensor[-1]} instead of {expected}"
+        work = getattr(comm, collective)(*arguments, async_op=async_op, algorithm=algorithm, chunks=chunks)
+        if work is not None:
+            work.wait()
+    assert (result == due).all(), f"wrong data of {collective} by {algorithm}: {result[result != due]} for {due}"
+
+
+def make_call_without_data(comm: Communicator, turn: str, count: int) -> None:
+    """Each is one call of the communicator's, as collectives are."""
+    # MPI makes the communicator of a split's ranks, and waits for them without a deadline: see docs/errors.md.
+    if turn == "split" and comm.transports != "mpi":
+        comm.split(0)
+        return
+    if turn == "messages":
+        right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+        got = np.zeros(count)
+        mine = np.full(count, comm.rank + 1.0)
+        comm.batch_send_recv([P2POp("isend", mine, right, tag=3), P2POp("irecv", got, left, tag=3)])
+        assert (got == left + 1).all(), "wrong data of a message"
+    comm.barrier()
 
 
 def strike(fault: Fault, happened: Callable[[], None]) -> bool:
@@ -112,6 +143,8 @@ def run(make: Callable[[], Communicator | None], fault: Fault, happened: Callabl
     rank = comm.rank
     draw = random.Random(fault.seed)
     outcome = Outcome()
+    # The first call that MPI runs by itself waits as a split does.
+    comm.all_reduce(np.ones(1), algorithm="native" if comm.transports == "mpi" else "", chunks=1)
     calls = fault.call + (CALLS_AFTER if fault.kind == "slow" else 100_000)
     try:
         for number in range(calls):
