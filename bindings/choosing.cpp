@@ -25,6 +25,19 @@ Call sizes_only(int kind, std::size_t count, int dtype, bool own_counts, std::op
 
 }  // namespace
 
+nb::dict to_dict(const Explanation& explanation) {
+  nb::dict d;
+  d["collective"] = std::string(name_of(explanation.kind));
+  d["full_bytes"] = explanation.bytes;
+  d["algorithm"] = explanation.chosen.algorithm;
+  d["chunks"] = explanation.chosen.chunks;
+  d["decided_by"] = std::string(name_of(explanation.chosen.decided_by));
+  d["candidates"] = to_list(explanation.candidates);
+  d["reason"] = explanation.reason();
+  d["text"] = explanation.str();
+  return d;
+}
+
 nb::list to_list(const std::vector<Choice>& choices) {
   nb::list list;
   for (const Choice& choice : choices) {
@@ -50,19 +63,11 @@ void bind_choosing(nb::class_<Communicator>& communicator) {
           },
           "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none(), "own_counts"_a = false)
       .def(
-          "candidates",
-          [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible,
-             bool own_counts) {
-            return to_list(c.candidates(sizes_only(kind, count, dtype, own_counts, reproducible)));
-          },
-          "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none(), "own_counts"_a = false,
-          "See lanecast._core.candidates.")
-      .def(
-          "full_bytes",
+          "explain",
           [](const Communicator& c, int kind, std::size_t count, int dtype, bool own_counts) {
-            return full_bytes(sizes_only(kind, count, dtype, own_counts), c.size());
+            return to_dict(c.explain(sizes_only(kind, count, dtype, own_counts)));
           },
-          "kind"_a, "count"_a, "dtype"_a, "own_counts"_a = false, "Bytes of the full buffer.")
+          "kind"_a, "count"_a, "dtype"_a, "own_counts"_a = false, "See lanecast._core.explain.")
       .def_prop_ro("models", &Communicator::models, nb::rv_policy::copy)
       .def_prop_ro("surprises", [](const Communicator& c) { return std::const_pointer_cast<Surprises>(c.surprises()); })
       .def("adopt", &Communicator::adopt, "models"_a, "refusal"_a = "", nb::call_guard<nb::gil_scoped_release>(),

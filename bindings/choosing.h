@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "runtime/communicator.h"
+#include "select/explain.h"
 
 namespace lanecast {
 
 nanobind::list to_list(const std::vector<Choice>& choices);
+nanobind::dict to_dict(const Explanation& explanation);
 void bind_choosing(nanobind::class_<Communicator>& communicator);
 
 }  // namespace lanecast

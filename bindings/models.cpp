@@ -28,7 +28,7 @@ void bind_models(nb::module_& m) {
           "__init__",
           [](Models* self, const std::vector<LinkTuple>& links, double reduce_s_per_byte,
              const std::vector<FitTuple>& fits, const std::vector<OverlapTuple>& overlaps) {
-            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}, {}};
+            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}, {}, {}};
             for (const auto& [alpha_s, beta] : links) models->links.push_back({alpha_s, beta});
             for (const auto& [collective, algorithm, level, from_bytes, alpha_s, beta] : fits)
               models->fits.push_back({kind_named(collective), algorithm, level, from_bytes, alpha_s, beta});
@@ -96,16 +96,19 @@ void bind_models(nb::module_& m) {
       "Dictionaries with algorithm, chunks, seconds (predicted), latency_s (of it) and measured, the cheapest first. "
       "staged: of a GPU's memory, through the hosts'.");
   m.def(
-      "choose",
-      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,
-         bool native) {
-        const Choice choice =
-            choose({.kind = kind_named(collective), .bytes = bytes, .native = native}, topology, models);
-        return nb::make_tuple(choice.algorithm, choice.chunks, std::string(name_of(choice.decided_by)));
+      "explain",
+      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models, bool native,
+         const std::string& links) {
+        const Request request{.kind = kind_named(collective), .bytes = bytes, .native = native};
+        return to_dict({request.kind, bytes, choose(request, topology, models), candidates(request, topology, models),
+                        links.empty() ? known_of_links(models) : links});
       },
-      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "native"_a = false,
-      "(algorithm, chunks, what decided: \"learned\" or \"cost model\"). native: has the transport a collective of its "
-      "own?");
+      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "native"_a = false, "links"_a = "",
+      "What would be chosen and why: algorithm, chunks, decided_by (\"pinned\", \"learned\", \"cost model\"), "
+      "candidates "
+      "as candidates() has them, a sentence as reason, and all of it as text. native: has the transport a collective "
+      "of "
+      "its own? links: what is known of them.");
   m.def(
       "predict",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,

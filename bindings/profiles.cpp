@@ -35,8 +35,14 @@ void bind_profiles(nb::module_& m) {
       "communicator"_a, "What decides whether a profile holds for it, by the names in its file; see src/profiles.");
   m.def(
       "read_profile",
-      [](const nb::bytes& text, bool is_model) { return read_profile({text.c_str(), text.size()}, is_model); },
+      [](const nb::bytes& text, bool is_model) {
+        return read_profile({text.c_str(), text.size()}, is_model ? FileKind::model : FileKind::profile);
+      },
       "text"_a, "is_model"_a, "The text of a profile's or a model's file. Raises UsageError that names the field.");
+  m.def(
+      "read_pins",
+      [](const nb::bytes& text) { return read_profile({text.c_str(), text.size()}, FileKind::pins).pins.size(); },
+      "text"_a, "How many pins the text of their file holds. Raises UsageError that names the field.");
   m.def(
       "adopt_profile",
       [](Communicator& communicator, const nb::bytes& wanted, bool by_variable) {

@@ -74,6 +74,16 @@ MODEL = json.dumps(
     }
 )  # fmt: skip
 
+PINS = json.dumps(
+    {
+        "lanecast_pins": 1,
+        "pins": [
+            {"collective": "all_reduce", "bytes": [1024, 4096], "algorithm": "hierarchical(ring,direct)", "chunks": 4},
+            {"collective": "all_gather", "algorithm": "ring"},
+        ],
+    }
+)
+
 SCOPE = json.dumps(asdict(Scope("a machine", "measured", "4x2", 2, "mpi,shm,shm", "0.1.0")), sort_keys=True)
 
 SURPRISES = json.dumps(
@@ -161,7 +171,12 @@ def read_model(path: Path) -> None:
     topology = _core.Topology.parse("2x2", 4)
     models = _core.Models([(1e-6, 1e-9), (1e-6, 1e-9)]).with_learned(learned)
     for collective in _core.KINDS:
-        _core.choose(collective, 4096, topology, models)
+        _core.explain(collective, 4096, topology, models)
+
+
+def read_pins(path: Path) -> None:
+    """As a communicator does before it chooses by them."""
+    _core.read_pins(path.read_bytes())
 
 
 def read_times(text: str) -> None:

@@ -5,6 +5,7 @@ is chosen where MPI says that the ranks are on several."""
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 import time
 from functools import partial
@@ -18,7 +19,9 @@ import lanecast
 from collective_cases import Case, even, ops_of
 from gpu_stand_in import in_place_is_offered, judge, outcomes, tensor
 from lanecast import Communicator, _core
+from lanecast.learn.model import save
 from launch import mpich
+from learned_models import constant, model
 from pipe_jobs import Tell
 
 THREE = ("all_reduce", "all_gather", "reduce_scatter")
@@ -354,3 +357,29 @@ def test_a_place_for_messages_that_there_is_not(make: str, monkeypatch: pytest.M
     with pytest.raises(lanecast.UsageError, match="gpu_messages: 'gpu' is neither staged nor direct") as caught:
         lanecast.init(**({"gpu_messages": "gpu"} if make == "argument" else {}))
     assert str(caught.value).startswith("LANECAST_GPU_MESSAGES: ") == (make == "variable")
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("hosts", "node", "named"),
+    [
+        ("a,b", "1", ("bruck", "bruck")),
+        pytest.param(
+            "a,a,b,b", "2", ("hierarchical(bruck,direct)", "hierarchical(bruck,native)"), marks=pytest.mark.long
+        ),
+    ],
+)
+def test_what_was_learned_decides_between_hosts(
+    hosts: str, node: str, named: tuple[str, str], kernel_cache: str, tmp_path: Path
+) -> None:
+    """Within a host by peer memory, whatever was timed there. named: what was learned, and what is taken."""
+    learned, taken = named
+    for names in ([learned], ["ring"]):  # of one of them the cost model would think as well
+        path, traces = tmp_path / "m.json", tmp_path / names[0]
+        save(model(constant("all_gather", names), node=node), path)
+        traces.mkdir()
+        chosen = {"LANECAST_PROFILE": str(path), "LANECAST_TRACE_DIR": str(traces)}
+        assert run_hosts(hosts, kernel_cache, **chosen) == ["right"] * (hosts.count(",") + 1)
+        calls = [json.loads(line) for file in traces.glob("*.jsonl") for line in file.read_text().splitlines()]
+        by = {call["algorithm"] for call in calls if call.get("collective") == "all_gather"}
+        assert by == {taken if names == [learned] else "ring"}

@@ -19,15 +19,18 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from typer.testing import CliRunner
 
-from lanecast import Topology, UsageError, _core, run_threads
+from lanecast import Topology, UsageError, _core, machines, run_threads
 from lanecast.cli import app
-from lanecast.learn import judging, measuring, training
+from lanecast.cli.scopes import one_of
+from lanecast.learn import judging, measuring, simulating, training
+from lanecast.learn import model as models
 from lanecast.learn.cases import Case, cases_of
 from lanecast.learn.contenders import class_of, contenders
 from lanecast.learn.database import Configuration, Database, Timed
 from lanecast.learn.measuring import Grid
 from lanecast.learn.samples import samples_of
 from lanecast.learn.scope import scope_of
+from lanecast.scale import build
 from lanecast.tune.shape import shape_of
 from learned_models import FLAT, cases, fitted
 
@@ -95,6 +98,35 @@ def test_a_machine_that_does_not_fit_together_is_refused(wrong: dict[str, Any], 
         _core.Svm(**{**good, **wrong})
 
 
+@pytest.mark.parametrize("machine", sorted(models.shipped()))
+def test_what_comes_with_lanecast_is_asked_in_less_than_a_microsecond(machine: str) -> None:
+    """The best of many, until one is quick enough: others use this processor as well."""
+    points = [(size / 2, ranks / 2, ranks % 2) for size in range(40, 60) for ranks in range(4, 14)]
+    for each in models.load(models.shipped()[machine]).learned():
+        best, deadline = 1.0, time.monotonic() + 20
+        while best >= 1e-6 and time.monotonic() < deadline:
+            best = min(best, _core.seconds_per_vote(each.svm, points))
+        assert best < 1e-6
+
+
+def test_what_calls_took_is_known_between_those_that_were_timed() -> None:
+    calls = [(2, 1024, 1e-3), (2, 4096, 4e-3), (8, 1024, 2e-3), (8, 4096, 32e-3)]
+    trained = fitted(("ring",)).trained
+    known = replace(trained, times=[[list(call) for call in calls]]).learned()
+    for ranks, size, seconds in calls:
+        assert known.timed_s(0, size, ranks) == pytest.approx(seconds)
+    assert known.timed_s(0, 2048, 2) == pytest.approx(2e-3)
+    assert known.timed_s(0, 4096, 4) == pytest.approx((4e-3 * 32e-3) ** 0.5)
+    assert [known.timed_s(0, size, ranks) for size, ranks in ((512, 2), (8192, 2), (1024, 1), (1024, 9))] == [0] * 4
+    with pytest.raises(UsageError, match="times: not by ranks and bytes"):
+        replace(trained, times=[[[8, 1024, 1e-3], [2, 1024, 1e-3]]]).learned()
+    some = cases(NAMES[:2])
+    times = training.with_times(fitted(NAMES[:2]).trained, some).learned()
+    for case in some:
+        at = times.algorithms.index("ring")
+        assert times.timed_s(at, case.bytes, case.ranks) == pytest.approx(case.seconds["ring"])
+
+
 def test_training_holds_a_fifth_of_each_class_out() -> None:
     some, known = cases(NAMES[:3]), fitted(NAMES[:3])
     assert len(known.held_out) == pytest.approx(len(some) / 5, abs=1)
@@ -148,6 +180,12 @@ def test_equals_are_no_border_and_what_is_at_stake_weighs() -> None:
     assert samples.weights == pytest.approx([w / mean for w in (0.05, 0.05, 1.0, 0.02, 0.15, 0.15)])
 
 
+def test_what_others_do_is_no_class() -> None:
+    (case,) = cases_of("all_gather", FLAT, {CONFIGURATION: [*TIMED, Timed("ring-per-nic", 1, None, (1e-4,))]})
+    assert (case.best, case.beside) == ("ring", {"ring-per-nic": 1e-4})
+    assert set(case.rounds) == set(case.seconds) == {"ring", "native"}
+
+
 def test_too_few_cases_are_refused() -> None:
     with pytest.raises(UsageError, match="all_gather: 19 configurations, too few to learn from"):
         training.train("all_gather", cases(NAMES)[:19])
@@ -185,6 +223,38 @@ def test_what_is_added_is_read(tmp_path: Path) -> None:
         later = {timed.algorithm: timed for timed in database.read(FLAT)[CONFIGURATION]}
         assert later["ring"] == Timed("ring", 2, None, (9.0,))
         assert later["native"] == TIMED[1]
+
+
+def test_times_of_other_code_are_left_aside(tmp_path: Path) -> None:
+    old, new = replace(FLAT, digest="before"), replace(FLAT, digest="now")
+    with Database(tmp_path / "t.sqlite", create=True) as database:
+        for scope in (FLAT, old, new):
+            database.add(database.add_run(scope, {"of": scope.digest}), CONFIGURATION, TIMED)
+        assert one_of(database.scopes(), "", "", database.path) == new
+        assert database.software(new) == [{"of": "now"}]
+        with pytest.raises(UsageError, match="has several that fit"):
+            one_of([*database.scopes(), replace(new, node="4")], "", "", database.path)
+
+
+def test_what_is_simulated_hangs_on_the_core_and_on_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    frontier = machines.load("frontier")
+    scopes = [simulating.scope_of_machine("frontier", frontier, "simulated")]
+    slower = replace(frontier, network=replace(frontier.network, taper=0.25))
+    scopes.append(simulating.scope_of_machine("frontier", slower, "simulated"))
+    monkeypatch.setattr(build, "core_digest", lambda: "another")
+    scopes.append(simulating.scope_of_machine("frontier", frontier, "simulated"))
+    assert len(set(scopes)) == 3
+    assert len({replace(scope, digest="") for scope in scopes}) == 1
+
+
+def test_backends_that_are_asked_for_later_are_added(tmp_path: Path) -> None:
+    words = ["learn", "simulate", str(tmp_path / "t.sqlite"), "--machine", "perlmutter", "--closed-forms"]
+    words += ["--ranks", "8", "--sizes", "1M", "--collectives", "all_gather", "--backends"]
+    for backends in ("flat,ring-across", "flat,direct-across", "flat,ring-across"):
+        assert CliRunner().invoke(app, [*words, backends]).exit_code == 0
+    (names,) = times_in(tmp_path / "t.sqlite").values()
+    assert names == ["hierarchical(direct,direct)", "hierarchical(ring,direct)", "ring"]
+    assert "backend 'nccl' is unknown" in str(CliRunner().invoke(app, [*words, "nccl"]).exception)
 
 
 def broken(path: Path, statement: str) -> Callable[[], object]:

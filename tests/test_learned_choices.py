@@ -353,6 +353,63 @@ def test_a_file_has_a_line_for_each_support_vector_and_is_read_alike(machine: st
     assert votes(path.read_text()) == votes(json.dumps(data))
 
 
+def pins_file(folder: Path, *pins: dict[str, Any]) -> Path:
+    path = folder / "pins.json"
+    path.write_text(json.dumps({"lanecast_pins": 1, "pins": pins}))
+    return path
+
+
+def test_a_file_pins_what_it_names_and_code_goes_before(file: Path, tmp_path: Path) -> None:
+    pins = pins_file(tmp_path, {"collective": "all_gather", "bytes": [1, 4096], "algorithm": "bruck", "chunks": 2},
+                     {"collective": "all_gather", "bytes": [1 << 20, 1 << 30], "algorithm": "direct"},
+                     {"collective": "all_reduce", "algorithm": "hierarchical(ring,direct)"})  # fmt: skip
+
+    def body(comm: Communicator) -> list[Any]:
+        found = [comm.explain("all_gather", n, "uint8") for n in (1024, 2048, 1 << 18)]
+        found.append(comm.explain("all_reduce", COUNT))
+        return [(why.algorithm, why.decided_by) for why in found] + [found[0].chunks, "a file" in found[0].reason]
+
+    expected = [("bruck", "pinned"), ("ring", "learned"), ("direct", "pinned")]
+    one_level = on_threads(4, body, profile=f"{pins},{file}")
+    assert one_level[0][:3] == expected
+    assert one_level[0][3][1] == "cost model"  # there are no levels for what is pinned
+    assert one_level[0][4:] == [2, True]
+    assert one_level == [one_level[0]] * 4
+    nodes = on_threads(4, body, topology="2x2", profile=pins)
+    assert nodes[0][3] == ("hierarchical(ring,direct)", "pinned")
+    assert on_threads(4, decided, profile=pins, algorithm="ring") == [("ring", "pinned")] * 4
+    assert on_threads(4, lambda comm: comm.chosen("all_gather", COUNT), profile=pins, chunks=3) == [("direct", 3)] * 4
+
+
+def test_children_keep_what_is_pinned(tmp_path: Path) -> None:
+    pins = pins_file(tmp_path, {"collective": "all_gather", "algorithm": "bruck"})
+
+    def body(comm: Communicator) -> tuple[str, str]:
+        child = comm.split(comm.rank % 2)
+        assert child is not None
+        return decided(child)
+
+    assert on_threads(6, body, profile=pins) == [("bruck", "pinned")] * 6
+
+
+@pytest.mark.parametrize(
+    ("pins", "named"),
+    [
+        ([], "pins: none"),
+        ([{"collective": "all_gather"}], r"pins\[0\].algorithm: missing"),
+        ([{"collective": "all_gather", "algorithm": "magic"}], r"pins\[0\].algorithm: \"magic\" is none of"),
+        ([{"collective": "all_gather", "algorithm": "hierarchical(ring,ring"}], r"pins\[0\].algorithm: .* is none of"),
+        ([{"collective": "all_gather", "algorithm": "x" + "," * 99}], r"pins\[0\].algorithm: .* is none of"),
+        ([{"collective": "all_gather", "algorithm": "ring", "bytes": [9, 8]}], r"pins\[0\].bytes: from 9 to 8"),
+        ([{"collective": "all_gather", "algorithm": "ring", "chunks": -1}], r"pins\[0\].chunks: -1, expected 0 to"),
+        ([{"collective": "all_gather", "algorithm": "ring", "ranks": 8}], r"pins\[0\].ranks: unknown; known: coll"),
+    ],
+)
+def test_wrong_pins_are_refused(pins: list[dict[str, Any]], named: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"pins .*pins.json: {named}"):
+        on_threads(2, decided, profile=pins_file(tmp_path, *pins))
+
+
 def test_figures_are_drawn_from_times(tmp_path: Path) -> None:
     path, folder = tmp_path / "t.sqlite", tmp_path / "figures"
     words = ["--machine", "perlmutter", "--closed-forms", "--ranks", "8,16", "--sizes", "1M,64M"]
@@ -366,7 +423,25 @@ def test_figures_are_drawn_from_times(tmp_path: Path) -> None:
     assert written["scope"]["origin"] == "modelled"
     assert len(written["over_flat"]) == len(written["recursive_over_ring"]) == 3 * 2 * 2
     assert all(cell["faster"] > 0 for cell in written["over_flat"])
+    assert {cell["name"] for cell in written["recursive_over_ring"]} <= {cell["name"] for cell in written["over_flat"]}
+    assert written["platform"]["node.nics"]["value"] == "4"
+    assert written["over_vendor"] == []  # of which the cost model knows nothing
     assert [ranks for ranks, _ in written["scaling"][str(64 << 20)]["all_gather"]["ring"]] == [8, 16]
+    with Database(path) as database:
+        (scope,) = database.scopes()
+        (run,) = database.software(scope)
+        assert run["platform"]["network.taper"]["source"].startswith("assumed")
+        beside = [Timed("ring-per-nic", 1, None, (1.0,))]
+        for configuration in database.read(scope):
+            database.add(database.add_run(scope, run), configuration, beside)
+    done = CliRunner().invoke(app, ["learn", "figures", str(path), "--output", str(folder), "--sizes", "64M"])
+    again = json.loads((folder / "figures.json").read_text())
+    assert (folder / "over_vendor.png").stat().st_size > 10_000
+    gains = {(cell["collective"], cell["ranks"], cell["bytes"]): cell["faster"] for cell in again["over_vendor"]}
+    assert gains.keys() == {(cell["collective"], cell["ranks"], cell["bytes"]) for cell in again["over_flat"]}
+    chosen = dict(again["chosen"][str(64 << 20)]["all_gather"])
+    assert gains["all_gather", 8, 64 << 20] == pytest.approx(1 / chosen[8])
+    assert again["scaling"][str(64 << 20)]["all_gather"]["ring-per-nic"] == [[8, 1.0], [16, 1.0]]
     fastest = min(seconds for line in written["scaling"][str(64 << 20)]["all_gather"].values() for _, seconds in line)
     assert fastest in dict(written["chosen"][str(64 << 20)]["all_gather"]).values()
     save(model(constant("all_gather", ["ring"])), tmp_path / "m.json")

@@ -93,6 +93,7 @@ PARSERS = {
         open_mpi_library, ("libmpi.so.12", "/lib/libmpi.so"), (lanecast.UsageError, lanecast.TransportError)
     ),
     "plans as JSON": Parser(formats.read_plans, formats.PLANS),
+    "pins": Parser(formats.from_file("pins.json", formats.read_pins), (formats.PINS,)),
     "profile": Parser(formats.from_file("profile.json", formats.read_profile), (formats.PROFILE,)),
     "surprises": Parser(formats.from_file("surprises.json", surprises.load), (formats.SURPRISES,)),
     "model": Parser(formats.from_file("model.json", formats.read_model), (formats.MODEL,)),

@@ -20,10 +20,12 @@ from lanecast.cli import app
 from lanecast.learn import measuring
 from lanecast.learn.database import Database
 from lanecast.learn.measuring import Grid
+from lanecast.learn.model import save as save_model
 from lanecast.tune import save, surprises
 from lanecast.tune.profile import AlgorithmFit, LevelLink, Profile, Shape
 from lanecast.tune.shape import shape_of
 from lanecast.tune.surprises import Surprise, Surprises
+from learned_models import constant, model
 
 MS = 1_000_000  # ns
 NO_TIME, AGES = 1e-15, 1e3  # seconds: what no call and every call keeps to
@@ -121,6 +123,19 @@ def test_started_and_persistent_calls_count_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", [{"algorithm": "ring"}, {"chunks": 2}])
 def test_what_the_user_has_named_is_no_choice(tmp_path: Path, how: dict[str, Any]) -> None:
     assert found_by(profile_file(tmp_path, NO_TIME), calls(20, **how)) == []
+
+
+def test_what_was_learned_says_how_long_calls_take(tmp_path: Path) -> None:
+    """Of a choice by a model alone, whose times are those of the calls that it was trained on."""
+    path = tmp_path / "m.json"
+    for seconds, expected in ((NO_TIME, [4000]), (AGES, []), (None, [])):
+        known = constant("all_reduce", ["folding", "ring"], fastest=1)
+        if seconds is not None:
+            known = replace(known, times=[[[2, size, seconds] for size in (1024, 1 << 20)]] * 2)
+        save_model(model(known), path)
+        assert [each["bytes"] for each in found_by(path, calls(20))] == expected
+        why = lanecast.run_threads(2, lambda comm: comm.explain("all_reduce", 1000), profile=path)[0]
+        assert ("by which this takes" in why.reason) == (seconds is not None)
 
 
 def test_without_a_profile_nothing_is_predicted() -> None:

@@ -105,8 +105,9 @@ typedef struct {
   int max_ctas;           /* multiprocessors of a GPU that a call takes at most; 0: as many as serve speed */
   const char* kernel_cache;  /* folder that keeps compiled GPU kernels; NULL: they are compiled for each process */
   const char* gpu_libraries; /* folders of NVRTC beside the loader's path, apart by ':'; NULL: none */
-  const char* profile; /* of `lanecast tune` or `lanecast learn train`, to choose by: a file, two with a comma between
-                          them, a folder, or "none"; rank 0's counts; NULL: what fits in the user's cache */
+  const char* profile; /* of `lanecast tune` or `lanecast learn train`, or of pins, to choose by: a file, several with
+                          commas between them, a folder, or "none"; rank 0's counts; NULL: what fits in the user's
+                          cache */
   const char* gpu_messages; /* of a GPU's memory, between hosts: "staged", through the host, or "direct", which the MPI
                                or UCX must be able to; NULL: direct where its library says so and nothing is against */
 } lanecastConfig_t;
@@ -323,6 +324,13 @@ typedef struct {
 
 /** Starts any collective, as the …Start functions do for three of them. `call` and its counts are read before. */
 LANECAST_API lanecastResult_t lanecastStart(const lanecastCall_t* call, lanecastComm_t comm, lanecastWork_t* work);
+
+/** Why a call on the CPU's memory takes the algorithm it takes: its choice, what decided (pinned, learned or the cost
+ * model), and all candidates with their predicted times, as text for people. Of `call` only what decides is read: not
+ * the buffers. text: receives it, ended with a zero, and cut to `bytes` bytes; length: receives that of the whole text
+ * without the zero, NULL: nobody wants it. Not collective, and the same on all ranks. Errors: usage. */
+LANECAST_API lanecastResult_t lanecastExplain(const lanecastCall_t* call, lanecastComm_t comm, char* text, size_t bytes,
+                                              size_t* length);
 
 /** Runs any collective and blocks, in programs of several threads: unlike during all other functions, another thread
  * may use the communicator meanwhile, and what it starts or sends does not wait for this call to end. The order of the

@@ -15,7 +15,7 @@ from lanecast.compose.compiled import CompiledCall, Hierarchy, Knobs, binding_fo
 from lanecast.compose.composition import Composition
 from lanecast.device_buffers import DeviceBuffer
 from lanecast.device_calls import enqueue, enqueue_messages
-from lanecast.explanation import ASSUMED_LINKS, MEASURED_LINKS, Candidate, Chosen, Explanation
+from lanecast.explanation import Explanation, explained
 from lanecast.point_to_point import Message, PointToPoint
 from lanecast.rooted import Rooted
 from lanecast.symmetric import Registration, symmetric_empty
@@ -216,17 +216,11 @@ class Communicator(Collectives, Rooted, PointToPoint):
     def explain(self, collective: str, count: int, dtype: str = "float32", own_counts: bool = False) -> Explanation:
         """Why a call takes what chosen() says: all candidates with predicted times, what decided, a sentence; print it.
 
-        Predictions come from the profile that `lanecast tune` has measured here, else from assumed speeds of links.
-        Arguments and errors: as for chosen().
+        Predictions come from the profile that `lanecast tune` has measured here, else from assumed speeds of links. Of
+        calls on the CPU's memory; docs/gpu.md says how those on GPUs differ. Arguments and errors: as for chosen().
         """
         codes = _call_codes(collective, count, dtype, own_counts)
-        algorithm, chunks, decided_by = self._core.chosen(*codes, own_counts=own_counts)
-        found = self._core.candidates(*codes, own_counts=own_counts)
-        full_bytes = self._core.full_bytes(*codes, own_counts=own_counts)
-        candidates = tuple(Candidate(**each) for each in found)
-        chosen = Chosen(algorithm, chunks, decided_by)
-        links = MEASURED_LINKS if self._core.models.measured else ASSUMED_LINKS
-        return Explanation(collective, full_bytes, chosen, candidates, links)
+        return explained(self._core.explain(*codes, own_counts=own_counts))
 
     def __repr__(self) -> str:
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"

@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-MEASURED_LINKS = "from measured links"
-ASSUMED_LINKS = "from assumed links; `lanecast tune --quick` measures"
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -30,68 +28,24 @@ class Candidate(Way):
 
 
 @dataclass(frozen=True)
-class Chosen(Way):
-    """What a call takes; decided_by: "pinned", "learned" or "cost model"."""
+class Explanation(Way):
+    """What a call takes and why, as the core explains it; candidates by predicted time, the fastest first.
 
-    decided_by: str
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What a call takes and why; candidates by predicted time, the fastest first."""
+    decided_by: "pinned" by the caller, the environment or a file, "learned" from times of whole calls, or "cost model".
+    """
 
     collective: str
     full_bytes: int
-    chosen: Chosen
+    decided_by: str
     candidates: tuple[Candidate, ...]
-    links: str  # what is known of them, where the algorithm has not been measured: MEASURED_LINKS, ASSUMED_LINKS, …
-
-    @property
-    def algorithm(self) -> str:
-        return self.chosen.algorithm
-
-    @property
-    def chunks(self) -> int:
-        return self.chosen.chunks
-
-    @property
-    def decided_by(self) -> str:
-        """ "pinned" by the caller or the environment, "learned" from times of whole calls, or "cost model"."""
-        return self.chosen.decided_by
-
-    @property
-    def reason(self) -> str:
-        """One sentence."""
-        best = self.candidates[0]
-        if self.decided_by == "learned":
-            return f"learned from times of whole calls; {self._beside(best)}"
-        if self.decided_by == "pinned" or (self.algorithm, self.chunks) != (best.algorithm, best.chunks):
-            return f"set by the caller or the environment; the model would take {best}"
-        moving = max(0.0, best.seconds - best.latency_s)
-        text = f"the shortest prediction: {_us(best.seconds)}, {_us(moving)} of it for moving bytes"
-        if len(self.candidates) > 1:
-            second = self.candidates[1]
-            text += f"; then {second}, {second.seconds / best.seconds - 1:.0%} more"
-        return f"{text} ({self._basis(best)})"
-
-    def _beside(self, best: Candidate) -> str:
-        """What the cost model says to what was learned."""
-        if best.algorithm == self.algorithm:
-            return f"the cost model agrees and predicts {_us(best.seconds)}"
-        own = [f", and {_us(c.seconds)} for this" for c in self.candidates if c.algorithm == self.algorithm]
-        return f"the cost model would take {best}, for which it predicts {_us(best.seconds)}{''.join(own)}"
-
-    def _basis(self, candidate: Candidate) -> str:
-        return "measured on this machine" if candidate.measured else self.links
+    reason: str  # one sentence
+    text: str
 
     def __str__(self) -> str:
-        lines = [f"{self.collective} of {self.full_bytes} bytes: {self.chosen}", f"  {self.reason}"]
-        width = max(len(str(c)) for c in self.candidates)
-        lines += [
-            f"  {c!s:<{width}}  {_us(c.seconds):>12}  {self._basis(c).partition(';')[0]}" for c in self.candidates
-        ]
-        return "\n".join(lines)
+        return self.text
 
 
-def _us(seconds: float) -> str:
-    return f"{seconds * 1e6:.1f} us"
+def explained(found: dict[str, Any]) -> Explanation:
+    """What lanecast._core.explain says."""
+    candidates = tuple(Candidate(**each) for each in found["candidates"])
+    return Explanation(**{**found, "candidates": candidates})

@@ -31,6 +31,17 @@ lanecastResult_t beside_others(double timeout_s, lanecastComm_t comm, lanecastEr
 using namespace lanecast;
 using namespace lanecast::capi;
 
+lanecastResult_t lanecastExplain(const lanecastCall_t* call, lanecastComm_t comm, char* text, size_t bytes,
+                                 size_t* length) {
+  return guarded(comm, [&](const Communicator& core) {
+    require(call, "call", core);
+    if (bytes > 0) require(text, "text", core);
+    const std::string whole = core.explain(call_from(*call, core)).str();
+    if (bytes > 0) text[whole.copy(text, bytes - 1)] = '\0';
+    if (length) *length = whole.size();
+  });
+}
+
 lanecastResult_t lanecastRunBesideOthers(const lanecastCall_t* call, double timeout_s, lanecastComm_t comm,
                                          lanecastError_t* error) {
   return beside_others(timeout_s, comm, error, [&](Communicator& core, std::optional<double> timeout) {

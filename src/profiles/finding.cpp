@@ -2,6 +2,7 @@
 #include "profiles/finding.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
@@ -67,27 +68,36 @@ class Found {
 
   /// Without links where nothing was found.
   Models models(const Models& assumed) {
-    if (!has_model_) return std::move(profile_);
-    if (!has_profile_) profile_ = assumed;
+    if (std::ranges::count(has_, true) == 0) return {};
+    if (!has_[static_cast<int>(FileKind::profile)]) profile_ = assumed;
     profile_.learned = std::move(learned_);
+    profile_.pins = std::move(pins_);
     return std::move(profile_);
   }
 
  private:
   void keep(const fs::path& path, ProfileFile file) {
-    bool& has = file.is_model ? has_model_ : has_profile_;
+    bool& has = has_[static_cast<int>(file.kind)];
     if (has) throw UsageError("profile " + path.string() + ": is the second of its kind that is named");
     has = true;
-    if (file.is_model)
-      learned_ = std::move(file.models.learned);
-    else
-      profile_ = std::move(file.models);
+    switch (file.kind) {
+      case FileKind::profile:
+        profile_ = std::move(file.models);
+        break;
+      case FileKind::model:
+        learned_ = std::move(file.models.learned);
+        break;
+      case FileKind::pins:
+        pins_ = std::move(file.models.pins);
+        break;
+    }
   }
 
   JobShape here_;
-  bool has_profile_ = false, has_model_ = false;
+  std::array<bool, 3> has_{};  // by FileKind
   Models profile_;
   std::vector<Learned> learned_;
+  std::vector<Pin> pins_;
 };
 
 Models find(const Communicator& communicator, const std::string& wanted, std::vector<std::string>& left_aside) {

@@ -21,6 +21,11 @@ struct Format {
 };
 constexpr Format kProfile{"profile", "lanecast_profile", 1, "measure again with `lanecast tune --quick`"};
 constexpr Format kModel{"model", "lanecast_model", 2, "train it again with `lanecast learn train`"};
+constexpr Format kPins{"pins", "lanecast_pins", 1, "write it anew, as docs/learning.md has it"};
+
+const Format& format_of(FileKind kind) {
+  return kind == FileKind::profile ? kProfile : kind == FileKind::model ? kModel : kPins;
+}
 
 std::string text_of(const std::filesystem::path& path) {
   errno = 0;
@@ -59,15 +64,20 @@ void check_version(const JsonField& file, const Format& format) {
                          std::to_string(format.version) + "; " + format.remedy);
 }
 
-Models models_in(const JsonField& file, bool is_model) {
-  check_version(file, is_model ? kModel : kProfile);
-  if (!is_model) return profile_from(file);
+Models models_in(const JsonField& file, FileKind kind) {
+  check_version(file, format_of(kind));
+  if (kind == FileKind::profile) return profile_from(file);
   Models models;
-  models.learned = model_from(file);
+  if (kind == FileKind::model)
+    models.learned = model_from(file);
+  else
+    models.pins = pins_from(file);
   return models;
 }
 
-void check_is_for(const JobShape& here, const JsonField& file, bool is_model) {
+void check_is_for(const JobShape& here, const JsonField& file, FileKind kind) {
+  if (kind == FileKind::pins) return;  // whoever has written it says where it holds
+  const bool is_model = kind == FileKind::model;
   const std::string others =
       is_model ? scope_differences(file, here) : differences(JobShape::from(file["shape"]), here);
   if (others.empty()) return;
@@ -122,23 +132,24 @@ Models profile_from(const JsonField& file) {
   return models;
 }
 
-Models read_profile(const std::string& text, bool is_model) {
+Models read_profile(const std::string& text, FileKind kind) {
   const nlohmann::json json = parsed(text);
-  return models_in(JsonField(json), is_model);
+  return models_in(JsonField(json), kind);
 }
 
 ProfileFile read_profile_file(const std::filesystem::path& path, const JobShape& here) {
-  bool is_model = false;
+  FileKind kind = FileKind::profile;
   const auto named = [&](const UsageError& error) {
-    return std::string(is_model ? kModel.name : kProfile.name) + " " + printable(path) + ": " + error.what();
+    return std::string(format_of(kind).name) + " " + printable(path) + ": " + error.what();
   };
   try {
     const nlohmann::json json = parsed(text_of(path));
     const JsonField file(json);
-    is_model = file.has(kModel.mark);
-    Models models = models_in(file, is_model);
-    check_is_for(here, file, is_model);
-    return {is_model, std::move(models)};
+    for (const FileKind each : {FileKind::model, FileKind::pins})
+      if (file.has(format_of(each).mark)) kind = each;
+    Models models = models_in(file, kind);
+    check_is_for(here, file, kind);
+    return {kind, std::move(models)};
   } catch (const OtherJobsError& error) {
     throw OtherJobsError(named(error));
   } catch (const UsageError& error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of `lanecast tune` and `lanecast learn train`, as the core takes them.
+// The files of `lanecast tune` and `lanecast learn train`, and those of pins, as the core takes them.
 #pragma once
 
 #include <filesystem>
@@ -12,9 +12,10 @@
 
 namespace lanecast {
 
-/// Either a profile, which has links, or a model, which has what was learned.
+/// A profile has links, a model what was learned; pins are what somebody has written down.
+enum class FileKind : std::uint8_t { profile, model, pins };
 struct ProfileFile {
-  bool is_model = false;
+  FileKind kind = FileKind::profile;
   Models models;
 };
 
@@ -25,13 +26,14 @@ struct OtherJobsError : UsageError {
 
 /// Throws UsageError (file and field) for one that is missing, damaged, stale, or holds for other jobs.
 ProfileFile read_profile_file(const std::filesystem::path& path, const JobShape& here);
-/// The text of a file that has to be a model, or a profile, of whatever jobs. Throws UsageError (field).
-Models read_profile(const std::string& text, bool is_model);
+/// The text of a file that has to be of this kind, of whatever jobs. Throws UsageError (field).
+Models read_profile(const std::string& text, FileKind kind);
 
 // What makes these up. All throw UsageError (field).
 Kind kind_in(const JsonField& field);
 Models profile_from(const JsonField& file);
 std::vector<Learned> model_from(const JsonField& file);
+std::vector<Pin> pins_from(const JsonField& file);
 /// Why a model does not hold for jobs of this shape; empty: it does.
 std::string scope_differences(const JsonField& file, const JobShape& here);
 

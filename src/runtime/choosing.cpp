@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which algorithm a call takes: what the user has pinned, else what was learned, else the cost model; the models are
-// equal on every rank.
+// Which algorithm a call takes: what the user has pinned, in the call, for all calls or in a file, else what was
+// learned, else the cost model; the models are equal on every rank.
 #include <algorithm>
 
 #include "base/agreed.h"
@@ -36,8 +36,10 @@ void Communicator::adopt(const Models& models, const std::string& refusal) {
   if (gpu_) gpu_->forget_plans();
 }
 
-std::vector<Choice> Communicator::candidates(const Call& call) const {
-  return lanecast::candidates(request_of(call), topology_, models_);
+Explanation Communicator::explain(const Call& call) const {
+  const Request request = request_of(call);
+  return {call.kind, request.bytes, chosen(call, request), candidates(request, topology_, models_),
+          known_of_links(models_)};
 }
 
 Request Communicator::request_of(const Call& call) const {
@@ -64,20 +66,32 @@ Choice Communicator::chosen_for_gpus(const Call& call) const {
   Request request = request_of(call);
   request.staged = !gpu_->sends_directly();
   if (!pinned_for(call).empty()) return chosen(call, request);
+  request.native = false;  // MPI's own; NCCL's is taken by name alone
   const int chunks = call.chunks ? call.chunks : options_.chunks;
-  const std::vector<Choice> cheapest_first = lanecast::candidates(request, topology_, models_);
-  // Within hosts by peer memory, whichever way was the cheapest with messages: across, their order is the same.
-  for (const Choice& choice : cheapest_first) {
+  // Within hosts by peer memory, whichever way was chosen with messages: across, their order is the same.
+  const auto by_peers = [&](const Choice& choice) -> std::optional<Choice> {
     const std::size_t within = choice.algorithm.rfind(',');
-    if (!gpu_->has_groups() || within == std::string::npos) continue;
-    const std::string by_peers = choice.algorithm.substr(0, within) + ",native)";
-    if (has_algorithm(call.kind, topology_, by_peers)) return predict(request, topology_, models_, by_peers, chunks);
-  }
-  Choice flat = *std::ranges::find_if(cheapest_first, [&](const Choice& choice) {
+    if (!gpu_->has_groups() || within == std::string::npos) return {};
+    const std::string name = choice.algorithm.substr(0, within) + ",native)";
+    if (!has_algorithm(call.kind, topology_, name)) return {};
+    Choice found = predict(request, topology_, models_, name, chunks);
+    found.decided_by = choice.decided_by;
+    return found;
+  };
+  const auto fits = [&](const Choice& choice) {
     return choice.algorithm != "one_shot" || size() <= gpu::kMostRanks;  // which adds up all ranks' in one step
-  });
-  if (chunks) flat.chunks = chunks;
-  return flat;
+  };
+  const auto as_it_is = [&](Choice choice) {
+    if (chunks) choice.chunks = chunks;
+    return choice;
+  };
+  const Choice first = choose(request, topology_, models_);
+  if (auto found = by_peers(first)) return *found;
+  if (first.decided_by != Decider::cost_model && fits(first)) return as_it_is(first);
+  const std::vector<Choice> cheapest_first = candidates(request, topology_, models_);
+  for (const Choice& choice : cheapest_first)
+    if (auto found = by_peers(choice)) return *found;
+  return as_it_is(*std::ranges::find_if(cheapest_first, fits));
 }
 
 Choice Communicator::chosen(const Call& call) const { return chosen(call, request_of(call)); }

@@ -121,8 +121,8 @@ std::shared_ptr<Execution> Communicator::prepare(Call call) {
     const auto make = [&] { return plans_->make(call, in_place, choice); };
     // Planning judges the algorithm, and what a call asks for was judged before.
     auto made = call.algorithm.empty() ? naming("LANECAST_ALGORITHM", options_, make) : make();
-    if (choice.measured && choice.decided_by != Decider::pinned && call.chunks == 0 && options_.chunks == 0 &&
-        !call.is_barrier)
+    if ((choice.measured || choice.timed) && choice.decided_by != Decider::pinned && call.chunks == 0 &&
+        options_.chunks == 0 && !call.is_barrier)
       made->expectation() = Surprises::expecting(choice.seconds);
     return made;
   } catch (const UsageError& error) {  // planning knows no rank

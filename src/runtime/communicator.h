@@ -23,6 +23,7 @@
 #include "runtime/surprises.h"
 #include "runtime/surroundings.h"
 #include "runtime/work.h"
+#include "select/explain.h"
 
 namespace lanecast {
 
@@ -128,8 +129,8 @@ class Communicator {
 
   /// What would run: algorithm and chunks after all defaults.
   Choice chosen(const Call& call) const;
-  /// What could, by predicted time.
-  std::vector<Choice> candidates(const Call& call) const;
+  /// The same, what else could run, and why it does not. Of calls on the CPU's memory: docs/gpu.md says what GPUs take.
+  Explanation explain(const Call& call) const;
 
   /// From now on every rank chooses by rank 0's models, unless they are empty; those of others are not looked at.
   /// Collective, while no started call is under way. A `refusal` of rank 0 ("profile p.json: …") is thrown on all

@@ -27,19 +27,34 @@ void each_field(Archive& archive, Overlap& overlap) {
 }
 
 template <class Archive>
+void each_field(Archive& archive, SupportVectors& vectors) {
+  vectors.each_field(archive);
+}
+
+template <class Archive>
 void each_field(Archive& archive, Svm& svm) {
   archive(svm.mean, svm.scale, svm.gamma, svm.support, svm.vectors, svm.weights, svm.intercepts);
 }
 
 template <class Archive>
+void each_field(Archive& archive, TimedCall& call) {
+  archive(call.ranks, call.bytes, call.seconds);
+}
+
+template <class Archive>
+void each_field(Archive& archive, Pin& pin) {
+  archive(pin.kind, pin.least_bytes, pin.most_bytes, pin.algorithm, pin.chunks);
+}
+
+template <class Archive>
 void each_field(Archive& archive, Learned& learned) {
   archive(learned.kind, learned.least_bytes, learned.most_bytes, learned.least_ranks, learned.most_ranks,
-          learned.algorithms, learned.timed_on, learned.svm);
+          learned.algorithms, learned.timed_on, learned.svm, learned.times);
 }
 
 template <class Archive>
 void each_field(Archive& archive, Models& models) {
-  archive(models.links, models.reduce_s_per_byte, models.fits, models.overlaps, models.learned);
+  archive(models.links, models.reduce_s_per_byte, models.fits, models.overlaps, models.learned, models.pins);
 }
 
 template <class Value>

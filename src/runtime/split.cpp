@@ -97,10 +97,12 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   // The ranks outside the child still want the cores.
   if (rivals_ != Rivals::none) communicator->share_cores();
   Models known = subset(models_, topology_, ranks);
-  if (models_.measured())
+  if (models_.measured()) {
     communicator->models_ = std::move(known);
-  else
+  } else {
     communicator->models_.learned = std::move(known.learned);
+    communicator->models_.pins = std::move(known.pins);
+  }
   communicator->around_.bootstrap.all_gather = {};  // it holds the parent and its transports, which may go now
   return communicator;
 }

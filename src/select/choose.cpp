@@ -149,9 +149,19 @@ std::vector<Choice> candidates(const Request& request, const Topology& topology,
 }
 
 Choice choose(const Request& request, const Topology& topology, const Models& models) {
+  if (const Pin* pin = models.pin(request.kind, request.bytes)) {
+    const std::vector<std::string> valid = valid_algorithms(request, topology);
+    if (std::ranges::count(valid, pin->algorithm) > 0) {
+      Choice choice = predict(request, topology, models, pin->algorithm, pin->chunks);
+      choice.decided_by = Decider::pinned;
+      return choice;
+    }
+  }
   if (const auto learned = ask(models, request, topology)) {
-    Choice choice = predict(request, topology, models, *learned);
+    Choice choice = predict(request, topology, models, learned->algorithm);
     choice.decided_by = Decider::learned;
+    choice.timed = !choice.measured && learned->seconds > 0;
+    if (choice.timed) choice.seconds = learned->seconds;
     return choice;
   }
   return candidates(request, topology, models).front();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which algorithm, and in how many chunks: what was learned from times of whole calls, else a cost model over what the
-// registry says of each algorithm and what was measured on the machine.
+// Which algorithm, and in how many chunks: what a file pins, else what was learned from times of whole calls, else a
+// cost model over what the registry says of each algorithm and what was measured on the machine.
 #pragma once
 
 #include <string>
@@ -30,6 +30,7 @@ struct Choice {
   double seconds = 0;     // predicted
   double latency_s = 0;   // of one chunk, all levels one after the other: what does not depend on the bytes
   bool measured = false;  // from fits of this very algorithm, not from links
+  bool timed = false;     // `seconds` are those that such calls took when the choice was learned
   Decider decided_by = Decider::cost_model;
 };
 
@@ -45,7 +46,7 @@ std::vector<std::string> valid_algorithms(const Request& request, const Topology
 /// each; the cheapest first.
 std::vector<Choice> candidates(const Request& request, const Topology& topology, const Models& models);
 
-/// What was learned, else the first of the candidates.
+/// What is pinned or was learned, else the first of the candidates.
 Choice choose(const Request& request, const Topology& topology, const Models& models);
 
 }  // namespace lanecast

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
+#include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "select/choose.h"
@@ -30,7 +33,8 @@ bool covers(const Learned& learned, const Request& request, int ranks) {
 }  // namespace
 
 Features features_of(std::size_t bytes, int ranks, int nodes) {
-  return {std::log2(static_cast<double>(bytes)), std::log2(ranks),
+  constexpr double kParts = 256;  // of a doubling: sizes that are rounded up to whole elements are to be one value
+  return {std::round(std::log2(static_cast<double>(bytes)) * kParts) / kParts, std::log2(ranks),
           std::has_single_bit(static_cast<unsigned>(nodes)) ? 1.0 : 0.0};
 }
 
@@ -43,13 +47,19 @@ void check(const Learned& learned) {
     if (learned.timed_on.size() != learned.algorithms.size())
       throw UsageError("timed_on: " + std::to_string(learned.timed_on.size()) + " ranges, expected " +
                        std::to_string(learned.algorithms.size()));
+    if (!learned.times.empty() && learned.times.size() != learned.algorithms.size())
+      throw UsageError("times: " + std::to_string(learned.times.size()) + " lists, expected " +
+                       std::to_string(learned.algorithms.size()));
+    for (const auto& each : learned.times)
+      if (!std::ranges::is_sorted(each, {}, [](const TimedCall& call) { return std::pair(call.ranks, call.bytes); }))
+        throw UsageError("times: not by ranks and bytes");
     if (learned.least_bytes < 1 || learned.least_ranks < 1) throw UsageError("bytes, ranks: must be 1 or more");
   } catch (const UsageError& error) {
     throw UsageError("model of " + std::string(name_of(learned.kind)) + ": " + error.what());
   }
 }
 
-std::optional<std::string> ask(const Models& models, const Request& request, const Topology& topology) {
+std::optional<Answer> ask(const Models& models, const Request& request, const Topology& topology) {
   if (request.reproducible) return {};  // such calls take other times
   for (const Learned& learned : models.learned) {
     if (!covers(learned, request, topology.size())) continue;
@@ -63,9 +73,35 @@ std::optional<std::string> ask(const Models& models, const Request& request, con
     }
     const Features features = features_of(request.bytes, topology.size(), largest_groups(topology)[0]);
     const int best = vote(learned.svm, features, allowed);
-    return best < 0 ? std::nullopt : std::optional(names[best]);
+    if (best < 0) return {};
+    const double seconds = learned.times.empty() ? 0 : timed_s(learned.times[best], request.bytes, topology.size());
+    return Answer{names[best], seconds};
   }
   return {};
+}
+
+double timed_s(const std::vector<TimedCall>& times, std::size_t bytes, int ranks) {
+  const auto between = [](double at, std::array<double, 2> from, std::array<double, 2> to) {
+    const double share = to[0] > from[0] ? std::log(at / from[0]) / std::log(to[0] / from[0]) : 0;
+    return from[1] * std::pow(to[1] / from[1], share);
+  };
+  const auto on = [&](std::span<const TimedCall> some) {  // on equally many ranks
+    const auto above = std::ranges::lower_bound(some, bytes, {}, &TimedCall::bytes);
+    if (above == some.end() || (above == some.begin() && above->bytes != bytes)) return 0.0;
+    const TimedCall& below = above->bytes == bytes ? *above : *std::prev(above);
+    return between(static_cast<double>(bytes), {static_cast<double>(below.bytes), below.seconds},
+                   {static_cast<double>(above->bytes), above->seconds});
+  };
+  const auto some_on = [&](int count) {
+    const auto found = std::ranges::equal_range(times, count, {}, &TimedCall::ranks);
+    return std::span<const TimedCall>(found.begin(), found.end());
+  };
+  const auto more = std::ranges::lower_bound(times, ranks, {}, &TimedCall::ranks);
+  if (more == times.end() || (more == times.begin() && more->ranks != ranks)) return 0;
+  const int above = more->ranks, below = above == ranks ? above : std::prev(more)->ranks;
+  const double fewer_s = on(some_on(below)), more_s = on(some_on(above));
+  if (fewer_s == 0 || more_s == 0) return 0;
+  return between(ranks, {static_cast<double>(below), fewer_s}, {static_cast<double>(above), more_s});
 }
 
 bool same_nodes(const Topology& one, const Topology& other) {

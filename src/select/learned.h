@@ -18,9 +18,17 @@ namespace lanecast {
 struct Models;
 struct Request;
 
-/// What an algorithm's time depends on, as it is learned: log2 of the full buffer's bytes and of the ranks, and whether
-/// the nodes (of a job without levels: the ranks) are a power of two, for which recursive algorithms are made.
+/// What an algorithm's time depends on, as it is learned: log2 of the full buffer's bytes, in small steps, and of the
+/// ranks, and whether the nodes (of a job without levels: the ranks) are a power of two, for which recursive algorithms
+/// are made.
 Features features_of(std::size_t bytes, int ranks, int nodes);
+
+/// A call that was timed on so many ranks.
+struct TimedCall {
+  int ranks = 0;
+  std::size_t bytes = 0;
+  double seconds = 0;
+};
 
 /// Of one collective; asked only inside what it was trained on, since beyond it would be guessing.
 struct Learned {
@@ -31,6 +39,13 @@ struct Learned {
   /// Of each class the fewest and the most ranks; elsewhere it is not voted for.
   std::vector<std::array<int, 2>> timed_on;
   Svm svm;
+  /// Of each class, by ranks, then bytes; none at all where the times say nothing of calls here, as simulated ones.
+  std::vector<std::vector<TimedCall>> times;
+};
+
+struct Answer {
+  std::string algorithm;
+  double seconds = 0;  // that such calls took, between those that were timed; 0: not known
 };
 
 /// Throws UsageError for what cannot be evaluated.
@@ -39,7 +54,10 @@ void check(const Learned& learned);
 /// Its algorithm for this request, among those that are valid for it; none without one. Where ranks are no power of
 /// two, Bruck's algorithm stands for recursive doubling: as many bytes, and no more rounds than that has for the next
 /// one.
-std::optional<std::string> ask(const Models& models, const Request& request, const Topology& topology);
+std::optional<Answer> ask(const Models& models, const Request& request, const Topology& topology);
+
+/// Seconds of one class for a call between those that were timed, in both directions by powers; 0 beyond them.
+double timed_s(const std::vector<TimedCall>& times, std::size_t bytes, int ranks);
 
 /// Do nodes look alike inside? Then what was learned for one job's nodes holds for the other's.
 bool same_nodes(const Topology& one, const Topology& other);

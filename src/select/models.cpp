@@ -22,8 +22,14 @@ Overlap Models::overlap(Kind kind) const {
   return {kind};
 }
 
+const Pin* Models::pin(Kind kind, std::size_t bytes) const {
+  for (const Pin& pin : pins)
+    if (pin.kind == kind && pin.least_bytes <= bytes && bytes <= pin.most_bytes) return &pin;
+  return nullptr;
+}
+
 Models subset(const Models& models, const Topology& topology, const std::vector<int>& ranks) {
-  Models kept{{}, models.reduce_s_per_byte, {}, models.overlaps, {}};
+  Models kept{{}, models.reduce_s_per_byte, {}, models.overlaps, {}, models.pins};
   if (same_nodes(topology, topology.subset(ranks))) kept.learned = models.learned;
   std::vector<int> new_level(topology.levels() + 1, -1);
   for (int k = 0; k <= topology.levels(); ++k) {

@@ -43,6 +43,14 @@ struct Overlap {
   double scale = 1;    // time of one chunk over the sum of its levels
 };
 
+/// What a file names for calls of these sizes; taken where it is valid.
+struct Pin {
+  Kind kind{};
+  std::size_t least_bytes = 0, most_bytes = 0;  // of the full buffer
+  std::string algorithm;
+  int chunks = 0;  // 0: the best number of this algorithm
+};
+
 /// Equal on every rank, or ranks would choose differently.
 struct Models {
   std::vector<Link> links;           // per level of the topology, outermost first, and one for the innermost domains
@@ -50,11 +58,14 @@ struct Models {
   std::vector<Fit> fits;
   std::vector<Overlap> overlaps;
   std::vector<Learned> learned;  // go before all of the above; at most one of each collective
+  std::vector<Pin> pins;         // go before these
 
   bool measured() const { return !fits.empty(); }
   /// The fit for a group's buffer of so many bytes, or null.
   const Fit* find(Kind kind, std::string_view algorithm, int level, std::size_t bytes) const;
   Overlap overlap(Kind kind) const;
+  /// The first for a call of so many bytes, or null.
+  const Pin* pin(Kind kind, std::size_t bytes) const;
 };
 
 /// The models as a subgroup sees them, whose topology is topology.subset(ranks): levels that do not divide it are gone.

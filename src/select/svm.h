@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace lanecast {
@@ -12,13 +13,33 @@ namespace lanecast {
 inline constexpr std::size_t kFeatures = 3;
 using Features = std::array<double, kFeatures>;
 
+/// Each feature's values once, since vectors are points of a grid: an exponential then is one of a value.
+class SupportVectors {
+ public:
+  void push_back(const Features& vector);
+  std::size_t size() const { return at_.size(); }
+  Features operator[](std::size_t k) const;
+  /// exp(-gamma · distance²) of each.
+  std::vector<double> kernel(double gamma, const Features& from) const;
+
+  /// For who sends or takes them whole.
+  template <class Archive>
+  void each_field(Archive& archive) {
+    archive(values_[0], values_[1], values_[2], at_);
+  }
+
+ private:
+  std::array<std::vector<double>, kFeatures> values_;
+  std::vector<std::array<std::uint32_t, kFeatures>> at_;  // of each vector, among the values
+};
+
 /// Trained elsewhere. Features are standardised by mean and scale first.
 struct Svm {
   Features mean{};
   Features scale{1, 1, 1};
   double gamma = 1;                // kernel: exp(-gamma · distance²)
   std::vector<int> support;        // how many support vectors each class has
-  std::vector<Features> vectors;   // standardised, class after class
+  SupportVectors vectors;          // standardised, class after class
   std::vector<double> weights;     // classes − 1 rows of one for each vector: libsvm's dual coefficients
   std::vector<double> intercepts;  // of the pairs of classes (0,1), (0,2), …, (1,2), …
 

@@ -305,6 +305,21 @@ static void compositions(void) {
   free(everyone);
 }
 
+static void explanations(void) {
+  const lanecastCall_t call = {.collective = lanecastCollAllReduce, .count = 1 << 20, .datatype = lanecastFloat32};
+  char text[4096], cut[8];
+  size_t length = 0, again = 0;
+  SUCCEEDS(lanecastExplain(&call, comm, text, sizeof text, &length));
+  EXPECT(strstr(text, "all_reduce of 4194304 bytes: ") == text && strstr(text, "\n  ring") && strlen(text) > 40);
+  EXPECT(length >= strlen(text));
+  SUCCEEDS(lanecastExplain(&call, comm, cut, sizeof cut, NULL));
+  EXPECT(strcmp(cut, "all_red") == 0);
+  SUCCEEDS(lanecastExplain(&call, comm, NULL, 0, &again));
+  EXPECT(again == length);
+  EXPECT(lanecastExplain(NULL, comm, text, sizeof text, NULL) == lanecastUsageError);
+  EXPECT(lanecastExplain(&call, comm, NULL, 1, NULL) == lanecastUsageError && strstr(last_error(), "text: null"));
+}
+
 static void splits(void) {
   lanecastComm_t none = comm, odd_even, reversed;
   SUCCEEDS(lanecastCommSplit(comm, -1, 0, &none));
@@ -565,6 +580,7 @@ int main(int argc, char** argv) {
   persistent();
   compositions();
   splits();
+  explanations();
   misuse();
   endings();
   inits();

@@ -12,7 +12,7 @@ from lanecast import _core, machines
 from lanecast.cli import tables
 from lanecast.cli.options import known_name, parse_size
 from lanecast.cli.scale import rank_counts
-from lanecast.explanation import Candidate, Chosen, Explanation
+from lanecast.explanation import Explanation, explained
 from lanecast.learn import model as models
 from lanecast.learn.scope import node_of
 from lanecast.scale import platform
@@ -45,10 +45,8 @@ def explain(
     fitting = _fitting(path, machine, str(topology)) if path is not None else None
     if fitting is not None:
         known = known.with_learned(fitting.learned())
-    found = _core.candidates(collective, parse_size(size), topology, known)
-    chosen = Chosen(*_core.choose(collective, parse_size(size), topology, known, native=True))
-    candidates = tuple(Candidate(**each) for each in found)
-    explanation = Explanation(collective, parse_size(size), chosen, candidates, "from the machine's figures")
+    on = "from the machine's figures"
+    explanation = explained(_core.explain(collective, parse_size(size), topology, known, native=True, links=on))
     lines = str(explanation).splitlines()
     hidden = len(lines) - 2 - _SHOWN
     out = tables.console()

@@ -22,9 +22,10 @@ from lanecast.learn import contenders, measuring, simulating
 from lanecast.learn.database import Database
 from lanecast.learn.measuring import Grid
 from lanecast.learn.scope import MODELLED, SIMULATED
-from lanecast.scale import build
+from lanecast.scale import build, platform
 from lanecast.scale.contenders import COLLECTIVES as SIMULABLE
 from lanecast.scale.contenders import Case, evenly
+from lanecast.scale.contenders import check as check_backend
 from lanecast.tune import finding, surprises
 from lanecast.tune.shape import shape_of
 from lanecast.wording import counted
@@ -106,6 +107,10 @@ def simulate(  # noqa: PLR0913, PLR0917  one per option
     rounds: Annotated[
         int, typer.Option(min=1, help="Of what is near the best, with latencies 1, 2, … % off; their median counts.")
     ] = 1,
+    backends: Annotated[
+        str,
+        typer.Option(help="Of `lanecast scale`, where all algorithms take too long; default: all, and the vendors'."),
+    ] = "",
     closed_forms: Annotated[
         bool, typer.Option("--closed-forms", help="By the cost model instead of SimGrid: seconds for the largest grid.")
     ] = False,
@@ -113,14 +118,17 @@ def simulate(  # noqa: PLR0913, PLR0917  one per option
     """Simulate the same for a described machine; its times are kept apart as simulated, or as modelled."""
     described = machines.load(machine)
     names = [known_name("collective", name, SIMULABLE) for name in distinct(collectives)]
+    asked = [check_backend(name) for name in distinct(backends)]
     cases = [
-        Case(described, name, count, evenly(size, count))
+        simulating.contenders_of(Case(described, name, count, evenly(size, count)), asked)
         for count in rank_counts(described, ranks)
         for name in names
         for size in parse_sizes(sizes)
     ]
+    if closed_forms:
+        cases = [known for some in cases if (known := simulating.predicted(some))]
     say = partial(_say, 0)
-    source = simulating.Source(simulating.model, software())
+    source = simulating.Source(simulating.model, {**software(), "platform": platform.figures(described)})
     if not closed_forms:
         simulator = build.simulator(say)
         about = {**source.software, "simgrid": simulator.simgrid}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lanecast.cli.learned_tables import label
-from lanecast.cli.plots import figure_of
+from lanecast.cli.plots import figure_of, footnote
 from lanecast.cli.tables import size_text
 from lanecast.learn.cases import Case
 from lanecast.learn.judging import by_model
@@ -26,8 +26,11 @@ _PADDING = 0.5  # of the outermost strips, in log2
 _LEAST_SPAN = 0.05  # of the regret's colours
 
 
-def draw(scope: Scope, learned: Sequence[tuple[list[Case], Fitted]], path: Path) -> None:
-    """A column for each collective: the map, with the fastest of each case as a dot; below, the regret of each case."""
+def draw(scope: Scope, learned: Sequence[tuple[list[Case], Fitted]], path: Path, rests_on: str = "") -> None:
+    """A column for each collective: the map, with the fastest of each case as a dot; below, the regret of each case.
+
+    rests_on: the simulated platform's figures.
+    """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
     from matplotlib.lines import Line2D
@@ -53,6 +56,7 @@ def draw(scope: Scope, learned: Sequence[tuple[list[Case], Fitted]], path: Path)
     bar = figure.colorbar(ScalarMappable(shades, "YlOrRd"), ax=axes[len(learned) :], shrink=0.8)
     bar.set_label("regret: share of the best's time that the choice takes more")
     figure.suptitle(label(scope), fontsize=10)
+    footnote(figure, rests_on)
     figure.savefig(path, dpi=130)
 
 

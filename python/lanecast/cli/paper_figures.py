@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ import typer
 from lanecast import _core
 from lanecast.cli.learned_tables import label
 from lanecast.cli.options import parse_sizes
-from lanecast.cli.plots import figure_of
+from lanecast.cli.plots import figure_of, footnote
 from lanecast.cli.scopes import one_of
 from lanecast.cli.tables import size_text
 from lanecast.learn import figures as data
@@ -25,11 +25,23 @@ from lanecast.learn.figures import Cell
 from lanecast.learn.judging import Chooser, by_cost_model, by_model
 from lanecast.learn.model import load
 from lanecast.learn.scope import Scope
+from lanecast.scale import platform
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LEAST_SPAN = 2.0  # the colours reach at least from half to twice as fast
+_MAPS = {
+    "over_vendor": (
+        data.over_vendor,
+        "the choice: times as fast as the vendors' ring on every NIC (or trees), and by what",
+    ),
+    "over_flat": (data.over_flat, "the choice: times as fast as the better flat algorithm, and by what"),
+    "recursive_over_ring": (
+        data.recursive_over_ring,
+        "recursive between nodes: times as fast as a ring between them; below, what is chosen",
+    ),
+}
 _SHORT = {"hierarchical(": "h(", "recursive_doubling": "rec", "double_tree": "tree", "direct": "d", "native": "MPI"}
 
 
@@ -41,13 +53,14 @@ def figures(  # noqa: PLR0913, PLR0917  one per option
     model: Annotated[Path | None, typer.Option(help="Whose choices to show; else the cost model's.")] = None,
     sizes: Annotated[str, typer.Option(help="Of the strong scaling: bytes of the full buffer.")] = "64M,256M",
 ) -> None:
-    """Draw PCCL's figures: strong scaling (1, 8, 10), the choice over flat algorithms (9, 11), recursive over ring (6).
+    """Draw PCCL's figures: strong scaling (1, 8, 10), the choice over what others do (9, 11), recursive over ring (6).
 
     A simulation says what wires and memory give, not what vendors' libraries lose: docs/scaling.md.
     """
     with Database(database) as opened:
         scope = one_of(opened.scopes(), machine, origin, database)
         times = opened.read(scope)
+        platforms = [run["platform"] for run in opened.software(scope) if "platform" in run]
     cases = {kind: found for kind in _core.KINDS if (found := cases_of(kind, scope, times))}
     choosers = _choosers(scope, model)
     output.mkdir(parents=True, exist_ok=True)
@@ -58,16 +71,16 @@ def figures(  # noqa: PLR0913, PLR0917  one per option
     }
     maps = {
         name: [cell for kind, some in cases.items() for cell in of(kind, some, choosers.get(kind, by_cost_model))]
-        for name, of in (("over_flat", data.over_flat), ("recursive_over_ring", data.recursive_over_ring))
+        for name, (of, _) in _MAPS.items()
     }
-    _scaling(scope, lines, chosen, output / "scaling.png")
-    titles = {"over_flat": "times as fast as the better flat algorithm, and by what",
-              "recursive_over_ring": "recursive between nodes: times as fast as a ring between them"}  # fmt: skip
+    rests_on = platform.text(platforms[-1]) if platforms else ""
+    _scaling((label(scope), rests_on), lines, chosen, output / "scaling.png")
     for name, cells in maps.items():
         if cells:
-            _heatmaps(f"{titles[name]}\n{label(scope)}", cells, output / f"{name}.png")
+            _heatmaps((f"{_MAPS[name][1]}\n{label(scope)}", rests_on), cells, output / f"{name}.png")
     written = {
         "scope": asdict(scope),
+        "platform": platforms[-1] if platforms else {},
         "scaling": lines,
         "chosen": chosen,
         **{name: [asdict(c) for c in maps[name]] for name in maps},
@@ -80,15 +93,18 @@ def _choosers(scope: Scope, path: Path | None) -> dict[str, Chooser]:
     if path is None:
         return {}
     model = load(path)
-    if model.scope != scope:
+    if replace(model.scope, digest="") != replace(scope, digest=""):  # learned before, it chooses nevertheless
         raise _core.UsageError(f"model {path}: scope: learned for {model.scope}, not for {scope}")
     return {trained.collective: by_model(trained) for trained in model.collectives}
 
 
 def _scaling(
-    scope: Scope, lines: dict[int, dict[str, Any]], chosen: dict[int, dict[str, list[tuple[int, float]]]], path: Path
+    texts: tuple[str, str],
+    lines: dict[int, dict[str, Any]],
+    chosen: dict[int, dict[str, list[tuple[int, float]]]],
+    path: Path,
 ) -> None:
-    """A line for each algorithm; circles are what is chosen."""
+    """A line for each algorithm; circles are what is chosen. texts: title and footnote."""
     collectives = list(next(iter(lines.values())))
     figure, axes = figure_of(1.5 + 4.2 * len(collectives), 0.8 + 3.4 * len(lines), (len(lines), len(collectives)))
     panels = [(size, kind) for size in lines for kind in collectives]
@@ -112,11 +128,10 @@ def _scaling(
         if axis.get_legend_handles_labels()[0]:
             axis.legend(frameon=False, fontsize=7)
     axes[0].set_ylabel("ms, flat is ideal")
-    figure.suptitle(label(scope), fontsize=10)
-    figure.savefig(path, dpi=130)
+    _finish(figure, texts, path)
 
 
-def _heatmaps(title: str, cells: Sequence[Cell], path: Path) -> None:
+def _heatmaps(texts: tuple[str, str], cells: Sequence[Cell], path: Path) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
@@ -128,7 +143,12 @@ def _heatmaps(title: str, cells: Sequence[Cell], path: Path) -> None:
     for axis, kind in zip(axes, collectives, strict=True):
         _heatmap(axis, kind, [cell for cell in cells if cell.collective == kind], shades)
     figure.colorbar(ScalarMappable(shades, "RdBu"), ax=axes).set_label("times as fast")
-    figure.suptitle(title, fontsize=10)
+    _finish(figure, texts, path)
+
+
+def _finish(figure: Any, texts: tuple[str, str], path: Path) -> None:
+    figure.suptitle(texts[0], fontsize=10)
+    footnote(figure, texts[1])
     figure.savefig(path, dpi=130)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from lanecast.cli.tables import mpi_name, ratio, size_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_CHARACTERS_PER_INCH = 24  # of a footnote's
 _LEAST_SPAN = 2.0  # the colours reach at least from half to twice the baseline's speed, so that noise looks pale
 
 
@@ -37,6 +39,12 @@ def figure_of(width: float, height: float, panels: tuple[int, int]) -> tuple[Any
     FigureCanvasAgg(figure)
     axes = figure.subplots(*panels, squeeze=False)
     return figure, [axis for line in axes for axis in line]
+
+
+def footnote(figure: Any, text: str) -> None:
+    """What a figure rests on, small, below it."""
+    characters = int(figure.get_figwidth() * _CHARACTERS_PER_INCH)
+    figure.supxlabel("\n".join(textwrap.wrap(text, characters)), fontsize=6, x=0.01, ha="left")
 
 
 def heatmap(rows: Sequence[Row], path: Path) -> None:

@@ -114,15 +114,10 @@ def rank_counts(machine: Machine, text: str, most_checked: int | None = None) ->
 
 def _describe(machine: Machine, simulator: build.Simulator, message_overhead_us: float) -> dict[str, Any]:
     """What the rows of one run share: above all that they are simulated, and with which figures."""
-    figures = machine.figures()
     return {
         "simulated": True,
         "machine": machine.name,
-        "platform": {
-            path: {"value": value, "source": machine.sources[path]}
-            for path, value in figures.items()
-            if path.startswith(("node.gpus", "node.nic", "node.memory", "levels.", "network."))
-        },
+        "platform": platform.figures(machine),
         "message_overhead_us": message_overhead_us,
         "simgrid": simulator.simgrid,
         "lanecast": lanecast.__version__,

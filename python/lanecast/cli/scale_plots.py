@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lanecast.cli.plots import figure_of
+from lanecast.cli.plots import figure_of, footnote
 from lanecast.cli.tables import size_text
+from lanecast.scale import platform
 
 
 def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
@@ -34,6 +35,7 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     figure.suptitle(
         f"{run['machine']}, simulated by SimGrid {run['simgrid']}: no figure here was measured", fontsize=10
     )
+    footnote(figure, platform.text(run["platform"]))
     figure.savefig(path, dpi=110)
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from lanecast.cli.hiccl.bounds import Limits, between_nodes
 from lanecast.cli.tables import console, number, size_text
-from lanecast.machines.description import ASSUMED
+from lanecast.scale import platform
 from lanecast.scale.contenders import Case, Plan
 from lanecast.scale.point import Outcome
 
@@ -44,14 +44,10 @@ def row(run: dict[str, Any], case: Case, backend: str, plan: Plan, outcome: Outc
 
 def platform_lines(run: dict[str, Any]) -> list[str]:
     """The machine's figures, those that nobody has looked up marked."""
-    text = [
-        f"{path} {figure['value']}{' (assumed)' if figure['source'].startswith(ASSUMED) else ''}"
-        for path, figure in run["platform"].items()
-    ]
     overhead = run["message_overhead_us"]
     return [
         f"simulated  {run['machine']}, by SimGrid {run['simgrid']}: no figure here was measured",
-        f"platform   {', '.join(text)}",
+        f"platform   {platform.text(run['platform'])}",
         *([f"overhead   {overhead:g} us of processor at each end of a message"] if overhead else []),
         f"lanecast   {run['lanecast']}{' (' + run['commit'] + ')' if run['commit'] else ''}",
         f"command    {run['command']}",

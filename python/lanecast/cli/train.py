@@ -22,8 +22,9 @@ from lanecast.learn.database import Database
 from lanecast.learn.judging import HELD_OUT, LEARNED, Judged, judge
 from lanecast.learn.model import Model, file_name, save
 from lanecast.learn.scope import MEASURED, Scope
-from lanecast.learn.training import Fitted, require_scikit_learn
+from lanecast.learn.training import Fitted, require_scikit_learn, with_times
 from lanecast.learn.training import train as fit
+from lanecast.scale import platform
 from lanecast.tune.profile import default_folder
 
 
@@ -55,7 +56,10 @@ def train(  # noqa: PLR0913, PLR0917  one per option
     judged = [row for name, some in cases.items() for row in judge(fitted[name], some)]
     about = _about(version, runs, cases, judged)
     path = output or default_folder() / file_name(scope)
-    save(Model(scope, [each.trained for each in fitted.values()], about), path)
+    trained = [each.trained for each in fitted.values()]
+    if scope.origin == MEASURED:
+        trained = [with_times(each, cases[each.collective]) for each in trained]
+    save(Model(scope, trained, about), path)
     learned_tables.show(scope, judged)
     if json_file is not None:
         rows = [
@@ -63,7 +67,8 @@ def train(  # noqa: PLR0913, PLR0917  one per option
         ]
         json_file.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
     if plot is not None:
-        _draw(scope, cases, fitted, plot)
+        platforms = [platform.text(run["platform"]) for run in runs if "platform" in run]
+        _draw(scope, [(cases[name], fitted[name]) for name in cases], plot, platforms[-1] if platforms else "")
     found = "communicators that it fits find it by themselves" if output is None and scope.origin == MEASURED else ""
     print(f"wrote {path}; {found or f'use it by LANECAST_PROFILE={path}'}", file=sys.stderr)
 
@@ -88,7 +93,7 @@ def _about(
     return about
 
 
-def _draw(scope: Scope, cases: dict[str, list[Case]], fitted: dict[str, Fitted], path: Path) -> None:
+def _draw(scope: Scope, learned: list[tuple[list[Case], Fitted]], path: Path, rests_on: str) -> None:
     from lanecast.cli import learned_plots
 
-    learned_plots.draw(scope, [(cases[name], fitted[name]) for name in cases], path)
+    learned_plots.draw(scope, learned, path, rests_on)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lanecast import _core
-from lanecast.learn.contenders import class_of
+from lanecast.learn.contenders import BESIDE, class_of
 from lanecast.learn.database import Configuration, Timed
 from lanecast.learn.scope import Scope
 
@@ -17,7 +17,9 @@ EQUAL = 0.01  # share of the best's time that makes no difference
 
 @dataclass(frozen=True)
 class Case:
-    """Median seconds of each class, what the cost model had predicted, and the seconds of each round."""
+    """Median seconds of each class, what the cost model had predicted, the seconds of each round, and of what no call
+    can take: what others do.
+    """
 
     ranks: int
     nodes: int
@@ -25,6 +27,7 @@ class Case:
     seconds: dict[str, float]
     predicted_s: dict[str, float]
     rounds: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    beside: dict[str, float] = field(default_factory=dict)
 
     @property
     def features(self) -> tuple[float, ...]:
@@ -55,6 +58,8 @@ def cases_of(collective: str, scope: Scope, times: dict[Configuration, list[Time
 
 
 def _case(configuration: Configuration, nodes: int, timed: Sequence[Timed]) -> Case:
+    beside = {each.algorithm: statistics.median(each.seconds) for each in timed if each.algorithm in BESIDE}
+    timed = [each for each in timed if each.algorithm not in beside]
     names = {each.algorithm: class_of(configuration.collective, each.algorithm) for each in timed}
     return Case(
         configuration.ranks,
@@ -63,4 +68,5 @@ def _case(configuration: Configuration, nodes: int, timed: Sequence[Timed]) -> C
         {names[each.algorithm]: statistics.median(each.seconds) for each in timed},
         {names[each.algorithm]: each.predicted_s for each in timed if each.predicted_s is not None},
         {names[each.algorithm]: each.seconds for each in timed},
+        beside,
     )

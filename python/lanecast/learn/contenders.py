@@ -7,6 +7,8 @@ from lanecast import _core
 
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")  # by default
 NATIVE = "native"
+VENDORS_RING = "ring-per-nic"  # NCCL's and RCCL's, as `lanecast scale` has it
+BESIDE = (VENDORS_RING, "composed", "ompi", "mvapich2", "impi")  # simulated as well, and no call of ours can take them
 _INSIDE = ("direct", "pairwise")  # of a node, where every rank reaches every other
 _RECURSIVE, _BRUCK = "recursive_doubling", "bruck"
 

@@ -25,7 +25,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
   id INTEGER PRIMARY KEY,
   scope TEXT NOT NULL,     -- JSON, see lanecast.learn.scope
-  software TEXT NOT NULL   -- JSON: versions, commit, command, when; for people
+  software TEXT NOT NULL   -- JSON: versions, commit, command, when, the platform's figures; for people
 );
 CREATE TABLE IF NOT EXISTS times (
   run INTEGER NOT NULL REFERENCES runs(id),
@@ -133,9 +133,11 @@ class Database:
 
     def software(self, scope: Scope) -> list[dict[str, Any]]:
         """With what the times of a scope were taken, run by run."""
-        text = json.dumps(asdict(scope), sort_keys=True)
+        runs = [run for run, known in self._runs().items() if known == scope]
         found = []
-        for (software,) in self._rows("SELECT software FROM runs WHERE scope = ? ORDER BY id", text):
+        for run, software in self._rows("SELECT id, software FROM runs ORDER BY id"):
+            if run not in runs:
+                continue
             try:
                 found.append(dict(json.loads(software)))
             except (TypeError, ValueError, RecursionError):

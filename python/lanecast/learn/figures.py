@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lanecast.learn.cases import Case
+from lanecast.learn.contenders import VENDORS_RING
 from lanecast.learn.judging import Chooser
 
-FLAT = ("ring", "double_tree")  # what vendors' libraries do across nodes; of an all-reduce the better one counts
+FLAT = ("ring", "double_tree")  # in rank order, through one NIC of each node; of an all-reduce the better one counts
+VENDOR = (VENDORS_RING, "double_tree")  # what NCCL and RCCL do across nodes
 _ROUNDED = 0.01
 _RING, _RECURSIVE = "hierarchical(ring,", "hierarchical(recursive_doubling,"
 
@@ -31,7 +33,7 @@ def scaling(cases: Sequence[Case], size: int) -> dict[str, list[tuple[int, float
     lines: dict[str, list[tuple[int, float]]] = {}
     for case in cases:
         if _nominal(case) == size:
-            for name, seconds in case.seconds.items():
+            for name, seconds in (case.seconds | case.beside).items():
                 lines.setdefault(name, []).append((case.ranks, seconds))
     return lines
 
@@ -42,22 +44,30 @@ def choices(cases: Sequence[Case], size: int, choose: Chooser) -> list[tuple[int
 
 
 def over_flat(collective: str, cases: Sequence[Case], choose: Chooser) -> Iterator[Cell]:
-    """The selector's choice over the flat algorithm (PCCL, figures 9 and 11)."""
+    """The selector's choice over the flat algorithm, as Cray-MPICH has it (PCCL, figures 9 and 11)."""
+    return _over(FLAT, collective, cases, choose)
+
+
+def over_vendor(collective: str, cases: Sequence[Case], choose: Chooser) -> Iterator[Cell]:
+    """The same over what NCCL and RCCL do, on all NICs, where that was simulated."""
+    return _over(VENDOR, collective, [case for case in cases if VENDORS_RING in case.beside], choose)
+
+
+def _over(others: Sequence[str], collective: str, cases: Sequence[Case], choose: Chooser) -> Iterator[Cell]:
     for case in cases:
-        flat = [seconds for name, seconds in case.seconds.items() if name in FLAT]
-        if flat:
+        found = [seconds for name, seconds in (case.seconds | case.beside).items() if name in others]
+        if found:
             name = choose(case)
-            yield Cell(collective, case.ranks, _nominal(case), min(flat) / case.seconds[name], name)
+            yield Cell(collective, case.ranks, _nominal(case), min(found) / case.seconds[name], name)
 
 
-def recursive_over_ring(collective: str, cases: Sequence[Case], _: Chooser) -> Iterator[Cell]:
-    """Recursive doubling or halving between nodes over a ring between them (PCCL, figure 6)."""
+def recursive_over_ring(collective: str, cases: Sequence[Case], choose: Chooser) -> Iterator[Cell]:
+    """Recursive doubling or halving between nodes over a ring between them, and what is chosen (PCCL, figure 6)."""
     for case in cases:
         ring = _seconds(case, _RING)
         recursive = _seconds(case, _RECURSIVE)
         if ring is not None and recursive is not None:
-            name = "recursive" if recursive < ring else "ring"
-            yield Cell(collective, case.ranks, _nominal(case), ring / recursive, name)
+            yield Cell(collective, case.ranks, _nominal(case), ring / recursive, choose(case))
 
 
 def _seconds(case: Case, prefix: str) -> float | None:

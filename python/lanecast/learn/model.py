@@ -34,6 +34,8 @@ class Trained:
     vectors: list[list[float]]
     weights: list[list[float]]
     intercepts: list[float]
+    # Of each class (ranks, bytes, seconds), by ranks, then bytes; none where they say nothing of calls: simulated ones.
+    times: list[list[list[float]]] = field(default_factory=list)
 
     def learned(self) -> _core.Learned:
         """The same for the core. Raises UsageError where the lists do not fit together."""
@@ -46,7 +48,10 @@ class Trained:
             self.intercepts,
         )
         (least_b, most_b), (least_r, most_r) = self.bytes, self.ranks
-        return _core.Learned(self.collective, (least_b, most_b), (least_r, most_r), self.algorithms, self.timed_on, svm)
+        times = [[(int(ranks), int(size), seconds) for ranks, size, seconds in calls] for calls in self.times]
+        return _core.Learned(
+            self.collective, (least_b, most_b), (least_r, most_r), self.algorithms, self.timed_on, svm, times
+        )
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ class Scope:
     transports: str  # "mpi,shm": per level, outermost first; empty unless measured
     lanecast: str  # its version
     one_host: bool = False  # measured with all ranks on one
+    digest: str = ""  # of the core and of the machine's figures, on which it hangs what is simulated; empty if measured
 
     def __str__(self) -> str:
         text = f"{self.machine}, {self.origin}"
@@ -35,7 +36,7 @@ class Scope:
             text += f", nodes of {self.node}"
         if self.transports:
             text += f", {self.cores} cores{' of one host' * self.one_host}, {self.transports}"
-        return f"{text}, Lanecast {self.lanecast}"
+        return f"{text}, Lanecast {self.lanecast}{f', code and machine {self.digest}' * bool(self.digest)}"
 
     def check(self) -> None:
         """Raise FieldError for what no job can be."""

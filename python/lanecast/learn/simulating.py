@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import lanecast
-from lanecast.learn.contenders import NATIVE, contenders
+from lanecast.learn.contenders import BESIDE, NATIVE, VENDORS_RING, contenders
 from lanecast.learn.database import Configuration, Database, Timed
 from lanecast.learn.scope import Scope
 from lanecast.machines import Machine, topology_in
-from lanecast.scale import platform, point
+from lanecast.scale import build, platform, point
 from lanecast.scale.build import Simulator
-from lanecast.scale.contenders import Case, Plan, plan
+from lanecast.scale.contenders import Case, Plan, on, plan
 
 NATIVE_SELECTION = "mpich"  # stands for the machine's MPI: Cray's is made of it
 _FLAT = ("ring", "double_tree")  # what vendors' libraries do; others without levels only cost simulating time
@@ -25,41 +26,63 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class Contender:
+    """One way to run a case. name: as the database has it; case: as it is met, see lanecast.scale.contenders.on."""
+
+    name: str
+    case: Case
+    plan: Plan
+
+
+@dataclass(frozen=True)
 class Source:
     """Where times come from, and with what software."""
 
-    times: Callable[[Case], list[Timed]]
+    times: Callable[[Sequence[Contender]], list[Timed]]
     software: dict[str, Any]
 
 
 def scope_of_machine(name: str, machine: Machine, origin: str) -> Scope:
     """name: as it is loaded by."""
     node = topology_in(machine, machine.ranks_per_node)
-    return Scope(name, origin, node, 0, "", lanecast.__version__)
+    figures = " ".join([build.core_digest(), *platform.words(machine)])
+    digest = hashlib.sha256(figures.encode()).hexdigest()[:12]
+    return Scope(name, origin, node, 0, "", lanecast.__version__, digest=digest)
 
 
-def plans(case: Case) -> list[Plan]:
-    """What is compared: hierarchies, what vendors' libraries do across nodes, and the selection of an MPI."""
-    topology = case.topology
+def contenders_of(case: Case, backends: Sequence[str] = ()) -> list[Contender]:
+    """What is compared: these backends of `lanecast scale`, each algorithm once.
+
+    Without any, hierarchies, what vendors' libraries do across nodes, and the selection of an MPI.
+    """
+    found: dict[str, Contender] = {}
+    for backend in backends or _usual(case):
+        met = on(backend, case)
+        way = plan(backend, met)
+        name = NATIVE if backend == NATIVE_SELECTION else backend if backend in BESIDE else way.algorithm
+        found.setdefault(name, Contender(name, met, way))
+    return list(found.values())
+
+
+def _usual(case: Case) -> list[str]:
     inside = case.ranks <= case.machine.ranks_per_node
-    names = [
-        name for name in contenders(case.collective, topology, native=False) if inside or "(" in name or name in _FLAT
-    ]
-    return [*(plan(f"lanecast:{name}", case) for name in names), plan(NATIVE_SELECTION, case)]
+    known = contenders(case.collective, case.topology, native=False)
+    names = [f"lanecast:{name}" for name in known if inside or "(" in name or name in _FLAT]
+    return [*names, *([] if inside else [VENDORS_RING]), NATIVE_SELECTION]
 
 
-def simulate(simulator: Simulator, rounds: int, case: Case) -> list[Timed]:
-    """Each plan's simulated time; those near the best in several rounds, since a schedule is an accident.
+def simulate(simulator: Simulator, rounds: int, some: Sequence[Contender]) -> list[Timed]:
+    """Each one's simulated time; those near the best in several rounds, since a schedule is an accident.
 
     Repetitions would be equal, so each round has latencies of its own, a per cent or two off.
     """
 
-    def seconds(each: Plan, number: int) -> float:
-        words = platform.words(_in_round(case.machine, number))
-        return point.run(simulator, [*words, *each.words(case)]).seconds
+    def seconds(each: Contender, number: int) -> float:
+        words = platform.words(_in_round(each.case.machine, number))
+        return point.run(simulator, [*words, *each.plan.words(each.case)]).seconds
 
-    first = [(each, seconds(each, 0)) for each in plans(case)]
-    near = _NEAR * min(taken for _, taken in first)
+    first = [(each, seconds(each, 0)) for each in some]
+    near = _NEAR * min((taken for each, taken in first if each.name not in BESIDE), default=0)
     return [
         _timed(each, (taken, *(seconds(each, number) for number in range(1, rounds) if taken <= near)))
         for each, taken in first
@@ -79,23 +102,33 @@ def _in_round(machine: Machine, number: int) -> Machine:
     )
 
 
-def model(case: Case) -> list[Timed]:
-    """Each plan's time by the cost model and the machine's figures; knows nothing of an MPI's own collectives."""
-    return [_timed(each, (each.predicted_s,)) for each in plans(case) if each.predicted_s is not None]
+def predicted(some: Sequence[Contender]) -> list[Contender]:
+    """Those that the cost model knows: nothing of what others do."""
+    return [each for each in some if each.plan.predicted_s is not None and each.name not in BESIDE]
 
 
-def _timed(each: Plan, seconds: tuple[float, ...]) -> Timed:
-    return Timed(NATIVE if each.algorithm == "mpi" else each.algorithm, each.chunks, each.predicted_s, seconds)
+def model(some: Sequence[Contender]) -> list[Timed]:
+    """Their times by the cost model and the machine's figures."""
+    return [_timed(each, (each.plan.predicted_s,)) for each in some if each.plan.predicted_s is not None]
 
 
-def fill(database: Database, scope: Scope, cases: list[Case], source: Source, say: Say) -> int:
-    """Add what the database lacks, configuration by configuration; how many these were."""
-    known = database.read(scope)
-    missing = [case for case in cases if _configuration(case) not in known]
+def _timed(each: Contender, seconds: tuple[float, ...]) -> Timed:
+    predicted_s = None if each.name in BESIDE else each.plan.predicted_s
+    return Timed(each.name, each.plan.chunks, predicted_s, seconds)
+
+
+def fill(database: Database, scope: Scope, cases: Sequence[Sequence[Contender]], source: Source, say: Say) -> int:
+    """Add what the database lacks, configuration by configuration; how many these were. cases: contenders of each."""
+    known = {one: {timed.algorithm for timed in times} for one, times in database.read(scope).items()}
+    lacking = [
+        (one, [each for each in some if each.name not in known.get(one, ())])
+        for one, some in ((_configuration(some[0].case), some) for some in cases)
+    ]
+    missing = [(one, some) for one, some in lacking if some]
     run = database.add_run(scope, source.software) if missing else 0
-    for done, case in enumerate(missing, 1):
-        say(f"[{done}/{len(missing)}] {scope.origin}: {case.collective} of {case.bytes} B on {case.ranks} ranks")
-        database.add(run, _configuration(case), source.times(case))
+    for done, (one, some) in enumerate(missing, 1):
+        say(f"[{done}/{len(missing)}] {scope.origin}: {one.collective} of {one.bytes} B on {one.ranks} ranks")
+        database.add(run, one, source.times(some))
     return len(missing)
 
 

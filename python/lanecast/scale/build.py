@@ -73,14 +73,19 @@ def simulator(say: Callable[[str], None]) -> Simulator:
     return Simulator(program, digest, simgrid.version)
 
 
-def _digest(compiler: str, simgrid: SimGrid) -> str:
-    version = subprocess.run([*compiler.split(), "--version"], capture_output=True, text=True, check=False).stdout
-    found = hashlib.sha256("\n".join([version, simgrid.version, *_FLAGS]).encode())
+def core_digest() -> str:
+    """Of the core and what of it is simulated: with another one, times may be others."""
+    found = hashlib.sha256()
     for path in sorted(_SOURCES.rglob("*")):
         if path.is_file():
             found.update(str(path.relative_to(_SOURCES)).encode())
             found.update(path.read_bytes())
-    return found.hexdigest()[:16]
+    return found.hexdigest()
+
+
+def _digest(compiler: str, simgrid: SimGrid) -> str:
+    version = subprocess.run([*compiler.split(), "--version"], capture_output=True, text=True, check=False).stdout
+    return hashlib.sha256("\n".join([version, simgrid.version, *_FLAGS, core_digest()]).encode()).hexdigest()[:16]
 
 
 def _compile(compiler: str, simgrid: SimGrid, program: Path) -> None:

@@ -11,7 +11,7 @@ from lanecast.machines import Machine, topology_in
 from lanecast.scale import platform
 
 SELECTIONS = ("ompi", "mpich", "mvapich2", "impi")
-SHORT = ("lanecast", "ring-across", "recursive-across", "flat", "ring-per-nic", "composed")
+SHORT = ("lanecast", "ring-across", "recursive-across", "direct-across", "flat", "ring-per-nic", "composed")
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")
 _WORD_BYTES = 8  # the simulated calls' elements
 _MOST_MESSAGES = 4 << 20  # in one call; more only cost time, and chunks are what they come from
@@ -104,7 +104,7 @@ def _algorithm(name: str, case: Case, topology: _core.Topology) -> str:
         return "double_tree" if case.collective == "all_reduce" else "ring"
     nodes = case.ranks // case.machine.ranks_per_node
     recursive = "recursive_doubling" if nodes & (nodes - 1) == 0 else "bruck"
-    across = "ring" if name == "ring-across" else recursive
+    across = {"ring-across": "ring", "direct-across": "direct"}.get(name, recursive)
     return f"hierarchical({','.join([across, *['direct'] * len(topology.levels)])})" if topology.levels else across
 
 

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 from lanecast import _core
 from lanecast.machines import Machine, topology_in
+from lanecast.machines.description import ASSUMED
 
 NEEDED = ("node.nics", "node.nic_GBps", "node.memory_GBps", "network.latency_us", "network.nodes_per_group",
           "network.taper")  # fmt: skip
 _MOST_RANKS = 1 << 16
+_FIGURES = ("node.gpus", "node.nic", "node.memory", "levels.", "network.")  # what simulated times hang on
 
 
 def check(machine: Machine, ranks: int) -> None:
@@ -47,6 +49,21 @@ def words(machine: Machine) -> list[str]:
         f"group_latency={network.global_latency_us * 1e-6:.9g}",
         f"memory_rate={node.memory_GBps * 1e9:.9g}",
     ]
+
+
+def figures(machine: Machine) -> dict[str, dict[str, str]]:
+    """What all results repeat, by path: value and source."""
+    return {
+        path: {"value": value, "source": machine.sources[path]}
+        for path, value in machine.figures().items()
+        if path.startswith(_FIGURES)
+    }
+
+
+def text(known: dict[str, dict[str, str]]) -> str:
+    """These on one line, those that nobody has looked up marked."""
+    marks = {path: " (assumed)" if each["source"].startswith(ASSUMED) else "" for path, each in known.items()}
+    return ", ".join(f"{path} {each['value']}{marks[path]}" for path, each in known.items())
 
 
 def merged(machine: Machine) -> Machine:
