@@ -16,7 +16,7 @@ from lanecast.cli.tables import mpi_name, ratio, size_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CHARACTERS_PER_INCH = 24  # of a footnote's
+_CHARACTERS_PER_INCH = 20  # of a footnote's
 _LEAST_SPAN = 2.0  # the colours reach at least from half to twice the baseline's speed, so that noise looks pale
 
 
