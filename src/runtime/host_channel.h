@@ -9,7 +9,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "device/gpu/kernels/arguments.h"
 #include "device/gpu/memory.h"
@@ -28,8 +27,8 @@ class HostChannel {
   };
   HostChannel(const std::shared_ptr<gpu::Device>& device, Places places)
       : counters_(device, sizeof(Counters)), scratch_(device, kScratchBytes), stream_(device), ended_(device) {
-    if (places.host) on_host_.emplace(device, kMessageBytes);
-    if (places.device) on_device_.emplace(device, kMessageBytes);
+    if (places.host) on_host_ = std::make_unique<gpu::PinnedMemory>(device, kMessageBytes);
+    if (places.device) on_device_ = std::make_unique<gpu::DeviceMemory>(device, kMessageBytes);
   }
 
   gpu::Stream stream() const { return stream_.get(); }
@@ -63,8 +62,8 @@ class HostChannel {
   Counters& counters() const { return *reinterpret_cast<Counters*>(counters_.host()); }
 
   gpu::PinnedMemory counters_;
-  std::optional<gpu::PinnedMemory> on_host_;
-  std::optional<gpu::DeviceMemory> on_device_;
+  std::unique_ptr<gpu::PinnedMemory> on_host_;
+  std::unique_ptr<gpu::DeviceMemory> on_device_;
   gpu::DeviceMemory scratch_;
   gpu::OwnedStream stream_;
   gpu::OwnedEvent ended_;

@@ -66,7 +66,8 @@ std::string Explanation::str() const {
   };
   for (const Choice& each : candidates) {
     const std::string name = way(each), time = us(each.seconds), on = basis(each, links);
-    text += "\n  " + name + padded(name, width) + "  " + padded(time, 12) + time + "  " + on.substr(0, on.find(';'));
+    text.append("\n  ").append(name).append(padded(name, width)).append("  ");
+    text.append(padded(time, 12)).append(time).append("  ").append(on, 0, on.find(';'));
   }
   return text;
 }
