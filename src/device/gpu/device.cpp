@@ -63,7 +63,8 @@ bool Device::sees_remote_writes_in_order() const {
 int Device::hardware_queues() const {
   if (driver_->vendor() == Vendor::amd) return -1;
   constexpr int kUsual = 8, kUnderMps = 2;
-  if (const char* const said = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")) return std::atoi(said);
+  if (const char* const said = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"))
+    return static_cast<int>(std::strtol(said, nullptr, /*base=*/10));
   return attribute_if_known(Attribute::is_shared_by_mps).value_or(0) != 0 ? kUnderMps : kUsual;
 }
 
