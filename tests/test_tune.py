@@ -263,7 +263,7 @@ def test_explanations_without_a_profile_and_with_a_pinned_algorithm() -> None:
     assert pinned.full_bytes == 800
     pinned = on_threads(2, lambda comm: comm.explain("all_gather", 100), algorithm="ring", chunks=3)[0]
     assert (pinned.algorithm, pinned.chunks) == ("ring", 3)
-    assert "set by the caller or the environment" in pinned.reason
+    assert "set by the caller, the environment or a file" in pinned.reason
 
 
 def test_tuning_by_command_line_writes_what_show_prints(tmp_path: Path) -> None:

@@ -83,10 +83,11 @@ def simulate(simulator: Simulator, rounds: int, some: Sequence[Contender]) -> li
 
     first = [(each, seconds(each, 0)) for each in some]
     near = _NEAR * min((taken for each, taken in first if each.name not in BESIDE), default=0)
-    return [
-        _timed(each, (taken, *(seconds(each, number) for number in range(1, rounds) if taken <= near)))
-        for each, taken in first
-    ]
+
+    def again(each: Contender, taken: float) -> range:
+        return range(1, rounds if taken <= near and each.name not in BESIDE else 1)
+
+    return [_timed(each, (taken, *(seconds(each, number) for number in again(each, taken)))) for each, taken in first]
 
 
 def _in_round(machine: Machine, number: int) -> Machine:
