@@ -106,7 +106,7 @@ def make_call_without_data(comm: Communicator, turn: str, count: int) -> None:
     if turn == "split" and SPLITS:
         comm.split(0)
         return
-    if turn == "messages":
+    if turn == "messages" and comm.size > 1:  # a lone survivor has nobody to send to
         right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
         got = np.zeros(count)
         mine = np.full(count, comm.rank + 1.0)
