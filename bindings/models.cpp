@@ -105,10 +105,8 @@ void bind_models(nb::module_& m) {
       },
       "collective"_a, "bytes"_a, "topology"_a, "models"_a, "native"_a = false, "links"_a = "",
       "What would be chosen and why: algorithm, chunks, decided_by (\"pinned\", \"learned\", \"cost model\"), "
-      "candidates "
-      "as candidates() has them, a sentence as reason, and all of it as text. native: has the transport a collective "
-      "of "
-      "its own? links: what is known of them.");
+      "candidates as candidates() has them, a sentence as reason, and all of it as text. native: has the transport a "
+      "collective of its own? links: what is known of them.");
   m.def(
       "predict",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,
