@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transports by name: one row each. The order is that of preference.
+// Transports by name: one row each. The order is that of preference, but for UCX, which may go before MPI.
 #include <algorithm>
 
 #include "base/agreed.h"
@@ -32,6 +32,12 @@ std::unique_ptr<Transport> open_shm(const Surroundings& around, const Wanted&) {
   return std::make_unique<ShmTransport>(around.bootstrap, local);
 }
 
+int ucx_lanes(const Surroundings& around, const Wanted& wanted) {
+  if (wanted.ucx_lanes) return *wanted.ucx_lanes;
+  const auto neighbours = std::ranges::count(around.hosts, around.hosts[around.bootstrap.rank]);
+  return ucx::lanes_that_pay(static_cast<int>(neighbours));
+}
+
 const TransportRow kTransports[] = {
     {"loopback", [](const Surroundings& around, int) { return around.world != nullptr; },
      [](const Surroundings& around, const Wanted&) -> std::unique_ptr<Transport> {
@@ -46,9 +52,7 @@ const TransportRow kTransports[] = {
      "a start under mpirun, mpiexec or srun"},
     {"ucx", [](const Surroundings& around, int) { return around.world == nullptr; },
      [](const Surroundings& around, const Wanted& wanted) -> std::unique_ptr<Transport> {
-       const auto neighbours = std::ranges::count(around.hosts, around.hosts[around.bootstrap.rank]);
-       const int lanes = wanted.ucx_lanes ? *wanted.ucx_lanes : ucx::lanes_that_pay(static_cast<int>(neighbours));
-       return std::make_unique<UcxTransport>(around.bootstrap, lanes);
+       return std::make_unique<UcxTransport>(around.bootstrap, ucx_lanes(around, wanted));
      },
      "ranks that are processes"},
 };
@@ -62,14 +66,26 @@ int row_named(const std::string& name) {
   throw UsageError("transports: unknown name '" + name + "'; known:" + known);
 }
 
+/// Whether UCX goes before MPI on all ranks, where both would reach other hosts. Collective.
+bool ucx_before_mpi(const Surroundings& around, const Wanted& wanted) {
+  const bool choice = around.mpi && std::ranges::count(around.hosts, around.hosts[0]) < around.bootstrap.size;
+  if (!choice) return false;  // alike on all ranks
+  const std::uint8_t mine = ucx::better_than_mpi(ucx_lanes(around, wanted));
+  std::vector<std::uint8_t> all(around.bootstrap.size);
+  around.bootstrap.all_gather(&mine, all.data(), sizeof mine);
+  return std::ranges::find(all, 0) == all.end();
+}
+
 /// Row of the first transport that reaches each peer; -1 for this rank itself.
-std::vector<int> first_rows(const Surroundings& around) {
+std::vector<int> first_rows(const Surroundings& around, bool ucx_before_mpi) {
   const int me = around.bootstrap.rank;
   std::vector<int> row_of_peer(around.bootstrap.size, -1);
   for (int peer = 0; peer < around.bootstrap.size; ++peer) {
     if (peer == me) continue;
     const auto row = std::find_if(std::begin(kTransports), std::end(kTransports),
-                                  [&](const TransportRow& r) { return r.reaches(around, peer); });
+                                  [&](const TransportRow& r) {
+                                    return r.reaches(around, peer) && !(ucx_before_mpi && r.name == "mpi");
+                                  });
     if (row == std::end(kTransports))
       throw UsageError("rank " + std::to_string(me) + ": no transport reaches rank " + std::to_string(peer) + " on " +
                        around.hosts[peer] + "; start the job with mpirun, mpiexec or srun");
@@ -103,8 +119,10 @@ std::vector<std::string> transport_names() {
 
 std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topology, const Wanted& wanted) {
   const std::string& names = wanted.transports;
-  const std::vector<int> row_of_peer = agreed(
-      around.bootstrap, [&] { return names.empty() ? first_rows(around) : wanted_rows(around, topology, names); });
+  const bool ucx_first = names.empty() && ucx_before_mpi(around, wanted);
+  const std::vector<int> row_of_peer = agreed(around.bootstrap, [&] {
+    return names.empty() ? first_rows(around, ucx_first) : wanted_rows(around, topology, names);
+  });
 
   // Opening is collective, so every rank opens what any rank uses, in the same order. MPI, where it runs, is always
   // opened: its native collectives are an algorithm of their own.

@@ -30,13 +30,16 @@ std::vector<std::string> devices() {
   return found;
 }
 
+bool has_any(const char* class_of_devices) {
+  std::error_code unreadable;
+  const fs::path devices = fs::path("/sys/class") / class_of_devices;
+  return fs::exists(devices, unreadable) && !fs::is_empty(devices, unreadable);
+}
+
 /// Does the kernel carry the messages, and not the NIC by itself?
 bool over_tcp(const std::vector<std::string>& devices) {
   std::error_code unreadable;
-  if (devices.empty()) {
-    const fs::path cards = "/sys/class/infiniband";
-    return !fs::exists(cards, unreadable) || fs::is_empty(cards, unreadable);
-  }
+  if (devices.empty()) return !has_any("infiniband");
   return std::ranges::all_of(
       devices, [&](const std::string& device) { return fs::exists("/sys/class/net/" + device, unreadable); });
 }
@@ -51,6 +54,10 @@ int lanes_that_pay(int ranks) {
   sched_getaffinity(0, sizeof cores, &cores);
   const int spare = CPU_COUNT(&cores) / ranks - 1;
   return std::clamp(spare, 0, kLanesOfNic * std::max(1, static_cast<int>(nics.size())));
+}
+
+bool better_than_mpi(int lanes) {
+  return lanes > 0 && !has_any("infiniband") && !has_any("cxi_user") && Ucp::found();  // the latter is Slingshot
 }
 
 Lanes::Lanes(const Bootstrap& bootstrap, int wanted) {

@@ -47,4 +47,8 @@ std::vector<Span> part_of(std::span<const Span> memory, std::size_t from, std::s
 /// if there are cores for them, none where a NIC does the work by itself.
 int lanes_that_pay(int ranks);
 
+/// Whether UCX with so many lanes should carry what an MPI could: over TCP the MPI has one thread for it. Not where an
+/// adapter of this host moves messages by itself, which the MPI may know though UCX does not; nor without UCX.
+bool better_than_mpi(int lanes);
+
 }  // namespace lanecast::ucx

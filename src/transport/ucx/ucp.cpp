@@ -37,6 +37,15 @@ const Ucp& Ucp::loaded() {
   return ucp;
 }
 
+bool Ucp::found() {
+  try {
+    loaded();
+  } catch (const UsageError&) {
+    return false;
+  }
+  return true;
+}
+
 Ucp::Ucp(SharedLibrary library) : library_(std::move(library)) {
   const auto load = [this](auto& function, const char* name) { function = library_.required(name); };
 #define LANECAST_LOAD(name) load(name, #name)

@@ -127,6 +127,8 @@ class Ucp {
  public:
   /// Throws UsageError that says what was tried and what to do.
   static const Ucp& loaded();
+  /// Would loaded() not throw?
+  static bool found();
 
   const std::string& path() const { return library_.path(); }
   std::string version() const;
