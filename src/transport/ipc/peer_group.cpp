@@ -17,7 +17,7 @@ constexpr std::size_t kLongBytes = std::size_t{1} << 20;  // from here on it tak
 constexpr int kShortBlocks = 32;
 constexpr std::size_t kBlockBytes = 4096;                                // shorter ones take fewer blocks
 constexpr std::size_t kMostRounds = 65000;                               // 16 bits of a flag count them
-constexpr std::size_t kLongestSlice = std::size_t{192} << 10;            // of few blocks
+constexpr std::size_t kLongestSlice = std::size_t{128} << 10;            // of few blocks
 constexpr std::size_t kRoundBytes = std::size_t{64} << 10, kRounds = 4;  // per block
 
 std::size_t divided_up(std::size_t bytes, std::size_t by) { return (bytes + by - 1) / by; }
