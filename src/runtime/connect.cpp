@@ -82,10 +82,9 @@ std::vector<int> first_rows(const Surroundings& around, bool ucx_before_mpi) {
   std::vector<int> row_of_peer(around.bootstrap.size, -1);
   for (int peer = 0; peer < around.bootstrap.size; ++peer) {
     if (peer == me) continue;
-    const auto row = std::find_if(std::begin(kTransports), std::end(kTransports),
-                                  [&](const TransportRow& r) {
-                                    return r.reaches(around, peer) && !(ucx_before_mpi && r.name == "mpi");
-                                  });
+    const auto row = std::find_if(std::begin(kTransports), std::end(kTransports), [&](const TransportRow& r) {
+      return r.reaches(around, peer) && !(ucx_before_mpi && r.name == "mpi");
+    });
     if (row == std::end(kTransports))
       throw UsageError("rank " + std::to_string(me) + ": no transport reaches rank " + std::to_string(peer) + " on " +
                        around.hosts[peer] + "; start the job with mpirun, mpiexec or srun");
