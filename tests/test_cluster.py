@@ -109,6 +109,23 @@ def test_bench_prints_the_bound_that_it_has_measured(
         assert sum(nic["received"] for nic in row["nic_bytes"].values()) > row["bytes"] / 2
 
 
+def test_one_rank_fills_both_nics_evenly(cluster: Cluster, tmp_path: Path) -> None:
+    launcher = launch.find_launcher(MPICH)
+    assert launcher is not None
+    file = tmp_path / "rows.json"
+    program = [
+        sys.executable, "-m", "lanecast", "bench", "--collectives", "all_gather", "--sizes", "8M", "--rounds", "2",
+        "--warmup", "0", "--backends", "lanecast", "--json", str(file),
+    ]  # fmt: skip
+    chosen = {"LANECAST_UCX_LANES": "2", "LANECAST_CHUNKS": "4"}
+    assert cluster.run(job.command(launcher, SHAPE, 1, program), job.environment(launcher, SHAPE, 1) | chosen) == 0
+    [row] = json.loads(file.read_text())
+    assert (row["transports"], row["wrong"]) == ("ucx", 0)
+    first, second = (row["nic_bytes"][nic]["sent"] for nic in ("eth0", "eth1"))
+    # Of chunks of 1 MiB 64 KiB go ahead through the first: with equal shares of the rest it would have 53 %.
+    assert first == pytest.approx(second, rel=0.03)
+
+
 def gone(pid: int) -> bool:
     """Zombies count: who should reap them may be a busy init."""
     deadline = time.monotonic() + 10
