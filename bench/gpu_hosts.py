@@ -80,7 +80,7 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     nics: Annotated[int, typer.Option(min=1, help="Of each emulated host.")] = 2,
     rate: Annotated[str, typer.Option(help="Of each NIC.")] = "10gbit",
     model: Annotated[str, typer.Option(help="A preset of train_gpt.py.")] = Asked.model,
-    trials: Annotated[int, typer.Option(min=1, help="Training jobs of each backend.")] = 2,
+    trials: Annotated[int, typer.Option(min=1, help="Training jobs of each backend.")] = Asked.trials,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows, steps and aims here.")] = None,
     page: Annotated[Path | None, typer.Option("--markdown", help="Write the tables here.")] = None,
     heatmap: Annotated[Path | None, typer.Option(help="Draw speed relative to NCCL on one host.")] = None,

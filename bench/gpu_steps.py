@@ -35,7 +35,7 @@ class Asked:
     nics: int = 2
     rate: str = "10gbit"
     model: str = "gpt-25m"
-    trials: int = 2
+    trials: int = 1  # of ten steps each, of which the last eight count
 
     @property
     def two_hosts(self) -> Hosts:
@@ -62,7 +62,7 @@ def check(asked: Asked) -> Iterator[Step]:
     # Without the project's settings, which want plugins that a machine of GPUs may lack.
     pytest = (sys.executable, "-m", "pytest", "-c", "/dev/null", "--noconftest", "-p", "no:cacheprovider", "-q")
     names = (f"{ROOT}/tests/gpu/test_gpus.py::{name}" for name in tests)
-    yield Step("tests on the GPUs", (*pytest, *names), 70, {"part": "check"}, NCCL, leaves_rows=False)
+    yield Step("tests on the GPUs", (*pytest, *names), 80, {"part": "check"}, NCCL, leaves_rows=False)
 
 
 def host(asked: Asked) -> Iterator[Step]:
@@ -115,7 +115,7 @@ def training(asked: Asked) -> Iterator[Step]:
     common = (f"--model={asked.model}", f"--trials={asked.trials}", "--backends=lanecast,nccl", *shape, *network)
     for strategy in ("fsdp2", *(["zero3"] if importlib.util.find_spec("deepspeed") else []), "ddp"):
         command = (*LANECAST, "bench", "train", f"--strategies={strategy}", *common)
-        yield Step(f"training, {strategy}", command, 50, {"part": "training"}, SOCKETS)
+        yield Step(f"training, {strategy}", command, 70, {"part": "training"}, SOCKETS)
 
 
 PARTS: dict[str, Callable[[Asked], Iterator[Step]]] = {
