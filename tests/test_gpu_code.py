@@ -45,9 +45,7 @@ def test_the_library_holds_the_source_as_it_is() -> None:
 
 @needs_nvrtc
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "gpu", ["sm_90", *(pytest.param(other, marks=pytest.mark.long) for other in ("sm_80", "sm_100"))]
-)
+@pytest.mark.parametrize("gpu", ["sm_80", "sm_90", "sm_100"])
 def test_nvrtc_takes_the_source(gpu: str) -> None:
     code = _core.gpu_machine_code(gpu, gpu_libraries.folders(), "")
     assert set(_core.gpu_kernel_names(code)) >= NAMES
@@ -57,7 +55,6 @@ def nvcc() -> str | None:
     return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 
 
-@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(nvcc() is None, reason="no nvcc")
 def test_nvcc_takes_the_source(tmp_path: Path) -> None:
