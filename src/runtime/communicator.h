@@ -165,6 +165,8 @@ class Communicator {
   void open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, std::unique_lock<std::mutex>& lock);
   /// Throws to give up.
   void keep_waiting_for_nccl(double waited_s);
+  /// On that stream, or apart on the side's own, behind what the stream holds.
+  std::shared_ptr<GpuSide> enqueue_behind(void* stream, const Call& call, int device, bool apart);
   /// Gives a call its turn on the stream. What a plan enqueues is left, for enqueue_rest().
   std::optional<StagedCall> enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on);
   /// On a stream, behind what another holds, if that is another. Without mutex_: where the driver has no room it blocks

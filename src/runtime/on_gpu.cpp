@@ -189,11 +189,12 @@ Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int d
   return GpuWay::plan;
 }
 
-void Communicator::enqueue(const Call& call, int device, void* stream) {
+std::shared_ptr<GpuSide> Communicator::enqueue_behind(void* stream, const Call& call, int device, bool apart) {
   const std::unique_lock queue = enter_queue();
   GpuWay way{};
   std::shared_ptr<GpuSide> side;
   std::optional<StagedCall> rest;
+  void* on = stream;
   {
     std::unique_lock lock = enter();
     refuse_if_failed();
@@ -202,31 +203,25 @@ void Communicator::enqueue(const Call& call, int device, void* stream) {
     look_at_gpu();
     way = way_of(*side, call, device, stream);
     open_for(*side, call, way, stream, lock);
-    rest = enqueue_on(*side, call, way, stream);
+    if (apart) {
+      on = side->own_stream();
+      if (way != GpuWay::plan) side->order(static_cast<gpu::Stream>(stream), side->own_stream());
+    }
+    rest = enqueue_on(*side, call, way, on);
   }
   if (way != GpuWay::peers) hand_to_thread();
-  if (rest) enqueue_rest(*side, *rest, stream, stream);
+  if (rest) enqueue_rest(*side, *rest, stream, on);
+  return side;
+}
+
+void Communicator::enqueue(const Call& call, int device, void* stream) {
+  enqueue_behind(stream, call, device, /*apart=*/false);
 }
 
 std::shared_ptr<DeviceWork> Communicator::enqueue_async(const Call& call, int device, void* stream) {
-  const std::unique_lock queue = enter_queue();
-  GpuWay way{};
-  std::shared_ptr<GpuSide> side;
-  std::optional<StagedCall> rest;
-  {
-    std::unique_lock lock = enter();
-    refuse_if_failed();
-    gpu(device, lock);
-    side = gpu_;
-    look_at_gpu();
-    way = way_of(*side, call, device, stream);
-    open_for(*side, call, way, stream, lock);
-    if (way != GpuWay::plan) side->order(static_cast<gpu::Stream>(stream), side->own_stream());
-    rest = enqueue_on(*side, call, way, side->own_stream());
-  }
-  if (way != GpuWay::peers) hand_to_thread();
-  if (rest) enqueue_rest(*side, *rest, stream, side->own_stream());
-  return std::make_shared<DeviceWork>(*this, side, side->own_stream());
+  std::shared_ptr<GpuSide> side = enqueue_behind(stream, call, device, /*apart=*/true);
+  const gpu::Stream own = side->own_stream();
+  return std::make_shared<DeviceWork>(*this, std::move(side), own);
 }
 
 std::shared_ptr<ipc::SharedMemory> Communicator::allocate_symmetric(int device, std::size_t bytes) {
