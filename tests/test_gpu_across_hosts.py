@@ -332,9 +332,12 @@ def run_hosts(hosts: str, kernel_cache: str, **variables: str) -> list[str]:
 
 # Four ranks whose kernels spin on two cores, beside an MPI that polls: a minute or more.
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("hosts", ["a,b", pytest.param("a,a,b,b", marks=pytest.mark.long)])
-def test_hosts_of_an_mpi_job(hosts: str, kernel_cache: str) -> None:
-    assert run_hosts(hosts, kernel_cache) == ["right"] * (hosts.count(",") + 1)
+@pytest.mark.parametrize(
+    ("hosts", "lanes"), [("a,b", "0"), ("a,b", "1"), pytest.param("a,a,b,b", "0", marks=pytest.mark.long)]
+)
+def test_hosts_of_an_mpi_job(hosts: str, lanes: str, kernel_cache: str) -> None:
+    found = run_hosts(hosts, kernel_cache, LANECAST_UCX_LANES=lanes)  # with any, messages go over UCX
+    assert found == ["right"] * (hosts.count(",") + 1)
 
 
 @pytest.mark.timeout(400)

@@ -53,7 +53,12 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
       topology_(options_.placed.value_or(Topology(around_.bootstrap.size))),
       id_(common_id(around_.bootstrap)),
       router_(naming("LANECAST_TRANSPORTS", options_,
-                     [&] { return connect(around_, topology_, {options_.transports, options_.ucx_lanes}); })),
+                     [&] {
+                       return connect(around_, topology_,
+                                      {.transports = options_.transports,
+                                       .ucx_lanes = options_.ucx_lanes,
+                                       .on_gpus = options_.gpu_messages == "direct"});
+                     })),
       log_(options_.trace_steps),
       agreement_(*router_, around_.bootstrap.rank, id_, options_.check_calls),
       progress_(std::move(progress)),
