@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from ranks import Rank, under_mpiexec
 
 ADAPTERS = [folder for folder in map(Path, ("/sys/class/infiniband", "/sys/class/cxi_user"))
             if folder.is_dir() and any(folder.iterdir())]  # fmt: skip
+NICS = [nic for _, nic in socket.if_nameindex() if Path(f"/sys/class/net/{nic}/operstate").read_text().strip() == "up"]
 
 
 def expect(transports: str, hosts: str) -> None:
@@ -47,6 +49,15 @@ def test_lanes_go_before_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     under_mpiexec(3, over_ucx)
     under_mpiexec(4, over_both)
     under_mpiexec(3, on_one_host)
+
+
+@pytest.mark.skipif(bool(ADAPTERS), reason="an adapter of this machine goes before lanes over TCP")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="lanes need a core beside the rank's")
+@pytest.mark.skipif(not NICS, reason="no NIC here")
+def test_named_nics_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    under_mpiexec(3, over_mpi)
+    monkeypatch.setenv("UCX_NET_DEVICES", NICS[0])
+    under_mpiexec(3, over_ucx)
 
 
 def test_mpi_stays_where_any_rank_has_no_lanes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,8 @@ int row_named(const std::string& name) {
 bool ucx_before_mpi(const Surroundings& around, const Wanted& wanted) {
   const bool choice = around.mpi && std::ranges::count(around.hosts, around.hosts[0]) < around.bootstrap.size;
   if (!choice) return false;  // alike on all ranks
-  const std::uint8_t mine = !wanted.on_gpus && ucx::better_than_mpi(ucx_lanes(around, wanted));
+  const std::uint8_t mine =
+      !wanted.on_gpus && ucx::better_than_mpi(ucx_lanes(around, wanted), wanted.ucx_lanes.has_value());
   std::vector<std::uint8_t> all(around.bootstrap.size);
   around.bootstrap.all_gather(&mine, all.data(), sizeof mine);
   return std::ranges::find(all, 0) == all.end();

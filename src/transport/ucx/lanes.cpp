@@ -56,8 +56,9 @@ int lanes_that_pay(int ranks) {
   return std::clamp(spare, 0, kLanesOfNic * std::max(1, static_cast<int>(nics.size())));
 }
 
-bool better_than_mpi(int lanes) {
-  return lanes > 0 && !has_any("infiniband") && !has_any("cxi_user") && Ucp::found();  // the latter is Slingshot
+bool better_than_mpi(int lanes, bool asked_for) {
+  if (lanes == 0 || (!asked_for && devices().empty())) return false;
+  return !has_any("infiniband") && !has_any("cxi_user") && Ucp::found();  // the latter is Slingshot
 }
 
 Lanes::Lanes(const Bootstrap& bootstrap, int wanted) {
