@@ -2,6 +2,7 @@
 // Plans as Python sees them: opaque objects that are made, proven and printed.
 #include "plan/plan.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "bindings.h"
 #include "plan/device_queue.h"
+#include "plan/own_share_first.h"
 #include "plan/verify.h"
 #include "plan_dict.h"
 
@@ -73,6 +75,8 @@ void bind_plan(nb::module_& m) {
       "reproducible"_a = false, "One rank's plan.");
   m.def("make_plans", &make_plans, "collective"_a, "topology"_a, "algorithm"_a, "in_place"_a = false, "root"_a = 0,
         "reproducible"_a = false, "The plans of all ranks.");
+  m.def("own_share_first", &own_share_first, "plan"_a,
+        "The plan with the rank's own share copied first and sent from the output; None where it has none to send.");
   m.def(
       "verify", &prove, "plans"_a,
       "Prove the plans of all ranks, in rank order; raises PlanError with rank, step and reason. Returns the number of "

@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lanecast import _core
-from lanecast._core import Topology, UsageError, algorithms_for, make_plan, make_plans, verify, verify_all_ranks
+from lanecast._core import (
+    Topology,
+    UsageError,
+    algorithms_for,
+    make_plan,
+    make_plans,
+    own_share_first,
+    verify,
+    verify_all_ranks,
+)
 from plan_interpreter import run_and_check
 from plan_memory import PlanDict, Schedule, parts
 from processor_time import processor_s
@@ -56,8 +65,7 @@ def test_every_flat_algorithm_at_every_size(collective: str, size: int) -> None:
                 assert proof["min_window"] <= NEVER_MORE_STEPS
 
 
-def run_with_data(topology: Topology, data: st.DataObject) -> None:
-    plans = make_plans(*question(data, topology).arguments)
+def run_with_data(plans: list[_core.Plan], data: st.DataObject) -> None:
     window = verify(plans)["min_window"]
     described = [plan.to_dict() for plan in plans]
     some = st.sampled_from([0, 1, 2, 3, 7, 30])
@@ -74,7 +82,7 @@ def run_with_data(topology: Topology, data: st.DataObject) -> None:
 @settings(max_examples=300)
 @given(topologies(16), st.data())
 def test_plans_compute_under_any_schedule(topology: Topology, data: st.DataObject) -> None:
-    run_with_data(topology, data)
+    run_with_data(make_plans(*question(data, topology).arguments), data)
 
 
 @pytest.mark.long
@@ -82,7 +90,27 @@ def test_plans_compute_under_any_schedule(topology: Topology, data: st.DataObjec
 @settings(max_examples=5000)
 @given(topologies(16), st.data())
 def test_plans_compute_under_many_schedules(topology: Topology, data: st.DataObject) -> None:
-    run_with_data(topology, data)
+    run_with_data(make_plans(*question(data, topology).arguments), data)
+
+
+@settings(max_examples=300)
+@given(topologies(16), st.data())
+def test_any_ranks_may_copy_their_own_share_first(topology: Topology, data: st.DataObject) -> None:
+    """Each decides for itself: the others see no difference."""
+    plans = make_plans(*question(data, topology).arguments)
+    run_with_data([own_share_first(plan) or plan if data.draw(st.booleans()) else plan for plan in plans], data)
+
+
+def test_the_own_share_is_sent_from_the_output() -> None:
+    for algorithm in SENDS:
+        for plan in make_plans("all_gather", Topology(4), algorithm):
+            other = own_share_first(plan)
+            assert other is not None
+            assert other.describe(0) == f"step 0 of {len(plan)}: copy in/part {plan.rank} -> out/part {plan.rank}"
+            assert " in/" not in "".join(other.describe(step) for step in range(1, len(plan)))
+    assert own_share_first(make_plan("all_gather", 0, Topology(4), "ring", in_place=True)) is None
+    assert own_share_first(make_plan("gather", 0, Topology(4), "direct")) is None  # the root's goes to nobody
+    assert own_share_first(make_plan("all_reduce", 0, Topology(4), "ring")) is None
 
 
 def sends(plan: PlanDict) -> list[PlanDict]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from collective_cases import Case, run_cases
-from lanecast import Communicator
+from lanecast import Communicator, traces
 from launch import MPICH, OPENMPI, mpich, openmpi
 from pipe_jobs import PipeJob
 
@@ -79,6 +80,52 @@ def test_without_mpi_over_shared_memory() -> None:
     outcomes = [job.outcome(rank) for rank in range(3)]
     assert [(outcome.value, outcome.text) for outcome in outcomes] == [([], "")] * 3
     assert job.end() == [0] * 3
+
+
+SHORT, LONG = 1000, (1 << 20) + 3  # elements of 4 bytes; the share of LONG is copied first and sent from the output
+
+
+def of_long_shares(comm: Communicator, _: Callable[[Any], None]) -> list[str]:
+    return run_cases(
+        comm,
+        [
+            Case("all_gather", counts, algorithm, "int32", chunks=chunks, in_place=in_place, async_op=async_op)
+            for counts in ((LONG, LONG, LONG), (LONG, SHORT, 2 * LONG))
+            for algorithm in ("ring", "direct")
+            for chunks in (1, 2)
+            for in_place in (False, True)
+            for async_op in (False, True)
+        ],
+    )
+
+
+def gathers_twice(comm: Communicator, tell: Callable[[Any], None], folder: str) -> None:
+    whole = np.zeros(2 * LONG, np.int32)
+    for count in (SHORT, LONG):
+        comm.all_gather_into_tensor(whole[: 2 * count], np.full(count, comm.rank + 1, np.int32))
+    comm.write_trace(folder)
+
+
+def test_long_shares_over_shared_memory() -> None:
+    job = PipeJob(3, of_long_shares, timeout_s=60.0)
+    outcomes = [job.outcome(rank) for rank in range(3)]
+    assert [(outcome.value, outcome.text) for outcome in outcomes] == [([], "")] * 3
+    assert job.end() == [0] * 3
+
+
+def test_one_receiver_gets_a_long_share_from_the_output(tmp_path: Path) -> None:
+    job = PipeJob(2, partial(gathers_twice, folder=str(tmp_path)), timeout_s=60.0, trace_steps=True)
+    assert [job.outcome(rank).text for rank in range(2)] == [""] * 2
+    assert job.end() == [0] * 2
+    (job_trace,) = traces.read(tmp_path)
+    for trace in job_trace.ranks.values():
+        for number, copies_first in ((1, False), (2, True)):
+            begins = {
+                step["step"]: step["begin_ns"]
+                for step in (*trace.messages, *reversed(trace.works))
+                if step["sequence"] == number
+            }
+            assert (begins["copy"] < begins["send"]) == copies_first
 
 
 def with_much(comm: Communicator, _: Callable[[Any], None]) -> None:

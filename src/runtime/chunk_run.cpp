@@ -8,12 +8,8 @@
 namespace lanecast {
 namespace {
 
-constexpr std::size_t kSliceBytes = std::size_t{128} << 10;  // some ten microseconds away from the transports
-
-void copy_spans(std::span<const Span> dst, std::span<const Span> src) {
-  SpanCursor to(dst);
-  for (const Span& from : src) to.scatter(from.data, from.bytes);
-}
+constexpr std::size_t kSliceBytes = std::size_t{128} << 10;       // some ten microseconds away from the transports
+constexpr std::size_t kAwaitedSliceBytes = std::size_t{1} << 20;  // as much as a transport reads before it returns
 
 }  // namespace
 
@@ -57,17 +53,14 @@ void ChunkRun::start(std::uint32_t step) {
     case StepKind::recv:
     case StepKind::recv_reduce:
       return receive(step);
-    case StepKind::copy:
-      // Nobody waits for it, so messages go first: a peer may be waiting for them.
-      if (context_.prepared.successors.of(step).empty()) {
-        const std::size_t bytes = bound_.dst_bytes(step);
-        late_copies_.push_back(
-            {step, SpanCursor(bound_.src(step)), SpanCursor(bound_.dst(step)), bytes, stores_for(bytes)});
-        return;
-      }
-      copy_spans(bound_.dst(step), bound_.src(step));
-      record_work(step, StepKind::copy, bound_.dst_bytes(step), begin);
-      return finish(step);
+    case StepKind::copy: {
+      const std::size_t bytes = bound_.dst_bytes(step);
+      const auto next = context_.prepared.successors.of(step);
+      const bool awaited = !next.empty();
+      copies_.push_back({step, SpanCursor(bound_.src(step)), SpanCursor(bound_.dst(step)), bytes,
+                         awaited ? stores_for_send(next.front()) : stores_for(bytes), awaited});
+      return;
+    }
     case StepKind::reduce: {
       const std::size_t bytes = bound_.dst_bytes(step);
       sources_.cursors.assign(plan_.steps[step].sources, SpanCursor(bound_.src(step)));
@@ -81,12 +74,14 @@ void ChunkRun::start(std::uint32_t step) {
   }
 }
 
-bool ChunkRun::copy_meanwhile() {
-  if (late_copies_.empty()) return false;
-  LateCopy& copy = late_copies_.back();
+bool ChunkRun::copy_some(bool moved) {
+  if (copies_.empty()) return false;
+  Copy& copy = copies_.back();
+  // Where nobody waits for it messages go first: a peer may be waiting for them.
+  if (moved && !copy.awaited) return false;
   const std::int64_t begin = begin_ns();
   const std::size_t left_before = copy.left_bytes;
-  for (std::size_t slice = std::min(kSliceBytes, copy.left_bytes); slice > 0;) {
+  for (std::size_t slice = std::min(copy.awaited ? kAwaitedSliceBytes : kSliceBytes, copy.left_bytes); slice > 0;) {
     const Span from = copy.src.take(slice);
     copy.dst.scatter(from.data, from.bytes, copy.stores);
     copy.left_bytes -= from.bytes;
@@ -96,8 +91,9 @@ bool ChunkRun::copy_meanwhile() {
   if (copy.left_bytes == 0) {
     wait_for_stores(copy.stores);
     const std::uint32_t step = copy.step;
-    late_copies_.pop_back();
+    copies_.pop_back();
     finish(step);
+    start_ready();
   }
   return true;
 }
@@ -127,6 +123,11 @@ Transport& ChunkRun::address(StepMessage& message, std::uint32_t step) {
   message.tag = call_tag(transport, ordinal, message.stamp);
   message.posted_ns = begin_ns();
   return transport;
+}
+
+Stores ChunkRun::stores_for_send(std::uint32_t step) const {
+  const int peer = plan_.steps[step].peer;
+  return carrier(peer).stores_for_reader(peer).value_or(Stores::ordinary);
 }
 
 void ChunkRun::send(std::uint32_t step) {

@@ -40,8 +40,9 @@ class ChunkRun {
   void begin(Chunk chunk, const Memory& memory);
   /// Starts whatever may start; finished() may hold afterwards.
   void start_ready();
-  /// For when no message moves: does a slice of a copy that nothing waits for. True when there was one.
-  bool copy_meanwhile();
+  /// Does a slice of a copy. moved: messages move, and only a copy that a step waits for goes on beside them. True when
+  /// there was one.
+  bool copy_some(bool moved);
   bool finished() const { return unfinished_ == 0; }
   /// Nothing more to do for this call.
   void retire() { chunk_.count = 0; }
@@ -80,6 +81,8 @@ class ChunkRun {
   void start(std::uint32_t step);
   void finish(std::uint32_t step);
   void send(std::uint32_t step);
+  /// Of a copy that this step then sends.
+  Stores stores_for_send(std::uint32_t step) const;
   void receive(std::uint32_t step);
   void post_receive(std::uint32_t step);
   /// Posts receives of what is to be added, ahead of the additions before them.
@@ -108,13 +111,14 @@ class ChunkRun {
   std::vector<State> state_;
   std::vector<std::uint32_t> waits_;
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready_;
-  struct LateCopy {
+  struct Copy {
     std::uint32_t step;
     SpanCursor src, dst;
     std::size_t left_bytes;
     Stores stores;
+    bool awaited;  // by another step
   };
-  std::vector<LateCopy> late_copies_;
+  std::vector<Copy> copies_;      // started ones
   std::uint32_t next_ahead_ = 0;  // steps before it have been posted ahead, or are not to be
   std::size_t ahead_bytes_ = 0;   // of messages posted ahead whose turn has not come
   std::uint32_t first_unfinished_ = 0;

@@ -112,7 +112,7 @@ bool Execution::advance_steps(bool moved) {
     mine.run->start_ready();
   }
   moved |= !groups_done_.empty();
-  for (auto& run : runs_) moved = moved || run->copy_meanwhile();
+  for (auto& run : runs_) moved |= run->copy_some(moved);
   if (moved) refill();
   return moved;
 }

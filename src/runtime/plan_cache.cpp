@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "plan/own_share_first.h"
 #include "runtime/call_shape.h"
 #include "runtime/own_counts.h"
+#include "runtime/own_share.h"
 
 namespace lanecast {
 
@@ -49,6 +51,8 @@ std::shared_ptr<Execution> PlanCache::make(const Call& call, bool in_place, cons
   auto prepared = plan(call, in_place, choice.algorithm);
   Shape shape = shape_of(call);
   shape.chunks = choice.chunks;
+  if (sends_from_output(prepared->plan, shape, router_))
+    if (auto other = own_share_first(prepared->plan)) prepared = std::make_shared<PreparedPlan>(*std::move(other));
   executions_.push_front({collective_of(call, topology_.size(), in_place), shape_of(call), std::string(call.algorithm),
                           bind(std::move(prepared), std::move(shape), options_)});
   if (executions_.size() > kExecutions) executions_.pop_back();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/call_note.h"
+#include "base/copy.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/failure.h"
@@ -124,6 +125,9 @@ class Transport {
   virtual bool consumes() const { return false; }
   /// Do threads of its own move long messages, whatever the caller's does meanwhile?
   virtual bool moves_by_itself() const { return false; }
+  /// How to store what is then sent to `peer`, which may read it straight from this process's memory. Nothing where it
+  /// never does.
+  virtual std::optional<Stores> stores_for_reader(int /*peer*/) const { return {}; }
   /// May `Message::memory` lie on a GPU of this kind? Nothing where only the user can know.
   virtual std::optional<bool> takes(GpuMemory) const { return false; }
 

@@ -26,16 +26,21 @@ void CopyIn::gather(SpanCursor& from, std::byte* to, std::size_t bytes) {
   if (timed) pace(stores).learn(clock_ns(bytes) - begin, bytes);
 }
 
+Stores CopyIn::better() const {
+  const double ordinary = pace(Stores::ordinary).cost(), bypassing = pace(Stores::bypassing).cost();
+  return bypassing > 0 && ordinary > kClearlyWorse * bypassing ? Stores::bypassing : Stores::ordinary;
+}
+
 Stores CopyIn::choose() {
-  const Stores better = pace(Stores::ordinary).cost() > kClearlyWorse * pace(Stores::bypassing).cost()
-                            ? Stores::bypassing
-                            : Stores::ordinary;
+  const Stores better = this->better();
   const Stores other = better == Stores::ordinary ? Stores::bypassing : Stores::ordinary;
   const bool retry = ++copies_ % kRetryEvery == 0;
   return retry || pace(other).cost() == 0 ? other : better;
 }
 
 #else
+
+Stores CopyIn::better() const { return Stores::ordinary; }
 
 void CopyIn::gather(SpanCursor& from, std::byte* to, std::size_t bytes) { from.gather(to, bytes); }
 

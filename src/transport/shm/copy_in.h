@@ -18,10 +18,14 @@ class CopyIn {
  public:
   /// Writes the next `bytes` bytes of `from`. A release store of the caller orders them before what it publishes.
   void gather(SpanCursor& from, std::byte* to, std::size_t bytes);
+  /// Of late; ordinary ones until others were tried.
+  Stores better() const;
 
  private:
   Stores choose();
   Pace& pace(Stores stores) { return paces_[static_cast<int>(stores)]; }
+
+  const Pace& pace(Stores stores) const { return paces_[static_cast<int>(stores)]; }
 
   Pace paces_[2];  // by Stores
   unsigned copies_ = 0;

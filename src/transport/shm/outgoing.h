@@ -26,6 +26,9 @@ class Outgoing {
   void post(Message& message, std::vector<Message*>& done);
   bool progress(std::vector<Message*>& done);
 
+  /// What suits the distance to the receiver, as far as it is known.
+  Stores better_stores() const { return copy_in_.better(); }
+
   bool has_pending() const { return pending_ > 0; }
   /// Has the receiver said something that progress() has not seen yet?
   bool has_unread() const { return notes_.has_note(); }

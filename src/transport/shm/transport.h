@@ -35,6 +35,7 @@ class ShmTransport : public Transport {
   bool scatters() const override { return true; }
   bool consumes() const override { return true; }
   bool compares_stamps() const override { return true; }
+  std::optional<Stores> stores_for_reader(int peer) const override;
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
   /// Looks only at peers with something pending; makes no system call except to read a peer's memory.
