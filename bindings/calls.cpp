@@ -12,6 +12,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "held_calls.h"
 #include "runtime/persistent.h"
 
 namespace nb = nanobind;
@@ -42,15 +43,24 @@ struct AsyncCall {
   std::unique_ptr<PersistentCall> call;
 };
 
-/// Defines a method that takes a collective's arguments and hands them to make(communicator, call, arrays); the call
-/// refers to the arrays and to counts that are gone when it returns.
-template <class Make>
-void def_collective(nb::class_<Communicator>& communicator, const char* name, Make make) {
+/// To Python, which may drop it.
+nb::typed<nb::object, AsyncWork> held_until_done(HeldCalls& held, AsyncWork started) {
+  const std::shared_ptr<Work> work = started.work;
+  nb::object object = nb::cast(std::move(started));
+  held.hold([work] { return work->done(); }, object);
+  return nb::typed<nb::object, AsyncWork>(std::move(object));
+}
+
+/// Defines a method that takes `first` and a collective's arguments and hands them to make(communicator, first, call,
+/// arrays); the call refers to the arrays and to counts that are gone when it returns.
+template <class... First, class Make, class... Names>
+void def_collective(nb::class_<Communicator>& communicator, const char* name, Make make, const Names&... names) {
+  static_assert(sizeof...(First) == sizeof...(Names));
   communicator.def(
       name,
-      [make](Communicator& c, int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count,
-             const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks, int root,
-             const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts,
+      [make](Communicator& c, First... first, int kind, const Array& input, const Array& output, int dtype, int op,
+             std::size_t count, const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks,
+             int root, const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts,
              std::optional<bool> reproducible) {
         const Call call{static_cast<Kind>(kind),
                         input.data(),
@@ -65,9 +75,9 @@ void def_collective(nb::class_<Communicator>& communicator, const char* name, Ma
                         send_counts,
                         recv_counts,
                         reproducible};
-        return make(c, call, nb::make_tuple(input, output));
+        return make(c, first..., call, nb::make_tuple(input, output));
       },
-      "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
+      names..., "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
       "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{},
       "reproducible"_a = nb::none());
 }
@@ -84,6 +94,16 @@ std::vector<Transfer> transfers_from(const Messages& messages) {
 }
 
 void bind_handles(nb::module_& m) {
+  nb::class_<HeldCalls>(m, "HeldCalls", "Started calls with what they use, which their callers may drop.")
+      .def(nb::init<>())
+      .def(
+          "hold",
+          [](HeldCalls& held, nb::object work, nb::object kept) {
+            held.hold([work = std::move(work)] { return nb::cast<bool>(work.attr("is_completed")()); },
+                      std::move(kept));
+          },
+          "work"_a, "kept"_a, "For a call on a GPU.");
+
   nb::class_<AsyncWork>(m, "Work", "A started call.")
       .def(
           "wait",
@@ -99,7 +119,16 @@ void bind_handles(nb::module_& m) {
 
   nb::class_<AsyncCall>(m, "PersistentCall", "A collective bound to its buffers.")
       .def(
-          "start", [](AsyncCall& c) { c.call->start(); }, nb::call_guard<nb::gil_scoped_release>())
+          "start",
+          [](nb::handle_t<AsyncCall> self, HeldCalls& held) {
+            PersistentCall& call = *nb::cast<AsyncCall&>(self).call;
+            {
+              const nb::gil_scoped_release release;
+              call.start();
+            }
+            held.hold([&call] { return call.done(); }, nb::borrow(self));
+          },
+          "held"_a)
       .def(
           "wait", [](AsyncCall& c) { c.call->wait(raise_signals); }, nb::call_guard<nb::gil_scoped_release>())
       .def(
@@ -165,12 +194,17 @@ void bind_collectives(nb::class_<Communicator>& communicator) {
     const nb::gil_scoped_release release;
     c.run(call, raise_signals);
   });
-  def_collective(communicator, "start", [](Communicator& c, const Call& call, const nb::object& arrays) {
-    AsyncWork work{nullptr, arrays};
-    const nb::gil_scoped_release release;
-    work.work = c.start(call);
-    return work;
-  });
+  def_collective<HeldCalls&>(
+      communicator, "start",
+      [](Communicator& c, HeldCalls& held, const Call& call, const nb::object& arrays) {
+        AsyncWork work{nullptr, arrays};
+        {
+          const nb::gil_scoped_release release;
+          work.work = c.start(call);
+        }
+        return held_until_done(held, std::move(work));
+      },
+      "held"_a);
   def_collective(communicator, "persistent", [](Communicator& c, const Call& call, const nb::object& arrays) {
     AsyncCall bound{arrays, nb::find(c), nullptr};
     const nb::gil_scoped_release release;
@@ -200,16 +234,18 @@ void bind_messages(nb::class_<Communicator>& communicator) {
           "messages"_a, "Each: is it a send, its buffer, the peer, the tag.")
       .def(
           "start_messages",
-          [](Communicator& c, const Messages& messages) {
+          [](Communicator& c, HeldCalls& held, const Messages& messages) {
             nb::list arrays;
             for (const auto& message : messages) arrays.append(std::get<1>(message));
             const std::vector<Transfer> transfers = transfers_from(messages);
             AsyncWork work{nullptr, arrays};
-            const nb::gil_scoped_release release;
-            work.work = c.start(transfers);
-            return work;
+            {
+              const nb::gil_scoped_release release;
+              work.work = c.start(transfers);
+            }
+            return held_until_done(held, std::move(work));
           },
-          "messages"_a);
+          "held"_a, "messages"_a);
 }
 
 }  // namespace

@@ -276,7 +276,7 @@ class Call:
             case.counts[0], counts[0], case.algorithm, case.chunks, case.root, counts[1], counts[2],
         )  # fmt: skip
         if case.async_op:
-            self._work = core.start(*arguments)
+            self._work = core.start(self.comm._held, *arguments)
         else:
             core.run(*arguments)
 

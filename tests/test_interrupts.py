@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import _thread
+import functools
+import gc
 import os
 import re
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -126,3 +130,61 @@ def test_other_buffers_while_another_thread_waits_in_a_call() -> None:
 
     with pytest.raises(lanecast.UsageError, match="other buffers"):
         lanecast.run_threads(2, body, timeout_s=20.0)
+
+
+def sum_is_started(comm: Communicator, tensor: Any) -> None:
+    comm.all_reduce(tensor, async_op=True)
+
+
+def message_is_started(comm: Communicator, tensor: Any) -> None:
+    if comm.rank == 0:
+        comm.isend(tensor, 1)
+    else:
+        comm.recv(tensor, 0)
+
+
+def dropped_as_it_starts(
+    comm: Communicator, tell: Tell, start: Callable[[Communicator, Any], None]
+) -> tuple[bool, bool] | None:
+    """Ctrl-C comes during the start, which waits for another thread's call: Python hears of it and not of the work."""
+    part = comm.split(0)
+    assert part is not None
+    tensor, token = np.ones(1 << 18), np.ones(1)
+    if comm.rank == 1:
+        comm.recv(token, 0)
+        part.send(token, 0, tag=1)
+        comm.recv(token, 0)
+        start(part, tensor)
+        part.barrier()
+        return None
+
+    def interrupt() -> None:
+        _thread.interrupt_main()
+        comm.send(token, 1)
+
+    receiver = threading.Thread(target=lambda: part.recv(np.empty(1), 1, tag=1))
+    receiver.start()
+    time.sleep(0.2)
+    threading.Timer(0.2, interrupt).start()
+    is_interrupted = False
+    try:
+        start(part, tensor)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    alive = weakref.ref(tensor)
+    del tensor
+    gc.collect()
+    stays = alive() is not None
+    receiver.join()
+    comm.send(token, 1)
+    part.barrier()
+    return is_interrupted, stays
+
+
+@pytest.mark.parametrize("start", [sum_is_started, message_is_started])
+def test_buffers_stay_where_a_handler_raises_as_a_call_starts(start: Callable[[Communicator, Any], None]) -> None:
+    job = PipeJob(2, functools.partial(dropped_as_it_starts, start=start), timeout_s=40.0)
+    outcome = job.outcome(0)
+    assert outcome.value == (True, True), outcome
+    assert job.outcome(1).error == ""
+    job.end()

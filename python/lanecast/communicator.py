@@ -58,8 +58,7 @@ class Communicator(Collectives, Rooted, PointToPoint):
     def __init__(self, core: _core.Communicator) -> None:
         _LIVE.add(self)
         self._core = core  # first, so that it goes before the arrays that its calls still use
-        # Started calls with their arrays, which a caller may drop without waiting.
-        self._under_way: list[_core.Work | _core.PersistentCall | Work] = []
+        self._held = _core.HeldCalls()
         self.rank: int = core.rank
         self.size: int = core.size
 
@@ -86,7 +85,7 @@ class Communicator(Collectives, Rooted, PointToPoint):
         if not async_op:
             self._core.barrier()
             return None
-        return self._keep(self._core.start_barrier())
+        return Work(self._core.start_barrier())
 
     def persistent(self, collective: str, *arguments: Any, **options: Any) -> PersistentCall:
         """Bind a collective to its buffers for many calls, as MPI's MPI_Allreduce_init does; see PersistentCall.
@@ -135,7 +134,7 @@ class Communicator(Collectives, Rooted, PointToPoint):
             )  # fmt: skip
         except TypeError:
             raise _core.UsageError(f"rank {self.rank}: compile: counts={counts!r}: larger than any memory") from None
-        return CompiledCall(core, self._hold, binding)
+        return CompiledCall(core, self._held, binding)
 
     def split(self, color: int, key: int = 0) -> Communicator | None:
         """Make one communicator of all ranks with the same color, ordered by key, then by rank.
@@ -228,14 +227,11 @@ class Communicator(Collectives, Rooted, PointToPoint):
     def _make(self, call: Bound, async_op: bool) -> Work | None:
         try:
             if isinstance(call.source, DeviceBuffer):
-                work = enqueue(self._core, self.rank, call, async_op)
-                if work is not None:
-                    self._hold(work)
-                return work
+                return enqueue(self._core, self._held, call, async_op)
             if not async_op:
                 self._core.run(*call)
                 return None
-            return self._keep(self._core.start(*call))
+            return Work(self._core.start(self._held, *call))
         except TypeError:
             raise _misfit(call, self.rank) from None
 
@@ -243,24 +239,14 @@ class Communicator(Collectives, Rooted, PointToPoint):
         try:
             core: Any = self._core
             if any(isinstance(buffer, DeviceBuffer) for _, buffer, _, _ in messages):
-                started = enqueue_messages(core, self.rank, messages, async_op)
-                if started is not None:
-                    self._hold(started)
-                return started
+                return enqueue_messages(core, self._held, self.rank, messages, async_op)
             if not async_op:
                 core.run_messages(messages)
                 return None
-            return self._keep(core.start_messages(messages))
+            return Work(core.start_messages(self._held, messages))
         except TypeError:
             places = ", ".join(f"rank {peer} with tag {tag}" for _, _, peer, tag in messages)
             raise _core.UsageError(f"rank {self.rank}: no rank or no tag is as large: {places}") from None
-
-    def _keep(self, core: _core.Work) -> Work:
-        self._hold(core)
-        return Work(core)
-
-    def _hold(self, core: _core.Work | _core.PersistentCall | Work) -> None:
-        self._under_way = [other for other in self._under_way if not other.is_completed()] + [core]
 
 
 class _Binding(Collectives, Rooted):
@@ -278,7 +264,7 @@ class _Binding(Collectives, Rooted):
                 f"rank {self.rank}: persistent calls move the CPU's memory; on a GPU capture calls in a CUDA graph"
             )
         try:
-            return PersistentCall(self._communicator._core.persistent(*call), self._communicator._hold)
+            return PersistentCall(self._communicator._core.persistent(*call), self._communicator._held)
         except TypeError:
             raise _misfit(call, self.rank) from None
 

@@ -21,8 +21,9 @@ class DeviceWork(Work):
 
     _core: Any
 
-    def __init__(self, core: Any, stream: Callable[[], int], tensors: tuple[Any, ...]) -> None:
+    def __init__(self, core: Any, held: Any, stream: Callable[[], int], tensors: tuple[Any, ...]) -> None:
         self._core = core
+        held.hold(core, self)
         self._stream = stream  # the caller's current one
         self._tensors = tensors  # their memory must not be given to others while the call runs
 
@@ -41,7 +42,7 @@ class DeviceWork(Work):
         self._tensors = ()
 
 
-def enqueue(core: Any, rank: int, call: Bound, async_op: bool) -> DeviceWork | None:
+def enqueue(core: Any, held: Any, call: Bound, async_op: bool) -> DeviceWork | None:
     """Hand a call on a GPU's memory to the core's communicator; a work where it runs on a stream of its own."""
     source: DeviceBuffer = call.source
     target: DeviceBuffer = call.target
@@ -52,10 +53,10 @@ def enqueue(core: Any, rank: int, call: Bound, async_op: bool) -> DeviceWork | N
     if not async_op:
         core.enqueue(*arguments)
         return None
-    return DeviceWork(core.enqueue_async(*arguments), target.later_streams(), (source.owner, target.owner))
+    return DeviceWork(core.enqueue_async(*arguments), held, target.later_streams(), (source.owner, target.owner))
 
 
-def enqueue_messages(core: Any, rank: int, messages: list[Message], async_op: bool) -> DeviceWork | None:
+def enqueue_messages(core: Any, held: Any, rank: int, messages: list[Message], async_op: bool) -> DeviceWork | None:
     """The same of messages between pairs of ranks, all at once.
 
     Raises UsageError where not all of them lie on one GPU.
@@ -73,4 +74,4 @@ def enqueue_messages(core: Any, rank: int, messages: list[Message], async_op: bo
         core.enqueue_messages(moved, first.device, first.stream())
         return None
     work = core.enqueue_messages_async(moved, first.device, first.stream())
-    return DeviceWork(work, first.later_streams(), tuple(buffer.owner for buffer in buffers))
+    return DeviceWork(work, held, first.later_streams(), tuple(buffer.owner for buffer in buffers))

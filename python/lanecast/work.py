@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from lanecast import _core
 
 
@@ -32,17 +30,16 @@ class PersistentCall:
     Each start is a call like any other: all ranks make it, in the same order among their calls.
     """
 
-    def __init__(self, core: _core.PersistentCall, keep: Callable[[_core.PersistentCall], None]) -> None:
+    def __init__(self, core: _core.PersistentCall, held: _core.HeldCalls) -> None:
         self._core = core
-        self._keep = keep  # until the start is done, also where nobody else holds the call
+        self._held = held  # keeps it until a start is done, also where nobody else does
 
     def start(self) -> None:
         """Begin, with what the buffers hold now; they belong to the call until wait() returns.
 
         Raises UsageError while the start before has not been completed, and over an MPI without MPI_THREAD_MULTIPLE.
         """
-        self._core.start()
-        self._keep(self._core)
+        self._core.start(self._held)
 
     def wait(self) -> None:
         """Block until the last start is done; return at once where there was none. Raises as Work.wait() does."""

@@ -83,10 +83,8 @@ class CompiledCall(PersistentCall):
     compiled different compositions, or the same with different knobs, are told so, both of them.
     """
 
-    def __init__(
-        self, core: _core.PersistentCall, keep: Callable[[_core.PersistentCall], None], binding: Binding
-    ) -> None:
-        super().__init__(core, keep)
+    def __init__(self, core: _core.PersistentCall, held: _core.HeldCalls, binding: Binding) -> None:
+        super().__init__(core, held)
         self._binding = binding
 
     def start(self, output: Any = None, input: Any = None) -> None:
