@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,6 +69,13 @@ class Outcome:
     again: str = ""
 
 
+def meets_a_message(fault: Fault) -> bool:
+    """Is the other ranks' call one of messages, while the victim has only started its own and so may still send?"""
+    draw = random.Random(fault.seed)
+    calls = [draw_call(draw, fault.size) for _ in range(fault.call + 1)]
+    return fault.kind == "mismatch" and fault.async_op and not calls[-1].persistent and calls[-1].turn == "messages"
+
+
 def drawn(number: int, size: int, kinds: tuple[str, ...] = KINDS) -> Fault:
     draw = random.Random(number)
     return Fault(
@@ -76,11 +84,27 @@ def drawn(number: int, size: int, kinds: tuple[str, ...] = KINDS) -> Fault:
     )  # fmt: skip
 
 
+class Draw(NamedTuple):
+    """What all ranks draw for one call."""
+
+    turn: str
+    elements: int
+    root: int
+    value: int
+    persistent: bool
+    choice: float  # of the algorithm
+
+
+def draw_call(draw: random.Random, size: int) -> Draw:
+    return Draw(
+        draw.choice(TURNS), draw.choice(COUNTS), draw.randrange(size), draw.randrange(100), draw.random() < 0.2,
+        draw.random(),
+    )  # fmt: skip
+
+
 def make_call(comm: Communicator, draw: random.Random, async_op: bool, odd: bool = False) -> None:
     """One random call with a result that is checked; `odd`: with one element more than the others have."""
-    turn = draw.choice(TURNS)
-    count, root, value = draw.choice(COUNTS), draw.randrange(comm.size), draw.randrange(100)
-    persistent, choice = draw.random() < 0.2, draw.random()
+    turn, count, root, value, persistent, choice = draw_call(draw, comm.size)
     if turn in WITHOUT_DATA and not odd:
         make_call_without_data(comm, turn, count)
         return

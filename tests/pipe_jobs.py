@@ -29,7 +29,10 @@ Body = Callable[[lanecast.Communicator, Tell], Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a rank's body ended: what it returned, or the name and text of what it raised; at_s as time.monotonic()."""
+    """How a rank's body ended: what it returned, or the name and text of what it raised; at_s as time.monotonic().
+
+    Of a process that has ended without a word: how, and what it has left on stderr.
+    """
 
     value: Any
     error: str
@@ -61,6 +64,9 @@ def _serve(pipes: list[Connection]) -> None:
 def _rank_main(place: tuple[int, int], gather: Connection, report: Connection, body: Body, options: Any) -> None:
     rank, size = place
     stacks = (Path(options.pop("stacks")) / f"{rank}").open("w")
+    for words in (1, 2):  # UCX says on stdout what it knows of a signal
+        os.dup2(stacks.fileno(), words)
+    faulthandler.enable(stacks)
     faulthandler.register(signal.SIGUSR2, stacks)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore Ctrl-C
     os.environ.update(options.pop("environment", {}))
@@ -96,7 +102,15 @@ class PipeJob:
     def told(self, rank: int, timeout_s: float = PATIENCE_S) -> Any:
         """The next thing that the rank's body has told; an Outcome when it has ended."""
         assert self._reports[rank].poll(timeout_s), f"rank {rank} has told nothing for {timeout_s} s\n{self._where()}"
-        return self._reports[rank].recv()
+        try:
+            return self._reports[rank].recv()
+        except EOFError:
+            process = self.processes[rank]
+            process.join(30)
+            return Outcome(None, f"ends with exit code {process.exitcode}", self._words(rank), time.monotonic())
+
+    def _words(self, rank: int) -> str:
+        return (Path(self._stacks.name) / f"{rank}").read_text(errors="replace")
 
     def _where(self) -> str:
         """What the threads of all ranks are doing."""
@@ -104,8 +118,7 @@ class PipeJob:
             if process.is_alive():
                 os.kill(process.pid or 0, signal.SIGUSR2)
         time.sleep(1)
-        texts = [path.read_text() for path in sorted(Path(self._stacks.name).iterdir())]
-        return "\n".join(f"rank {rank}:\n{text}" for rank, text in enumerate(texts))
+        return "\n".join(f"rank {rank}:\n{self._words(rank)}" for rank in range(len(self.processes)))
 
     def outcome(self, rank: int, timeout_s: float = PATIENCE_S) -> Outcome:
         """How the rank ended, past whatever it still had to tell."""
