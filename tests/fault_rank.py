@@ -38,8 +38,6 @@ ALGORITHMS = {
 }
 WITHOUT_DATA = ("barrier", "split", "messages")  # or none that a collective moves
 TURNS = (*ALGORITHMS, *WITHOUT_DATA)
-# As a program this is under MPI, which makes the communicator of a split and waits for its ranks without a deadline.
-SPLITS = __name__ != "__main__"
 COUNTS = (1, 1_000, 100_000)
 PLACES = {2: "", 3: "2+1", 4: "2x2"}  # topologies, by ranks
 KINDS = ("kill", "stop", "slow", "mismatch", "interrupt", "exception", "destroyed")
@@ -127,7 +125,7 @@ def make_call(comm: Communicator, draw: random.Random, async_op: bool, odd: bool
 
 def make_call_without_data(comm: Communicator, turn: str, count: int) -> None:
     """Each is one call of the communicator's, as collectives are."""
-    if turn == "split" and SPLITS:
+    if turn == "split":
         comm.split(0)
         return
     if turn == "messages" and comm.size > 1:  # a lone survivor has nobody to send to
@@ -168,8 +166,7 @@ def run(make: Callable[[], Communicator | None], fault: Fault, happened: Callabl
     rank = comm.rank
     draw = random.Random(fault.seed)
     outcome = Outcome()
-    # The first call that MPI runs by itself waits as a split does.
-    comm.all_reduce(np.ones(1), algorithm="native" if comm.transports == "mpi" else "", chunks=1)
+    comm.all_reduce(np.ones(1), chunks=1)
     calls = fault.call + (CALLS_AFTER if fault.kind == "slow" else 100_000)
     try:
         for number in range(calls):

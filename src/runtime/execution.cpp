@@ -36,6 +36,7 @@ void Execution::start(const std::byte* in, std::byte* out, std::uint32_t stamp) 
   next_chunk_ = 0;
   chunks_left_ = shape_.chunks;
   begun_ = false;
+  opening_ = nullptr;
   for (RollCall& roll : roll_calls_)
     if (stamp_ != 0 || opens_group_of(roll.members())) roll.begin(stamp_);
   if (all_have_come() && has_groups()) begin_steps();
@@ -53,14 +54,19 @@ bool Execution::opens_group_of(const std::vector<int>& members) const {
   });
 }
 
-void Execution::open_groups() {
+bool Execution::open_groups() {
   const Plan& plan = prepared_->plan;
+  std::size_t number = 0;
   for (const Step& step : plan.steps) {
-    if (step.kind != StepKind::group) continue;
+    if (step.kind != StepKind::group || number++ < prepared_->handles.size()) continue;
     const Group& group = plan.groups[step.group];
     Transport& transport = *router_.native(group.kind, shape_.dtype, shape_.op);
-    prepared_->handles.push_back(transport.open_group(group.ranks, step.ordinal));
+    const std::optional<int> handle = transport.open_group(group.ranks, step.ordinal);
+    opening_ = handle ? nullptr : &group;
+    if (!handle) return false;
+    prepared_->handles.push_back(*handle);
   }
+  return true;
 }
 
 void Execution::begin_steps() {
@@ -98,7 +104,7 @@ bool Execution::advance() {
 
 bool Execution::advance_roll_call(bool moved) {
   if (!all_have_come()) return moved;
-  if (!has_groups()) open_groups();
+  if (!has_groups() && !open_groups()) return moved;
   begin_steps();
   return true;
 }
@@ -130,7 +136,9 @@ void Execution::record_waiting(bool moved) {
 std::string Execution::waiting_for(int peer) const {
   std::string call = ", of ";
   call.append(name_of(prepared_->plan.collective.kind)).append(" by ").append(prepared_->plan.algorithm);
-  if (!begun_) return "the roll call before a library's own collective" + call;
+  if (!begun_)
+    return std::string(opening_ ? "the making of a library's group" : "the roll call") +
+           " before a library's own collective" + call;
   std::string text;
   for (const auto& run : runs_)
     for (std::uint32_t step : run->waiting()) {
@@ -150,7 +158,7 @@ bool Execution::awaits(std::uint32_t index, int peer) const {
 }
 
 bool Execution::awaits_message(int peer) const {
-  if (!begun_) return true;  // of the roll call
+  if (!begun_) return opening_ == nullptr;  // of the roll call
   return std::ranges::any_of(runs_, [&](const auto& run) {
     return std::ranges::any_of(run->waiting(),
                                [&](std::uint32_t step) { return prepared_->plan.steps[step].peer == peer; });
@@ -160,6 +168,9 @@ bool Execution::awaits_message(int peer) const {
 std::vector<int> Execution::awaited_peers() const {
   std::vector<int> peers;
   for (const RollCall& roll : roll_calls_) std::ranges::copy(roll.awaited_peers(), std::back_inserter(peers));
+  if (opening_)
+    for (const int rank : opening_->ranks)
+      if (rank != prepared_->plan.rank) peers.push_back(rank);
   for (const auto& run : runs_)
     for (std::uint32_t i : run->waiting()) {
       const Step& step = prepared_->plan.steps[i];

@@ -31,8 +31,7 @@ class Execution final : public OrderedCall {
   /// group is still to be opened.
   void start(const std::byte* in, std::byte* out, std::uint32_t stamp) override;
   bool advance() override;
-  /// Whether the transports have been given all groups of the plan. What opens them is advance(), which blocks then,
-  /// until their other members do so too: after a roll call, for microseconds.
+  /// Whether the transports have been given all groups of the plan. What opens them is advance(), after a roll call.
   bool has_groups() const { return prepared_->handles.size() == prepared_->plan.groups.size(); }
   bool finished() const override { return chunks_left_ == 0; }
 
@@ -59,7 +58,8 @@ class Execution final : public OrderedCall {
   bool advance_steps(bool moved);
   bool all_have_come() const;
   bool opens_group_of(const std::vector<int>& members) const;
-  void open_groups();
+  /// False where members are still to come.
+  bool open_groups();
   void begin_steps();
   void begin_next(std::size_t run);  // chunk
   void refill();
@@ -81,7 +81,8 @@ class Execution final : public OrderedCall {
   std::byte* out_ = nullptr;
   std::byte* scratch_ = nullptr;  // of the runs, one after the other
   std::uint32_t stamp_ = 0;
-  bool begun_ = false;  // the steps
+  const Group* opening_ = nullptr;  // which the transport waits for
+  bool begun_ = false;              // the steps
   int next_chunk_ = 0;
   int chunks_left_ = 0;
   std::vector<GroupCall*> groups_done_;

@@ -29,6 +29,31 @@ class Split final : public UnderWay {
   std::span<const int> missing_;
 };
 
+/// MPI's communicator of a split, while MPI waits for its members.
+class SplitOverMpi final : public UnderWay {
+ public:
+  SplitOverMpi(Router& router, MpiCommunicator::Making making, std::vector<int> others, std::string what)
+      : router_(router), making_(std::move(making)), others_(std::move(others)), what_(std::move(what)) {}
+  bool advance() override {
+    const bool moved = router_.progress();
+    made_ = making_();
+    return moved || made_;
+  }
+  bool finished() const override { return made_ != nullptr; }
+  std::string waiting_for(int /*peer*/) const override { return what_; }
+  std::vector<int> awaited_peers() const override { return others_; }
+  /// One that has made it may have left.
+  bool awaits_message(int /*peer*/) const override { return false; }
+  const std::shared_ptr<MpiCommunicator>& made() const { return made_; }
+
+ private:
+  Router& router_;
+  MpiCommunicator::Making making_;
+  std::vector<int> others_;
+  std::string what_;
+  std::shared_ptr<MpiCommunicator> made_;
+};
+
 /// The parent's pinned algorithm, unless it needs levels that the child does not have.
 std::string algorithm_for(const std::string& pinned, const Topology& topology) {
   return any_has_algorithm(topology, pinned) ? pinned : std::string();
@@ -74,8 +99,13 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   child.world = around_.world;
   child.channel = mix(mix(around_.channel, splits_), static_cast<std::uint64_t>(ranks[0]));
   if (around_.mpi) {
-    child.bootstrap.barrier();  // MPI waits for all members, without a deadline: only where all have heard of the split
-    child.mpi = around_.mpi->group(ranks);
+    child.bootstrap.barrier();  // where MPI was started without threads it waits here: only once all have heard of it
+    std::vector<int> others = ranks;
+    std::erase(others, rank());
+    SplitOverMpi split(*router_, around_.mpi->group(ranks), std::move(others),
+                       "the making of a split's MPI communicator");
+    drive(split, interrupt);
+    child.mpi = split.made();
   }
   for (int r : ranks) child.hosts.push_back(around_.hosts[r]);
   if (around_.decorate)

@@ -182,10 +182,10 @@ class Transport {
 
   // Native collectives; a transport without them keeps these defaults.
   virtual bool runs(Kind, DType, ReduceOp) const { return false; }
-  /// Collective over `ranks` (communicator ranks, this one among them). May block. Members post the calls on one group
-  /// in one order; groups of the same ranks with different ordinals do not meet, so their calls may be posted in any
-  /// order.
-  virtual int open_group(std::span<const int> /*ranks*/, std::uint32_t /*ordinal*/) { return -1; }
+  /// Collective over `ranks` (communicator ranks, this one among them). Nothing while the others are still to come: to
+  /// be called again; blocks where the library leaves no choice. Members post the calls on one group in one order;
+  /// groups of the same ranks with different ordinals do not meet, so their calls may be posted in any order.
+  virtual std::optional<int> open_group(std::span<const int> /*ranks*/, std::uint32_t /*ordinal*/) { return -1; }
   /// Would open_group return at once? The same for all of `ranks`.
   virtual bool has_group(std::span<const int> /*ranks*/, std::uint32_t /*ordinal*/) const { return false; }
   virtual void post_group(GroupCall&) {}

@@ -84,6 +84,9 @@ class MpiRequests {
   virtual void abandon() = 0;
 };
 
+/// A communicator that MPI makes: to be called until it is there. Must not outlive its MpiApi.
+using MpiMaking = std::function<std::optional<MpiComm>()>;
+
 class MpiApi {
  public:
   virtual ~MpiApi() = default;
@@ -97,7 +100,7 @@ class MpiApi {
   virtual MpiThreads init_thread(MpiThreads wanted) = 0;
   /// Has init_thread started it? Then nobody else had a message under way before.
   virtual bool started_here() const = 0;
-  /// Ends MPI if init_thread started it, and does nothing otherwise.
+  /// Ends MPI if init_thread started it and no thread is still in it; does nothing otherwise.
   virtual void finalize() = 0;
 
   virtual MpiComm world() const = 0;
@@ -113,8 +116,9 @@ class MpiApi {
   /// Collective. Calls `meanwhile` with the seconds since the beginning, again and again; that may throw to give up.
   virtual MpiComm dup(MpiComm comm, const std::function<void(double waited_s)>& meanwhile) = 0;
   virtual MpiComm split(MpiComm comm, int color, int key) = 0;
-  /// Collective over `ranks` of `comm` only; member k of the result is ranks[k].
-  virtual MpiComm create_group(MpiComm comm, std::span<const int> ranks, int tag) = 0;
+  /// Collective over `ranks` of `comm` only; member k of the result is ranks[k]. MPI waits for all of them: with
+  /// MPI_THREAD_MULTIPLE in a thread of its own, which is left there where a member never comes; without, here.
+  virtual MpiMaking create_group(MpiComm comm, std::span<const int> ranks, int tag) = 0;
   virtual void free(MpiComm comm) = 0;
   /// Never frees it, not even when MPI ends: MPICH aborts in a free that meets a large message nobody has received.
   virtual void keep(MpiComm comm) = 0;

@@ -61,13 +61,25 @@ std::shared_ptr<MpiCommunicator> MpiCommunicator::among(std::shared_ptr<MpiApi> 
   if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
     throw UsageError("several ranks are rank " + std::to_string(*twice) + " of their MPI_COMM_WORLD of " +
                      std::to_string(api->size(api->world())) + ": they are not of one MPI job");
-  const MpiComm handle = api->create_group(api->world(), ranks, api->tag_upper_bound());
-  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(std::move(api), handle, timeout_s));
+  const MpiMaking making = api->create_group(api->world(), ranks, api->tag_upper_bound());
+  std::optional<MpiComm> handle;
+  const auto made = [&] { return (handle = making()).has_value(); };
+  wait_until(made, [&](double waited_s) {
+    if (waited_s >= timeout_s)
+      throw TimeoutError("rank " + std::to_string(bootstrap.rank) + " of " + std::to_string(bootstrap.size) +
+                         " waited " + seconds_text(timeout_s) +
+                         " for the others to make an MPI communicator: are all ranks alive?");
+  });
+  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(std::move(api), *handle, timeout_s));
 }
 
-std::shared_ptr<MpiCommunicator> MpiCommunicator::group(std::span<const int> ranks) const {
-  const MpiComm handle = api_->create_group(handle_, ranks, message_tags());
-  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api_, handle, timeout_s_));
+MpiCommunicator::Making MpiCommunicator::group(std::span<const int> ranks) const {
+  return [api = api_, timeout_s = timeout_s_,
+          making = api_->create_group(handle_, ranks, message_tags())]() -> std::shared_ptr<MpiCommunicator> {
+    const std::optional<MpiComm> handle = making();
+    if (!handle) return {};
+    return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api, *handle, timeout_s));
+  };
 }
 
 Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm) {

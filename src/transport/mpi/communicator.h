@@ -2,6 +2,7 @@
 // A communicator of our own, and the bootstrap that MPI serves.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -18,8 +19,11 @@ class MpiCommunicator {
   /// Of all ranks of `bootstrap`, in its order: ranks of the world, which others of it need not know of.
   static std::shared_ptr<MpiCommunicator> among(std::shared_ptr<MpiApi> api, const Bootstrap& bootstrap,
                                                 double timeout_s);
-  /// Collective over `ranks` of this communicator only.
-  std::shared_ptr<MpiCommunicator> group(std::span<const int> ranks) const;
+  /// Null until MPI has made it.
+  using Making = std::function<std::shared_ptr<MpiCommunicator>()>;
+  /// Collective over `ranks` of this communicator only. To be called until it is there, or given up: then MPI may wait
+  /// for a member for ever, see MpiApi::create_group.
+  Making group(std::span<const int> ranks) const;
 
   ~MpiCommunicator();
   MpiCommunicator(const MpiCommunicator&) = delete;

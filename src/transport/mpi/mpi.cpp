@@ -123,19 +123,17 @@ bool MpiTransport::runs(Kind kind, DType dtype, ReduceOp op) const {
   return !reduces(kind) || (mpi_reduces(dtype) && supports(op, dtype) && reduces_alike(dtype, op));
 }
 
-int MpiTransport::open_group(std::span<const int> ranks, std::uint32_t ordinal) {
+std::optional<int> MpiTransport::open_group(std::span<const int> ranks, std::uint32_t ordinal) {
   // A communicator for each ordinal: MPI matches the collectives of one communicator by the order of their calls.
-  const auto [entry, is_new] =
-      group_of_.try_emplace({{ranks.begin(), ranks.end()}, ordinal}, static_cast<int>(groups_.size()));
-  if (is_new) {
-    try {
-      groups_.push_back(comm_->group(ranks));
-    } catch (...) {
-      group_of_.erase(entry);
-      throw;
-    }
-  }
-  return entry->second;
+  const GroupKey key{{ranks.begin(), ranks.end()}, ordinal};
+  if (const auto known = group_of_.find(key); known != group_of_.end()) return known->second;
+  auto opening = opening_.find(key);
+  if (opening == opening_.end()) opening = opening_.emplace(key, comm_->group(ranks)).first;
+  auto group = opening->second();
+  if (!group) return {};
+  opening_.erase(opening);
+  groups_.push_back(std::move(group));
+  return group_of_[key] = static_cast<int>(groups_.size()) - 1;
 }
 
 void MpiTransport::post_group(GroupCall& call) {

@@ -35,7 +35,7 @@ class MpiTransport final : public NotingTransport {
   Loss lost(int peer) override;
 
   bool runs(Kind kind, DType dtype, ReduceOp op) const override;
-  int open_group(std::span<const int> ranks, std::uint32_t ordinal) override;
+  std::optional<int> open_group(std::span<const int> ranks, std::uint32_t ordinal) override;
   bool has_group(std::span<const int> ranks, std::uint32_t ordinal) const override {
     return group_of_.contains({{ranks.begin(), ranks.end()}, ordinal});
   }
@@ -51,7 +51,9 @@ class MpiTransport final : public NotingTransport {
   // Requests go before the communicators they run on, so they are declared after.
   std::shared_ptr<MpiCommunicator> comm_;
   std::vector<std::shared_ptr<MpiCommunicator>> groups_;
-  std::map<std::pair<std::vector<int>, std::uint32_t>, int> group_of_;  // by ranks and ordinal
+  using GroupKey = std::pair<std::vector<int>, std::uint32_t>;  // ranks and ordinal
+  std::map<GroupKey, int> group_of_;
+  std::map<GroupKey, MpiCommunicator::Making> opening_;
   std::uint64_t max_tag_;
   std::unique_ptr<MpiRequests> messages_;
   std::unique_ptr<MpiRequests> collectives_;

@@ -2,12 +2,12 @@
 #include "transport/ucx/lane.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/quiet_thread.h"
 #include "transport/ucx/buffers.h"
 
 namespace lanecast::ucx {
@@ -20,26 +20,12 @@ constexpr auto kToConnect = std::chrono::milliseconds(3000);
 constexpr auto kToEnd = std::chrono::milliseconds(200);
 constexpr auto kToLetGo = std::chrono::milliseconds(2000);
 
-/// A signal is for the program's own threads.
-std::thread without_signals(auto body) {
-  struct Blocked {
-    Blocked() {
-      sigset_t all;
-      sigfillset(&all);
-      pthread_sigmask(SIG_SETMASK, &all, &before);
-    }
-    ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
-    sigset_t before;
-  } const blocked;
-  return std::thread(std::move(body));
-}
-
 }  // namespace
 
 Lane::Lane(const Bootstrap& bootstrap, const std::string& device)
     : worker_(bootstrap, {.device = device, .sleeps = true}),
       bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      thread_(without_signals([this] { run(); })) {}
+      thread_(quiet_thread([this] { run(); })) {}
 
 Lane::~Lane() {
   give_up();

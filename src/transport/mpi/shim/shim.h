@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/quiet_thread.h"
 #include "transport/mpi/api.h"
 #include "transport/mpi/launcher.h"
 #include "transport/mpi/shim/binding.h"
@@ -39,6 +41,8 @@ class Shim final : public MpiApi {
   bool started_here() const override { return started_here_; }
   MpiThreads init_thread(MpiThreads wanted) override;
   void finalize() override {
+    // Where a member of a group has never come, MPI would wait for it here as well. Pairs with create_group().
+    if (inside_->load(std::memory_order_acquire) > 0) return;
     if (started_here_ && alive()) mpi_.check(calls_.Finalize(), "MPI_Finalize");
   }
 
@@ -55,7 +59,7 @@ class Shim final : public MpiApi {
     mpi_.check(calls_.Comm_split(mpi_.unwrap(comm), color, key, &made), "MPI_Comm_split");
     return adopt(made);
   }
-  MpiComm create_group(MpiComm comm, std::span<const int> ranks, int tag) override;
+  MpiMaking create_group(MpiComm comm, std::span<const int> ranks, int tag) override;
   void free(MpiComm comm) override;
   void keep(MpiComm comm) override {
     const std::lock_guard lock(comms_mutex_);
@@ -101,6 +105,7 @@ class Shim final : public MpiApi {
   std::vector<Comm> comms_;
   Parked parked_;
   Listeners<Abi> listeners_;
+  std::shared_ptr<std::atomic<int>> inside_ = std::make_shared<std::atomic<int>>(0);  // threads of create_group()
 };
 
 template <class Abi>
@@ -171,17 +176,36 @@ MpiComm Shim<Abi>::dup(MpiComm comm, const std::function<void(double waited_s)>&
 }
 
 template <class Abi>
-MpiComm Shim<Abi>::create_group(MpiComm comm, std::span<const int> ranks, int tag) {
+MpiMaking Shim<Abi>::create_group(MpiComm comm, std::span<const int> ranks, int tag) {
   typename Abi::Group all, members;
   mpi_.check(calls_.Comm_group(mpi_.unwrap(comm), &all), "MPI_Comm_group");
-  int code = calls_.Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &members);
+  const int included = calls_.Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &members);
   calls_.Group_free(&all);
-  mpi_.check(code, "MPI_Group_incl");
-  Comm made;
-  code = calls_.Comm_create_group(mpi_.unwrap(comm), members, tag, &made);
-  calls_.Group_free(&members);
-  mpi_.check(code, "MPI_Comm_create_group");
-  return adopt(made);
+  mpi_.check(included, "MPI_Group_incl");
+  struct Making {
+    Comm comm;
+    int code = 0;
+    std::atomic<bool> done = false;
+  };
+  auto making = std::make_shared<Making>();
+  // It may outlive this object: a member may never come.
+  auto make = [making, members, tag, inside = inside_, parent = mpi_.unwrap(comm), create = calls_.Comm_create_group,
+               free = calls_.Group_free]() mutable {
+    making->code = create(parent, members, tag, &making->comm);
+    free(&members);
+    inside->fetch_sub(1, std::memory_order_release);      // pairs with finalize()
+    making->done.store(true, std::memory_order_release);  // pairs with what is returned
+  };
+  inside_->fetch_add(1, std::memory_order_relaxed);  // by who calls finalize(), or orders the two otherwise
+  if (init_thread(MpiThreads::multiple) == MpiThreads::multiple)
+    quiet_thread(make).detach();
+  else
+    make();
+  return [this, making]() -> std::optional<MpiComm> {
+    if (!making->done.load(std::memory_order_acquire)) return {};
+    mpi_.check(making->code, "MPI_Comm_create_group");
+    return adopt(making->comm);
+  };
 }
 
 template <class Abi>
