@@ -8,9 +8,11 @@ import functools
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +51,66 @@ def test_between_nodes_goes_mpi_point_to_point_and_within_them_shared_memory(job
         assert {m["step"] for m in messages if m["level"] == 0} <= {"send", "recv", "recv_reduce"}
         # The rank's node is the level where they part: ranks 0 and 1, ranks 2 and 3.
         assert all((m["level"] == 0) == (m["peer"] // 2 != rank // 2) for m in messages)
+
+
+def receives(part: Communicator) -> None:
+    if part.rank == 1:
+        part.send(np.ones(2), 0, tag=7)
+    else:
+        part.recv(np.empty(2), 1, tag=7)
+
+
+def receives_by_and_by(part: Communicator) -> None:
+    works = [part.irecv(np.empty(2), 1, tag=7), part.irecv(np.empty(2), 1, tag=8)] if part.rank == 0 else []
+    for tag in (7, 8) if part.rank == 1 else ():
+        part.send(np.ones(2), 0, tag=tag)
+    for work in works:
+        work.wait()
+
+
+def splits(part: Communicator) -> None:
+    part.split(0)
+
+
+@pytest.mark.parametrize("calls_before", [0, 1])
+@pytest.mark.parametrize(
+    ("late", "waits"),
+    [
+        (receives, "recv of 16 bytes from rank 1, tag 7 over loopback"),
+        (receives_by_and_by, "recv of 16 bytes from rank 1, tag 7 over loopback"),
+        (splits, "split"),
+    ],
+)
+def test_waits_outside_of_collectives(
+    late: Callable[[Communicator], None], waits: str, calls_before: int, tmp_path: Path
+) -> None:
+    seen = threading.Event()
+
+    def write(part: Communicator) -> None:
+        part.write_trace(tmp_path / "before")
+        seen.set()
+
+    def body(comm: Communicator) -> None:
+        part = comm.split(0)
+        assert part is not None
+        for _ in range(calls_before):
+            part.barrier()
+        if comm.rank == 0:
+            threading.Timer(0.3, write, [part]).start()
+        else:
+            assert seen.wait(60)
+        late(part)
+        part.write_trace(tmp_path / "after")
+
+    lanecast.run_threads(2, body)
+    number = calls_before + (waits == "split")
+    for_whom = f"{waits} (call {number})" + (" for rank 1" if waits == "split" else "")
+    stands = "done: call 1, .*" if calls_before else "no calls"
+    for folder, ending in ("before", f"; waits in {re.escape(for_whom)}"), ("after", ""):
+        (job,) = traces.read(tmp_path / folder)
+        (line,) = (line for line in traces.report(job).splitlines() if line.startswith("  rank 0: "))
+        assert re.fullmatch(f"  rank 0: {stands}{ending}", line), line
+        assert ending or "waits" not in line, line
 
 
 def test_within_nodes_a_library_may_do_it(job: traces.CommunicatorTrace) -> None:

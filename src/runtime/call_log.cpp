@@ -32,6 +32,7 @@ std::int64_t CallLog::end() {
 void CallLog::waits(std::string what) {
   const std::lock_guard lock(mutex_);
   waiting_ = latest();
+  waits_in_call_ = running_;
   waits_ = std::move(what);
 }
 
@@ -81,10 +82,11 @@ std::vector<StepRecord> CallLog::steps() const {
 }
 
 std::string CallLog::waiting() const {
-  const auto call = calls_.find(latest_.load(std::memory_order_acquire));  // pairs with begin()
-  if (!call || state_of(*call) == CallState::done) return {};
+  const std::uint64_t latest = latest_.load(std::memory_order_acquire);  // pairs with begin()
+  const auto call = calls_.find(latest);
   const std::lock_guard lock(mutex_);
-  return waiting_ == call->sequence ? waits_ : std::string();
+  if (waiting_ != latest || (waits_in_call_ && (!call || state_of(*call) == CallState::done))) return {};
+  return waits_;
 }
 
 std::string CallLog::failure() const {

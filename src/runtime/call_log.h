@@ -65,7 +65,8 @@ class CallLog {
   std::int64_t begin(const CallRecord& call);
   /// Nanoseconds that the call has taken.
   std::int64_t end();
-  /// What the call under way waits for, as far as somebody has looked.
+  /// What this rank waits for, as far as somebody has looked: in the call under way, and over with it; or outside of
+  /// the calls that are kept here, in a split or for messages, until nothing is said.
   void waits(std::string what);
 
   void add(StepRecord step);
@@ -92,8 +93,9 @@ class CallLog {
   mutable std::mutex mutex_;               // guards everything below
   std::vector<StepRecord> steps_;          // a ring, once it is full
   std::uint64_t added_ = 0;
-  std::uint64_t waiting_ = 0;  // call
-  std::string waits_;          // its words
+  std::uint64_t waiting_ = 0;  // the latest call, at that time
+  bool waits_in_call_ = false;
+  std::string waits_;  // its words
   std::string failure_;
 };
 

@@ -74,10 +74,12 @@ bool Communicator::advance_batches() {
 }
 
 void Communicator::look_after_batches() {
-  std::erase_if(batches_, [](const auto& batch) { return batch->finished(); });
+  if (std::erase_if(batches_, [](const auto& batch) { return batch->finished(); }) > 0 && started_.empty())
+    log_.waits({});
   const auto now = std::chrono::steady_clock::now();
   if (batches_.empty() || now - last_batch_look_ < kLookEvery) return;
   last_batch_look_ = now;
+  if (started_.empty()) log_.waits(describe_wait(*batches_.front(), -1));
   for (const auto& batch : batches_) {
     try {
       look_at(*batch, batch->deadline(), Caller::free);

@@ -7,6 +7,7 @@
 #include "runtime/communicator.h"
 #include "runtime/exchange.h"
 #include "runtime/level_names.h"
+#include "runtime/wait_chain.h"
 #include "transport/mpi/communicator.h"
 
 namespace lanecast {
@@ -80,10 +81,12 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   Gathering everyone{.ranks = topology_.everyone(), .what = what, .stamp = stamp, .meanwhile = {}};
   everyone.meanwhile = [&](std::span<const int> missing, std::chrono::steady_clock::time_point last_moved) {
     ask(interrupt);
+    log_.waits(what + " for " + names_of(missing));
     agreement_.compare(missing, std::chrono::steady_clock::now() - last_moved);
     agreement_.refuse_unmet_wants(Split(missing), {missing, last_moved, /*blocked=*/true});
   };
   among(everyone).all_gather(&mine, places.data(), sizeof mine);
+  log_.waits({});
   ++splits_;
   if (color < 0) return nullptr;
 

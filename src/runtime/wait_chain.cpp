@@ -80,12 +80,17 @@ WaitChain wait_chain(Router& router, const Waiter& waiter) {
 
 }  // namespace
 
+std::string names_of(std::span<const int> ranks) {
+  std::string names;
+  for (const int rank : ranks) names += (names.empty() ? "rank " : ", ") + std::to_string(rank);
+  return names;
+}
+
 void end_at_deadline(Router& router, const LateWait& wait) {
   if (wait.waited_s < kAskFrom * wait.timeout_s) return;
   const WaitChain chain = wait_chain(router, {wait.rank, router.size(), wait.awaited, kSilentFor * wait.timeout_s});
   if (wait.waited_s < (chain.open ? kAtMost : 1) * wait.timeout_s) return;
-  std::string peers;
-  for (const int peer : wait.awaited) peers += (peers.empty() ? "rank " : ", ") + std::to_string(peer);
+  std::string peers = names_of(wait.awaited);
   if (peers.empty()) peers = "its own GPU";
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", wait.waited_s);

@@ -14,6 +14,9 @@ namespace lanecast {
 /// the transports have to.
 inline constexpr double kAskFrom = 0.25;
 
+/// "rank 1, 2"
+std::string names_of(std::span<const int> ranks);
+
 /// A rank that wants to know.
 struct Waiter {
   int rank, size;

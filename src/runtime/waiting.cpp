@@ -47,6 +47,7 @@ void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
       look_around(call, deadline, interrupt, Caller::blocked);
     }
   }
+  if (looked) log_.waits({});
 }
 
 void Communicator::look_around(const UnderWay& call, const Deadline& deadline, const Interrupt& interrupt,
@@ -55,6 +56,7 @@ void Communicator::look_around(const UnderWay& call, const Deadline& deadline, c
   if (now - last_look_ < kLookEvery) return;
   last_look_ = now;
   ask(interrupt);
+  if (now - deadline.last_progress >= kLookEvery) log_.waits(describe_wait(call, -1));
   look_at(call, deadline, caller);
 }
 
@@ -82,7 +84,6 @@ void Communicator::look_at(const UnderWay& call, const Deadline& deadline, Calle
     const CallAgreement::Wait wait{awaited, deadline.last_progress, caller == Caller::blocked};
     agreement_.tell_wants(call, wait);
     agreement_.refuse_unmet_wants(call, wait);
-    if (!options_.trace_dir.empty()) log_.waits(describe_wait(call, -1));
   }
   for (int peer : awaited)
     if (const Loss loss = router_->to(peer).lost(peer))

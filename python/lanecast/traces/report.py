@@ -34,15 +34,16 @@ def describe(call: dict[str, Any]) -> str:
 
 
 def _standing(trace: RankTrace) -> str:
-    failure = trace.owner["failure"]
+    failure, waiting = trace.owner["failure"], trace.owner["waiting"]
+    waits = f"; waits in {waiting}" if waiting else ""
+    end = f"; failed: {failure}" if failure else waits
     if not trace.calls:
-        return "no calls" + (f"; failed: {failure}" if failure else "")
+        return f"no calls{end}"
     call = trace.calls[-1]
     if call["state"] == "running":
         ran_s = (trace.owner["written_ns"] - call["begin_ns"]) / 1e9
-        waiting = trace.owner["waiting"]
-        return f"in {describe(call)}, for {ran_s:.3f} s" + (f"; waits in {waiting}" if waiting else "")
-    return f"{call['state']}: {describe(call)}" + (f"; failed: {failure}" if failure else "")
+        return f"in {describe(call)}, for {ran_s:.3f} s{waits}"
+    return f"{call['state']}: {describe(call)}{end}"
 
 
 def _names(ranks: Iterable[int], count: int) -> str:
