@@ -206,8 +206,8 @@ def again(fault: Fault, rank: int, folder: Path) -> str:
     survivors = [other for other in range(fault.size) if other != fault.victim]
     me = survivors.index(rank)
     gather = FileGather(folder, me, len(survivors))
-    comm = lanecast.from_all_gather(me, len(survivors), gather, timeout_s=20)
     try:
+        comm = lanecast.from_all_gather(me, len(survivors), gather, timeout_s=20)
         for number in range(3):
             make_call(comm, random.Random(fault.seed + number), async_op=False)
     except (lanecast.Error, AssertionError) as error:

@@ -55,6 +55,7 @@ class Figures:
         others = [outcome.text for rank, outcome in outcomes.items() if rank != fault.victim]
         if fault.kind == "stop" and not any(_names(fault, text) for text in others):
             self.wrong.append(f"{transport}, {fault}: nobody names the rank; {outcomes}")
+        all_here = all(outcome.error != ENDED for outcome in outcomes.values())
         for rank, outcome in outcomes.items():
             took_s = outcome.at_s - happened_s
             if outcome.error == ENDED:
@@ -62,6 +63,8 @@ class Figures:
                 continue
             if fault.kind != "slow" and rank != fault.victim:
                 self.seconds[transport, kind].append(took_s)
+            if not all_here:
+                outcome.again = ""  # it waits for the one that has been ended as well
             if complaint := complaints(transport, fault, rank, outcome, took_s):
                 self.wrong.append(f"{transport}, {fault}, rank {rank}: {complaint}; {outcome}")
 
@@ -196,7 +199,7 @@ def silent(folder: Path, rank: int, may_end: bool) -> Outcome:
     if not status.exists():
         return Outcome("hangs", at_s=time.monotonic())
     log = (folder / f"log.{rank}").read_text(errors="replace")
-    by_mpich = may_end and ended_in(log) in {"libmpi", "libucp", "libuct"}
+    by_mpich = may_end and ended_in(log) in {"libmpi", "libucp", "libuct", "libuct_cma"}
     return Outcome(
         ENDED if by_mpich else f"ends with status {status.read_text().strip()}", log[-2000:], time.monotonic()
     )
