@@ -48,8 +48,8 @@ std::vector<Span> part_of(std::span<const Span> memory, std::size_t from, std::s
 int lanes_that_pay(int ranks);
 
 /// Whether UCX with so many lanes should carry what an MPI could: over TCP the MPI has one thread for it. Not where an
-/// adapter of this host moves messages by itself, which the MPI may know though UCX does not; nor without UCX; nor where
-/// nobody has asked for lanes or named the NICs, since UCX by itself may take one that reaches no other host.
+/// adapter of this host moves messages by itself, which the MPI may know though UCX does not; nor without UCX; nor
+/// where nobody has asked for lanes or named the NICs, since UCX by itself may take one that reaches no other host.
 bool better_than_mpi(int lanes, bool asked_for);
 
 }  // namespace lanecast::ucx
