@@ -62,15 +62,19 @@ std::shared_ptr<MpiCommunicator> MpiCommunicator::among(std::shared_ptr<MpiApi> 
     throw UsageError("several ranks are rank " + std::to_string(*twice) + " of their MPI_COMM_WORLD of " +
                      std::to_string(api->size(api->world())) + ": they are not of one MPI job");
   const MpiMaking making = api->create_group(api->world(), ranks, api->tag_upper_bound());
-  std::optional<MpiComm> handle;
-  const auto made = [&] { return (handle = making()).has_value(); };
+  MpiComm handle{};
+  const auto made = [&] {
+    const std::optional<MpiComm> comm = making();
+    if (comm) handle = *comm;
+    return comm.has_value();
+  };
   wait_until(made, [&](double waited_s) {
     if (waited_s >= timeout_s)
       throw TimeoutError("rank " + std::to_string(bootstrap.rank) + " of " + std::to_string(bootstrap.size) +
                          " waited " + seconds_text(timeout_s) +
                          " for the others to make an MPI communicator: are all ranks alive?");
   });
-  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(std::move(api), *handle, timeout_s));
+  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(std::move(api), handle, timeout_s));
 }
 
 MpiCommunicator::Making MpiCommunicator::group(std::span<const int> ranks) const {
