@@ -47,8 +47,8 @@ struct FaultRecord {
 /// This rank's own state, in its memory; only its kernels touch it, and a peer's host the word `failed`. Counters live
 /// here and not in arguments, so that a captured graph counts on when it is replayed.
 struct Control {
-  u32 call;    // number of the exchange under way; it moves on when the last block has ended
-  u32 ended;   // blocks
+  u32 call;    // number of the next exchange; it moves on when all blocks of one have read it
+  u32 come;    // blocks
   u32 failed;  // a wait has failed, or a peer has given up: nothing waits any more
   u32 taken;   // the last offer was: what stands behind it in case that it is not has nothing to do
   u64 barriers;

@@ -16,41 +16,42 @@ class Meetings {
  public:
   __device__ explicit Meetings(const Group& g) : g_(g), control_(reinterpret_cast<Control*>(g.control)) {
     __shared__ u64 past;
-    if (threadIdx.x == 0) past = control_->meetings;
+    __shared__ u32 lost;
+    if (threadIdx.x == 0) {
+      past = control_->meetings;
+      lost = peek(&control_->failed);
+    }
     __syncthreads();
     past_ = past;
+    lost_ = &lost;
   }
 
-  /// What the others' blocks have written before they came is seen after it. False where a wait has failed: then nobody
-  /// may take this rank's part for done.
+  /// To how many meetings the kernel goes, said once and by all blocks.
+  __device__ void count(u32 meetings) {
+    // By a thread beside those that wait for the peers.
+    if (threadIdx.x == blockDim.x - 1 && comes_last(control_)) control_->meetings += meetings;
+  }
+
+  /// What the others' blocks have written before they came is seen after it. False where a wait of this block has
+  /// failed: then nobody may take its part for done.
   __device__ bool next() {
-    if (!well()) return false;
+    if (*lost_ != 0) return false;
     ++past_;
+    sync_block();  // all threads have written what release() publishes
     const u32 q = threadIdx.x;
     if (q < g_.ranks && q != g_.rank) {
       release(&flags_of(g_, q)->met[g_.rank][blockIdx.x], past_ << 16 | g_.signature);
-      wait_for_count(waiter_of(g_), &flags_of(g_, g_.rank)->met[q][blockIdx.x], q, past_);
+      if (!wait_for_count(waiter_of(g_), &flags_of(g_, g_.rank)->met[q][blockIdx.x], q, past_)) *lost_ = 1;
     }
-    return well();  // and what one thread has acquired, all may read
-  }
-
-  /// At the end of the kernel, which has gone to so many.
-  __device__ void leave(u32 meetings) {
-    if (ends_last(control_)) control_->meetings += meetings;
+    __syncthreads();  // and what one thread has acquired, all may read
+    return *lost_ == 0;
   }
 
  private:
-  __device__ bool well() const {
-    __shared__ u32 failed;
-    sync_block();  // all threads have written what release() publishes
-    if (threadIdx.x == 0) failed = peek(&control_->failed);
-    __syncthreads();
-    return failed == 0;
-  }
-
   const Group& g_;
   Control* control_;
   u64 past_;
+  u32* lost_;  // of the block
 };
 
 /// move(work): by all threads of the grid.
@@ -60,19 +61,19 @@ __device__ inline void direct(const Direct& d, Move move) {
   if (d.offering.windows) {
     __shared__ Reduction work;
     const bool taken = accept(d, work);
+    meetings.count(taken ? 1 : 0);
     if (taken) {
       move(work);
       meetings.next();
     }
     tell_of_offer(d, taken);
-    meetings.leave(taken ? 1 : 0);
     return;
   }
+  meetings.count(2);
   if (meetings.next()) {
     move(d.work);
     meetings.next();
   }
-  meetings.leave(2);
 }
 
 }  // namespace lanecast::gpu

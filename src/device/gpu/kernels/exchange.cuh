@@ -193,26 +193,28 @@ class BlockExchange {
 template <int kSenders, class Take>
 __device__ inline void exchange(const Exchange& x, Take take) {
   Control* const control = reinterpret_cast<Control*>(x.control);
-  __shared__ u32 idle;
+  __shared__ u32 idle, call;
   __shared__ u32 sent;  // rounds
   if (threadIdx.x == 0) {
-    idle = peek(&control->failed) | (x.offered & look(&control->taken));
+    const u32 failed = peek(&control->failed), taken = look(&control->taken), next = look(&control->call);  // at once
+    idle = failed | (x.offered & taken);
+    call = next;
     sent = 0;
   }
   prepare_barriers();
   __syncthreads();
-  if (idle == 0) {
-    BlockExchange<kSenders> block(x, look(&control->call));
-    if (threadIdx.x < kSenders)
-      block.send();
-    else if (threadIdx.x < kMovers)
-      block.receive(take);
-    else if (threadIdx.x < kMovers + kWarp)
-      block.signal_sent(sent);
-    else
-      block.signal_taken(sent);
-  }
-  if (ends_last(control)) control->call += 1;
+  // By a warp that has to wait for the peers first.
+  if (threadIdx.x == kExchangeThreads - 1 && comes_last(control)) control->call += 1;
+  if (idle != 0) return;
+  BlockExchange<kSenders> block(x, call);
+  if (threadIdx.x < kSenders)
+    block.send();
+  else if (threadIdx.x < kMovers)
+    block.receive(take);
+  else if (threadIdx.x < kMovers + kWarp)
+    block.signal_sent(sent);
+  else
+    block.signal_taken(sent);
 }
 
 }  // namespace lanecast::gpu

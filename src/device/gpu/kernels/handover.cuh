@@ -13,17 +13,21 @@ __device__ inline Waiter waiter_of(const Group& g) {
 }
 __device__ inline Flags* flags_of(const Group& g, u32 rank) { return reinterpret_cast<Flags*>(g.flags[rank]); }
 
-/// Until the peer has counted so far there. Ranks whose signatures differ have made different calls.
-__device__ inline void wait_for_count(const Waiter& waiter, const u64* word, u32 peer, u64 count) {
+/// Until the peer has counted so far there; false where it does not, or has made another call, as ranks have whose
+/// signatures differ.
+__device__ inline bool wait_for_count(const Waiter& waiter, const u64* word, u32 peer, u64 count) {
   FaultRecord at{};
   at.peer = peer;
   at.call = static_cast<u32>(count);
   at.place = static_cast<u32>(Place::barrier);
-  wait_for(waiter, word, at, [&](u64 value) {
+  bool differs = false;
+  const bool came = wait_for(waiter, word, at, [&](u64 value) {
     at.found = value & 0xffff;
-    if (value >> 16 == count && at.found != waiter.signature) report(waiter, at, Fault::mismatch);
+    differs = value >> 16 == count && at.found != waiter.signature;
+    if (differs) report(waiter, at, Fault::mismatch);
     return value >> 16 >= count;
   });
+  return came && !differs;
 }
 
 /// A thread for each peer.

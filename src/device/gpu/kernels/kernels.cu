@@ -37,8 +37,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, resident(kThreads, 1))
 
 extern "C" __global__ void __launch_bounds__(kMeetingThreads) lanecast_meeting(const __grid_constant__ Group g) {
   Meetings meetings(g);
+  meetings.count(1);
   meetings.next();
-  meetings.leave(1);
 }
 
 extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThreads, 1))

@@ -55,13 +55,11 @@ __device__ inline bool wait_for(const Waiter& waiter, const Word* word, const Fa
   }
 }
 
-/// By all threads of a block at the end of its kernel: true on one thread of the grid, when all blocks have come here.
-__device__ inline bool ends_last(Control* control) {
-  __syncthreads();
-  if (threadIdx.x != 0) return false;
-  __threadfence();  // the last block's count stands for all of them
-  if (atomicAdd(&control->ended, 1u) + 1 != gridDim.x) return false;
-  control->ended = 0;
+/// By one thread of each block: true on the last of them. A block comes here when it has read what that one changes,
+/// not when it ends, where everyone would wait for the count.
+__device__ inline bool comes_last(Control* control) {
+  if (atomicAdd(&control->come, 1u) + 1 != gridDim.x) return false;
+  control->come = 0;
   return true;
 }
 
