@@ -190,27 +190,28 @@ StreamCall& GpuSide::bound(const Call& call, bool in_place, PeerEngine engine) {
   return calls_.front();
 }
 
-void GpuSide::begin(gpu::Stream stream) {
-  if (used_ && !capturing(stream)) wait(last_, stream);
-}
-
-void GpuSide::end(gpu::Stream stream) {
-  if (capturing(stream)) return;
+template <class Make>
+void GpuSide::in_turn(gpu::Stream stream, bool captured, const Make& make) {
+  if (captured) return make();
+  const std::uint64_t number = device_->driver().number_of(stream);
+  const bool follows = number != 0 && number == last_stream_;  // a stream keeps its order by itself
+  if (used_ && !follows) wait(last_, stream);
+  make();
   device_->check(device_->driver().cuEventRecord(last_.get(), stream), "cuEventRecord");
+  last_stream_ = number;
   used_ = true;
 }
 
 void GpuSide::enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  if (!capturing(stream)) windows_->look();
+  const bool captured = capturing(stream);
+  if (!captured) windows_->look();
   StreamBuffers buffers = buffers_of(call);
   const PeerEngine engine = engine_for(call, buffers, pinned);
   if (!pinned && offers(call, buffers, engine)) buffers.windows.table = windows_->table();
   StreamCall& what = bound(call, in_place, engine);
-  begin(stream);
   texts_.try_emplace(what.signature(buffers), what.text());
-  what.enqueue(buffers, *peers_, stream);
-  end(stream);
+  in_turn(stream, captured, [&] { what.enqueue(buffers, *peers_, stream); });
 }
 
 GpuSide::Staged GpuSide::prepare(const Call& call, bool in_place, const std::function<Choice()>& choose,
@@ -226,9 +227,7 @@ GpuSide::Staged GpuSide::prepare(const Call& call, bool in_place, const std::fun
 
 void GpuSide::enqueue(const StagedCall& call, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  begin(stream);
-  across_.enqueue(call, stream);
-  end(stream);
+  in_turn(stream, capturing(stream), [&] { across_.enqueue(call, stream); });
 }
 
 void GpuSide::open_native(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
@@ -240,9 +239,8 @@ void GpuSide::open_native(const Bootstrap& bootstrap, const std::vector<std::str
 std::shared_ptr<NativeRun> GpuSide::enqueue_native(const Call& call, bool in_place, Router& router,
                                                    gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  begin(stream);
-  NativeCalls::Enqueued enqueued = native_->enqueue(call, in_place, topology_, stream);
-  end(stream);
+  NativeCalls::Enqueued enqueued;
+  in_turn(stream, capturing(stream), [&] { enqueued = native_->enqueue(call, in_place, topology_, stream); });
   return std::make_shared<NativeRun>(std::move(enqueued), native_, router);
 }
 

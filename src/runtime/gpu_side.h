@@ -127,9 +127,10 @@ class GpuSide {
   bool offers(const Call& call, const StreamBuffers& buffers, PeerEngine engine) const;
   StreamCall& bound(const Call& call, bool in_place, PeerEngine engine);
   bool messages_idle() const;
-  /// Behind the calls before; a captured one is ordered by its graph, and has no place among those that run now.
-  void begin(gpu::Stream stream);
-  void end(gpu::Stream stream);
+  /// Has `make` enqueue a call behind the calls before; a captured one is ordered by its graph, and has no place among
+  /// those that run now.
+  template <class Make>
+  void in_turn(gpu::Stream stream, bool captured, const Make& make);
 
   int rank_;
   const Topology& topology_;
@@ -143,6 +144,7 @@ class GpuSide {
   gpu::OwnedEvent ordering_, last_;
   GpuChannels channels_;
   bool used_ = false;
+  std::uint64_t last_stream_ = 0;  // gpu::Driver::number_of() that of the last call
   std::uint64_t allocations_ = 0;  // of symmetric memory
   std::list<std::weak_ptr<ipc::SharedMemory>> symmetric_;
   std::list<StreamCall> calls_;                 // the latest used first

@@ -156,9 +156,9 @@ Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int d
     side.require_own(call.out, "output");
   }
   const std::string_view name = pinned_for(call);
-  const bool by_peers = name.empty() ? hosts() == 1 : peer_engine_from(name).has_value();
+  const bool by_peers = name.empty() ? side.has_peers() : peer_engine_from(name).has_value();
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
-  if (by_peers && hosts() > 1)
+  if (by_peers && !side.has_peers())
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' moves memory among the GPUs of one host, and " +
                      "these ranks are on " + std::to_string(hosts()) + "; name another one, or none");
   if (by_peers && call.chunks)

@@ -88,10 +88,12 @@ std::string Device::pci_bus_id() const {
   return id.data();
 }
 
-Device::Current::Current(const Device& device) : driver_(device.driver()) {
-  driver_.check(device.enter(&before_), "cuCtxPushCurrent");
+Device::Current::Current(const Device& device) : driver_(device.driver()), entered_(!device.is_current()) {
+  if (entered_) driver_.check(device.enter(&before_), "cuCtxPushCurrent");
 }
 
-Device::Current::~Current() { driver_.leave(before_); }
+Device::Current::~Current() {
+  if (entered_) driver_.leave(before_);
+}
 
 }  // namespace lanecast::gpu

@@ -37,7 +37,7 @@ class Device {
   std::string uuid() const;  // 16 bytes in hex
   std::string pci_bus_id() const;
 
-  /// Makes the device the current one of this thread while it lives.
+  /// Makes the device the current one of this thread while it lives, where it is not.
   class Current {
    public:
     explicit Current(const Device& device);
@@ -47,11 +47,13 @@ class Device {
 
    private:
     const Driver& driver_;
+    bool entered_;
     int before_ = 0;
   };
 
  private:
   Device(std::shared_ptr<const Driver> driver, int ordinal);
+  bool is_current() const { return driver_->is_current(context_, handle_); }
   int attribute(Attribute which) const;
   /// The same of what older drivers and AMD's do not know.
   std::optional<int> attribute_if_known(Attribute which) const;

@@ -139,6 +139,15 @@ int Driver::current_device(int* device) const {
   return cuCtxGetDevice(device);
 }
 
+bool Driver::is_current(Context context, int device) const {
+  if (vendor_ == Vendor::amd) {
+    int current = -1;
+    return hipGetDevice(&current) == kSuccess && current == device;
+  }
+  Context current = nullptr;
+  return cuCtxGetCurrent(&current) == kSuccess && current == context;
+}
+
 int Driver::enter(Context context, int device, int* before) const {
   if (vendor_ == Vendor::nvidia) return cuCtxPushCurrent(context);
   // HIP has contexts that can be pushed, too, but what pops them leaves the device as it is.
@@ -173,6 +182,11 @@ int Driver::open_peer(Address* address, const IpcHandle& handle) const {
   // HIP's flag of this name has another value in its older versions, which take no other.
   if (vendor_ == Vendor::nvidia || result != kInvalidValue) return result;
   return cuIpcOpenMemHandle(address, handle, kHipOldLazyEnablePeerAccess);
+}
+
+std::uint64_t Driver::number_of(Stream stream) const {
+  unsigned long long number = 0;
+  return cuStreamGetId && cuStreamGetId(stream, &number) == kSuccess ? number + 1 : 0;  // a number may be 0
 }
 
 int Driver::copy(Address to, Address from, std::size_t bytes, Stream stream) const {

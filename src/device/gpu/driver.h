@@ -84,6 +84,7 @@ class Driver {
   std::string architecture(int device) const;
   /// As this thread's calls have it, from 0.
   int current_device(int* device) const;
+  bool is_current(Context context, int device) const;
   /// Makes a device the one of this thread's calls. leave() makes it what it was, with the number that this has found.
   int enter(Context context, int device, int* before) const;
   void leave(int before) const;
@@ -93,6 +94,8 @@ class Driver {
   int pin(void** host, std::size_t bytes) const;
   /// A peer process' memory, so that this device reaches it.
   int open_peer(Address* address, const IpcHandle& handle) const;
+  /// Another number for each stream of this process, those that are gone included; 0 where the driver knows none.
+  std::uint64_t number_of(Stream stream) const;
   /// Either may lie on any device, or be pinned.
   int copy(Address to, Address from, std::size_t bytes, Stream stream) const;
 
@@ -174,6 +177,7 @@ class Driver {
   // Null in an older driver.
   int (*const cuThreadExchangeStreamCaptureMode)(int*) = optional("cuThreadExchangeStreamCaptureMode",
                                                                   "hipThreadExchangeStreamCaptureMode");  // 10.1
+  int (*const cuStreamGetId)(Stream, unsigned long long*) = optional("cuStreamGetId", nullptr);           // 12.0
   int (*const cuFuncLoad)(Function) = optional("cuFuncLoad", nullptr);                                    // 12.4
 };
 
