@@ -2,6 +2,7 @@
 #include "engine.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -11,8 +12,16 @@ namespace lanecast_torch {
 namespace {
 
 constexpr std::chrono::microseconds kLongestPause{1000};
+constexpr int kBesideComputation = 32;  // of a GPU's multiprocessors, where the program does not say: decision 0043
 
 double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
+
+/// 0: the library reads the environment, or takes as many as serve its own speed.
+int max_ctas(const Options& options) {
+  if (options.max_ctas != 0) return options.max_ctas;
+  const char* const set = std::getenv("LANECAST_MAX_CTAS");
+  return set && *set ? 0 : kBesideComputation;
+}
 
 const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
@@ -29,7 +38,7 @@ lanecastConfig_t config_from(const Options& options, lanecastError_t& error) {
   config.trace_dir = or_null(options.trace_dir);
   config.mpi = options.mpi;
   config.allow_shared_gpu = options.allow_shared_gpu;
-  config.max_ctas = options.max_ctas;
+  config.max_ctas = max_ctas(options);
   config.kernel_cache = or_null(options.kernel_cache);
   config.gpu_libraries = or_null(options.gpu_libraries);
   config.profile = or_null(options.profile);

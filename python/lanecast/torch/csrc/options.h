@@ -21,7 +21,7 @@ struct Options final : c10d::Backend::Options {
   std::string trace_dir;
   bool mpi = false;  // all ranks are of one MPI job, which can carry messages between hosts
   bool allow_shared_gpu = false;
-  int max_ctas = 0;
+  int max_ctas = 0;                         // 0: as many as leave enough to the computation
   std::string kernel_cache, gpu_libraries;  // folders
   std::string profile;
 };
