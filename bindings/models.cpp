@@ -4,6 +4,7 @@
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,6 +14,7 @@
 #include "runtime/models_in_bytes.h"
 #include "select/choose.h"
 #include "select/cost.h"
+#include "select/peer_lines.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -28,7 +30,7 @@ void bind_models(nb::module_& m) {
           "__init__",
           [](Models* self, const std::vector<LinkTuple>& links, double reduce_s_per_byte,
              const std::vector<FitTuple>& fits, const std::vector<OverlapTuple>& overlaps) {
-            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}, {}, {}};
+            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}, {}, {}, {}};
             for (const auto& [alpha_s, beta] : links) models->links.push_back({alpha_s, beta});
             for (const auto& [collective, algorithm, level, from_bytes, alpha_s, beta] : fits)
               models->fits.push_back({kind_named(collective), algorithm, level, from_bytes, alpha_s, beta});
@@ -107,6 +109,18 @@ void bind_models(nb::module_& m) {
       "What would be chosen and why: algorithm, chunks, decided_by (\"pinned\", \"learned\", \"cost model\"), "
       "candidates as candidates() has them, a sentence as reason, and all of it as text. native: has the transport a "
       "collective of its own? links: what is known of them.");
+  nb::list engines;
+  for (const std::string_view engine : kPeerEngines) engines.append(engine);
+  m.attr("PEER_ENGINES") = nb::tuple(engines);
+  nb::class_<PeerLines>(m, "PeerLines", "What was measured of the ways among the GPUs of a host.")
+      .def(nb::init<>(), "Nothing.");
+  m.def(
+      "explain_on_peers",
+      [](const std::string& collective, std::size_t bytes, int ranks, bool symmetric, const PeerLines& lines) {
+        return to_dict(explain({kind_named(collective), ranks, bytes, symmetric}, lines, ""));
+      },
+      "collective"_a, "bytes"_a, "ranks"_a, "symmetric"_a, "lines"_a,
+      "The same of a call among the GPUs of a host. symmetric: do its buffers lie in symmetric memory?");
   m.def(
       "predict",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,

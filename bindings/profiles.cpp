@@ -8,6 +8,7 @@
 #include "profiles/finding.h"
 #include "profiles/profile_file.h"
 #include "runtime/communicator.h"
+#include "select/peer_lines.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -43,6 +44,12 @@ void bind_profiles(nb::module_& m) {
       "read_pins",
       [](const nb::bytes& text) { return read_profile({text.c_str(), text.size()}, FileKind::pins).pins.size(); },
       "text"_a, "How many pins the text of their file holds. Raises UsageError that names the field.");
+  m.def(
+      "read_gpu_profile",
+      [](const nb::bytes& text) {
+        return PeerLines(read_profile({text.c_str(), text.size()}, FileKind::gpus).peers.at(0).fits);
+      },
+      "text"_a, "The text of a GPU profile's file. Raises UsageError that names the field.");
   m.def(
       "adopt_profile",
       [](Communicator& communicator, const nb::bytes& wanted, bool by_variable) {

@@ -31,6 +31,8 @@ bool may_be_ours(const std::string& name, const JobShape& here) {
   const std::string node = node_of(here.topology);
   const std::string profile = std::regex_replace(here.topology, kOther, "-") + "-" + joined(here.transports, "+") + "-";
   const std::string model = "model-" + (node.empty() ? "flat" : node) + "-" + joined(here.transports, "+") + "-";
+  static const std::regex kGpus("gpu-([0-9]+)-[0-9a-z-]*[0-9a-f]{8}\\.json");
+  if (std::smatch found; std::regex_match(name, found, kGpus)) return found[1] == std::to_string(here.ranks);
   return std::ranges::any_of(std::initializer_list<std::string>{profile, model}, [&](const std::string& front) {
     return name.starts_with(front) && std::regex_match(name.substr(front.size()), kDigest);
   });
@@ -49,7 +51,11 @@ class Found {
  public:
   explicit Found(JobShape here) : here_(std::move(here)) {}
 
-  void add_file(const fs::path& path) { keep(path, read_profile_file(path, here_)); }
+  void add_file(const fs::path& path) {
+    ProfileFile file = read_profile_file(path, here_);
+    for (PeerFits& each : file.models.peers) each.file = path.string();
+    keep(path, std::move(file));
+  }
 
   /// Files that hold for other jobs or versions are no concern of this job. `left_aside`: takes why others are not
   /// used, instead of an exception.
@@ -68,15 +74,17 @@ class Found {
 
   /// Without links where nothing was found.
   Models models(const Models& assumed) {
-    if (std::ranges::count(has_, true) == 0) return {};
+    if (std::ranges::count(has_, true) == 0 && peers_.empty()) return {};
     if (!has_[static_cast<int>(FileKind::profile)]) profile_ = assumed;
     profile_.learned = std::move(learned_);
     profile_.pins = std::move(pins_);
+    profile_.peers = std::move(peers_);
     return std::move(profile_);
   }
 
  private:
   void keep(const fs::path& path, ProfileFile file) {
+    if (file.kind == FileKind::gpus) return keep_peers(path, std::move(file.models.peers));
     bool& has = has_[static_cast<int>(file.kind)];
     if (has) throw UsageError("profile " + path.string() + ": is the second of its kind that is named");
     has = true;
@@ -90,6 +98,17 @@ class Found {
       case FileKind::pins:
         pins_ = std::move(file.models.pins);
         break;
+      case FileKind::gpus:
+        break;
+    }
+  }
+
+  /// Which of them holds is known when the GPUs are.
+  void keep_peers(const fs::path& path, std::vector<PeerFits> found) {
+    for (PeerFits& each : found) {
+      if (std::ranges::count(peers_, each.gpu, &PeerFits::gpu) > 0)
+        throw UsageError("GPU profile " + path.string() + ": is the second for " + each.gpu + " that is named");
+      peers_.push_back(std::move(each));
     }
   }
 
@@ -98,6 +117,7 @@ class Found {
   Models profile_;
   std::vector<Learned> learned_;
   std::vector<Pin> pins_;
+  std::vector<PeerFits> peers_;
 };
 
 Models find(const Communicator& communicator, const std::string& wanted, std::vector<std::string>& left_aside) {

@@ -44,8 +44,13 @@ std::string joined(const std::vector<std::string>& names, const char* between) {
 
 JobShape JobShape::from(const JsonField& field) {
   field.has_only({"lanecast", "cpu", "cores", "hosts", "topology", "transports"});
-  return {field["lanecast"].text(), field["cpu"].text(),      field["cores"].whole(),
-          field["hosts"].whole(),   field["topology"].text(), field["transports"].texts()};
+  return {field["lanecast"].text(),
+          field["cpu"].text(),
+          field["cores"].whole(),
+          field["hosts"].whole(),
+          field["topology"].text(),
+          field["transports"].texts(),
+          0};
 }
 
 JobShape JobShape::of(const Communicator& communicator) {
@@ -54,7 +59,8 @@ JobShape JobShape::of(const Communicator& communicator) {
                  sysconf(_SC_NPROCESSORS_ONLN),
                  communicator.hosts(),
                  communicator.topology().str(),
-                 {}};
+                 {},
+                 communicator.size()};
   for (int level = 0; level <= communicator.topology().levels(); ++level)
     shape.transports.push_back(transport_at(communicator, level));
   return shape;

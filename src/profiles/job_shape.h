@@ -19,6 +19,7 @@ struct JobShape {
   std::int64_t hosts = 0;
   std::string topology;
   std::vector<std::string> transports;  // per level, outermost first
+  int ranks = 0;                        // no field of a file, which has the topology
 
   /// Throws UsageError (field).
   static JobShape from(const JsonField& field);

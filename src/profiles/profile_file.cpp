@@ -21,10 +21,21 @@ struct Format {
 };
 constexpr Format kProfile{"profile", "lanecast_profile", 1, "measure again with `lanecast tune --quick`"};
 constexpr Format kModel{"model", "lanecast_model", 2, "train it again with `lanecast learn train`"};
+constexpr Format kGpus{"GPU profile", "lanecast_gpu_profile", 1, "measure again with `lanecast tune --device cuda`"};
 constexpr Format kPins{"pins", "lanecast_pins", 1, "write it anew, as docs/learning.md has it"};
 
 const Format& format_of(FileKind kind) {
-  return kind == FileKind::profile ? kProfile : kind == FileKind::model ? kModel : kPins;
+  switch (kind) {
+    case FileKind::profile:
+      return kProfile;
+    case FileKind::model:
+      return kModel;
+    case FileKind::gpus:
+      return kGpus;
+    case FileKind::pins:
+      break;
+  }
+  return kPins;
 }
 
 std::string text_of(const std::filesystem::path& path) {
@@ -70,6 +81,8 @@ Models models_in(const JsonField& file, FileKind kind) {
   Models models;
   if (kind == FileKind::model)
     models.learned = model_from(file);
+  else if (kind == FileKind::gpus)
+    models.peers = {peers_from(file)};
   else
     models.pins = pins_from(file);
   return models;
@@ -77,13 +90,14 @@ Models models_in(const JsonField& file, FileKind kind) {
 
 void check_is_for(const JobShape& here, const JsonField& file, FileKind kind) {
   if (kind == FileKind::pins) return;  // whoever has written it says where it holds
-  const bool is_model = kind == FileKind::model;
-  const std::string others =
-      is_model ? scope_differences(file, here) : differences(JobShape::from(file["shape"]), here);
+  const bool is_model = kind == FileKind::model, of_gpus = kind == FileKind::gpus;
+  const std::string others = is_model  ? scope_differences(file, here)
+                             : of_gpus ? gpu_differences(file, here)
+                                       : differences(JobShape::from(file["shape"]), here);
   if (others.empty()) return;
   if (is_model) throw OtherJobsError("learned from other jobs (" + others + ")");
-  throw OtherJobsError("was measured elsewhere (" + others +
-                       "); measure here with `lanecast tune --quick`, or set LANECAST_PROFILE=none");
+  throw OtherJobsError("was measured elsewhere (" + others + "); measure here with `lanecast tune --" +
+                       (of_gpus ? "device cuda" : "quick") + "`, or set LANECAST_PROFILE=none");
 }
 
 }  // namespace
@@ -145,7 +159,7 @@ ProfileFile read_profile_file(const std::filesystem::path& path, const JobShape&
   try {
     const nlohmann::json json = parsed(text_of(path));
     const JsonField file(json);
-    for (const FileKind each : {FileKind::model, FileKind::pins})
+    for (const FileKind each : {FileKind::model, FileKind::pins, FileKind::gpus})
       if (file.has(format_of(each).mark)) kind = each;
     Models models = models_in(file, kind);
     check_is_for(here, file, kind);

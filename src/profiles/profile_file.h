@@ -12,8 +12,9 @@
 
 namespace lanecast {
 
-/// A profile has links, a model what was learned; pins are what somebody has written down.
-enum class FileKind : std::uint8_t { profile, model, pins };
+/// A profile has links, a model what was learned; pins are what somebody has written down, a GPU profile the ways among
+/// the GPUs of a host.
+enum class FileKind : std::uint8_t { profile, model, pins, gpus };
 struct ProfileFile {
   FileKind kind = FileKind::profile;
   Models models;
@@ -34,6 +35,9 @@ Kind kind_in(const JsonField& field);
 Models profile_from(const JsonField& file);
 std::vector<Learned> model_from(const JsonField& file);
 std::vector<Pin> pins_from(const JsonField& file);
+PeerFits peers_from(const JsonField& file);
+/// Why a GPU profile does not hold for jobs of this shape, whatever their GPUs; empty: it does.
+std::string gpu_differences(const JsonField& file, const JobShape& here);
 /// Why a model does not hold for jobs of this shape; empty: it does.
 std::string scope_differences(const JsonField& file, const JobShape& here);
 

@@ -31,6 +31,7 @@ void Communicator::adopt(const Models& models, const std::string& refusal) {
   // What transports do is known here, and to no file.
   for (std::size_t level = 0; level < adopted.links.size(); ++level)
     adopted.links[level].by_itself = models_.links[level].by_itself;
+  if (gpu_) gpu_->choose_by(adopted.peers);
   models_ = std::move(adopted);
   plans_ = std::make_unique<PlanCache>(topology_, rank(), *router_, options_.executor);
   if (gpu_) gpu_->forget_plans();
@@ -40,6 +41,20 @@ Explanation Communicator::explain(const Call& call) const {
   const Request request = request_of(call);
   return {call.kind, request.bytes, chosen(call, request), candidates(request, topology_, models_),
           known_of_links(models_)};
+}
+
+Explanation Communicator::explain_on_gpu(const Call& call, bool symmetric) {
+  const std::unique_lock lock = enter();
+  if (!gpu_ || !gpu_->has_peers())
+    throw UsageError("rank " + std::to_string(rank()) +
+                     ": device: calls on GPUs are explained among ranks of one host " +
+                     "that have opened theirs; make the communicator with device=N");
+  return gpu_->explain(call, symmetric, pinned_for(call));
+}
+
+std::string Communicator::kind_of_gpu() {
+  const std::unique_lock lock = enter();
+  return gpu_ ? gpu_->kind_of_gpu() : std::string();
 }
 
 Request Communicator::request_of(const Call& call) const {

@@ -131,6 +131,10 @@ class Communicator {
   Choice chosen(const Call& call) const;
   /// The same, what else could run, and why it does not. Of calls on the CPU's memory: docs/gpu.md says what GPUs take.
   Explanation explain(const Call& call) const;
+  /// The same of a call on GPUs of one host. Throws UsageError elsewhere, and where the GPU is not open.
+  Explanation explain_on_gpu(const Call& call, bool symmetric);
+  /// Of the GPUs of all ranks, by its driver's name; empty where it is not open, or there are several kinds.
+  std::string kind_of_gpu();
 
   /// From now on every rank chooses by rank 0's models, unless they are empty; those of others are not looked at.
   /// Collective, while no started call is under way. A `refusal` of rank 0 ("profile p.json: …") is thrown on all
@@ -160,7 +164,7 @@ class Communicator {
   /// What NCCL cannot do of the call; empty: nothing.
   std::string not_native(const Call& call) const;
   void open_native(GpuSide& side, std::unique_lock<std::mutex>& lock);
-  void open_staging(GpuSide& side, void* stream, std::unique_lock<std::mutex>& lock);
+  void open_staging_for(GpuSide& side, const Call& call, void* stream, std::unique_lock<std::mutex>& lock);
   /// What only calls of this way need. Collective.
   void open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, std::unique_lock<std::mutex>& lock);
   /// Throws to give up.

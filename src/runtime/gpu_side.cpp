@@ -26,6 +26,11 @@ void refuse_shared(const Bootstrap& bootstrap, const gpu::Device& device) {
                        device.pci_bus_id() + "); give each its own, or set allow_shared_gpu=True to try things out");
 }
 
+std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device) {
+  const std::vector<std::string> all = bootstrap.all_gather_strings(device.name());
+  return std::ranges::count(all, all[0]) == bootstrap.size ? all[0] : std::string();
+}
+
 GpuParts open(const Bootstrap& bootstrap, const GpuOptions& options) {
   auto device = agreed(bootstrap, [&] { return gpu::Device::open(options.device); });
   if (!options.shared) refuse_shared(bootstrap, *device);
@@ -84,6 +89,7 @@ GpuSide::GpuSide(const Bootstrap& bootstrap, const Topology& topology, const Gpu
       topology_(topology),
       parts_(open(bootstrap, options)),
       device_(parts_.device),
+      kind_of_gpu_(common_kind(bootstrap, *device_)),
       peers_(connect_all(bootstrap, parts_, neighbours.hosts)),
       windows_(peers_ ? std::make_unique<ipc::Windows>(device_, bootstrap) : nullptr),
       across_(parts_, topology, rank_, connect_domain(rank_, parts_, topology, neighbours),
@@ -106,20 +112,19 @@ void GpuSide::set_timeout(double timeout_s) {
   across_.set_timeout(timeout_s);
 }
 
-PeerTraffic GpuSide::traffic_of(const Call& call, const StreamBuffers& buffers) const {
-  const Collective collective = collective_of(call, topology_.size(), false);
-  const int parts = call.kind == Kind::all_to_all ? topology_.size() : collective.parts();
-  return {topology_.size(),
-          full_bytes(call, topology_.size()) / static_cast<std::size_t>(parts),
-          collective.reduces(),
-          call.kind == Kind::all_reduce,
-          direct_takes(call.kind, call.own_counts(), buffers),
-          call.kind == Kind::all_gather};
+void GpuSide::choose_by(const std::vector<PeerFits>& measured) {
+  if (peers_) lines_ = PeerLines::among(measured, kind_of_gpu_, topology_.size());
 }
 
-PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const {
-  const PeerTraffic traffic = traffic_of(call, buffers);
-  if (!pinned) return call.own_counts() ? PeerEngine::kernel : fastest(traffic);  // of a size that not all know
+PeerTraffic GpuSide::traffic_of(const Call& call, bool symmetric) const {
+  return {call.kind, topology_.size(), full_bytes(call, topology_.size()), symmetric};
+}
+
+PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned,
+                               bool has_staging) const {
+  const PeerTraffic traffic = traffic_of(call, direct_takes(call.kind, call.own_counts(), buffers));
+  // Of a size that not all know the kernel is taken.
+  if (!pinned) return call.own_counts() ? PeerEngine::kernel : fastest(traffic, lines_, has_staging);
   if (!takes(*pinned, traffic))
     throw UsageError("rank " + std::to_string(rank_) + ": algorithm '" + std::string(name_of(*pinned)) + "' takes " +
                      (*pinned == PeerEngine::two_shot
@@ -127,6 +132,15 @@ PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, s
                           : "tensors from symmetric_empty(), in an all_gather, reduce_scatter, all_reduce or even "
                             "all_to_all, since it reads and writes at the peers"));
   return *pinned;
+}
+
+bool GpuSide::wants_staging(const Call& call, std::optional<PeerEngine> pinned) const {
+  if (pinned || !lines_.measured(call.kind)) return pinned == PeerEngine::copy_engine;
+  return engine_for(call, buffers_of(call), pinned, /*has_staging=*/true) == PeerEngine::copy_engine;
+}
+
+Explanation GpuSide::explain(const Call& call, bool symmetric, std::string_view pinned) const {
+  return lanecast::explain(traffic_of(call, symmetric), lines_, pinned);
 }
 
 std::shared_ptr<ipc::SharedMemory> GpuSide::allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {
@@ -166,7 +180,7 @@ StreamBuffers GpuSide::buffers_of(const Call& call) const {
 
 bool GpuSide::offers(const Call& call, const StreamBuffers& buffers, PeerEngine engine) const {
   return (engine == PeerEngine::kernel || engine == PeerEngine::two_shot) && can_offer(call.kind, buffers) &&
-         worth_an_offer(traffic_of(call, buffers));
+         worth_an_offer(traffic_of(call, /*symmetric=*/false));
 }
 
 StreamCall& GpuSide::bound(const Call& call, bool in_place, PeerEngine engine) {
@@ -207,7 +221,7 @@ void GpuSide::enqueue(const Call& call, bool in_place, std::optional<PeerEngine>
   const bool captured = capturing(stream);
   if (!captured) windows_->look();
   StreamBuffers buffers = buffers_of(call);
-  const PeerEngine engine = engine_for(call, buffers, pinned);
+  const PeerEngine engine = engine_for(call, buffers, pinned, has_staging());
   if (!pinned && offers(call, buffers, engine)) buffers.windows.table = windows_->table();
   StreamCall& what = bound(call, in_place, engine);
   texts_.try_emplace(what.signature(buffers), what.text());

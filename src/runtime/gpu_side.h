@@ -14,6 +14,8 @@
 #include "runtime/native_calls.h"
 #include "runtime/stream_call.h"
 #include "runtime/transfer.h"
+#include "select/explain.h"
+#include "select/peer_lines.h"
 #include "topology/topology.h"
 #include "transport/ipc/windows.h"
 
@@ -74,6 +76,15 @@ class GpuSide {
   /// Collective, on one host. Calls by copy engines need it.
   void open_staging(const Bootstrap& bootstrap) { peers_->open_staging(bootstrap); }
   bool has_staging() const { return peers_->has_staging(); }
+  /// Does a call by this engine, or by the one that is chosen, go by copy engines? Equal on all ranks.
+  bool wants_staging(const Call& call, std::optional<PeerEngine> pinned) const;
+
+  /// Choose engines by what was measured, where that was among as many ranks with GPUs of this kind. Equal on all
+  /// ranks. Throws UsageError where the user has named what was measured on others.
+  void choose_by(const std::vector<PeerFits>& measured);
+  /// Of the GPUs of all ranks; empty where they are of several kinds.
+  const std::string& kind_of_gpu() const { return kind_of_gpu_; }
+  Explanation explain(const Call& call, bool symmetric, std::string_view pinned) const;
   /// Messages with other ranks of one host, all at once, and to this one itself. They come after what `stream` holds
   /// and after earlier messages between the same two ranks in the same direction; no other call waits for them. Throws
   /// UsageError before anything is enqueued.
@@ -117,9 +128,10 @@ class GpuSide {
  private:
   static constexpr std::size_t kCalls = 64;
 
-  PeerTraffic traffic_of(const Call& call, const StreamBuffers& buffers) const;
-  /// Equal on all ranks. Throws UsageError where the call is not for the pinned one.
-  PeerEngine engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const;
+  PeerTraffic traffic_of(const Call& call, bool symmetric) const;
+  /// Equal on all ranks. Throws UsageError where the call is not for the pinned one. has_staging: as in fastest().
+  PeerEngine engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned,
+                        bool has_staging) const;
   /// The symmetric memory of a call's buffers; null where it is none.
   StreamBuffers buffers_of(const Call& call) const;
   const ipc::SharedMemory* symmetric(const void* begin, std::size_t bytes) const;
@@ -136,6 +148,8 @@ class GpuSide {
   const Topology& topology_;
   GpuParts parts_;
   std::shared_ptr<gpu::Device> device_;
+  std::string kind_of_gpu_;
+  PeerLines lines_;
   std::unique_ptr<ipc::PeerGroup> peers_;  // all ranks; null where they are on several hosts
   std::unique_ptr<ipc::Windows> windows_;  // of the same
   AcrossHosts across_;

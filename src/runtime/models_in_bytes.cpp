@@ -53,8 +53,14 @@ void each_field(Archive& archive, Learned& learned) {
 }
 
 template <class Archive>
+void each_field(Archive& archive, PeerFits& peers) {
+  archive(peers.gpu, peers.ranks, peers.file, peers.fits);
+}
+
+template <class Archive>
 void each_field(Archive& archive, Models& models) {
-  archive(models.links, models.reduce_s_per_byte, models.fits, models.overlaps, models.learned, models.pins);
+  archive(models.links, models.reduce_s_per_byte, models.fits, models.overlaps, models.learned, models.pins,
+          models.peers);
 }
 
 template <class Value>

@@ -36,7 +36,7 @@ Bootstrap Communicator::among_all(const std::string& what) const {
 
 std::shared_ptr<GpuSide> Communicator::open_gpu(int device) {
   const std::string what = "the first call on a GPU";
-  return std::make_shared<GpuSide>(
+  auto side = std::make_shared<GpuSide>(
       among_all(what), topology_,
       GpuOptions{device, options_.gpu_library_folders, options_.kernel_cache, options_.allow_shared_gpu,
                  options_.max_ctas, timeout_s_,
@@ -47,6 +47,8 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device) {
                  }},
       GpuNeighbours{around_.hosts,
                     [&](const Ranks& ranks) { return among({.ranks = ranks, .what = what, .meanwhile = {}}); }});
+  side->choose_by(models_.peers);
+  return side;
 }
 
 GpuSide& Communicator::gpu(int device, std::unique_lock<std::mutex>& lock) {
@@ -125,9 +127,12 @@ void Communicator::open_native(GpuSide& side, std::unique_lock<std::mutex>& lock
   });
 }
 
-void Communicator::open_staging(GpuSide& side, void* stream, std::unique_lock<std::mutex>& lock) {
-  if (side.has_staging()) return;
-  if (side.capturing(static_cast<gpu::Stream>(stream)))
+void Communicator::open_staging_for(GpuSide& side, const Call& call, void* stream, std::unique_lock<std::mutex>& lock) {
+  const std::optional<PeerEngine> pinned = peer_engine_from(pinned_for(call));
+  if (side.has_staging() || !side.wants_staging(call, pinned)) return;
+  const bool captured = side.capturing(static_cast<gpu::Stream>(stream));
+  if (captured && !pinned) return;  // another engine is chosen
+  if (captured)
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a communicator's first call by " +
                      "algorithm 'copy_engine', which takes memory for it; make one before the capture");
   drain(lock);
@@ -137,8 +142,7 @@ void Communicator::open_staging(GpuSide& side, void* stream, std::unique_lock<st
 void Communicator::open_for(GpuSide& side, const Call& call, GpuWay way, void* stream,
                             std::unique_lock<std::mutex>& lock) {
   if (way == GpuWay::native) open_native(side, lock);
-  if (way == GpuWay::peers && peer_engine_from(pinned_for(call)) == PeerEngine::copy_engine)
-    open_staging(side, stream, lock);
+  if (way == GpuWay::peers) open_staging_for(side, call, stream, lock);
 }
 
 void Communicator::keep_waiting_for_nccl(double waited_s) {

@@ -6,6 +6,7 @@
 #include "base/mix.h"
 #include "runtime/communicator.h"
 #include "runtime/exchange.h"
+#include "runtime/gpu_side.h"
 #include "runtime/level_names.h"
 #include "runtime/wait_chain.h"
 #include "transport/mpi/communicator.h"
@@ -135,7 +136,9 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   } else {
     communicator->models_.learned = std::move(known.learned);
     communicator->models_.pins = std::move(known.pins);
+    communicator->models_.peers = std::move(known.peers);
   }
+  if (communicator->gpu_) communicator->gpu_->choose_by(communicator->models_.peers);
   communicator->around_.bootstrap.all_gather = {};  // it holds the parent and its transports, which may go now
   return communicator;
 }

@@ -53,6 +53,7 @@ std::string Explanation::reason() const {
   if (candidates.size() > 1)
     text += "; then " + way(candidates[1]) + ", " +
             formatted("%.0f%%", 100 * (candidates[1].seconds / best.seconds - 1)) + " more";
+  if (native_s > 0) text += "; by name alone: native, NCCL's own, " + us(native_s);
   return text + " (" + basis(best, links) + ")";
 }
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "select/choose.h"
+#include "select/peer_engines.h"
 
 namespace lanecast {
 
@@ -15,12 +17,17 @@ struct Explanation {
   Choice chosen;
   std::vector<Choice> candidates;  // the cheapest first
   std::string links;               // what is known of them, where an algorithm has not been measured
+  double native_s = 0;             // measured, of the library's own, which is taken by name alone; 0: not known
 
   /// One sentence.
   std::string reason() const;
   /// With a line for each candidate.
   std::string str() const;
 };
+
+class PeerLines;
+/// Of a call among the GPUs of a host. pinned: the name of an algorithm; empty: the model chooses.
+Explanation explain(const PeerTraffic& traffic, const PeerLines& lines, std::string_view pinned);
 
 /// What predictions by these models rest on.
 std::string known_of_links(const Models& models);

@@ -51,6 +51,15 @@ struct Pin {
   int chunks = 0;  // 0: the best number of this algorithm
 };
 
+/// What moves calls among the GPUs of a host, measured: T = α + bytes·β for a number of ranks, so neither rounds nor
+/// volume enter. `algorithm`: an engine's name, or "native".
+struct PeerFits {
+  std::string gpu;  // the kind of GPU, by its driver's name
+  int ranks = 0;
+  std::string file;  // that the user has named; empty: it was found in the cache
+  std::vector<Fit> fits;
+};
+
 /// Equal on every rank, or ranks would choose differently.
 struct Models {
   std::vector<Link> links;           // per level of the topology, outermost first, and one for the innermost domains
@@ -59,6 +68,7 @@ struct Models {
   std::vector<Overlap> overlaps;
   std::vector<Learned> learned;  // go before all of the above; at most one of each collective
   std::vector<Pin> pins;         // go before these
+  std::vector<PeerFits> peers;   // of calls on GPUs by peer memory, which know none of the above
 
   bool measured() const { return !fits.empty(); }
   /// The fit for a group's buffer of so many bytes, or null.

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "plan/collective.h"
+#include "select/peer_lines.h"
+
 namespace lanecast {
 namespace {
 
@@ -19,23 +22,9 @@ double at(const Line& line, double bytes) {
   return line.alpha_s + bytes * line.beta_s_per_byte + std::min(bytes, kFirst) * line.gamma_s_per_byte;
 }
 
-}  // namespace
-
-std::string_view name_of(PeerEngine engine) { return kPeerEngines[static_cast<int>(engine)]; }
-
-std::optional<PeerEngine> peer_engine_from(std::string_view name) {
-  const auto* const found = std::ranges::find(kPeerEngines, name);
-  if (found == kPeerEngines.end()) return {};
-  return static_cast<PeerEngine>(found - kPeerEngines.begin());
-}
-
-bool takes(PeerEngine engine, const PeerTraffic& traffic) {
-  if (engine == PeerEngine::two_shot) return traffic.reduces_for_all;
-  return engine != PeerEngine::direct || traffic.symmetric;
-}
-
-double predicted_s(PeerEngine engine, const PeerTraffic& traffic) {
-  const double to_all = static_cast<double>(traffic.message_bytes) * (traffic.ranks - 1);
+/// Until somebody measures.
+double assumed_s(PeerEngine engine, const PeerTraffic& traffic) {
+  const double to_all = static_cast<double>(traffic.message_bytes()) * (traffic.ranks - 1);
   const double share = to_all / traffic.ranks;  // of a vector that each rank reduces a part of
   switch (engine) {
     case PeerEngine::kernel:
@@ -47,19 +36,54 @@ double predicted_s(PeerEngine engine, const PeerTraffic& traffic) {
     case PeerEngine::direct:
       break;
   }
-  if (!traffic.reduces) return at(traffic.multicast ? kDirectCopy : kDirectMessages, to_all);
-  return at(kDirectReduction, traffic.reduces_for_all ? 2 * share : to_all);
+  if (!reduces(traffic.kind)) return at(traffic.kind == Kind::all_gather ? kDirectCopy : kDirectMessages, to_all);
+  return at(kDirectReduction, traffic.kind == Kind::all_reduce ? 2 * share : to_all);
+}
+
+}  // namespace
+
+std::string_view name_of(PeerEngine engine) { return kPeerEngines[static_cast<int>(engine)]; }
+
+std::optional<PeerEngine> peer_engine_from(std::string_view name) {
+  const auto* const found = std::ranges::find(kPeerEngines, name);
+  if (found == kPeerEngines.end()) return {};
+  return static_cast<PeerEngine>(found - kPeerEngines.begin());
+}
+
+std::size_t PeerTraffic::message_bytes() const {
+  return Collective{kind, ranks}.parts() > 1 ? bytes / static_cast<std::size_t>(ranks) : bytes;
+}
+
+bool direct_has(Kind kind) {
+  return kind == Kind::all_gather || kind == Kind::reduce_scatter || kind == Kind::all_reduce ||
+         kind == Kind::all_to_all;
+}
+
+bool takes(PeerEngine engine, const PeerTraffic& traffic) {
+  if (engine == PeerEngine::two_shot) return traffic.kind == Kind::all_reduce;
+  return engine != PeerEngine::direct || (traffic.symmetric && direct_has(traffic.kind));
+}
+
+std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic, const PeerLines& lines) {
+  if (lines.measured(traffic.kind)) return lines.seconds(traffic.kind, engine, traffic.bytes);
+  return assumed_s(engine, traffic);
 }
 
 bool worth_an_offer(const PeerTraffic& traffic) {
   constexpr std::size_t kShort = std::size_t{512} << 10;  // below, a launch takes longer than copies to and from slots
-  return traffic.ranks > 1 && traffic.message_bytes >= kShort;
+  return traffic.ranks > 1 && traffic.message_bytes() >= kShort;
 }
 
-PeerEngine fastest(const PeerTraffic& traffic) {
+PeerEngine fastest(const PeerTraffic& traffic, const PeerLines& lines, bool has_staging) {
   auto best = PeerEngine::kernel;
-  for (const PeerEngine engine : {PeerEngine::two_shot, PeerEngine::copy_engine, PeerEngine::direct})
-    if (takes(engine, traffic) && predicted_s(engine, traffic) < predicted_s(best, traffic)) best = engine;
+  double least_s = predicted_s(best, traffic, lines).value_or(0);
+  for (const PeerEngine engine : {PeerEngine::two_shot, PeerEngine::copy_engine, PeerEngine::direct}) {
+    if (!takes(engine, traffic) || (engine == PeerEngine::copy_engine && !has_staging)) continue;
+    const std::optional<double> seconds = predicted_s(engine, traffic, lines);
+    if (!seconds || *seconds >= least_s) continue;
+    best = engine;
+    least_s = *seconds;
+  }
   return best;
 }
 

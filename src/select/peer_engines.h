@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/kind.h"
+
 namespace lanecast {
 
 /// two_shot: an all-reduce as a reduce-scatter and an all-gather; direct: on symmetric memory.
@@ -19,18 +21,26 @@ std::optional<PeerEngine> peer_engine_from(std::string_view name);
 
 /// What counts for the time of a call.
 struct PeerTraffic {
+  Kind kind{};
   int ranks = 1;
-  std::size_t message_bytes = 0;  // from any rank to any other; equal on all ranks
-  bool reduces = false;
-  bool reduces_for_all = false;  // an all-reduce
-  bool symmetric = false;        // the buffers are
-  bool multicast = false;        // what a rank sends is the same for all
+  std::size_t bytes = 0;   // of the full buffer; equal on all ranks
+  bool symmetric = false;  // the buffers are
+
+  /// From any rank to any other.
+  std::size_t message_bytes() const;
 };
 
+/// Has the direct engine a way to do it, given symmetric memory?
+bool direct_has(Kind kind);
 /// Can it move such a call?
 bool takes(PeerEngine engine, const PeerTraffic& traffic);
-double predicted_s(PeerEngine engine, const PeerTraffic& traffic);
-PeerEngine fastest(const PeerTraffic& traffic);
+
+class PeerLines;
+/// By what was measured of calls of this kind, else by what is assumed. Of an engine that takes the call; none where
+/// others were measured, and this one was not.
+std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic, const PeerLines& lines);
+/// has_staging: copy engines can be taken.
+PeerEngine fastest(const PeerTraffic& traffic, const PeerLines& lines, bool has_staging);
 /// On windows the direct engine costs one more launch, and each rank may offer its own or not.
 bool worth_an_offer(const PeerTraffic& traffic);
 

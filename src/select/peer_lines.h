@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was measured of the ways among the GPUs of a host, laid out for a look in the midst of a call.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "select/models.h"
+#include "select/peer_engines.h"
+
+namespace lanecast {
+
+class PeerLines {
+ public:
+  /// Nothing is known.
+  PeerLines() = default;
+  explicit PeerLines(const std::vector<Fit>& fits);
+  /// Of those that hold for so many ranks with GPUs of one kind. Throws UsageError where the user has named files, and
+  /// all were measured on others.
+  static PeerLines among(const std::vector<PeerFits>& measured, std::string_view gpu, int ranks);
+
+  /// Was the kernel measured, which takes every call? Elsewhere all ways are assumed: times that were measured and some
+  /// that were not say nothing about which is shorter.
+  bool measured(Kind kind) const;
+  /// None for what was not measured.
+  std::optional<double> seconds(Kind kind, PeerEngine engine, std::size_t bytes) const;
+  /// What does not depend on the bytes.
+  double latency_s(Kind kind, PeerEngine engine, std::size_t bytes) const;
+  /// Of NCCL's own collective, which is taken by name alone.
+  std::optional<double> native_s(Kind kind, std::size_t bytes) const;
+
+ private:
+  struct Line {
+    std::size_t from_bytes;
+    double alpha_s, beta_s_per_byte;
+  };
+  static constexpr std::size_t kNative = kPeerEngines.size();
+  using Ways = std::array<std::vector<Line>, kNative + 1>;  // each ascending by from_bytes
+
+  const Line* find(Kind kind, std::size_t way, std::size_t bytes) const;
+  std::optional<double> at(Kind kind, std::size_t way, std::size_t bytes) const;
+
+  std::array<Ways, kKinds> of_;
+};
+
+}  // namespace lanecast
