@@ -23,7 +23,7 @@ from lanecast.learn import model
 from lanecast.learn.database import Database
 from lanecast.learn.scope import Scope
 from lanecast.plans.json import from_json, to_json
-from lanecast.tune import profile
+from lanecast.tune import gpu_profile, profile
 from lanecast.tune.surprises import Surprise
 from learned_models import constant
 
@@ -49,6 +49,23 @@ PROFILE = json.dumps(
                 ],
                 overlaps=[profile.CollectiveOverlap("all_reduce", 0.5, 1, 1, 0.1)],
                 measured={"at": "2026-01-01"},
+            )
+        ),
+    }
+)
+
+GPU_PROFILE = json.dumps(
+    {
+        gpu_profile.FORMAT.mark: gpu_profile.FORMAT.version,
+        **asdict(
+            gpu_profile.GpuProfile(
+                gpu_profile.GpuShape("0.1.0", "a cpu", "a gpu", 2),
+                [
+                    gpu_profile.EngineFit("all_reduce", "peer_kernel", 0, 7e-6, 3e-12, 0.01),
+                    gpu_profile.EngineFit("all_reduce", "peer_two_shot", 4096, 1e-5, 2e-12, 0.01),
+                    gpu_profile.EngineFit("all_reduce", "native", 0, 2e-5, 4e-12, 0.01),
+                ],
+                {"at": "2026-01-01"},
             )
         ),
     }
@@ -163,6 +180,13 @@ def read_profile(path: Path) -> None:
     if len(models.links) == 2:
         for collective in _core.KINDS:
             _core.candidates(collective, 4096, _core.Topology.parse("2x2", 4), models)
+
+
+def read_gpu_profile(path: Path) -> None:
+    """As a communicator of 2 ranks would once their GPUs are known."""
+    lines = gpu_profile.load(path).lines()
+    for collective in _core.KINDS:
+        _core.explain_on_peers(collective, 4096, 2, True, lines)
 
 
 def read_model(path: Path) -> None:

@@ -95,6 +95,7 @@ PARSERS = {
     "plans as JSON": Parser(formats.read_plans, formats.PLANS),
     "pins": Parser(formats.from_file("pins.json", formats.read_pins), (formats.PINS,)),
     "profile": Parser(formats.from_file("profile.json", formats.read_profile), (formats.PROFILE,)),
+    "GPU profile": Parser(formats.from_file("gpu.json", formats.read_gpu_profile), (formats.GPU_PROFILE,)),
     "surprises": Parser(formats.from_file("surprises.json", surprises.load), (formats.SURPRISES,)),
     "model": Parser(formats.from_file("model.json", formats.read_model), (formats.MODEL,)),
     "scope of times": Parser(formats.read_times, (formats.SCOPE,)),

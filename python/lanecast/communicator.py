@@ -216,10 +216,21 @@ class Communicator(Collectives, Rooted, PointToPoint):
         """Why a call takes what chosen() says: all candidates with predicted times, what decided, a sentence; print it.
 
         Predictions come from the profile that `lanecast tune` has measured here, else from assumed speeds of links. Of
-        calls on the CPU's memory; docs/gpu.md says how those on GPUs differ. Arguments and errors: as for chosen().
+        calls on the CPU's memory; those between GPUs of several hosts differ as docs/gpu.md says. Arguments and errors:
+        as for chosen().
         """
         codes = _call_codes(collective, count, dtype, own_counts)
         return explained(self._core.explain(*codes, own_counts=own_counts))
+
+    def explain_on_gpu(
+        self, collective: str, count: int, dtype: str = "float32", symmetric: bool = False
+    ) -> Explanation:
+        """The same of a call among the GPUs of one host, by what `lanecast tune --device cuda` has measured, if it has.
+
+        symmetric: do the buffers lie in symmetric memory? Raises UsageError where the GPU is not open yet, or the ranks
+        are on several hosts.
+        """
+        return explained(self._core.explain_on_gpu(*_call_codes(collective, count, dtype, False), symmetric))
 
     def __repr__(self) -> str:
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"

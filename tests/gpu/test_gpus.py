@@ -10,11 +10,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lanecast.cli.gpu.launch import run_ranks
+from lanecast.tune import gpu_profile
 
 HERE = Path(__file__).parent
 KILLED = 128 + 9
@@ -104,6 +106,22 @@ def test_native(tmp_path: Path) -> None:
         expect_all_right(tmp_path, RANKS, ["native"])
     else:
         expect_all_right_on_emulated_hosts(tmp_path, "native")
+
+
+@pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
+def test_tuning(tmp_path: Path) -> None:
+    file = tmp_path / "measured.json"
+    command = [sys.executable, "-m", "lanecast", "tune", "--device", "cuda", "--collectives", "all_reduce"]
+    subprocess.run([*command, "--output", str(file)], check=True, timeout=120)
+    measured = gpu_profile.load(file)
+    assert {"peer_kernel", "peer_two_shot", "copy_engine", "peer_direct"} <= {fit.engine for fit in measured.fits}
+    files = []
+    for engine in ("peer_kernel", "peer_two_shot", "copy_engine", "peer_direct"):
+        longer = {engine: 0.0, "peer_kernel": 0.5 * (engine != "peer_kernel")}  # which plain tensors fall back to
+        fits = [replace(fit, alpha_s=fit.alpha_s + longer.get(fit.engine, 1.0)) for fit in measured.fits]
+        gpu_profile.save(replace(measured, fits=fits), tmp_path / f"{engine}.json")
+        files.append(f"{tmp_path / engine}.json={engine}")
+    assert run_ranks([sys.executable, str(HERE / "tuned.py"), *files], GPUS) == 0
 
 
 def test_faults(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from lanecast.cli.gpu import options as device_options
 from lanecast.cli.hiccl.protocol import SWEEPS, Hiccl
 from lanecast.cli.hiccl.variants import PRESETS
 from lanecast.cli.options import (
+    DEVICES,
     Backend,
     Settings,
     distinct,
@@ -24,12 +25,12 @@ from lanecast.cli.options import (
     parse_backend,
     parse_dtype,
     parse_sizes,
+    refuse_on_gpu,
     split_list,
 )
 from lanecast.cli.protocol import Protocol, SideBySide
 
 PROTOCOLS = ("backends", "hiccl")
-DEVICES = ("cpu", "cuda")
 
 
 def _known(what: str, known: Any) -> str:
@@ -96,7 +97,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     ours = {"sweep": sweep, "preset": preset, "depths": depths, "plot": plot}
     chosen = _protocol(known_name("protocol", protocol, PROTOCOLS), ours, heatmap)
     if on_gpu:
-        _refuse_on_gpu({"protocol hiccl": protocol == "hiccl", "topology": topology, "transports": transports})
+        refuse_on_gpu({"protocol hiccl": protocol == "hiccl", "topology": topology, "transports": transports})
     elif graph or shared_gpus:
         raise _core.UsageError(f"{'graph' if graph else 'shared-gpus'}: needs --device cuda")
     settings = Settings(
@@ -144,12 +145,6 @@ def _contenders(text: str, on_gpu: bool) -> tuple[Backend, ...]:
     if not found:
         raise _core.UsageError("backends: none given; known: lanecast, lanecast:ALGORITHM, reproducible, native, mpi")
     return found
-
-
-def _refuse_on_gpu(given: dict[str, Any]) -> None:
-    for option, value in given.items():
-        if value:
-            raise _core.UsageError(f"{option}: is of CPUs; leave it out with --device cuda")
 
 
 def _on_gpus(

@@ -7,10 +7,12 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from lanecast import _core, topologies
 from lanecast.dtypes import numpy_dtype
 
+DEVICES = ("cpu", "cuda")
 TOPOLOGY_HELP = "8, 2x4, 2x2x2, 3+2+4, 2x4:cyclic, or a .toml file."
 
 _SIZE = re.compile(r"([0-9]+)([KMG]?)(?:I?B)?", re.IGNORECASE | re.ASCII)
@@ -57,6 +59,13 @@ def known_name(what: str, name: str, known: Iterable[str]) -> str:
     if name not in names:
         raise _core.UsageError(f"{what} {name!r} is unknown; known: {', '.join(names)}")
     return name
+
+
+def refuse_on_gpu(given: dict[str, Any]) -> None:
+    """Raise UsageError for the first of these options that was given."""
+    for option, value in given.items():
+        if value:
+            raise _core.UsageError(f"{option}: is of CPUs; leave it out with --device cuda")
 
 
 def split_list(text: str) -> tuple[str, ...]:

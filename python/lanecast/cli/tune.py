@@ -13,9 +13,9 @@ import typer
 
 from lanecast import _core, startup
 from lanecast.cli import launch, models, outputs
-from lanecast.cli.options import distinct, known_name, ranks_of, split_list, topology_for
+from lanecast.cli.options import DEVICES, distinct, known_name, ranks_of, refuse_on_gpu, split_list, topology_for
 from lanecast.communicator import Communicator
-from lanecast.tune import finding, surprises
+from lanecast.tune import finding, gpu_profile, surprises
 from lanecast.tune.gain import gains
 from lanecast.tune.measure import COLLECTIVES, QUICK, THOROUGH, Effort
 from lanecast.tune.profile import Profile, default_folder, file_name, load, save
@@ -29,7 +29,10 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
     quick: Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes: fewer sizes and rounds.")] = False,
     topology: Annotated[str, typer.Option(help="2x4, 2x2x2, 3+2+4, a .toml file; default: as the ranks sit.")] = "",
     transports: Annotated[str, typer.Option(help=f"One, or one per level, from {', '.join(_core.TRANSPORTS)}.")] = "",
-    ranks: Annotated[int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4.")] = 0,
+    ranks: Annotated[
+        int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4; on cuda one per GPU.")
+    ] = 0,
+    device: Annotated[str, typer.Option(help=f"Whose calls to measure, one of {', '.join(DEVICES)}.")] = "cpu",
     collectives: Annotated[str, typer.Option(help="Comma-separated; the others are predicted from links.")] = _ALL,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File; default: in the user's cache.")] = None,
     gain: Annotated[
@@ -40,11 +43,16 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
     """Measure links and algorithms of this machine, fit them, and write a profile that communicators choose by.
 
     Started plainly it starts its own ranks; under mpirun, mpiexec or srun it uses those. Nothing else should run. A
-    profile holds for jobs of this shape; `lanecast learn` learns for many numbers of ranks.
+    profile holds for jobs of this shape; `lanecast learn` learns for many numbers of ranks. On cuda it times what moves
+    calls among the GPUs of this host, in seconds with or without --quick; ranks come from torchrun or mpirun, or are
+    started here.
     """
+    on_gpu = known_name("device", device, DEVICES) == "cuda"
     if show is not None:
-        models.show(load(show))
+        _show(show)
         return
+    if on_gpu:
+        refuse_on_gpu({"topology": topology, "transports": transports})
     for name in split_list(transports):
         known_name("transport", name, _core.TRANSPORTS)
     options = {"topology": topology, "transports": transports, "profile": finding.NONE}
@@ -52,6 +60,9 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
     names = [known_name("collective", name, COLLECTIVES) for name in distinct(collectives)]
     if not names:
         raise _core.UsageError(f"collectives: none given; known: {', '.join(COLLECTIVES)}")
+    if on_gpu:
+        _tune_gpus(names, ranks, output, gain)
+        return
     body = partial(_tune, effort=QUICK if quick else THOROUGH, collectives=names, output=output, gain=gain)
     if startup.under_launcher():
         body(startup.init(**options))
@@ -84,6 +95,21 @@ def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Pa
         _finish(profile, output)
         surprises.forget(profile.shape, surprised)
         models.show_gains(found)
+
+
+def _show(file: Path) -> None:
+    if not gpu_profile.is_one(file):
+        models.show(load(file))
+        return
+    from lanecast.cli.gpu import tune_tables
+
+    tune_tables.show(gpu_profile.load(file))
+
+
+def _tune_gpus(collectives: list[str], ranks: int, output: Path | None, gain: bool) -> None:
+    from lanecast.cli.gpu import tune as gpu_tune
+
+    gpu_tune.run(collectives, ranks, output, gain)
 
 
 def _say(rank: int, what: str) -> None:

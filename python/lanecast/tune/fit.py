@@ -9,13 +9,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-_WORTH_A_BEND = 0.5  # two segments must leave at most this share of one segment's error
-_LEAST_ERROR = 0.1  # below, one segment is good enough
-_LEAST_POINTS = 4  # of a segment: two would fit anything
+
+@dataclass(frozen=True)
+class Bend:
+    """When two segments are better than one."""
+
+    worth: float = 0.5  # they must leave at most this share of its error
+    least_error: float = 0.1  # below, one is good enough
+    least_points: int = 4  # of a segment: two would fit anything
 
 
 Each = float | Sequence[float]  # the same for all points, or one for each
@@ -97,20 +102,33 @@ def fit_curve(sizes: Sequence[int], seconds: Sequence[float], rounds: float, vol
     return Curve(rounds, volume, fit_segments(sizes, seconds, rounds, volume))
 
 
-def fit_segments(sizes: Sequence[int], seconds: Sequence[float], rounds: Each, volume: Each) -> tuple[Segment, ...]:
+def fit_segments(
+    sizes: Sequence[int], seconds: Sequence[float], rounds: Each, volume: Each, bend: Bend = Bend()
+) -> tuple[Segment, ...]:
     """One segment, or two where they fit much better: a protocol or a cache ends at some size. Sizes ascend."""
     whole = fit_line(sizes, seconds, rounds, volume)
     best: tuple[Segment, ...] = (whole,)
     error = whole.error
     of_alpha, of_beta = (np.broadcast_to(each, len(sizes)).tolist() for each in (rounds, volume))
-    for cut in range(_LEAST_POINTS, len(sizes) - _LEAST_POINTS + 1):
+    for cut in range(bend.least_points, len(sizes) - bend.least_points + 1):
         low = fit_line(sizes[:cut], seconds[:cut], of_alpha[:cut], of_beta[:cut])
         high = fit_line(sizes[cut:], seconds[cut:], of_alpha[cut:], of_beta[cut:])
         both = math.sqrt((cut * low.error**2 + (len(sizes) - cut) * high.error**2) / len(sizes))
-        if both < error and whole.error > _LEAST_ERROR and both < _WORTH_A_BEND * whole.error:
+        if both < error and whole.error > bend.least_error and both < bend.worth * whole.error:
             border = int(math.sqrt(sizes[cut - 1] * sizes[cut]))
             best, error = (low, Segment(border, high.alpha_s, high.beta_s_per_byte, high.error)), both
     return best
+
+
+def fit_bends(sizes: Sequence[int], seconds: Sequence[float], bend: Bend) -> tuple[Segment, ...]:
+    """As many segments of T = alpha + bytes * beta as the bends are worth. Sizes ascend."""
+    found = fit_segments(sizes, seconds, 1, 1, bend)
+    if len(found) == 1:
+        return found
+    border = found[1].from_bytes
+    cut = next(k for k, size in enumerate(sizes) if size > border)
+    first, *others = fit_bends(sizes[cut:], seconds[cut:], bend)
+    return (*fit_bends(sizes[:cut], seconds[:cut], bend), replace(first, from_bytes=border), *others)
 
 
 def crossover(one: Curve, other: Curve, smallest: float, largest: float) -> Crossover | None:
