@@ -29,7 +29,7 @@ from lanecast.tune.gpu_profile import EngineFit, GpuProfile, GpuShape, file_name
 from lanecast.tune.profile import default_folder
 
 KERNEL, TWO_SHOT, COPY_ENGINE, DIRECT, NATIVE = "peer_kernel", "peer_two_shot", "copy_engine", "peer_direct", "native"
-SIZES = (*(1 << k for k in range(12, 19, 2)), *(1 << k for k in range(19, 28)))
+SIZES = (*(1 << k for k in range(12, 19, 2)), *(1 << k for k in range(19, 29)))
 GAIN_SIZES = tuple(3 << k for k in range(12, 27, 2))  # between those, where nothing was measured
 # Engines differ by less than the bends of their lines: a chosen one is to be no more than a few percent behind.
 _BEND = Bend(worth=0.7, least_error=0.02, least_points=3)
