@@ -115,7 +115,7 @@ def test_fits_follow_the_fastest_rounds_and_their_bends() -> None:
     assert all(fit.error < 1e-6 for fit in fits)
     profile = GpuProfile(profile_for("").shape, fits)
     for size in (3 << k for k in range(11, 27)):
-        best = min(times, key=lambda engine: times[engine](size))
+        best = "copy_engine" if straight(size) < 0.95 * bent(size) else "peer_kernel"  # a few percent say nothing
         found = explained(profile, size)
         assert found["algorithm"] == best, size
         assert found["candidates"][0]["seconds"] == pytest.approx(times[best](size), rel=1e-3)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 namespace lanecast {
@@ -48,11 +49,13 @@ std::string Explanation::reason() const {
   }
   if (chosen.decided_by == Decider::pinned || chosen.algorithm != best.algorithm || chosen.chunks != best.chunks)
     return "set by the caller, the environment or a file; the model would take " + way(best);
-  std::string text = "the shortest prediction: " + us(best.seconds) + ", " +
-                     us(std::max(0.0, best.seconds - best.latency_s)) + " of it for moving bytes";
+  const bool shortest = candidates.size() < 2 || candidates[1].seconds >= best.seconds;
+  std::string text = shortest ? "the shortest prediction: " : "close to the shortest prediction: ";
+  text += us(best.seconds) + ", " + us(std::max(0.0, best.seconds - best.latency_s)) + " of it for moving bytes";
   if (candidates.size() > 1)
     text += "; then " + way(candidates[1]) + ", " +
-            formatted("%.0f%%", 100 * (candidates[1].seconds / best.seconds - 1)) + " more";
+            formatted("%.0f%%", 100 * std::abs(candidates[1].seconds / best.seconds - 1)) +
+            (shortest ? " more" : " less, which fits do not tell apart");
   if (native_s > 0) text += "; by name alone: native, NCCL's own, " + us(native_s);
   return text + " (" + basis(best, links) + ")";
 }

@@ -21,7 +21,10 @@ Explanation explain(const PeerTraffic& traffic, const PeerLines& lines, std::str
   };
   for (std::size_t k = 0; k < kPeerEngines.size(); ++k)
     if (auto choice = choice_of(static_cast<PeerEngine>(k))) found.candidates.push_back(std::move(*choice));
-  std::ranges::stable_sort(found.candidates, {}, &Choice::seconds);
+  const std::string_view fastest_way = name_of(fastest(traffic, lines, /*has_staging=*/true));
+  // First what a call takes, which need not have the shortest prediction: see fastest().
+  std::ranges::sort(found.candidates, {},
+                    [&](const Choice& choice) { return std::pair(choice.algorithm != fastest_way, choice.seconds); });
   found.chosen = found.candidates.front();
   if (!pinned.empty()) {
     const auto named = std::ranges::find(found.candidates, pinned, &Choice::algorithm);

@@ -16,7 +16,7 @@ PeerLines::PeerLines(const std::vector<Fit>& fits) {
     of_[static_cast<std::size_t>(fit.kind)][way].push_back({fit.from_bytes, fit.alpha_s, fit.beta_s_per_byte});
   }
   for (Ways& ways : of_)
-    for (std::vector<Line>& lines : ways) std::ranges::stable_sort(lines, {}, &Line::from_bytes);
+    for (std::vector<Line>& lines : ways) std::ranges::sort(lines, {}, &Line::from_bytes);
 }
 
 PeerLines PeerLines::among(const std::vector<PeerFits>& measured, std::string_view gpu, int ranks) {
