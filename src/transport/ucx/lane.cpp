@@ -18,7 +18,6 @@ constexpr int kIdleRounds = 200;     // before the thread sleeps: some 100 us, a
 constexpr int kLongestSleep = 1000;  // ms
 constexpr auto kToConnect = std::chrono::milliseconds(3000);
 constexpr auto kToEnd = std::chrono::milliseconds(200);
-constexpr auto kToLetGo = std::chrono::milliseconds(2000);
 
 }  // namespace
 
@@ -71,10 +70,9 @@ void Lane::give_up() {
   wake();
 }
 
-bool Lane::has_let_go() {
+void Lane::await_over() {
   std::unique_lock lock(mutex_);
   has_changed_.wait(lock, [this] { return over_; });
-  return under_way_.empty();
 }
 
 void Lane::wake() {
@@ -179,7 +177,7 @@ void Lane::let_go() {
   };
   if (worker_.progress_until(let_go, kToEnd)) return;
   worker_.disconnect();
-  worker_.progress_until(let_go, kToLetGo);
+  worker_.progress_until(let_go, kAfterClosing);
 }
 
 void Lane::sleep() {

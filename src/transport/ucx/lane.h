@@ -54,8 +54,8 @@ class Lane {
 
   /// Begins to end whatever is under way, with its connections; nothing is handed back from then on.
   void give_up();
-  /// After give_up(): waits until UCX has let go of all memory, or will not. Whether it has.
-  bool has_let_go();
+  /// After give_up(): waits until nothing moves any more. UCX may hold on to memory all the same, but not touch it.
+  void await_over();
 
  private:
   void run();

@@ -102,10 +102,8 @@ void Lanes::give_up() {
   for (const auto& lane : lanes_) lane->give_up();
 }
 
-bool Lanes::have_let_go() {
-  bool all = true;  // each of them is waited for
-  for (const auto& lane : lanes_) all &= lane->has_let_go();
-  return all;
+void Lanes::await_over() {
+  for (const auto& lane : lanes_) lane->await_over();
 }
 
 std::vector<Span> part_of(std::span<const Span> memory, std::size_t from, std::size_t bytes) {

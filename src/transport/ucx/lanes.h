@@ -34,7 +34,7 @@ class Lanes {
   void take_ended(std::vector<Share*>& ended);
   /// See Lane: of all of them.
   void give_up();
-  bool have_let_go();
+  void await_over();
 
  private:
   std::vector<std::unique_ptr<Lane>> lanes_;

@@ -16,7 +16,6 @@ using ucx::RequestParams;
 constexpr int kRoundsAtOnce = 64;   // of UCX's progress, before the executor is told what has finished
 constexpr int kMostConnected = 64;  // ranks: connections to all are made beforehand; among more, when they are used
 constexpr auto kToTellPeers = std::chrono::milliseconds(200);
-constexpr auto kToLetGo = std::chrono::milliseconds(2000);
 
 }  // namespace
 
@@ -179,17 +178,17 @@ void UcxTransport::abort(const Failure& cause) {
   lanes_.give_up();
   for (Transfer& transfer : transfers_)
     if (transfer.receive && transfer.request) worker_.ucp().ucp_request_cancel(worker_.handle(), transfer.request);
-  const auto let_go = [&] { return std::ranges::none_of(transfers_, &Transfer::request); };
+  const auto let_go = [&] { return has_let_go(); };
   worker_.progress_until([&] { return let_go() && note_carrier_.sent(); }, kToTellPeers);
-  lanes_let_go_ = lanes_.have_let_go();
-  if (has_let_go()) return;  // a peer that is busy is told by and by
+  lanes_.await_over();
+  if (let_go()) return;  // a peer that is busy is told by and by
   const bool sent = note_carrier_.sent();
   worker_.disconnect();  // ends what is being sent, notes as well
-  worker_.progress_until(let_go, kToLetGo);
+  worker_.progress_until(let_go, ucx::kAfterClosing);
   if (!sent) notes_.give_up(cause);  // by new connections
 }
 
-bool UcxTransport::has_let_go() const { return lanes_let_go_ && std::ranges::none_of(transfers_, &Transfer::request); }
+bool UcxTransport::has_let_go() const { return std::ranges::none_of(transfers_, &Transfer::request); }
 
 Loss UcxTransport::lost(int peer) {
   if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};

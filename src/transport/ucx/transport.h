@@ -90,7 +90,6 @@ class UcxTransport final : public NotingTransport {
   std::vector<ucx::Share*> shares_;
   std::vector<std::string> failures_;  // of lanes' connections, by peer
   bool left_ = false;                  // aborted
-  bool lanes_let_go_ = true;
   ucx::Lanes lanes_;  // the last: their threads end before what they hand back goes
 };
 

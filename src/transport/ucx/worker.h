@@ -12,6 +12,11 @@
 
 namespace lanecast::ucx {
 
+/// What has not ended so long after disconnect() will not: closing ends a message within 0.1 ms, but for the receive of
+/// one that has begun to arrive in pieces. UCX keeps that until the last piece, and a sender that is stopped, killed or
+/// has given up sends no more.
+inline constexpr auto kAfterClosing = std::chrono::milliseconds(100);
+
 struct WorkerOptions {
   std::string device;   // the NIC to use; empty: as UCX chooses, or has been told by its own variables
   bool sleeps = false;  // may its thread wait for messages without looking for them?
