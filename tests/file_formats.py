@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import sqlite3
@@ -20,7 +21,7 @@ from lanecast import _core, machines, marked_json, topologies, traces
 from lanecast.cluster import registry
 from lanecast.cluster.shape import Shape
 from lanecast.learn import model
-from lanecast.learn.database import Database
+from lanecast.learn.database import Configuration, Database, Timed
 from lanecast.learn.scope import Scope
 from lanecast.plans.json import from_json, to_json
 from lanecast.tune import gpu_profile, profile
@@ -102,6 +103,8 @@ PINS = json.dumps(
 )
 
 SCOPE = json.dumps(asdict(Scope("a machine", "measured", "4x2", 2, "mpi,shm,shm", "0.1.0")), sort_keys=True)
+
+SIMULATED = json.dumps({"seconds": 1e-3, "wrong_elements": 0, "wall_s": 2.5, "memory_MiB": 100})
 
 SURPRISES = json.dumps(
     {
@@ -221,6 +224,35 @@ def read_times(text: str) -> None:
 def read_file_of_times(path: Path) -> None:
     with Database(path) as database:
         database.scopes()
+
+
+@functools.cache
+def times_bytes() -> bytes:
+    """Of a database with one configuration."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "times.sqlite"
+        with Database(path, create=True) as database:
+            run = database.add_run(Scope(**json.loads(SCOPE)), {"commit": "c"})
+            database.add(run, Configuration("all_reduce", 8, 4096), [Timed("ring", 1, None, (1e-5, 2e-5))])
+        return path.read_bytes()
+
+
+def read_damaged_times(text: str) -> None:
+    """As training does, where bytes of a database are others, and it may end there: "16=20 00", "5000=" in hex."""
+    place, _, found = text.partition("=")
+    try:
+        begin, damage = int(place) % len(times_bytes()), bytes.fromhex(found)
+    except ValueError:
+        return
+    whole = bytearray(times_bytes())
+    whole[begin : begin + len(damage) if damage else None] = damage
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "times.sqlite"
+        path.write_bytes(whole)
+        with Database(path) as database:
+            for scope in database.scopes():
+                database.read(scope)
+                database.software(scope)
 
 
 def find_profile(text: str) -> None:

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 
 import file_formats as formats
 import lanecast
-from lanecast import _core, job
+from lanecast import _core, job, nics
 from lanecast.cli import options
-from lanecast.scale import contenders
+from lanecast.scale import contenders, point
 from lanecast.tune import surprises
 
 LIMIT_BYTES = 1 << 29  # beyond what the process has; what is read below is small
@@ -59,6 +59,21 @@ def tasks_of_hosts(text: str) -> None:
     job.detect({**step, "SLURM_TASKS_PER_NODE": text})
 
 
+def numbers_of_a_launcher(text: str) -> None:
+    rank = {"TORCHELASTIC_RUN_ID": "id", "RANK": text, "WORLD_SIZE": text, "LOCAL_RANK": text, "LOCAL_WORLD_SIZE": text}
+    found = job.detect(rank)
+    str(found)
+    nics.place_of(found)
+
+
+def named_nics(text: str) -> None:
+    there, how = nics.parse(text)
+    nics.check(there)
+    for place in range(2):
+        if there:
+            nics.own_of(there, how, place, 2)
+
+
 @dataclass(frozen=True)
 class Parser:
     read: Callable[[str], Any]
@@ -84,6 +99,14 @@ PARSERS = {
     "LANECAST_ALGORITHM": Parser(with_variable("LANECAST_ALGORITHM"), ALGORITHMS),
     "LANECAST_CHUNKS": Parser(with_variable("LANECAST_CHUNKS"), ("1", "16", "4294967297", "-1")),
     "LANECAST_TIMEOUT": Parser(with_variable("LANECAST_TIMEOUT"), ("300", "0.5", "1e9", "inf", "nan", "-0")),
+    "LANECAST_REPRODUCIBLE": Parser(with_variable("LANECAST_REPRODUCIBLE"), ("1", "false")),
+    "LANECAST_CHECK_CALLS": Parser(with_variable("LANECAST_CHECK_CALLS"), ("0", "true")),
+    "LANECAST_TRACE_STEPS": Parser(with_variable("LANECAST_TRACE_STEPS"), ("0", "1")),
+    "LANECAST_ALLOW_SHARED_GPU": Parser(with_variable("LANECAST_ALLOW_SHARED_GPU"), ("0", "1")),
+    "LANECAST_MAX_CTAS": Parser(with_variable("LANECAST_MAX_CTAS"), ("24", "0", "2147483648")),
+    "LANECAST_UCX_LANES": Parser(with_variable("LANECAST_UCX_LANES"), ("0", "2", "65")),
+    "LANECAST_GPU_MESSAGES": Parser(with_variable("LANECAST_GPU_MESSAGES"), ("staged", "direct")),
+    "LANECAST_NICS": Parser(named_nics, ("lo", "lo,lo:one_to_one", "lo:round_robin", "eth0, mlx5_0:1")),
     "LANECAST_HOST": Parser(with_variable("LANECAST_HOST"), ("node1", "")),
     "LANECAST_ and anything": Parser(
         lambda text: with_variable("LANECAST_" + text.replace("=", ""))("1"),  # no name holds one
@@ -102,6 +125,11 @@ PARSERS = {
     "database of times": Parser(
         formats.from_file("times.sqlite", formats.read_file_of_times), ("SQLite format 3", "no database")
     ),
+    "damaged database of times": Parser(
+        formats.read_damaged_times,
+        ("16=20 00", "100=0d05", "4096=", "24=ffffffff", "8100=41", "12200=0102"),
+    ),
+    "kept outcome of a simulation": Parser(point.read, (formats.SIMULATED,), (ValueError,)),
     "LANECAST_PROFILE": Parser(formats.find_profile, ("none", "", ".", "/", ".,none", "machine:frontier")),
     "machine": Parser(formats.from_file("machine.toml", formats.read_machine), (formats.MACHINE,)),
     "layout": Parser(formats.from_file("layout.toml", formats.read_layout), (formats.LAYOUT,)),
@@ -109,6 +137,7 @@ PARSERS = {
     "backend of a simulation": Parser(contenders.check, ("flat", "ompi", "lanecast:hierarchical(ring,direct)")),
     "machine's values": Parser(formats.read_machine_values, (formats.MACHINE_VALUES,)),
     "tasks of Slurm's hosts": Parser(tasks_of_hosts, ("4(x2)", "5,3", "2(x3),1(x2)")),
+    "numbers of a launcher": Parser(numbers_of_a_launcher, ("0", "1", "8", "-1", "2147483648")),
     "cluster": Parser(formats.from_file("cluster.json", formats.read_cluster), (formats.CLUSTER,)),
     "trace": Parser(formats.read_trace, (formats.TRACE,)),
 }

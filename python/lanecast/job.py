@@ -13,6 +13,7 @@ from lanecast.wording import counted
 _Names = tuple[str, ...]  # the first that is set counts
 
 _RUN = re.compile(r"([1-9]\d{0,8})(?:\(x([1-9]\d{0,8})\))?", re.ASCII)
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)  # no launcher starts more, and int() refuses thousands of digits
 _TASKS = re.compile(rf"{_RUN.pattern}(?:,{_RUN.pattern})*", re.ASCII)
 
 
@@ -108,7 +109,7 @@ def detect(environment: Mapping[str, str] = os.environ) -> Job | None:
 
         def number(names: _Names, believed: list[str] = believed) -> int | None:
             for name in names:
-                if environment.get(name, "").isdigit():
+                if _NUMBER.fullmatch(environment.get(name, "")):
                     believed.append(f"{name}={environment[name]}")
                     return int(environment[name])
             return None

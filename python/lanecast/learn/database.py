@@ -21,6 +21,7 @@ from lanecast.learn.scope import Scope
 
 VERSION = 1  # of the tables; raise it when a column changes its meaning
 _APPLICATION = 0x4C414E45  # "LANE", by which a file of ours is known
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # the latter where SQLite's own words quote damaged text
 _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
   id INTEGER PRIMARY KEY,
@@ -76,7 +77,7 @@ class Database:
             raise self._error(str(error)) from None
         try:
             self._open(create)
-        except sqlite3.Error as error:
+        except _UNREADABLE as error:
             self._connection.close()
             raise self._error(f"is no database of times: {error}") from None
         except _core.UsageError:
@@ -172,7 +173,7 @@ class Database:
     def _rows(self, query: str, *arguments: object) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(query, arguments).fetchall()
-        except sqlite3.Error as error:
+        except _UNREADABLE as error:
             raise self._error(f"is damaged: {error}") from None
 
     def _check(self, row: tuple[Any, ...]) -> None:

@@ -33,7 +33,7 @@ def run(simulator: Simulator, words: list[str]) -> Outcome:
     kept = cache.folder("scale") / f"{digest}.json"
     if kept.exists():
         try:
-            return _read(kept.read_text())
+            return read(kept.read_text())
         except ValueError:
             kept.unlink()  # cut off
     surroundings = {**_MEMORY, **os.environ}
@@ -43,16 +43,16 @@ def run(simulator: Simulator, words: list[str]) -> Outcome:
         raise _core.InternalError(
             f"the simulator failed ({done.returncode}) with {' '.join(words)}:\n{done.stderr[-2000:]}"
         )
-    outcome = _read(done.stdout)
+    outcome = read(done.stdout)
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_text(done.stdout)
     return outcome
 
 
-def _read(text: str) -> Outcome:
+def read(text: str) -> Outcome:
     """Raises ValueError for text that is no outcome."""
     try:
         outcome: Outcome = read_fields(Outcome, json.loads(text))
-    except FieldError as error:
+    except (FieldError, RecursionError) as error:
         raise ValueError(str(error)) from None
     return outcome
