@@ -52,14 +52,6 @@ inline std::string describe_tag(std::uint64_t tag, std::uint64_t max_tag) {
   return tag < first ? "step tag " + std::to_string(tag) : "tag " + std::to_string(tag - first);
 }
 
-/// The end of what is said where a message meets a receive of another length or stamp. Calls may be equal as far as all
-/// ranks know and their messages not: of no elements there is none.
-inline std::string describe_difference(bool same_stamp) {
-  return same_stamp ? ": the ranks have made different calls"
-                    : " in another call: the ranks have made different calls, or own counts in one before that did not "
-                      "agree";
-}
-
 /// One message. The executor owns it and keeps it, and the memory it names, untouched until the transport reports it
 /// done. Messages between a pair of ranks match by tag; equal tags match in the order in which they were posted.
 struct Message {
@@ -71,9 +63,16 @@ struct Message {
   std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Transport::compares_stamps()
 };
 
-/// Throws for a message that has met a receive of another length or stamp.
-[[noreturn]] inline void raise_mismatch(const Message& receive, std::uint64_t max_tag, bool same_stamp,
-                                        const std::string& text) {
+/// Throws for a message that has met this rank's receive of another length or stamp. sent: its bytes, "more" where the
+/// transport does not learn how many. Calls may be equal as far as all ranks know and their messages not: of no
+/// elements there is none.
+[[noreturn]] inline void raise_mismatch(const Message& receive, int rank, const std::string& sent,
+                                        std::uint64_t max_tag, bool same_stamp) {
+  const std::string text = "rank " + std::to_string(receive.peer) + " sends " + sent + " bytes under " +
+                           describe_tag(receive.tag, max_tag) + ", rank " + std::to_string(rank) + " expects " +
+                           std::to_string(receive.bytes) + (same_stamp ? "" : " in another call") +
+                           ": the ranks have made different calls" +
+                           (same_stamp ? "" : ", or own counts in one before that did not agree");
   if (receive.tag < first_message_tag(max_tag)) throw StepMismatchError(text, receive.peer, same_stamp);
   throw MismatchError(text);
 }

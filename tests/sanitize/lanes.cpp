@@ -110,7 +110,7 @@ class End {
       : me_(me),
         outbox_(outbox_at(out.outbox(), layout())),
         outgoing_(out.lane(), layout(), ways_, outbox_),
-        incoming_(in.lane(), layout(),
+        incoming_(me, in.lane(), layout(),
                   {getpid(), &out.lane().control->owner_state, single_copy, outbox_at(in.outbox(), layout())}, ways_) {}
 
   bool round(unsigned number) {

@@ -92,10 +92,7 @@ void LoopbackTransport::copy(const LoopbackMatch& match) {
                            " left before its message was taken: " + gone(source).str());
     const Message &from = *match.send, &to = *match.receive;
     if (from.bytes != to.bytes || from.stamp != to.stamp)
-      raise_mismatch(to, max_tag(), from.stamp == to.stamp,
-                     "rank " + std::to_string(match.source) + " sends " + std::to_string(from.bytes) + " bytes under " +
-                         describe_tag(from.tag, max_tag()) + ", rank " + std::to_string(rank_) + " expects " +
-                         std::to_string(to.bytes) + describe_difference(from.stamp == to.stamp));
+      raise_mismatch(to, rank_, std::to_string(from.bytes), max_tag(), from.stamp == to.stamp);
     SpanCursor in(from.memory), out(to.memory);
     for (std::size_t offset = 0; offset < from.bytes;) {
       const Span piece = in.take(from.bytes - offset);

@@ -93,13 +93,13 @@ bool MpiTransport::arrived(int peer, std::uint64_t tag) {
 }
 
 void MpiTransport::fail_receive(const Message& message, const MpiCompletion& completion) const {
-  std::string text = "rank " + std::to_string(comm_->rank()) + ": receiving from rank " + std::to_string(message.peer) +
-                     ", " + describe_tag(message.tag, max_tag_) + ": expected " + std::to_string(message.bytes) +
-                     " bytes, ";
-  if (!completion.error.empty() && !completion.truncated) throw TransportError(text + "but " + completion.error);
-  text += completion.truncated && completion.bytes == 0 ? "more" : std::to_string(completion.bytes);
-  raise_mismatch(message, max_tag_, /*same_stamp=*/true,
-                 text + " arrived. The ranks disagree about this call: compare their counts and dtypes");
+  if (!completion.error.empty() && !completion.truncated)
+    throw TransportError("rank " + std::to_string(comm_->rank()) + ": receiving from rank " +
+                         std::to_string(message.peer) + ", " + describe_tag(message.tag, max_tag_) + ": " +
+                         completion.error);
+  const bool untold = completion.truncated && completion.bytes == 0;
+  raise_mismatch(message, comm_->rank(), untold ? "more" : std::to_string(completion.bytes), max_tag_,
+                 /*same_stamp=*/true);
 }
 
 void MpiTransport::abort(const Failure& cause) {

@@ -14,15 +14,6 @@ namespace {
 
 constexpr std::size_t kReadBytesPerTurn = std::size_t{1} << 20;  // bounds the time of one call of progress()
 
-void check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) {
-  if (receive.bytes == sent_bytes && receive.stamp == stamp) return;
-  const bool same_stamp = receive.stamp == stamp;
-  raise_mismatch(receive, UINT64_MAX, same_stamp,
-                 "rank " + std::to_string(receive.peer) + " sends " + std::to_string(sent_bytes) + " bytes under " +
-                     describe_tag(receive.tag, UINT64_MAX) + ", the receive expects " + std::to_string(receive.bytes) +
-                     describe_difference(same_stamp));
-}
-
 void deliver_whole(const Message& receive, const std::byte* data) {
   if (receive.bytes == 0) return;
   if (receive.consumer)
@@ -32,6 +23,11 @@ void deliver_whole(const Message& receive, const std::byte* data) {
 }
 
 }  // namespace
+
+void Incoming::check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) const {
+  if (receive.bytes == sent_bytes && receive.stamp == stamp) return;
+  raise_mismatch(receive, rank_, std::to_string(sent_bytes), UINT64_MAX, receive.stamp == stamp);
+}
 
 void Incoming::post(Message& message, std::vector<Message*>& done) {
   ++pending_;

@@ -27,9 +27,9 @@ struct Sender {
 
 class Incoming {
  public:
-  /// `ways`: this rank's.
-  Incoming(const Lane& lane, const Layout& layout, const Sender& sender, Ways& ways)
-      : packets_(lane), notes_(lane.control), layout_(layout), sender_(sender), ways_(ways) {}
+  /// `rank` and `ways`: this rank's.
+  Incoming(int rank, const Lane& lane, const Layout& layout, const Sender& sender, Ways& ways)
+      : rank_(rank), packets_(lane), notes_(lane.control), layout_(layout), sender_(sender), ways_(ways) {}
 
   void post(Message& message, std::vector<Message*>& done);
   bool progress(std::vector<Message*>& done);
@@ -65,6 +65,7 @@ class Incoming {
 
   static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time
 
+  void check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) const;
   bool is_large(std::size_t message_bytes) const { return message_bytes > layout_.eager_bytes; }
   Way way_for(const Message& message);
   void ask_for(const Message& message);
@@ -83,6 +84,7 @@ class Incoming {
   Message* match(const PacketFields& fields);
   void finish(Message* message, std::vector<Message*>& done);
 
+  const int rank_;
   PacketReader packets_;
   ControlWriter notes_;
   const Layout layout_;

@@ -22,7 +22,7 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
     const shm::Sender sender{neighbour.process.id(), &neighbour.out.control->owner_state, neighbour.single_copy,
                              neighbour.outbox};
     pairs_.emplace_back(neighbour, shm::Outgoing(neighbour.out, layout_, *ways_, outbox_),
-                        shm::Incoming(neighbour.in, layout_, sender, *ways_));
+                        shm::Incoming(rank_, neighbour.in, layout_, sender, *ways_));
   }
 }
 

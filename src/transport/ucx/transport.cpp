@@ -123,6 +123,7 @@ void UcxTransport::post_recv(Message& message) {
 }
 
 std::string UcxTransport::describe_arrived(const Piece& piece) const {
+  if (piece.share && lanes_.count() == 1) return std::to_string(ucx::Lanes::kHead + piece.arrived);
   if (piece.share) return piece.arrived > piece.bytes ? "more" : "fewer";
   const bool may_be_head = lanes_.count() > 0 && piece.arrived == ucx::Lanes::kHead;
   return std::to_string(piece.arrived) + (may_be_head ? " or more" : "");
@@ -136,9 +137,7 @@ bool UcxTransport::judge(const Transfer& transfer) {
                           (transfer.receive ? ": receiving from rank " : ": sending to rank ") +
                           std::to_string(message.peer) + ", " + describe_tag(message.tag, kMostTags) + ": ";
   if (piece.status == ucx::kTruncated || piece.status == 0)
-    raise_mismatch(message, kMostTags, /*same_stamp=*/true,
-                   who + "expected " + std::to_string(message.bytes) + " bytes, " + describe_arrived(piece) +
-                       " arrived. The ranks disagree about this call: compare their counts and dtypes");
+    raise_mismatch(message, worker_.rank(), describe_arrived(piece), kMostTags, /*same_stamp=*/true);
   // UCX ends what is under way before it says why.
   const std::string failure = piece.share ? piece.failure : worker_.failure(message.peer);
   if (failure.empty()) throw TransportError(who + worker_.ucp().words(piece.status));
