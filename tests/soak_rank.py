@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank's long life: calls of all kinds over several communicators that come and go, and what they leave behind."""
+"""One rank's long life: calls of all kinds over several communicators that come and go, and what they leave behind.
+
+As a program under mpiexec: one rank, which leaves its readings in a file. Arguments: calls, a folder, transports.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
+import json
 import resource
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+import lanecast
 from lanecast import Communicator, P2POp, PersistentCall, Work, _core
 from soak_calls import CALLS, CORE_NAMES, Place
 
@@ -37,8 +43,9 @@ def reading(calls: int, begin_s: float) -> dict[str, float]:
     }
 
 
-def takes(comm: Communicator, kind: str) -> set[str]:
-    return {"", *_core.algorithms_for(CORE_NAMES.get(kind, kind), comm.topology)} & set(ALGORITHMS)
+def takes(comm: Communicator, kind: str) -> list[str]:
+    """In the same order on every rank, as no set of texts is."""
+    return sorted({"", *_core.algorithms_for(CORE_NAMES.get(kind, kind), comm.topology)} & set(ALGORITHMS))
 
 
 class Started:
@@ -137,3 +144,14 @@ def soak(comm: Communicator, calls: int, tell: Callable[[dict[str, float]], None
             tell(reading(call + 1, begin_s))
             comm.barrier()
     finish(under_way)
+
+
+def main() -> None:
+    comm = lanecast.init(topology="2x2", transports=sys.argv[3], timeout_s=120.0)
+    readings: list[dict[str, float]] = []
+    soak(comm, int(sys.argv[1]), readings.append)
+    (Path(sys.argv[2]) / f"{comm.rank}.json").write_text(json.dumps(readings))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,16 +6,20 @@ from __future__ import annotations
 import functools
 import json
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import lanecast
 from lanecast import Communicator
+from launch import OPENMPI, mpich, openmpi
 from pipe_jobs import PipeJob, Tell
 from soak_rank import READINGS, soak
 
 CALLS = int(os.environ.get("SOAK_CALLS", "1000000"))
+SLOWER = CALLS // 10  # where a network's library carries the messages, each takes several times as long
 RANKS = 4
 FIGURES = Path(__file__).parent.parent / "build" / "soak"
 GROWTH_MIB = 4.0  # from where a quarter of the calls are made: caches are full by then; 8 bytes a call
@@ -57,16 +61,28 @@ def process_body(calls: int, comm: Communicator, tell: Tell) -> None:
     soak(comm, calls, tell)
 
 
-def test_among_processes(capsys: pytest.CaptureFixture[str]) -> None:
-    job = PipeJob(RANKS, functools.partial(process_body, CALLS), topology="2x2", timeout_s=120.0)
+@pytest.mark.parametrize(
+    ("name", "hosts", "calls"), [("shm", "", CALLS), ("ucx", "abcd", SLOWER), ("ucx+shm", "aabb", SLOWER)]
+)
+def test_among_processes(name: str, hosts: str, calls: int, capsys: pytest.CaptureFixture[str]) -> None:
+    job = PipeJob(RANKS, functools.partial(process_body, calls), hosts=hosts, topology="2x2", timeout_s=120.0)
     readings: list[list[dict[str, float]]] = [[] for _ in range(RANKS)]
     for _ in range(READINGS):
         for rank in range(RANKS):
             told = job.told(rank, timeout_s=3600)  # shared machines can be slow
             assert isinstance(told, dict), told
             readings[rank].append(told)
-        show(capsys, "rank 0", readings[0][-1])
+        show(capsys, f"{name}, rank 0", readings[0][-1])
     assert [job.outcome(rank).error for rank in range(RANKS)] == [""] * RANKS
     assert job.end() == [0] * RANKS
     for rank in range(RANKS):
-        judge(f"rank{rank}", readings[rank])
+        judge(f"{name}.rank{rank}", readings[rank])
+
+
+@pytest.mark.parametrize("transports", ["mpi", "mpi,shm"])
+@pytest.mark.parametrize(("launch", "python"), [(mpich, Path(sys.executable)), (openmpi, OPENMPI / "python")])
+def test_under_mpiexec(launch: Callable[..., str], python: Path, transports: str, tmp_path: Path) -> None:
+    program = [str(python), str(Path(__file__).parent / "soak_rank.py"), str(SLOWER), str(tmp_path), transports]
+    launch(RANKS, program, timeout_s=7000)
+    for rank in range(RANKS):
+        judge(f"{launch.__name__}.{transports}.rank{rank}", json.loads((tmp_path / f"{rank}.json").read_text()))
