@@ -16,6 +16,13 @@ def main() -> None:
     caught = np.zeros(1, np.int64)
     greedy = half.Irecv(caught, MPI.ANY_SOURCE, MPI.ANY_TAG)
 
+    refused = ""
+    try:
+        lanecast.from_mpi(world.rank)
+    except lanecast.UsageError as error:
+        refused = str(error)
+    assert "comm is a int, expected an mpi4py communicator" in refused
+
     given = lanecast.from_mpi(half, transports="mpi", timeout_s=300.0)
     unset = lanecast.from_mpi(world)
     assert (given.rank, given.size) == (half.rank, half.size), given

@@ -54,6 +54,7 @@ def test_version() -> None:
         (["bench", "--dtype", "foo"], ", ".join(_core.DTYPES)),
         (["bench", "--op", "foo"], ", ".join(_core.OPS)),
         (["bench", "--transports", "foo"], ", ".join(_core.TRANSPORTS)),
+        (["bench", "--transports", "mpi,shm,shm", "--topology", "2x2"], "needs one name, or 2, outermost level first"),
         (["bench", "--baseline", "foo"], "lanecast, mpi"),
         (["bench", "--json", "/proc/nowhere/rows.json"], "/proc/nowhere does not exist"),
         (["bench", "--heatmap", "map.txt"], ".png, .pdf, .svg"),

@@ -232,6 +232,30 @@ def test_environment_sets_what_the_code_leaves_open(monkeypatch: pytest.MonkeyPa
     assert pinned == [("ring", 2)] * 6
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: lanecast.run_threads("2", lambda _: None), "size='2', expected a whole number of 32 bits"),  # type: ignore[arg-type]
+        (lambda: lanecast.run_threads(0, lambda _: None), "at least one rank"),
+        (lambda: lanecast.run_threads(10**6, lambda _: None), "at most 2048 ranks, not 1000000"),
+        (
+            lambda: lanecast.run_threads(10**12, lambda _: None),
+            "size=1000000000000, expected a whole number",
+        ),
+        (lambda: lanecast.from_all_gather(0, 1.0, lambda mine: mine), "size=1.0"),  # type: ignore[arg-type]
+        (lambda: lanecast.from_all_gather(0, 1, None), "all_gather is a NoneType"),  # type: ignore[arg-type]
+    ],
+    ids=str,
+)
+def test_communicators_that_nobody_can_make(make: Callable[[], Any], words: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)):
+        make()
+
+
+def test_errors_say_the_name_that_users_catch() -> None:
+    assert f"{UsageError.__module__}.{UsageError.__name__}" == "lanecast.UsageError"
+
+
 def test_option_that_one_rank_refuses_is_refused_by_all() -> None:
     """Not all ranks need to be on the host where the variable is misspelt."""
     world = lanecast._core.make_world(2)

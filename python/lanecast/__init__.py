@@ -30,6 +30,10 @@ from lanecast.point_to_point import P2POp
 from lanecast.startup import from_all_gather, from_mpi, init, run_threads
 from lanecast.work import PersistentCall, Work
 
+for _error in (Error, InternalError, PlanError, TimeoutError, TransportError, UsageError):
+    _error.__module__ = __name__  # what tracebacks say, and users catch
+del _error
+
 __all__ = [
     "Communicator",
     "DeviceWork",

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from operator import index
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -110,6 +111,16 @@ def _placed(options: dict[str, Any], size: Callable[[], int]) -> dict[str, Any]:
         raise error if given else _core.UsageError(f"{_TOPOLOGY}: {error}") from None
 
 
+def _whole(function: str, name: str, number: Any) -> int:
+    try:
+        found = index(number)
+    except TypeError:
+        found = None
+    if found is None or not -(1 << 31) <= found < 1 << 31:
+        raise _core.UsageError(f"{function}: {name}={number!r}, expected a whole number of 32 bits")
+    return found
+
+
 def _tuned(core: _core.Communicator, profile: str | Path | None) -> Communicator:
     comm = Communicator(core)
     if comm.size > 1:
@@ -124,6 +135,8 @@ def from_mpi(comm: Any, **options: Any) -> Communicator:
     """
     from mpi4py import MPI
 
+    if not isinstance(comm, MPI.Comm):
+        raise _core.UsageError(f"from_mpi: comm is a {type(comm).__name__}, expected an mpi4py communicator")
     options = _placed(options, comm.Get_size)
     profile = options.pop("profile", None)
     return _tuned(_core.Communicator.from_mpi(mpi(), MPI._addressof(comm), progress_thread(), options), profile)
@@ -135,6 +148,9 @@ def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], 
     all_gather(mine) gets equally many bytes on each rank and returns those of all ranks, in rank order. It is called
     only while this communicator is made. options: as for init(). Collective.
     """
+    rank, size = _whole("from_all_gather", "rank", rank), _whole("from_all_gather", "size", size)
+    if not callable(all_gather):
+        raise _core.UsageError(f"from_all_gather: all_gather is a {type(all_gather).__name__}, expected a function")
     nics.pin()
     options = _placed(options, lambda: size)
     profile = options.pop("profile", None)
@@ -147,6 +163,7 @@ def run_threads(size: int, function: Callable[[Communicator], T], **options: Any
     For trying things out and for tests: the same plans and executor as between processes. options: as for init().
     Raises the error of the rank that failed first, the others' as notes.
     """
+    size = _whole("run_threads", "size", size)
     options = _placed(options, lambda: size)
     profile = options.pop("profile", None)
     world = _core.make_world(size)

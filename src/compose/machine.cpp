@@ -60,10 +60,10 @@ void Machine::set_ring(int ring) {
       ring_level = k;
       return;
     }
-    known += " " + std::to_string(hierarchy.domains(k));
+    known += (known.empty() ? "" : ", ") + std::to_string(hierarchy.domains(k));
   }
   throw UsageError("ring: " + std::to_string(ring) + " domains, but the levels of hierarchy " + topology.str() +
-                   " have" + known + "; 1 is no ring");
+                   " have " + known + "; 1 is no ring");
 }
 
 void Machine::set_stripe(const Topology& real, int wanted) {

@@ -71,6 +71,8 @@ def topologies(settings: Settings, ranks: int, found: _core.Topology | None = No
 def check(settings: Settings, ranks: int, found: _core.Topology | None = None) -> None:
     """Raise UsageError for what cannot run on so many ranks; `found`: as for topologies()."""
     shapes = topologies(settings, ranks, found)
+    for topology in shapes:
+        check_transports(settings.transports, topology)
     check_elements(settings, ranks)
     check_reduction(settings)
     check_exact(settings, ranks)
@@ -84,6 +86,14 @@ def check(settings: Settings, ranks: int, found: _core.Topology | None = None) -
                 f"algorithm {backend.algorithm!r} does not run {', '.join(settings.collectives)} on "
                 f"{', '.join(str(topology) for topology in shapes)}; known: {', '.join(summary(list(known)))}"
             )
+
+
+def check_transports(transports: str, topology: _core.Topology) -> None:
+    """Raise UsageError for names that are not one for each level."""
+    levels = len(topology.levels) + 1
+    if transports and len(transports.split(",")) not in {1, levels}:
+        many = f", or {levels}, outermost level first" if levels > 1 else ""
+        raise _core.UsageError(f"transports {transports!r}: topology {topology} needs one name{many}")
 
 
 def check_elements(settings: Settings, ranks: int) -> None:

@@ -9,9 +9,16 @@
 
 namespace lanecast {
 
+namespace {
+constexpr int kMostRanks = 2048;  // each keeps queues for every other: 6 GB among so many
+}
+
 LoopbackWorld::LoopbackWorld(int size, std::chrono::milliseconds deadline)
     : size_(size), deadline_(deadline), arrived_(size) {
   if (size < 1) throw UsageError("a loopback world needs at least one rank, not " + std::to_string(size));
+  if (size > kMostRanks)
+    throw UsageError("a loopback world takes at most " + std::to_string(kMostRanks) + " ranks, not " +
+                     std::to_string(size));
 }
 
 Bootstrap LoopbackWorld::bootstrap(int rank) {
