@@ -31,7 +31,7 @@ from jobs import OPEN_MPI
 from lanecast.cli import launch, machine
 from lanecast.cli.bench import write_json
 from lanecast.cli.measure import Row
-from lanecast.cli.tables import mpi_name, of_copy, size_text
+from lanecast.cli.tables import mpi_name, number, of_copy, size_text
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_TAKEN = 0.1  # of one core
@@ -100,7 +100,7 @@ def _cells(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[list[str], float
     ratios = [b["time_us"] / a["time_us"] for a, b in zip(ours, theirs, strict=True)]
     faster = statistics.median(ratios)
     of = [statistics.median(of_copy(row) or 0 for row in rows) for rows in (ours, theirs)]
-    cell = f"{times[0]:.0f} / {times[1]:.0f} µs, {faster:.2f}{_TIMES} {_spread(ratios)}"
+    cell = f"{number(times[0])} / {number(times[1])} µs, {faster:.2f}{_TIMES} {_spread(ratios)}"
     return [cell, f"{of[0]:.2f} / {of[1]:.2f}"], faster
 
 
