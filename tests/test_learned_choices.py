@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,6 +30,10 @@ from learned_models import FLAT, cases, constant, model
 from test_tune import profile_for, shape_here
 
 COUNT = 1 << 18
+# Whose models come with Lanecast, and a few of their nodes.
+SIMULATED_MACHINES = {"aurora": "2x6x2", "frontier": "2x4x2"} | dict.fromkeys(
+    ["delta", "deltaai", "perlmutter", "tuolumne"], "4x4"
+)
 
 
 def on_threads(size: int, function: Callable[[Communicator], Any], **options: Any) -> list[Any]:
@@ -307,12 +312,20 @@ def test_explaining_by_command_line(tmp_path: Path) -> None:
     plain = CliRunner().invoke(app, [*words, "--model", "none"])
     assert "the shortest prediction" in plain.output
     assert "from the machine's figures" in plain.output
+    assert "no model" not in plain.output  # as was asked
     scope = Scope("frontier", SIMULATED, "4x2", 0, "", lanecast.__version__)
     save(Model(scope, [constant("all_reduce", ["native", "ring"])]), tmp_path / "m.json")
     learned = CliRunner().invoke(app, [*words, "--model", str(tmp_path / "m.json")])
     assert "67108864 bytes: native\n  learned from times of whole calls; the cost model would take" in learned.output
     wrong = CliRunner().invoke(app, [*words[:-1], "perlmutter", "--model", str(tmp_path / "m.json")])
     assert "learned for frontier, simulated" in str(wrong.exception)
+
+
+def test_explaining_a_machine_without_a_model_says_so() -> None:
+    """Or a cost model's choice passes for a learned one."""
+    without = CliRunner().invoke(app, ["explain", "all_reduce", "--bytes", "64M", "--ranks", "512", "--machine", "h200"])
+    assert without.output.startswith("no model of h200 comes with Lanecast, there are those of aurora, ")
+    assert "the shortest prediction" in without.output
 
 
 def test_measuring_by_command_line(tmp_path: Path) -> None:
@@ -326,13 +339,18 @@ def test_measuring_by_command_line(tmp_path: Path) -> None:
     assert {"native", "ring"} <= {timed.algorithm for timed in times}
 
 
-@pytest.mark.parametrize(("machine", "topology"), [("frontier", "2x4x2"), ("perlmutter", "4x4")])
+@pytest.mark.parametrize(("machine", "topology"), SIMULATED_MACHINES.items())
 def test_what_comes_with_lanecast_was_simulated_and_says_so(machine: str, topology: str) -> None:
     shipped = load(models.shipped()[machine])
     assert (shipped.scope.machine, shipped.scope.origin) == (machine, "simulated")
-    assert " ranks, 1 MiB to 1 GiB" in shipped.about["times"]
-    assert on_threads(16, decided, topology=topology, profile=f"machine:{machine}")[0][1] == "learned"
-    with pytest.raises(UsageError, match="no model of it comes with Lanecast; known: frontier, perlmutter"):
+    assert " ranks, 1 MiB to " in shipped.about["times"]
+    ranks = math.prod(int(size) for size in topology.split("x"))
+    assert on_threads(ranks, decided, topology=topology, profile=f"machine:{machine}")[0][1] == "learned"
+
+
+def test_every_machine_of_the_papers_has_a_model_and_others_are_told() -> None:
+    assert set(models.shipped()) == set(SIMULATED_MACHINES)
+    with pytest.raises(UsageError, match="no model of it comes with Lanecast; known: aurora, delta, deltaai, front"):
         on_threads(2, decided, profile="machine:x86")
 
 

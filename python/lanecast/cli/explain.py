@@ -50,12 +50,24 @@ def explain(
     lines = str(explanation).splitlines()
     hidden = len(lines) - 2 - _SHOWN
     out = tables.console()
+    if not model and path is None:
+        out.print(_without_a_model(machine), soft_wrap=True, markup=False)
     if path is not None and fitting is not None:
         out.print(
             f"model {path.name}: {fitting.scope}{_trained_on(fitting, explanation)}", soft_wrap=True, markup=False
         )
     for line in [*lines[: _SHOWN + 2], *([f"  and {hidden} more"] if hidden > 0 else [])]:
         out.print(line, soft_wrap=True, markup=False)
+
+
+def _without_a_model(machine: str) -> str:
+    """Lest the cost model's choice be taken for a learned one."""
+    name = Path(machine).stem if machine.endswith(".toml") else machine
+    return (
+        f"no model of {machine} comes with Lanecast, there are those of {', '.join(models.shipped())}: the cost model "
+        f"chooses. `lanecast learn simulate {name}.sqlite --machine {machine}`, then `lanecast learn train "
+        f"{name}.sqlite -o {name}.json` make one for --model {name}.json"
+    )
 
 
 def _trained_on(model: models.Model, explained: Explanation) -> str:
