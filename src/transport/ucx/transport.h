@@ -90,7 +90,7 @@ class UcxTransport final : public NotingTransport {
   std::vector<ucx::Share*> shares_;
   std::vector<std::string> failures_;  // of lanes' connections, by peer
   bool left_ = false;                  // aborted
-  ucx::Lanes lanes_;  // the last: their threads end before what they hand back goes
+  ucx::Lanes lanes_;                   // the last: their threads end before what they hand back goes
 };
 
 }  // namespace lanecast
