@@ -9,7 +9,9 @@
 namespace lanecast {
 
 Explanation explain(const PeerTraffic& traffic, const PeerLines& lines, std::string_view pinned) {
-  Explanation found{.kind = traffic.kind, .bytes = traffic.bytes};
+  Explanation found;
+  found.kind = traffic.kind;
+  found.bytes = traffic.bytes;
   const bool measured = lines.measured(traffic.kind);
   found.links = "assumed, as on two H200s; `lanecast tune --device cuda` measures";
   const auto choice_of = [&](PeerEngine engine) -> std::optional<Choice> {
