@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import functools
 import json
 import os
@@ -25,6 +26,12 @@ FIGURES = Path(__file__).parent.parent / "build" / "soak"
 GROWTH_MIB = 4.0  # from where a quarter of the calls are made: caches are full by then; 8 bytes a call
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]
+
+
+@pytest.fixture(autouse=True)
+def as_long_as_it_takes() -> None:
+    """pytest's own watch ends a process after 300 s; the mark above and the ranks' deadlines do for these."""
+    faulthandler.cancel_dump_traceback_later()
 
 
 def judge(name: str, readings: list[dict[str, float]]) -> None:
