@@ -323,7 +323,9 @@ def test_explaining_by_command_line(tmp_path: Path) -> None:
 
 def test_explaining_a_machine_without_a_model_says_so() -> None:
     """Or a cost model's choice passes for a learned one."""
-    without = CliRunner().invoke(app, ["explain", "all_reduce", "--bytes", "64M", "--ranks", "512", "--machine", "h200"])
+    without = CliRunner().invoke(
+        app, ["explain", "all_reduce", "--bytes", "64M", "--ranks", "512", "--machine", "h200"]
+    )
     assert without.output.startswith("no model of h200 comes with Lanecast, there are those of aurora, ")
     assert "the shortest prediction" in without.output
 

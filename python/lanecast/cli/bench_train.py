@@ -30,9 +30,11 @@ from rich.table import Table
 from lanecast import _core
 from lanecast.cli import machine, outputs, tables
 from lanecast.cli.on_hosts import Hosts
-from lanecast.cli.options import distinct
+from lanecast.cli.options import distinct, known_name
 
 PROGRAM = Path(_core.__file__).parent / "examples" / "train_gpt.py"
+STRATEGIES = ("ddp", "fsdp2", "zero3")
+MODELS = ("gpt-2m", "gpt-25m", "gpt-124m", "gpt-1.3b", "gpt-7b", "gpt-13b")  # of a program that needs torch to say them
 CLOSE = 0.01  # of a loss: what another order of additions may change in ten steps
 
 _LINGER_S = 15.0  # in which those who have trained draw their pictures and part
@@ -86,6 +88,14 @@ def require_torch() -> None:
         raise _core.UsageError("bench train: trains by PyTorch, which is not installed: pip install torch")
 
 
+def check_backends(names: Sequence[str]) -> None:
+    """Raise UsageError for those that torch does not know, rather than with what is left of a job."""
+    from torch.distributed import Backend
+
+    for name in names:
+        known_name("backend", name.partition(":")[0], dict.fromkeys(["lanecast", *Backend.backend_list]))
+
+
 def place(hosts: int, ranks: int, nics: int, rate: str) -> Hosts | None:
     """None: this host."""
     if hosts == 1:
@@ -131,8 +141,8 @@ def table_of(rows: Sequence[dict[str, Any]], title: str, baseline: str) -> Table
 
 
 def train(  # noqa: PLR0913, PLR0917  one per option
-    model: Annotated[str, typer.Option(help="A preset of train_gpt.py.")] = "gpt-2m",
-    strategies: Annotated[str, typer.Option(help="Of ddp, fsdp2, zero3.")] = "ddp,fsdp2",
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "gpt-2m",
+    strategies: Annotated[str, typer.Option(help=f"Of {', '.join(STRATEGIES)}.")] = "ddp,fsdp2",
     backends: Annotated[
         str, typer.Option(help="Of torch.distributed, or lanecast:ALGORITHM. The last is the baseline.")
     ] = "lanecast,lanecast:recursive_doubling,gloo",
@@ -150,15 +160,19 @@ def train(  # noqa: PLR0913, PLR0917  one per option
     Each trial of a backend is a job of its own, under torchrun or on emulated hosts, and the backends take turns.
     Losses are held against those of the last backend, the baseline. Needs torch.
     """
-    names = distinct(backends)
+    names, plans = distinct(backends), [known_name("strategy", name, STRATEGIES) for name in distinct(strategies)]
+    known_name("model", model, MODELS)
+    if not names or not plans:
+        raise _core.UsageError(f"{'strategies' if names else 'backends'}: none given")
     outputs.check(json_file)
     require_torch()
+    check_backends(names)
     where = place(hosts, ranks, nics, rate)
     baseline = names[-1]
     options = (f"--micro-batch={micro_batch}", *([f"--batch-tokens={batch_tokens}"] if batch_tokens else []))
     out, progress = tables.console(), tables.console("stderr")
     rows = []
-    for strategy in distinct(strategies):
+    for strategy in plans:
         case = Case(model, strategy, ranks, options, where)
         found: dict[str, list[Trial]] = {name: [] for name in names}
         for k in range(trials):
