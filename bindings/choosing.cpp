@@ -71,10 +71,14 @@ void bind_choosing(nb::class_<Communicator>& communicator) {
       .def(
           "explain_on_gpu",
           [](Communicator& c, int kind, std::size_t count, int dtype, bool symmetric) {
-            return to_dict(c.explain_on_gpu(sizes_only(kind, count, dtype, /*own_counts=*/false), symmetric));
+            const Explanation found = [&] {
+              const nb::gil_scoped_release release;  // whoever has the communicator may want the GIL
+              return c.explain_on_gpu(sizes_only(kind, count, dtype, /*own_counts=*/false), symmetric);
+            }();
+            return to_dict(found);
           },
           "kind"_a, "count"_a, "dtype"_a, "symmetric"_a, "See lanecast._core.explain_on_peers.")
-      .def_prop_ro("kind_of_gpu", &Communicator::kind_of_gpu)
+      .def_prop_ro("kind_of_gpu", &Communicator::kind_of_gpu, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("models", &Communicator::models, nb::rv_policy::copy)
       .def_prop_ro("surprises", [](const Communicator& c) { return std::const_pointer_cast<Surprises>(c.surprises()); })
       .def("adopt", &Communicator::adopt, "models"_a, "refusal"_a = "", nb::call_guard<nb::gil_scoped_release>(),

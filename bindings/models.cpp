@@ -117,7 +117,7 @@ void bind_models(nb::module_& m) {
   m.def(
       "explain_on_peers",
       [](const std::string& collective, std::size_t bytes, int ranks, bool symmetric, const PeerLines& lines) {
-        return to_dict(explain({kind_named(collective), ranks, bytes, symmetric}, lines, ""));
+        return to_dict(explain({kind_named(collective), ranks, bytes, symmetric}, lines, "", /*has_staging=*/true));
       },
       "collective"_a, "bytes"_a, "ranks"_a, "symmetric"_a, "lines"_a,
       "The same of a call among the GPUs of a host. symmetric: do its buffers lie in symmetric memory?");

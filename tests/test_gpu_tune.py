@@ -169,6 +169,9 @@ def by_the_file_of_rank_0(path: str, opened_before: bool, comm: Communicator, te
         summed(comm, "peer_kernel")
     finding.adopt(comm, path if comm.rank == 0 else finding.NONE)
     summed(comm, "peer_kernel")
+    before = comm.explain_on_gpu("all_reduce", COUNT).algorithm
+    assert before != "copy_engine"  # which needs memory that no call has taken
+    summed(comm, "copy_engine")
     why = comm.explain_on_gpu("all_reduce", COUNT)
     return why.algorithm, why.reason, summed(comm, "" if comm.rank == 0 else why.algorithm)
 
@@ -200,7 +203,7 @@ def in_a_capture(comm: Communicator, tell: Tell) -> int:
 
 
 @pytest.mark.timeout(400)
-def test_a_capture_takes_no_memory_for_copy_engines(kernel_cache: str, file: Path) -> None:
+def test_copy_engines_that_no_call_has_named_are_not_chosen(kernel_cache: str, file: Path) -> None:
     save(profile_for("copy_engine"), file)
     ended = outcomes(2, in_a_capture, kernel_cache, profile=str(file))
     assert [outcome.text or outcome.value for outcome in ended] == [3, 3]

@@ -164,7 +164,7 @@ class Communicator {
   /// What NCCL cannot do of the call; empty: nothing.
   std::string not_native(const Call& call) const;
   void open_native(GpuSide& side, std::unique_lock<std::mutex>& lock);
-  void open_staging_for(GpuSide& side, const Call& call, void* stream, std::unique_lock<std::mutex>& lock);
+  void open_staging(GpuSide& side, void* stream, std::unique_lock<std::mutex>& lock);
   /// What only calls of this way need. Collective.
   void open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, std::unique_lock<std::mutex>& lock);
   /// Throws to give up.

@@ -120,11 +120,10 @@ PeerTraffic GpuSide::traffic_of(const Call& call, bool symmetric) const {
   return {call.kind, topology_.size(), full_bytes(call, topology_.size()), symmetric};
 }
 
-PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned,
-                               bool has_staging) const {
+PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const {
   const PeerTraffic traffic = traffic_of(call, direct_takes(call.kind, call.own_counts(), buffers));
   // Of a size that not all know the kernel is taken.
-  if (!pinned) return call.own_counts() ? PeerEngine::kernel : fastest(traffic, lines_, has_staging);
+  if (!pinned) return call.own_counts() ? PeerEngine::kernel : fastest(traffic, lines_, has_staging());
   if (!takes(*pinned, traffic))
     throw UsageError("rank " + std::to_string(rank_) + ": algorithm '" + std::string(name_of(*pinned)) + "' takes " +
                      (*pinned == PeerEngine::two_shot
@@ -134,13 +133,8 @@ PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, s
   return *pinned;
 }
 
-bool GpuSide::wants_staging(const Call& call, std::optional<PeerEngine> pinned) const {
-  if (pinned || !lines_.measured(call.kind)) return pinned == PeerEngine::copy_engine;
-  return engine_for(call, buffers_of(call), pinned, /*has_staging=*/true) == PeerEngine::copy_engine;
-}
-
 Explanation GpuSide::explain(const Call& call, bool symmetric, std::string_view pinned) const {
-  return lanecast::explain(traffic_of(call, symmetric), lines_, pinned);
+  return lanecast::explain(traffic_of(call, symmetric), lines_, pinned, peers_ && has_staging());
 }
 
 std::shared_ptr<ipc::SharedMemory> GpuSide::allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {
@@ -221,7 +215,7 @@ void GpuSide::enqueue(const Call& call, bool in_place, std::optional<PeerEngine>
   const bool captured = capturing(stream);
   if (!captured) windows_->look();
   StreamBuffers buffers = buffers_of(call);
-  const PeerEngine engine = engine_for(call, buffers, pinned, has_staging());
+  const PeerEngine engine = engine_for(call, buffers, pinned);
   if (!pinned && offers(call, buffers, engine)) buffers.windows.table = windows_->table();
   StreamCall& what = bound(call, in_place, engine);
   texts_.try_emplace(what.signature(buffers), what.text());

@@ -76,8 +76,6 @@ class GpuSide {
   /// Collective, on one host. Calls by copy engines need it.
   void open_staging(const Bootstrap& bootstrap) { peers_->open_staging(bootstrap); }
   bool has_staging() const { return peers_->has_staging(); }
-  /// Does a call by this engine, or by the one that is chosen, go by copy engines? Equal on all ranks.
-  bool wants_staging(const Call& call, std::optional<PeerEngine> pinned) const;
 
   /// Choose engines by what was measured, where that was among as many ranks with GPUs of this kind. Equal on all
   /// ranks. Throws UsageError where the user has named what was measured on others.
@@ -129,9 +127,8 @@ class GpuSide {
   static constexpr std::size_t kCalls = 64;
 
   PeerTraffic traffic_of(const Call& call, bool symmetric) const;
-  /// Equal on all ranks. Throws UsageError where the call is not for the pinned one. has_staging: as in fastest().
-  PeerEngine engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned,
-                        bool has_staging) const;
+  /// Equal on all ranks. Throws UsageError where the call is not for the pinned one.
+  PeerEngine engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const;
   /// The symmetric memory of a call's buffers; null where it is none.
   StreamBuffers buffers_of(const Call& call) const;
   const ipc::SharedMemory* symmetric(const void* begin, std::size_t bytes) const;

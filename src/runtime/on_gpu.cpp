@@ -127,12 +127,9 @@ void Communicator::open_native(GpuSide& side, std::unique_lock<std::mutex>& lock
   });
 }
 
-void Communicator::open_staging_for(GpuSide& side, const Call& call, void* stream, std::unique_lock<std::mutex>& lock) {
-  const std::optional<PeerEngine> pinned = peer_engine_from(pinned_for(call));
-  if (side.has_staging() || !side.wants_staging(call, pinned)) return;
-  const bool captured = side.capturing(static_cast<gpu::Stream>(stream));
-  if (captured && !pinned) return;  // another engine is chosen
-  if (captured)
+void Communicator::open_staging(GpuSide& side, void* stream, std::unique_lock<std::mutex>& lock) {
+  if (side.has_staging()) return;
+  if (side.capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a communicator's first call by " +
                      "algorithm 'copy_engine', which takes memory for it; make one before the capture");
   drain(lock);
@@ -142,7 +139,8 @@ void Communicator::open_staging_for(GpuSide& side, const Call& call, void* strea
 void Communicator::open_for(GpuSide& side, const Call& call, GpuWay way, void* stream,
                             std::unique_lock<std::mutex>& lock) {
   if (way == GpuWay::native) open_native(side, lock);
-  if (way == GpuWay::peers) open_staging_for(side, call, stream, lock);
+  if (way == GpuWay::peers && peer_engine_from(pinned_for(call)) == PeerEngine::copy_engine)
+    open_staging(side, stream, lock);
 }
 
 void Communicator::keep_waiting_for_nccl(double waited_s) {

@@ -26,8 +26,9 @@ struct Explanation {
 };
 
 class PeerLines;
-/// Of a call among the GPUs of a host. pinned: the name of an algorithm; empty: the model chooses.
-Explanation explain(const PeerTraffic& traffic, const PeerLines& lines, std::string_view pinned);
+/// Of a call among the GPUs of a host. pinned: the name of an algorithm; empty: the model chooses. has_staging: as in
+/// fastest().
+Explanation explain(const PeerTraffic& traffic, const PeerLines& lines, std::string_view pinned, bool has_staging);
 
 /// What predictions by these models rest on.
 std::string known_of_links(const Models& models);

@@ -8,7 +8,7 @@
 
 namespace lanecast {
 
-Explanation explain(const PeerTraffic& traffic, const PeerLines& lines, std::string_view pinned) {
+Explanation explain(const PeerTraffic& traffic, const PeerLines& lines, std::string_view pinned, bool has_staging) {
   Explanation found;
   found.kind = traffic.kind;
   found.bytes = traffic.bytes;
@@ -23,7 +23,7 @@ Explanation explain(const PeerTraffic& traffic, const PeerLines& lines, std::str
   };
   for (std::size_t k = 0; k < kPeerEngines.size(); ++k)
     if (auto choice = choice_of(static_cast<PeerEngine>(k))) found.candidates.push_back(std::move(*choice));
-  const std::string_view fastest_way = name_of(fastest(traffic, lines, /*has_staging=*/true));
+  const std::string_view fastest_way = name_of(fastest(traffic, lines, has_staging));
   // First what a call takes, which need not have the shortest prediction: see fastest().
   std::ranges::sort(found.candidates, {},
                     [&](const Choice& choice) { return std::pair(choice.algorithm != fastest_way, choice.seconds); });

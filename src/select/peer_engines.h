@@ -39,7 +39,8 @@ class PeerLines;
 /// By what was measured of calls of this kind, else by what is assumed. Of an engine that takes the call; none where
 /// others were measured, and this one was not.
 std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic, const PeerLines& lines);
-/// has_staging: copy engines can be taken.
+/// has_staging: copy engines can be taken: a call has named them before. To open it at a call that is not to know would
+/// bring all ranks together in the midst of work, in an order that they need not share among communicators.
 PeerEngine fastest(const PeerTraffic& traffic, const PeerLines& lines, bool has_staging);
 /// On windows the direct engine costs one more launch, and each rank may offer its own or not.
 bool worth_an_offer(const PeerTraffic& traffic);

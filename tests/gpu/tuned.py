@@ -16,6 +16,8 @@ def main(files: list[str]) -> None:
     ranks = Ranks()
     for number, (file, engine) in enumerate(each.split("=") for each in files):
         comm = ranks.communicator(f"tuned {number}", profile=file)
+        # Copy engines are chosen where a call has named them.
+        comm.all_reduce(torch.zeros(COUNT, device=ranks.device.device), algorithm="copy_engine")
         for symmetric in (False, True):
             why = comm.explain_on_gpu("all_reduce", COUNT, symmetric=symmetric)
             assert "measured on this machine" in why.reason, why

@@ -185,6 +185,8 @@ int Driver::open_peer(Address* address, const IpcHandle& handle) const {
 }
 
 std::uint64_t Driver::number_of(Stream stream) const {
+  constexpr std::uintptr_t kPerThread = 2;  // CU_STREAM_PER_THREAD: one handle for streams of all threads
+  if (reinterpret_cast<std::uintptr_t>(stream) == kPerThread) return 0;
   unsigned long long number = 0;
   return cuStreamGetId && cuStreamGetId(stream, &number) == kSuccess ? number + 1 : 0;  // a number may be 0
 }

@@ -94,7 +94,7 @@ class Driver {
   int pin(void** host, std::size_t bytes) const;
   /// A peer process' memory, so that this device reaches it.
   int open_peer(Address* address, const IpcHandle& handle) const;
-  /// Another number for each stream of this process, those that are gone included; 0 where the driver knows none.
+  /// Another number for each stream of this process, those that are gone included; 0 where none is known.
   std::uint64_t number_of(Stream stream) const;
   /// Either may lie on any device, or be pinned.
   int copy(Address to, Address from, std::size_t bytes, Stream stream) const;

@@ -54,7 +54,8 @@ class Lane {
 
   /// Begins to end whatever is under way, with its connections; nothing is handed back from then on.
   void give_up();
-  /// After give_up(): waits until nothing moves any more. UCX may hold on to memory all the same, but not touch it.
+  /// After give_up(): waits until nothing moves any more. UCX may hold on to memory all the same; over
+  /// TCP, which lanes are for, it touches none where nobody makes it go on.
   void await_over();
 
  private:

@@ -165,6 +165,7 @@ void UcxTransport::carries(std::span<const int> peers) {
 }
 
 bool UcxTransport::arrived(int peer, std::uint64_t tag) {
+  if (is_stuck()) return false;
   worker_.to(peer);
   worker_.progress();
   ucx::TagInfo info;
@@ -184,13 +185,14 @@ void UcxTransport::abort(const Failure& cause) {
   const bool sent = note_carrier_.sent();
   worker_.disconnect();  // ends what is being sent, notes as well
   worker_.progress_until(let_go, ucx::kAfterClosing);
-  if (!sent) notes_.give_up(cause);  // by new connections
+  if (!sent && let_go()) notes_.give_up(cause);  // by new connections
 }
 
 bool UcxTransport::has_let_go() const { return std::ranges::none_of(transfers_, &Transfer::request); }
 
 Loss UcxTransport::lost(int peer) {
-  if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
+  if (!is_stuck())
+    if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
   const std::string failure = worker_.failure(peer);
   return {failure.empty() ? failures_.at(peer) : failure, {}};
 }

@@ -43,6 +43,8 @@ class UcxTransport final : public NotingTransport {
 
  private:
   bool has_let_go() const;
+  /// Aborted, and UCX has memory that may be the caller's again: nothing may make it go on.
+  bool is_stuck() const { return left_ && !has_let_go(); }
   Notes& notes() override { return notes_; }
   // A tag of UCX's is the sender's rank and ours: messages of two senders never match one receive.
   static constexpr int kTagBits = 40;
