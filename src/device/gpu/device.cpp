@@ -88,7 +88,7 @@ std::string Device::pci_bus_id() const {
   return id.data();
 }
 
-Device::Current::Current(const Device& device) : driver_(device.driver()), entered_(!device.is_current()) {
+Device::Current::Current(const Device& device) : driver_(device.driver()), entered_(!device.has_entered()) {
   if (entered_) driver_.check(device.enter(&before_), "cuCtxPushCurrent");
 }
 

@@ -139,13 +139,10 @@ int Driver::current_device(int* device) const {
   return cuCtxGetDevice(device);
 }
 
-bool Driver::is_current(Context context, int device) const {
-  if (vendor_ == Vendor::amd) {
-    int current = -1;
-    return hipGetDevice(&current) == kSuccess && current == device;
-  }
+bool Driver::has_entered(Context context) const {
+  // HIP's threads begin with device 0, entered or not.
   Context current = nullptr;
-  return cuCtxGetCurrent(&current) == kSuccess && current == context;
+  return vendor_ == Vendor::nvidia && cuCtxGetCurrent(&current) == kSuccess && current == context;
 }
 
 int Driver::enter(Context context, int device, int* before) const {

@@ -84,7 +84,8 @@ class Driver {
   std::string architecture(int device) const;
   /// As this thread's calls have it, from 0.
   int current_device(int* device) const;
-  bool is_current(Context context, int device) const;
+  /// Is it the one of this thread's calls, for certain?
+  bool has_entered(Context context) const;
   /// Makes a device the one of this thread's calls. leave() makes it what it was, with the number that this has found.
   int enter(Context context, int device, int* before) const;
   void leave(int before) const;
