@@ -25,10 +25,9 @@ from rich.table import Table
 
 import lanecast
 from lanecast.cli import launch, machine, tables
-from lanecast.cli.options import distinct, known_name
+from lanecast.cli.options import DEVICES, distinct, known_name
 
 PLACES = ("process", "shared", "pinned", "device")
-DEVICES = ("cpu", "cuda")
 CALL_BYTES = 1 << 20
 KIB = 1024
 

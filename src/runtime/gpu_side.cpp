@@ -134,7 +134,7 @@ PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, s
 }
 
 Explanation GpuSide::explain(const Call& call, bool symmetric, std::string_view pinned) const {
-  return lanecast::explain(traffic_of(call, symmetric), lines_, pinned, peers_ && has_staging());
+  return lanecast::explain(traffic_of(call, symmetric), lines_, pinned, has_staging());
 }
 
 std::shared_ptr<ipc::SharedMemory> GpuSide::allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {

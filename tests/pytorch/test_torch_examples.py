@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lanecast.cli import bench_train
 from torch_jobs import free_port
 
 ROOT = Path(__file__).parent.parent.parent
@@ -44,3 +45,11 @@ def test_backends_side_by_side(tmp_path: Path) -> None:
     ours, theirs = json.loads(file.read_text())["rows"]
     assert (ours["backend"], theirs["backend"], theirs["times_as_fast"]) == ("lanecast:ring", "gloo", 1.0)
     assert ours["loss_last"] < ours["loss_first"]
+
+
+def test_bench_train_knows_what_the_program_takes() -> None:
+    """It says so where there is no torch for the program to say it."""
+    command = [sys.executable, str(ROOT / "examples/train_gpt.py"), "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for names in (bench_train.MODELS, bench_train.STRATEGIES):
+        assert f"{{{','.join(names)}}}" in shown

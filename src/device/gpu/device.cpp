@@ -88,7 +88,8 @@ std::string Device::pci_bus_id() const {
   return id.data();
 }
 
-Device::Current::Current(const Device& device) : driver_(device.driver()), entered_(!device.has_entered()) {
+Device::Current::Current(const Device& device)
+    : driver_(device.driver()), entered_(!driver_.has_entered(device.context_)) {
   if (entered_) driver_.check(device.enter(&before_), "cuCtxPushCurrent");
 }
 

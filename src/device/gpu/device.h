@@ -53,7 +53,6 @@ class Device {
 
  private:
   Device(std::shared_ptr<const Driver> driver, int ordinal);
-  bool has_entered() const { return driver_->has_entered(context_); }
   int attribute(Attribute which) const;
   /// The same of what older drivers and AMD's do not know.
   std::optional<int> attribute_if_known(Attribute which) const;

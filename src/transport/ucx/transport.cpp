@@ -133,14 +133,15 @@ bool UcxTransport::judge(const Transfer& transfer) {
   if (!transfer.failed) return true;
   const Message& message = *transfer.message;
   const Piece& piece = transfer.piece;
-  const std::string who = "rank " + std::to_string(worker_.rank()) +
-                          (transfer.receive ? ": receiving from rank " : ": sending to rank ") +
-                          std::to_string(message.peer) + ", " + describe_tag(message.tag, kMostTags) + ": ";
   if (piece.status == ucx::kTruncated || piece.status == 0)
     raise_mismatch(message, worker_.rank(), describe_arrived(piece), kMostTags, /*same_stamp=*/true);
   // UCX ends what is under way before it says why.
   const std::string failure = piece.share ? piece.failure : worker_.failure(message.peer);
-  if (failure.empty()) throw TransportError(who + worker_.ucp().words(piece.status));
+  if (failure.empty())
+    throw TransportError("rank " + std::to_string(worker_.rank()) +
+                         (transfer.receive ? ": receiving from rank " : ": sending to rank ") +
+                         std::to_string(message.peer) + ", " + describe_tag(message.tag, kMostTags) + ": " +
+                         worker_.ucp().words(piece.status));
   failures_[message.peer] = failure;
   return false;
 }

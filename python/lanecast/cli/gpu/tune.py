@@ -87,6 +87,7 @@ def calibrate(
               file=sys.stderr, flush=True)  # fmt: skip
     if gain:
         tuned = ranks.communicator("tuned", profile=str(path))
+        _first_call(ranks, tuned, COPY_ENGINE)  # it chooses them where a call has named them
         bench = TuneBench(
             ranks, arenas, replace(settings, sizes=tuple(effort.gain_sizes), rounds=effort.gain_rounds), engines, tuned
         )
@@ -172,7 +173,7 @@ def _engines(ranks: Ranks) -> list[str]:
     """All there are; NCCL's own where it can be opened, as all ranks find alike."""
     found = [KERNEL, TWO_SHOT, COPY_ENGINE, DIRECT]
     try:
-        _first_native_call(ranks)
+        _first_call(ranks, ranks.comm, NATIVE)
     except _core.UsageError as error:
         if ranks.rank == 0:
             print(f"left out: native: {error}", file=sys.stderr, flush=True)
@@ -180,12 +181,13 @@ def _engines(ranks: Ranks) -> list[str]:
     return [*found, NATIVE]
 
 
-def _first_native_call(ranks: Ranks) -> None:
+def _first_call(ranks: Ranks, comm: Communicator, algorithm: str) -> None:
+    """The one that brings all ranks together."""
     import torch
 
-    ranks.comm.all_reduce(torch.zeros(1, device=ranks.device.device), algorithm=NATIVE)
+    comm.all_reduce(torch.zeros(1, device=ranks.device.device), algorithm=algorithm)
     ranks.device.synchronize()
-    ranks.comm.synchronize()
+    comm.synchronize()
 
 
 def _measure(bench: TuneBench, what: str) -> list[Row]:
