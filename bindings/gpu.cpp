@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives and messages of a GPU's memory as the Python package calls them: addresses and a stream, and no word of
-// Python's GIL.
+// Collectives and messages of a GPU's memory as the Python package calls them.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -9,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
+#include "device_buffers.h"
 #include "runtime/device_work.h"
 
 namespace nb = nanobind;
@@ -22,14 +22,14 @@ template <class Make, class... Extra>
 void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make make, const Extra&... extra) {
   communicator.def(
       name,
-      [make](Communicator& c, int kind, std::uintptr_t input, std::uintptr_t output, int device, std::uintptr_t stream,
-             int dtype, int op, std::size_t count, const std::vector<std::size_t>& counts, std::string_view algorithm,
-             int chunks, int root, const std::vector<std::size_t>& send_counts,
-             const std::vector<std::size_t>& recv_counts, std::optional<bool> reproducible) {
+      [make](Communicator& c, int kind, const DeviceBuffer& input, const DeviceBuffer& output, int dtype, int op,
+             std::size_t count, const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks,
+             int root, const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts,
+             std::optional<bool> reproducible) {
         Call call;
         call.kind = static_cast<Kind>(kind);
-        call.in = reinterpret_cast<const void*>(input);
-        call.out = reinterpret_cast<void*>(output);
+        call.in = reinterpret_cast<const void*>(input.address);
+        call.out = reinterpret_cast<void*>(output.address);
         call.count = count;
         call.counts = counts;
         call.dtype = static_cast<DType>(dtype);
@@ -40,11 +40,13 @@ void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make 
         call.send_counts = send_counts;
         call.recv_counts = recv_counts;
         call.reproducible = reproducible;
+        const int device = output.device;
+        auto* const stream = reinterpret_cast<void*>(output.stream());
         const nb::gil_scoped_release release;
-        return make(c, call, device, reinterpret_cast<void*>(stream));
+        return make(c, call, device, stream);
       },
-      "kind"_a, "input"_a, "output"_a, "device"_a, "stream"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a,
-      "chunks"_a, "root"_a, "send_counts"_a, "recv_counts"_a, "reproducible"_a.none(), extra...);
+      "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a, "root"_a,
+      "send_counts"_a, "recv_counts"_a, "reproducible"_a.none(), extra...);
 }
 
 /// Let go of by any thread.

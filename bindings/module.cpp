@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
   lanecast::bind_models(m);
   lanecast::bind_kernels(m);
   lanecast::bind_buffers(m);
+  lanecast::bind_device_buffers(m);
   lanecast::bind_gpu_libraries(m);
   lanecast::bind_surprises(m);
   lanecast::bind_runtime(m);

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import numpy as np
 import collective_cases
 import gpu_host_library
 from collective_cases import Array, Call, Case
+from exchange_api import Described, exchange_api
 from lanecast import Communicator
 from pipe_jobs import Outcome, PipeJob, Tell
 
@@ -24,20 +23,14 @@ KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "g
 class Tensor:
     """An array that says of itself what a CUDA tensor of torch's does."""
 
-    is_cuda = True
-
     def __init__(self, array: Array, dtype: str, ordinal: int) -> None:
-        self.array, self.dtype, self.shape = array, f"torch.{dtype}", array.shape
-        self.device = SimpleNamespace(index=ordinal)
+        self.array, self.dtype, self.shape, self.ordinal = array, f"torch.{dtype}", array.shape, ordinal
 
-    def is_contiguous(self) -> bool:
-        return True
+    def described(self) -> Described:
+        address = int(self.array.ctypes.data) if self.array.size else 0
+        return Described(address, self.dtype, self.shape, ordinal=self.ordinal)
 
-    def data_ptr(self) -> int:
-        return int(self.array.ctypes.data) if self.array.size else 0
-
-    def numel(self) -> int:
-        return int(self.array.size)
+    __dlpack_c_exchange_api__ = exchange_api(described)
 
     def __setitem__(self, place: slice, other: Tensor) -> None:
         self.array[place] = other.array
@@ -74,8 +67,6 @@ def run_on_gpu(cases: list[Case], guard: int, comm: Communicator, _: Tell) -> li
 
 def in_environment(environment: dict[str, str], body: Any, comm: Communicator, tell: Tell) -> Any:
     os.environ.update(environment)  # read by the first call on a GPU
-    default_stream = SimpleNamespace(_cuda_getCurrentRawStream=lambda _: 0)
-    sys.modules["torch"] = SimpleNamespace(_C=default_stream)  # type: ignore[assignment]  # all that is asked of it
     return body(comm, tell)
 
 

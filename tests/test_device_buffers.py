@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import lanecast
+from exchange_api import CUDA, ROCM, Described, exchange_api
 from lanecast import P2POp, _core
 from lanecast.communicator import Communicator
 
@@ -21,7 +22,7 @@ STREAM = 0x5EA
 
 @dataclass
 class Tensor:
-    """What is asked of a CUDA tensor of torch's."""
+    """A CUDA tensor of torch's, as far as it shows itself."""
 
     count: int
     dtype: str = "torch.float32"
@@ -29,20 +30,16 @@ class Tensor:
     address: int = 0x1000
     contiguous: bool = True
     shape: tuple[int, ...] = ()
-    is_cuda = True
+    device: int = CUDA
 
     def __post_init__(self) -> None:
         self.shape = self.shape or (self.count,)
-        self.device = SimpleNamespace(index=self.ordinal)
 
-    def is_contiguous(self) -> bool:
-        return self.contiguous
+    def described(self) -> Described:
+        strides = None if self.contiguous else tuple(2 for _ in self.shape)
+        return Described(self.address, self.dtype, self.shape, strides, self.ordinal, self.device)
 
-    def data_ptr(self) -> int:
-        return self.address
-
-    def numel(self) -> int:
-        return self.count
+    __dlpack_c_exchange_api__ = exchange_api(described, lambda ordinal: STREAM + ordinal)
 
 
 class Array:
@@ -81,10 +78,13 @@ class Core:
 
     def enqueue(self, *given: Any) -> None:
         names = (
-            "kind", "input", "output", "device", "stream", "dtype", "op", "count", "counts", "algorithm", "chunks",
-            "root", "send_counts", "recv_counts", "reproducible",
+            "kind", "source", "target", "dtype", "op", "count", "counts", "algorithm", "chunks", "root", "send_counts",
+            "recv_counts", "reproducible",
         )  # fmt: skip
-        self.calls.append(dict(zip(names, given, strict=True)))
+        call = dict(zip(names, given, strict=True))
+        source, target = call.pop("source"), call.pop("target")
+        places = {"input": source.address, "output": target.address, "device": target.device, "stream": target.stream()}
+        self.calls.append({**call, **places})
 
     def enqueue_async(self, *given: Any) -> Work:
         self.enqueue(*given)
@@ -99,9 +99,7 @@ class Core:
 
 
 @pytest.fixture
-def core(monkeypatch: pytest.MonkeyPatch) -> Core:
-    torch = SimpleNamespace(_C=SimpleNamespace(_cuda_getCurrentRawStream=lambda device: STREAM + device))
-    monkeypatch.setitem(sys.modules, "torch", torch)
+def core() -> Core:
     return Core()
 
 
@@ -137,6 +135,13 @@ def test_every_collective_enqueues(comm: Communicator, core: Core) -> None:
     assert [call["root"] for call in core.calls] == [0, 0, 0, 0, 1, 1, 0, 0]
 
 
+def test_amds_gpus_and_what_needs_no_strides(comm: Communicator, core: Core) -> None:
+    comm.all_reduce(Tensor(4, ordinal=1, device=ROCM))
+    comm.all_reduce(Tensor(0, shape=(0, 3), contiguous=False))
+    comm.all_reduce(Tensor(1, shape=(1, 1), contiguous=False))
+    assert [(call["device"], call["count"]) for call in core.calls] == [(1, 4), (0, 0), (0, 1)]
+
+
 def test_split_sizes_count_rows(comm: Communicator, core: Core) -> None:
     comm.all_to_all_single(Tensor(12, shape=(4, 3)), Tensor(12, shape=(4, 3)), [1, 3], [3, 1])
     assert (core.calls[0]["send_counts"], core.calls[0]["recv_counts"]) == ([9, 3], [3, 9])
@@ -157,7 +162,17 @@ def test_other_packages(comm: Communicator, core: Core) -> None:
     assert (second["count"], second["stream"]) == (0, 0)
 
 
+class FromAnotherTime:
+    """Of a package with a table that is not of DLPack's version 1."""
+
+    __dlpack_c_exchange_api__ = exchange_api(lambda _: Described(0x1000, "float32", (4,)), major=2)
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
+    "another version of DLPack": (FromAnotherTime(), "tensor is of a package whose __dlpack_c_exchange_api__"),
+    "an older torch's": (SimpleNamespace(is_cuda=True), "tensor is a tensor of an older torch"),
+    "complex": (Tensor(4, "torch.complex64"), "tensor has dtype complex64; supported: float64"),
+    "transposed": (Tensor(4, shape=(2, 2), contiguous=False), "tensor is not contiguous"),
     "strided": (Tensor(4, contiguous=False), "tensor is not contiguous"),
     "bool": (Tensor(4, "torch.bool"), "tensor has dtype bool; supported: float64"),
     "complex of cupy": (Array((4,), "<c8"), "tensor has dtype complex64"),

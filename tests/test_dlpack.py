@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import lanecast
+from exchange_api import CUDA, DLTensor
 from lanecast import Communicator
 
-CPU, CUDA = 1, 2
+CPU = 1
 TYPES: dict[str, tuple[int, Any]] = {  # DLPack's code, and what numpy holds
     "float32": (2, np.float32),
     "float64": (2, np.float64),
@@ -28,23 +29,6 @@ TYPES: dict[str, tuple[int, Any]] = {  # DLPack's code, and what numpy holds
 }
 
 
-class _Tensor(ctypes.Structure):
-    """DLTensor, in the order of dlpack.h."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
-
-
 class _Managed(ctypes.Structure):
     """DLManagedTensorVersioned."""
 
@@ -54,7 +38,7 @@ class _Managed(ctypes.Structure):
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
+        ("tensor", DLTensor),
     )
 
 
@@ -66,7 +50,7 @@ class Producer:
         dims = ctypes.c_int64 * array.ndim
         self._shape = dims(*array.shape)
         self._strides = dims(*(stride // array.itemsize for stride in array.strides))
-        tensor = _Tensor(
+        tensor = DLTensor(
             array.ctypes.data, device, 0, array.ndim, code, 8 * array.itemsize, 1, self._shape, self._strides, 0
         )
         self._managed = _Managed(1, 1, None, None, int(read_only), tensor)
@@ -158,7 +142,10 @@ def test_a_producer_that_raises_says_why() -> None:
         comm.all_reduce(Proud(ONE, 2))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+
+
+@needs_torch
 def test_torch_tensors() -> None:
     import torch
 
@@ -168,8 +155,23 @@ def test_torch_tensors() -> None:
             tensor = torch.full((3, 5), comm.rank + 1).to(dtype)
             comm.all_reduce(tensor, "max")
             good &= bool((tensor.to(torch.float32) == comm.size).all())
-        with pytest.raises(lanecast.UsageError, match="grad"):
-            comm.all_reduce(torch.ones(3, requires_grad=True))
-        return good
+        leaf = torch.full((3,), comm.rank + 1.0, requires_grad=True)
+        comm.all_reduce(leaf)
+        return good and leaf.tolist() == [3.0] * 3
 
     assert lanecast.run_threads(2, body, timeout_s=60.0) == [True, True]
+
+
+@needs_torch
+def test_torch_tensors_that_have_no_such_memory() -> None:
+    import torch
+
+    comm = lanecast.from_all_gather(0, 1, lambda mine: mine)
+    for tensor, words in {
+        torch.ones(4).to_sparse(): "tensor cannot be shared: .*storage",
+        torch.ones(4, device="meta"): "tensor cannot be shared: .*meta",
+        torch.ones(4, dtype=torch.bool): "tensor has dtype of DLPack's type 6",
+        torch.ones(4, 2).t(): "tensor is not contiguous",
+    }.items():
+        with pytest.raises(lanecast.UsageError, match=f"^rank 0: {words}[^\n]*$"):
+            comm.all_reduce(tensor)

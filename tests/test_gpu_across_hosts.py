@@ -10,6 +10,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,9 +120,10 @@ def gather_and_scatter(comm: Communicator, _: Tell) -> list[float]:
     for kind, source, target in (("gather", mine, whole), ("scatter", whole, back)):
         own, all_of_them = [counts[comm.rank]], counts if root else []
         given = (own, all_of_them) if kind == "gather" else (all_of_them, own)
-        where = source.data_ptr(), target.data_ptr(), comm.rank, 0
+        where: list[Any] = [_core.device_buffer(each, "buffer", comm.rank) for each in (source, target)]
         dtype = _core.DTYPES.index("float32")
-        comm._core.enqueue(_core.KINDS.index(kind), *where, dtype, 0, 0, [], "direct", 0, 1, *given, None)
+        core: Any = comm._core
+        core.enqueue(_core.KINDS.index(kind), *where, dtype, 0, 0, [], "direct", 0, 1, *given, None)
     comm.synchronize()
     return [*whole.array.tolist(), *back.array.tolist()]
 

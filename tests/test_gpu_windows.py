@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import random
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -264,8 +265,25 @@ def registered(comm: Communicator, _: Tell) -> list[str]:
 
 
 class Allocated(Tensor):
+    """With what registering asks of a tensor of torch's besides."""
+
+    is_cuda = True
+
+    def __init__(self, array: Any, dtype: str, ordinal: int) -> None:
+        super().__init__(array, dtype, ordinal)
+        self.device = SimpleNamespace(index=ordinal)
+
+    def is_contiguous(self) -> bool:
+        return True
+
+    def data_ptr(self) -> int:
+        return self.described().address
+
+    def numel(self) -> int:
+        return int(self.array.size)
+
     def element_size(self) -> int:
-        return self.array.itemsize
+        return int(self.array.itemsize)
 
 
 def test_registered_tensors(kernel_cache: str) -> None:

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from lanecast import _core
+from lanecast._core import DeviceBuffer
 from lanecast.buffers import Buffer, as_buffer, where
-from lanecast.device_buffers import UNKNOWN_DEVICE, DeviceBuffer
+from lanecast.device_buffers import UNKNOWN_DEVICE
 from lanecast.work import Work
 
 KIND = {name: number for number, name in enumerate(_core.KINDS)}
@@ -54,6 +57,10 @@ class Calls(ABC):
             raise self._refuse(f"{name}={given!r}: expected {self.size} whole numbers") from None
 
     def _pair(self, input: Any, output: Any) -> tuple[Buffer | DeviceBuffer, Buffer | DeviceBuffer]:
+        if not isinstance(input, np.ndarray):
+            pair = _core.device_pair(input, output, self.rank)  # tells in one go what a call of microseconds needs
+            if pair is not None:
+                return pair
         source = as_buffer(input, "input", self.rank, written=False)
         target = as_buffer(output, "output", self.rank, written=True)
         if source.dtype != target.dtype:
@@ -69,6 +76,8 @@ class Calls(ABC):
         self, whole: str, whole_size: int | None, share: str, share_size: int, counts: Sequence[int]
     ) -> None:
         """The share of this rank and the whole, None where this rank has none of it."""
+        if isinstance(counts, tuple) and not counts and whole_size == share_size * self.size:
+            return  # a call of microseconds goes this way
         numbers = self._numbers("counts", counts)
         if numbers:
             if len(numbers) != self.size or min(numbers) < 0:

@@ -10,20 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lanecast import _core
-from lanecast.device_buffers import UNKNOWN_DEVICE, DeviceBuffer, device_buffer
+from lanecast._core import DeviceBuffer
+from lanecast.device_buffers import UNKNOWN_DEVICE, device_buffer
 from lanecast.dtypes import dtype_code, numpy_dtype
 
 Array = npt.NDArray[Any]
 
-# (code, bits) of DLPack's DLDataType → name.
-_DLPACK_TYPES = {
-    **{(0, bits): f"int{bits}" for bits in (8, 16, 32, 64)},
-    **{(1, bits): f"uint{bits}" for bits in (8, 16, 32, 64)},
-    **{(2, bits): f"float{bits}" for bits in (16, 32, 64)},
-    (4, 16): "bfloat16",
-    (10, 8): "float8_e4m3",
-    (12, 8): "float8_e5m2",
-}
 _DLPACK_HOST = {1, 3, 11}  # the CPU's memory; that pinned for CUDA's and for ROCm's devices
 
 _codes: dict[Any, int] = {}  # numpy dtype → code; filled as dtypes are met
@@ -110,14 +102,16 @@ def _from_dlpack(value: Any, argument: str, rank: int, *, written: bool) -> Buff
         )
     seen, name = value, ""
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor) and value.dtype.is_floating_point and value.itemsize == 1:
-        seen, name = value.view(torch.uint8), str(value.dtype).removeprefix("torch.")  # torch exports no 8-bit floats
+    if torch is not None and isinstance(value, torch.Tensor):
+        if value.requires_grad:
+            seen = value.detach()  # which torch would not export, and torch.distributed takes
+        if value.dtype.is_floating_point and value.itemsize == 1:
+            seen, name = seen.view(torch.uint8), str(value.dtype).removeprefix("torch.")  # older ones export none
     found: Any = _core.dlpack_view(seen, written)
     if found is None:
         raise _core.UsageError(f"rank {rank}: {argument} {_why_no_view(seen, written)}")
-    view, type_code, bits, size = found
-    name = name or _DLPACK_TYPES.get((type_code, bits), f"of DLPack's type {type_code} with {bits} bits")
-    return Buffer(view, dtype_code(name, argument, rank), size)
+    view, dtype, size = found
+    return Buffer(view, dtype_code(name or dtype, argument, rank), size)
 
 
 def _why_no_view(value: Any, written: bool) -> str:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from lanecast import _core
+from lanecast._core import DeviceBuffer
 from lanecast.bound import Bound
 from lanecast.collectives import Collectives
 from lanecast.compose.compiled import CompiledCall, Hierarchy, Knobs, binding_for
 from lanecast.compose.composition import Composition
-from lanecast.device_buffers import DeviceBuffer
-from lanecast.device_calls import enqueue, enqueue_messages
+from lanecast.device_calls import enqueue_async, enqueue_messages
 from lanecast.explanation import Explanation, explained
 from lanecast.point_to_point import Message, PointToPoint
 from lanecast.rooted import Rooted
@@ -238,7 +238,10 @@ class Communicator(Collectives, Rooted, PointToPoint):
     def _make(self, call: Bound, async_op: bool) -> Work | None:
         try:
             if isinstance(call.source, DeviceBuffer):
-                return enqueue(self._core, self._held, call, async_op)
+                if async_op:
+                    return enqueue_async(self._core, self._held, call)
+                self._core.enqueue(*call)
+                return None
             if not async_op:
                 self._core.run(*call)
                 return None

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from lanecast import _core
+from lanecast._core import DeviceBuffer
 from lanecast.bound import Bound
-from lanecast.device_buffers import DeviceBuffer
 from lanecast.dtypes import itemsize
 from lanecast.point_to_point import Message
 from lanecast.work import Work
@@ -42,18 +42,11 @@ class DeviceWork(Work):
         self._tensors = ()
 
 
-def enqueue(core: Any, held: Any, call: Bound, async_op: bool) -> DeviceWork | None:
-    """Hand a call on a GPU's memory to the core's communicator; a work where it runs on a stream of its own."""
+def enqueue_async(core: Any, held: Any, call: Bound) -> DeviceWork:
+    """Hand a call on a GPU's memory to the core's communicator, which runs it on a stream of its own."""
     source: DeviceBuffer = call.source
     target: DeviceBuffer = call.target
-    arguments = (
-        call.kind, source.address, target.address, target.device, target.stream(), call.dtype, call.op, call.part_count,
-        call.counts, call.algorithm, call.chunks, call.root, call.send_counts, call.recv_counts, call.reproducible,
-    )  # fmt: skip
-    if not async_op:
-        core.enqueue(*arguments)
-        return None
-    return DeviceWork(core.enqueue_async(*arguments), held, target.later_streams(), (source.owner, target.owner))
+    return DeviceWork(core.enqueue_async(*call), held, target.later_streams(), (source.owner, target.owner))
 
 
 def enqueue_messages(core: Any, held: Any, rank: int, messages: list[Message], async_op: bool) -> DeviceWork | None:

@@ -10,8 +10,8 @@ from operator import index
 from typing import Any
 
 from lanecast import _core
+from lanecast._core import DeviceBuffer
 from lanecast.buffers import Array, as_buffer
-from lanecast.device_buffers import DeviceBuffer
 from lanecast.work import Work
 
 Message = tuple[bool, Array | DeviceBuffer, int, int]  # is it a send?, buffer, peer, tag
