@@ -12,18 +12,20 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
-from gpt import corpus, report
+from gpt import corpus, overlap, report
 from gpt.messages import Messages
 from gpt.model import PRESETS
 from gpt.sharding import STRATEGIES, Trained
 
 STEPS = 10
+PROFILED = 3  # steps, behind the trials
 
 
 def arguments() -> argparse.Namespace:
@@ -38,6 +40,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--learning-rate", type=float, default=3e-4)
     parser.add_argument("--timeout", type=float, default=300, help="seconds that a call waits for a rank")
     parser.add_argument("--out", type=Path, help="a folder for report.json, loss.png and messages.png")
+    parser.add_argument("--profile", type=Path, help="a file (.json, .json.gz) for rank 0's trace of three more steps")
     return parser.parse_args()
 
 
@@ -84,6 +87,20 @@ class Trainer:
         dist.all_reduce(loss)
         return float(loss)  # and so the step has ended
 
+    def profile(self, file: Path) -> dict[str, float]:
+        """Writes rank 0's trace of some steps, which says there how much communication goes on beside computation."""
+        recorded = torch.profiler.profile() if dist.get_rank() == 0 else None
+        with recorded or nullcontext():
+            begun = time.perf_counter()
+            for _ in range(PROFILED):
+                self.step()
+            step_s = (time.perf_counter() - begun) / PROFILED
+        if recorded is None:
+            return {}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        recorded.export_chrome_trace(str(file))
+        return {"profiled_step_s": step_s, **overlap.measured(file, PROFILED)}
+
 
 def main() -> None:
     options = arguments()
@@ -99,6 +116,7 @@ def main() -> None:
         trials_s.append(trial_s)
     with Messages() as messages:
         trainer.step()
+    beside = trainer.profile(options.profile) if options.profile else {}
     if dist.get_rank() == 0:
         found = report.summary(trials_s, trainer.step_tokens)
         print(
@@ -106,9 +124,12 @@ def main() -> None:
             f"{found['tokens_per_s']:.0f} tokens/s; a step of {trainer.step_tokens} tokens takes "
             f"{found['step_s']:.3f} s ± {found['step_spread_s']:.3f}; loss {losses[0]:.3f} to {losses[-1]:.3f}"
         )
+        if beside:
+            print(f"{overlap.sentence(beside)}: {options.profile}")
         if options.out:
             said = {name: getattr(options, name) for name in ("model", "strategy", "backend")}
-            report.write(options.out, {**said, "ranks": trainer.ranks, **found, "losses": losses}, messages.sizes)
+            found = {**said, "ranks": trainer.ranks, **found, **beside, "losses": losses}
+            report.write(options.out, found, messages.sizes)
     # Wait for the report: a process with gloo groups may abort at its very end, and torchrun then ends the others.
     dist.barrier()
     dist.destroy_process_group()
