@@ -5,7 +5,6 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
 #include <optional>
@@ -60,6 +59,7 @@ std::size_t elements_of(const nb::dlpack::dltensor& tensor) {
 }
 
 bool contiguous(const nb::dlpack::dltensor& tensor) {
+  if (elements_of(tensor) == 0) return true;
   std::int64_t expected = 1;
   for (std::int32_t d = tensor.ndim - 1; tensor.strides && d >= 0; --d) {
     if (tensor.shape[d] != 1 && tensor.strides[d] != expected) return false;
@@ -72,27 +72,31 @@ bool contiguous(const nb::dlpack::dltensor& tensor) {
   throw UsageError("rank " + std::to_string(rank) + ": " + what);
 }
 
+DeviceBuffer buffer_of(const nb::dlpack::dltensor& tensor, nb::handle value, const ExchangeApi& exchange) {
+  const std::optional<DType> dtype = dtype_of(tensor.dtype);
+  return {.address = reinterpret_cast<std::uintptr_t>(tensor.data) + tensor.byte_offset,
+          .dtype = dtype ? static_cast<int>(*dtype) : kUnknownDtype,
+          .size = elements_of(tensor),
+          .device = tensor.device.device_id,
+          .owner = nb::borrow(value),
+          .streams = {&exchange, tensor.device},
+          .asked = {}};
+}
+
 /// Nothing where the tensor lies elsewhere.
-std::optional<DeviceBuffer> device_buffer(nb::handle value, const ExchangeApi& exchange, const char* argument,
-                                          int rank) {
+std::optional<DeviceBuffer> device_buffer(nb::handle value, const char* argument, int rank) {
+  const ExchangeApi* const exchange = exchange_of(value.type());
+  if (!exchange)
+    refuse(rank, std::string(argument) + " is of a package whose " + kAttribute + " is not of DLPack's version 1");
   nb::dlpack::dltensor tensor;
-  if (exchange.describe(value.ptr(), &tensor) != 0) {  // as of sparse ones, which have no memory of their own
+  if (exchange->describe(value.ptr(), &tensor) != 0) {  // as of sparse ones, which have no memory of their own
     const nb::python_error error;
     const std::string why = nb::str(error.value()).c_str();
     refuse(rank, std::string(argument) + " cannot be shared: " + why.substr(0, why.find('\n')));  // torch adds frames
   }
   if (!on_gpu(tensor.device)) return {};
-  const std::size_t size = elements_of(tensor);
-  if (size > 0 && !contiguous(tensor))
-    refuse(rank, std::string(argument) + " is not contiguous; pass a contiguous copy");
-  const std::optional<DType> dtype = dtype_of(tensor.dtype);
-  return DeviceBuffer{.address = reinterpret_cast<std::uintptr_t>(tensor.data) + tensor.byte_offset,
-                      .dtype = dtype ? static_cast<int>(*dtype) : kUnknownDtype,
-                      .size = size,
-                      .device = tensor.device.device_id,
-                      .owner = nb::borrow(value),
-                      .streams = {&exchange, tensor.device},
-                      .asked = {}};
+  if (!contiguous(tensor)) refuse(rank, std::string(argument) + " is not contiguous; pass a contiguous copy");
+  return buffer_of(tensor, value, *exchange);
 }
 
 }  // namespace
@@ -101,6 +105,18 @@ std::uintptr_t CurrentStream::operator()() const {
   void* stream = nullptr;
   if (exchange->current_stream(device.device_type, device.device_id, &stream) != 0) throw nb::python_error();
   return reinterpret_cast<std::uintptr_t>(stream);
+}
+
+std::optional<DeviceBuffer> plain_device_buffer(nb::handle value) {
+  const ExchangeApi* const exchange = exchange_of(value.type());
+  nb::dlpack::dltensor tensor;
+  if (!exchange) return {};
+  if (exchange->describe(value.ptr(), &tensor) != 0) {
+    PyErr_Clear();
+    return {};
+  }
+  if (!on_gpu(tensor.device) || !contiguous(tensor) || !dtype_of(tensor.dtype)) return {};
+  return buffer_of(tensor, value, *exchange);
 }
 
 std::uintptr_t DeviceBuffer::stream() const { return streams.exchange ? streams() : nb::cast<std::uintptr_t>(asked()); }
@@ -130,30 +146,10 @@ void bind_device_buffers(nb::module_& m) {
           "later_streams", [](const DeviceBuffer& b) { return b.streams.exchange ? nb::cast(b.streams) : b.asked; },
           nb::sig("def later_streams(self) -> collections.abc.Callable[[], int]"),
           "Called for the same when the tensor may have gone.");
-  m.def(
-      "device_pair",
-      [](nb::handle input, nb::handle output, int rank) -> std::optional<std::pair<DeviceBuffer, DeviceBuffer>> {
-        const ExchangeApi *of_input = exchange_of(input.type()), *of_output = exchange_of(output.type());
-        if (!of_input || !of_output) return {};
-        auto source = device_buffer(input, *of_input, "input", rank);
-        auto target = device_buffer(output, *of_output, "output", rank);
-        const bool fit = source && target && source->device == target->device && source->dtype == target->dtype;
-        if (!fit || source->dtype == kUnknownDtype) return {};
-        return std::pair(std::move(*source), std::move(*target));
-      },
-      "input"_a, "output"_a, "rank"_a,
-      "Both at once where both are such tensors, of one type and device; None: look at each. Raises as device_buffer.");
-  m.def(
-      "device_buffer",
-      [](nb::handle value, const char* argument, int rank) -> std::optional<DeviceBuffer> {
-        const ExchangeApi* exchange = exchange_of(value.type());
-        if (exchange) return device_buffer(value, *exchange, argument, rank);
-        refuse(rank, std::string(argument) + " is of a package whose " + kAttribute + " is not of DLPack's version 1");
-      },
-      "value"_a, "argument"_a, "rank"_a,
-      "The memory of a GPU's tensor whose type has __dlpack_c_exchange_api__, dtype -1 where no reduction knows it; "
-      "None "
-      "where it lies on the CPU. Raises UsageError for what is not contiguous, or has no memory of its own.");
+  m.def("device_buffer", &device_buffer, "value"_a, "argument"_a, "rank"_a,
+        "The memory of a GPU's tensor whose type has __dlpack_c_exchange_api__, dtype -1 where no reduction knows it; "
+        "None "
+        "where it lies on the CPU. Raises UsageError for what is not contiguous, or has no memory of its own.");
 }
 
 }  // namespace lanecast

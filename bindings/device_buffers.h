@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace lanecast {
 
@@ -32,5 +33,8 @@ struct DeviceBuffer {
   /// Handle of the caller's current stream, behind which a call has to come; 0: the default one.
   std::uintptr_t stream() const;
 };
+
+/// Of a GPU's tensor that leaves nothing to refuse; nothing of all else, on the CPU or not.
+std::optional<DeviceBuffer> plain_device_buffer(nanobind::handle value);
 
 }  // namespace lanecast

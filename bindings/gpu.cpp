@@ -49,6 +49,35 @@ void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make 
       "send_counts"_a, "recv_counts"_a, "reproducible"_a.none(), extra...);
 }
 
+/// Python takes as long to look at two tensors as all the rest of a call takes, so what leaves nothing to ask is made
+/// in one step; false, with nothing done, for all else.
+bool enqueue_at_once(Communicator& c, int kind, nb::handle input, nb::handle output, int op, nb::handle algorithm,
+                     nb::handle chunks, int root, nb::handle reproducible) {
+  Call call;
+  call.kind = static_cast<Kind>(kind);
+  call.op = static_cast<ReduceOp>(op);
+  call.root = root;
+  if (!nb::try_cast(algorithm, call.algorithm) || !nb::try_cast(chunks, call.chunks)) return false;
+  if (!reproducible.is_none()) return false;
+  const auto source = plain_device_buffer(input);
+  if (!source) return false;
+  const auto target = input.is(output) ? source : plain_device_buffer(output);
+  if (!target || source->device != target->device || source->dtype != target->dtype) return false;
+  const Collective collective = collective_of(call, c.size(), false);
+  const auto inputs = static_cast<std::size_t>(collective.inputs(c.rank()).count);
+  const auto outputs = static_cast<std::size_t>(collective.outputs(c.rank()).count);
+  call.count = outputs > 0 ? target->size / outputs : source->size / inputs;
+  if ((inputs > 0 && source->size != call.count * inputs) || (outputs > 0 && target->size != call.count * outputs))
+    return false;
+  call.in = reinterpret_cast<const void*>(source->address);
+  call.out = reinterpret_cast<void*>(target->address);
+  call.dtype = static_cast<DType>(target->dtype);
+  auto* const stream = reinterpret_cast<void*>(target->stream());
+  const nb::gil_scoped_release release;
+  c.enqueue(call, target->device, stream);
+  return true;
+}
+
 /// Let go of by any thread.
 std::shared_ptr<void> kept(nb::object object) {
   return {new nb::object(std::move(object)), [](void* held) {
@@ -73,6 +102,8 @@ std::vector<Transfer> transfers_of(const DeviceMessages& messages) {
 }  // namespace
 
 void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
+  communicator.def("enqueue_at_once", &enqueue_at_once, "kind"_a, "input"_a, "output"_a, "op"_a, "algorithm"_a,
+                   "chunks"_a, "root"_a = 0, "reproducible"_a = nb::none());
   def_enqueue(communicator, "enqueue",
               [](Communicator& c, const Call& call, int device, void* stream) { c.enqueue(call, device, stream); });
   def_enqueue(

@@ -71,6 +71,9 @@ class Core:
 
     rank, size, hosts = RANK, SIZE, 1
 
+    def enqueue_at_once(self, *_: Any) -> bool:
+        return False  # so that every argument is looked at
+
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
         self.messages: list[tuple[Any, ...]] = []

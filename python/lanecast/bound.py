@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from lanecast import _core
 from lanecast._core import DeviceBuffer
 from lanecast.buffers import Buffer, as_buffer, where
@@ -18,6 +16,7 @@ from lanecast.work import Work
 
 KIND = {name: number for number, name in enumerate(_core.KINDS)}
 SUM = _core.OPS.index("sum")
+NONE: tuple[int, ...] = ()  # counts where none are given
 
 
 class Bound(NamedTuple):
@@ -44,6 +43,13 @@ class Calls(ABC):
     rank: int
     size: int
 
+    def _made_at_once(self, *call: Any) -> bool:
+        """Make a blocking call on a GPU's tensors that leave nothing to ask; False, with nothing done, for all else.
+
+        call: kind, source, target, op, algorithm, chunks, root, reproducible. Others leave all to _make().
+        """
+        return False
+
     @abstractmethod
     def _make(self, call: Bound, async_op: bool) -> Work | None: ...
 
@@ -57,10 +63,6 @@ class Calls(ABC):
             raise self._refuse(f"{name}={given!r}: expected {self.size} whole numbers") from None
 
     def _pair(self, input: Any, output: Any) -> tuple[Buffer | DeviceBuffer, Buffer | DeviceBuffer]:
-        if not isinstance(input, np.ndarray):
-            pair = _core.device_pair(input, output, self.rank)  # tells in one go what a call of microseconds needs
-            if pair is not None:
-                return pair
         source = as_buffer(input, "input", self.rank, written=False)
         target = as_buffer(output, "output", self.rank, written=True)
         if source.dtype != target.dtype:
@@ -76,8 +78,6 @@ class Calls(ABC):
         self, whole: str, whole_size: int | None, share: str, share_size: int, counts: Sequence[int]
     ) -> None:
         """The share of this rank and the whole, None where this rank has none of it."""
-        if isinstance(counts, tuple) and not counts and whole_size == share_size * self.size:
-            return  # a call of microseconds goes this way
         numbers = self._numbers("counts", counts)
         if numbers:
             if len(numbers) != self.size or min(numbers) < 0:

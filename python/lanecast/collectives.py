@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lanecast.bound import KIND, SUM, Bound, Calls
+import numpy as np
+
+from lanecast.bound import KIND, NONE, SUM, Bound, Calls
 from lanecast.buffers import as_buffer, rows
 from lanecast.dtypes import op_code
 from lanecast.work import Work
@@ -33,8 +35,13 @@ class Collectives(Calls):
         Source: PCCL, section IV-A; the hierarchical form is the multi-lane all-reduce.
         Raises UsageError (argument, rank) at once; TimeoutError (peer, step, seconds) when a peer does not come.
         """
+        operator = op_code(op, self.rank)
+        if not (async_op or isinstance(tensor, np.ndarray)) and self._made_at_once(
+            KIND["all_reduce"], tensor, tensor, operator, algorithm, chunks, 0, reproducible
+        ):
+            return None
         buffer = as_buffer(tensor, "tensor", self.rank, written=True)
-        view, operator = buffer.view, op_code(op, self.rank)
+        view = buffer.view
         call = Bound(
             KIND["all_reduce"], view, view, buffer.dtype, operator, buffer.size, (), algorithm, chunks,
             reproducible=reproducible,
@@ -47,7 +54,7 @@ class Collectives(Calls):
         input: Any,
         async_op: bool = False,
         *,
-        counts: Sequence[int] = (),
+        counts: Sequence[int] = NONE,
         algorithm: str = "",
         chunks: int = 0,
     ) -> Work | None:
@@ -57,6 +64,10 @@ class Collectives(Calls):
         [sum(counts)], input [counts[rank]]. In-place: `input` is this rank's slice of `output`.
         Source: PCCL, section IV-A. Raises as all_reduce does.
         """
+        if not (async_op or isinstance(input, np.ndarray) or counts is not NONE) and self._made_at_once(
+            KIND["all_gather"], input, output, SUM, algorithm, chunks
+        ):
+            return None
         source, target = self._pair(input, output)
         self._check_sizes("output", target.size, "input", source.size, counts)
         call = Bound(
@@ -71,7 +82,7 @@ class Collectives(Calls):
         op: str = "sum",
         async_op: bool = False,
         *,
-        counts: Sequence[int] = (),
+        counts: Sequence[int] = NONE,
         algorithm: str = "",
         chunks: int = 0,
         reproducible: bool | None = None,
@@ -82,9 +93,13 @@ class Collectives(Calls):
         [counts[rank]], input [sum(counts)]. In-place: `output` is this rank's slice of `input`; the rest of `input`
         keeps its values. op and reproducible as in all_reduce. Source: PCCL, section IV-A. Raises as all_reduce does.
         """
+        operator = op_code(op, self.rank)
+        if not (async_op or isinstance(input, np.ndarray) or counts is not NONE) and self._made_at_once(
+            KIND["reduce_scatter"], input, output, operator, algorithm, chunks, 0, reproducible
+        ):
+            return None
         source, target = self._pair(input, output)
         self._check_sizes("input", source.size, "output", target.size, counts)
-        operator = op_code(op, self.rank)
         call = Bound(
             KIND["reduce_scatter"], source.view, target.view, source.dtype, operator, target.size, counts, algorithm,
             chunks, reproducible=reproducible,

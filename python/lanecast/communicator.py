@@ -235,6 +235,9 @@ class Communicator(Collectives, Rooted, PointToPoint):
     def __repr__(self) -> str:
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"
 
+    def _made_at_once(self, *call: Any) -> bool:
+        return self._core.enqueue_at_once(*call)
+
     def _make(self, call: Bound, async_op: bool) -> Work | None:
         try:
             if isinstance(call.source, DeviceBuffer):

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from lanecast.bound import KIND, SUM, Bound, Calls
 from lanecast.buffers import as_buffer
 from lanecast.dtypes import op_code
@@ -24,6 +26,10 @@ class Rooted(Calls):
         tensor: [count]; equal count and dtype on every rank. Raises as all_reduce does.
         """
         root = self._root("src", src)
+        if not (async_op or isinstance(tensor, np.ndarray)) and self._made_at_once(
+            KIND["broadcast"], tensor, tensor, SUM, algorithm, chunks, root
+        ):
+            return None
         buffer = as_buffer(tensor, "tensor", self.rank, written=self.rank != root)
         call = Bound(
             KIND["broadcast"], buffer.view, buffer.view, buffer.dtype, SUM, buffer.size, (), algorithm, chunks, root
@@ -47,8 +53,12 @@ class Rooted(Calls):
         all_reduce does.
         """
         root = self._root("dst", dst)
-        buffer = as_buffer(tensor, "tensor", self.rank, written=self.rank == root)
         operator = op_code(op, self.rank)
+        if not (async_op or isinstance(tensor, np.ndarray)) and self._made_at_once(
+            KIND["reduce"], tensor, tensor, operator, algorithm, chunks, root, reproducible
+        ):
+            return None
+        buffer = as_buffer(tensor, "tensor", self.rank, written=self.rank == root)
         call = Bound(
             KIND["reduce"], buffer.view, buffer.view, buffer.dtype, operator, buffer.size, (), algorithm, chunks, root,
             reproducible=reproducible,
