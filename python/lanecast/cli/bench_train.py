@@ -59,7 +59,7 @@ class Case:
             command = self._started([*program, "--trials=1", f"--out={folder}", *self.options])
             file, log = Path(folder) / "report.json", Path(folder) / "output.txt"
             with log.open("w") as output:
-                _end(subprocess.Popen(command, env=environment, stdout=output, stderr=output), file)
+                wait_for(subprocess.Popen(command, env=environment, stdout=output, stderr=output), file)
             if not file.is_file():
                 said = log.read_text(errors="replace")[-3000:]
                 raise _core.UsageError(f"{self.strategy} on {backend} failed:\n{said}")
@@ -73,7 +73,7 @@ class Case:
         return [sys.executable, *torchrun, *program]
 
 
-def _end(job: subprocess.Popen[bytes], report: Path) -> None:
+def wait_for(job: subprocess.Popen[bytes], report: Path) -> None:
     """Wait for a job: not forever where it has reported, since processes with gloo groups may abort or hang then."""
     while job.poll() is None and not report.is_file():
         time.sleep(0.1)
