@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
@@ -39,10 +40,12 @@ class Trained:
 
 
 class Replicas(Trained):
-    def __init__(self, shape: Shape, device: torch.device, learning_rate: float) -> None:
+    def __init__(
+        self, shape: Shape, device: torch.device, learning_rate: float, group: dist.ProcessGroup | None = None
+    ) -> None:
         model = GPT(shape).to(device)
         model.initialize()
-        super().__init__(DistributedDataParallel(model), learning_rate)
+        super().__init__(DistributedDataParallel(model, process_group=group), learning_rate)
 
     def gradients_travel(self, last: bool) -> AbstractContextManager[None]:
         return nullcontext() if last else self.model.no_sync()
@@ -53,11 +56,13 @@ class Replicas(Trained):
 
 
 class Shards(Trained):
-    def __init__(self, shape: Shape, device: torch.device, learning_rate: float) -> None:
+    def __init__(
+        self, shape: Shape, device: torch.device, learning_rate: float, group: dist.ProcessGroup | None = None
+    ) -> None:
         with torch.device("meta"):  # no rank ever holds all of a large model
             model = GPT(shape)
         types = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if device.type == "cuda" else MixedPrecisionPolicy()
-        mesh = dist.device_mesh.init_device_mesh(device.type, (dist.get_world_size(),))
+        mesh = DeviceMesh.from_group(group or dist.group.WORLD, device.type)
         for block in model.blocks:
             fully_shard(block, mesh=mesh, mp_policy=types)
         fully_shard(model, mesh=mesh, mp_policy=types)
