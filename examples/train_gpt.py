@@ -20,28 +20,13 @@ import torch
 import torch.distributed as dist
 
 from gpt import corpus, overlap, report
+from gpt.arguments import arguments
 from gpt.messages import Messages
 from gpt.model import PRESETS
 from gpt.sharding import STRATEGIES, Trained
 
 STEPS = 10
 PROFILED = 3  # steps, behind the trials
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=PRESETS, default="gpt-2m")
-    parser.add_argument("--strategy", choices=STRATEGIES, default="ddp")
-    parser.add_argument("--backend", default="lanecast", help="of torch.distributed")
-    parser.add_argument("--corpus", default="", help="a text file; default: the source of Python's standard library")
-    parser.add_argument("--micro-batch", type=int, default=4, help="sequences of a rank at a time")
-    parser.add_argument("--batch-tokens", type=int, help="of all ranks together, in a step; default: the model's")
-    parser.add_argument("--trials", type=int, default=3)
-    parser.add_argument("--learning-rate", type=float, default=3e-4)
-    parser.add_argument("--timeout", type=float, default=300, help="seconds that a call waits for a rank")
-    parser.add_argument("--out", type=Path, help="a folder for report.json, loss.png and messages.png")
-    parser.add_argument("--profile", type=Path, help="a file (.json, .json.gz) for rank 0's trace of three more steps")
-    return parser.parse_args()
 
 
 def device() -> torch.device:
@@ -53,14 +38,17 @@ def device() -> torch.device:
 
 def begin(options: argparse.Namespace) -> None:
     timeout = timedelta(seconds=options.timeout)
-    if options.strategy == "zero3":
-        try:
+    try:
+        if options.strategy == "zero3":
             import deepspeed
-        except ImportError:
-            raise SystemExit("train_gpt: --strategy zero3 is DeepSpeed's: pip install deepspeed") from None
-        deepspeed.init_distributed(dist_backend=options.backend, timeout=timeout)
-    else:
-        dist.init_process_group(options.backend, timeout=timeout)
+
+            deepspeed.init_distributed(dist_backend=options.backend, timeout=timeout)
+        else:
+            dist.init_process_group(options.backend, timeout=timeout)
+    except ImportError:
+        raise SystemExit("train_gpt: --strategy zero3 is DeepSpeed's: pip install deepspeed") from None
+    except (ValueError, AssertionError) as error:  # the latter where torch knows no such name
+        raise SystemExit(f"train_gpt: --backend {options.backend}: {error}") from None
 
 
 class Trainer:
@@ -97,13 +85,12 @@ class Trainer:
             step_s = (time.perf_counter() - begun) / PROFILED
         if recorded is None:
             return {}
-        file.parent.mkdir(parents=True, exist_ok=True)
         recorded.export_chrome_trace(str(file))
         return {"profiled_step_s": step_s, **overlap.measured(file, PROFILED)}
 
 
 def main() -> None:
-    options = arguments()
+    options = arguments(__doc__)
     begin(options)
     trainer = Trainer(options)
     losses, trials_s = [], []

@@ -26,10 +26,9 @@ def summary(trials_s: list[list[float]], tokens: int) -> dict[str, Any]:
 
 
 def write(folder: Path, report: dict[str, Any], sizes: Mapping[str, Counter[int]]) -> None:
-    """report.json, loss.png and messages.png."""
+    """report.json, loss.png and messages.png, in a folder that exists."""
     from matplotlib.figure import Figure
 
-    folder.mkdir(parents=True, exist_ok=True)
     report = {**report, "messages": {name: sorted(counts.items()) for name, counts in sizes.items()}}
     (folder / "report.json").write_text(json.dumps(report, indent=1) + "\n")
     title = f"{report['model']}, {report['strategy']}, {report['backend']}, {report['ranks']} ranks"

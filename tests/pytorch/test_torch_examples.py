@@ -43,6 +43,23 @@ def test_same_losses_as_on_gloo(strategy: str, tmp_path: Path) -> None:
     assert 0 <= ours["beside_s"] <= ours["communication_s"] < ours["profiled_step_s"]
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "start it by torchrun"),
+        (("--trials=0",), "argument --trials: 0 is not at least 1"),
+        (("--micro-batch=-1",), "argument --micro-batch: -1 is not at least 1"),
+        (("--out", __file__), "argument --out: [Errno 17] File exists"),
+        (("--profile", str(ROOT)), "argument --profile: "),
+    ],
+)
+def test_refused_before_it_trains(options: tuple[str, ...], words: str) -> None:
+    command = [sys.executable, str(ROOT / "examples/train_gpt.py"), *options]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert words in refused.stderr
+
+
 def test_share_of_communication_beside_computation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In two steps, by GPUs' kernels where a trace has some, and by calls where it has none."""
     monkeypatch.syspath_prepend(ROOT / "examples")
