@@ -20,7 +20,8 @@ bool sends_from_output(const Plan& plan, const Shape& shape, Router& router) {
   const Layout layout(plan, shape);
   std::size_t bytes = 0;
   for (const Block& b : plan.src(only)) bytes += layout.place(b, {0, shape.chunks}).bytes;
-  return bytes >= kLeastBytes && bytes < kTooManyBytes && router.to(only.peer).stores_for_reader(only.peer);
+  return bytes >= kLeastBytes && bytes < kTooManyBytes &&
+         router.to(only.peer).stores_for_reader(only.peer) == Stores::ordinary;
 }
 
 }  // namespace lanecast
