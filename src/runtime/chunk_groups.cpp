@@ -10,9 +10,9 @@ namespace lanecast {
 void ChunkRun::call_group(std::uint32_t step) {
   const std::int32_t group = plan_.steps[step].group;
   groups_[group].step = step;
-  if (!context_.turns.is_turn(group, chunk_.index)) return context_.turns.wait(group, chunk_.index, this);
+  if (!context_.groups.is_turn(group, chunk_.index)) return context_.groups.wait(group, chunk_.index, this);
   post_group(step);
-  if (ChunkRun* const next = context_.turns.pass(group)) next->take_turn(group);
+  if (ChunkRun* const next = context_.groups.pass(group)) next->take_turn(group);
 }
 
 void ChunkRun::take_turn(std::int32_t group) {

@@ -104,6 +104,8 @@ void ChunkRun::finish(std::uint32_t step) {
   while (first_unfinished_ < state_.size() && state_[first_unfinished_] == State::finished) ++first_unfinished_;
   for (std::uint32_t next : context_.prepared.successors.of(step))
     if (--waits_[next] == 0) ready_.push(next);
+  if (!takes_turns(step)) return;
+  if (ChunkRun* const next = context_.sends.pass(step)) next->take_turn_to_send(step);
 }
 
 Reduction ChunkRun::reduction(const Step& step) const { return reduction_of(plan_, step, context_.shape); }
@@ -130,7 +132,23 @@ Stores ChunkRun::stores_for_send(std::uint32_t step) const {
   return carrier(peer).stores_for_reader(peer).value_or(Stores::ordinary);
 }
 
+bool ChunkRun::takes_turns(std::uint32_t step) const {
+  const Step& is = plan_.steps[step];
+  return is.kind == StepKind::send && chunk_.count > 1 && carrier(is.peer).shares_wires();
+}
+
 void ChunkRun::send(std::uint32_t step) {
+  if (takes_turns(step) && !context_.sends.is_turn(step, chunk_.index))
+    return context_.sends.wait(step, chunk_.index, this);
+  post_send(step);
+}
+
+void ChunkRun::take_turn_to_send(std::uint32_t step) {
+  post_send(step);
+  start_ready();  // an empty message is done at once
+}
+
+void ChunkRun::post_send(std::uint32_t step) {
   StepMessage& message = messages_[step];
   const auto memory = bound_.src(step);
   message.bytes = bound_.src_bytes(step);

@@ -6,11 +6,11 @@
 #include <queue>
 
 #include "base/buffer_pool.h"
-#include "runtime/group_turns.h"
 #include "runtime/layout.h"
 #include "runtime/prepared_plan.h"
 #include "runtime/router.h"
 #include "runtime/span_ops.h"
+#include "runtime/turns.h"
 
 namespace lanecast {
 
@@ -21,7 +21,8 @@ struct CallContext {
   const Layout& layout;
   Router& router;
   BufferPool& staging;
-  GroupTurns& turns;
+  Turns& groups;               // turns at each of Plan::groups
+  Turns& sends;                // and at each step that sends over a wire
   const std::uint32_t& stamp;  // of the call's messages
   std::uint32_t window = 0;    // a step may start when it is among the first `window` unfinished ones
 };
@@ -81,6 +82,7 @@ class ChunkRun {
   void start(std::uint32_t step);
   void finish(std::uint32_t step);
   void send(std::uint32_t step);
+  void post_send(std::uint32_t step);
   /// Of a copy that this step then sends.
   Stores stores_for_send(std::uint32_t step) const;
   void receive(std::uint32_t step);
@@ -102,6 +104,9 @@ class ChunkRun {
   void record_work(std::uint32_t step, StepKind kind, std::size_t bytes, std::int64_t begin_ns) const;
   /// It has become this chunk's turn at a group that it has waited for.
   void take_turn(std::int32_t group);
+  /// The same at a step that sends.
+  void take_turn_to_send(std::uint32_t step);
+  bool takes_turns(std::uint32_t step) const;
 
   CallContext context_;
   const Plan& plan_;

@@ -18,7 +18,8 @@ Execution::Execution(std::shared_ptr<PreparedPlan> prepared, Shape shape, Router
       record_(record_of(prepared_->plan, shape_)),
       router_(router),
       memory_(memory) {
-  const CallContext context{*prepared_, shape_, layout_, router_, memory_.staging, turns_, stamp_, options.window};
+  const CallContext context{*prepared_,   shape_,      layout_, router_,       memory_.staging,
+                            group_turns_, send_turns_, stamp_,  options.window};
   for (int k = 0; k < std::min(shape_.chunks, options.chunks_in_flight); ++k)
     runs_.push_back(std::make_unique<ChunkRun>(context));
   const Plan& plan = prepared_->plan;
@@ -71,7 +72,8 @@ bool Execution::open_groups() {
 
 void Execution::begin_steps() {
   begun_ = true;
-  turns_.begin(prepared_->plan.groups.size());
+  group_turns_.begin(prepared_->plan.groups.size());
+  send_turns_.begin(prepared_->plan.steps.size());
   // Here, since a call before may have been under way when this one was prepared.
   scratch_ = memory_.scratch(scratch_bytes());
   for (std::size_t run = 0; run < runs_.size(); ++run) begin_next(run);

@@ -74,7 +74,7 @@ class Execution final : public OrderedCall {
   Expectation expectation_;
   Router& router_;
   CallMemory& memory_;
-  GroupTurns turns_;
+  Turns group_turns_, send_turns_;
   std::deque<RollCall> roll_calls_;  // of each set of members
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   std::byte* in_ = nullptr;

@@ -124,6 +124,9 @@ class Transport {
   virtual bool consumes() const { return false; }
   /// Do threads of its own move long messages, whatever the caller's does meanwhile?
   virtual bool moves_by_itself() const { return false; }
+  /// Do messages that are under way together share a wire, and so slow each other down? Where not, as between cores
+  /// that copy, all that are ready are posted at once.
+  virtual bool shares_wires() const { return false; }
   /// How to store what is then sent to `peer`, which may read it straight from this process's memory. Nothing where it
   /// never does.
   virtual std::optional<Stores> stores_for_reader(int /*peer*/) const { return {}; }

@@ -22,6 +22,7 @@ class MpiTransport final : public NotingTransport {
   std::string_view name() const override { return "mpi"; }
   bool reaches(int peer) const override { return peer >= 0 && peer < comm_->size(); }
   std::optional<bool> takes(GpuMemory memory) const override { return comm_->api().takes(memory); }
+  bool shares_wires() const override { return true; }
   std::uint64_t max_tag() const override { return max_tag_; }
 
   void post_send(Message& message) override;

@@ -23,6 +23,7 @@ class UcxTransport final : public NotingTransport {
   std::string_view name() const override { return "ucx"; }
   bool reaches(int peer) const override { return peer >= 0 && peer < worker_.size() && peer != worker_.rank(); }
   void carries(std::span<const int> peers) override;
+  bool shares_wires() const override { return true; }
   std::uint64_t max_tag() const override { return kMostTags; }
   bool scatters() const override { return true; }
   bool moves_by_itself() const override { return lanes_.count() > 0; }
