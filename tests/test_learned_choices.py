@@ -430,6 +430,16 @@ def test_wrong_pins_are_refused(pins: list[dict[str, Any]], named: str, tmp_path
         on_threads(2, decided, profile=pins_file(tmp_path, *pins))
 
 
+def test_sizes_that_were_rounded_up_share_a_row(tmp_path: Path) -> None:
+    """To whole elements for each of 20 ranks: half a doubling stood in a row of its own for them."""
+    path, folder = tmp_path / "t.sqlite", tmp_path / "figures"
+    words = ["--machine", "perlmutter", "--closed-forms", "--ranks", "16,20", "--sizes", "1M,1536K,3M"]
+    assert CliRunner().invoke(app, ["learn", "simulate", str(path), *words]).exit_code == 0
+    assert CliRunner().invoke(app, ["learn", "figures", str(path), "--output", str(folder)]).exit_code == 0
+    cells = json.loads((folder / "figures.json").read_text())["over_flat"]
+    assert {cell["bytes"] for cell in cells} == {1 << 20, 3 << 19, 3 << 20}
+
+
 def test_figures_are_drawn_from_times(tmp_path: Path) -> None:
     path, folder = tmp_path / "t.sqlite", tmp_path / "figures"
     words = ["--machine", "perlmutter", "--closed-forms", "--ranks", "8,16", "--sizes", "1M,64M"]

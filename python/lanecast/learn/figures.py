@@ -75,6 +75,9 @@ def _seconds(case: Case, prefix: str) -> float | None:
 
 
 def _nominal(case: Case) -> int:
-    """The size that was asked for: simulated ones are rounded up to whole elements for each rank."""
-    power = 1 << round(math.log2(case.bytes))
-    return power if abs(case.bytes / power - 1) < _ROUNDED else case.bytes
+    """The size that was asked for, in doublings or steps of half a one: simulated ones are rounded up to whole elements
+    for each rank.
+    """
+    power = 1 << math.floor(math.log2(case.bytes * (1 + _ROUNDED)))
+    near = [size for size in (power, power * 3 // 2) if abs(case.bytes / size - 1) < _ROUNDED]
+    return near[0] if near else case.bytes
