@@ -102,8 +102,8 @@ std::vector<Transfer> transfers_of(const DeviceMessages& messages) {
 }  // namespace
 
 void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
-  communicator.def("enqueue_at_once", &enqueue_at_once, "kind"_a, "input"_a, "output"_a, "op"_a, "algorithm"_a,
-                   "chunks"_a, "root"_a = 0, "reproducible"_a = nb::none());
+  communicator.def("enqueue_at_once", &enqueue_at_once, "kind"_a, "input"_a.none(), "output"_a.none(), "op"_a,
+                   "algorithm"_a.none(), "chunks"_a.none(), "root"_a = 0, "reproducible"_a = nb::none());
   def_enqueue(communicator, "enqueue",
               [](Communicator& c, const Call& call, int device, void* stream) { c.enqueue(call, device, stream); });
   def_enqueue(
