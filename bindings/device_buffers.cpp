@@ -115,8 +115,10 @@ std::optional<DeviceBuffer> plain_device_buffer(nb::handle value) {
     PyErr_Clear();
     return {};
   }
-  if (!on_gpu(tensor.device) || !contiguous(tensor) || !dtype_of(tensor.dtype)) return {};
-  return buffer_of(tensor, value, *exchange);
+  if (!on_gpu(tensor.device) || !contiguous(tensor)) return {};
+  DeviceBuffer buffer = buffer_of(tensor, value, *exchange);
+  if (buffer.dtype == kUnknownDtype) return {};
+  return buffer;
 }
 
 std::uintptr_t DeviceBuffer::stream() const { return streams.exchange ? streams() : nb::cast<std::uintptr_t>(asked()); }
@@ -148,8 +150,7 @@ void bind_device_buffers(nb::module_& m) {
           "Called for the same when the tensor may have gone.");
   m.def("device_buffer", &device_buffer, "value"_a, "argument"_a, "rank"_a,
         "The memory of a GPU's tensor whose type has __dlpack_c_exchange_api__, dtype -1 where no reduction knows it; "
-        "None "
-        "where it lies on the CPU. Raises UsageError for what is not contiguous, or has no memory of its own.");
+        "None where it lies on the CPU. Raises UsageError for what is not contiguous, or has no memory of its own.");
 }
 
 }  // namespace lanecast

@@ -88,9 +88,14 @@ def exchange_api(
 
     api = _Api(major, 0, None, None, None, None, _DESCRIBE(describe), _STREAM(current_stream))
     _kept.append(api)
+    return capsule(api, b"dlpack_exchange_api")
+
+
+def capsule(of: ctypes.Structure, name: bytes) -> Any:
+    """name: literal, since it has to stay as `of` does."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    return new(ctypes.addressof(api), b"dlpack_exchange_api", None)
+    return new(ctypes.addressof(of), name, None)
 
 
 _kept: list[_Api] = []

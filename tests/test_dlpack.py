@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lanecast
-from exchange_api import CUDA, DLTensor
+from exchange_api import CUDA, DLTensor, capsule
 from lanecast import Communicator
 
 CPU = 1
@@ -59,9 +59,7 @@ class Producer:
         return self._device, 0
 
     def __dlpack__(self, **_: Any) -> Any:
-        new = ctypes.pythonapi.PyCapsule_New
-        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-        return new(ctypes.addressof(self._managed), b"dltensor_versioned", None)
+        return capsule(self._managed, b"dltensor_versioned")
 
 
 @pytest.mark.parametrize("device", [3, 11], ids=["CUDA", "ROCm"])
