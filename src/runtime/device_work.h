@@ -15,13 +15,13 @@ class DeviceWork {
   DeviceWork(Communicator& communicator, std::shared_ptr<GpuSide> side, gpu::Stream stream)
       : communicator_(communicator),
         side_(std::move(side)),
-        captured_(side_->capturing(stream)),
-        done_(side_->mark(stream)) {}
+        captured_(side_->streams().capturing(stream)),
+        done_(side_->streams().mark(stream)) {}
 
   /// What `stream` (a CUstream) does from now on comes after the call; the host goes on.
-  void order(void* stream) const { side_->wait(done_, static_cast<gpu::Stream>(stream)); }
+  void order(void* stream) const { side_->streams().wait(done_, static_cast<gpu::Stream>(stream)); }
   /// A captured call runs when its graph does, and has nothing to wait for here.
-  bool done() const { return captured_ || side_->passed(done_); }
+  bool done() const { return captured_ || side_->streams().passed(done_); }
   /// Blocks the host. Throws what has happened on the device. Not once the communicator has gone.
   void synchronize(const Interrupt& interrupt = {}) const;
 

@@ -29,7 +29,7 @@ GpuSide& Communicator::gpu_for(std::span<const Transfer> transfers, int device, 
   side.set_timeout(timeout_s_);
   look_at_gpu();
   for (const Transfer& transfer : transfers)
-    if (device < 0 && transfer.bytes > 0) side.require_own(transfer.data, "buffer");
+    if (device == kUnknownDevice && transfer.bytes > 0) side.require_own(transfer.data, "buffer");
   return side;
 }
 
@@ -56,7 +56,7 @@ std::shared_ptr<DeviceWork> Communicator::enqueue_async(std::span<const Transfer
   std::unique_lock lock = enter();
   GpuSide& side = gpu_for(transfers, device, lock);
   const gpu::Stream own = side.own_stream(transfers);
-  side.order(static_cast<gpu::Stream>(stream), own);
+  side.streams().order(static_cast<gpu::Stream>(stream), own);
   or_fail<UsageError>([&] { side.enqueue(transfers, own); });
   return std::make_shared<DeviceWork>(*this, gpu_, own);
 }

@@ -14,8 +14,6 @@
 namespace lanecast {
 namespace {
 
-constexpr int kRelaxedCapture = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
-
 /// Of all ranks, told to all, so that a GPU that two of them use is found.
 void refuse_shared(const Bootstrap& bootstrap, const gpu::Device& device) {
   const std::vector<std::string> all = bootstrap.all_gather_strings(device.uuid());
@@ -91,12 +89,10 @@ GpuSide::GpuSide(const Bootstrap& bootstrap, const Topology& topology, const Gpu
       device_(parts_.device),
       kind_of_gpu_(common_kind(bootstrap, *device_)),
       peers_(connect_all(bootstrap, parts_, neighbours.hosts)),
-      windows_(peers_ ? std::make_unique<ipc::Windows>(device_, bootstrap) : nullptr),
+      peer_buffers_(peers_ ? std::make_unique<PeerBuffers>(device_, bootstrap) : nullptr),
       across_(parts_, topology, rank_, connect_domain(rank_, parts_, topology, neighbours),
               agreed_places(bootstrap, options, *device_)),
-      own_stream_(device_),
-      ordering_(device_),
-      last_(device_),
+      streams_(device_),
       channels_(device_) {
   if (!peers_) agreed(bootstrap, [&] { return across_.open_channels(), true; });
 }
@@ -137,41 +133,6 @@ Explanation GpuSide::explain(const Call& call, bool symmetric, std::string_view 
   return lanecast::explain(traffic_of(call, symmetric), lines_, pinned, has_staging());
 }
 
-std::shared_ptr<ipc::SharedMemory> GpuSide::allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {
-  const gpu::Device::Current current(*device_);
-  auto shared = std::make_shared<ipc::SharedMemory>(device_, bootstrap, bytes, ++allocations_);
-  std::erase_if(symmetric_, [](const auto& known) { return known.expired(); });
-  symmetric_.push_back(shared);
-  return shared;
-}
-
-const ipc::SharedMemory* GpuSide::symmetric(const void* begin, std::size_t bytes) const {
-  const auto at = reinterpret_cast<gpu::Address>(begin);
-  for (const auto& known : symmetric_)
-    if (const auto memory = known.lock();
-        memory && at >= memory->own() && at + bytes <= memory->own() + memory->bytes())
-      return memory.get();
-  return nullptr;
-}
-
-StreamBuffers GpuSide::buffers_of(const Call& call) const {
-  const bool has_windows = windows_ && !windows_->empty();
-  if ((symmetric_.empty() && !has_windows) || call.own_counts()) return {call.in, call.out, nullptr, nullptr, {}};
-  const std::size_t full = full_bytes(call, topology_.size());
-  const Collective collective = collective_of(call, topology_.size(), false);
-  const auto share = [&](PartRange parts) {
-    if (!call.counts.empty() && parts.count == 1) return call.counts[parts[0]] * size_of(call.dtype);
-    return parts.count <= 1 ? call.count * size_of(call.dtype) : full;
-  };
-  const std::size_t in_bytes = share(collective.inputs(rank_)), out_bytes = share(collective.outputs(rank_));
-  StreamBuffers buffers{call.in, call.out, symmetric(call.in, in_bytes), symmetric(call.out, out_bytes), {}};
-  if (has_windows) {
-    buffers.windows.in_place = windows_->place(call.in, in_bytes);
-    buffers.windows.out_place = windows_->place(call.out, out_bytes);
-  }
-  return buffers;
-}
-
 bool GpuSide::offers(const Call& call, const StreamBuffers& buffers, PeerEngine engine) const {
   return (engine == PeerEngine::kernel || engine == PeerEngine::two_shot) && can_offer(call.kind, buffers) &&
          worth_an_offer(traffic_of(call, /*symmetric=*/false));
@@ -198,28 +159,16 @@ StreamCall& GpuSide::bound(const Call& call, bool in_place, PeerEngine engine) {
   return calls_.front();
 }
 
-template <class Make>
-void GpuSide::in_turn(gpu::Stream stream, bool captured, const Make& make) {
-  if (captured) return make();
-  const std::uint64_t number = device_->driver().number_of(stream);
-  const bool follows = number != 0 && number == last_stream_;  // a stream keeps its order by itself
-  if (used_ && !follows) wait(last_, stream);
-  make();
-  device_->check(device_->driver().cuEventRecord(last_.get(), stream), "cuEventRecord");
-  last_stream_ = number;
-  used_ = true;
-}
-
 void GpuSide::enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  const bool captured = capturing(stream);
-  if (!captured) windows_->look();
-  StreamBuffers buffers = buffers_of(call);
+  const bool captured = streams_.capturing(stream);
+  if (!captured) peer_buffers_->look();
+  StreamBuffers buffers = peer_buffers_->of(call);
   const PeerEngine engine = engine_for(call, buffers, pinned);
-  if (!pinned && offers(call, buffers, engine)) buffers.windows.table = windows_->table();
+  if (!pinned && offers(call, buffers, engine)) buffers.windows.table = peer_buffers_->table();
   StreamCall& what = bound(call, in_place, engine);
   texts_.try_emplace(what.signature(buffers), what.text());
-  in_turn(stream, captured, [&] { what.enqueue(buffers, *peers_, stream); });
+  streams_.in_turn(stream, captured, [&] { what.enqueue(buffers, *peers_, stream); });
 }
 
 GpuSide::Staged GpuSide::prepare(const Call& call, bool in_place, const std::function<Choice()>& choose,
@@ -235,7 +184,7 @@ GpuSide::Staged GpuSide::prepare(const Call& call, bool in_place, const std::fun
 
 void GpuSide::enqueue(const StagedCall& call, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  in_turn(stream, capturing(stream), [&] { across_.enqueue(call, stream); });
+  streams_.in_turn(stream, streams_.capturing(stream), [&] { across_.enqueue(call, stream); });
 }
 
 void GpuSide::open_native(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
@@ -248,12 +197,13 @@ std::shared_ptr<NativeRun> GpuSide::enqueue_native(const Call& call, bool in_pla
                                                    gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
   NativeCalls::Enqueued enqueued;
-  in_turn(stream, capturing(stream), [&] { enqueued = native_->enqueue(call, in_place, topology_, stream); });
+  streams_.in_turn(stream, streams_.capturing(stream),
+                   [&] { enqueued = native_->enqueue(call, in_place, topology_, stream); });
   return std::make_shared<NativeRun>(std::move(enqueued), native_, router);
 }
 
 bool GpuSide::messages_idle() const {
-  return std::ranges::all_of(channels_.ends(), [this](const auto& end) { return passed(*end); });
+  return std::ranges::all_of(channels_.ends(), [this](const auto& end) { return streams_.passed(*end); });
 }
 
 void GpuSide::enqueue(std::span<const Transfer> transfers, gpu::Stream stream) {
@@ -263,16 +213,10 @@ void GpuSide::enqueue(std::span<const Transfer> transfers, gpu::Stream stream) {
   const std::vector<ipc::PeerMessage> messages = peer_messages(transfers, rank_);
   if (messages.empty()) return;
   const gpu::Device::Current current(*device_);
-  const bool captured = capturing(stream);
+  const bool captured = streams_.capturing(stream);
   if (!captured) channels_.begin(transfers, stream);
   peers_->exchange(messages, stream);
   if (!captured) channels_.end(transfers, stream);
-}
-
-bool GpuSide::capturing(gpu::Stream stream) const {
-  int status = 0;
-  device_->check(device_->driver().cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing");
-  return status != 0;
 }
 
 void GpuSide::require_own(const void* memory, const char* argument) const {
@@ -284,36 +228,6 @@ void GpuSide::require_own(const void* memory, const char* argument) const {
   if (result != gpu::kSuccess || ordinal != device_->ordinal())
     throw UsageError("rank " + std::to_string(rank_) + ": " + argument + " does not lie on GPU " +
                      std::to_string(device_->ordinal()) + ", which this communicator uses");
-}
-
-void GpuSide::order(gpu::Stream before, gpu::Stream after) {
-  const gpu::Device::Current current(*device_);
-  device_->check(device_->driver().cuEventRecord(ordering_.get(), before), "cuEventRecord");
-  wait(ordering_, after);
-}
-
-gpu::OwnedEvent GpuSide::mark(gpu::Stream stream) const {
-  const gpu::Device::Current current(*device_);
-  gpu::OwnedEvent event(device_);
-  device_->check(device_->driver().cuEventRecord(event.get(), stream), "cuEventRecord");
-  return event;
-}
-
-void GpuSide::wait(const gpu::OwnedEvent& event, gpu::Stream stream) const {
-  const gpu::Device::Current current(*device_);
-  device_->check(device_->driver().cuStreamWaitEvent(stream, event.get(), 0), "cuStreamWaitEvent");
-}
-
-bool GpuSide::passed(const gpu::OwnedEvent& event) const {
-  const gpu::Device::Current current(*device_);
-  // Asked in the midst of a capture, which by default no other call may disturb.
-  const auto exchange = device_->driver().cuThreadExchangeStreamCaptureMode;
-  int mode = kRelaxedCapture;
-  if (exchange) device_->check(exchange(&mode), "cuThreadExchangeStreamCaptureMode");
-  const int result = device_->driver().cuEventQuery(event.get());
-  if (exchange) device_->check(exchange(&mode), "cuThreadExchangeStreamCaptureMode");
-  if (result != gpu::kNotReady) device_->check(result, "cuEventQuery");
-  return result == gpu::kSuccess;
 }
 
 }  // namespace lanecast

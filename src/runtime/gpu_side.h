@@ -12,14 +12,18 @@
 #include "runtime/call.h"
 #include "runtime/gpu_channels.h"
 #include "runtime/native_calls.h"
+#include "runtime/peer_buffers.h"
 #include "runtime/stream_call.h"
+#include "runtime/stream_order.h"
 #include "runtime/transfer.h"
 #include "select/explain.h"
 #include "select/peer_lines.h"
 #include "topology/topology.h"
-#include "transport/ipc/windows.h"
 
 namespace lanecast {
+
+/// The device of memory of which the caller does not say it.
+constexpr int kUnknownDevice = -1;
 
 struct GpuOptions {
   int device = 0;                            // ordinal
@@ -91,28 +95,25 @@ class GpuSide {
   /// Do messages between hosts lie on the GPU while they are moved?
   bool sends_directly() const { return across_.is_direct(); }
   void forget_plans() { across_.forget_plans(); }
-  /// Collective. Memory in which the peers read and write: calls on it need no copy to and from staging.
-  std::shared_ptr<ipc::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes);
+  /// Collective, on one host. Memory in which the peers read and write: calls on it need no copy to and from staging.
+  std::shared_ptr<ipc::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {
+    return peer_buffers_->allocate(bootstrap, bytes);
+  }
   /// Calls on the memory need no such copies, either, where the other ranks' buffers lie in memory of that kind, too.
   /// This rank's own affair. False where it cannot be: among several hosts, say.
-  bool open_window(std::shared_ptr<ipc::WindowMemory> memory) { return windows_ && windows_->open(std::move(memory)); }
+  bool open_window(std::shared_ptr<ipc::WindowMemory> memory) {
+    return peer_buffers_ && peer_buffers_->open_window(std::move(memory));
+  }
   /// How many calls have made use of it.
-  std::uint64_t calls_by_windows() const { return windows_ ? windows_->taken() : 0; }
+  std::uint64_t calls_by_windows() const { return peer_buffers_ ? peer_buffers_->calls_by_windows() : 0; }
 
-  /// The stream of calls that run beside the caller's.
-  gpu::Stream own_stream() const { return own_stream_.get(); }
-  /// The same of messages, which wait for no others.
+  StreamOrder& streams() { return streams_; }
+  /// For messages beside the caller's stream, which wait for no other calls.
   gpu::Stream own_stream(std::span<const Transfer> transfers) { return channels_.stream(transfers); }
-  /// Enqueued work on `after` waits for what is enqueued on `before` now.
-  void order(gpu::Stream before, gpu::Stream after);
-  gpu::OwnedEvent mark(gpu::Stream stream) const;
-  void wait(const gpu::OwnedEvent& event, gpu::Stream stream) const;
-  bool passed(const gpu::OwnedEvent& event) const;
-  bool capturing(gpu::Stream stream) const;
   /// Throws UsageError for what does not lie on this rank's GPU; costs a question to the driver.
   void require_own(const void* memory, const char* argument) const;
   /// Have the calls that were made run? What is replayed from a graph does not count.
-  bool idle() const { return (!used_ || passed(last_)) && messages_idle(); }
+  bool idle() const { return streams_.idle() && messages_idle(); }
 
   /// Throws TimeoutError or MismatchError for what a kernel has met while it waited.
   void raise_fault() const;
@@ -129,17 +130,10 @@ class GpuSide {
   PeerTraffic traffic_of(const Call& call, bool symmetric) const;
   /// Equal on all ranks. Throws UsageError where the call is not for the pinned one.
   PeerEngine engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const;
-  /// The symmetric memory of a call's buffers; null where it is none.
-  StreamBuffers buffers_of(const Call& call) const;
-  const ipc::SharedMemory* symmetric(const void* begin, std::size_t bytes) const;
   /// Would the direct engine serve the call as well as this one, which is chosen for plain memory?
   bool offers(const Call& call, const StreamBuffers& buffers, PeerEngine engine) const;
   StreamCall& bound(const Call& call, bool in_place, PeerEngine engine);
   bool messages_idle() const;
-  /// Has `make` enqueue a call behind the calls before; a captured one is ordered by its graph, and has no place among
-  /// those that run now.
-  template <class Make>
-  void in_turn(gpu::Stream stream, bool captured, const Make& make);
 
   int rank_;
   const Topology& topology_;
@@ -147,17 +141,12 @@ class GpuSide {
   std::shared_ptr<gpu::Device> device_;
   std::string kind_of_gpu_;
   PeerLines lines_;
-  std::unique_ptr<ipc::PeerGroup> peers_;  // all ranks; null where they are on several hosts
-  std::unique_ptr<ipc::Windows> windows_;  // of the same
+  std::unique_ptr<ipc::PeerGroup> peers_;      // all ranks; null where they are on several hosts
+  std::unique_ptr<PeerBuffers> peer_buffers_;  // of the same
   AcrossHosts across_;
   std::shared_ptr<NativeCalls> native_;  // null before the first call by NCCL
-  gpu::OwnedStream own_stream_;
-  gpu::OwnedEvent ordering_, last_;
+  StreamOrder streams_;
   GpuChannels channels_;
-  bool used_ = false;
-  std::uint64_t last_stream_ = 0;  // gpu::Driver::number_of() that of the last call
-  std::uint64_t allocations_ = 0;  // of symmetric memory
-  std::list<std::weak_ptr<ipc::SharedMemory>> symmetric_;
   std::list<StreamCall> calls_;                 // the latest used first
   std::map<std::uint16_t, std::string> texts_;  // of signatures
 };

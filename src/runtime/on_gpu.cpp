@@ -1,28 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls on a GPU's memory: enqueued in the order of a stream, and looked after by whoever waits for them.
 #include <algorithm>
-#include <thread>
 
-#include "algorithms/algorithms.h"
 #include "runtime/device_work.h"
 #include "runtime/exchange.h"
 #include "runtime/message_places.h"
 #include "runtime/started.h"
 
 namespace lanecast {
-namespace {
-
-/// The device of memory of which the caller does not say it.
-constexpr int kUnknownDevice = -1;
-
-/// The algorithm that stands for a library's own collectives.
-constexpr std::string_view kNative = "native";
-
-/// How long the device may still be at work when a peer has gone: one whose part is done may leave, and what it has
-/// written is taken then.
-constexpr auto kLastWrites = std::chrono::seconds(2);
-
-}  // namespace
 
 Bootstrap Communicator::among(Gathering gathering) const {
   gathering.me = static_cast<int>(std::ranges::find(gathering.ranks, rank()) - gathering.ranks.begin());
@@ -98,97 +83,13 @@ std::optional<StagedCall> Communicator::enqueue_on(GpuSide& side, const Call& ca
 void Communicator::enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on) {
   const auto stream = static_cast<gpu::Stream>(on);
   try {
-    if (behind != on) side.order(static_cast<gpu::Stream>(behind), stream);
+    if (behind != on) side.streams().order(static_cast<gpu::Stream>(behind), stream);
     side.enqueue(call, stream);
   } catch (const std::exception& error) {
     const std::unique_lock lock = enter();
     if (!failure_) fail(failure_of(error));
     throw;
   }
-}
-
-std::string Communicator::not_native(const Call& call) const {
-  if (const std::string what = nccl::missing(call.kind, call.dtype, call.op); !what.empty())
-    return what + ": NCCL has none, or another than Lanecast's kernels";
-  if (call.own_counts()) return "send_counts, recv_counts: NCCL has none";
-  if (std::ranges::any_of(call.counts, [&](std::size_t count) { return count != call.counts[0]; }))
-    return "counts: NCCL's are equal on all ranks";
-  if (call.chunks) return "chunks=" + std::to_string(call.chunks) + ": NCCL cuts messages by itself; give 0";
-  if (in_rank_order(call)) return "reproducible: NCCL adds in an order of its own";
-  return {};
-}
-
-void Communicator::open_native(GpuSide& side, std::unique_lock<std::mutex>& lock) {
-  if (side.has_native()) return;
-  drain(lock);
-  or_fail<UsageError>([&] {
-    side.open_native(among_all("the first call by NCCL"), options_.gpu_library_folders,
-                     [this](double waited_s) { keep_waiting_for_nccl(waited_s); });
-  });
-}
-
-void Communicator::open_staging(GpuSide& side, void* stream, std::unique_lock<std::mutex>& lock) {
-  if (side.has_staging()) return;
-  if (side.capturing(static_cast<gpu::Stream>(stream)))
-    throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a communicator's first call by " +
-                     "algorithm 'copy_engine', which takes memory for it; make one before the capture");
-  drain(lock);
-  or_fail<UsageError>([&] { side.open_staging(among_all("the first call by copy engines")); });
-}
-
-void Communicator::open_for(GpuSide& side, const Call& call, GpuWay way, void* stream,
-                            std::unique_lock<std::mutex>& lock) {
-  if (way == GpuWay::native) open_native(side, lock);
-  if (way == GpuWay::peers && peer_engine_from(pinned_for(call)) == PeerEngine::copy_engine)
-    open_staging(side, stream, lock);
-}
-
-void Communicator::keep_waiting_for_nccl(double waited_s) {
-  end_if_aborted();
-  lost_peer(waited_s >= std::chrono::duration<double>(kLastWrites).count());
-  if (waited_s >= timeout_s_)
-    throw TimeoutError("rank " + std::to_string(rank()) + " waited " + std::to_string(waited_s) + " s in NCCL, where " +
-                       "the other ranks have to come for its first calls; are they alive, and have they made the same "
-                       "call?");
-}
-
-Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int device, void* stream) const {
-  if (device == kUnknownDevice) {
-    side.require_own(call.in, "input");
-    side.require_own(call.out, "output");
-  }
-  const std::string_view name = pinned_for(call);
-  const bool by_peers = name.empty() ? side.has_peers() : peer_engine_from(name).has_value();
-  const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
-  if (by_peers && !side.has_peers())
-    throw UsageError(rank_says + "algorithm '" + std::string(name) + "' moves memory among the GPUs of one host, and " +
-                     "these ranks are on " + std::to_string(hosts()) + "; name another one, or none");
-  if (by_peers && call.chunks)
-    throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) + ": calls by peer memory cut messages by " +
-                     "themselves; give 0");
-  if (by_peers) return GpuWay::peers;
-  if (name == kNative) {
-    if (const std::string what = not_native(call); !what.empty())
-      throw UsageError(rank_says + std::string(name_of(call.kind)) +
-                       ": algorithm 'native' on GPUs is NCCL's own: " + what);
-    if (side.capturing(static_cast<gpu::Stream>(stream)))
-      throw UsageError(rank_says + "no CUDA graph can capture algorithm 'native', since nobody would look after the " +
-                       "deadline of a replay; end the capture first");
-    refuse_without_threads();
-    return GpuWay::native;
-  }
-  if (!name.empty() && !has_algorithm(call.kind, topology_, name))
-    throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: peer_kernel " +
-                     "peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan algorithms`");
-  const std::string through_host = "messages that pass through the host's memory";
-  if (side.capturing(static_cast<gpu::Stream>(stream)))
-    throw UsageError(rank_says + "no CUDA graph can capture a call with " + through_host + ", which no replay would " +
-                     "send again; end the capture first");
-  if (call.own_counts() && call.chunks)
-    throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) +
-                     ": messages of send_counts and recv_counts are cut pair by pair on GPUs; give 0");
-  refuse_without_threads();
-  return GpuWay::plan;
 }
 
 std::shared_ptr<GpuSide> Communicator::enqueue_behind(void* stream, const Call& call, int device, bool apart) {
@@ -206,8 +107,8 @@ std::shared_ptr<GpuSide> Communicator::enqueue_behind(void* stream, const Call& 
     way = way_of(*side, call, device, stream);
     open_for(*side, call, way, stream, lock);
     if (apart) {
-      on = side->own_stream();
-      if (way != GpuWay::plan) side->order(static_cast<gpu::Stream>(stream), side->own_stream());
+      on = side->streams().own();
+      if (way != GpuWay::plan) side->streams().order(static_cast<gpu::Stream>(stream), side->streams().own());
     }
     rest = enqueue_on(*side, call, way, on);
   }
@@ -222,7 +123,7 @@ void Communicator::enqueue(const Call& call, int device, void* stream) {
 
 std::shared_ptr<DeviceWork> Communicator::enqueue_async(const Call& call, int device, void* stream) {
   std::shared_ptr<GpuSide> side = enqueue_behind(stream, call, device, /*apart=*/true);
-  const gpu::Stream own = side->own_stream();
+  const gpu::Stream own = side->streams().own();
   return std::make_shared<DeviceWork>(*this, std::move(side), own);
 }
 
@@ -254,78 +155,6 @@ void Communicator::use_gpu(int device) {
   std::unique_lock lock = enter();
   refuse_if_failed();
   gpu(device, lock);
-}
-
-void Communicator::check_gpu() {
-  const std::unique_lock lock = enter();
-  refuse_if_failed();
-  if (gpu_) look_at_gpu();
-}
-
-void Communicator::look_at_gpu() {
-  or_fail([&] {
-    gpu_->raise_fault();
-    heed("a call on its GPU");  // every time: what a peer's abort has ended here has ended without a word
-  });
-}
-
-void Communicator::wait_for_gpu(const std::function<bool()>& done, const Interrupt& interrupt) {
-  using Clock = std::chrono::steady_clock;
-  auto looked = Clock::now();
-  std::optional<Clock::time_point> lost;
-  while (!done()) {
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-    const auto now = Clock::now();
-    if (now - looked < kLookEvery) continue;
-    looked = now;
-    const std::unique_lock lock = enter();
-    if (failure_) raise(failure_);  // it is the one that this call waits for
-    or_fail([&] {
-      ask(interrupt);
-      gpu_->raise_fault();
-      const bool has_gone = lost_peer(lost && now - *lost >= kLastWrites);
-      if (has_gone && !lost) lost = now;
-    });
-  }
-  const std::unique_lock lock = enter();
-  if (failure_) raise(failure_);
-  look_at_gpu();
-}
-
-bool Communicator::lost_peer(bool is_final) {
-  for (int peer = 0; peer < size(); ++peer) {
-    if (peer == rank()) continue;
-    const Loss loss = router_->to(peer).lost(peer);
-    if (!loss) continue;
-    if (is_final || loss.cause) lose(peer, loss, "while its GPU was at work");
-    return true;
-  }
-  return false;
-}
-
-void Communicator::synchronize(const Interrupt& interrupt) {
-  std::shared_ptr<GpuSide> side;
-  std::shared_ptr<Work> messages;
-  {
-    const std::unique_lock lock = enter();
-    refuse_if_failed();
-    side = gpu_;
-    messages = last_on_gpu_;
-  }
-  if (side) wait_for_gpu([&] { return side->idle() && (!messages || messages->done()); }, interrupt);
-}
-
-void Communicator::finish_on_gpu() {
-  std::shared_ptr<Work> messages;
-  {
-    const std::unique_lock lock = enter();
-    messages = last_on_gpu_;
-  }
-  if (messages) messages->wait_done();
-}
-
-void DeviceWork::synchronize(const Interrupt& interrupt) const {
-  communicator_.wait_for_gpu([this] { return done(); }, interrupt);
 }
 
 }  // namespace lanecast
