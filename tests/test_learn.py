@@ -144,6 +144,7 @@ def test_what_is_learned_is_judged_by_the_time_that_it_loses() -> None:
     always = rows[judging.HELD_OUT, "always ring"]
     assert always.correct == sum(case.best == "ring" for case in known.held_out)
     assert always.mean_regret > 5 * learned.mean_regret
+    assert always.mean_between_rounds is None  # of times taken once
     unseen = rows[judging.UNSEEN_RANKS, judging.LEARNED]
     assert unseen.size == len(some) * 4 // 6  # all but the ends
     assert unseen.mean_regret < 0.05
@@ -161,6 +162,25 @@ def test_times_that_do_not_repeat_show_what_nobody_can_choose_better() -> None:
     assert (again.chooser, again.size, again.accuracy) == (judging.MEASURED, 2 * len(some), 0.5)
     assert again.mean_regret == pytest.approx(0.25)
     assert again.worst_regret == pytest.approx(0.5)
+    assert again.mean_between_rounds == 0
+
+
+def test_the_best_of_noisy_times_is_named_by_other_rounds_than_judge_it() -> None:
+    """Three that are equal, as noise of a tenth shows them: no choice loses anything, but each seems to."""
+    random = np.random.default_rng(5)
+    noisy, steady = [], []
+    for case in cases(NAMES[:3]):
+        rounds = {name: tuple((1 + 0.1 * random.random(10)).tolist()) for name in NAMES[:3]}
+        noisy.append(replace(case, rounds=rounds, seconds={name: float(np.median(r)) for name, r in rounds.items()}))
+        rounds = {name: (seconds,) * 10 for name, seconds in case.seconds.items()}
+        steady.append(replace(case, rounds=rounds))
+    rows = {(row.cases, row.chooser): row for row in judging.judge(fitted(NAMES[:3]), noisy)}
+    turned = rows[judging.IN_TURN, judging.COST_MODEL]  # takes the same one everywhere
+    assert turned.mean_regret > 0.01
+    assert turned.mean_between_rounds is not None
+    assert abs(turned.mean_between_rounds) < turned.mean_regret / 3
+    for case in steady:
+        assert case.lost_between_rounds("ring") == pytest.approx(case.lost("ring"))
 
 
 def test_one_class_needs_no_border() -> None:

@@ -10,6 +10,8 @@ from lanecast.learn.judging import Judged
 from lanecast.learn.scope import MEASURED, Scope
 
 _LEFT = ("collective", "cases", "chosen by")
+_COLUMNS = ("test size", "correct", "accuracy (%)", "within 1 % (%)", "mean regret (%)", "worst regret (%)")
+_BETWEEN = "mean regret\nbetween rounds (%)"
 
 
 def label(scope: Scope) -> str:
@@ -21,11 +23,8 @@ def show(scope: Scope, judged: Sequence[Judged]) -> None:
     """One row for each way to choose."""
     out = tables.console()
     out.print(label(scope), soft_wrap=True)
-    table = tables.headed(
-        "",
-        (*_LEFT, "test size", "correct", "accuracy (%)", "within 1 % (%)", "mean regret (%)", "worst regret (%)"),
-        _LEFT,
-    )
+    again = [_BETWEEN] if any(row.mean_between_rounds is not None for row in judged) else []
+    table = tables.headed("", (*_LEFT, *_COLUMNS, *again), _LEFT)
     for row in judged:
         percent = (
             f"{row.accuracy:.1%}"[:-1],
@@ -33,5 +32,6 @@ def show(scope: Scope, judged: Sequence[Judged]) -> None:
             f"{row.mean_regret * 100:.2f}",
             f"{row.worst_regret * 100:.1f}",
         )
-        table.add_row(row.collective, row.cases, row.chooser, str(row.size), str(row.correct), *percent)
+        between = ["-" if row.mean_between_rounds is None else f"{row.mean_between_rounds * 100:.2f}"] if again else []
+        table.add_row(row.collective, row.cases, row.chooser, str(row.size), str(row.correct), *percent, *between)
     out.print(table)

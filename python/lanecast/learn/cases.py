@@ -42,6 +42,22 @@ class Case:
         """Share of the best's time that this class takes more."""
         return self.seconds[name] / self.seconds[self.best] - 1
 
+    def lost_between_rounds(self, name: str) -> float:
+        """The same beside what every second round names the best, by the rounds between, both ways; <0: it was better.
+
+        The least of several noisy medians is too small, and whatever is held against it seems to lose. What half of the
+        rounds name is at times not the best: so this is too little where lost() is too much.
+        """
+        if not self.is_repeated:
+            return self.lost(name)
+        halves = self.every_second_round(0), self.every_second_round(1)
+        pairs = [(half.seconds, other.best) for half, other in (halves, halves[::-1])]
+        return statistics.mean(half.get(name, self.seconds[name]) / half[best] - 1 for half, best in pairs)
+
+    @property
+    def is_repeated(self) -> bool:
+        return max((len(each) for each in self.rounds.values()), default=0) > 1
+
     def every_second_round(self, first: int) -> Case:
         """The same by the rounds first, first + 2, … alone, of what was timed more than once."""
         again = {name: each for name, each in self.rounds.items() if len(each) > 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lanecast.learn.cases import EQUAL, Case
 from lanecast.learn.model import Trained
@@ -29,6 +29,7 @@ class Judged:
     equal: int  # these, and those that take next to no longer
     mean_regret: float
     worst_regret: float
+    mean_between_rounds: float | None  # regret with the best named by other rounds; None where nothing was timed again
 
     @property
     def accuracy(self) -> float:
@@ -90,13 +91,13 @@ def judge(fitted: Fitted, cases: Sequence[Case]) -> list[Judged]:
             found.append(_judged((collective, name, LEARNED), choices))
             found.append(_judged((collective, name, COST_MODEL), [(case, by_cost_model(case)) for case, _ in choices]))
     if again := [choice for case in cases for choice in _measured_again(case)]:
-        found.append(_judged((collective, AGAIN, MEASURED), again))
+        found.append(replace(_judged((collective, AGAIN, MEASURED), again), mean_between_rounds=0.0))  # beside itself
     return found
 
 
 def _measured_again(case: Case) -> list[tuple[Case, str]]:
     """The best of every second round, as the rounds between judge it, and the other way round."""
-    if max((len(each) for each in case.rounds.values()), default=0) < 2:
+    if not case.is_repeated:
         return []
     even, odd = case.every_second_round(0), case.every_second_round(1)
     return [(odd, even.best), (even, odd.best)]
@@ -109,7 +110,9 @@ def _choices(choose: Chooser, cases: Sequence[Case]) -> list[tuple[Case, str]]:
 def _judged(what: tuple[str, str, str], choices: Sequence[tuple[Case, str]]) -> Judged:
     lost = [case.lost(name) for case, name in choices]
     equal = sum(share <= EQUAL for share in lost)
-    return Judged(*what, len(lost), lost.count(0), equal, statistics.mean(lost), max(lost))
+    again = [case.lost_between_rounds(name) for case, name in choices]
+    between = statistics.mean(again) if any(case.is_repeated for case, _ in choices) else None
+    return Judged(*what, len(lost), lost.count(0), equal, statistics.mean(lost), max(lost), between)
 
 
 def _names(cases: Sequence[Case]) -> list[str]:
