@@ -8,8 +8,10 @@
 namespace lanecast {
 namespace {
 
-constexpr std::size_t kSliceBytes = std::size_t{128} << 10;       // some ten microseconds away from the transports
-constexpr std::size_t kAwaitedSliceBytes = std::size_t{1} << 20;  // as much as a transport reads before it returns
+// Messages over wires are not to wait for a copy: some ten microseconds away from the transports. Among ranks of one
+// host, and where a message waits for the copy itself, as much as a transport reads before it returns.
+constexpr std::size_t kSliceBytes = std::size_t{128} << 10;
+constexpr std::size_t kLongSliceBytes = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -18,7 +20,8 @@ ChunkRun::ChunkRun(const CallContext& context)
       plan_(context.prepared.plan),
       state_(plan_.steps.size()),
       messages_(plan_.steps.size()),
-      groups_(plan_.groups.size()) {}
+      groups_(plan_.groups.size()),
+      idle_slice_bytes_(context.router.uses_wires() ? kSliceBytes : kLongSliceBytes) {}
 
 void ChunkRun::begin(Chunk chunk, const Memory& memory) {
   chunk_ = chunk;
@@ -81,7 +84,7 @@ bool ChunkRun::copy_some(bool moved) {
   if (moved && !copy.awaited) return false;
   const std::int64_t begin = begin_ns();
   const std::size_t left_before = copy.left_bytes;
-  for (std::size_t slice = std::min(copy.awaited ? kAwaitedSliceBytes : kSliceBytes, copy.left_bytes); slice > 0;) {
+  for (std::size_t slice = std::min(copy.awaited ? kLongSliceBytes : idle_slice_bytes_, copy.left_bytes); slice > 0;) {
     const Span from = copy.src.take(slice);
     copy.dst.scatter(from.data, from.bytes, copy.stores);
     copy.left_bytes -= from.bytes;

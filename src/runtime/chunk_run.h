@@ -128,9 +128,10 @@ class ChunkRun {
   std::size_t ahead_bytes_ = 0;   // of messages posted ahead whose turn has not come
   std::uint32_t first_unfinished_ = 0;
   std::uint32_t unfinished_ = 0;
-  std::vector<StepMessage> messages_;  // of each step
-  ReduceSources sources_;              // of the reduction under way
-  std::vector<StepGroup> groups_;      // of each Plan::groups
+  std::vector<StepMessage> messages_;   // of each step
+  ReduceSources sources_;               // of the reduction under way
+  std::vector<StepGroup> groups_;       // of each Plan::groups
+  const std::size_t idle_slice_bytes_;  // of a copy that no step waits for: when nothing else moves
 };
 
 }  // namespace lanecast

@@ -97,6 +97,11 @@ class Router {
     return {};
   }
 
+  /// See Transport::shares_wires: do any of this rank's messages?
+  bool uses_wires() const {
+    return std::ranges::any_of(by_peer_, [&](int k) { return k >= 0 && transports_[k]->shares_wires(); });
+  }
+
   void abort(const Failure& cause) {
     for (auto& transport : transports_) transport->abort(cause);
   }

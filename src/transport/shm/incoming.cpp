@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::size_t kReadBytesPerTurn = std::size_t{1} << 20;  // bounds the time of one call of progress()
 
+template <class Coming>
+std::optional<std::int64_t> time_of(const Coming& message) {
+  return message.timed ? std::optional(message.copies_ns) : std::nullopt;
+}
+
 void deliver_whole(const Message& receive, const std::byte* data) {
   if (receive.bytes == 0) return;
   if (receive.consumer)
@@ -145,21 +150,22 @@ void Incoming::begin_stream(const PacketHeader& packet, std::size_t alike) {
   if (stream_.message) return;
   Message* const receive = match(packet.fields);
   stream_ = {receive, SpanCursor(receive->memory), 0, stores_for(alike * receive->bytes)};
+  stream_.timed = !receive->consumer && ways_.wants_time(*receive);
 }
 
 void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<Message*>& done) {
-  const bool timed = is_timed(*stream_.message) && !stream_.message->consumer;
-  const std::int64_t begin = timed ? clock_ns(bytes) : 0;
+  const std::int64_t begin = stream_.timed ? clock_ns(bytes) : 0;
   if (stream_.message->consumer)
     stream_.message->consumer->consume(stream_.received_bytes, data, bytes);
   else
     stream_.memory.scatter(data, bytes, stream_.stores);
-  if (timed) stream_.copies_ns += clock_ns(bytes) - begin;
+  if (stream_.timed) stream_.copies_ns += clock_ns(bytes) - begin;
   stream_.received_bytes += bytes;
   ways_.receives(bytes);
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
-  if (timed && !stream_.shared) ways_.received(*stream_.message, Way::stream, stream_.copies_ns);
+  if (is_timed(*stream_.message) && !stream_.message->consumer && !stream_.shared)
+    ways_.received(*stream_.message, Way::stream, time_of(stream_));
   finish(stream_.message, done);
   stream_.message = nullptr;
 }
@@ -169,19 +175,19 @@ bool Incoming::take_remote(const PacketHeader& packet, std::vector<Message*>& do
     Message* const receive = match(packet.fields);
     const auto* spans = reinterpret_cast<const Span*>(PacketReader::payload(packet));
     const std::size_t count = packet.fields.payload_bytes / sizeof(Span);
-    remote_ = {receive, SpanCursor(receive->memory), SpanCursor({spans, count}), 0};
+    remote_ = {receive, SpanCursor(receive->memory), SpanCursor({spans, count}), 0, ways_.wants_time(*receive)};
   }
   const std::size_t total = remote_.message->bytes;
   if (remote_.sender_ends) return false;
   if (remote_.read_bytes < total) {
     const std::size_t bytes = std::min(kReadBytesPerTurn, total - remote_.read_bytes);
-    const std::int64_t begin = clock_ns(bytes);
+    const std::int64_t begin = remote_.timed ? clock_ns(bytes) : 0;
     const std::size_t read_bytes = read_remote(sender_.pid, remote_.local, remote_.remote, bytes);
     remote_.sender_ends = read_bytes == 0;
     remote_.read_bytes += read_bytes;
-    remote_.copies_ns += clock_ns(bytes) - begin;
+    if (remote_.timed) remote_.copies_ns += clock_ns(bytes) - begin;
     ways_.receives(read_bytes);
-    if (is_read() && is_timed(*remote_.message)) ways_.received(*remote_.message, Way::read, remote_.copies_ns);
+    if (is_read() && is_timed(*remote_.message)) ways_.received(*remote_.message, Way::read, time_of(remote_));
   }
   if (!is_read() || !notes_.has_room()) return false;
   // A sender that has given up may have changed the memory. The fence: its state is read after its memory.

@@ -52,6 +52,7 @@ class Incoming {
     SpanCursor memory;
     std::size_t received_bytes = 0;
     Stores stores = Stores::ordinary;
+    bool timed = false;
     std::int64_t copies_ns = 0;  // that taking it out of the ring has cost
     bool shared = false;         // any of it came from an outbox
   };
@@ -59,6 +60,7 @@ class Incoming {
     Message* message = nullptr;
     SpanCursor local, remote;
     std::size_t read_bytes = 0;
+    bool timed = false;
     std::int64_t copies_ns = 0;  // that reading has taken
     bool sender_ends = false;    // a killed process loses its memory some time before it counts as ended
   };

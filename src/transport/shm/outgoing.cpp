@@ -27,6 +27,7 @@ void Outgoing::post(Message& message, std::vector<Message*>& done) {
   if (is_large(message)) {
     ways_.sends(message.bytes);
     sending.content = outbox_.enter(message);
+    read_notes(done);
     if (const auto wish = asked_for_.pop(message.tag)) {
       turns_.push_back({kind_for(*wish, message), sending});
       return;
@@ -90,7 +91,8 @@ bool Outgoing::put_next(std::vector<Message*>& done) {
   } else if (stream_.sending.message) {
     return put_fragment(done);
   } else {
-    stream_ = {turn.sending, SpanCursor(turn.sending.message->memory), 0, turn.noticed};
+    const Message& message = *turn.sending.message;
+    stream_ = {turn.sending, SpanCursor(message.memory), 0, turn.noticed, false, ways_.wants_time(message)};
     if (!put_fragment(done)) {
       stream_.sending = {};  // a stream is under way from its first packet on: nothing overtakes that one
       return false;
@@ -127,7 +129,7 @@ bool Outgoing::put_fragment(std::vector<Message*>& done) {
   if (!put_piece()) put_copy();
   if (stream_.sent_bytes == before) return false;
   if (stream_.sent_bytes == message.bytes) {
-    if (is_timed(message) && !stream_.shared) ways_.sent(message, stream_.copies_ns);
+    if (stream_.timed && !stream_.shared) ways_.sent(message, stream_.copies_ns);
     finish(stream_.sending, done);
     stream_.sending = {};
   }
@@ -143,10 +145,9 @@ void Outgoing::put_copy() {
       {piece_bytes - stream_.sent_bytes % piece_bytes, layout_.packet_bytes, message.bytes - stream_.sent_bytes});
   std::byte* payload = packets_.reserve(bytes);
   if (!payload) return;
-  const bool timed = is_timed(message);
-  const std::int64_t begin = timed ? clock_ns(bytes) : 0;
+  const std::int64_t begin = stream_.timed ? clock_ns(bytes) : 0;
   copy_in_.gather(stream_.memory, payload, bytes);
-  if (timed) stream_.copies_ns += clock_ns(bytes) - begin;
+  if (stream_.timed) stream_.copies_ns += clock_ns(bytes) - begin;
   packets_.publish(PacketKind::fragment, fields(message, bytes, stream_.noticed));
   stream_.sent_bytes += bytes;
 }

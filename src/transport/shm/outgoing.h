@@ -48,7 +48,8 @@ class Outgoing {
     SpanCursor memory;
     std::size_t sent_bytes = 0;
     bool noticed = false;
-    bool shared = false;         // any of it, with other messages
+    bool shared = false;  // any of it, with other messages
+    bool timed = false;
     std::int64_t copies_ns = 0;  // that copying it has taken
   };
 

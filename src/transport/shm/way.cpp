@@ -10,11 +10,13 @@ namespace lanecast::shm {
 
 namespace {
 
-constexpr std::size_t kLeastBytes = std::size_t{1} << 19;  // shorter ones were never faster read than streamed
+constexpr std::size_t kLeastBytes = std::size_t{1} << 17;  // shorter ones were never faster read than streamed
 // From each peer, each way, in a row: the first call may meet memory without pages, and the first message of a way
-// caches as the other has left them. Reading 512 KiB once takes up to twice as long as reading it again and again.
-constexpr std::size_t kTrials = 4;
-constexpr double kRetryEvery = 32;  // such rows, times how much longer the worse way takes
+// caches as the other has left them. Reading 512 KiB once takes up to twice as long as reading it again and again, and
+// so does streaming it: rows of four never saw what a stream takes once its ring and target are in the caches.
+constexpr std::size_t kTrials = 12;
+constexpr double kRetryEvery = 32;        // such rows, times how much longer the worse way takes
+constexpr std::uint64_t kTimeEvery = 16;  // messages, beside trials: a look at the thread's own clock costs up to 1 us
 
 constexpr int kLengths = kSorts / 2;
 
@@ -47,6 +49,14 @@ Way Ways::choose(const Message& message) {
   return way;
 }
 
+bool Ways::wants_time(const Message& message) const {
+  if (!is_timed(message)) return false;
+  const Habit& habit = habits_[sort_of(message)];
+  const std::size_t trials = kTrials * peers_;
+  return habit.retries || habit.streamed < trials || habit.read < trials ||
+         (habit.streamed + habit.read) % kTimeEvery == 0;
+}
+
 Way Ways::next_way(Habit& habit) const {
   const std::size_t trials = kTrials * peers_;
   if (habit.streamed < trials) return Way::stream;
@@ -55,14 +65,15 @@ Way Ways::next_way(Habit& habit) const {
   const Way better = read < stream ? Way::read : Way::stream;
   const double ratio = std::max(read, stream) / std::min(read, stream);
   const double retries = static_cast<double>(++habit.since_retry) - kRetryEvery * ratio * static_cast<double>(trials);
-  if (retries <= 0) return better;
+  habit.retries = retries > 0;
+  if (!habit.retries) return better;
   if (retries >= static_cast<double>(trials)) habit.since_retry = 0;
   return better == Way::read ? Way::stream : Way::read;
 }
 
-void Ways::received(const Message& message, Way way, std::int64_t ns) {
+void Ways::received(const Message& message, Way way, std::optional<std::int64_t> ns) {
   Habit& habit = habits_[sort_of(message)];
-  (way == Way::read ? habit.reads : habit.copies_out).learn(ns, message.bytes);
+  if (ns) (way == Way::read ? habit.reads : habit.copies_out).learn(*ns, message.bytes);
   ++(way == Way::read ? habit.read : habit.streamed);
   const auto sent = static_cast<double>(sent_bytes_ - habit.sent_bytes);
   const auto received = static_cast<double>(received_bytes_ - habit.received_bytes);

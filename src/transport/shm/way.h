@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "transport/shm/pace.h"
 #include "transport/transport.h"
@@ -21,7 +22,7 @@ namespace lanecast::shm {
 
 enum class Way : std::uint8_t { undecided = 0, stream, read };
 
-/// Is it long enough to be worth a choice, and a look at the clock for each copy?
+/// Is it long enough to be worth a choice?
 bool is_timed(const Message& message);
 
 constexpr std::size_t kSorts = 16;
@@ -41,13 +42,15 @@ class Ways {
 
   /// For a timed message that may be read.
   Way choose(const Message& message);
+  /// Are its copies worth a look at the clock each?
+  bool wants_time(const Message& message) const;
 
   void sends(std::size_t bytes) { sent_bytes_ += bytes; }
   void receives(std::size_t bytes) { received_bytes_ += bytes; }
   /// A timed message that no outbox was used for has been copied into a ring, or has come this way; `ns`: what this
-  /// rank's copies took.
+  /// rank's copies took, where it has looked at the clock.
   void sent(const Message& message, std::int64_t ns) { habits_[sort_of(message)].copies_in.learn(ns, message.bytes); }
-  void received(const Message& message, Way way, std::int64_t ns);
+  void received(const Message& message, Way way, std::optional<std::int64_t> ns);
 
  private:
   struct Habit {
@@ -56,6 +59,7 @@ class Ways {
     std::uint64_t sent_bytes = 0, received_bytes = 0;  // the rank's when that was last looked at
     std::size_t streamed = 0, read = 0;                // messages that came
     std::size_t since_retry = 0;
+    bool retries = false;  // the worse way, now
 
     /// Per byte of a stream that is received. The rank copies into rings as well, as far as it also sends; the copies
     /// of its senders are made meanwhile and cost it nothing.
