@@ -9,7 +9,7 @@ import pytest
 
 import lanecast
 from lanecast import _core
-from lanecast.cli import checks, cores, figures, options
+from lanecast.cli import checks, cores, figures, options, tables
 from lanecast.cli.gpu.options import parse_backend as parse_device_backend
 from lanecast.cli.options import Backend, Settings
 from lanecast.cli.payload import Case, Payload, exact_limit, is_exact, values
@@ -79,6 +79,8 @@ def test_ranks_of_a_topology(text: str, ranks: int) -> None:
         ({"backends": (Backend("lanecast:foo", "foo"),)}, "known: ring, recursive_doubling, bruck"),
         ({"topologies": ("2x3",)}, "describes 6 ranks, but there are 4"),
         ({"sizes": (8,)}, "less than one float32 of each of 4 ranks"),
+        ({"sizes": (64, 1 << 50)}, "size 1125899906842624: one for each of 4 ranks is more than this host's"),
+        ({"collectives": ("all_gather", "all_to_all"), "in_place": True}, "in-place: all_to_all needs two buffers"),
         ({"op": "band"}, "it takes int8"),
         ({"op": "avg", "backends": (Backend("mpi", is_mpi=True),)}, "MPI has no op avg"),
         ({"dtype": "float16", "backends": (Backend("native", "native"),)}, "MPI reduces no float16"),
@@ -274,3 +276,8 @@ def test_payloads_in_place_share_memory() -> None:
     assert scatter.output.ctypes.data == scatter.input[10:].ctypes.data
     scatter.reset()
     assert scatter.input[10] == values(scatter.case, 1, 10, 11)[0]
+
+
+def test_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.console().print("x lanecast:ring: is the name of an emoji")
+    assert "x lanecast:ring: is" in capsys.readouterr().out

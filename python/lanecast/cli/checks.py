@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from lanecast import _core
 from lanecast.cli.options import Backend, Settings, known_name, topology_for
 from lanecast.cli.payload import REDUCING, is_exact
 from lanecast.dtypes import DTYPE_CODES, OP_CODES, itemsize
+from lanecast.wording import counted
 
 
 def summary(algorithms: Sequence[str]) -> list[str]:
@@ -74,6 +76,8 @@ def check(settings: Settings, ranks: int, found: _core.Topology | None = None) -
     for topology in shapes:
         check_transports(settings.transports, topology)
     check_elements(settings, ranks)
+    check_memory(settings, 1 if found else ranks)
+    check_in_place(settings)
     check_reduction(settings)
     check_exact(settings, ranks)
     for backend in settings.backends:
@@ -101,6 +105,23 @@ def check_elements(settings: Settings, ranks: int) -> None:
     smallest = min(settings.sizes)
     if smallest < ranks * itemsize(settings.dtype):
         raise _core.UsageError(f"size {smallest} holds less than one {settings.dtype} of each of {ranks} ranks")
+
+
+def check_memory(settings: Settings, ranks: int) -> None:
+    """Raise UsageError for sizes of which so many ranks of this host could not each hold a full buffer."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    size, whose = max(settings.sizes), counted(ranks, "rank")
+    if size * ranks > memory:
+        raise _core.UsageError(
+            f"size {size}: one for each of {whose} is more than this host's {memory} bytes of memory"
+        )
+
+
+def check_in_place(settings: Settings) -> None:
+    """Raise UsageError for a collective that is never in place, rather than measure it under that name."""
+    never = [name for name in settings.collectives if not _core.may_be_in_place(name)]
+    if settings.in_place and never:
+        raise _core.UsageError(f"in-place: {', '.join(never)} needs two buffers")
 
 
 def check_reduction(settings: Settings) -> None:

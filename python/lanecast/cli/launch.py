@@ -118,9 +118,10 @@ def fail(error: BaseException) -> NoReturn:
     """Say what went wrong and end this process, and when it is a rank all others of its job with it."""
     if rank() != 0:
         time.sleep(0.5)  # of a mistake that all ranks make rank 0 speaks, and its end ends the job
-    if isinstance(error, (_core.Error, OSError)):
+    if isinstance(error, (_core.Error, OSError, MemoryError)):
         notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
-        print(f"lanecast: {type(error).__name__}: {error}{notes}", file=sys.stderr)
+        name = type(error).__name__.lstrip("_")  # numpy's own for want of memory
+        print(f"lanecast: {name}: {error}{notes}", file=sys.stderr)
     else:
         traceback.print_exception(error)
     for stream in (sys.stdout, sys.stderr):

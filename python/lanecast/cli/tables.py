@@ -31,7 +31,7 @@ def console(stream: str = "stdout") -> Console:
     """A console for "stdout" or "stderr" that knows what lies behind a launcher's pipe."""
     terminal = launch.is_terminal(stream)
     width = None if stream == "stderr" and terminal else WIDE
-    return Console(stderr=stream == "stderr", force_terminal=terminal, width=width, highlight=False)
+    return Console(stderr=stream == "stderr", force_terminal=terminal, width=width, highlight=False, emoji=False)
 
 
 def number(value: float) -> str:

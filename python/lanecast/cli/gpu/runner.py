@@ -8,7 +8,7 @@ from typing import Any
 
 from lanecast import job
 from lanecast.cli import network, tables
-from lanecast.cli.checks import check_elements, check_exact, check_reduction
+from lanecast.cli.checks import check_elements, check_exact, check_in_place, check_reduction
 from lanecast.cli.gpu import launch, machine, summary
 from lanecast.cli.gpu.measure import DeviceBench, takers
 from lanecast.cli.gpu.memory import Arenas
@@ -25,6 +25,7 @@ def run(settings: DeviceSettings, ranks: int) -> Iterator[list[Row]]:
 
     Starts processes where no launcher has, and does not return then; ranks: how many, default: one per GPU.
     """
+    check_in_place(settings)
     check_reduction(settings)
     if job.detect() is None:
         launch.start_ranks(ranks, shared_gpus=settings.shared_gpus)
