@@ -71,6 +71,13 @@ def test_what_is_missing_is_said(environment: dict[str, str], said: str, monkeyp
     assert said in str(nics.pin.__wrapped__())
 
 
+@pytest.mark.parametrize("text", ["lo:spiral", "lo:1", "lo:", "lo:packed:packed"])
+def test_what_is_no_map_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANECAST_NICS", text)
+    with pytest.raises(lanecast.UsageError, match="is no map; known: packed, round_robin, one_to_one"):
+        nics.pin.__wrapped__()
+
+
 def test_srun_pins(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = {**SRUN, "SLURM_STEP_TASKS_PER_NODE": "4(x2)", "SLURM_NODEID": "1"}
     monkeypatch.setattr(os, "environ", {"LANECAST_NICS": "lo", **environment})

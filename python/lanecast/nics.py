@@ -49,10 +49,13 @@ def parse(text: str) -> tuple[tuple[str, ...], str]:
 
 def check(nics: tuple[str, ...]) -> None:
     """Raise UsageError for a NIC that this host does not have; names are those of TCP or of InfiniBand devices."""
-    there = [path.name for kind in ("net", "infiniband") for path in sorted(Path("/sys/class", kind).glob("*"))]
+    tcp, infiniband = (sorted(at.name for at in Path("/sys/class", kind).glob("*")) for kind in ("net", "infiniband"))
     for nic in nics:
-        if nic.partition(":")[0] not in there:
-            raise _core.UsageError(f"{VARIABLE}: this host has no {nic!r}; it has {', '.join(there)}")
+        device, colon, port = nic.partition(":")
+        if device not in tcp + infiniband:
+            raise _core.UsageError(f"{VARIABLE}: this host has no {nic!r}; it has {', '.join(tcp + infiniband)}")
+        if colon and not (device in infiniband and port.isdecimal()):
+            raise _core.UsageError(f"{VARIABLE}: {port!r} in {nic!r} is no map; known: {', '.join(MAPS)}")
 
 
 def place_of(found: job.Job | None) -> tuple[int, int] | None:
