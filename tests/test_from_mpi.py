@@ -75,3 +75,22 @@ os.write(1, f"{comm.rank} of {comm.size}, left on the world: {left}\\n".encode()
 def test_a_late_rank_finds_nothing_on_the_world() -> None:
     output = mpich(3, [sys.executable, "-c", COMES_LATE])
     assert sorted(output.splitlines()) == [f"{rank} of 3, left on the world: False" for rank in range(3)]
+
+
+STARTS_LATE = """
+import time
+from lanecast import job, startup
+
+startup._STARTS_WITHIN_S = 0.3
+if job.detect().rank == 1:
+    time.sleep(2.0)
+startup.init(timeout_s=20.0).barrier()
+"""
+
+
+def test_who_waits_for_mpi_to_start_says_so() -> None:
+    command = [str(MPICH), "-n", "2", sys.executable, "-c", STARTS_LATE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "lanecast: rank 0 has waited 0.3 s for MPI to start, which waits for all ranks" in done.stderr
+    assert "rank 1" not in done.stderr

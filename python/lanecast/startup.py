@@ -8,7 +8,8 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from operator import index
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 _TOPOLOGY = "LANECAST_TOPOLOGY"
 _GRACE_S = 5.0  # for started calls that nobody has waited for when the process ends
+_STARTS_WITHIN_S = 60.0  # an MPI whose ranks all come
 
 
 def under_launcher() -> bool:
@@ -45,6 +47,23 @@ def find_mpi() -> _core.Mpi:
     return _core.load_mpi(list(folders))
 
 
+@contextmanager
+def _missing_ranks_told(found: job.Job | None) -> Iterator[None]:
+    """MPI starts when all ranks have come, and waits for them in a call that nothing ends: say so if it takes long."""
+    whose = "this rank" if found is None or found.rank is None else f"rank {found.rank}"
+    said = (
+        f"lanecast: {whose} has waited {_STARTS_WITHIN_S:g} s for MPI to start, which waits for all ranks of the job: "
+        "has each of them called lanecast.init() or MPI_Init?"
+    )
+    timer = threading.Timer(_STARTS_WITHIN_S, print, [said], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 @functools.cache
 def mpi() -> _core.Mpi:
     """The MPI library of this process, started if it was not; it ends with the process if we started it."""
@@ -52,7 +71,8 @@ def mpi() -> _core.Mpi:
     found = job.detect()
     if found is not None and found.obstacle() and not library.initialized:
         raise _core.UsageError(found.obstacle())
-    library.init()
+    with _missing_ranks_told(found):
+        library.init()
     atexit.register(library.finalize)
     atexit.register(progress_thread().stop, _GRACE_S)  # runs first: the thread must not call an MPI that has ended
     return library
