@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -126,6 +127,7 @@ class Backend final : public c10d::Backend {
     std::vector<WorkPtr> works;
     std::vector<Message> messages;  // on a GPU; their works are among the works
     bool passed_on = false;         // the understudy for messages coalesces too
+    std::exception_ptr refusal;     // of the first message that was refused
   };
   /// Where the tensors lie, all of them. Raises ValueError (rank, argument).
   c10::Device place_of(const Launch& what) const;
@@ -137,6 +139,11 @@ class Backend final : public c10d::Backend {
   /// The same for what only the CPU does.
   WorkPtr launch_on_host(const Launch& what, const std::function<void(HostWork&)>& start);
   WorkPtr barrier_on(c10::Device device, const c10d::BarrierOptions& opts);
+  /// Makes a call of a batch. What it throws, endCoalescing() throws: where a message of a batch raises at once, torch
+  /// leaves the group coalescing for good, and later collectives do nothing, without a word.
+  WorkPtr refuse_at_the_end(const std::function<WorkPtr()>& call);
+  WorkPtr post_send(Tensors& tensors, int destination, int tag);
+  WorkPtr post_recv(Tensors& tensors, int source, int tag);
   /// Has `data` sent to a peer or received from it, by peer memory: at once, or where the calls that coalesce end.
   WorkPtr move_on_device(const Launch& what, const SideBySide& data, int peer);
   void launch_messages(const std::vector<Message>& messages);

@@ -43,6 +43,24 @@ WorkPtr Backend::pass_on(const std::function<WorkPtr(c10d::Backend&)>& call) {
 bool Backend::passes_on(const Tensors& tensors) { return on_gpu(tensors) && !engine_->has_peer_memory(); }
 
 WorkPtr Backend::send(Tensors& tensors, int destination, int tag) {
+  return refuse_at_the_end([&] { return post_send(tensors, destination, tag); });
+}
+
+WorkPtr Backend::recv(Tensors& tensors, int source, int tag) {
+  return refuse_at_the_end([&] { return post_recv(tensors, source, tag); });
+}
+
+WorkPtr Backend::refuse_at_the_end(const std::function<WorkPtr()>& call) {
+  if (!coalesced_) return call();
+  try {
+    return call();
+  } catch (...) {
+    if (!coalesced_->refusal) coalesced_->refusal = std::current_exception();
+    return nullptr;
+  }
+}
+
+WorkPtr Backend::post_send(Tensors& tensors, int destination, int tag) {
   if (passes_on(tensors)) return pass_on([&](c10d::Backend& other) { return other.send(tensors, destination, tag); });
   const SideBySide data("send", "tensor", {only("send", "tensors", tensors)});
   if (on_gpu(tensors)) return move_on_device({OpType::SEND, "lanecast:send", tensors, {}}, data, destination);
@@ -55,7 +73,7 @@ WorkPtr Backend::send(Tensors& tensors, int destination, int tag) {
   });
 }
 
-WorkPtr Backend::recv(Tensors& tensors, int source, int tag) {
+WorkPtr Backend::post_recv(Tensors& tensors, int source, int tag) {
   if (passes_on(tensors)) return pass_on([&](c10d::Backend& other) { return other.recv(tensors, source, tag); });
   const SideBySide data("recv", "tensor", {only("recv", "tensors", tensors)});
   if (on_gpu(tensors)) return move_on_device({OpType::RECV, "lanecast:recv", tensors, tensors}, data, source);

@@ -76,7 +76,7 @@ void Backend::start_reduce_scatter(Work& work, const at::Tensor& output, const S
   const SideBySide share("reduce_scatter", "output", {output});
   check_same_type("reduce_scatter", output, shares.buffer());
   shares.pack();
-  const Reduction what = reduction("reduce_scatter", shares.buffer(), opts.reduceOp);
+  const Reduction what = reduction("reduce_scatter", shares.whole(), opts.reduceOp);
   lanecastCall_t call = call_for(lanecastCollReduceScatter, what, output);
   call.recvbuff = share.data();
   std::vector<std::size_t> counts = shares.counts();

@@ -59,6 +59,15 @@ bool SideBySide::even() const {
   return std::adjacent_find(counts_.begin(), counts_.end(), std::not_equal_to<>()) == counts_.end();
 }
 
+at::Tensor SideBySide::whole() const {
+  if (copies_ || tensors_.size() == 1) return buffer_;
+  const auto total = static_cast<std::int64_t>(offsets_.back() + counts_.back());
+  return at::for_blob(data(), {total})
+      .options(buffer_.options().requires_grad(false))
+      .target_device(buffer_.device())
+      .make_tensor();
+}
+
 at::Tensor SideBySide::part(std::size_t k) const {
   return buffer_.narrow(0, static_cast<std::int64_t>(offsets_[k]), static_cast<std::int64_t>(counts_[k]))
       .view(tensors_[k].sizes());

@@ -27,6 +27,8 @@ class SideBySide {
   /// What is sent, received, and has to live as long as the call.
   const at::Tensor& buffer() const { return buffer_; }
   void* data() const { return buffer_.data_ptr(); }
+  /// All elements as one tensor, which owns none of the memory of tensors that are used where they are.
+  at::Tensor whole() const;
   /// Elements of each tensor.
   const std::vector<std::size_t>& counts() const { return counts_; }
   bool even() const;
