@@ -13,8 +13,10 @@ namespace {
 constexpr std::size_t kLeastBytes = std::size_t{1} << 17;  // shorter ones were never faster read than streamed
 // From each peer, each way, in a row: the first call may meet memory without pages, and the first message of a way
 // caches as the other has left them. Reading 512 KiB once takes up to twice as long as reading it again and again, and
-// so does streaming it: rows of four never saw what a stream takes once its ring and target are in the caches.
-constexpr std::size_t kTrials = 12;
+// so does streaming it: rows of four never saw what a stream takes once its ring and target are in the caches. What the
+// caches do not keep costs as much the first time, and programs make few such calls.
+constexpr std::size_t kTrials = 12, kTrialsOfLong = 4;
+constexpr std::size_t kLongBytes = std::size_t{4} << 20;
 constexpr double kRetryEvery = 32;        // such rows, times how much longer the worse way takes
 constexpr std::uint64_t kTimeEvery = 16;  // messages, beside trials: a look at the thread's own clock costs up to 1 us
 
@@ -44,21 +46,24 @@ Way Ways::choose(const Message& message) {
     const Way way = first_->ways[sort].load(std::memory_order_relaxed);
     if (way != Way::undecided) return way;
   }
-  const Way way = next_way(habits_[sort]);
+  const Way way = next_way(habits_[sort], trials_of(message));
   mine_.ways[sort].store(way, std::memory_order_relaxed);
   return way;
+}
+
+std::size_t Ways::trials_of(const Message& message) const {
+  return (message.bytes < kLongBytes ? kTrials : kTrialsOfLong) * peers_;
 }
 
 bool Ways::wants_time(const Message& message) const {
   if (!is_timed(message)) return false;
   const Habit& habit = habits_[sort_of(message)];
-  const std::size_t trials = kTrials * peers_;
+  const std::size_t trials = trials_of(message);
   return habit.retries || habit.streamed < trials || habit.read < trials ||
          (habit.streamed + habit.read) % kTimeEvery == 0;
 }
 
-Way Ways::next_way(Habit& habit) const {
-  const std::size_t trials = kTrials * peers_;
+Way Ways::next_way(Habit& habit, std::size_t trials) {
   if (habit.streamed < trials) return Way::stream;
   if (habit.read < trials) return Way::read;  // the sender may decline
   const double stream = habit.stream_cost(), read = habit.reads.cost();

@@ -65,7 +65,8 @@ class Ways {
     /// of its senders are made meanwhile and cost it nothing.
     double stream_cost() const { return copies_out.cost() + sent_share * copies_in.cost(); }
   };
-  Way next_way(Habit& habit) const;
+  std::size_t trials_of(const Message& message) const;
+  static Way next_way(Habit& habit, std::size_t trials);
 
   WayBoard& mine_;
   const WayBoard* const first_;
