@@ -68,6 +68,9 @@ bool contiguous(const nb::dlpack::dltensor& tensor) {
   return true;
 }
 
+/// Of no elements, or with an address: torch describes DTensors and fake ones, whose memory is elsewhere, by none.
+bool has_memory(const nb::dlpack::dltensor& tensor) { return tensor.data || elements_of(tensor) == 0; }
+
 [[noreturn]] void refuse(int rank, const std::string& what) {
   throw UsageError("rank " + std::to_string(rank) + ": " + what);
 }
@@ -95,6 +98,7 @@ std::optional<DeviceBuffer> device_buffer(nb::handle value, const char* argument
     refuse(rank, std::string(argument) + " cannot be shared: " + why.substr(0, why.find('\n')));  // torch adds frames
   }
   if (!on_gpu(tensor.device)) return {};
+  if (!has_memory(tensor)) refuse(rank, std::string(argument) + " has no memory of its own; pass the local tensor");
   if (!contiguous(tensor)) refuse(rank, std::string(argument) + " is not contiguous; pass a contiguous copy");
   return buffer_of(tensor, value, *exchange);
 }
@@ -115,7 +119,7 @@ std::optional<DeviceBuffer> plain_device_buffer(nb::handle value) {
     PyErr_Clear();
     return {};
   }
-  if (!on_gpu(tensor.device) || !contiguous(tensor)) return {};
+  if (!on_gpu(tensor.device) || !has_memory(tensor) || !contiguous(tensor)) return {};
   DeviceBuffer buffer = buffer_of(tensor, value, *exchange);
   if (buffer.dtype == kUnknownDtype) return {};
   return buffer;

@@ -171,7 +171,14 @@ class FromAnotherTime:
     __dlpack_c_exchange_api__ = exchange_api(lambda _: Described(0x1000, "float32", (4,)), major=2)
 
 
+class WithoutMemory:
+    """As torch describes its DTensors and fake tensors: elements, and no address."""
+
+    __dlpack_c_exchange_api__ = exchange_api(lambda _: Described(0, "float32", (4,)))
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
+    "no memory": (WithoutMemory(), "tensor has no memory of its own; pass the local tensor"),
     "another version of DLPack": (FromAnotherTime(), "tensor is of a package whose __dlpack_c_exchange_api__"),
     "an older torch's": (SimpleNamespace(is_cuda=True), "tensor is a tensor of an older torch"),
     "complex": (Tensor(4, "torch.complex64"), "tensor has dtype complex64; supported: float64"),
