@@ -23,6 +23,7 @@ template <class Imported>
 nb::object view_of(nb::handle object) {
   Imported imported;
   if (!nb::try_cast(object, imported, /*convert=*/false)) return nb::none();
+  if (!imported.data() && imported.size() > 0) return nb::none();  // as torch exports DTensors and fake tensors
   const auto type = imported.dtype();
   const nb::capsule owner(new Imported(imported), [](void* held) noexcept { delete static_cast<Imported*>(held); });
   const nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>> bytes(imported.data(), {imported.nbytes()}, owner);
@@ -39,8 +40,8 @@ void bind_buffers(nb::module_& m) {
                        : view_of<nb::ndarray<nb::ro, nb::c_contig>>(object);
       },
       "object"_a, "written"_a,
-      "(its memory as bytes, the type's name, elements); None for what is not contiguous, or read-only where it is "
-      "written. The CPU must reach the memory.");
+      "(its memory as bytes, the type's name, elements); None for what is not contiguous, has no memory, or is "
+      "read-only where it is written. The CPU must reach the memory.");
 }
 
 }  // namespace lanecast

@@ -170,6 +170,7 @@ def test_torch_tensors_that_have_no_such_memory() -> None:
         torch.ones(4, device="meta"): "tensor cannot be shared: .*meta",
         torch.ones(4, dtype=torch.bool): "tensor has dtype of DLPack's type 6",
         torch.ones(4, 2).t(): "tensor is not contiguous",
+        torch._efficientzerotensor((4,)): "tensor is not contiguous, or has no memory",  # as a DTensor is exported
     }.items():
         with pytest.raises(lanecast.UsageError, match=f"^rank 0: {words}[^\n]*$"):
             comm.all_reduce(tensor)

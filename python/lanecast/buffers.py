@@ -121,7 +121,7 @@ def _why_no_view(value: Any, written: bool) -> str:
         value.__dlpack__()
     except Exception as error:  # whatever its library raises, such as torch for a tensor that requires a gradient
         return f"cannot be shared: {error}"
-    return "is not contiguous; pass a contiguous copy"
+    return "is not contiguous, or has no memory of its own; pass a contiguous copy"
 
 
 def _array_code(array: Array, argument: str, rank: int) -> int:
