@@ -22,7 +22,7 @@ CALLS = [name for name in vars(torch_calls) if name.startswith("check_") and nam
 MANY = ("check_all_reduce", "check_average_and_scaled_sum", "check_broadcast_and_reduce", "check_all_gather")
 STREAMS = [name for name in vars(torch_on_gpu) if name.startswith("check_")]
 # Messages go to NCCL there, which a device that pretends has not, and their refusals are those of peer memory.
-WITHIN = ("check_messages", "check_refusals")
+WITHIN = ("check_messages", "check_refusals", "check_refused_message_of_a_batch")
 MEMORY = [name for name in vars(torch_memory) if name.startswith("check_")]
 TRAINING = [name for name in vars(torch_training) if name.startswith("check_")]
 GPUS = torch.cuda.device_count()
@@ -56,9 +56,9 @@ def job_on_gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[.
         running.end()
 
 
-def calls(many: tuple[str, ...]) -> list[object]:
+def calls(many: tuple[str, ...], but: tuple[str, ...] = ()) -> list[object]:
     slow = () if HAS_CUDA else many
-    return [pytest.param(case, marks=pytest.mark.long) if case in slow else case for case in CALLS]
+    return [pytest.param(case, marks=pytest.mark.long) if case in slow else case for case in CALLS if case not in but]
 
 
 @pytest.mark.parametrize("size", [2, 3] if HAS_CUDA else [2])
@@ -73,7 +73,7 @@ def test_streams_and_ends(job_on_gpus: Callable[..., Job], case: str) -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3] if HAS_CUDA else [2])
-@pytest.mark.parametrize("case", calls(MANY))
+@pytest.mark.parametrize("case", calls(MANY, WITHIN))
 def test_call_between_hosts(job_on_gpus: Callable[..., Job], size: int, case: str) -> None:
     job_on_gpus(size, apart=True).run("gpu_or_pretence", "on_gpu", "torch_calls", case)
 
