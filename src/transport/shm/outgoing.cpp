@@ -27,7 +27,7 @@ void Outgoing::post(Message& message, std::vector<Message*>& done) {
   if (is_large(message)) {
     ways_.sends(message.bytes);
     sending.content = outbox_.enter(message);
-    read_notes(done);
+    read_notes(done);  // a receive that has been posted by now spares the notice
     if (const auto wish = asked_for_.pop(message.tag)) {
       turns_.push_back({kind_for(*wish, message), sending});
       return;

@@ -25,7 +25,7 @@ enum class Way : std::uint8_t { undecided = 0, stream, read };
 /// Is it long enough to be worth a choice?
 bool is_timed(const Message& message);
 
-constexpr std::size_t kSorts = 16;
+constexpr std::size_t kSorts = 20;
 /// Which of those behave alike: of about one length, and first or later between two ranks in a call.
 std::size_t sort_of(const Message& message);
 
