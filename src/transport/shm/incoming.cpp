@@ -55,7 +55,7 @@ Way Incoming::way_for(const Message& message) {
   // A consumer takes what is in the cache; what was read from afar would have to be stored first.
   if (message.consumer || sender_.single_copy == SingleCopy::off) return Way::stream;
   if (sender_.single_copy == SingleCopy::on) return Way::read;
-  return is_timed(message) ? ways_.choose(message) : Way::stream;
+  return is_worth_a_choice(message) ? ways_.choose(message) : Way::stream;
 }
 
 void Incoming::ask_for(const Message& message) {
@@ -164,7 +164,7 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
   ways_.receives(bytes);
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
-  if (is_timed(*stream_.message) && !stream_.message->consumer && !stream_.shared)
+  if (is_worth_a_choice(*stream_.message) && !stream_.message->consumer && !stream_.shared)
     ways_.received(*stream_.message, Way::stream, time_of(stream_));
   finish(stream_.message, done);
   stream_.message = nullptr;
@@ -187,7 +187,7 @@ bool Incoming::take_remote(const PacketHeader& packet, std::vector<Message*>& do
     remote_.read_bytes += read_bytes;
     if (remote_.timed) remote_.copies_ns += clock_ns(bytes) - begin;
     ways_.receives(read_bytes);
-    if (is_read() && is_timed(*remote_.message)) ways_.received(*remote_.message, Way::read, time_of(remote_));
+    if (is_read() && is_worth_a_choice(*remote_.message)) ways_.received(*remote_.message, Way::read, time_of(remote_));
   }
   if (!is_read() || !notes_.has_room()) return false;
   // A sender that has given up may have changed the memory. The fence: its state is read after its memory.

@@ -27,7 +27,7 @@ bool is_later(const Message& message) { return message.tag > 0 && message.tag < 
 
 }  // namespace
 
-bool is_timed(const Message& message) {
+bool is_worth_a_choice(const Message& message) {
   // Reading what the sender has in its cache is paid by the sender, when it next writes there: reading halves of
   // 0.5 to 4 MiB doubles the time of an all-reduce, and the reader's clock shows nothing of it.
   if (is_later(message)) return stores_for(message.bytes) == Stores::bypassing;
@@ -56,7 +56,7 @@ std::size_t Ways::trials_of(const Message& message) const {
 }
 
 bool Ways::wants_time(const Message& message) const {
-  if (!is_timed(message)) return false;
+  if (!is_worth_a_choice(message)) return false;
   const Habit& habit = habits_[sort_of(message)];
   const std::size_t trials = trials_of(message);
   return habit.retries || habit.streamed < trials || habit.read < trials ||

@@ -23,7 +23,7 @@ namespace lanecast::shm {
 enum class Way : std::uint8_t { undecided = 0, stream, read };
 
 /// Is it long enough to be worth a choice?
-bool is_timed(const Message& message);
+bool is_worth_a_choice(const Message& message);
 
 constexpr std::size_t kSorts = 20;
 /// Which of those behave alike: of about one length, and first or later between two ranks in a call.
@@ -40,15 +40,15 @@ class Ways {
   /// `first`: of the first rank on the host, null on that rank itself; `peers`: how many other ranks there are.
   Ways(WayBoard& mine, const WayBoard* first, std::size_t peers) : mine_(mine), first_(first), peers_(peers) {}
 
-  /// For a timed message that may be read.
+  /// For a message that is worth one, and may be read.
   Way choose(const Message& message);
   /// Are its copies worth a look at the clock each?
   bool wants_time(const Message& message) const;
 
   void sends(std::size_t bytes) { sent_bytes_ += bytes; }
   void receives(std::size_t bytes) { received_bytes_ += bytes; }
-  /// A timed message that no outbox was used for has been copied into a ring, or has come this way; `ns`: what this
-  /// rank's copies took, where it has looked at the clock.
+  /// A message worth a choice, for which no outbox was used, has been copied into a ring or has come this way; `ns`:
+  /// what this rank's copies took, where it has looked at the clock.
   void sent(const Message& message, std::int64_t ns) { habits_[sort_of(message)].copies_in.learn(ns, message.bytes); }
   void received(const Message& message, Way way, std::optional<std::int64_t> ns);
 
