@@ -49,6 +49,9 @@ __device__ inline void release(u32* word, u32 value) {
 
 __device__ inline void release_in_flow(u64* word, u64 value) { release(word, value); }
 
+/// Whether the end of a kernel writes back what its L2 cache holds of other devices' memory is not known here.
+__device__ inline void post(u64* word, u64 value) { release(word, value); }
+
 /// Those who wait leave the unit to its other warps for 64 cycles, some 40 ns.
 __device__ inline u64 peek(const u64* word) {
   __builtin_amdgcn_s_sleep(1);

@@ -32,22 +32,36 @@ class Meetings {
     if (threadIdx.x == blockDim.x - 1 && comes_last(control_)) control_->meetings += meetings;
   }
 
+  /// The first of so many, before this kernel has written anything. What the others' earlier kernels have written is
+  /// seen after it, as those have ended; so nothing has to be published here, which would take a microsecond.
+  __device__ bool begin(u32 meetings) {
+    return meet([&](u64* flag, u64 value) { post(flag, value); }, [&] { count(meetings); });
+  }
+
   /// What the others' blocks have written before they came is seen after it. False where a wait of this block has
   /// failed: then nobody may take its part for done.
   __device__ bool next() {
-    if (*lost_ != 0) return false;
+    return meet([](u64* flag, u64 value) { release(flag, value); }, [] {});
+  }
+
+ private:
+  /// Between telling the others, say(flag, value), and their coming a thread beside those that wait does `meanwhile`.
+  template <class Say, class Meanwhile>
+  __device__ bool meet(Say say, Meanwhile meanwhile) {
+    const bool lost = *lost_ != 0;
+    sync_block();  // all threads have written what release() publishes, and have seen whether all is lost
+    meanwhile();
+    if (lost) return false;
     ++past_;
-    sync_block();  // all threads have written what release() publishes
     const u32 q = threadIdx.x;
     if (q < g_.ranks && q != g_.rank) {
-      release(&flags_of(g_, q)->met[g_.rank][blockIdx.x], past_ << 16 | g_.signature);
+      say(&flags_of(g_, q)->met[g_.rank][blockIdx.x], past_ << 16 | g_.signature);
       if (!wait_for_count(waiter_of(g_), &flags_of(g_, g_.rank)->met[q][blockIdx.x], q, past_)) *lost_ = 1;
     }
     __syncthreads();  // and what one thread has acquired, all may read
     return *lost_ == 0;
   }
 
- private:
   const Group& g_;
   Control* control_;
   u64 past_;
@@ -69,8 +83,7 @@ __device__ inline void direct(const Direct& d, Move move) {
     tell_of_offer(d, taken);
     return;
   }
-  meetings.count(2);
-  if (meetings.next()) {
+  if (meetings.begin(2)) {
     move(d.work);
     meetings.next();
   }

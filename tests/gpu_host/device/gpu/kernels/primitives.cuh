@@ -34,6 +34,7 @@ Word peek(const Word* word) {
 inline void arrive(int name, int threads) { gpu_host::arrive_at_barrier(name, threads); }
 
 inline void release_in_flow(u64* word, u64 value) { release(word, value); }
+inline void post(u64* word, u64 value) { release(word, value); }
 inline void tell(u32* word, u32 value) { release(word, value); }
 
 inline u32 told(const u32* word) {
