@@ -52,7 +52,7 @@ nb::typed<nb::object, AsyncWork> held_until_done(HeldCalls& held, AsyncWork star
 }
 
 /// Defines a method that takes `first` and a collective's arguments and hands them to make(communicator, first, call,
-/// arrays); the call refers to the arrays and to counts that are gone when it returns.
+/// input, output); the call refers to the arrays and to counts that are gone when it returns.
 template <class... First, class Make, class... Names>
 void def_collective(nb::class_<Communicator>& communicator, const char* name, Make make, const Names&... names) {
   static_assert(sizeof...(First) == sizeof...(Names));
@@ -75,7 +75,7 @@ void def_collective(nb::class_<Communicator>& communicator, const char* name, Ma
                         send_counts,
                         recv_counts,
                         reproducible};
-        return make(c, first..., call, nb::make_tuple(input, output));
+        return make(c, first..., call, input, output);
       },
       names..., "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
       "root"_a = 0, "send_counts"_a = std::vector<std::size_t>{}, "recv_counts"_a = std::vector<std::size_t>{},
@@ -190,14 +190,15 @@ void bind_compositions(nb::module_& m, nb::class_<Communicator>& communicator) {
 }
 
 void bind_collectives(nb::class_<Communicator>& communicator) {
-  def_collective(communicator, "run", [](Communicator& c, const Call& call, const nb::object&) {
+  // The caller's arguments hold the arrays: to make objects of them takes as long as the call of a few bytes.
+  def_collective(communicator, "run", [](Communicator& c, const Call& call, const Array&, const Array&) {
     const nb::gil_scoped_release release;
     c.run(call, raise_signals);
   });
   def_collective<HeldCalls&>(
       communicator, "start",
-      [](Communicator& c, HeldCalls& held, const Call& call, const nb::object& arrays) {
-        AsyncWork work{nullptr, arrays};
+      [](Communicator& c, HeldCalls& held, const Call& call, const Array& input, const Array& output) {
+        AsyncWork work{nullptr, nb::make_tuple(input, output)};
         {
           const nb::gil_scoped_release release;
           work.work = c.start(call);
@@ -205,12 +206,13 @@ void bind_collectives(nb::class_<Communicator>& communicator) {
         return held_until_done(held, std::move(work));
       },
       "held"_a);
-  def_collective(communicator, "persistent", [](Communicator& c, const Call& call, const nb::object& arrays) {
-    AsyncCall bound{arrays, nb::find(c), nullptr};
+  const auto bind = [](Communicator& c, const Call& call, const Array& input, const Array& output) {
+    AsyncCall bound{nb::make_tuple(input, output), nb::find(c), nullptr};
     const nb::gil_scoped_release release;
     bound.call = std::make_unique<PersistentCall>(c, call);
     return bound;
-  });
+  };
+  def_collective(communicator, "persistent", bind);
   communicator
       .def(
           "barrier", [](Communicator& c) { c.barrier(raise_signals); }, nb::call_guard<nb::gil_scoped_release>())

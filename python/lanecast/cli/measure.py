@@ -151,9 +151,10 @@ class Bench:
         algorithm, chunks = backend.algorithm, None
         if not algorithm:
             algorithm, chunks, _ = self.comm._core.chosen(kind, case.count, dtype, backend.reproducible)
+        # All by position, as the package calls it: a partial with keywords takes 0.3 us more, and MPI's has none.
         run = partial(
             self.comm._core.run, kind, source, view_for_core(payload.output), dtype, op, case.count, (),
-            backend.algorithm, 0, reproducible=backend.reproducible,
+            backend.algorithm, 0, 0, (), (), backend.reproducible,
         )  # fmt: skip
         return Contender(backend, algorithm, chunks, run, payload.output)
 
