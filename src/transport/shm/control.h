@@ -26,7 +26,7 @@ class ControlWriter {
   bool put(Note note) {
     if (!has_room()) return false;
     slot().tag = note.tag;
-    // Release: whoever sees the kind sees the tag, and for `taken` our reads of its memory lie before.
+    // Release: whoever sees the kind sees the tag, and for `taken` and `fetched` our reads of its memory lie before.
     slot().kind.store(note.kind, std::memory_order_release);
     ++written_;
     return true;

@@ -36,19 +36,27 @@ void Incoming::check(const Message& receive, std::size_t sent_bytes, std::uint32
 
 void Incoming::post(Message& message, std::vector<Message*>& done) {
   ++pending_;
+  const bool large = is_large(message.bytes);
+  Receive receive{&message, large ? way_for(message) : Way::undecided, /*asked=*/false};
   if (auto early = early_.pop(message.tag)) {
     check(message, early->bytes, early->stamp);
-    if (!is_large(early->bytes)) {
-      deliver_whole(message, early->data.data.get());
-      early_buffers_.give_back(std::move(early->data));
+    const std::byte* data = early->data.data.get();
+    if (large) {
+      unasked_.push(message.tag, {});
+      meet(receive, {data, early->data_bytes});
+    } else {
+      deliver_whole(message, data);
       finish(&message, done);
-      return;
     }
-    noticed_.push(message.tag, &message);
-  } else {
-    posted_.push(message.tag, &message);
+    return early_buffers_.give_back(std::move(early->data));
   }
-  if (is_large(message.bytes)) ask_for(message);
+  if (large) {
+    // Its notice will tell what there is to read.
+    const bool waits = (receive.way == Way::read && layout_.notices_tell()) || unasked_.front(message.tag);
+    waits ? unasked_.push(message.tag, {}) : ask_for(receive);
+    receive.asked = !waits;
+  }
+  posted_.push(message.tag, receive);
 }
 
 Way Incoming::way_for(const Message& message) {
@@ -58,10 +66,32 @@ Way Incoming::way_for(const Message& message) {
   return is_worth_a_choice(message) ? ways_.choose(message) : Way::stream;
 }
 
-void Incoming::ask_for(const Message& message) {
-  const ControlKind kind = way_for(message) == Way::read ? ControlKind::read : ControlKind::stream;
-  const Note note{kind, message.tag};
+void Incoming::ask_for(const Receive& receive) {
+  const ControlKind kind = receive.way == Way::read ? ControlKind::read : ControlKind::stream;
+  const Note note{kind, receive.message->tag};
   if (!unsent_notes_.empty() || !notes_.put(note)) unsent_notes_.push_back(note);
+}
+
+void Incoming::meet(const Receive& receive, std::span<const std::byte> list) {
+  Message& message = *receive.message;
+  if (!receive.asked && receive.way == Way::read && !list.empty())
+    return begin_reading(message, list, ControlKind::fetched);
+  noticed_.push(message.tag, &message);
+  if (receive.asked) return;
+  ask_for(receive);
+  unasked_.pop(message.tag);
+}
+
+void Incoming::begin_reading(Message& message, std::span<const std::byte> list, ControlKind then) {
+  BufferPool::Buffer kept = early_buffers_.take(list.size());
+  std::memcpy(kept.data.get(), list.data(), list.size());
+  const std::span remote(reinterpret_cast<const Span*>(kept.data.get()), list.size() / sizeof(Span));
+  readings_.push_back({.message = &message,
+                       .then = then,
+                       .list = std::move(kept),
+                       .local = SpanCursor(message.memory),
+                       .remote = SpanCursor(remote),
+                       .timed = ways_.wants_time(message)});
 }
 
 bool Incoming::progress(std::vector<Message*>& done) {
@@ -71,13 +101,12 @@ bool Incoming::progress(std::vector<Message*>& done) {
   while (taken() - before < kBytesPerTurn) {
     const PacketHeader* next = packets_.peek();
     if (!next) break;
-    const std::size_t remote_bytes = remote_.read_bytes;
-    if (!take(*next, done)) return taken() > before || remote_.read_bytes != remote_bytes;
+    take(*next, done);
   }
-  return taken() > before;
+  return read_on(done) || taken() > before;
 }
 
-bool Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {
+void Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {
   // Relaxed: peek() has acquired the packet.
   switch (packet.kind.load(std::memory_order_relaxed)) {
     case PacketKind::eager:
@@ -91,52 +120,56 @@ bool Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {
       take_piece(packet, done);
       break;
     case PacketKind::remote:
-      if (!take_remote(packet, done)) return false;
+      begin_reading(*match(packet.fields), PacketReader::payload(packet), ControlKind::taken);
       break;
     default:
       throw InternalError("a shared-memory ring holds a packet of no known kind");
   }
   packets_.pop();
-  return true;
 }
 
 void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& done) {
   const PacketFields& fields = packet.fields;
-  const std::byte* data = PacketReader::payload(packet);
+  const std::span data = PacketReader::payload(packet);
   const auto receive = posted_.pop(fields.tag);
   if (!receive) {
-    Early early{fields.message_bytes, {}, fields.stamp};
-    if (fields.payload_bytes > 0) {
-      early.data = early_buffers_.take(fields.payload_bytes);
-      std::memcpy(early.data.data.get(), data, fields.payload_bytes);
+    Early early{fields.message_bytes, {}, data.size(), fields.stamp};
+    if (!data.empty()) {
+      early.data = early_buffers_.take(data.size());
+      std::memcpy(early.data.data.get(), data.data(), data.size());
     }
     early_.push(fields.tag, std::move(early));
     return;
   }
-  check(**receive, fields.message_bytes, fields.stamp);
+  check(*receive->message, fields.message_bytes, fields.stamp);
   if (is_large(fields.message_bytes)) {
-    noticed_.push(fields.tag, *receive);
+    meet(*receive, data);
   } else {
-    deliver_whole(**receive, data);
-    finish(*receive, done);
+    deliver_whole(*receive->message, data.data());
+    finish(receive->message, done);
   }
 }
 
 Message* Incoming::match(const PacketFields& fields) {
-  const auto receive = (fields.noticed ? noticed_ : posted_).pop(fields.tag);
-  if (!receive) throw InternalError("a large message arrives that nobody has asked for");
-  check(**receive, fields.message_bytes, fields.stamp);
-  return *receive;
+  Message* message = nullptr;
+  if (fields.noticed)
+    message = noticed_.pop(fields.tag).value_or(nullptr);
+  else if (const auto receive = posted_.pop(fields.tag))
+    message = receive->message;
+  if (!message) throw InternalError("a large message arrives that nobody has asked for");
+  check(*message, fields.message_bytes, fields.stamp);
+  return message;
 }
 
 void Incoming::take_fragment(const PacketHeader& packet, std::vector<Message*>& done) {
   begin_stream(packet, 1);
-  take_data(PacketReader::payload(packet), packet.fields.payload_bytes, done);
+  const std::span data = PacketReader::payload(packet);
+  take_data(data.data(), data.size(), done);
 }
 
 void Incoming::take_piece(const PacketHeader& packet, std::vector<Message*>& done) {
   PieceNote note;
-  std::memcpy(&note, PacketReader::payload(packet), sizeof note);
+  std::memcpy(&note, PacketReader::payload(packet).data(), sizeof note);
   // What goes to several peers is part of a collective, mostly, and the caches have to hold what all ranks receive.
   begin_stream(packet, note.messages * layout_.ranks);
   stream_.shared = true;
@@ -170,33 +203,31 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
   stream_.message = nullptr;
 }
 
-bool Incoming::take_remote(const PacketHeader& packet, std::vector<Message*>& done) {
-  if (!remote_.message) {
-    Message* const receive = match(packet.fields);
-    const auto* spans = reinterpret_cast<const Span*>(PacketReader::payload(packet));
-    const std::size_t count = packet.fields.payload_bytes / sizeof(Span);
-    remote_ = {receive, SpanCursor(receive->memory), SpanCursor({spans, count}), 0, ways_.wants_time(*receive)};
-  }
-  const std::size_t total = remote_.message->bytes;
-  if (remote_.sender_ends) return false;
-  if (remote_.read_bytes < total) {
-    const std::size_t bytes = std::min(kReadBytesPerTurn, total - remote_.read_bytes);
-    const std::int64_t begin = remote_.timed ? clock_ns(bytes) : 0;
-    const std::size_t read_bytes = read_remote(sender_.pid, remote_.local, remote_.remote, bytes);
-    remote_.sender_ends = read_bytes == 0;
-    remote_.read_bytes += read_bytes;
-    if (remote_.timed) remote_.copies_ns += clock_ns(bytes) - begin;
+bool Incoming::read_on(std::vector<Message*>& done) {
+  if (readings_.empty()) return false;
+  Reading& reading = readings_.front();
+  Message& message = *reading.message;
+  const std::size_t before = reading.read_bytes;
+  if (can_read()) {
+    const std::size_t bytes = std::min(kReadBytesPerTurn, message.bytes - before);
+    const std::int64_t begin = reading.timed ? clock_ns(bytes) : 0;
+    const std::size_t read_bytes = read_remote(sender_.pid, reading.local, reading.remote, bytes);
+    reading.sender_ends = read_bytes == 0;
+    reading.read_bytes += read_bytes;
+    if (reading.timed) reading.copies_ns += clock_ns(bytes) - begin;
     ways_.receives(read_bytes);
-    if (is_read() && is_worth_a_choice(*remote_.message)) ways_.received(*remote_.message, Way::read, time_of(remote_));
+    if (reading.is_read() && is_worth_a_choice(message)) ways_.received(message, Way::read, time_of(reading));
   }
-  if (!is_read() || !notes_.has_room()) return false;
+  if (!reading.is_read() || !notes_.has_room()) return reading.read_bytes > before;
   // A sender that has given up may have changed the memory. The fence: its state is read after its memory.
   std::atomic_thread_fence(std::memory_order_acquire);
   if (sender_.state->load(std::memory_order_relaxed) != OwnerState::open)
-    throw TransportError("rank " + std::to_string(remote_.message->peer) + " gave up while its memory was read");
-  notes_.put({ControlKind::taken});
-  finish(remote_.message, done);
-  remote_ = {};
+    throw TransportError("rank " + std::to_string(message.peer) + " gave up while its memory was read");
+  notes_.put({reading.then, message.tag});
+  if (reading.then == ControlKind::fetched) unasked_.pop(message.tag);
+  early_buffers_.give_back(std::move(reading.list));
+  readings_.pop_front();
+  finish(&message, done);
   return true;
 }
 

@@ -2,6 +2,8 @@
 // The receiver's half of a lane: asks for what is posted, matches what arrives and puts it where it belongs.
 #pragma once
 
+#include <span>
+#include <variant>
 #include <vector>
 
 #include "base/buffer_pool.h"
@@ -38,14 +40,21 @@ class Incoming {
   /// Has a message of this tag come before its receive?
   bool has_early(std::uint64_t tag) { return early_.front(tag) != nullptr; }
   /// Has the sender put something that progress() can take? Not what only waits for the sender to read its notes.
-  bool has_unread() { return packets_.peek() != nullptr && !is_read() && !remote_.sender_ends; }
+  bool has_unread() { return packets_.peek() != nullptr || can_read(); }
 
  private:
   /// An eager message or a notice that came before its receive.
   struct Early {
     std::size_t bytes;        // of the message
-    BufferPool::Buffer data;  // none for a notice
+    BufferPool::Buffer data;  // of a notice: the list of spans
+    std::size_t data_bytes;   // 0 for a notice that tells none
     std::uint32_t stamp;
+  };
+  /// One that no packet has met. Of a large message:
+  struct Receive {
+    Message* message;
+    Way way;
+    bool asked;  // or waits for its notice
   };
   struct Stream {
     Message* message = nullptr;
@@ -56,13 +65,18 @@ class Incoming {
     std::int64_t copies_ns = 0;  // that taking it out of the ring has cost
     bool shared = false;         // any of it came from an outbox
   };
-  struct Remote {
+  struct Reading {
     Message* message = nullptr;
+    ControlKind then = ControlKind::none;  // what its sender is told in the end
+    BufferPool::Buffer list;               // of spans in the sender's memory
     SpanCursor local, remote;
     std::size_t read_bytes = 0;
     bool timed = false;
     std::int64_t copies_ns = 0;  // that reading has taken
     bool sender_ends = false;    // a killed process loses its memory some time before it counts as ended
+
+    /// Is it all here, and its sender only to be told so?
+    bool is_read() const { return read_bytes == message->bytes; }
   };
 
   static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time
@@ -70,18 +84,20 @@ class Incoming {
   void check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) const;
   bool is_large(std::size_t message_bytes) const { return message_bytes > layout_.eager_bytes; }
   Way way_for(const Message& message);
-  void ask_for(const Message& message);
-  /// Each of these takes the oldest packet and returns true, or leaves it where it is.
-  bool take(const PacketHeader& packet, std::vector<Message*>& done);
+  void ask_for(const Receive& receive);
+  /// The receive for a large message has met its notice.
+  void meet(const Receive& receive, std::span<const std::byte> list);
+  void begin_reading(Message& message, std::span<const std::byte> list, ControlKind then);
+  /// Goes on with the oldest reading; true when something came of it.
+  bool read_on(std::vector<Message*>& done);
+  bool can_read() { return !readings_.empty() && !readings_.front().is_read() && !readings_.front().sender_ends; }
+  void take(const PacketHeader& packet, std::vector<Message*>& done);
   void take_first(const PacketHeader& packet, std::vector<Message*>& done);
   void take_fragment(const PacketHeader& packet, std::vector<Message*>& done);
   void take_piece(const PacketHeader& packet, std::vector<Message*>& done);
   /// `alike`: how many messages of this length the ranks of the host receive at the time.
   void begin_stream(const PacketHeader& packet, std::size_t alike);
   void take_data(const std::byte* data, std::size_t bytes, std::vector<Message*>& done);
-  bool take_remote(const PacketHeader& packet, std::vector<Message*>& done);
-  /// Is the remote message under way all here, and its sender only to be told so?
-  bool is_read() const { return remote_.message && remote_.read_bytes == remote_.message->bytes; }
   /// The receive for a large message of which the first packet, or the first after its notice, is here.
   Message* match(const PacketFields& fields);
   void finish(Message* message, std::vector<Message*>& done);
@@ -95,13 +111,16 @@ class Incoming {
   std::size_t pending_ = 0;
   std::uint64_t pieces_bytes_ = 0;  // taken from the sender's outbox, ever
 
-  TagQueues<Message*> posted_;   // not met by any packet yet
-  TagQueues<Message*> noticed_;  // met by a notice, but by no data yet
+  TagQueues<Receive> posted_;    // not met by any packet yet
+  TagQueues<Message*> noticed_;  // asked for and met by a notice, but by no data yet
+  // Under each tag, one for each receive that was not asked for and whose message is not fetched yet. The next ones are
+  // not asked for either meanwhile: a sender takes the k-th it hears of a tag for the k-th message.
+  TagQueues<std::monostate> unasked_;
   TagQueues<Early> early_;
   BufferPool early_buffers_{kIdleBuffers};
   Fifo<Note> unsent_notes_;  // while the control slots are full
   Stream stream_;
-  Remote remote_;
+  Fifo<Reading> readings_;
 };
 
 }  // namespace lanecast::shm

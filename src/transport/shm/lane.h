@@ -18,7 +18,7 @@ enum class PacketKind : std::uint32_t {
   none = 0,  // not written yet: what zeroed memory says
   skip,      // nothing up to the end of the ring
   eager,     // a whole message
-  notice,    // a large message wants to be asked for
+  notice,    // a large message wants to be asked for, or read: with a short list of its spans in the sender's memory
   fragment,  // a piece of the large message under way, or the first of the next one
   piece,     // stands for a fragment that lies in the sender's outbox
   remote,    // a large message as a list of spans in the sender's memory
@@ -42,9 +42,10 @@ static_assert(sizeof(PacketHeader) == 32 && std::atomic<PacketKind>::is_always_l
 
 enum class ControlKind : std::uint32_t {
   none = 0,
-  stream,  // a receive for `tag` is posted: send it as fragments
-  read,    // the same, and the receiver would rather read the sender's memory
-  taken,   // the oldest remote message has been read
+  stream,   // a receive for `tag` is posted: send it as fragments
+  read,     // the same, and the receiver would rather read the sender's memory
+  taken,    // the oldest remote message has been read
+  fetched,  // the one under `tag` has been read by what its notice says, without being asked for
 };
 
 /// Receiver to sender. A slot belongs to the receiver while its kind is none, to the sender otherwise.

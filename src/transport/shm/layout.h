@@ -17,6 +17,10 @@ struct Layout {
   std::size_t piece_bytes = 0;     // of a long message, at most; fragments fill one
   std::size_t outbox_places = 0;   // 0 where a rank has only one peer
   bool operator==(const Layout&) const = default;
+
+  /// Does a notice tell where the message lies, as far as that takes no line more? Where a message may go to several
+  /// peers, its sender decides later whether it is read.
+  bool notices_tell() const { return outbox_places == 0; }
 };
 
 /// The layout when `ranks` ranks share a host: all its rings together stay near 64 MiB, and so do all outboxes.

@@ -60,6 +60,11 @@ void Outgoing::read_notes(std::vector<Message*>& done) {
       if (being_read_.empty()) throw InternalError("a receiver has taken a message that was not sent");
       finish(being_read_.front(), done);
       being_read_.pop_front();
+    } else if (note->kind == ControlKind::fetched) {
+      const auto sending = held_.pop(note->tag);
+      if (!sending) throw InternalError("a receiver has fetched a message that was not noticed");
+      finish(*sending, done);
+      release_behind(note->tag);
     } else if (const auto sending = held_.pop(note->tag)) {
       turns_.push_back({kind_for(note->kind, *sending->message), *sending, /*noticed=*/true});
       release_behind(note->tag);
@@ -102,18 +107,24 @@ bool Outgoing::put_next(std::vector<Message*>& done) {
   return true;
 }
 
+std::size_t Outgoing::payload_bytes(PacketKind kind, const Message& message) const {
+  if (kind == PacketKind::eager) return message.bytes;
+  const std::size_t list_bytes = message.memory.size_bytes();
+  const bool tells = kind == PacketKind::remote || (layout_.notices_tell() && shares_line(list_bytes));
+  return tells ? list_bytes : 0;
+}
+
 bool Outgoing::put_single(const Turn& turn, std::vector<Message*>& done) {
   const Message& message = *turn.sending.message;
-  std::size_t bytes = 0;
-  if (turn.kind == PacketKind::eager) bytes = message.bytes;
-  if (turn.kind == PacketKind::remote) bytes = message.memory.size_bytes();
+  const std::size_t bytes = payload_bytes(turn.kind, message);
   std::byte* payload = packets_.reserve(bytes);
   if (!payload) return false;
   if (turn.kind == PacketKind::eager) {
     SpanCursor memory(message.memory);
     copy_in_.gather(memory, payload, bytes);
+  } else {
+    std::memcpy(payload, message.memory.data(), bytes);
   }
-  if (turn.kind == PacketKind::remote) std::memcpy(payload, message.memory.data(), bytes);
   packets_.publish(turn.kind, fields(message, bytes, turn.noticed));
   if (turn.kind == PacketKind::eager) finish(turn.sending, done);
   if (turn.kind == PacketKind::remote) {

@@ -55,6 +55,8 @@ class Outgoing {
 
   bool is_large(const Message& message) const { return message.bytes > layout_.eager_bytes; }
   PacketKind kind_for(ControlKind wish, const Message& message) const;
+  /// Payload of the one packet that stands for the message, or brings it.
+  std::size_t payload_bytes(PacketKind kind, const Message& message) const;
   void read_notes(std::vector<Message*>& done);
   /// A large message under `tag` has its turn: give what waited behind it theirs.
   void release_behind(std::uint64_t tag);
@@ -79,8 +81,9 @@ class Outgoing {
   std::int64_t waits_since_ns_ = 0;  // the receiver has taken everything and the outbox has no place; 0: it has
   bool gave_up_waiting_ = false;     // too long, and there was no place since
 
-  // Under each tag: a large message that is not asked for yet, whose notice has its turn, then what came after it. So
-  // under one tag the first packets of all messages enter the ring in the order of posting, which is what matches them.
+  // Under each tag: a large message that is not asked for yet, nor read, whose notice has its turn, then what came
+  // after it. So under one tag the first packets of all messages enter the ring in the order of posting, which is what
+  // matches them.
   TagQueues<Sending> held_;
   TagQueues<ControlKind> asked_for_;  // receives whose send is not posted yet
   Fifo<Turn> turns_;                  // what may go, in this order

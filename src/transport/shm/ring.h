@@ -6,6 +6,8 @@
 // it publishes that packet, so that stale payload is never taken for a header.
 #pragma once
 
+#include <span>
+
 #include "transport/shm/lane.h"
 
 namespace lanecast::shm {
@@ -16,8 +18,10 @@ namespace lanecast::shm {
 inline constexpr std::uint64_t kBytesPerTurn = 4096;
 
 /// Small payloads share the header's line, large ones start on a line of their own, as their copies are fastest.
+inline bool shares_line(std::size_t payload_bytes) { return payload_bytes <= kLine - sizeof(PacketHeader); }
+
 inline std::size_t payload_offset(std::size_t payload_bytes) {
-  return payload_bytes <= kLine - sizeof(PacketHeader) ? sizeof(PacketHeader) : kLine;
+  return shares_line(payload_bytes) ? sizeof(PacketHeader) : kLine;
 }
 
 inline std::size_t packet_bytes(std::size_t payload_bytes) {
@@ -97,8 +101,9 @@ class PacketReader {
     return kind == PacketKind::none ? nullptr : header();
   }
 
-  static const std::byte* payload(const PacketHeader& packet) {
-    return reinterpret_cast<const std::byte*>(&packet) + payload_offset(packet.fields.payload_bytes);
+  static std::span<const std::byte> payload(const PacketHeader& packet) {
+    const std::size_t bytes = packet.fields.payload_bytes;
+    return {reinterpret_cast<const std::byte*>(&packet) + payload_offset(bytes), bytes};
   }
 
   std::uint64_t read_bytes() const { return consumed_; }
