@@ -124,7 +124,7 @@ void bind_handles(nb::module_& m) {
             PersistentCall& call = *nb::cast<AsyncCall&>(self).call;
             {
               const nb::gil_scoped_release release;
-              call.start();
+              call.start(raise_signals);
             }
             held.hold([&call] { return call.done(); }, nb::borrow(self));
           },
@@ -201,7 +201,7 @@ void bind_collectives(nb::class_<Communicator>& communicator) {
         AsyncWork work{nullptr, nb::make_tuple(input, output)};
         {
           const nb::gil_scoped_release release;
-          work.work = c.start(call);
+          work.work = c.start(call, raise_signals);
         }
         return held_until_done(held, std::move(work));
       },
@@ -219,7 +219,7 @@ void bind_collectives(nb::class_<Communicator>& communicator) {
       .def("start_barrier", [](Communicator& c) {
         AsyncWork work;
         const nb::gil_scoped_release release;
-        work.work = c.start_barrier();
+        work.work = c.start_barrier(raise_signals);
         return work;
       });
 }

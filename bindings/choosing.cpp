@@ -5,6 +5,8 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include "calls.h"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -81,8 +83,13 @@ void bind_choosing(nb::class_<Communicator>& communicator) {
       .def_prop_ro("kind_of_gpu", &Communicator::kind_of_gpu, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("models", &Communicator::models, nb::rv_policy::copy)
       .def_prop_ro("surprises", [](const Communicator& c) { return std::const_pointer_cast<Surprises>(c.surprises()); })
-      .def("adopt", &Communicator::adopt, "models"_a, "refusal"_a = "", nb::call_guard<nb::gil_scoped_release>(),
-           "Choose by rank 0's models from now on; its refusal, if not empty, is raised on all ranks. Collective.");
+      .def(
+          "adopt",
+          [](Communicator& c, const Models& models, const std::string& refusal) {
+            c.adopt(models, refusal, raise_signals);
+          },
+          "models"_a, "refusal"_a = "", nb::call_guard<nb::gil_scoped_release>(),
+          "Choose by rank 0's models from now on; its refusal, if not empty, is raised on all ranks. Collective.");
 }
 
 }  // namespace lanecast

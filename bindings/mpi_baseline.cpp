@@ -31,7 +31,7 @@ std::size_t counts_of(Kind kind, int ranks) {
 class MpiBaseline {
  public:
   explicit MpiBaseline(const std::shared_ptr<MpiApi>& api)
-      : comm_(MpiCommunicator::duplicate(api, api->world(), kTimeout_s)) {}
+      : comm_(MpiCommunicator::duplicate(api, api->world(), {kTimeout_s, {}})) {}
 
   void run(int kind, const Array& input, const Array& output, int dtype, int op, std::size_t count, bool in_place) {
     const auto collective = static_cast<Kind>(kind);

@@ -128,7 +128,7 @@ std::unique_ptr<Communicator> from_mpi(const std::shared_ptr<MpiApi>& mpi, std::
   const nb::gil_scoped_release release;
   const MpiComm parent = comm_address ? mpi->comm_at(reinterpret_cast<const void*>(comm_address)) : mpi->world();
   const double timeout_s = timeout_to_begin_s(parsed);
-  return std::make_unique<Communicator>(among_mpi(MpiCommunicator::duplicate(mpi, parent, timeout_s)),
+  return std::make_unique<Communicator>(among_mpi(MpiCommunicator::duplicate(mpi, parent, {timeout_s, raise_signals})),
                                         std::move(parsed), progress);
 }
 

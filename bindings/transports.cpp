@@ -239,14 +239,15 @@ void bind_transports(nb::module_& m) {
   m.def(
       "open_mpi",
       [](const std::shared_ptr<MpiApi>& mpi) {
-        auto comm = MpiCommunicator::duplicate(mpi, mpi->world(), kTimeout_s);
+        auto comm = MpiCommunicator::duplicate(mpi, mpi->world(), {kTimeout_s, {}});
         return std::make_unique<OpenTransport>(std::make_unique<MpiTransport>(std::move(comm)));
       },
       "mpi"_a, nb::call_guard<nb::gil_scoped_release>(), "Collective over all ranks of the job.");
   m.def(
       "mpi_world",
       [](const std::shared_ptr<MpiApi>& mpi) {
-        const std::shared_ptr<const MpiCommunicator> comm = MpiCommunicator::duplicate(mpi, mpi->world(), kTimeout_s);
+        const std::shared_ptr<const MpiCommunicator> comm =
+            MpiCommunicator::duplicate(mpi, mpi->world(), {kTimeout_s, {}});
         const Bootstrap bootstrap = mpi_bootstrap(comm);
         const auto all_gather = [bootstrap](const nb::bytes& mine) { return gathered(bootstrap, mine); };
         return std::tuple(comm->rank(), comm->size(), PyAllGather(all_gather));

@@ -46,7 +46,8 @@ void Ranks::run(int rank) {
   if (job_.algorithm != "mpi") {
     Surroundings around;
     around.bootstrap = bootstrap(rank);
-    around.mpi = MpiCommunicator::duplicate(load_mpi({}), MpiComm{reinterpret_cast<std::uintptr_t>(MPI_COMM_WORLD)}, 1);
+    around.mpi =
+        MpiCommunicator::duplicate(load_mpi({}), MpiComm{reinterpret_cast<std::uintptr_t>(MPI_COMM_WORLD)}, {1, {}});
     const int per_node = job_.machine.ranks_per_node();
     for (int r = 0; r < job_.ranks; ++r) around.hosts.push_back(std::to_string(r / per_node));
     CommunicatorOptions options;

@@ -3,8 +3,13 @@
 
 import ctypes
 import gc
+import os
+import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -87,6 +92,31 @@ def left_alone_in_a_collective_of_the_library() -> None:
         except lanecast.TimeoutError as error:
             must("waited 1." in str(error), error)
             must("the roll call before a library's own collective" in str(error), error)
+    usable(fresh)
+
+
+def must_be_interrupted(waits: Callable[[], Any]) -> None:
+    threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    try:
+        waits()
+        sys.exit("not interrupted")
+    except KeyboardInterrupt:
+        pass
+
+
+def interrupted_while_others_come() -> None:
+    fresh = lanecast.init(timeout_s=20.0)
+    if fresh.rank == 0:
+        must_be_interrupted(lambda: lanecast.init(timeout_s=60.0))
+    usable(fresh)  # the others wait for rank 0 here, for less than it would have waited for them
+
+
+def interrupted_while_a_library_makes_a_group() -> None:
+    """Which a start waits for: whoever starts native calls on two communicators makes their groups in that order."""
+    comm = lanecast.init(transports="mpi", timeout_s=60.0)
+    fresh = lanecast.init(timeout_s=20.0)
+    if comm.rank == 0:
+        must_be_interrupted(lambda: comm.all_reduce(np.ones(100), algorithm="native", async_op=True))
     usable(fresh)
 
 

@@ -9,6 +9,8 @@ import gc
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -19,7 +21,7 @@ import numpy as np
 import pytest
 
 import lanecast
-from lanecast import Communicator
+from lanecast import Communicator, _core
 from pipe_jobs import PipeJob, Tell
 
 SOON_S = 5.0
@@ -32,6 +34,10 @@ def all_reduces(comm: Communicator) -> None:
 
 def splits(comm: Communicator) -> None:
     comm.split(0)
+
+
+def takes_over_models(comm: Communicator) -> None:
+    comm._core.adopt(_core.Models(links=[]))
 
 
 def handler_aborts(comm: Communicator, tell: Tell, waits: Waits) -> None:
@@ -106,8 +112,9 @@ def test_a_handler_is_refused_other_calls_and_the_call_goes_on(waits: Waits) -> 
     assert re.search("rank 1: a signal's handler runs inside a call", outcomes[1].value[0])
 
 
-def test_ctrl_c_ends_a_split() -> None:
-    job = signalled(never_comes, splits, signal.SIGINT)
+@pytest.mark.parametrize("waits", [splits, takes_over_models])
+def test_ctrl_c_ends_what_ranks_come_together_for(waits: Waits) -> None:
+    job = signalled(never_comes, waits, signal.SIGINT)
     assert job.outcome(1, SOON_S).error == "KeyboardInterrupt"
     os.kill(job.processes[0].pid or 0, signal.SIGUSR1)
     job.outcome(0, SOON_S)
@@ -188,3 +195,27 @@ def test_buffers_stay_where_a_handler_raises_as_a_call_starts(start: Callable[[C
     assert outcome.value == (True, True), outcome
     assert job.outcome(1).error == ""
     job.end()
+
+
+THREAD_OF_OURS = """
+import os, signal
+from pathlib import Path
+import numpy as np
+import lanecast
+
+threads = lambda: set(os.listdir("/proc/self/task"))
+comm = lanecast.from_all_gather(0, 1, lambda mine: mine)
+before = threads()
+comm.all_reduce(np.ones(10), async_op=True).wait()
+(ours,) = threads() - before
+status = Path(f"/proc/self/task/{ours}/status").read_text()
+blocked = int(status.split("SigBlk:")[1].split()[0], 16)
+print(*(number.name for number in signal.valid_signals() if hasattr(number, "name") and not blocked >> number - 1 & 1))
+"""
+
+
+def test_signals_for_the_program_do_not_come_to_the_thread_that_moves_calls() -> None:
+    """One that the program's threads block, to take it in sigwait(), would end the process there."""
+    told = subprocess.run([sys.executable, "-c", THREAD_OF_OURS], check=True, capture_output=True, text=True)
+    faults_of_its_own = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT"}
+    assert set(told.stdout.split()) == faults_of_its_own | {"SIGKILL", "SIGSTOP"}, told.stdout

@@ -78,7 +78,8 @@ lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int n
   return init(comm, config, [&] {
     Surroundings around = among_processes(bootstrap_from(rank, nranks, all_gather, ctx));
     if (over_mpi(config))
-      around.mpi = MpiCommunicator::among(running_mpi(), around.bootstrap, timeout_to_begin_s(options_from(config)));
+      around.mpi =
+          MpiCommunicator::among(running_mpi(), around.bootstrap, {timeout_to_begin_s(options_from(config)), {}});
     return around;
   });
 }
@@ -88,7 +89,7 @@ lanecastResult_t lanecastCommInitMPI(lanecastComm_t* comm, const void* mpi_comm,
     std::shared_ptr<MpiApi> mpi = running_mpi();
     const MpiComm parent = mpi_comm ? mpi->comm_at(mpi_comm) : mpi->world();
     const double timeout_s = timeout_to_begin_s(options_from(config));
-    return among_mpi(MpiCommunicator::duplicate(mpi, parent, timeout_s));
+    return among_mpi(MpiCommunicator::duplicate(mpi, parent, {timeout_s, {}}));
   });
 }
 

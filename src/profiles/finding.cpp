@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/user_cache.h"
+#include "profiles/job_shape.h"
 #include "profiles/profile_file.h"
 
 namespace lanecast {
@@ -139,7 +140,8 @@ Models find(const Communicator& communicator, const std::string& wanted, std::ve
 
 }  // namespace
 
-std::vector<std::string> adopt_profile(Communicator& communicator, std::string wanted, bool by_variable) {
+std::vector<std::string> adopt_profile(Communicator& communicator, std::string wanted, bool by_variable,
+                                       const Interrupt& interrupt) {
   if (communicator.size() == 1) return {};
   if (wanted.empty()) {
     wanted = from_environment();
@@ -153,7 +155,7 @@ std::vector<std::string> adopt_profile(Communicator& communicator, std::string w
   } catch (const std::exception& error) {  // all ranks hear of it
     refusal = (by_variable ? std::string(kVariable) + ": " : std::string()) + error.what();
   }
-  communicator.adopt(models, refusal);
+  communicator.adopt(models, refusal, interrupt);
   return left_aside;
 }
 

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "profiles/job_shape.h"
-#include "select/models.h"
+#include "runtime/communicator.h"
 
 namespace lanecast {
 
@@ -14,6 +13,7 @@ namespace lanecast {
 /// them, one of each kind, a folder, "none"; empty: LANECAST_PROFILE, else the user's cache. Collective. Throws
 /// UsageError on every rank where one that rank 0 names cannot be used. Returns what it has left aside in the cache,
 /// and why, for the user to be told. `by_variable`: it is LANECAST_PROFILE that wants it, which an error then names.
-std::vector<std::string> adopt_profile(Communicator& communicator, std::string wanted, bool by_variable = false);
+std::vector<std::string> adopt_profile(Communicator& communicator, std::string wanted, bool by_variable = false,
+                                       const Interrupt& interrupt = {});
 
 }  // namespace lanecast

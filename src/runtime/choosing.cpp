@@ -11,11 +11,14 @@
 
 namespace lanecast {
 
-void Communicator::adopt(const Models& models, const std::string& refusal) {
+void Communicator::adopt(const Models& models, const std::string& refusal, const Interrupt& interrupt) {
   const std::unique_lock lock = enter();
   refuse_if_failed();
   if (!started_.empty()) throw UsageError("models: wait for the started calls of this communicator first");
-  const Bootstrap bootstrap = among_all("a profile for all ranks");
+  const Bootstrap bootstrap =
+      among({.ranks = topology_.everyone(), .what = "a profile for all ranks", .meanwhile = [&](auto...) {
+               ask(interrupt);
+             }});
   const std::string packed = agreed(bootstrap, [&] {
     if (rank() != 0) return std::string();
     if (!refusal.empty()) throw UsageError(refusal);

@@ -164,7 +164,7 @@ void Communicator::run(const Call& call, const Interrupt& interrupt) {
     const std::unique_lock lock = enter();
     if (started_.empty()) return run_now(prepare(call), call.in, call.out, interrupt);
   }
-  wait_or_fail(*start(call), interrupt);
+  wait_or_fail(*start(call, interrupt), interrupt);
 }
 
 }  // namespace lanecast

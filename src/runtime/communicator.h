@@ -64,8 +64,9 @@ class Communicator {
   void run_beside_others(const Call& call, std::optional<double> timeout_s);
   void barrier_beside_others(std::optional<double> timeout_s);
 
-  /// Returns at once. Calls on one communicator run in the order in which they were made.
-  std::shared_ptr<Work> start(const Call& call);
+  /// Returns at once, but where a library makes groups for the call, which all their members have to come to. Calls on
+  /// one communicator run in the order in which they were made.
+  std::shared_ptr<Work> start(const Call& call, const Interrupt& interrupt = {});
   static void wait(Work& work, const Interrupt& interrupt = {});
 
   /// Sends and receives posted together, in which only this rank and its peers take part: none waits for another, or
@@ -110,7 +111,7 @@ class Communicator {
 
   /// Collective: done when every rank has come. A collective like others, also in its order among them.
   void barrier(const Interrupt& interrupt = {});
-  std::shared_ptr<Work> start_barrier();
+  std::shared_ptr<Work> start_barrier(const Interrupt& interrupt = {});
 
   /// Ranks that give the same color become a communicator, ordered by key, then by rank. Collective; a negative color
   /// takes no part and gets null.
@@ -139,7 +140,7 @@ class Communicator {
   /// From now on every rank chooses by rank 0's models, unless they are empty; those of others are not looked at.
   /// Collective, while no started call is under way. A `refusal` of rank 0 ("profile p.json: …") is thrown on all
   /// ranks.
-  void adopt(const Models& models, const std::string& refusal);
+  void adopt(const Models& models, const std::string& refusal, const Interrupt& interrupt = {});
   const Models& models() const { return models_; }
   /// What was chosen here and is slower than predicted; outlives the communicator. A prediction that rests on assumed
   /// links alone is none, nor is that of an algorithm or a number of chunks that the user has named.
@@ -191,8 +192,8 @@ class Communicator {
   std::shared_ptr<Started> bind(const ComposedCall& call);
   /// In the caller's thread, where groups are opened in the order of the program: two communicators that opened theirs
   /// in a thread of ours might do so in another order than on the other ranks.
-  void open_groups(Started& call, std::unique_lock<std::mutex>& lock);
-  void start(const std::shared_ptr<Started>& call);
+  void open_groups(Started& call, std::unique_lock<std::mutex>& lock, const Interrupt& interrupt);
+  void start(const std::shared_ptr<Started>& call, const Interrupt& interrupt);
   void run(const std::shared_ptr<Started>& call, const Interrupt& interrupt);
   /// Is this call's sum to be reduced in rank order?
   bool in_rank_order(const Call& call) const;
@@ -219,7 +220,7 @@ class Communicator {
   template <class Part>
   void or_fail(const std::shared_ptr<Execution>& call, const Part& part);
   /// Waits for all started calls, without the lock.
-  void drain(std::unique_lock<std::mutex>& lock);
+  void drain(std::unique_lock<std::mutex>& lock, const Interrupt& interrupt = {});
   void drive(UnderWay& call, const Interrupt& interrupt);
   /// For a blocking call that had to be started: the caller's buffers are not touched after an interrupt.
   void wait_or_fail(Work& work, const Interrupt& interrupt);

@@ -123,6 +123,8 @@ void Communicator::barrier_beside_others(std::optional<double> timeout_s) {
   run_beside_others(barrier_call(), timeout_s);
 }
 
-std::shared_ptr<Work> Communicator::start_barrier() { return start(barrier_call()); }
+std::shared_ptr<Work> Communicator::start_barrier(const Interrupt& interrupt) {
+  return start(barrier_call(), interrupt);
+}
 
 }  // namespace lanecast

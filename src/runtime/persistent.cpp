@@ -20,7 +20,7 @@ std::size_t PersistentCall::scratch_bytes() const { return call_->execution->scr
 
 const Plan& PersistentCall::plan() const { return call_->execution->plan(); }
 
-void PersistentCall::start() { communicator_.start(call_); }
+void PersistentCall::start(const Interrupt& interrupt) { communicator_.start(call_, interrupt); }
 
 void PersistentCall::wait(const Interrupt& interrupt) { Communicator::wait(*call_->work, interrupt); }
 

@@ -26,8 +26,8 @@ class PersistentCall {
   std::size_t scratch_bytes() const;
   const Plan& plan() const;
 
-  /// Returns at once. Throws UsageError while the start before has not finished.
-  void start();
+  /// Returns as Communicator::start() does. Throws UsageError while the start before has not finished.
+  void start(const Interrupt& interrupt = {});
   /// Until the last start has finished; at once where there was none. Throws its error.
   void wait(const Interrupt& interrupt = {});
   void run(const Interrupt& interrupt = {});

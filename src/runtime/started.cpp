@@ -55,26 +55,26 @@ std::shared_ptr<Communicator::Started> Communicator::bind(const Call& call) {
   return bound;
 }
 
-void Communicator::open_groups(Started& call, std::unique_lock<std::mutex>& lock) {
+void Communicator::open_groups(Started& call, std::unique_lock<std::mutex>& lock, const Interrupt& interrupt) {
   if (call.execution->has_groups()) return;
-  drain(lock);
+  drain(lock, interrupt);
   or_fail(call.execution, [&] {
     begin(*call.execution, call.in, call.out);
     Opening opening(*call.execution);
-    drive(opening, {});
+    drive(opening, interrupt);
   });
   call.running = true;
   call.deadline.last_progress = std::chrono::steady_clock::now();
 }
 
-std::shared_ptr<Work> Communicator::start(const Call& call) {
+std::shared_ptr<Work> Communicator::start(const Call& call, const Interrupt& interrupt) {
   std::shared_ptr<Started> started;
   {
     std::unique_lock lock = enter();
     refuse_without_threads();
     started = bind(call);
     started->deadline.timeout_s = timeout_s_;
-    open_groups(*started, lock);
+    open_groups(*started, lock, interrupt);
     started_.push_back(started);
   }
   hand_to_thread();
@@ -88,7 +88,7 @@ void Communicator::run_beside_others(const Call& call, std::optional<double> tim
     std::unique_lock lock = enter();
     started = bind(call);
     started->deadline.timeout_s = timeout_s.value_or(timeout_s_);
-    open_groups(*started, lock);
+    open_groups(*started, lock, {});
     started_.push_back(started);
   }
   advance_until_done(*started->work);
@@ -107,7 +107,7 @@ void Communicator::advance_until_done(Work& work) {
   work.wait_for(std::chrono::seconds(0));
 }
 
-void Communicator::start(const std::shared_ptr<Started>& call) {
+void Communicator::start(const std::shared_ptr<Started>& call, const Interrupt& interrupt) {
   {
     std::unique_lock lock = enter();
     refuse_without_threads();
@@ -116,7 +116,7 @@ void Communicator::start(const std::shared_ptr<Started>& call) {
       throw UsageError("rank " + std::to_string(rank()) + ": start: this call is under way; wait for it first");
     call->running = false;
     call->deadline.timeout_s = timeout_s_;
-    open_groups(*call, lock);
+    open_groups(*call, lock, interrupt);
     call->work->restart();
     started_.push_back(call);
   }
@@ -129,7 +129,7 @@ void Communicator::run(const std::shared_ptr<Started>& call, const Interrupt& in
     refuse_if_failed();
     if (started_.empty()) return run_now(call->execution, call->in, call->out, interrupt);
   }
-  start(call);
+  start(call, interrupt);
   wait_or_fail(*call->work, interrupt);
 }
 
@@ -222,11 +222,12 @@ void Communicator::give_up_started() {
     fail({FailureKind::user, "the process is ending while calls are under way"});
 }
 
-void Communicator::drain(std::unique_lock<std::mutex>& lock) {
+void Communicator::drain(std::unique_lock<std::mutex>& lock, const Interrupt& interrupt) {
   while (!started_.empty()) {
     const auto last = started_.back()->work;
     lock.unlock();
-    last->wait_done();
+    while (!last->is_done_within(kLookEvery))
+      if (interrupt) interrupt();
     lock.lock();
   }
   refuse_if_failed();

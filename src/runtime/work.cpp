@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/quiet_thread.h"
 #include "runtime/communicator.h"
 #include "runtime/patience.h"
 
@@ -33,7 +34,7 @@ void ProgressThread::add(Communicator& communicator) {
     const bool own = thread_id_.load(std::memory_order_relaxed) == std::this_thread::get_id();
     const std::unique_lock lock = own ? std::unique_lock<std::mutex>() : enter();
     if (stop_) throw UsageError("the process is ending: no call can be started any more");
-    if (!sleeper_->thread.joinable()) sleeper_->thread = std::thread([this] { run(); });
+    if (!sleeper_->thread.joinable()) sleeper_->thread = quiet_thread([this] { run(); });
     if (std::find(active_.begin(), active_.end(), &communicator) == active_.end()) active_.push_back(&communicator);
   }
   sleeper_->call_made.notify_all();

@@ -69,6 +69,13 @@ class Work {
     changed_.wait(lock, [this] { return done_; });
   }
 
+  /// Waits up to `span` and throws nothing.
+  template <class Duration>
+  bool is_done_within(Duration span) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, span, [this] { return done_; });
+  }
+
   bool done() {
     const std::lock_guard lock(mutex_);
     return done_;

@@ -11,13 +11,31 @@
 #include "transport/mpi/wait_for.h"
 
 namespace lanecast {
+namespace {
 
-MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle, double timeout_s)
+using Look = std::function<void(double waited_s)>;
+
+/// `look`, and now and then the interrupt, which may want a lock of the program's.
+Look with_interrupt(const MpiPatience& patience, Look look) {
+  constexpr double kEvery_s = 0.02;
+  if (!patience.interrupt) return look;
+  return [interrupt = patience.interrupt, look = std::move(look), next_s = 0.0](double waited_s) mutable {
+    if (waited_s >= next_s) {
+      next_s = waited_s + kEvery_s;
+      interrupt();
+    }
+    look(waited_s);
+  };
+}
+
+}  // namespace
+
+MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiApi> api, MpiComm handle, MpiPatience patience)
     : api_(std::move(api)),
       handle_(handle),
       rank_(api_->rank(handle)),
       size_(api_->size(handle)),
-      timeout_s_(timeout_s) {}
+      patience_(std::move(patience)) {}
 
 MpiCommunicator::~MpiCommunicator() {
   if (retired_ || !api_->alive()) return;
@@ -29,10 +47,12 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 std::shared_ptr<MpiCommunicator> MpiCommunicator::duplicate(std::shared_ptr<MpiApi> api, MpiComm parent,
-                                                            double timeout_s) {
+                                                            const MpiPatience& patience) {
+  const double timeout_s = patience.timeout_s;
   const std::string wanted = "to make a communicator: have all ranks called init, from_mpi or lanecastCommInitMPI?";
-  const auto made = [&](const auto& meanwhile) {
-    return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api, api->dup(parent, meanwhile), timeout_s));
+  const auto made = [&](Look meanwhile) {
+    const MpiComm handle = api->dup(parent, with_interrupt(patience, std::move(meanwhile)));
+    return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api, handle, patience));
   };
   if (!api->started_here() || parent != api->world()) {
     // Another's communicator: a message of ours there might meet a receive that takes any.
@@ -52,7 +72,7 @@ std::shared_ptr<MpiCommunicator> MpiCommunicator::duplicate(std::shared_ptr<MpiA
 }
 
 std::shared_ptr<MpiCommunicator> MpiCommunicator::among(std::shared_ptr<MpiApi> api, const Bootstrap& bootstrap,
-                                                        double timeout_s) {
+                                                        const MpiPatience& patience) {
   const int mine = api->rank(api->world());
   std::vector<int> ranks(static_cast<std::size_t>(bootstrap.size));
   bootstrap.all_gather(&mine, ranks.data(), sizeof mine);
@@ -68,21 +88,21 @@ std::shared_ptr<MpiCommunicator> MpiCommunicator::among(std::shared_ptr<MpiApi> 
     if (comm) handle = *comm;
     return comm.has_value();
   };
-  wait_until(made, [&](double waited_s) {
-    if (waited_s >= timeout_s)
-      throw TimeoutError("rank " + std::to_string(bootstrap.rank) + " of " + std::to_string(bootstrap.size) +
-                         " waited " + seconds_text(timeout_s) +
-                         " for the others to make an MPI communicator: are all ranks alive?");
-  });
-  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(std::move(api), handle, timeout_s));
+  wait_until(made, with_interrupt(patience, [&](double waited_s) {
+               if (waited_s >= patience.timeout_s)
+                 throw TimeoutError("rank " + std::to_string(bootstrap.rank) + " of " + std::to_string(bootstrap.size) +
+                                    " waited " + seconds_text(patience.timeout_s) +
+                                    " for the others to make an MPI communicator: are all ranks alive?");
+             }));
+  return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(std::move(api), handle, patience));
 }
 
 MpiCommunicator::Making MpiCommunicator::group(std::span<const int> ranks) const {
-  return [api = api_, timeout_s = timeout_s_,
+  return [api = api_, patience = patience_,
           making = api_->create_group(handle_, ranks, message_tags())]() -> std::shared_ptr<MpiCommunicator> {
     const std::optional<MpiComm> handle = making();
     if (!handle) return {};
-    return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api, *handle, timeout_s));
+    return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api, *handle, patience));
   };
 }
 
@@ -107,10 +127,10 @@ Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm) {
       requests->test(done);
       return !done.empty();
     };
-    Attendance attendance(comm->api(), {comm->handle(), comm->attendance_tag(), ++round, comm->timeout_s(),
+    Attendance attendance(comm->api(), {comm->handle(), comm->attendance_tag(), ++round, comm->patience().timeout_s,
                                         "to go on making the communicator: are all ranks alive?"});
     try {
-      wait_until(finished, [&](double waited_s) { attendance.look(waited_s); });
+      wait_until(finished, with_interrupt(comm->patience(), [&](double waited_s) { attendance.look(waited_s); }));
     } catch (...) {
       static_cast<void>(memory.release());  // MPI may write there until the process ends
       throw;
