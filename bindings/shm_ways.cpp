@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's choices between streaming and reading over shared memory, for tests: with times that these make up.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+
+#include <memory>
+
+#include "bindings.h"
+#include "transport/shm/way.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lanecast {
+namespace {
+
+Message message(std::size_t bytes, std::uint64_t tag) {
+  Message made;
+  made.tag = tag;
+  made.bytes = bytes;
+  return made;
+}
+
+/// A rank with its board, which others of its host may go by.
+struct ShmWays {
+  ShmWays(const ShmWays* first, std::size_t peers) : ways(*board, first ? first->board.get() : nullptr, peers) {}
+  std::shared_ptr<shm::WayBoard> board = std::make_shared<shm::WayBoard>();
+  shm::Ways ways;
+};
+
+}  // namespace
+
+void bind_shm_ways(nb::module_& m) {
+  nb::class_<ShmWays>(m, "ShmWays", "See src/transport/shm/way.h. first: the host's first rank, None on that itself.")
+      .def(nb::init<const ShmWays*, std::size_t>(), "first"_a.none(), "peers"_a, nb::keep_alive<1, 2>())
+      .def(
+          "choose",
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
+            return rank.ways.choose(message(bytes, tag)) == shm::Way::read ? "read" : "stream";
+          },
+          "bytes"_a, "tag"_a)
+      .def(
+          "wants_time",
+          [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
+            return rank.ways.wants_time(message(bytes, tag));
+          },
+          "bytes"_a, "tag"_a)
+      .def(
+          "received",
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns) {
+            rank.ways.receives(bytes);
+            rank.ways.received(message(bytes, tag), read ? shm::Way::read : shm::Way::stream, ns);
+          },
+          "bytes"_a, "tag"_a, "read"_a, "ns"_a, "ns: that its copies took; None where nobody looked at the clock.");
+  m.def(
+      "shm_is_worth_a_choice",
+      [](std::size_t bytes, std::uint64_t tag) { return shm::is_worth_a_choice(message(bytes, tag)); }, "bytes"_a,
+      "tag"_a);
+}
+
+}  // namespace lanecast
