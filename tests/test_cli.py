@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -83,6 +84,12 @@ def test_version() -> None:
         (["plan", "verify", "all_gather", "--ranks", "8"], "ranks '8': only --all takes a range"),
         (["plan", "nics", "--machine", "frontier", "--ranks", ""], "ranks: none given"),
         (["plan", "verify", "--all", "--ranks", "9-3"], "upwards"),
+        (["plan", "verify", "--all", "--root", "1"], "root 1: --all proves them by itself"),
+        (["plan", "verify", "all_to_all", "--root", "1"], "root 1: all_to_all has none"),
+        (["plan", "show", "all_gather", "--root", "0"], "root 0: all_gather has none"),
+        (["plan", "show", "all_gather", "--rank", "2", "--root", "1"], "root 1: all_gather has none"),
+        (["plan", "draw", "all_reduce", "--root", "1"], "root 1: all_reduce has none"),
+        (["cluster", "run", "--name", "nowhere", "true"], "'nowhere' is not up: start it with lanecast cluster up"),
     ],
 )
 def test_mistakes_end_in_one_line_that_says_what_is_known(arguments: list[str], known: str) -> None:
@@ -327,3 +334,11 @@ def test_verify_proves_one_and_all() -> None:
     assert every.exit_code == 0, every.output
     assert "cases of 1 to 8 ranks proven" in every.output
     assert "hierarchical, 3 levels" in every.output
+
+
+def test_verify_says_how_far_it_is_where_it_cannot_draw_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lanecast.cli.verify._TELL_EVERY_S", 0.0)
+    every = CliRunner().invoke(app, ["plan", "verify", "--all", "--ranks", "2-4"])
+    told = re.findall(r"proven up to (\d) ranks: (\d+) cases …\n", every.stderr)
+    assert [ranks for ranks, _ in told] == ["2", "3", "4"]
+    assert f"{told[-1][1]} cases of 2 to 4 ranks proven" in every.stdout

@@ -19,6 +19,7 @@ from lanecast.cluster.shape import Shape, parse_rate
 
 app = typer.Typer(no_args_is_help=True, help="Jobs on emulated hosts: namespaces with NICs of a chosen rate.")
 
+_USUAL = "default"
 Name = Annotated[str, typer.Option(help="Of the cluster, where there are several.")]
 Hosts = Annotated[int | None, typer.Option(help="Hosts; default 2.")]
 Nics = Annotated[int | None, typer.Option(help="NICs of each host; default 1.")]
@@ -31,7 +32,7 @@ def _shape(hosts: int | None, nics: int | None, rate: str | None) -> Shape:
 
 
 @app.command()
-def up(hosts: Hosts = None, nics: Nics = None, rate: Rate = None, name: Name = "default") -> None:
+def up(hosts: Hosts = None, nics: Nics = None, rate: Rate = None, name: Name = _USUAL) -> None:
     """Start a cluster that stays until `down`."""
     shape = _shape(hosts, nics, rate)
     there = registry.find(name)
@@ -48,7 +49,7 @@ def up(hosts: Hosts = None, nics: Nics = None, rate: Rate = None, name: Name = "
 
 
 @app.command()
-def down(name: Name = "default") -> None:
+def down(name: Name = _USUAL) -> None:
     """Stop a cluster and everything that runs on it."""
     print(f"cluster {name!r} is down" if registry.remove(name) else f"cluster {name!r} was not up")
 
@@ -62,23 +63,28 @@ def run(  # noqa: PLR0913, PLR0917  one per option
     rate: Rate = None,
     mpiexec: Annotated[Path | None, typer.Option(help="Of the MPI to use; default: beside this Python.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the bytes of each NIC here.")] = None,
-    name: Name = "default",
+    name: Annotated[str | None, typer.Option(help="Of a cluster that is up; default: default, if that is.")] = None,
 ) -> None:
     """Run a program on every rank and show the bytes that went through each NIC.
 
-    On the cluster of this name if it is up, else on one that lasts as long as the job.
+    On the cluster that is up, else, where no name is given, on one that lasts as long as the job.
     """
     launcher = launch.find_launcher(mpiexec)
     if launcher is None:
         raise _core.UsageError(f"no MPI launcher {mpiexec or 'beside this Python or on PATH'}: pip install mpich")
-    cluster = registry.find(name)
+    cluster = registry.find(_USUAL if name is None else name)
+    if cluster is None and name is not None:
+        raise _core.UsageError(
+            f"cluster {name!r} is not up: start it with lanecast cluster up --name {name}, or leave --name out for one "
+            "that lasts as long as the job"
+        )
     if cluster is None:
         with Cluster.start(_shape(hosts, nics, rate)) as cluster:
             sys.exit(_run(cluster, launcher, ranks_per_host, command, json_file))
     there = cluster.shape
     bps = parse_rate(rate) if rate else there.rate_bps
     if Shape(hosts or there.hosts, nics or there.nics, bps) != there:
-        raise _core.UsageError(f"cluster {name!r} is up with {there}: leave --hosts, --nics and --rate out, or end it")
+        raise _core.UsageError(f"the cluster is up with {there}: leave --hosts, --nics and --rate out, or end it")
     sys.exit(_run(cluster, launcher, ranks_per_host, command, json_file))
 
 

@@ -30,11 +30,19 @@ _Algorithm = Annotated[
 _Topology = Annotated[str, typer.Option(help=TOPOLOGY_HELP)]
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Input within the output.")]
 _MOST_RANKS = 2**31 - 1
-_Root = Annotated[int, typer.Option(max=_MOST_RANKS, help="Of broadcast, reduce, gather and scatter.")]
+_Root = Annotated[
+    int | None, typer.Option(max=_MOST_RANKS, help="Of broadcast, reduce, gather and scatter; default 0.")
+]
 
 
 def _topology(text: str) -> _core.Topology:
     return topology_for(text, ranks_of(text))
+
+
+def _root(collective: str, root: int | None) -> int:
+    if root is not None and not _core.has_root(collective):
+        raise _core.UsageError(f"root {root}: {collective} has none")
+    return root or 0
 
 
 def _first(collective: str) -> str:
@@ -51,7 +59,7 @@ def show(  # noqa: PLR0913, PLR0917  one per option
         int | None, typer.Option(max=_MOST_RANKS, help="Only this rank's steps; default: what all ranks do.")
     ] = None,
     in_place: _InPlace = False,
-    root: _Root = 0,
+    root: _Root = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Print what happens in each round, or one rank's steps."""
@@ -61,9 +69,9 @@ def show(  # noqa: PLR0913, PLR0917  one per option
     shape = _topology(topology)
     name = algorithm or _first(collective)
     if rank is None:
-        made = _core.make_plans(collective, shape, name, in_place, root)
+        made = _core.make_plans(collective, shape, name, in_place, _root(collective, root))
     else:
-        made = [_core.make_plan(collective, rank, shape, name, in_place, root)]
+        made = [_core.make_plan(collective, rank, shape, name, in_place, _root(collective, root))]
     if as_json:
         print(plans.to_json(made, shape), end="")
     else:
@@ -77,7 +85,7 @@ def draw(  # noqa: PLR0913, PLR0917  one per option
     topology: _Topology = "4",
     output: Annotated[Path, typer.Option("--output", "-o", help="PNG, PDF or SVG.")] = Path("plan.png"),
     in_place: _InPlace = False,
-    root: _Root = 0,
+    root: _Root = None,
 ) -> None:
     """Draw who sends what to whom, round by round."""
     known_name("collective", collective, _core.KINDS)
@@ -86,7 +94,7 @@ def draw(  # noqa: PLR0913, PLR0917  one per option
 
     shape = _topology(topology)
     name = algorithm or _first(collective)
-    plans.draw(_core.make_plans(collective, shape, name, in_place, root), shape, output)
+    plans.draw(_core.make_plans(collective, shape, name, in_place, _root(collective, root)), shape, output)
     print(f"wrote {output}", file=sys.stderr)
 
 
@@ -95,7 +103,7 @@ def verify(  # noqa: PLR0913, PLR0917  one per option
     collective: Annotated[str, typer.Argument(help=f"{', '.join(_core.KINDS)}; none with --all.")] = "",
     algorithm: _Algorithm = "",
     topology: _Topology = "4",
-    root: _Root = 0,
+    root: _Root = None,
     everything: Annotated[
         bool, typer.Option("--all", help="All collectives and algorithms, on many topologies.")
     ] = False,
@@ -106,6 +114,8 @@ def verify(  # noqa: PLR0913, PLR0917  one per option
     """Prove that plans are right: contributions, matching, no deadlock without buffering, in-place and out-of-place."""
     if everything == bool(collective):
         raise _core.UsageError("plan verify: name one collective, or give --all")
+    if everything and root is not None:
+        raise _core.UsageError(f"root {root}: --all proves them by itself")
     if everything:
         verify_all(_rank_range("1-16" if ranks is None else ranks))
         return
@@ -115,7 +125,7 @@ def verify(  # noqa: PLR0913, PLR0917  one per option
     shape = _topology(topology)
     name = algorithm or _first(collective)
     for in_place in (False, True) if _core.may_be_in_place(collective) else (False,):
-        proof = _core.verify_all_ranks(collective, shape, name, in_place, root)
+        proof = _core.verify_all_ranks(collective, shape, name, in_place, _root(collective, root))
         place = "in place" if in_place else "out of place"
         print(
             f"proven: {collective} by {name} on {topology}, {place}: {counted(proof['messages'], 'message')}; "
