@@ -5,6 +5,8 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -75,16 +77,18 @@ class OpenTransport {
     return *transport_;
   }
 
-  std::size_t send(int peer, std::uint64_t tag, const nb::object& buffers) {
+  std::size_t send(int peer, std::uint64_t tag, const nb::object& buffers, std::uint32_t stamp) {
     Request& request = add(peer, tag, spans_of(nb::cast<std::vector<ConstBuffer>>(buffers)));
+    request.message.stamp = stamp;
     request.buffers = buffers;
     const nb::gil_scoped_release release;
     get().post_send(request.message);
     return request.number;
   }
 
-  std::size_t receive(int peer, std::uint64_t tag, const nb::object& buffers) {
+  std::size_t receive(int peer, std::uint64_t tag, const nb::object& buffers, std::uint32_t stamp) {
     Request& request = add(peer, tag, spans_of(nb::cast<std::vector<Buffer>>(buffers)));
+    request.message.stamp = stamp;
     request.buffers = buffers;
     const nb::gil_scoped_release release;
     get().post_recv(request.message);
@@ -139,6 +143,56 @@ class OpenTransport {
   std::unique_ptr<Transport> transport_;
 };
 
+/// What ranks tell each other beside messages; in C++ it is the executor that does.
+void bind_telling(nb::class_<OpenTransport>& transport) {
+  transport
+      .def(
+          "publish",
+          [](OpenTransport& t, std::uint64_t sequence, std::uint64_t chain, const std::string& text) {
+            CallNote note{.communicator = 1, .sequence = sequence, .chain = chain};
+            text.copy(note.text.data(), note.text.size() - 1);
+            t.get().publish(note);
+          },
+          "sequence"_a, "chain"_a, "text"_a)
+      .def(
+          "published",
+          [](OpenTransport& t, int peer, std::uint64_t sequence) {
+            const auto note = t.get().published(peer, sequence);
+            return note ? std::optional(std::pair(note->chain, std::string(note->text.data()))) : std::nullopt;
+          },
+          "peer"_a, "sequence"_a, "(chain, text) of the peer's call, or None: it may take a few looks.")
+      .def(
+          "publish_wait",
+          [](OpenTransport& t, const std::vector<int>& peers) { t.get().publish_wait(peers, /*may_be_asked=*/true); },
+          "peers"_a)
+      .def(
+          "waiting",
+          [](OpenTransport& t, int peer, double silent_s) {
+            const auto waiting = t.get().waiting(peer, silent_s);
+            return waiting ? std::optional(std::pair(waiting->peers, waiting->age_s)) : std::nullopt;
+          },
+          "peer"_a, "silent_s"_a, "(peers that it waits for, seconds since it has said so), or None.")
+      .def(
+          "want",
+          [](OpenTransport& t, int peer, std::uint64_t bytes, std::uint64_t tag) {
+            t.get().want(peer, {.of = Want::Of::receive, .bytes = bytes, .tag = tag, .behind = {}});
+          },
+          "peer"_a, "bytes"_a, "tag"_a)
+      .def(
+          "wanted",
+          [](OpenTransport& t, int peer) {
+            const auto want = t.get().wanted(peer);
+            return want ? std::optional(std::pair(want->bytes, want->tag)) : std::nullopt;
+          },
+          "peer"_a, "(bytes, tag) of what the peer wants, or None.")
+      .def(
+          "tell", [](OpenTransport& t) { return t.get().tell(); }, nb::call_guard<nb::gil_scoped_release>(),
+          "After abort(): is a peer still to be told?")
+      .def(
+          "given_up", [](OpenTransport& t) { return t.get().given_up(); }, nb::call_guard<nb::gil_scoped_release>(),
+          "A peer that has given up and said so, or None.");
+}
+
 using PyAllGather = std::function<nb::bytes(nb::bytes)>;
 
 Bootstrap bootstrap_from(int rank, int size, const PyAllGather& all_gather) {
@@ -179,15 +233,16 @@ ShmOptions shm_options_from(const std::map<std::string, std::size_t>& given) {
 }  // namespace
 
 void bind_transports(nb::module_& m) {
-  nb::class_<OpenTransport>(m, "Transport", "Tagged messages between ranks; see src/transport/transport.h.")
-      .def_prop_ro("name", [](OpenTransport& t) { return t.get().name(); })
+  nb::class_<OpenTransport> transport(m, "Transport", "Tagged messages between ranks; see src/transport/transport.h.");
+  transport.def_prop_ro("name", [](OpenTransport& t) { return t.get().name(); })
       .def_prop_ro("max_tag", [](OpenTransport& t) { return t.get().max_tag(); })
       .def_prop_ro("scatters", [](OpenTransport& t) { return t.get().scatters(); })
       .def_prop_ro("consumes", [](OpenTransport& t) { return t.get().consumes(); })
+      .def_prop_ro("compares_stamps", [](OpenTransport& t) { return t.get().compares_stamps(); })
       .def(
           "reaches", [](OpenTransport& t, int peer) { return t.get().reaches(peer); }, "peer"_a)
-      .def("send", &OpenTransport::send, "peer"_a, "tag"_a, "buffers"_a)
-      .def("receive", &OpenTransport::receive, "peer"_a, "tag"_a, "buffers"_a)
+      .def("send", &OpenTransport::send, "peer"_a, "tag"_a, "buffers"_a, "stamp"_a = 0)
+      .def("receive", &OpenTransport::receive, "peer"_a, "tag"_a, "buffers"_a, "stamp"_a = 0)
       .def("consume", &OpenTransport::consume, "peer"_a, "tag"_a, "bytes"_a, "consumer"_a,
            "Receive by calling consumer(offset, data) for each piece.")
       .def("progress", &OpenTransport::progress, "Move what can be moved; the numbers of the finished requests.")
@@ -201,6 +256,7 @@ void bind_transports(nb::module_& m) {
           "lost", [](OpenTransport& t, int peer) { return t.get().lost(peer).str(); }, "peer"_a,
           nb::call_guard<nb::gil_scoped_release>(), "Why the peer can no longer answer, or ''.")
       .def("close", &OpenTransport::close);
+  bind_telling(transport);
 
   m.def(
       "open_loopback",

@@ -92,6 +92,11 @@ class Endpoint:
         self.watch(self.transport.consume(peer, item.tag, item.size, recorder))
         return recorder
 
+    def refuse(self, peer: int, tag: int, into: Bytes, stamp: int) -> None:
+        """Receive what is not to be received."""
+        self.watch(self.transport.receive(peer, tag, [into], stamp))
+        self.progress_until(lambda: False)
+
     def _due_from(self, peer: int, item: Item) -> Bytes:
         into = np.full(item.size, 0xEE, np.uint8)
         destination = EVERYBODY if item.to_all else self.rank
@@ -120,6 +125,23 @@ class Endpoint:
         for into, due, what in self._due:
             assert np.array_equal(into, due), f"rank {self.rank}: {what}: wrong data"
         self._due.clear()
+
+    def wait_and_tell(self, awaited: Sequence[int], condition: Callable[[], bool]) -> None:
+        """Wait until all ranks have seen it, and say meanwhile whom this one waits for: ranks answer while they do."""
+        said, heard = False, [np.empty(1, np.uint8) for _ in self.peers]
+        for peer, byte in zip(self.peers, heard, strict=True):
+            self.watch(self.transport.receive(peer, 1 << 12, [byte]))
+
+        def all_have_seen() -> bool:
+            nonlocal said
+            self.transport.publish_wait(awaited)
+            if not said and condition():
+                said = True
+                for peer in self.peers:
+                    self.watch(self.transport.send(peer, 1 << 12, [np.zeros(1, np.uint8)]))
+            return said and not self._open
+
+        self.progress_until(all_have_seen)
 
     def wait_until_lost(self, peer: int) -> str:
         """Poll until the transport knows something against the peer; returns what."""

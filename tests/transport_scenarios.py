@@ -232,6 +232,66 @@ def large_for_larger(end: Endpoint) -> None:
     _mismatch(end, 100_000, 200_000)
 
 
+def _another_call(end: Endpoint, size: int) -> None:
+    """A message of another call is none that its receiver takes for its own; where stamps are not compared, the
+    executor makes them part of the tag."""
+    if not end.transport.compares_stamps:
+        return
+    if end.rank == 0:
+        end.watch(end.transport.send(1, 42, [payload(0, 1, 0, size)], stamp=3))
+        assert "in another call" in end.wait_until_lost(1)
+    else:
+        with pytest.raises(_core.TransportError, match=f"step tag 42, rank 1 expects {size} in another call") as caught:
+            end.refuse(0, 42, np.zeros(size, np.uint8), stamp=4)
+        end.transport.abort(str(caught.value))
+    end.barrier()
+
+
+def empty_of_another_call(end: Endpoint) -> None:
+    _another_call(end, 0)
+
+
+def small_of_another_call(end: Endpoint) -> None:
+    _another_call(end, 64)
+
+
+def large_of_another_call(end: Endpoint) -> None:
+    _another_call(end, 100_000)
+
+
+def calls_are_told(end: Endpoint) -> None:
+    """What each rank calls, whom it waits for and what it wants of each peer is known to all, sooner or later."""
+    transport, after = end.transport, [(rank + 1) % end.size for rank in range(end.size)]
+    for sequence in (1, 2):
+        transport.publish(sequence, 100 + end.rank, f"call {sequence} of rank {end.rank}")
+    for peer in end.peers:
+        transport.want(peer, 1000 + end.rank, peer)
+
+    def all_is_known() -> bool:
+        return all(
+            transport.published(peer, 2) == (100 + peer, f"call 2 of rank {peer}")
+            and transport.published(peer, 1) == (100 + peer, f"call 1 of rank {peer}")
+            and (transport.waiting(peer, 1.0) or ([], 0.0))[0] == [after[peer]]
+            and transport.wanted(peer) == (1000 + peer, end.rank)
+            for peer in end.peers
+        )
+
+    end.wait_and_tell([after[end.rank]] if end.size > 1 else [], all_is_known)
+
+
+def the_cause_is_told(end: Endpoint) -> None:
+    """Whoever gives up says why, also to those that wait for others."""
+    last = end.size - 1
+    end.barrier()
+    if end.rank == last:
+        end.transport.abort("the user has had enough")
+        end.progress_until(lambda: not end.transport.tell())
+    else:
+        end.progress_until(lambda: end.transport.given_up() == last)
+        end.progress_until(lambda: "the user has had enough" in end.transport.lost(last))
+    end.barrier()
+
+
 def abort_is_seen(end: Endpoint) -> None:
     """Whoever waits for a rank that has given up hears of it; the memory that rank had posted may go."""
     last = end.size - 1
@@ -337,8 +397,17 @@ EVERY_TRANSPORT = (
     late_receiver,
     gather_and_scatter,
     consumer,
+    calls_are_told,
 )
-MISMATCHES = (small_for_smaller, small_for_large, large_for_small, large_for_larger)
-OF_THREE = (a_receiver_that_stands_still,)
+MISMATCHES = (
+    small_for_smaller,
+    small_for_large,
+    large_for_small,
+    large_for_larger,
+    empty_of_another_call,
+    small_of_another_call,
+    large_of_another_call,
+)
+OF_THREE = (a_receiver_that_stands_still, the_cause_is_told)
 DEPARTURES = (abort_is_seen, closing_loses_nothing)
 EXTREMES = (a_million_messages, more_than_two_gib, more_than_four_gib)
