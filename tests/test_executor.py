@@ -112,7 +112,7 @@ def test_window_of_two_is_enough_for_every_algorithm(topology: str, every: int, 
     assert among_threads(size, cases, window=2, chunks_in_flight=chunks_in_flight, **options) == []
 
 
-@pytest.mark.parametrize("option", [{"window": 1}, {"window": -1}, {"chunks_in_flight": 0}])
+@pytest.mark.parametrize("option", [{"window": 1}, {"window": -1}, {"chunks_in_flight": 0}, {"chunks_in_flight": 1025}])
 def test_options_out_of_range_are_refused(option: dict[str, int]) -> None:
     with pytest.raises(lanecast.UsageError, match=next(iter(option))):
         lanecast.run_threads(1, lambda comm: None, **option)

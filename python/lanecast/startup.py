@@ -103,7 +103,7 @@ def init(**options: Any) -> Communicator:
         Default: the latter where it says so and nothing speaks against it, see docs/gpu.md. Equal on all ranks.
       allow_shared_gpu: may ranks share a GPU? To try things out. Default: False.
       window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
-        a time; each takes scratch memory of its own. Defaults: 256, 4.
+        a time, up to 1,024; each takes scratch memory of its own. Defaults: 256, 4.
       gpu_library_folders, kernel_cache (code only): where the GPU's libraries are looked for beside the loader's path,
         and where compiled kernels are kept. Defaults: PyPI's nvidia packages, the user's cache.
     Collective. Raises UsageError for options that do not fit, and under a launcher by which no MPI finds the other

@@ -18,6 +18,8 @@ namespace lanecast {
 namespace {
 
 constexpr int kMostLanes = 64;
+/// Where chunks take turns, an empty one lets the next one in before it returns: so deep may the stack become.
+constexpr int kMostChunksInFlight = 1024;
 
 constexpr std::array<std::string_view, 23> kKnown{
     "LANECAST_TOPOLOGY",         "LANECAST_TRANSPORTS",   "LANECAST_ALGORITHM",     "LANECAST_CHUNKS",
@@ -100,7 +102,9 @@ void check(const CommunicatorOptions& options) {
     throw UsageError("chunks: " + std::to_string(options.chunks) + " is not from 0 to " + std::to_string(kMostChunks));
   // A ring receives before it sends, so it needs two; no plan needs more.
   if (options.executor.window < 2 || options.executor.window > INT32_MAX) throw UsageError("window: must be 2 or more");
-  if (options.executor.chunks_in_flight < 1) throw UsageError("chunks_in_flight: must be 1 or more");
+  if (const int chunks = options.executor.chunks_in_flight; chunks < 1 || chunks > kMostChunksInFlight)
+    throw UsageError("chunks_in_flight: " + std::to_string(chunks) + " is not from 1 to " +
+                     std::to_string(kMostChunksInFlight));
   if (options.device < -1) throw UsageError("device: " + std::to_string(options.device) + " is no GPU's number");
   if (options.max_ctas < 0) throw UsageError("max_ctas: " + std::to_string(options.max_ctas) + " is negative");
   naming("LANECAST_GPU_MESSAGES", options, [&] { check_places(options.gpu_messages); });
