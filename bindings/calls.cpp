@@ -12,6 +12,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "gil.h"
 #include "held_calls.h"
 #include "runtime/persistent.h"
 
@@ -21,7 +22,7 @@ using namespace nb::literals;
 namespace lanecast {
 
 void raise_signals() {
-  const nb::gil_scoped_acquire gil;
+  const WithGil gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
@@ -109,7 +110,7 @@ void bind_handles(nb::module_& m) {
           "wait",
           [](AsyncWork& w) {
             {
-              const nb::gil_scoped_release release;
+              const WithoutGil release;
               Communicator::wait(*w.work, raise_signals);
             }
             w.arrays.reset();
@@ -123,23 +124,22 @@ void bind_handles(nb::module_& m) {
           [](nb::handle_t<AsyncCall> self, HeldCalls& held) {
             PersistentCall& call = *nb::cast<AsyncCall&>(self).call;
             {
-              const nb::gil_scoped_release release;
+              const WithoutGil release;
               call.start(raise_signals);
             }
             held.hold([&call] { return call.done(); }, nb::borrow(self));
           },
           "held"_a)
       .def(
-          "wait", [](AsyncCall& c) { c.call->wait(raise_signals); }, nb::call_guard<nb::gil_scoped_release>())
+          "wait", [](AsyncCall& c) { c.call->wait(raise_signals); }, nb::call_guard<WithoutGil>())
       .def(
-          "run", [](AsyncCall& c) { c.call->run(raise_signals); }, nb::call_guard<nb::gil_scoped_release>())
+          "run", [](AsyncCall& c) { c.call->run(raise_signals); }, nb::call_guard<WithoutGil>())
       .def("is_completed", [](AsyncCall& c) { return c.call->done(); })
       .def(
           "rebind",
           [](AsyncCall& c, const Array& input, const Array& output) {
             {
-              const nb::gil_scoped_release
-                  release;  // a call of another thread may hold the communicator and want the GIL
+              const WithoutGil release;  // a call of another thread may hold the communicator and want the GIL
               c.call->rebind(input.data(), const_cast<void*>(output.data()));
             }
             c.arrays = nb::make_tuple(input, output);
@@ -172,7 +172,7 @@ void bind_compositions(nb::module_& m, nb::class_<Communicator>& communicator) {
       [](Communicator& c, const Composition& composition, const Array& input, const Array& output, int dtype,
          const std::vector<std::size_t>& counts, const Knobs& knobs) {
         AsyncCall bound{nb::make_tuple(input, output), nb::find(c), nullptr};
-        const nb::gil_scoped_release release;
+        const WithoutGil release;
         const ComposedCall call{std::make_shared<const Composition>(composition),
                                 input.data(),
                                 const_cast<void*>(output.data()),
@@ -192,7 +192,7 @@ void bind_compositions(nb::module_& m, nb::class_<Communicator>& communicator) {
 void bind_collectives(nb::class_<Communicator>& communicator) {
   // The caller's arguments hold the arrays: to make objects of them takes as long as the call of a few bytes.
   def_collective(communicator, "run", [](Communicator& c, const Call& call, const Array&, const Array&) {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     c.run(call, raise_signals);
   });
   def_collective<HeldCalls&>(
@@ -200,7 +200,7 @@ void bind_collectives(nb::class_<Communicator>& communicator) {
       [](Communicator& c, HeldCalls& held, const Call& call, const Array& input, const Array& output) {
         AsyncWork work{nullptr, nb::make_tuple(input, output)};
         {
-          const nb::gil_scoped_release release;
+          const WithoutGil release;
           work.work = c.start(call, raise_signals);
         }
         return held_until_done(held, std::move(work));
@@ -208,17 +208,16 @@ void bind_collectives(nb::class_<Communicator>& communicator) {
       "held"_a);
   const auto bind = [](Communicator& c, const Call& call, const Array& input, const Array& output) {
     AsyncCall bound{nb::make_tuple(input, output), nb::find(c), nullptr};
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     bound.call = std::make_unique<PersistentCall>(c, call);
     return bound;
   };
   def_collective(communicator, "persistent", bind);
-  communicator
-      .def(
-          "barrier", [](Communicator& c) { c.barrier(raise_signals); }, nb::call_guard<nb::gil_scoped_release>())
+  communicator.def(
+                  "barrier", [](Communicator& c) { c.barrier(raise_signals); }, nb::call_guard<WithoutGil>())
       .def("start_barrier", [](Communicator& c) {
         AsyncWork work;
-        const nb::gil_scoped_release release;
+        const WithoutGil release;
         work.work = c.start_barrier(raise_signals);
         return work;
       });
@@ -230,7 +229,7 @@ void bind_messages(nb::class_<Communicator>& communicator) {
           "run_messages",
           [](Communicator& c, const Messages& messages) {
             const std::vector<Transfer> transfers = transfers_from(messages);
-            const nb::gil_scoped_release release;
+            const WithoutGil release;
             c.run(transfers, raise_signals);
           },
           "messages"_a, "Each: is it a send, its buffer, the peer, the tag.")
@@ -242,7 +241,7 @@ void bind_messages(nb::class_<Communicator>& communicator) {
             const std::vector<Transfer> transfers = transfers_from(messages);
             AsyncWork work{nullptr, arrays};
             {
-              const nb::gil_scoped_release release;
+              const WithoutGil release;
               work.work = c.start(transfers);
             }
             return held_until_done(held, std::move(work));

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 
 #include "calls.h"
+#include "gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -74,13 +75,13 @@ void bind_choosing(nb::class_<Communicator>& communicator) {
           "explain_on_gpu",
           [](Communicator& c, int kind, std::size_t count, int dtype, bool symmetric) {
             const Explanation found = [&] {
-              const nb::gil_scoped_release release;  // whoever has the communicator may want the GIL
+              const WithoutGil release;  // whoever has the communicator may want the GIL
               return c.explain_on_gpu(sizes_only(kind, count, dtype, /*own_counts=*/false), symmetric);
             }();
             return to_dict(found);
           },
           "kind"_a, "count"_a, "dtype"_a, "symmetric"_a, "See lanecast._core.explain_on_peers.")
-      .def_prop_ro("kind_of_gpu", &Communicator::kind_of_gpu, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("kind_of_gpu", &Communicator::kind_of_gpu, nb::call_guard<WithoutGil>())
       .def_prop_ro("models", &Communicator::models, nb::rv_policy::copy)
       .def_prop_ro("surprises", [](const Communicator& c) { return std::const_pointer_cast<Surprises>(c.surprises()); })
       .def(
@@ -88,7 +89,7 @@ void bind_choosing(nb::class_<Communicator>& communicator) {
           [](Communicator& c, const Models& models, const std::string& refusal) {
             c.adopt(models, refusal, raise_signals);
           },
-          "models"_a, "refusal"_a = "", nb::call_guard<nb::gil_scoped_release>(),
+          "models"_a, "refusal"_a = "", nb::call_guard<WithoutGil>(),
           "Choose by rank 0's models from now on; its refusal, if not empty, is raised on all ranks. Collective.");
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "bindings.h"
 #include "compose/lower.h"
+#include "gil.h"
 #include "plan/verify.h"
 #include "plan_dict.h"
 
@@ -100,7 +101,7 @@ void bind_compose(nb::module_& m) {
       [](const Composition& composition, const Machine& machine, bool in_place) {
         Proof proof;
         {
-          const nb::gil_scoped_release release;
+          const WithoutGil release;
           proof = verify(lower_all(composition, machine, in_place));
         }
         return to_dict(proof);

@@ -9,6 +9,7 @@
 
 #include "calls.h"
 #include "device_buffers.h"
+#include "gil.h"
 #include "runtime/device_work.h"
 
 namespace nb = nanobind;
@@ -42,7 +43,7 @@ void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make 
         call.reproducible = reproducible;
         const int device = output.device;
         auto* const stream = reinterpret_cast<void*>(output.stream());
-        const nb::gil_scoped_release release;
+        const WithoutGil release;
         return make(c, call, device, stream);
       },
       "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a, "root"_a,
@@ -73,7 +74,7 @@ bool enqueue_at_once(Communicator& c, int kind, nb::handle input, nb::handle out
   call.out = reinterpret_cast<void*>(target->address);
   call.dtype = static_cast<DType>(target->dtype);
   auto* const stream = reinterpret_cast<void*>(target->stream());
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   c.enqueue(call, target->device, stream);
   return true;
 }
@@ -82,7 +83,7 @@ bool enqueue_at_once(Communicator& c, int kind, nb::handle input, nb::handle out
 std::shared_ptr<void> kept(nb::object object) {
   return {new nb::object(std::move(object)), [](void* held) {
             if (!nb::is_alive()) return;  // the process ends
-            const nb::gil_scoped_acquire locked;
+            const WithGil locked;
             delete static_cast<nb::object*>(held);
           }};
 }
@@ -114,31 +115,30 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
       .def(
           "enqueue_messages",
           [](Communicator& c, const DeviceMessages& messages, int device, std::uintptr_t stream) {
-            const nb::gil_scoped_release release;
+            const WithoutGil release;
             c.enqueue(transfers_of(messages), device, reinterpret_cast<void*>(stream));
           },
           "messages"_a, "device"_a, "stream"_a, "Each: is it a send, its address, its bytes, the peer, the tag.")
       .def(
           "enqueue_messages_async",
           [](Communicator& c, const DeviceMessages& messages, int device, std::uintptr_t stream) {
-            const nb::gil_scoped_release release;
+            const WithoutGil release;
             return c.enqueue_async(transfers_of(messages), device, reinterpret_cast<void*>(stream));
           },
           "messages"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
-  communicator.def(
-      "synchronize", [](Communicator& c) { c.synchronize(raise_signals); }, nb::call_guard<nb::gil_scoped_release>());
+  communicator.def("synchronize", [](Communicator& c) { c.synchronize(raise_signals); }, nb::call_guard<WithoutGil>());
 
   communicator.def("symmetric_allocate", &Communicator::allocate_symmetric, "device"_a, "bytes"_a,
-                   nb::call_guard<nb::gil_scoped_release>());
+                   nb::call_guard<WithoutGil>());
 
   nb::class_<ipc::SharedMemory>(m, "SymmetricMemory", "Memory of equal size on the GPUs of all ranks.")
       .def_prop_ro("address", &ipc::SharedMemory::own)
       .def_prop_ro("bytes", &ipc::SharedMemory::bytes);
   communicator
-      .def("open_window", &Communicator::open_window, "memory"_a, nb::call_guard<nb::gil_scoped_release>(),
+      .def("open_window", &Communicator::open_window, "memory"_a, nb::call_guard<WithoutGil>(),
            "Not collective. False where it is of no use.")
-      .def("gpu_messages", &Communicator::gpu_messages, nb::call_guard<nb::gil_scoped_release>())
-      .def("calls_by_windows", &Communicator::calls_by_windows, nb::call_guard<nb::gil_scoped_release>(),
+      .def("gpu_messages", &Communicator::gpu_messages, nb::call_guard<WithoutGil>())
+      .def("calls_by_windows", &Communicator::calls_by_windows, nb::call_guard<WithoutGil>(),
            "How many calls have gone from windows to windows, of what has run.");
   nb::class_<ipc::WindowMemory>(m, "WindowMemory", "Memory of this rank's GPU that peers may map.")
       .def(
@@ -155,15 +155,13 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
           "device"_a, "begin"_a, "bytes"_a, "keep"_a, "Memory that is there, and that `keep` keeps.")
       .def_prop_ro("address", &ipc::WindowMemory::begin)
       .def_prop_ro("bytes", &ipc::WindowMemory::bytes)
-      .def("retire", &ipc::WindowMemory::retire, nb::call_guard<nb::gil_scoped_release>());
+      .def("retire", &ipc::WindowMemory::retire, nb::call_guard<WithoutGil>());
   nb::class_<DeviceWork>(m, "DeviceWork", "A call under way on a stream of the communicator's own.")
       .def(
           "wait", [](const DeviceWork& w, std::uintptr_t stream) { w.order(reinterpret_cast<void*>(stream)); },
           "stream"_a)
       .def("is_completed", &DeviceWork::done)
-      .def(
-          "synchronize", [](const DeviceWork& w) { w.synchronize(raise_signals); },
-          nb::call_guard<nb::gil_scoped_release>());
+      .def("synchronize", [](const DeviceWork& w) { w.synchronize(raise_signals); }, nb::call_guard<WithoutGil>());
 }
 
 }  // namespace lanecast

@@ -15,6 +15,7 @@
 #include "device/gpu/kernels.h"
 #include "device/gpu/machine_code.h"
 #include "device/gpu/nccl.h"
+#include "gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -82,7 +83,7 @@ void bind_gpu_libraries(nb::module_& m) {
       [](const std::string& architecture, const Folders& folders, const std::string& cache_folder) {
         std::string code;
         {
-          const nb::gil_scoped_release others_may_run;
+          const WithoutGil others_may_run;
           code = gpu::machine_code(architecture, folders, cache_folder);
         }
         return as_bytes(code);
@@ -95,9 +96,9 @@ void bind_gpu_libraries(nb::module_& m) {
       [](const std::string& folder, const std::string& key, const nb::callable& make) {
         std::string code;
         {
-          const nb::gil_scoped_release others_may_run;
+          const WithoutGil others_may_run;
           code = gpu::CodeCache(folder).get(key, [&] {
-            const nb::gil_scoped_acquire held;
+            const WithGil held;
             return as_string(nb::cast<nb::bytes>(make()));
           });
         }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "device/host/variant.h"
+#include "gil.h"
 
 namespace nb = nanobind;
 
@@ -54,7 +55,7 @@ void reduce(const std::string& dtype, const std::string& op, Bytes dst, const st
   }
   reduction.sources = addresses;
   const host::Variant& chosen = find_variant(variant);
-  const nb::gil_scoped_release others_may_run;
+  const WithoutGil others_may_run;
   host::reduce_with(chosen, reduction);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "bindings.h"
+#include "gil.h"
 #include "plan/collective.h"
 #include "runtime/options.h"
 #include "transport/mpi/communicator.h"
@@ -39,7 +40,7 @@ class MpiBaseline {
     const bool root = comm_->rank() == 0;
     const bool has_place =
         collective == Kind::broadcast || collective == Kind::all_to_all ? false : !has_root(collective) || root;
-    const nb::gil_scoped_release others_may_run;
+    const WithoutGil others_may_run;
     comm_->api().run({comm_->handle(), collective, static_cast<DType>(dtype), static_cast<ReduceOp>(op), input.data(),
                       const_cast<void*>(output.data()), counts_, in_place && has_place});
   }

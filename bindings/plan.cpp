@@ -10,6 +10,7 @@
 #include "algorithms/algorithms.h"
 #include "base/error.h"
 #include "bindings.h"
+#include "gil.h"
 #include "plan/device_queue.h"
 #include "plan/own_share_first.h"
 #include "plan/verify.h"
@@ -96,7 +97,7 @@ void bind_plan(nb::module_& m) {
          bool reproducible) {
         Proof proof;
         {
-          nb::gil_scoped_release release;
+          const WithoutGil release;
           proof = verify(make_plans(collective, topology, algorithm, in_place, root, reproducible));
         }
         return to_dict(proof);

@@ -6,6 +6,7 @@
 #include "base/user_cache.h"
 #include "bindings.h"
 #include "calls.h"
+#include "gil.h"
 #include "profiles/finding.h"
 #include "profiles/profile_file.h"
 #include "runtime/communicator.h"
@@ -55,7 +56,7 @@ void bind_profiles(nb::module_& m) {
       "adopt_profile",
       [](Communicator& communicator, const nb::bytes& wanted, bool by_variable) {
         const std::string places(wanted.c_str(), wanted.size());
-        const nb::gil_scoped_release others_run;
+        const WithoutGil others_run;
         return adopt_profile(communicator, places, by_variable, raise_signals);
       },
       "communicator"_a, "wanted"_a, "by_variable"_a,

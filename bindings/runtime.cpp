@@ -18,6 +18,7 @@
 #include "bindings.h"
 #include "calls.h"
 #include "choosing.h"
+#include "gil.h"
 #include "runtime/coming_together.h"
 #include "runtime/communicator.h"
 #include "slow_links.h"
@@ -96,7 +97,7 @@ using SharedProgress = std::shared_ptr<ProgressThread>;
 std::unique_ptr<Communicator> from_threads(const std::shared_ptr<LoopbackWorld>& world, int rank,
                                            const SharedProgress& progress, const nb::dict& options) {
   auto parsed = options_from(options);
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return std::make_unique<Communicator>(among_threads(world, rank), std::move(parsed), progress);
 }
 
@@ -109,7 +110,7 @@ std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWo
                                                 const SharedProgress& progress, const nb::dict& options,
                                                 const Slowness& slowness) {
   auto parsed = options_from(options);
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   Surroundings around = among_threads(world, rank);
   around.decorate = [slowness](std::unique_ptr<Transport> transport,
                                const std::vector<int>& ranks) -> std::unique_ptr<Transport> {
@@ -125,7 +126,7 @@ std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWo
 std::unique_ptr<Communicator> from_mpi(const std::shared_ptr<MpiApi>& mpi, std::uintptr_t comm_address,
                                        const SharedProgress& progress, const nb::dict& options) {
   auto parsed = options_from(options);
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   const MpiComm parent = comm_address ? mpi->comm_at(reinterpret_cast<const void*>(comm_address)) : mpi->world();
   const double timeout_s = timeout_to_begin_s(parsed);
   return std::make_unique<Communicator>(among_mpi(MpiCommunicator::duplicate(mpi, parent, {timeout_s, raise_signals})),
@@ -137,7 +138,7 @@ using PyAllGather = std::function<nb::object(nb::bytes)>;
 std::unique_ptr<Communicator> from_all_gather(int rank, int size, const PyAllGather& all_gather,
                                               const SharedProgress& progress, const nb::dict& options) {
   Bootstrap bootstrap{rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
-                        const nb::gil_scoped_acquire gil;
+                        const WithGil gil;
                         const nb::object returned = all_gather(nb::bytes(in, bytes));
                         if (!nb::isinstance<nb::bytes>(returned))
                           throw UsageError("all_gather: returned " +
@@ -150,7 +151,7 @@ std::unique_ptr<Communicator> from_all_gather(int rank, int size, const PyAllGat
                         std::memcpy(out, all.data(), all.size());
                       }};
   auto parsed = options_from(options);
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return std::make_unique<Communicator>(among_processes(std::move(bootstrap)), std::move(parsed), progress);
 }
 
@@ -169,7 +170,7 @@ void bind_runtime(nb::module_& m) {
   nb::class_<ProgressThread>(m, "ProgressThread", "Moves started calls; sleeps while there are none.")
       .def(
           "stop", [](ProgressThread& p, double grace_s) { p.stop(std::chrono::duration<double>(grace_s)); },
-          "grace_s"_a, nb::call_guard<nb::gil_scoped_release>(), "End it, after calls under way have had some time.");
+          "grace_s"_a, nb::call_guard<WithoutGil>(), "End it, after calls under way have had some time.");
   m.def("make_progress_thread", [] { return std::make_shared<ProgressThread>(); });
 
   nb::class_<MpiApi>(m, "Mpi", "An MPI library, opened at run time.")
@@ -179,8 +180,8 @@ void bind_runtime(nb::module_& m) {
       .def_prop_ro("initialized", &MpiApi::initialized)
       .def(
           "init", [](MpiApi& mpi) { return static_cast<int>(mpi.init_thread(MpiThreads::multiple)); },
-          nb::call_guard<nb::gil_scoped_release>(), "Start MPI unless it runs; returns its thread level, 0 to 3.")
-      .def("finalize", &MpiApi::finalize, nb::call_guard<nb::gil_scoped_release>(), "End MPI if init() started it.");
+          nb::call_guard<WithoutGil>(), "Start MPI unless it runs; returns its thread level, 0 to 3.")
+      .def("finalize", &MpiApi::finalize, nb::call_guard<WithoutGil>(), "End MPI if init() started it.");
   m.def("load_mpi", [](const std::vector<std::string>& directories) { return load_mpi(directories); }, "directories"_a);
 
   nb::class_<Communicator> communicator(m, "Communicator");
@@ -202,11 +203,11 @@ void bind_runtime(nb::module_& m) {
       .def("transport_to", &Communicator::transport_to, "peer"_a, "Name of what carries messages to a peer.")
       .def_prop_ro("hosts", &Communicator::hosts, "On how many hosts the ranks run.")
       .def_prop_ro("timeout_s", [](const Communicator& c) { return c.options().timeout_s.value_or(kTimeout_s); })
-      .def("write_trace", &Communicator::write_trace, "directory"_a, nb::call_guard<nb::gil_scoped_release>())
-      .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("write_trace", &Communicator::write_trace, "directory"_a, nb::call_guard<WithoutGil>())
+      .def("abort", &Communicator::abort, "why"_a, nb::call_guard<WithoutGil>())
       .def(
           "split", [](Communicator& c, int color, int key) { return c.split(color, key, raise_signals); }, "color"_a,
-          "key"_a, nb::call_guard<nb::gil_scoped_release>());
+          "key"_a, nb::call_guard<WithoutGil>());
   bind_choosing(communicator);
 
   bind_calls(m, communicator);

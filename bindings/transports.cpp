@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "gil.h"
 #include "runtime/options.h"
 #include "transport/loopback/transport.h"
 #include "transport/mpi/communicator.h"
@@ -42,7 +43,7 @@ class CallingConsumer final : public Consumer {
  public:
   explicit CallingConsumer(PyConsumer call) : call_(std::move(call)) {}
   void consume(std::size_t offset, const std::byte* data, std::size_t bytes) override {
-    const nb::gil_scoped_acquire gil;
+    const WithGil gil;
     call_(offset, nb::bytes(data, bytes));
   }
 
@@ -81,7 +82,7 @@ class OpenTransport {
     Request& request = add(peer, tag, spans_of(nb::cast<std::vector<ConstBuffer>>(buffers)));
     request.message.stamp = stamp;
     request.buffers = buffers;
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     get().post_send(request.message);
     return request.number;
   }
@@ -90,7 +91,7 @@ class OpenTransport {
     Request& request = add(peer, tag, spans_of(nb::cast<std::vector<Buffer>>(buffers)));
     request.message.stamp = stamp;
     request.buffers = buffers;
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     get().post_recv(request.message);
     return request.number;
   }
@@ -100,7 +101,7 @@ class OpenTransport {
     request.consumer = std::make_unique<CallingConsumer>(std::move(consumer));
     request.message.bytes = bytes;
     request.message.consumer = request.consumer.get();
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     get().post_recv(request.message);
     return request.number;
   }
@@ -108,7 +109,7 @@ class OpenTransport {
   std::vector<std::size_t> progress() {
     std::vector<Message*> done;
     {
-      const nb::gil_scoped_release release;
+      const WithoutGil release;
       get().progress(done);
     }
     std::vector<std::size_t> numbers;
@@ -121,7 +122,7 @@ class OpenTransport {
   }
 
   void close() {
-    const nb::gil_scoped_release release;  // closing waits for receivers that are copying, and they may want the GIL
+    const WithoutGil release;  // closing waits for receivers that are copying, and they may want the GIL
     transport_.reset();
   }
 
@@ -186,10 +187,10 @@ void bind_telling(nb::class_<OpenTransport>& transport) {
           },
           "peer"_a, "(bytes, tag) of what the peer wants, or None.")
       .def(
-          "tell", [](OpenTransport& t) { return t.get().tell(); }, nb::call_guard<nb::gil_scoped_release>(),
+          "tell", [](OpenTransport& t) { return t.get().tell(); }, nb::call_guard<WithoutGil>(),
           "After abort(): is a peer still to be told?")
       .def(
-          "given_up", [](OpenTransport& t) { return t.get().given_up(); }, nb::call_guard<nb::gil_scoped_release>(),
+          "given_up", [](OpenTransport& t) { return t.get().given_up(); }, nb::call_guard<WithoutGil>(),
           "A peer that has given up and said so, or None.");
 }
 
@@ -197,7 +198,7 @@ using PyAllGather = std::function<nb::bytes(nb::bytes)>;
 
 Bootstrap bootstrap_from(int rank, int size, const PyAllGather& all_gather) {
   return {rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
-            const nb::gil_scoped_acquire gil;
+            const WithGil gil;
             const nb::bytes all = all_gather(nb::bytes(in, bytes));
             if (all.size() != bytes * size) throw UsageError("all_gather returned a wrong number of bytes");
             std::memcpy(out, all.data(), all.size());
@@ -207,7 +208,7 @@ Bootstrap bootstrap_from(int rank, int size, const PyAllGather& all_gather) {
 nb::bytes gathered(const Bootstrap& bootstrap, const nb::bytes& mine) {
   std::string all(mine.size() * bootstrap.size, '\0');
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     bootstrap.all_gather(mine.data(), all.data(), mine.size());
   }
   return nb::bytes(all.data(), all.size());
@@ -248,13 +249,13 @@ void bind_transports(nb::module_& m) {
       .def("progress", &OpenTransport::progress, "Move what can be moved; the numbers of the finished requests.")
       .def(
           "arrived", [](OpenTransport& t, int peer, std::uint64_t tag) { return t.get().arrived(peer, tag); }, "peer"_a,
-          "tag"_a, nb::call_guard<nb::gil_scoped_release>(), "Has a message come that no receive has met?")
+          "tag"_a, nb::call_guard<WithoutGil>(), "Has a message come that no receive has met?")
       .def(
           "abort", [](OpenTransport& t, const std::string& why) { t.get().abort({FailureKind::user, why}); },
-          "why"_a = "", nb::call_guard<nb::gil_scoped_release>())
+          "why"_a = "", nb::call_guard<WithoutGil>())
       .def(
           "lost", [](OpenTransport& t, int peer) { return t.get().lost(peer).str(); }, "peer"_a,
-          nb::call_guard<nb::gil_scoped_release>(), "Why the peer can no longer answer, or ''.")
+          nb::call_guard<WithoutGil>(), "Why the peer can no longer answer, or ''.")
       .def("close", &OpenTransport::close);
   bind_telling(transport);
 
@@ -276,7 +277,7 @@ void bind_transports(nb::module_& m) {
          const std::map<std::string, std::size_t>& options) {
         const Bootstrap bootstrap = bootstrap_from(rank, size, all_gather);
         const ShmOptions parsed = shm_options_from(options);
-        const nb::gil_scoped_release release;
+        const WithoutGil release;
         return std::make_unique<OpenTransport>(std::make_unique<ShmTransport>(bootstrap, local_ranks, parsed));
       },
       "rank"_a, "size"_a, "all_gather"_a, "local_ranks"_a, "options"_a = std::map<std::string, std::size_t>{},
@@ -285,7 +286,7 @@ void bind_transports(nb::module_& m) {
       "open_ucx",
       [](int rank, int size, const PyAllGather& all_gather) {
         const Bootstrap bootstrap = bootstrap_from(rank, size, all_gather);
-        const nb::gil_scoped_release release;
+        const WithoutGil release;
         return std::make_unique<OpenTransport>(std::make_unique<UcxTransport>(bootstrap));
       },
       "rank"_a, "size"_a, "all_gather"_a, "Collective.");
@@ -298,7 +299,7 @@ void bind_transports(nb::module_& m) {
         auto comm = MpiCommunicator::duplicate(mpi, mpi->world(), {kTimeout_s, {}});
         return std::make_unique<OpenTransport>(std::make_unique<MpiTransport>(std::move(comm)));
       },
-      "mpi"_a, nb::call_guard<nb::gil_scoped_release>(), "Collective over all ranks of the job.");
+      "mpi"_a, nb::call_guard<WithoutGil>(), "Collective over all ranks of the job.");
   m.def(
       "mpi_world",
       [](const std::shared_ptr<MpiApi>& mpi) {

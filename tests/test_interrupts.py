@@ -219,3 +219,31 @@ def test_signals_for_the_program_do_not_come_to_the_thread_that_moves_calls() ->
     told = subprocess.run([sys.executable, "-c", THREAD_OF_OURS], check=True, capture_output=True, text=True)
     faults_of_its_own = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT"}
     assert set(told.stdout.split()) == faults_of_its_own | {"SIGKILL", "SIGSTOP"}, told.stdout
+
+
+WAITS_AT_THE_END = """
+import threading, time
+import numpy as np
+import lanecast
+from lanecast import _core
+from lanecast.startup import progress_thread
+
+world, comms = _core.make_world(2), {}
+
+def make(rank):
+    comms[rank] = lanecast.Communicator(_core.Communicator.from_threads(world, rank, progress_thread(), {}))
+
+threads = [threading.Thread(target=make, args=(rank,)) for rank in range(2)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+threading.Thread(target=lambda: comms[1].WAITS, daemon=True).start()
+time.sleep(0.2)
+"""
+
+
+@pytest.mark.parametrize("waits", ["recv(np.ones(3), 0)", "all_reduce(np.ones(3))", "split(0)", "barrier()"])
+def test_a_process_ends_while_a_daemon_thread_waits(waits: str) -> None:
+    """Python ends such a thread when it wants the lock again; past frames of C++ that ended the process by SIGABRT."""
+    program = [sys.executable, "-c", WAITS_AT_THE_END.replace("WAITS", waits)]
+    ended = subprocess.run(program, check=False, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python's lock, which a thread may also want while the interpreter ends.
+#pragma once
+
+#include <Python.h>
+#include <unistd.h>
+
+namespace lanecast {
+
+/// Up to 3.13 Python ends a thread that wants its lock too late by pthread_exit(), which unwinds the stack: past the
+/// first destructor std::terminate() would end the process, with a signal. As Python does since 3.14, such a thread
+/// stays where it is until the process has ended.
+template <class Take>
+auto take_gil(const Take& take) noexcept {
+  try {
+    return take();
+  } catch (...) {  // Python throws nothing: this is the unwinding, which ends here as long as nobody leaves
+    for (;;) pause();
+  }
+}
+
+class WithoutGil {
+ public:
+  WithoutGil() = default;
+  ~WithoutGil() {
+    take_gil([this] { PyEval_RestoreThread(state_); });
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* const state_ = PyEval_SaveThread();
+};
+
+/// By a thread that has it or not, also one that Python does not know.
+class WithGil {
+ public:
+  WithGil() = default;
+  ~WithGil() { PyGILState_Release(state_); }
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+
+ private:
+  const PyGILState_STATE state_ = take_gil(PyGILState_Ensure);
+};
+
+}  // namespace lanecast
