@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
+import platform
+import re
 import resource
 import signal
 import struct
@@ -128,6 +131,52 @@ def _little_memory(me: Rank) -> None:
 
 def test_lack_of_memory_is_an_error_on_every_rank() -> None:
     in_processes(3, _little_memory)
+
+
+PROCESS_VM_READV = {"x86_64": 310, "aarch64": 270}.get(platform.machine())
+
+
+def forbid(system_call: int) -> None:
+    """As containers do: from now on it fails with EPERM in this process."""
+    load, equal, ret = 0x20, 0x15, 0x06
+    allow, refuse = 0x7FFF0000, 0x00050000 | 1
+    program = b"".join(
+        struct.pack("HBBI", *line)
+        for line in ((load, 0, 0, 0), (equal, 0, 1, system_call), (ret, 0, 0, refuse), (ret, 0, 0, allow))
+    )
+
+    class Filter(ctypes.Structure):
+        _fields_ = (("lines", ctypes.c_ushort), ("program", ctypes.c_char_p))
+
+    set_no_new_privileges, set_seccomp, by_filter = 38, 22, 2
+    prctl = ctypes.CDLL(None).prctl
+    assert prctl(set_no_new_privileges, 1, 0, 0, 0) == 0
+    assert prctl(set_seccomp, by_filter, ctypes.byref(Filter(4, program))) == 0
+
+
+def _one_reads_nobody(me: Rank) -> str:
+    if me.rank == 1:
+        assert PROCESS_VM_READV is not None
+        forbid(PROCESS_VM_READV)
+    end = Endpoint(open_shm(me), me)
+    for serial in range(40):  # enough for those that can to have tried it
+        for peer in end.peers:
+            for tag, size in enumerate((64, 300_001, 9_000_001 if serial < 3 else 0)):
+                end.send(peer, Item(tag, serial, size))
+                end.receive(peer, Item(tag, serial, size))
+        end.wait()
+    end.transport.close()
+    try:
+        open_shm(me, single_copy=1)
+    except _core.TransportError as error:
+        return str(error)
+    return "opened"
+
+
+@pytest.mark.skipif(PROCESS_VM_READV is None, reason="no number of the system call is known here")
+def test_who_may_not_read_its_peers_is_sent_streams() -> None:
+    why = r"shared memory cannot be set up on rank 1: reading 1 bytes of process \d+ failed: Operation not permitted"
+    assert all(re.match(why, forced) for forced in in_processes(3, _one_reads_nobody))
 
 
 def _two_hosts(me: Rank) -> None:
