@@ -7,85 +7,16 @@
 #include "algorithms/algorithms.h"
 #include "algorithms/names.h"
 #include "base/agreed.h"
-#include "device/gpu/code.h"
 #include "plan/verify.h"
 #include "runtime/call_shape.h"
 
 namespace lanecast {
-namespace {
-
-/// Of all ranks, told to all, so that a GPU that two of them use is found.
-void refuse_shared(const Bootstrap& bootstrap, const gpu::Device& device) {
-  const std::vector<std::string> all = bootstrap.all_gather_strings(device.uuid());
-  for (int r = 0; r < bootstrap.size; ++r)
-    if (r != bootstrap.rank && all[r] == all[bootstrap.rank])
-      throw UsageError("device: ranks " + std::to_string(std::min(r, bootstrap.rank)) + " and " +
-                       std::to_string(std::max(r, bootstrap.rank)) + " use the same GPU (" + device.name() + ", " +
-                       device.pci_bus_id() + "); give each its own, or set allow_shared_gpu=True to try things out");
-}
-
-std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device) {
-  const std::vector<std::string> all = bootstrap.all_gather_strings(device.name());
-  return std::ranges::count(all, all[0]) == bootstrap.size ? all[0] : std::string();
-}
-
-GpuParts open(const Bootstrap& bootstrap, const GpuOptions& options) {
-  auto device = agreed(bootstrap, [&] { return gpu::Device::open(options.device); });
-  if (!options.shared) refuse_shared(bootstrap, *device);
-  auto kernels = agreed(bootstrap, [&] {
-    const std::string code = gpu::machine_code(device->architecture(), options.library_folders, options.cache_folder);
-    return gpu::Kernels::on(device, code);
-  });
-  return {std::move(device), std::move(kernels), options.timeout_s, options.max_ctas};
-}
-
-bool on_one_host(const std::vector<std::string>& hosts, const Ranks& ranks) {
-  return std::ranges::all_of(ranks, [&](int rank) { return hosts[rank] == hosts[ranks[0]]; });
-}
-
-std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const GpuParts& parts,
-                                            const std::vector<std::string>& hosts) {
-  if (std::ranges::count(hosts, hosts[0]) != bootstrap.size) return nullptr;
-  if (bootstrap.size > gpu::kMostRanks)
-    throw UsageError("GPUs: " + std::to_string(bootstrap.size) + " ranks on one host, and peer memory takes up to " +
-                     std::to_string(gpu::kMostRanks));
-  ipc::PeerOptions options;
-  options.timeout_s = parts.timeout_s;
-  if (parts.max_ctas) options.max_ctas = std::min(parts.max_ctas, options.max_ctas);
-  return std::make_unique<ipc::PeerGroup>(parts.device, parts.kernels, bootstrap, options);
-}
-
-/// Null where the topology has no domains of several ranks, each on one host.
-std::unique_ptr<DomainPeers> connect_domain(int rank, const GpuParts& parts, const Topology& topology,
-                                            const GpuNeighbours& neighbours) {
-  if (topology.levels() == 0) return nullptr;
-  const auto domains = topology.partition(topology.everyone(), topology.levels() - 1);
-  const auto reach_each_other = [&](const Ranks& ranks) {
-    return ranks.size() <= gpu::kMostRanks && on_one_host(neighbours.hosts, ranks);
-  };
-  if (domains.size() == topology.everyone().size() || !std::ranges::all_of(domains, reach_each_other)) return nullptr;
-  for (const Ranks& domain : domains)
-    if (std::ranges::count(domain, rank) > 0)
-      return std::make_unique<DomainPeers>(parts, domain, neighbours.among(domain));
-  throw InternalError("topology: rank " + std::to_string(rank) + " is in no domain");
-}
-
-/// Where messages lie, on the device where that goes on all ranks: they have to choose alike.
-std::vector<bool> agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device) {
-  std::vector<bool> mine = agreed(bootstrap, [&] { return options.on_device(device); });
-  const std::string direct(1, std::ranges::count(mine, true) > 0 ? 'd' : 's');
-  const std::vector<std::string> all = bootstrap.all_gather_strings(direct);
-  if (std::ranges::count(all, "d") < bootstrap.size) mine.assign(mine.size(), false);
-  return mine;
-}
-
-}  // namespace
 
 GpuSide::GpuSide(const Bootstrap& bootstrap, const Topology& topology, const GpuOptions& options,
                  const GpuNeighbours& neighbours)
     : rank_(bootstrap.rank),
       topology_(topology),
-      parts_(open(bootstrap, options)),
+      parts_(open_together(bootstrap, options)),
       device_(parts_.device),
       kind_of_gpu_(common_kind(bootstrap, *device_)),
       peers_(connect_all(bootstrap, parts_, neighbours.hosts)),

@@ -11,6 +11,7 @@
 #include "runtime/across_hosts.h"
 #include "runtime/call.h"
 #include "runtime/gpu_channels.h"
+#include "runtime/gpu_opening.h"
 #include "runtime/native_calls.h"
 #include "runtime/peer_buffers.h"
 #include "runtime/stream_call.h"
@@ -24,22 +25,6 @@ namespace lanecast {
 
 /// The device of memory of which the caller does not say it.
 constexpr int kUnknownDevice = -1;
-
-struct GpuOptions {
-  int device = 0;                            // ordinal
-  std::vector<std::string> library_folders;  // where NVRTC may lie
-  std::string cache_folder;                  // of compiled kernels
-  bool shared = false;                       // may ranks share a GPU?
-  int max_ctas = 0;                          // 0: as many as serve speed
-  double timeout_s = 300;
-  std::function<std::vector<bool>(const gpu::Device&)> on_device;  // see messages_on_device()
-};
-
-/// The ranks of a communicator, as those of one host find each other.
-struct GpuNeighbours {
-  const std::vector<std::string>& hosts;  // of each rank
-  std::function<Bootstrap(const Ranks&)> among;
-};
 
 class GpuSide {
  public:

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks open their GPUs together: each its own, all the same kernels, and those that reach each other's memory.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bootstrap.h"
+#include "runtime/domain_peers.h"
+#include "runtime/gpu_parts.h"
+#include "topology/topology.h"
+
+namespace lanecast {
+
+struct GpuOptions {
+  int device = 0;                            // ordinal
+  std::vector<std::string> library_folders;  // where NVRTC may lie
+  std::string cache_folder;                  // of compiled kernels
+  bool shared = false;                       // may ranks share a GPU?
+  int max_ctas = 0;                          // 0: as many as serve speed
+  double timeout_s = 300;
+  std::function<std::vector<bool>(const gpu::Device&)> on_device;  // see messages_on_device()
+};
+
+/// The ranks of a communicator, as those of one host find each other.
+struct GpuNeighbours {
+  const std::vector<std::string>& hosts;  // of each rank
+  std::function<Bootstrap(const Ranks&)> among;
+};
+
+// All are collective, and throw on all ranks where they do on one.
+
+/// Throws UsageError where two ranks use one GPU and may not.
+GpuParts open_together(const Bootstrap& bootstrap, const GpuOptions& options);
+/// Of all ranks' GPUs, by its driver's name; empty where there are several kinds.
+std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device);
+/// Null where the ranks are on several hosts.
+std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const GpuParts& parts,
+                                            const std::vector<std::string>& hosts);
+/// Null where the topology has no domains of several ranks, each on one host.
+std::unique_ptr<DomainPeers> connect_domain(int rank, const GpuParts& parts, const Topology& topology,
+                                            const GpuNeighbours& neighbours);
+/// By peer, where messages lie: on the device where that goes on all ranks, since they have to choose alike.
+std::vector<bool> agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device);
+
+}  // namespace lanecast
