@@ -34,7 +34,9 @@ def shared_memory_of_this_process() -> list[str]:
     return mapped + [link for link in links if "memfd:lanecast" in link]
 
 
-def _killed_peer(options: dict[str, int], me: Rank) -> None:
+def _killed_peer(options: dict[str, int], name: bytes, me: Rank) -> None:
+    set_name = 15
+    assert ctypes.CDLL(None).prctl(set_name, name) == 0
     transport = open_shm(me, **options)
     end = Endpoint(transport, me)
     last = me.size - 1
@@ -57,9 +59,13 @@ def _killed_peer(options: dict[str, int], me: Rank) -> None:
     assert not shared_memory_of_this_process()
 
 
-@pytest.mark.parametrize("options", [{"single_copy": 0}, {"single_copy": 1}], ids=["streams", "single-copy"])
-def test_a_killed_peer_is_noticed_and_leaves_nothing(options: dict[str, int]) -> None:
-    in_processes(3, functools.partial(_killed_peer, options), dying={2})
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [({"single_copy": 0}, b"rank"), ({"single_copy": 1}, b"rank"), ({"single_copy": 0}, b"two) X\nlines (")],
+    ids=["streams", "single-copy", "odd-name"],
+)
+def test_a_killed_peer_is_noticed_and_leaves_nothing(options: dict[str, int], name: bytes) -> None:
+    in_processes(3, functools.partial(_killed_peer, options, name), dying={2})
     assert not list(Path("/dev/shm").glob("*lanecast*"))
 
 

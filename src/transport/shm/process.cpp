@@ -18,7 +18,7 @@ std::optional<std::uint64_t> start_ticks_of(int pid, std::optional<std::uint64_t
   errno = 0;
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
-  if (!std::getline(file, line)) {
+  if (!std::getline(file, line, '\0')) {  // all of it: the program's name may hold line ends
     const bool out_of_files = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
     return out_of_files ? unknown : std::nullopt;
   }
