@@ -120,6 +120,39 @@ def test_ctrl_c_ends_what_ranks_come_together_for(waits: Waits) -> None:
     job.outcome(0, SOON_S)
 
 
+def behind_another_thread(comm: Communicator, tell: Tell) -> bool:
+    """A thread's call waits for that of another on the same communicator. Interrupted, it was never made."""
+    part, token = comm.split(0), np.ones(1)
+    assert part is not None
+    if comm.rank == 0:
+        part.recv(token, 1)
+        comm.send(token, 1)
+        comm.barrier()
+        return False
+    other = threading.Thread(target=lambda: comm.recv(np.empty(1), 0))
+    other.start()
+    time.sleep(0.2)
+    tell("waiting")
+    interrupted = False
+    try:
+        comm.barrier()
+    except KeyboardInterrupt:
+        interrupted = True
+    part.send(token, 0)
+    other.join()
+    comm.barrier()
+    return interrupted
+
+
+def test_ctrl_c_ends_the_wait_for_another_threads_call() -> None:
+    job = PipeJob(2, behind_another_thread, timeout_s=20.0)
+    assert job.told(1) == "waiting"
+    time.sleep(0.1)
+    os.kill(job.processes[1].pid or 0, signal.SIGINT)
+    assert job.outcome(1).value is True
+    assert job.outcome(0).error == ""
+
+
 def test_other_buffers_while_another_thread_waits_in_a_call() -> None:
     """Whoever waits wants Python's lock now and then, and rebinding wants the communicator, which the other holds."""
 

@@ -161,7 +161,7 @@ void Communicator::run_now(const std::shared_ptr<Execution>& call, const void* i
 
 void Communicator::run(const Call& call, const Interrupt& interrupt) {
   {
-    const std::unique_lock lock = enter();
+    const std::unique_lock lock = enter(interrupt);
     if (started_.empty()) return run_now(prepare(call), call.in, call.out, interrupt);
   }
   wait_or_fail(*start(call, interrupt), interrupt);

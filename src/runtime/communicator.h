@@ -150,6 +150,7 @@ class Communicator {
   friend class ProgressThread;
   friend class PersistentCall;
   struct Started;
+  using Lock = std::unique_lock<std::timed_mutex>;  // of mutex_
 
   friend class DeviceWork;
   /// Over the transports: collective, and beside no other messages.
@@ -157,17 +158,17 @@ class Communicator {
   /// Of the ranks of `gathering`, which needs no more than them and what they do.
   Bootstrap among(Gathering gathering) const;
   std::shared_ptr<GpuSide> open_gpu(int device);
-  GpuSide& gpu(int device, std::unique_lock<std::mutex>& lock);
+  GpuSide& gpu(int device, Lock& lock);
   /// What moves a GPU's memory: kernels on peer memory, a plan's messages through the host's, or NCCL's collective.
   enum class GpuWay : std::uint8_t { peers, plan, native };
   /// Throws UsageError for what can go no way.
   GpuWay way_of(GpuSide& side, const Call& call, int device, void* stream) const;
   /// What NCCL cannot do of the call; empty: nothing.
   std::string not_native(const Call& call) const;
-  void open_native(GpuSide& side, std::unique_lock<std::mutex>& lock);
-  void open_staging(GpuSide& side, void* stream, std::unique_lock<std::mutex>& lock);
+  void open_native(GpuSide& side, Lock& lock);
+  void open_staging(GpuSide& side, void* stream, Lock& lock);
   /// What only calls of this way need. Collective.
-  void open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, std::unique_lock<std::mutex>& lock);
+  void open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, Lock& lock);
   /// Throws to give up.
   void keep_waiting_for_nccl(double waited_s);
   /// On that stream, or apart on the side's own, behind what the stream holds.
@@ -177,7 +178,7 @@ class Communicator {
   /// On a stream, behind what another holds, if that is another. Without mutex_: where the driver has no room it blocks
   /// until the progress thread has moved the messages before.
   void enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on);
-  GpuSide& gpu_for(std::span<const Transfer> transfers, int device, std::unique_lock<std::mutex>& lock);
+  GpuSide& gpu_for(std::span<const Transfer> transfers, int device, Lock& lock);
   Choice chosen_for_gpus(const Call& call) const;
   Choice chosen(const Call& call, const Request& request) const;
   /// Until the messages of all calls on the GPU are through, lest its peers lose them.
@@ -192,7 +193,7 @@ class Communicator {
   std::shared_ptr<Started> bind(const ComposedCall& call);
   /// In the caller's thread, where groups are opened in the order of the program: two communicators that opened theirs
   /// in a thread of ours might do so in another order than on the other ranks.
-  void open_groups(Started& call, std::unique_lock<std::mutex>& lock, const Interrupt& interrupt);
+  void open_groups(Started& call, Lock& lock, const Interrupt& interrupt);
   void start(const std::shared_ptr<Started>& call, const Interrupt& interrupt);
   void run(const std::shared_ptr<Started>& call, const Interrupt& interrupt);
   /// Is this call's sum to be reduced in rank order?
@@ -220,7 +221,7 @@ class Communicator {
   template <class Part>
   void or_fail(const std::shared_ptr<Execution>& call, const Part& part);
   /// Waits for all started calls, without the lock.
-  void drain(std::unique_lock<std::mutex>& lock, const Interrupt& interrupt = {});
+  void drain(Lock& lock, const Interrupt& interrupt = {});
   void drive(UnderWay& call, const Interrupt& interrupt);
   /// For a blocking call that had to be started: the caller's buffers are not touched after an interrupt.
   void wait_or_fail(Work& work, const Interrupt& interrupt);
@@ -234,8 +235,9 @@ class Communicator {
   std::unique_lock<std::mutex> enter_queue();
   void refuse_entry() const;
   /// Locks mutex_ ahead of the progress thread, which takes it again at once for as long as messages move. Throws
-  /// UsageError where this thread holds it already, in ask(), and in a forked process.
-  std::unique_lock<std::mutex> enter();
+  /// UsageError where this thread holds it already, in ask(), and in a forked process; and what `interrupt` throws
+  /// while another thread's call has it.
+  Lock enter(const Interrupt& interrupt = {});
   /// Looks at what the user wants, while this thread holds mutex_; throws to end the wait. A signal's handler may run
   /// in it and call anything: abort() is heard here, other calls are refused.
   void ask(const Interrupt& interrupt);
@@ -296,7 +298,7 @@ class Communicator {
   std::atomic<bool> aborted_ = false;
   std::atomic<std::thread::id> asking_thread_;  // in ask()
   std::mutex queue_mutex_;                      // one caller at a time enqueues work on the GPU; taken before mutex_
-  std::mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
+  std::timed_mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
   std::unique_ptr<PlanCache> plans_;
   double timeout_s_;  // of the next call
   std::uint64_t calls_ = 0;

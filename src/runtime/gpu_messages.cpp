@@ -22,7 +22,7 @@ void check_on_gpu(const Transfer& transfer, int rank, int size) {
 
 }  // namespace
 
-GpuSide& Communicator::gpu_for(std::span<const Transfer> transfers, int device, std::unique_lock<std::mutex>& lock) {
+GpuSide& Communicator::gpu_for(std::span<const Transfer> transfers, int device, Lock& lock) {
   for (const Transfer& transfer : transfers) check_on_gpu(transfer, rank(), size());
   refuse_if_failed();
   GpuSide& side = gpu(device, lock);

@@ -64,7 +64,7 @@ std::string Communicator::not_native(const Call& call) const {
   return {};
 }
 
-void Communicator::open_native(GpuSide& side, std::unique_lock<std::mutex>& lock) {
+void Communicator::open_native(GpuSide& side, Lock& lock) {
   if (side.has_native()) return;
   drain(lock);
   or_fail<UsageError>([&] {
@@ -73,7 +73,7 @@ void Communicator::open_native(GpuSide& side, std::unique_lock<std::mutex>& lock
   });
 }
 
-void Communicator::open_staging(GpuSide& side, void* stream, std::unique_lock<std::mutex>& lock) {
+void Communicator::open_staging(GpuSide& side, void* stream, Lock& lock) {
   if (side.has_staging()) return;
   if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a communicator's first call by " +
@@ -82,8 +82,7 @@ void Communicator::open_staging(GpuSide& side, void* stream, std::unique_lock<st
   or_fail<UsageError>([&] { side.open_staging(among_all("the first call by copy engines")); });
 }
 
-void Communicator::open_for(GpuSide& side, const Call& call, GpuWay way, void* stream,
-                            std::unique_lock<std::mutex>& lock) {
+void Communicator::open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, Lock& lock) {
   if (way == GpuWay::native) open_native(side, lock);
   if (way == GpuWay::peers && peer_engine_from(pinned_for(call)) == PeerEngine::copy_engine)
     open_staging(side, stream, lock);

@@ -15,7 +15,7 @@ void Communicator::check_all(std::span<const Transfer> transfers) const {
 
 void Communicator::run(std::span<const Transfer> transfers, const Interrupt& interrupt) {
   {
-    const std::unique_lock lock = enter();
+    const std::unique_lock lock = enter(interrupt);
     check_all(transfers);
     if (started_.empty()) {
       Batch batch(transfers, *router_, agreement_.messages(), timeout_s_);

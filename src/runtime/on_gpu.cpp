@@ -36,7 +36,7 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device) {
   return side;
 }
 
-GpuSide& Communicator::gpu(int device, std::unique_lock<std::mutex>& lock) {
+GpuSide& Communicator::gpu(int device, Lock& lock) {
   if (!gpu_) {
     drain(lock);
     if (device == kUnknownDevice)

@@ -64,7 +64,7 @@ std::string algorithm_for(const std::string& pinned, const Topology& topology) {
 }  // namespace
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key, const Interrupt& interrupt) {
-  const std::unique_lock lock = enter();
+  const std::unique_lock lock = enter(interrupt);
   refuse_if_failed();
   if (!started_.empty()) throw UsageError("split: wait for the started calls of this communicator first");
   return or_fail<UsageError>([&] { return make_child(color, key, interrupt); });

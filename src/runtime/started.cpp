@@ -38,12 +38,20 @@ void Communicator::refuse_entry() const {
                      "one returns; let the handler set a flag, raise, or call abort()");
 }
 
-std::unique_lock<std::mutex> Communicator::enter() {
+Communicator::Lock Communicator::enter(const Interrupt& interrupt) {
   refuse_entry();
   // Relaxed: a hint that orders nothing; mutex_ does.
   callers_.fetch_add(1, std::memory_order_relaxed);
-  std::unique_lock lock(mutex_);
-  callers_.fetch_sub(1, std::memory_order_relaxed);
+  const struct Called {
+    std::atomic<int>& callers;
+    ~Called() { callers.fetch_sub(1, std::memory_order_relaxed); }
+  } called{callers_};
+  Lock lock(mutex_, std::defer_lock);
+  if (!interrupt)
+    lock.lock();
+  else if (!lock.try_lock())  // first: it does not look at the clock
+    // By the system's clock: g++ 12's thread sanitizer does not see what is locked by another.
+    while (!lock.try_lock_until(std::chrono::system_clock::now() + kLookEvery)) interrupt();
   return lock;
 }
 
@@ -55,7 +63,7 @@ std::shared_ptr<Communicator::Started> Communicator::bind(const Call& call) {
   return bound;
 }
 
-void Communicator::open_groups(Started& call, std::unique_lock<std::mutex>& lock, const Interrupt& interrupt) {
+void Communicator::open_groups(Started& call, Lock& lock, const Interrupt& interrupt) {
   if (call.execution->has_groups()) return;
   drain(lock, interrupt);
   or_fail(call.execution, [&] {
@@ -125,7 +133,7 @@ void Communicator::start(const std::shared_ptr<Started>& call, const Interrupt& 
 
 void Communicator::run(const std::shared_ptr<Started>& call, const Interrupt& interrupt) {
   {
-    const std::unique_lock lock = enter();
+    const std::unique_lock lock = enter(interrupt);
     refuse_if_failed();
     if (started_.empty()) return run_now(call->execution, call->in, call->out, interrupt);
   }
@@ -222,7 +230,7 @@ void Communicator::give_up_started() {
     fail({FailureKind::user, "the process is ending while calls are under way"});
 }
 
-void Communicator::drain(std::unique_lock<std::mutex>& lock, const Interrupt& interrupt) {
+void Communicator::drain(Lock& lock, const Interrupt& interrupt) {
   while (!started_.empty()) {
     const auto last = started_.back()->work;
     lock.unlock();
