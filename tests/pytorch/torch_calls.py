@@ -157,6 +157,37 @@ def check_any_strides() -> None:
         same(gathered[r], value(r, shape))
 
 
+def check_inputs_that_share_memory() -> None:
+    """What is only read may be expanded, as the gradient of a sum is."""
+    mine, whole = torch.tensor(1.0 + me()).expand(2), torch.tensor([1.0 + me()]).expand(2 * size(), 3)
+    everyone = torch.cat([torch.full((2,), 1.0 + r) for r in ranks()])
+    parts, together = [torch.empty(2) for _ in ranks()], torch.empty(2 * size())
+    dist.all_gather(parts, mine)
+    same(torch.cat(parts), everyone)
+    dist.all_gather_into_tensor(together, mine)
+    same(together, everyone)
+    share, exchanged = torch.empty(2, 3), torch.empty(2 * size(), 3)
+    for call in (
+        lambda: dist.reduce_scatter_tensor(share, whole),
+        lambda: dist.reduce_scatter(share, list(whole.chunk(size()))),
+    ):
+        share.zero_()
+        call()
+        same(share, torch.full((2, 3), everyone.sum().item() / 2))
+    dist.all_to_all_single(exchanged, whole)
+    same(exchanged, everyone[:, None].repeat(1, 3))
+    dist.all_to_all(parts, [mine for _ in ranks()])
+    same(torch.cat(parts), everyone)
+    at_root = me() == size() - 1
+    dist.gather(mine, parts if at_root else None, dst=size() - 1)
+    same(torch.cat(parts), everyone)
+    dist.scatter(share, [torch.ones(1).expand(2, 3)] * size() if at_root else None, src=size() - 1)
+    same(share, torch.ones(2, 3))
+    given = torch.tensor(3.0).expand(4) if at_root else torch.empty(4)
+    dist.broadcast(given, src=size() - 1)
+    same(given.clone(), torch.full((4,), 3.0))
+
+
 def check_broadcast_and_reduce() -> None:
     for dtype in FLOATS + INTEGERS + ODD_TYPES:
         for root in ranks():
@@ -250,6 +281,10 @@ def check_messages() -> None:
         assert work is not None
         work.wait()
         same(got, value(before, shape))
+    started = dist.isend(torch.tensor([7.0 + me()]).expand(3), after)
+    dist.recv(got := torch.empty(3), before)
+    same(got, torch.full((3,), 7.0 + before))
+    started.wait()
     got = [torch.empty(3), torch.empty(3)]  # tags tell messages apart, whatever the order of the receives
     works = [dist.isend(value(me(), (3,), salt=tag), after, tag=tag) for tag in (0, 1)]
     dist.recv(got[1], before, tag=1)
@@ -269,8 +304,8 @@ def check_refused_message_of_a_batch() -> None:
         return
     after, before = (me() + 1) % size(), (me() - 1) % size()
     got, mine = torch.empty(3), value(me(), (3,))
-    with pytest.raises(ValueError, match="lanecast: send: tensor"):
-        dist.batch_isend_irecv([dist.P2POp(dist.isend, torch.ones(1).expand(3), after)])
+    with pytest.raises(ValueError, match="lanecast: recv: tensor"):
+        dist.batch_isend_irecv([dist.P2POp(dist.irecv, torch.ones(1).expand(3), before)])
     for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, mine, after), dist.P2POp(dist.irecv, got, before)]):
         work.wait()
     same(got, value(before, (3,)))

@@ -52,7 +52,8 @@ WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input, Splits& ou
                                const c10d::AllToAllOptions& opts) {
   const Launch what{OpType::ALLTOALL_BASE, "lanecast:all_to_all", {input}, {output}, opts.asyncOp};
   return launch(what, [&](Work& work) {
-    const SideBySide out("all_to_all_single", "output", {output}), in("all_to_all_single", "input", {input});
+    const SideBySide out("all_to_all_single", "output", {output});
+    const SideBySide in("all_to_all_single", "input", {input}, Access::read);
     lanecastCall_t call = call_for(out, in);
     const std::vector<std::size_t> send_counts = counts_of("input", input, input_splits, getSize());
     const std::vector<std::size_t> recv_counts = counts_of("output", output, output_splits, getSize());
@@ -75,7 +76,7 @@ WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAl
   check_one_for_each_rank("all_to_all", "outputs", {outputs});
   check_one_for_each_rank("all_to_all", "inputs", {inputs});
   return launch({OpType::ALLTOALL, "lanecast:all_to_all", inputs, outputs, opts.asyncOp}, [&](Work& work) {
-    const SideBySide out("all_to_all", "outputs", outputs), in("all_to_all", "inputs", inputs);
+    const SideBySide out("all_to_all", "outputs", outputs), in("all_to_all", "inputs", inputs, Access::read);
     lanecastCall_t call = call_for(out, in);
     const std::vector<std::size_t> send_counts = moved_counts(in), recv_counts = moved_counts(out);
     call.counts = send_counts.data();

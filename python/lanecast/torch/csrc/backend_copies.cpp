@@ -26,10 +26,11 @@ WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts)
   const at::Tensor& tensor = only("broadcast", "tensors", tensors);
   check_root("broadcast", opts.rootRank);
   return launch({OpType::BROADCAST, "lanecast:broadcast", tensors, tensors, opts.asyncOp}, [&](Work& work) {
-    const SideBySide vector("broadcast", "tensor", {tensor});
+    const bool is_root = opts.rootRank == getRank();
+    const SideBySide vector("broadcast", "tensor", {tensor}, is_root ? Access::read : Access::write);
     lanecastCall_t call = call_for(lanecastCollBroadcast, &vector, &vector, moved(vector.buffer()));
     call.root = static_cast<int>(opts.rootRank);
-    if (call.root == getRank()) {
+    if (is_root) {
       vector.pack();
       work.keep(vector.buffer());
     } else {
@@ -52,7 +53,7 @@ WorkPtr Backend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::Scat
     lanecastCall_t call = call_for(lanecastCollScatter, nullptr, &share, moved(share.buffer()));
     call.root = static_cast<int>(opts.rootRank);
     if (is_root) {
-      const SideBySide shares("scatter", "inputs", inputs[0]);
+      const SideBySide shares("scatter", "inputs", inputs[0], Access::read);
       check_same_type("scatter", share.buffer(), shares.buffer());
       check_even("scatter", "inputs", shares, share.counts()[0]);
       shares.pack();
@@ -73,7 +74,7 @@ WorkPtr Backend::gather(TensorLists& outputs, Tensors& inputs, const c10d::Gathe
   if (is_root) check_one_for_each_rank("gather", "outputs", outputs);
   const Launch what{OpType::GATHER, "lanecast:gather", inputs, is_root ? outputs[0] : Tensors(), opts.asyncOp};
   return launch(what, [&](Work& work) {
-    const SideBySide share("gather", "input", {input});
+    const SideBySide share("gather", "input", {input}, Access::read);
     share.pack();
     lanecastCall_t call = call_for(lanecastCollGather, &share, nullptr, moved(share.buffer()));
     call.root = static_cast<int>(opts.rootRank);
@@ -91,7 +92,7 @@ WorkPtr Backend::gather(TensorLists& outputs, Tensors& inputs, const c10d::Gathe
 
 void Backend::start_all_gather(Work& work, const SideBySide& shares, const at::Tensor& input,
                                const c10d::AllgatherOptions& opts) {
-  const SideBySide share("all_gather", "input", {input});
+  const SideBySide share("all_gather", "input", {input}, Access::read);
   check_same_type("all_gather", shares.buffer(), input);
   share.pack();
   lanecastCall_t call = call_for(lanecastCollAllGather, &share, &shares, moved(share.buffer()));

@@ -62,7 +62,7 @@ WorkPtr Backend::refuse_at_the_end(const std::function<WorkPtr()>& call) {
 
 WorkPtr Backend::post_send(Tensors& tensors, int destination, int tag) {
   if (passes_on(tensors)) return pass_on([&](c10d::Backend& other) { return other.send(tensors, destination, tag); });
-  const SideBySide data("send", "tensor", {only("send", "tensors", tensors)});
+  const SideBySide data("send", "tensor", {only("send", "tensors", tensors)}, Access::read);
   if (on_gpu(tensors)) return move_on_device({OpType::SEND, "lanecast:send", tensors, {}}, data, destination);
   data.pack();
   lanecastMessage_t message = message_for(data, destination, tag);

@@ -92,7 +92,7 @@ void Backend::start_reduce_scatter(Work& work, const at::Tensor& output, const a
                                    const c10d::ReduceScatterOptions& opts) {
   TORCH_CHECK_VALUE(input.numel() == output.numel() * getSize(), "lanecast: reduce_scatter_tensor: the input has ",
                     input.numel(), " elements, expected ", getSize(), " times the output's ", output.numel());
-  start_reduce_scatter(work, output, SideBySide("reduce_scatter_tensor", "input", {input}), opts);
+  start_reduce_scatter(work, output, SideBySide("reduce_scatter_tensor", "input", {input}, Access::read), opts);
 }
 
 WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& opts) {
@@ -117,7 +117,7 @@ WorkPtr Backend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10
   TORCH_CHECK_VALUE(inputs[0][getRank()].numel() == output.numel(), "lanecast: reduce_scatter: this rank's input has ",
                     inputs[0][getRank()].numel(), " elements, its output ", output.numel());
   return launch({OpType::REDUCE_SCATTER, "lanecast:reduce_scatter", inputs[0], outputs, opts.asyncOp}, [&](Work& work) {
-    start_reduce_scatter(work, output, SideBySide("reduce_scatter", "inputs", inputs[0]), opts);
+    start_reduce_scatter(work, output, SideBySide("reduce_scatter", "inputs", inputs[0], Access::read), opts);
   });
 }
 

@@ -9,14 +9,14 @@
 namespace lanecast_torch {
 namespace {
 
-void check_movable(const char* call, const char* argument, const at::Tensor& tensor) {
+void check_movable(const char* call, const char* argument, const at::Tensor& tensor, Access access) {
   TORCH_CHECK_VALUE(tensor.defined(), "lanecast: ", call, ": ", argument, " is no tensor");
   TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, "lanecast: ", call, ": ", argument, " has the layout ",
                     tensor.layout(), ": only dense tensors can be moved; see Tensor.to_dense()");
   TORCH_CHECK_VALUE(tensor.device().is_cpu() || tensor.is_cuda(), "lanecast: ", call, ": ", argument, " is on ",
                     tensor.device(), ": this backend moves tensors of the CPU and of CUDA devices");
-  TORCH_CHECK_VALUE(at::has_internal_overlap(tensor) != at::MemOverlap::Yes, "lanecast: ", call, ": ", argument,
-                    " of shape ", tensor.sizes(), " and strides ", tensor.strides(),
+  TORCH_CHECK_VALUE(access == Access::read || at::has_internal_overlap(tensor) != at::MemOverlap::Yes,
+                    "lanecast: ", call, ": ", argument, " of shape ", tensor.sizes(), " and strides ", tensor.strides(),
                     " has elements that share memory; see Tensor.contiguous()");
 }
 
@@ -33,12 +33,13 @@ void check_same_type(const char* call, const at::Tensor& output, const at::Tenso
                     input.scalar_type(), ", the output of type ", output.scalar_type());
 }
 
-SideBySide::SideBySide(const char* call, const char* argument, const Tensors& tensors) : tensors_(tensors) {
+SideBySide::SideBySide(const char* call, const char* argument, const Tensors& tensors, Access access)
+    : tensors_(tensors) {
   TORCH_CHECK_VALUE(!tensors.empty(), "lanecast: ", call, ": ", argument, ": the list is empty");
   std::size_t total = 0;
   const char* next = nullptr;
   for (const at::Tensor& tensor : tensors) {
-    check_movable(call, argument, tensor);
+    check_movable(call, argument, tensor, access);
     TORCH_CHECK_VALUE(tensor.scalar_type() == tensors[0].scalar_type(), "lanecast: ", call, ": ", argument,
                       ": the tensors are of different types, ", tensors[0].scalar_type(), " and ",
                       tensor.scalar_type());

@@ -16,13 +16,16 @@ const at::Tensor& only(const char* call, const char* argument, const Tensors& te
 /// Raises ValueError unless both have the same type.
 void check_same_type(const char* call, const at::Tensor& output, const at::Tensor& input);
 
+/// What a call does with tensors: those that it only reads may have elements that share memory.
+enum class Access { read, write };
+
 /// Tensors of one type side by side in one buffer, each in the order of its indices: what travels never depends on the
 /// strides that a rank happens to have. Tensors that lie so already are used where they are.
 class SideBySide {
  public:
   /// Raises ValueError (call, argument, reason) for tensors that differ in type, are not dense, lie on another device
-  /// than a CPU or GPU, or have elements that share memory.
-  SideBySide(const char* call, const char* argument, const Tensors& tensors);
+  /// than a CPU or GPU, or are written and have elements that share memory.
+  SideBySide(const char* call, const char* argument, const Tensors& tensors, Access access = Access::write);
 
   /// What is sent, received, and has to live as long as the call.
   const at::Tensor& buffer() const { return buffer_; }
