@@ -34,6 +34,7 @@ def end_codes(name: str) -> list[int]:
         "late_rank",
         "work_timeout",
         "abort",
+        "nobody_comes_to_gloo",
         "blocking_without_threads",
         "message_beside_blocking",
         "shutdown_while_blocked",

@@ -105,9 +105,12 @@ void Backend::shutdown() {
 
 c10d::Backend& Backend::understudy(const std::string& name) {
   const std::lock_guard lock(understudies_mutex_);
-  BackendPtr& other = understudies_[name];
-  if (!other) other = helpers_.make_understudy(name, store_, getRank(), getSize(), options_->timeout);
-  return *other;
+  auto found = understudies_.find(name);
+  if (found == understudies_.end()) {
+    BackendPtr made = helpers_.make_understudy(name, store_, getRank(), getSize(), options_->timeout);
+    found = understudies_.emplace(name, std::move(made)).first;
+  }
+  return *found->second;
 }
 
 }  // namespace lanecast_torch
