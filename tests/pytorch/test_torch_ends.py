@@ -31,6 +31,7 @@ def end_codes(name: str) -> list[int]:
     [
         "wrong_tensors",
         "different_calls",
+        "splits_on_one_rank",
         "late_rank",
         "work_timeout",
         "abort",

@@ -53,6 +53,16 @@ def different_calls() -> None:
     raised(lambda: dist.all_reduce(torch.ones(1)), dist.DistBackendError, "has failed")
 
 
+def splits_on_one_rank() -> None:
+    """Named on both ranks; equal splits in numbers go together with any others."""
+    x, out = torch.arange(4.0) + 10 * dist.get_rank(), torch.empty(4)
+    dist.all_to_all_single(out, x, [2, 2], [2, 2] if dist.get_rank() == 0 else None)
+    assert out.tolist() == [[0, 1, 10, 11], [2, 3, 12, 13]][dist.get_rank()]
+    splits = [2, 2] if dist.get_rank() == 0 else None
+    both = ("rank 0 calls all_to_all of own counts", "rank 1 calls all_to_all of 2 float32")
+    raised(lambda: dist.all_to_all_single(out, x, splits, splits), dist.DistBackendError, *both)
+
+
 def late_rank() -> None:
     """A timeout of the call itself, far below the group's."""
     if dist.get_rank() == 0:
