@@ -7,6 +7,11 @@
 
 namespace lanecast {
 
+/// Until the process has ended.
+[[noreturn]] inline void stay() {
+  for (;;) pause();
+}
+
 /// Up to 3.13 Python ends a thread that wants its lock too late by pthread_exit(), which unwinds the stack: past the
 /// first destructor std::terminate() would end the process, with a signal. As Python does since 3.14, such a thread
 /// stays where it is until the process has ended.
@@ -15,7 +20,7 @@ auto take_gil(const Take& take) noexcept {
   try {
     return take();
   } catch (...) {  // Python throws nothing: this is the unwinding, which ends here as long as nobody leaves
-    for (;;) pause();
+    stay();
   }
 }
 
@@ -32,7 +37,8 @@ class WithoutGil {
   PyThreadState* const state_ = PyEval_SaveThread();
 };
 
-/// By a thread that has it or not, also one that Python does not know.
+/// By a thread that has it or not, also one that Python does not know; but where Python has ended, it knows none, and
+/// to ask it would crash: what C has registered for the end of the process may take a while.
 class WithGil {
  public:
   WithGil() = default;
@@ -41,7 +47,10 @@ class WithGil {
   WithGil& operator=(const WithGil&) = delete;
 
  private:
-  const PyGILState_STATE state_ = take_gil(PyGILState_Ensure);
+  const PyGILState_STATE state_ = take_gil([] {
+    if (!Py_IsInitialized() && !PyGILState_GetThisThreadState()) stay();
+    return PyGILState_Ensure();
+  });
 };
 
 }  // namespace lanecast

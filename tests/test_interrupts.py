@@ -280,3 +280,35 @@ def test_a_process_ends_while_a_daemon_thread_waits(waits: str) -> None:
     program = [sys.executable, "-c", WAITS_AT_THE_END.replace("WAITS", waits)]
     ended = subprocess.run(program, check=False, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+ENDS_SLOWLY = """
+import ctypes, sys, threading, time
+import numpy as np
+import lanecast
+from lanecast import _core
+from lanecast.startup import progress_thread
+
+libc = ctypes.CDLL(None)
+libc.on_exit(libc.sleep, None)  # for as many seconds as the exit status says, when Python has ended
+comms = []
+
+def make(world, rank):
+    comms.append(lanecast.Communicator(_core.Communicator.from_threads(world, rank, progress_thread(), {})))
+
+for _ in range(16):
+    world = _core.make_world(2)
+    pair = [threading.Thread(target=make, args=(world, rank)) for rank in range(2)]
+    [thread.start() for thread in pair]
+    [thread.join() for thread in pair]
+    waiting = comms[-1]
+    threading.Thread(target=waiting.recv, args=(np.ones(3), 1 - waiting.rank), daemon=True).start()
+    time.sleep(0.0013)  # so that one of them looks for signals at whatever time
+sys.exit(1)
+"""
+
+
+def test_daemon_threads_may_wait_longer_than_python_is_there() -> None:
+    """Whoever asked for the lock of a Python that had ended crashed."""
+    ended = subprocess.run([sys.executable, "-c", ENDS_SLOWLY], check=False, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (1, "")
