@@ -120,7 +120,11 @@ def test_ctrl_c_ends_what_ranks_come_together_for(waits: Waits) -> None:
     job.outcome(0, SOON_S)
 
 
-def behind_another_thread(comm: Communicator, tell: Tell) -> bool:
+def blocks(comm: Communicator) -> None:
+    comm.barrier()
+
+
+def behind_another_thread(comm: Communicator, tell: Tell, *, waits: Waits) -> bool:
     """A thread's call waits for that of another on the same communicator. Interrupted, it was never made."""
     part, token = comm.split(0), np.ones(1)
     assert part is not None
@@ -135,7 +139,7 @@ def behind_another_thread(comm: Communicator, tell: Tell) -> bool:
     tell("waiting")
     interrupted = False
     try:
-        comm.barrier()
+        waits(comm)
     except KeyboardInterrupt:
         interrupted = True
     part.send(token, 0)
@@ -144,8 +148,9 @@ def behind_another_thread(comm: Communicator, tell: Tell) -> bool:
     return interrupted
 
 
-def test_ctrl_c_ends_the_wait_for_another_threads_call() -> None:
-    job = PipeJob(2, behind_another_thread, timeout_s=20.0)
+@pytest.mark.parametrize("waits", [blocks, splits, takes_over_models])
+def test_ctrl_c_ends_the_wait_for_another_threads_call(waits: Waits) -> None:
+    job = PipeJob(2, functools.partial(behind_another_thread, waits=waits), timeout_s=20.0)
     assert job.told(1) == "waiting"
     time.sleep(0.1)
     os.kill(job.processes[1].pid or 0, signal.SIGINT)

@@ -12,7 +12,7 @@
 namespace lanecast {
 
 void Communicator::adopt(const Models& models, const std::string& refusal, const Interrupt& interrupt) {
-  const std::unique_lock lock = enter();
+  const std::unique_lock lock = enter(interrupt);
   refuse_if_failed();
   if (!started_.empty()) throw UsageError("models: wait for the started calls of this communicator first");
   const Bootstrap bootstrap =
