@@ -14,6 +14,7 @@ import struct
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lanecast import _core
@@ -64,8 +65,9 @@ def _killed_peer(options: dict[str, int], name: bytes, me: Rank) -> None:
     [({"single_copy": 0}, b"rank"), ({"single_copy": 1}, b"rank"), ({"single_copy": 0}, b"two) X\nlines (")],
     ids=["streams", "single-copy", "odd-name"],
 )
-def test_a_killed_peer_is_noticed_and_leaves_nothing(options: dict[str, int], name: bytes) -> None:
-    in_processes(3, functools.partial(_killed_peer, options, name), dying={2})
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_killed_peer_is_noticed_and_leaves_nothing(options: dict[str, int], name: bytes, ranks: int) -> None:
+    in_processes(ranks, functools.partial(_killed_peer, options, name), dying={ranks - 1})
     assert not list(Path("/dev/shm").glob("*lanecast*"))
 
 
@@ -89,6 +91,33 @@ def _last_words(me: Rank) -> None:
 
 def test_what_a_dead_peer_has_sent_arrives() -> None:
     in_processes(2, _last_words, dying={1})
+
+
+def _gives_up_while_it_is_read(me: Rank) -> None:
+    """And then writes to the memory that its notice has told of: nobody may take that for the message."""
+    end, size = Endpoint(open_shm(me, single_copy=1), me), 64 << 20
+    memory = np.full(size, 7, np.uint8)
+    if me.rank == 0:
+        end.watch(end.transport.send(1, 5, [memory]))
+    me.barrier()
+    if me.rank == 1:
+        end.watch(end.transport.receive(0, 5, [np.empty(size, np.uint8)]))
+        end.progress()
+        end.progress()  # a part of it is here
+    me.barrier()
+    if me.rank == 0:
+        end.transport.abort("the user has had enough")
+        memory[:] = 9
+    me.barrier()
+    if me.rank == 1:
+        with pytest.raises(_core.TransportError, match="rank 0 gave up while its memory was read"):
+            end.wait()
+        end.transport.abort()
+    me.barrier()
+
+
+def test_what_was_read_of_a_peer_that_has_given_up_is_no_message() -> None:
+    in_processes(2, _gives_up_while_it_is_read)
 
 
 def _gives_up_with_notes_unread(me: Rank) -> None:
@@ -180,9 +209,10 @@ def _one_reads_nobody(me: Rank) -> str:
 
 
 @pytest.mark.skipif(PROCESS_VM_READV is None, reason="no number of the system call is known here")
-def test_who_may_not_read_its_peers_is_sent_streams() -> None:
+@pytest.mark.parametrize("ranks", [2, 3])  # of two, the notices tell where to read
+def test_who_may_not_read_its_peers_is_sent_streams(ranks: int) -> None:
     why = r"shared memory cannot be set up on rank 1: reading 1 bytes of process \d+ failed: Operation not permitted"
-    assert all(re.match(why, forced) for forced in in_processes(3, _one_reads_nobody))
+    assert all(re.match(why, forced) for forced in in_processes(ranks, _one_reads_nobody))
 
 
 def _two_hosts(me: Rank) -> None:
