@@ -2,6 +2,7 @@
 """What each call of torch.distributed has to give: the functions that the ranks of test_torch_calls.py run."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -416,6 +417,20 @@ def check_groups() -> None:
     for group in [evens, *pairs]:
         if group is not dist.GroupMember.NON_GROUP_MEMBER:
             dist.destroy_process_group(group)
+
+
+def check_merged_groups() -> None:
+    """Groups of one rank each become one of all, as over gloo, in the order in which they come."""
+    alone = [dist.new_group([r]) for r in ranks()][me()]
+    for name in ("merged first", "merged again"):  # torch counts the ranks in the store, and never clears it
+        store = dist.PrefixStore(name, dist.distributed_c10d._get_default_store())
+        merged = alone.merge_remote_group(store, size(), timedelta(seconds=60), name)
+        x = value(merged.rank(), (3,))
+        merged.allreduce([x]).wait()
+        same(x, fold("SUM", [value(r, (3,)) for r in ranks()]))
+        merged._enable_collectives_timing()  # what gloo takes
+        merged.shutdown()
+    dist.destroy_process_group(alone)
 
 
 def check_sequence_numbers() -> None:

@@ -31,6 +31,8 @@ using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
 class Backend final : public c10d::Backend {
  public:
+  using Options = lanecast_torch::Options;  // all of them, where the base class has a name and a timeout
+
   /// A group of the same ranks.
   struct Group {
     c10::intrusive_ptr<c10d::Store> store;
@@ -100,9 +102,12 @@ class Backend final : public c10d::Backend {
   bool supportsSplitting() const override { return true; }
   BackendPtr split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                    const c10::intrusive_ptr<c10d::Backend::Options>& opts) override;
+  BackendPtr merge(const c10::intrusive_ptr<c10d::Store>& store, const c10::intrusive_ptr<c10d::Backend::Options>& opts,
+                   const int& rank, const int& size) override;
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
   void setTimeout(std::chrono::milliseconds timeout) override;
   void setSequenceNumberForGroup() override {}
+  void enableCollectivesTiming() override {}  // as gloo's: a trace has the times of all calls
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
   void eagerConnectSingleDevice(at::Device device) override;
   void abort() override;
@@ -166,6 +171,8 @@ class Backend final : public c10d::Backend {
   void check_one_for_each_rank(const char* call, const char* argument, const TensorLists& lists) const;
   void check_even(const char* call, const char* argument, const SideBySide& shares, std::size_t count) const;
   c10d::Backend& understudy(const std::string& name);
+  /// For a group made from this one.
+  c10::intrusive_ptr<Options> options_of_child(const c10::intrusive_ptr<c10d::Backend::Options>& opts) const;
   void drop_pool();
 
   const std::shared_ptr<Engine> engine_;  // shared with receives from any rank

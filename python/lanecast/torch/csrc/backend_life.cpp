@@ -66,6 +66,22 @@ BackendPtr Backend::split(const c10::intrusive_ptr<c10d::Store>& store, const st
   const WithoutPython unlocked;
   auto engine = engine_->split(mine == ranks.end() ? -1 : lowest, rank);
   if (!engine) return nullptr;
+  const auto options = options_of_child(opts);
+  engine->set_timeout(options->timeout);
+  const Group group{store, rank, static_cast<int>(ranks.size())};
+  return c10::make_intrusive<Backend>(group, std::move(engine), options, helpers_);
+}
+
+BackendPtr Backend::merge(const c10::intrusive_ptr<c10d::Store>& store,
+                          const c10::intrusive_ptr<c10d::Backend::Options>& opts, const int& rank, const int& size) {
+  const auto options = options_of_child(opts);
+  options->topology.clear();  // that of this group, and others come
+  const WithoutPython unlocked;
+  auto engine = std::make_unique<Engine>(StoreBootstrap(store, rank, size, options->timeout), rank, size, *options);
+  return c10::make_intrusive<Backend>(Group{store, rank, size}, std::move(engine), options, helpers_);
+}
+
+c10::intrusive_ptr<Options> Backend::options_of_child(const c10::intrusive_ptr<c10d::Backend::Options>& opts) const {
   auto options = c10::make_intrusive<Options>(*options_);
   if (opts) {
     options->timeout = opts->timeout;
@@ -73,9 +89,7 @@ BackendPtr Backend::split(const c10::intrusive_ptr<c10d::Store>& store, const st
     options->group_desc = opts->group_desc;
     options->global_ranks_in_group = opts->global_ranks_in_group;
   }
-  engine->set_timeout(options->timeout);
-  const Group group{store, rank, static_cast<int>(ranks.size())};
-  return c10::make_intrusive<Backend>(group, std::move(engine), options, helpers_);
+  return options;
 }
 
 void Backend::setTimeout(std::chrono::milliseconds timeout) {
