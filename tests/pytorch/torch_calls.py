@@ -168,10 +168,11 @@ def check_inputs_that_share_memory() -> None:
     dist.all_gather_into_tensor(together, mine)
     same(together, everyone)
     share, exchanged = torch.empty(2, 3), torch.empty(2 * size(), 3)
-    for call in (
+    calls: list[Callable[[], Any]] = [
         lambda: dist.reduce_scatter_tensor(share, whole),
         lambda: dist.reduce_scatter(share, list(whole.chunk(size()))),
-    ):
+    ]
+    for call in calls:
         share.zero_()
         call()
         same(share, torch.full((2, 3), everyone.sum().item() / 2))
