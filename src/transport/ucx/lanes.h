@@ -38,13 +38,15 @@ class Lanes {
 
  private:
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::size_t nics_ = 1;  // of the rank that has the fewest: all cut alike
 };
 
 /// The first `bytes` of the memory from `from` on.
 std::vector<Span> part_of(std::span<const Span> memory, std::size_t from, std::size_t bytes);
 
 /// As many lanes as pay for a rank that shares its host with others, `ranks` in all: over TCP one for each of its NICs
-/// if there are cores for them, none where a NIC does the work by itself.
+/// if there are cores for them, up to three where these leave as many cores again; none where a NIC does the work by
+/// itself.
 int lanes_that_pay(int ranks);
 
 /// Whether UCX with so many lanes should carry what an MPI could: over TCP the MPI has one thread for it. Not where an
