@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 // 16 cores, two for each of two NICs bring all-gathers of 16 MiB from 0.85 to 0.92 of what the NICs can, three to 0.96,
 // four no further. Where ranks have but 4 cores for all that they do, a second one made calls up to 16 % slower.
 constexpr int kMostLanesOfNic = 3;
-constexpr int kSpareCoresOfLane = 2;    // where a NIC has more than one
+constexpr int kSpareCoresOfLane = 2;                           // where a NIC has more than one
+constexpr std::size_t kCarriedByAll = std::size_t{512} << 10;  // bytes of a message; of shorter ones wake-ups cost more
 constexpr std::size_t kAligned = 4096;  // shares but the last are so many bytes, or times as many
 
 /// One for each NIC if there are cores for them, more where these leave as many cores again.
@@ -89,22 +90,29 @@ void Lanes::connect(std::span<const int> peers) {
   for (const auto& lane : lanes_) lane->await_connected();
 }
 
+std::size_t Lanes::carriers(std::size_t bytes) const {
+  return bytes < kCarriedByAll ? std::min(count(), nics_) : count();
+}
+
+std::size_t Lanes::head(std::size_t bytes) const { return carriers(bytes) > nics_ ? kHeadOfMany : kHead; }
+
 void Lanes::post(const Message& message, std::uint64_t tag, bool receive, void* owner, std::vector<Share>& shares) {
-  shares.assign(count(), {});
+  shares.assign(carriers(message.bytes), {});
+  const std::size_t count = shares.size(), head = this->head(message.bytes), all = message.bytes - head;
   const auto aligned = [](std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; };
-  const std::size_t all = message.bytes - kHead, each = aligned(message.bytes / count());
+  const std::size_t each = aligned(message.bytes / count);
   // The head goes through the first lane's NIC, the one that UCX takes for the worker: of chunks of 1 MiB on two NICs
   // the first had 53 % when shares were equal. Its lanes carry so much less, each:
-  const std::size_t ahead = aligned(kHead / ((count() + nics_ - 1) / nics_));
-  for (std::size_t k = 0, from = 0; k < count(); ++k) {
+  const std::size_t ahead = aligned(head / ((count + nics_ - 1) / nics_));
+  for (std::size_t k = 0, from = 0; k < count; ++k) {
     const std::size_t part = k % nics_ == 0 ? each - std::min(each, ahead) : each;
-    const std::size_t bytes = k + 1 < count() ? std::min(part, all - from) : all - from;
+    const std::size_t bytes = k + 1 < count ? std::min(part, all - from) : all - from;
     Share& share = shares[k];
     share.owner = owner;
     share.peer = message.peer;
     share.tag = tag;
     share.receive = receive;
-    share.memory = part_of(message.memory, kHead + from, bytes);
+    share.memory = part_of(message.memory, head + from, bytes);
     share.bytes = bytes;
     lanes_[k]->post(share);
     from += bytes;

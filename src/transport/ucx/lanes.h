@@ -2,9 +2,9 @@
 // The lanes of a rank, and how a message is cut into a head, which the caller's own thread moves, and a share for each
 // of them.
 //
-// Both sides cut alike as long as they agree on the length. A message that is not cut is never as long as a head, and a
-// cut one's shares are all sent, empty or not: so wherever the lengths differ two that meet differ, and that is
-// noticed.
+// Both sides cut alike as long as they agree on the length. A message that is not cut is never as long as a head, one
+// that all lanes carry has a longer head than one that only the first of each NIC carry, and all of its shares are
+// sent, empty or not: so wherever the lengths differ two that meet differ, and that is noticed.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,18 @@ namespace lanecast::ucx {
 
 class Lanes {
  public:
-  /// A longer message is cut; so many bytes and one go ahead. Two lanes move 64 KiB in the time of a few wake-ups.
+  /// A longer message is cut. Two lanes move 64 KiB in the time of a few wake-ups.
   static constexpr std::size_t kLongestWhole = (std::size_t{64} << 10) - 1;
-  static constexpr std::size_t kHead = kLongestWhole + 1;
+  static constexpr std::size_t kHead = kLongestWhole + 1, kHeadOfMany = kHead + 4096;
 
   /// Collective: as many as the rank wants that wants the fewest. On rank r lane k talks to the peers' lanes k.
   Lanes(const Bootstrap& bootstrap, int wanted);
 
   std::size_t count() const { return lanes_.size(); }
   bool cut(std::size_t bytes) const { return !lanes_.empty() && bytes > kLongestWhole; }
+  /// How many of them carry a message that is cut, and the bytes of it that go ahead.
+  std::size_t carriers(std::size_t bytes) const;
+  std::size_t head(std::size_t bytes) const;
 
   /// See Lane.
   void connect(std::span<const int> peers);

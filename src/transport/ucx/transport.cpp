@@ -41,9 +41,9 @@ UcxTransport::Transfer& UcxTransport::begin(Message& message, bool receive) {
   transfer.transport = this;
   transfer.message = &message;
   transfer.receive = receive;
-  transfer.bytes = cut ? ucx::Lanes::kHead : message.bytes;
-  transfer.head = cut ? ucx::part_of(message.memory, 0, ucx::Lanes::kHead) : std::vector<Span>();
-  transfer.unfinished = cut ? 1 + lanes_.count() : 1;
+  transfer.bytes = cut ? lanes_.head(message.bytes) : message.bytes;
+  transfer.head = cut ? ucx::part_of(message.memory, 0, transfer.bytes) : std::vector<Span>();
+  transfer.unfinished = cut ? 1 + lanes_.carriers(message.bytes) : 1;
   if (cut)
     lanes_.post(message, tag_of(receive ? message.peer : worker_.rank(), message.tag), receive, &transfer,
                 transfer.shares);
@@ -125,7 +125,8 @@ void UcxTransport::post_recv(Message& message) {
 std::string UcxTransport::describe_arrived(const Piece& piece) const {
   if (piece.share && lanes_.count() == 1) return std::to_string(ucx::Lanes::kHead + piece.arrived);
   if (piece.share) return piece.arrived > piece.bytes ? "more" : "fewer";
-  const bool may_be_head = lanes_.count() > 0 && piece.arrived == ucx::Lanes::kHead;
+  const bool may_be_head =
+      lanes_.count() > 0 && (piece.arrived == ucx::Lanes::kHead || piece.arrived == ucx::Lanes::kHeadOfMany);
   return std::to_string(piece.arrived) + (may_be_head ? " or more" : "");
 }
 
