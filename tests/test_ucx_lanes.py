@@ -20,12 +20,12 @@ from pipe_jobs import PipeJob
 
 Tell = Callable[[Any], None]
 WHOLE = (64 << 10) - 1  # bytes of the longest message that is not cut
-FEW = (512 << 10) - 1  # of the longest that only one lane for each NIC carries
+FEW = (1 << 20) - 1  # of the longest that only one lane for each NIC carries
 HEADS = f"{WHOLE + 1}|{WHOLE + 1 + 4096}"  # bytes that go ahead of a cut one
 
 
 def collectives(comm: Communicator, _: Tell) -> list[str]:
-    sizes = (WHOLE, WHOLE + 1, WHOLE + 2, 2 * WHOLE, FEW, FEW + 1, 1_000_003)
+    sizes = (WHOLE, WHOLE + 1, WHOLE + 2, 2 * WHOLE, FEW, FEW + 1, 2_000_003)
     cases = [
         Case(kind, (size,) if kind == "all_reduce" else (size, 0, size + 1)[: comm.size], algorithm, "uint8",
              chunks=chunks, async_op=chunks > 1)
@@ -70,9 +70,9 @@ def test_messages() -> None:
     assert job.end() == [0, 0]
 
 
-LENGTHS = [(WHOLE, WHOLE + 1), (WHOLE + 1, WHOLE), (WHOLE + 1, 1_000_000), (1_000_000, WHOLE + 1), (1_000_000, 999_999),
-           (1_000_000, 1_000_001), (3, 1_000_000), (1_000_000, 3), (0, 1_000_000), (1_000_000, 0),
-           (FEW, FEW + 1), (FEW + 1, FEW), (FEW, 1_000_000), (1_000_000, 2 * WHOLE)]  # fmt: skip
+LENGTHS = [(WHOLE, WHOLE + 1), (WHOLE + 1, WHOLE), (WHOLE + 1, 2_000_000), (2_000_000, WHOLE + 1),
+           (2_000_000, 1_999_999), (2_000_000, 2_000_001), (3, 2_000_000), (2_000_000, 3), (0, 2_000_000),
+           (2_000_000, 0), (FEW, FEW + 1), (FEW + 1, FEW), (FEW, 2_000_000), (2_000_000, 2 * WHOLE)]  # fmt: skip
 
 
 def unequal(comm: Communicator, _: Tell) -> list[str]:
@@ -93,13 +93,14 @@ def unequal(comm: Communicator, _: Tell) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("lanes", ["1", "2"])
+@pytest.mark.parametrize("lanes", ["0", "1", "2"])
 def test_lengths_that_differ_are_told(lanes: str) -> None:
     job = PipeJob(2, unequal, hosts="ab", environment={"LANECAST_UCX_LANES": lanes}, timeout_s=20.0)
     said = [job.outcome(rank) for rank in range(2)]
     assert [outcome.text for outcome in said] == ["", ""]
     for (sent, expected), text in zip(LENGTHS, said[1].value, strict=True):
-        amount = f"({'' if lanes == '1' else 'more|fewer|'}{sent}|({HEADS}) or more)"
+        told = {"0": "", "1": f"{WHOLE + 1} or more|", "2": f"fewer or more|({HEADS}) or more|"}[lanes]
+        amount = f"({told}{sent}{'|more' if sent > expected else ''})"
         words = rf"TransportError: rank 0 sends {amount} bytes under tag 0, rank 1 expects {expected}: "
         assert re.search(words, text), (sent, expected, text)
     job.end()

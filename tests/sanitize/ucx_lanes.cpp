@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kRanks = 3, kLanes = 2;
 constexpr int kMessages = 8;  // of a round, between each two and each way
-constexpr std::size_t kMostBytes = std::size_t{1} << 19;
+constexpr std::size_t kMostBytes = std::size_t{1} << 21;
 constexpr std::size_t kLong = std::size_t{8} << 20;
 constexpr auto kMost = std::chrono::seconds(60);  // a round may take: a sanitizer is slow
 

@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 // 16 cores, two for each of two NICs bring all-gathers of 16 MiB from 0.85 to 0.92 of what the NICs can, three to 0.96,
 // four no further. Where ranks have but 4 cores for all that they do, a second one made calls up to 16 % slower.
 constexpr int kMostLanesOfNic = 3;
-constexpr int kSpareCoresOfLane = 2;                           // where a NIC has more than one
-constexpr std::size_t kCarriedByAll = std::size_t{512} << 10;  // bytes of a message; of shorter ones wake-ups cost more
-constexpr std::size_t kAligned = 4096;  // shares but the last are so many bytes, or times as many
+constexpr int kSpareCoresOfLane = 2;                         // where a NIC has more than one
+constexpr std::size_t kCarriedByAll = std::size_t{1} << 20;  // bytes of a message; of shorter ones wake-ups cost more
+constexpr std::size_t kAligned = 4096;                       // shares but the last are so many bytes, or times as many
 
 /// One for each NIC if there are cores for them, more where these leave as many cores again.
 constexpr int lanes_of(int spare_cores, int nics) {

@@ -123,8 +123,11 @@ void UcxTransport::post_recv(Message& message) {
 }
 
 std::string UcxTransport::describe_arrived(const Piece& piece) const {
-  if (piece.share && lanes_.count() == 1) return std::to_string(ucx::Lanes::kHead + piece.arrived);
-  if (piece.share) return piece.arrived > piece.bytes ? "more" : "fewer";
+  // What lanes carry of a message does not say whether there are more of its bytes, where more than one may.
+  if (piece.share && lanes_.count() > 1) return "fewer or more";
+  // Of a long message that does not fit UCX tells no length.
+  if (piece.status == ucx::kTruncated && piece.arrived <= piece.bytes) return "more";
+  if (piece.share) return std::to_string(ucx::Lanes::kHead + piece.arrived);
   const bool may_be_head =
       lanes_.count() > 0 && (piece.arrived == ucx::Lanes::kHead || piece.arrived == ucx::Lanes::kHeadOfMany);
   return std::to_string(piece.arrived) + (may_be_head ? " or more" : "");
