@@ -21,7 +21,10 @@ def register() -> None:
         from torch.distributed import Backend
 
         if not hasattr(Backend, NAME.upper()):
+            from lanecast_torch import monitored_barrier
+
             Backend.register_backend(NAME, _make, extended_api=True, devices=list(DEVICES))
+            monitored_barrier.replace(NAME)
     except Exception:  # an error here would break `import torch`; asking for the backend then says that there is none
         return
 

@@ -16,12 +16,12 @@ FEW = (
     "test_DistributedDataParallelCPU,test_accumulate_gradients_no_sync_allreduce_with_then_hook,test_get_future,"
     "test_all_gather_coalesced_with_empty,test_all_gather_object_subgroup,test_all_reduce_coalesced_max,"
     "test_all_reduce_sum_async,test_barrier_timeout_full_group,test_batch_isend_irecv_gloo_tags,test_gather_checks,"
-    "test_reduce_sum_twice,test_scatter_complex,test_send_recv_any_source_torch_profiler,test_sparse_all_reduce_sum"
+    "test_monitored_barrier_gloo,test_reduce_sum_twice,test_scatter_complex,test_send_recv_any_source_torch_profiler,test_sparse_all_reduce_sum"
 )
 
 # torch compares the name of the backend there, so that none but gloo can pass: DDP logs every backend from outside
-# torch as "custom", and dist.monitored_barrier is for gloo by name.
-BY_NAME = "test_ddp_logging_data_cpu,test_monitored_barrier_*"
+# torch as "custom".
+BY_NAME = "test_ddp_logging_data_cpu"
 
 
 def outcomes(backend: str, ranks: int, patterns: str) -> dict[str, set[str]]:

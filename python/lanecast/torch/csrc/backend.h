@@ -184,6 +184,7 @@ class Backend final : public c10d::Backend {
   std::mutex pool_mutex_;  // guards take_from_pool_
   TakeFromPool take_from_pool_;
   std::atomic<std::uint64_t> sequence_ = 0;
+  std::atomic<std::uint64_t> monitored_barriers_ = 0;
   std::optional<Coalesced> coalesced_;
 };
 

@@ -2,12 +2,15 @@
 // Messages between two ranks, and the barrier.
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "backend.h"
+#include "monitored_barrier.h"
 #include "types.h"
+#include "without_python.h"
 
 namespace lanecast_torch {
 namespace {
@@ -136,7 +139,10 @@ WorkPtr Backend::barrier_on(c10::Device device, const c10d::BarrierOptions& opts
 }
 
 void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_for_all) {
-  understudy("gloo").monitoredBarrier(opts, wait_for_all);
+  const auto timeout = opts.timeout == c10d::kUnsetTimeout ? options_->timeout : opts.timeout;
+  const WithoutPython unlocked;
+  MonitoredBarrier(*store_, getRank(), getSize(), monitored_barriers_++)
+      .pass(timeout, std::max(timeout, options_->timeout), wait_for_all);
 }
 
 }  // namespace lanecast_torch
