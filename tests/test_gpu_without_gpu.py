@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import math
 import time
 
 import numpy as np
@@ -88,6 +89,21 @@ def first_rank_calls_alone(comm: Communicator, _: Tell) -> None:
 
 def test_a_peer_that_does_not_call(kernel_cache: str) -> None:
     expect_named_absence(outcomes(2, first_rank_calls_alone, kernel_cache, timeout_s=3))
+
+
+def second_rank_is_late(comm: Communicator, _: Tell) -> None:
+    comm.all_reduce(tensor(comm, 8))
+    comm.synchronize()
+    time.sleep(0.3 * comm.rank)
+    for algorithm in ("peer_kernel", "ring"):  # whose waits are for a peer's kernel, and for the own host
+        comm.all_reduce(tensor(comm, 8), algorithm=algorithm)
+        comm.synchronize()
+
+
+@pytest.mark.parametrize("timeout_s", [math.inf, 1e12])
+def test_a_deadline_that_no_clock_can_count_to(timeout_s: float, kernel_cache: str) -> None:
+    for outcome in outcomes(2, second_rank_is_late, kernel_cache, timeout_s=timeout_s, topology="2x1"):
+        assert outcome.text == ""
 
 
 def ranks_differ(comm: Communicator, _: Tell) -> None:

@@ -143,7 +143,7 @@ void AcrossHosts::enqueue(const StagedCall& call, gpu::Stream stream) {
   gpu::Handshake handshake{};
   handshake.rank = static_cast<gpu::u32>(rank_);
   handshake.signature = signature(plan);
-  handshake.timeout_ns = static_cast<gpu::u64>(kLongerThanHost * gpu_.timeout_s * 1e9);
+  handshake.timeout_ns = ipc::patience_ns(kLongerThanHost * gpu_.timeout_s);
   handshake.control = control_.address();
   handshake.fault = faults_.device();
   if (peers_)

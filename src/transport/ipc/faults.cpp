@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/ipc/faults.h"
 
+#include <algorithm>
+
 namespace lanecast::ipc {
+
+gpu::u64 patience_ns(double timeout_s) {
+  constexpr double kMost_s = 4e9;  // 127 years, which added to the time of today fit into 64 bits of nanoseconds
+  return static_cast<gpu::u64>(std::min(timeout_s, kMost_s) * 1e9);
+}
 
 std::optional<PeerFault> Faults::met() const {
   const auto* record = reinterpret_cast<const volatile gpu::FaultRecord*>(memory_.host());

@@ -12,6 +12,9 @@
 
 namespace lanecast::ipc {
 
+/// How long a kernel waits. No deadline, which is infinity, becomes the longest that its clock can count to.
+gpu::u64 patience_ns(double timeout_s);
+
 /// What a kernel has found while it waited.
 struct PeerFault {
   gpu::Fault what{};

@@ -80,7 +80,7 @@ class PeerGroup {
   void exchange(std::span<const PeerMessage> messages, gpu::Stream stream) const;
 
   /// Of the waits of the kernels that are enqueued from now on.
-  void set_timeout(double timeout_s) { timeout_ns_ = static_cast<gpu::u64>(timeout_s * 1e9); }
+  void set_timeout(double timeout_s) { timeout_ns_ = patience_ns(timeout_s); }
 
   std::optional<PeerFault> fault() const { return faults_.met(); }
   /// Own kernels stop waiting; the peers' do after poison_peers(), without a word: whoever has them stop says why.
