@@ -7,6 +7,8 @@ import gc
 import itertools
 import math
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -103,6 +105,30 @@ def second_rank_is_late(comm: Communicator, _: Tell) -> None:
 @pytest.mark.parametrize("timeout_s", [math.inf, 1e12])
 def test_a_deadline_that_no_clock_can_count_to(timeout_s: float, kernel_cache: str) -> None:
     for outcome in outcomes(2, second_rank_is_late, kernel_cache, timeout_s=timeout_s, topology="2x1"):
+        assert outcome.text == ""
+
+
+def in_a_new_thread(call: Callable[[], object]) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(call).result()
+
+
+def each_call_in_a_new_thread(comm: Communicator, _: Tell) -> None:
+    """One that has made no call of CUDA's before."""
+    x, y = tensor(comm, 8), tensor(comm, 8)
+    messages = [P2POp("isend", x, 1 - comm.rank), P2POp("irecv", y, 1 - comm.rank)]
+    for algorithm in (*ENGINES, "ring", "native"):
+        in_a_new_thread(lambda algorithm=algorithm: comm.all_reduce(x, algorithm=algorithm))  # type: ignore[misc]
+        in_a_new_thread(comm.synchronize)
+    in_a_new_thread(lambda: comm.batch_send_recv(messages))
+    work = comm.all_reduce(x, async_op=True)
+    assert isinstance(work, lanecast.DeviceWork)
+    for call in (work.wait, work.synchronize, work.is_completed):
+        in_a_new_thread(call)
+
+
+def test_calls_in_threads_that_have_not_used_the_gpu(kernel_cache: str) -> None:
+    for outcome in outcomes(2, each_call_in_a_new_thread, kernel_cache, timeout_s=20, topology="2x1"):
         assert outcome.text == ""
 
 

@@ -44,6 +44,7 @@ bool StreamOrder::passed(const gpu::OwnedEvent& event) const {
 }
 
 bool StreamOrder::capturing(gpu::Stream stream) const {
+  const gpu::Device::Current current(*device_);  // the default stream is that of a context
   int status = 0;
   device_->check(device_->driver().cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing");
   return status != 0;

@@ -72,8 +72,14 @@ int cuStreamSynchronize(Queue* stream) {
   queue->drain();
   return kOk;
 }
-int cuStreamQuery(Queue* stream) { return queue_of(stream)->idle() ? kOk : static_cast<int>(kNotReady); }
-int cuStreamIsCapturing(Queue*, int* status) { return *status = state().capturing, kOk; }
+int cuStreamQuery(Queue* stream) {
+  Queue* const queue = queue_of(stream);
+  if (queue == nullptr) return kInvalidContext;
+  return queue->idle() ? kOk : static_cast<int>(kNotReady);
+}
+int cuStreamIsCapturing(Queue* stream, int* status) {
+  return queue_of(stream) ? (*status = state().capturing, kOk) : kInvalidContext;
+}
 int cuStreamGetCtx(Queue*, Device** context) { return (*context = current()) ? kOk : kInvalidContext; }
 
 using Event = std::shared_ptr<Mark>;
