@@ -141,6 +141,20 @@ def test_different_calls(kernel_cache: str) -> None:
     expect_different_calls(outcomes(2, ranks_differ, kernel_cache, timeout_s=20))
 
 
+def split_sizes_differ(comm: Communicator, _: Tell) -> None:
+    """Rank 0 sends 6 elements to a rank that expects 7, and the other way around."""
+    x, y = tensor(comm, 10), tensor(comm, 10)
+    sizes = ([4, 6], [7, 3])[comm.rank]
+    comm.all_to_all_single(y, x, sizes, sizes)
+    comm.synchronize()
+
+
+def test_split_sizes_that_are_not_the_peers(kernel_cache: str) -> None:
+    ended = outcomes(2, split_sizes_differ, kernel_cache, timeout_s=20)
+    expect_different_calls(ended)
+    assert "split sizes of all_to_all have to be those of the peers" in "".join(outcome.text for outcome in ended)
+
+
 def make_and_drop(comm: Communicator, _: Tell) -> str:
     def gather(mine: bytes) -> bytes:
         everyone = np.empty(comm.size * len(mine), np.uint8)

@@ -53,9 +53,11 @@ void GpuSide::raise_fault() const {
   const std::string call = known == texts_.end() ? "a call that it has made before" : known->second;
   if (fault->what == gpu::Fault::mismatch) {
     const auto other = texts_.find(fault->found);
-    throw MismatchError("the ranks have made different calls: " + rank + " has made " + call + ", " + peer + " " +
-                        (other == texts_.end() ? "another one" : other->second) + "; a GPU's calls have to be made " +
-                        "in the same order on all ranks, with equal counts, dtype, op and root");
+    throw MismatchError(
+        "the ranks have made different calls: " + rank + " has made " + call + ", " + peer + " " +
+        (other == texts_.end() ? "another one" : other->second) + "; a GPU's calls have to be made " +
+        "in the same order on all ranks, with equal counts, dtype, op and root; and split sizes of all_to_all have " +
+        "to be those of the peers");
   }
   throw TimeoutError(rank + " waited for " + peer + " in " + call + ", " +
                      std::string(kPlaces[static_cast<int>(fault->place)]) +

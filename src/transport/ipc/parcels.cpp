@@ -17,6 +17,7 @@ class Writer {
     parcels_.send.resize(members);
     parcels_.receive.resize(members);
     parcels_.reduces = reduces(call.kind);
+    parcels_.own_counts = call.own_counts;
     for (const std::size_t count : call.counts) parcels_.largest_bytes = std::max(parcels_.largest_bytes, count);
     parcels_.largest_bytes = call.own_counts ? SIZE_MAX / 2 : parcels_.largest_bytes * element_bytes_;
   }

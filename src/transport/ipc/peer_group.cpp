@@ -86,6 +86,7 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
   x.signature = call.signature;
   x.multicast = parcels.multicast;
   x.offered = call.offered;
+  x.own_counts = parcels.own_counts;
   x.divisor = call.divisor;
   x.timeout_ns = timeout_ns_;
   x.control = memory_.control();

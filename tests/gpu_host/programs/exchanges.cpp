@@ -73,6 +73,7 @@ class Rank {
   void move(const Call& call, Exchange& x) {
     std::vector<std::vector<u8>> out(ranks_), in(ranks_);
     x.multicast = call.kind == Call::multicast;
+    x.own_counts = call.pattern % 2;
     for (u32 q = 0; q < ranks_; ++q) {
       const u32 to = x.multicast ? 0 : q, mine = x.multicast ? 0 : rank_;
       out[q].resize(length(call, rank_, to));

@@ -87,10 +87,12 @@ struct Exchange {
   u32 multicast;                 // all messages are the same
   u32 send_rounds, recv_rounds;  // of the longest message, one at least: its pieces
   u32 offered;                   // in case that the offer before it is not taken
-  double divisor;                // of an average
-  u64 slice_bytes;               // of a message's piece, per block; a multiple of 16, at most slot_bytes
-  u64 slot_bytes;                // the blocks of a call share the room: the fewer, the longer their slots
-  u64 room_bytes;                // of each message's slots
+  u32 own_counts;                // of a message only its two ranks know the length, so those compare it
+  u32 unused;
+  double divisor;   // of an average
+  u64 slice_bytes;  // of a message's piece, per block; a multiple of 16, at most slot_bytes
+  u64 slot_bytes;   // the blocks of a call share the room: the fewer, the longer their slots
+  u64 room_bytes;   // of each message's slots
   u64 timeout_ns;
   u64 source[kMostRanks];  // message to each rank; to itself: what it brings
   u64 send_bytes[kMostRanks];

@@ -60,13 +60,14 @@ class BlockExchange {
     const u32 n = x_.send_rounds, q = threadIdx.x % kWarp;
     for (u32 round = 0; round <= n; ++round) {
       if (round < n) {
-        if (round >= kSlots && sends(q, round)) await(&flags(x_.rank)->emptied[q][blockIdx.x], q, round - kSlots);
+        if (round >= kSlots && sends(q, round))
+          await(&flags(x_.rank)->emptied[q][blockIdx.x], sent_to(q), round - kSlots);
         arrive(kMaySend + round % 2, kSenders + kWarp);
       }
       if (round == 0) continue;
       sync(kSent + (round - 1) % 2, kSenders + kWarp);  // all threads have written what release() publishes
       tell(&sent, round);
-      if (sends(q, round - 1)) say(&flags(q)->arrived[x_.rank][blockIdx.x], round - 1, n);
+      if (sends(q, round - 1)) say(&flags(q)->arrived[x_.rank][blockIdx.x], sent_to(q), round - 1, n);
     }
   }
 
@@ -86,7 +87,7 @@ class BlockExchange {
     const u32 n = x_.recv_rounds, out = x_.send_rounds, q = threadIdx.x % kWarp;
     for (u32 round = 0; round <= n; ++round) {
       if (round < n) {
-        if (receives(q, round)) await(&flags(x_.rank)->arrived[q][blockIdx.x], q, round);
+        if (receives(q, round)) await(&flags(x_.rank)->arrived[q][blockIdx.x], got_from(q), round);
         // In-place, the result must not overwrite what has yet to be sent.
         while (told(&sent) <= round && round < out) {
         }
@@ -95,7 +96,7 @@ class BlockExchange {
       if (round == 0) continue;
       sync(kTaken + (round - 1) % 2, kReceivers + kWarp);  // all threads have read
       // Of the last rounds nobody asks.
-      if (receives(q, round - 1 + kSlots)) say(&flags(q)->emptied[x_.rank][blockIdx.x], round - 1, n);
+      if (receives(q, round - 1 + kSlots)) say(&flags(q)->emptied[x_.rank][blockIdx.x], got_from(q), round - 1, n);
     }
   }
 
@@ -151,22 +152,33 @@ class BlockExchange {
   /// Ranks begin with different peers, so that not all write to one of them.
   __device__ u32 peer(u32 k) const { return (x_.rank + k) % x_.ranks; }
   __device__ Flags* flags(u32 q) const { return reinterpret_cast<Flags*>(x_.flags[q]); }
-  __device__ u64 word(u32 round) const { return u64{call_} << 32 | u64{x_.signature} << 16 | (round + 1); }
+
+  /// A message by what its two ranks must agree on, in 16 bits.
+  struct Message {
+    u32 peer, signature;
+  };
+  __device__ Message message(u32 q, u64 bytes) const {
+    constexpr u64 kSpread = 0x9e3779b97f4a7c15;  // of which the upper bits tell lengths apart
+    return {q, x_.own_counts ? x_.signature ^ static_cast<u32>(bytes * kSpread >> 48) : x_.signature};
+  }
+  __device__ Message sent_to(u32 q) const { return message(q, x_.send_bytes[q]); }
+  __device__ Message got_from(u32 q) const { return message(q, x_.recv_bytes[q]); }
 
   /// To a peer, of a round out of so many.
-  __device__ void say(u64* flag, u32 round, u32 rounds) const {
+  __device__ void say(u64* flag, Message message, u32 round, u32 rounds) const {
+    const u64 word = u64{call_} << 32 | u64{message.signature} << 16 | (round + 1);
     if (rounds > kSlots)
-      release_in_flow(flag, word(round));
+      release_in_flow(flag, word);
     else
-      release(flag, word(round));
+      release(flag, word);
   }
 
   __device__ bool is_peer(u32 q) const { return q < x_.ranks && q != x_.rank; }
 
   /// A peer may be a call ahead already: then it has had all of this one.
-  __device__ void await(const u64* flag, u32 q, u32 round) {
+  __device__ void await(const u64* flag, Message message, u32 round) {
     FaultRecord place{};
-    place.peer = q;
+    place.peer = message.peer;
     place.call = call_;
     place.round = round;
     place.place = static_cast<u32>(Place::piece);
@@ -175,7 +187,7 @@ class BlockExchange {
       const int ahead = static_cast<int>(static_cast<u32>(value >> 32) - call_);
       if (ahead != 0) return ahead == 1;  // what was left there long ago is neither
       place.found = static_cast<u32>(value >> 16) & 0xffff;
-      if (place.found != x_.signature) {
+      if (place.found != message.signature) {
         report(waiter_, place, Fault::mismatch);
         return true;
       }
