@@ -155,6 +155,32 @@ def test_split_sizes_that_are_not_the_peers(kernel_cache: str) -> None:
     assert "split sizes of all_to_all have to be those of the peers" in "".join(outcome.text for outcome in ended)
 
 
+def elements_in_two_parts(comm: Communicator, _: Tell) -> list[str]:
+    memory = np.zeros(4 * 8 * comm.size + 1, np.uint8)
+    odd, even = Tensor(memory[1:].view(np.float32), "float32", comm.rank), tensor(comm, 8)
+    texts = []
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: comm.all_reduce(odd),
+        lambda: comm.all_gather_into_tensor(odd, even),
+        lambda: comm.all_reduce(odd, algorithm="native"),
+    )
+    for call in calls:
+        with pytest.raises(lanecast.UsageError) as refused:
+            call()
+        texts.append(str(refused.value))
+    comm.all_reduce(even)
+    comm.synchronize()
+    return texts
+
+
+def test_elements_in_two_parts_are_refused(kernel_cache: str) -> None:
+    for rank, outcome in enumerate(outcomes(2, elements_in_two_parts, kernel_cache, timeout_s=20)):
+        assert outcome.text == ""
+        for text, argument in zip(outcome.value, ("input", "output", "input"), strict=True):
+            assert text == (f"rank {rank}: {argument} does not begin at a multiple of the 4 bytes of float32; a GPU's "
+                            "memory has to")  # fmt: skip
+
+
 def make_and_drop(comm: Communicator, _: Tell) -> str:
     def gather(mine: bytes) -> bytes:
         everyone = np.empty(comm.size * len(mine), np.uint8)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which way a call on a GPU's memory goes, and what has to be opened for it first.
 #include <algorithm>
+#include <cstdint>
 
 #include "algorithms/algorithms.h"
 #include "runtime/communicator.h"
@@ -12,6 +13,18 @@ namespace {
 /// The algorithm that stands for a library's own collectives.
 constexpr std::string_view kNative = "native";
 
+/// Of an element in two parts a GPU's kernel faults, and with it all else of the process that runs there.
+void require_whole_elements(const Call& call, const std::string& rank_says) {
+  const auto refuse = [&](const void* memory, const char* argument) {
+    if (reinterpret_cast<std::uintptr_t>(memory) % size_of(call.dtype) != 0)
+      throw UsageError(rank_says + argument + " does not begin at a multiple of the " +
+                       std::to_string(size_of(call.dtype)) + " bytes of " + std::string(name_of(call.dtype)) +
+                       "; a GPU's memory has to");
+  };
+  refuse(call.in, "input");
+  refuse(call.out, "output");
+}
+
 }  // namespace
 
 Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int device, void* stream) const {
@@ -19,9 +32,10 @@ Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int d
     side.require_own(call.in, "input");
     side.require_own(call.out, "output");
   }
+  const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
+  require_whole_elements(call, rank_says);
   const std::string_view name = pinned_for(call);
   const bool by_peers = name.empty() ? side.has_peers() : peer_engine_from(name).has_value();
-  const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
   if (by_peers && !side.has_peers())
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' moves memory among the GPUs of one host, and " +
                      "these ranks are on " + std::to_string(hosts()) + "; name another one, or none");
