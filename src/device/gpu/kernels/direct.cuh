@@ -35,7 +35,7 @@ class Meetings {
   /// The first of so many, before this kernel has written anything. What the others' earlier kernels have written is
   /// seen after it, as those have ended; so nothing has to be published here, which would take a microsecond.
   __device__ bool begin(u32 meetings) {
-    return meet([&](u64* flag, u64 value) { post(flag, value); }, [&] { count(meetings); });
+    return meet([](u64* flag, u64 value) { post(flag, value); }, [&] { count(meetings); });
   }
 
   /// What the others' blocks have written before they came is seen after it. False where a wait of this block has
