@@ -44,7 +44,9 @@ CommunicatorOptions options_from(const nb::dict& d) {
   const auto text = [](const std::string& name, nb::handle value) {
     return option<std::string>(name, value, "a text");
   };
-  const auto number = [](const std::string& name, nb::handle value) { return option<int>(name, value, "a number"); };
+  const auto number = [](const std::string& name, nb::handle value) {
+    return option<int>(name, value, "a whole number of 32 bits");
+  };
   for (auto [key, value] : d) {
     const auto name = nb::cast<std::string>(key);
     if (name == "topology" && nb::isinstance<Topology>(value))

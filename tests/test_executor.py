@@ -116,3 +116,10 @@ def test_window_of_two_is_enough_for_every_algorithm(topology: str, every: int, 
 def test_options_out_of_range_are_refused(option: dict[str, int]) -> None:
     with pytest.raises(lanecast.UsageError, match=next(iter(option))):
         lanecast.run_threads(1, lambda comm: None, **option)
+
+
+@pytest.mark.parametrize("number", [10**12, -(10**12), 1.5, "4"])
+def test_a_number_that_no_option_can_hold_is_named_with_what_fits(number: object) -> None:
+    expected = f"option chunks_in_flight: {number!r} is not a whole number of 32 bits"
+    with pytest.raises(lanecast.UsageError, match=expected):
+        lanecast.run_threads(1, lambda comm: None, chunks_in_flight=number)

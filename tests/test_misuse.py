@@ -68,6 +68,7 @@ MISUSES: dict[str, tuple[Callable[[Communicator], Any], str]] = {
     "a tag beyond all numbers": (lambda c: c.isend(np.ones(3), 1, 1 << 70), "tag 1180591620717411303424"),
     "a batch of something else": (lambda c: c.batch_isend_irecv([3]), "p2p_op_list"),  # type: ignore[list-item]
     "a batch that is no list": (lambda c: c.batch_send_recv(3), "p2p_op_list"),  # type: ignore[arg-type]
+    "chunks beyond 32 bits": (lambda c: c.all_reduce(np.ones(3), chunks=10**12), "a number of 32 bits"),
     "overlap": (overlapping, "overlap"),
     "unknown algorithm": (lambda c: c.all_reduce(np.ones(3), algorithm="rings"), "rings"),
     "a number as algorithm": (lambda c: c.all_reduce(np.ones(3), algorithm=3), "algorithm"),  # type: ignore[arg-type]

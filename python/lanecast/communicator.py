@@ -289,5 +289,6 @@ class _Binding(Collectives, Rooted):
 def _misfit(call: Bound, rank: int) -> _core.UsageError:
     return _core.UsageError(
         f"rank {rank}: counts={call.counts!r}, algorithm={call.algorithm!r}, chunks={call.chunks!r}, "
-        f"reproducible={call.reproducible!r}: expected whole numbers, a name, a number, and True, False or None"
+        f"reproducible={call.reproducible!r}: expected whole numbers, a name, a number of 32 bits, "
+        "and True, False or None"
     )
