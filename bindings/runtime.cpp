@@ -183,7 +183,9 @@ void bind_runtime(nb::module_& m) {
       .def(
           "init", [](MpiApi& mpi) { return static_cast<int>(mpi.init_thread(MpiThreads::multiple)); },
           nb::call_guard<WithoutGil>(), "Start MPI unless it runs; returns its thread level, 0 to 3.")
-      .def("finalize", &MpiApi::finalize, nb::call_guard<WithoutGil>(), "End MPI if init() started it.");
+      .def(
+          "finalize", [](MpiApi& mpi) { mpi.finalize(MpiLatecomers::stay); }, nb::call_guard<WithoutGil>(),
+          "End MPI if init() started it, and with it calls of other threads: these stay where they are.");
   m.def("load_mpi", [](const std::vector<std::string>& directories) { return load_mpi(directories); }, "directories"_a);
 
   nb::class_<Communicator> communicator(m, "Communicator");

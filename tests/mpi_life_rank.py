@@ -120,6 +120,19 @@ def interrupted_while_a_library_makes_a_group() -> None:
     usable(fresh)
 
 
+def while_daemon_threads_wait() -> None:
+    """Many, so that one of them is in MPI when it ends; each on a communicator of its own, for what never comes."""
+    world = lanecast.init(transports="mpi", timeout_s=60.0)
+    for k in range(24):
+        comm = world.split(0)
+        assert comm is not None
+        if k % comm.size == comm.rank:
+            waits = (np.ones(3), (comm.rank + 1) % comm.size)
+            threading.Thread(target=comm.recv, args=waits, daemon=True).start()
+        globals()[f"kept{k}"] = comm
+    time.sleep(0.2)
+
+
 def without_thread_support() -> None:
     """The program starts MPI itself, for one thread, and ends it while communicators are still there."""
     mpi = ctypes.CDLL(sys.argv[2], ctypes.RTLD_GLOBAL)

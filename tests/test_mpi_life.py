@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launch import OPENMPI, mpich, openmpi
+from launch import OPENMPI, compiled, mpich, openmpi
 
 HERE = Path(__file__).parent
 PROGRAM = (HERE / "mpi_life_rank.py").read_text()
@@ -24,4 +24,10 @@ def test_job_ends(launch: str, end: str) -> None:
     else:
         library = OPENMPI.parent / "lib" / "libmpi.so.40"
         output = openmpi(3, [str(OPENMPI / "python"), script, end, str(library)], timeout_s=40)
+    assert output.count("as it should be") == 3
+
+
+def test_process_in_c_ends_while_its_threads_wait(tmp_path: Path) -> None:
+    """Their calls fail, so that whoever waits for one of them goes on."""
+    output = mpich(3, [str(compiled(HERE / "c/ends.c", tmp_path))], timeout_s=40)
     assert output.count("as it should be") == 3

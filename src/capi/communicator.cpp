@@ -47,7 +47,7 @@ Bootstrap bootstrap_from(int rank, int size, lanecastAllGatherFn all_gather, voi
 void end_with_process(std::shared_ptr<MpiApi> mpi) {
   const auto end = [](int, void* held) {
     const std::unique_ptr<std::shared_ptr<MpiApi>> owned(static_cast<std::shared_ptr<MpiApi>*>(held));
-    guarded(static_cast<lanecastError_t*>(nullptr), [&] { (*owned)->finalize(); });
+    guarded(static_cast<lanecastError_t*>(nullptr), [&] { (*owned)->finalize(MpiLatecomers::fail); });
   };
   // Unlike std::atexit it hands an argument on, so no global is needed.
   auto* const held = new std::shared_ptr<MpiApi>(std::move(mpi));

@@ -19,6 +19,9 @@ namespace lanecast {
 
 enum class MpiComm : std::uint64_t {};  // the bits of an MPI_Comm
 enum class MpiThreads : std::uint8_t { single, funneled, serialized, multiple };
+/// Threads that call MPI when another one ends it: their calls fail, or they stay where they are until the process has
+/// ended. Nobody may wait for the latter.
+enum class MpiLatecomers : std::uint8_t { fail, stay };
 
 /// What was found, for `lanecast info`.
 struct MpiLibrary {
@@ -93,15 +96,15 @@ class MpiApi {
   virtual const MpiLibrary& library() const = 0;
 
   virtual bool initialized() const = 0;
-  virtual bool finalized() const = 0;
+  virtual bool finalized() const = 0;  // or another thread is about to
   /// Never in a process forked from the one that opened it: MPI is its parent's.
   bool alive() const { return process_.here() && initialized() && !finalized(); }
   /// Starts MPI unless it runs already, with errors that return; gives back the level of thread support.
   virtual MpiThreads init_thread(MpiThreads wanted) = 0;
   /// Has init_thread started it? Then nobody else had a message under way before.
   virtual bool started_here() const = 0;
-  /// Ends MPI if init_thread started it and no thread is still in it; does nothing otherwise.
-  virtual void finalize() = 0;
+  /// Ends MPI if init_thread started it. Not where a thread stays in it, since MPI would wait there as well.
+  virtual void finalize(MpiLatecomers latecomers) = 0;
 
   virtual MpiComm world() const = 0;
   virtual MpiComm comm_at(const void* mpi_comm) const = 0;  // the address of a user's MPI_Comm

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "transport/mpi/shim/big_type.h"
+#include "transport/mpi/shim/entrance.h"
 #include "transport/mpi/shim/operation.h"
 #include "transport/mpi/shim/rooted.h"
 #include "transport/mpi/shim/windows.h"
@@ -33,8 +34,19 @@ class Requests final : public MpiRequests {
   using Request = typename Abi::Request;
   using Status = typename Abi::Status;
 
-  Requests(const MpiApi& api, const Binding<Abi>& mpi, Parked& parked, Listeners<Abi>& listeners)
-      : api_(api), mpi_(mpi), parked_(parked), listeners_(listeners) {
+  struct Around {
+    const MpiApi& api;
+    const Binding<Abi>& mpi;
+    Entrance& entrance;
+    Parked& parked;
+    Listeners<Abi>& listeners;
+  };
+  explicit Requests(const Around& around)
+      : api_(around.api),
+        mpi_(around.mpi),
+        entrance_(around.entrance),
+        parked_(around.parked),
+        listeners_(around.listeners) {
     const std::lock_guard lock(listeners_.mutex);
     listeners_.all.push_back(this);
   }
@@ -47,6 +59,7 @@ class Requests final : public MpiRequests {
   }
 
   void send(const MpiMessage& m, void* owner) override {
+    const auto visit = entrance_.enter();
     Request request;
     const int code = post_bytes(mpi_, m.bytes, [&](const auto& calls, auto count, auto type) {
       return calls.Isend(m.data, count, type, m.peer, m.tag, mpi_.unwrap(m.comm), &request);
@@ -56,6 +69,7 @@ class Requests final : public MpiRequests {
   }
 
   void receive(const MpiMessage& m, void* owner) override {
+    const auto visit = entrance_.enter();
     Request request;
     const int code = post_bytes(mpi_, m.bytes, [&](const auto& calls, auto count, auto type) {
       return calls.Irecv(m.data, count, type, m.peer, m.tag, mpi_.unwrap(m.comm), &request);
@@ -65,6 +79,7 @@ class Requests final : public MpiRequests {
   }
 
   void post(const MpiCollective& wanted, void* owner) override {
+    const auto visit = entrance_.enter();
     auto operation = std::make_shared<Operation>();
     operation->owner = owner;
     MpiCollective call = wanted;
@@ -85,6 +100,25 @@ class Requests final : public MpiRequests {
     else
       for_each_window(call, rank, [&](const MpiCollective& window) { start_one(mpi_.functions.small, window); });
   }
+
+  void test(std::vector<MpiCompletion>& done) override {
+    const auto visit = entrance_.enter();
+    complete(mpi_.functions.calls.Testsome, done);
+  }
+  void wait(std::vector<MpiCompletion>& done) override {
+    const auto visit = entrance_.enter();
+    complete(mpi_.functions.calls.Waitsome, done);
+  }
+
+  bool empty() const override { return requests_.empty(); }
+  void abandon() override;
+
+ private:
+  struct Entry {
+    void* owner;
+    bool receive;
+    std::shared_ptr<Operation> collective;  // null for a message
+  };
 
   void post_messages(const MpiCollective& call, const std::shared_ptr<Operation>& operation) {
     const auto comm = mpi_.unwrap(call.comm);
@@ -113,19 +147,6 @@ class Requests final : public MpiRequests {
     send(rank, nullptr, 0);
   }
 
-  void test(std::vector<MpiCompletion>& done) override { complete(mpi_.functions.calls.Testsome, done); }
-  void wait(std::vector<MpiCompletion>& done) override { complete(mpi_.functions.calls.Waitsome, done); }
-
-  bool empty() const override { return requests_.empty(); }
-  void abandon() override;
-
- private:
-  struct Entry {
-    void* owner;
-    bool receive;
-    std::shared_ptr<Operation> collective;  // null for a message
-  };
-
   void complete(int (*some)(int, Request*, int*, int*, Status*), std::vector<MpiCompletion>& done);
   void finish(const Entry& entry, const Status& status, std::vector<MpiCompletion>& done) const;
 
@@ -136,6 +157,7 @@ class Requests final : public MpiRequests {
 
   const MpiApi& api_;
   const Binding<Abi>& mpi_;
+  Entrance& entrance_;
   Parked& parked_;
   Listeners<Abi>& listeners_;
   std::vector<Request> requests_;
@@ -195,12 +217,15 @@ void Requests<Abi>::finish(const Entry& entry, const Status& status, std::vector
 template <class Abi>
 void Requests<Abi>::abandon() {
   if (!api_.alive()) return;
+  const auto visit = entrance_.enter_if_open();
+  if (!visit) return;
   constexpr int kRounds = 16;  // a cancelled receive finishes at the next test in every library at hand
   for (std::size_t i = 0; i < requests_.size(); ++i)
     if (entries_[i].receive) mpi_.functions.calls.Cancel(&requests_[i]);
   std::vector<MpiCompletion> ignored;
   try {
-    for (int round = 0; round < kRounds && !requests_.empty(); ++round) test(ignored);
+    for (int round = 0; round < kRounds && !requests_.empty(); ++round)
+      complete(mpi_.functions.calls.Testsome, ignored);
   } catch (const Error&) {
     // The caller is giving up because something is broken; that it is broken here too changes nothing.
   }

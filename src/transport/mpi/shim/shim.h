@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "transport/mpi/launcher.h"
 #include "transport/mpi/shim/binding.h"
 #include "transport/mpi/shim/collective.h"
+#include "transport/mpi/shim/entrance.h"
 #include "transport/mpi/shim/requests.h"
 #include "transport/mpi/wait_for.h"
 
@@ -37,13 +39,11 @@ class Shim final : public MpiApi {
 
   const MpiLibrary& library() const override { return library_; }
   bool initialized() const override { return flag(calls_.Initialized); }
-  bool finalized() const override { return flag(calls_.Finalized); }
+  bool finalized() const override { return entrance_->is_closed() || flag(calls_.Finalized); }
   bool started_here() const override { return started_here_; }
   MpiThreads init_thread(MpiThreads wanted) override;
-  void finalize() override {
-    // Where a member of a group has never come, MPI would wait for it here as well. Pairs with create_group().
-    if (inside_->load(std::memory_order_acquire) > 0) return;
-    if (started_here_ && alive()) mpi_.check(calls_.Finalize(), "MPI_Finalize");
+  void finalize(MpiLatecomers latecomers) override {
+    if (started_here_ && alive() && entrance_->close(latecomers)) mpi_.check(calls_.Finalize(), "MPI_Finalize");
   }
 
   MpiComm world() const override { return mpi_.wrap(mpi_.abi.world()); }
@@ -55,6 +55,7 @@ class Shim final : public MpiApi {
 
   MpiComm dup(MpiComm comm, const std::function<void(double waited_s)>& meanwhile) override;
   MpiComm split(MpiComm comm, int color, int key) override {
+    const auto visit = entrance_->enter();
     Comm made;
     mpi_.check(calls_.Comm_split(mpi_.unwrap(comm), color, key, &made), "MPI_Comm_split");
     return adopt(made);
@@ -68,22 +69,26 @@ class Shim final : public MpiApi {
 
   bool arrived_from_any(MpiComm comm, int tag) override { return arrived(comm, Abi::kAnySource, tag); }
   bool arrived(MpiComm comm, int peer, int tag) override {
+    const auto visit = entrance_->enter();
     int found = 0;
     typename Abi::Status status{};
     mpi_.check(calls_.Iprobe(peer, tag, mpi_.unwrap(comm), &found, &status), "MPI_Iprobe");
     return found != 0;
   }
-  void barrier(MpiComm comm) override { mpi_.check(calls_.Barrier(mpi_.unwrap(comm)), "MPI_Barrier"); }
-  void run(const MpiCollective& call) override;
-  std::unique_ptr<MpiRequests> requests() override {
-    return std::make_unique<Requests<Abi>>(*this, mpi_, parked_, listeners_);
+  void barrier(MpiComm comm) override {
+    const auto visit = entrance_->enter();
+    mpi_.check(calls_.Barrier(mpi_.unwrap(comm)), "MPI_Barrier");
   }
+  void run(const MpiCollective& call) override;
+  std::unique_ptr<MpiRequests> requests() override { return std::make_unique<Requests<Abi>>(around_requests()); }
 
  private:
   static bool flag(int (*query)(int*)) {
     int set = 0;
     return query(&set) == 0 && set != 0;
   }
+  typename Requests<Abi>::Around around_requests() { return {*this, mpi_, *entrance_, parked_, listeners_}; }
+  /// By a thread that is inside.
   MpiComm adopt(Comm comm);
   void hook();
   /// A note to a rank that had no need to look for it is still there when a communicator goes.
@@ -105,7 +110,7 @@ class Shim final : public MpiApi {
   std::vector<Comm> comms_;
   Parked parked_;
   Listeners<Abi> listeners_;
-  std::shared_ptr<std::atomic<int>> inside_ = std::make_shared<std::atomic<int>>(0);  // threads of create_group()
+  std::shared_ptr<Entrance> entrance_ = std::make_shared<Entrance>();  // threads of create_group() may outlive this
 };
 
 template <class Abi>
@@ -159,8 +164,12 @@ template <class Abi>
 MpiComm Shim<Abi>::dup(MpiComm comm, const std::function<void(double waited_s)>& meanwhile) {
   auto made = std::make_shared<Comm>();
   typename Abi::Request request;
-  mpi_.check(calls_.Comm_idup(mpi_.unwrap(comm), made.get(), &request), "MPI_Comm_idup");
+  {
+    const auto visit = entrance_->enter();
+    mpi_.check(calls_.Comm_idup(mpi_.unwrap(comm), made.get(), &request), "MPI_Comm_idup");
+  }
   const auto test = [&] {
+    const auto visit = entrance_->enter();
     int count = 0, index = 0;
     typename Abi::Status status{};
     mpi_.check(calls_.Testsome(1, &request, &count, &index, &status), "MPI_Comm_idup");
@@ -172,11 +181,13 @@ MpiComm Shim<Abi>::dup(MpiComm comm, const std::function<void(double waited_s)>&
     parked_.keep(made);  // MPI may write there yet
     throw;
   }
+  const auto visit = entrance_->enter();
   return adopt(*made);
 }
 
 template <class Abi>
 MpiMaking Shim<Abi>::create_group(MpiComm comm, std::span<const int> ranks, int tag) {
+  auto visit = entrance_->enter();
   typename Abi::Group all, members;
   mpi_.check(calls_.Comm_group(mpi_.unwrap(comm), &all), "MPI_Comm_group");
   const int included = calls_.Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &members);
@@ -189,20 +200,20 @@ MpiMaking Shim<Abi>::create_group(MpiComm comm, std::span<const int> ranks, int 
   };
   auto making = std::make_shared<Making>();
   // It may outlive this object: a member may never come.
-  auto make = [making, members, tag, inside = inside_, parent = mpi_.unwrap(comm), create = calls_.Comm_create_group,
-               free = calls_.Group_free]() mutable {
+  auto make = [making, members, tag, parent = mpi_.unwrap(comm), create = calls_.Comm_create_group,
+               free = calls_.Group_free, entrance = entrance_, inside = std::optional(std::move(visit))]() mutable {
     making->code = create(parent, members, tag, &making->comm);
     free(&members);
-    inside->fetch_sub(1, std::memory_order_release);      // pairs with finalize()
+    inside.reset();
     making->done.store(true, std::memory_order_release);  // pairs with what is returned
   };
-  inside_->fetch_add(1, std::memory_order_relaxed);  // by who calls finalize(), or orders the two otherwise
   if (init_thread(MpiThreads::multiple) == MpiThreads::multiple)
-    quiet_thread(make).detach();
+    quiet_thread(std::move(make)).detach();
   else
     make();
   return [this, making]() -> std::optional<MpiComm> {
     if (!making->done.load(std::memory_order_acquire)) return {};
+    const auto visit = entrance_->enter();
     mpi_.check(making->code, "MPI_Comm_create_group");
     return adopt(making->comm);
   };
@@ -217,14 +228,17 @@ void Shim<Abi>::take_strays(Comm comm) {
   for (int looks = 0; looks < kLooks;) {
     int found = 0;
     typename Abi::Status status{};
-    if (calls_.Iprobe(Abi::kAnySource, Abi::kAnyTag, comm, &found, &status) != 0) return;
+    {
+      const auto visit = entrance_->enter();
+      if (calls_.Iprobe(Abi::kAnySource, Abi::kAnyTag, comm, &found, &status) != 0) return;
+    }
     if (found == 0) {
       ++looks;
       continue;
     }
     const std::size_t bytes = received_bytes(mpi_, status);
     if (bytes > kMostBytes) return;
-    Requests<Abi> requests(*this, mpi_, parked_, listeners_);
+    Requests<Abi> requests(around_requests());
     requests.receive({mpi_.wrap(comm), status.MPI_SOURCE, status.MPI_TAG, stray.data(), bytes}, nullptr);
     requests.wait(done);
   }
@@ -234,6 +248,7 @@ template <class Abi>
 void Shim<Abi>::free(MpiComm comm) {
   Comm gone = mpi_.unwrap(comm);
   take_strays(gone);
+  const auto visit = entrance_->enter();
   {
     const std::lock_guard lock(comms_mutex_);
     std::erase(comms_, gone);
@@ -244,11 +259,12 @@ void Shim<Abi>::free(MpiComm comm) {
 template <class Abi>
 void Shim<Abi>::run(const MpiCollective& call) {
   if (!needs_scratch(mpi_, call) && !goes_by_messages(mpi_, call)) {
+    const auto visit = entrance_->enter();
     if (fits_int(total_count(call)) && !call.own_counts)
       return void(start_any(mpi_, mpi_.functions.small, call, nullptr));
     if (mpi_.functions.has_large()) return void(start_any(mpi_, mpi_.functions.large, call, nullptr));
   }
-  Requests<Abi> requests(*this, mpi_, parked_, listeners_);
+  Requests<Abi> requests(around_requests());
   requests.post(call, nullptr);
   std::vector<MpiCompletion> done;
   while (done.empty()) requests.wait(done);
@@ -274,6 +290,7 @@ void Shim<Abi>::hook() {
 template <class Abi>
 int Shim<Abi>::at_end(Comm, int, void*, void* shim) noexcept {
   auto& self = *static_cast<Shim*>(shim);
+  self.entrance_->close(MpiLatecomers::fail);  // MPI ends also where a thread stays inside: it is too late to say no
   {
     const std::lock_guard lock(self.listeners_.mutex);
     for (Requests<Abi>* requests : self.listeners_.all) requests->abandon();
