@@ -287,6 +287,8 @@ def test_option_that_one_rank_refuses_is_refused_by_all() -> None:
         ({"chunks": 1}, {"chunks": 12}),
         ({"reproducible": True}, {}),
         ({"algorithm": "ring"}, {"algorithm": "direct"}),
+        ({"allow_shared_gpu": True}, {}),
+        ({"device": 0}, {}),
     ],
     ids=str,
 )
