@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,6 +92,27 @@ def first_rank_calls_alone(comm: Communicator, _: Tell) -> None:
 
 def test_a_peer_that_does_not_call(kernel_cache: str) -> None:
     expect_named_absence(outcomes(2, first_rank_calls_alone, kernel_cache, timeout_s=3))
+
+
+def another(comm: Communicator, **options: Any) -> Communicator:
+    """Of the same ranks."""
+
+    def gather(mine: bytes) -> bytes:
+        everyone = np.empty(comm.size * len(mine), np.uint8)
+        comm.all_gather_into_tensor(everyone, np.frombuffer(mine, np.uint8))
+        return everyone.tobytes()
+
+    return lanecast.from_all_gather(comm.rank, comm.size, gather, **options)
+
+
+def two_of_three_share(comm: Communicator, _: Tell) -> None:
+    another(comm, device=max(0, comm.rank - 1))
+
+
+def test_a_gpu_that_two_ranks_share_is_refused_on_all(kernel_cache: str) -> None:
+    for outcome in outcomes(3, two_of_three_share, kernel_cache, timeout_s=20):
+        assert outcome.error == "UsageError"
+        assert "ranks 0 and 1 use the same GPU (GPU on the host, 0000:00:00.0); give each its own" in outcome.text
 
 
 def second_rank_is_late(comm: Communicator, _: Tell) -> None:
@@ -182,13 +204,8 @@ def test_elements_in_two_parts_are_refused(kernel_cache: str) -> None:
 
 
 def make_and_drop(comm: Communicator, _: Tell) -> str:
-    def gather(mine: bytes) -> bytes:
-        everyone = np.empty(comm.size * len(mine), np.uint8)
-        comm.all_gather_into_tensor(everyone, np.frombuffer(mine, np.uint8))
-        return everyone.tobytes()
-
     for _again in range(2):
-        own = lanecast.from_all_gather(comm.rank, comm.size, gather)
+        own = another(comm)
         own.all_reduce(tensor(comm, 100))
         own.all_reduce(tensor(comm, 100), algorithm="copy_engine")
         own.synchronize()

@@ -2,6 +2,7 @@
 #include "runtime/gpu_opening.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/agreed.h"
 #include "device/gpu/code.h"
@@ -9,14 +10,18 @@
 namespace lanecast {
 namespace {
 
-/// Of all ranks, told to all, so that a GPU that two of them use is found.
+/// Of all ranks, told to all, so that a GPU that two of them use is found, and no third one waits for those two.
 void refuse_shared(const Bootstrap& bootstrap, const gpu::Device& device) {
-  const std::vector<std::string> all = bootstrap.all_gather_strings(device.uuid());
-  for (int r = 0; r < bootstrap.size; ++r)
-    if (r != bootstrap.rank && all[r] == all[bootstrap.rank])
-      throw UsageError("device: ranks " + std::to_string(std::min(r, bootstrap.rank)) + " and " +
-                       std::to_string(std::max(r, bootstrap.rank)) + " use the same GPU (" + device.name() + ", " +
-                       device.pci_bus_id() + "); give each its own, or set allow_shared_gpu=True to try things out");
+  const std::string uuid = device.uuid();
+  const std::vector<std::string> all = bootstrap.all_gather_strings(uuid + device.name() + ", " + device.pci_bus_id());
+  std::map<std::string, int> first;  // rank of each GPU
+  for (int r = 0; r < bootstrap.size; ++r) {
+    const auto [other, is_new] = first.try_emplace(all[r].substr(0, uuid.size()), r);
+    if (!is_new)
+      throw UsageError("device: ranks " + std::to_string(other->second) + " and " + std::to_string(r) +
+                       " use the same GPU (" + all[r].substr(uuid.size()) +
+                       "); give each its own, or set allow_shared_gpu=True to try things out");
+  }
 }
 
 bool on_one_host(const std::vector<std::string>& hosts, const Ranks& ranks) {
