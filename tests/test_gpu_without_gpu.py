@@ -115,6 +115,25 @@ def test_a_gpu_that_two_ranks_share_is_refused_on_all(kernel_cache: str) -> None
         assert "ranks 0 and 1 use the same GPU (GPU on the host, 0000:00:00.0); give each its own" in outcome.text
 
 
+def first_call_is_captured(comm: Communicator, _: Tell) -> float:
+    x, y = tensor(comm, 8), tensor(comm, 8)
+    messages = [P2POp("isend", x, comm.rank), P2POp("irecv", y, comm.rank)]
+    calls: tuple[Callable[[], object], ...] = (lambda: comm.all_reduce(x), lambda: comm.batch_send_recv(messages))
+    gpu_host_library.capture(on=True)
+    for call in calls:
+        with pytest.raises(lanecast.UsageError, match="no CUDA graph can capture a communicator's first call on a GPU"):
+            call()
+    gpu_host_library.capture(on=False)
+    comm.all_reduce(x)
+    comm.synchronize()
+    return float(x.array[0])
+
+
+def test_a_first_call_is_not_captured(kernel_cache: str) -> None:
+    for outcome in outcomes(2, first_call_is_captured, kernel_cache, timeout_s=20):
+        assert (outcome.text, outcome.value) == ("", 2)
+
+
 def second_rank_is_late(comm: Communicator, _: Tell) -> None:
     comm.all_reduce(tensor(comm, 8))
     comm.synchronize()

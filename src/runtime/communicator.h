@@ -158,7 +158,8 @@ class Communicator {
   /// Of the ranks of `gathering`, which needs no more than them and what they do.
   Bootstrap among(Gathering gathering) const;
   std::shared_ptr<GpuSide> open_gpu(int device);
-  GpuSide& gpu(int device, Lock& lock);
+  /// stream: of the call that needs it, if any.
+  GpuSide& gpu(int device, Lock& lock, std::optional<void*> stream = {});
   /// What moves a GPU's memory: kernels on peer memory, a plan's messages through the host's, or NCCL's collective.
   enum class GpuWay : std::uint8_t { peers, plan, native };
   /// Throws UsageError for what can go no way.
@@ -178,7 +179,7 @@ class Communicator {
   /// On a stream, behind what another holds, if that is another. Without mutex_: where the driver has no room it blocks
   /// until the progress thread has moved the messages before.
   void enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on);
-  GpuSide& gpu_for(std::span<const Transfer> transfers, int device, Lock& lock);
+  GpuSide& gpu_for(std::span<const Transfer> transfers, int device, void* stream, Lock& lock);
   Choice chosen_for_gpus(const Call& call) const;
   Choice chosen(const Call& call, const Request& request) const;
   /// Until the messages of all calls on the GPU are through, lest its peers lose them.

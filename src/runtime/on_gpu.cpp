@@ -36,12 +36,16 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device) {
   return side;
 }
 
-GpuSide& Communicator::gpu(int device, Lock& lock) {
+GpuSide& Communicator::gpu(int device, Lock& lock, std::optional<void*> stream) {
   if (!gpu_) {
     drain(lock);
     if (device == kUnknownDevice)
       throw UsageError("rank " + std::to_string(rank()) + ": the buffers do not say on which GPU they lie; make the " +
                        "communicator with device=N");
+    if (stream && is_captured(device, static_cast<gpu::Stream>(*stream)))
+      throw UsageError("rank " + std::to_string(rank()) +
+                       ": no CUDA graph can capture a communicator's first call on " +
+                       "a GPU, which opens it; make the communicator with device=N, or a call before the capture");
     gpu_ = or_fail<UsageError>([&] { return open_gpu(device); });
   }
   if (device != kUnknownDevice && device != gpu_->device())
@@ -101,7 +105,7 @@ std::shared_ptr<GpuSide> Communicator::enqueue_behind(void* stream, const Call& 
   {
     std::unique_lock lock = enter();
     refuse_if_failed();
-    gpu(device, lock);
+    gpu(device, lock, stream);
     side = gpu_;
     look_at_gpu();
     way = way_of(*side, call, device, stream);
