@@ -132,7 +132,7 @@ void Host::announce(OwnerState state, const Failure& cause) {
     // Release: whoever sees the state sees the cause, and everything this rank has sent before.
     control.owner_state.store(state, std::memory_order_release);
   }
-  // The other fence of Incoming::take_remote(): whatever this process writes from here on comes after the states, so a
+  // The other fence of Readings::take_ended(): whatever this process writes from here on comes after the states, so a
   // receiver that has read such a byte sees that this rank has given up.
   std::atomic_thread_fence(std::memory_order_release);
 }

@@ -6,18 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "transport/shm/cma.h"
 
 namespace lanecast::shm {
 
 namespace {
-
-constexpr std::size_t kReadBytesPerTurn = std::size_t{1} << 20;  // bounds the time of one call of progress()
-
-template <class Coming>
-std::optional<std::int64_t> time_of(const Coming& message) {
-  return message.timed ? std::optional(message.copies_ns) : std::nullopt;
-}
 
 void deliver_whole(const Message& receive, const std::byte* data) {
   if (receive.bytes == 0) return;
@@ -75,23 +67,11 @@ void Incoming::ask_for(const Receive& receive) {
 void Incoming::meet(const Receive& receive, std::span<const std::byte> list) {
   Message& message = *receive.message;
   if (!receive.asked && receive.way == Way::read && !list.empty())
-    return begin_reading(message, list, ControlKind::fetched);
+    return readings_.begin(message, list, ControlKind::fetched);
   noticed_.push(message.tag, &message);
   if (receive.asked) return;
   ask_for(receive);
   unasked_.pop(message.tag);
-}
-
-void Incoming::begin_reading(Message& message, std::span<const std::byte> list, ControlKind then) {
-  BufferPool::Buffer kept = early_buffers_.take(list.size());
-  std::memcpy(kept.data.get(), list.data(), list.size());
-  const std::span remote(reinterpret_cast<const Span*>(kept.data.get()), list.size() / sizeof(Span));
-  readings_.push_back({.message = &message,
-                       .then = then,
-                       .list = std::move(kept),
-                       .local = SpanCursor(message.memory),
-                       .remote = SpanCursor(remote),
-                       .timed = ways_.wants_time(message)});
 }
 
 bool Incoming::progress(std::vector<Message*>& done) {
@@ -120,7 +100,7 @@ void Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {
       take_piece(packet, done);
       break;
     case PacketKind::remote:
-      begin_reading(*match(packet.fields), PacketReader::payload(packet), ControlKind::taken);
+      readings_.begin(*match(packet.fields), PacketReader::payload(packet), ControlKind::taken);
       break;
     default:
       throw InternalError("a shared-memory ring holds a packet of no known kind");
@@ -198,36 +178,18 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
   if (is_worth_a_choice(*stream_.message) && !stream_.message->consumer && !stream_.shared)
-    ways_.received(*stream_.message, Way::stream, time_of(stream_));
+    ways_.received(*stream_.message, Way::stream, stream_.timed ? std::optional(stream_.copies_ns) : std::nullopt);
   finish(stream_.message, done);
   stream_.message = nullptr;
 }
 
 bool Incoming::read_on(std::vector<Message*>& done) {
   if (readings_.empty()) return false;
-  Reading& reading = readings_.front();
-  Message& message = *reading.message;
-  const std::size_t before = reading.read_bytes;
-  if (can_read()) {
-    const std::size_t bytes = std::min(kReadBytesPerTurn, message.bytes - before);
-    const std::int64_t begin = reading.timed ? clock_ns(bytes) : 0;
-    const std::size_t read_bytes = read_remote(sender_.pid, reading.local, reading.remote, bytes);
-    reading.sender_ends = read_bytes == 0;
-    reading.read_bytes += read_bytes;
-    if (reading.timed) reading.copies_ns += clock_ns(bytes) - begin;
-    ways_.receives(read_bytes);
-    if (reading.is_read() && is_worth_a_choice(message)) ways_.received(message, Way::read, time_of(reading));
-  }
-  if (!reading.is_read() || !notes_.has_room()) return reading.read_bytes > before;
-  // A sender that has given up may have changed the memory. The fence: its state is read after its memory.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (sender_.state->load(std::memory_order_relaxed) != OwnerState::open)
-    throw TransportError("rank " + std::to_string(message.peer) + " gave up while its memory was read");
-  notes_.put({reading.then, message.tag});
-  if (reading.then == ControlKind::fetched) unasked_.pop(message.tag);
-  early_buffers_.give_back(std::move(reading.list));
-  readings_.pop_front();
-  finish(&message, done);
+  const std::size_t read_bytes = readings_.read();
+  const auto ended = readings_.take_ended(notes_);
+  if (!ended) return read_bytes > 0;
+  if (ended->told == ControlKind::fetched) unasked_.pop(ended->message->tag);
+  finish(ended->message, done);
   return true;
 }
 

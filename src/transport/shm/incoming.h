@@ -11,6 +11,7 @@
 #include "transport/shm/fifo.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/outbox.h"
+#include "transport/shm/readings.h"
 #include "transport/shm/ring.h"
 #include "transport/shm/way.h"
 #include "transport/span_cursor.h"
@@ -19,19 +20,17 @@
 
 namespace lanecast::shm {
 
-/// The process at the other end, for a receiver that reads its memory.
-struct Sender {
-  int pid = -1;
-  const std::atomic<OwnerState>* state = nullptr;
-  SingleCopy single_copy = SingleCopy::off;  // `off` where the system does not let us read it
-  OutboxMemory outbox;
-};
-
 class Incoming {
  public:
   /// `rank` and `ways`: this rank's.
   Incoming(int rank, const Lane& lane, const Layout& layout, const Sender& sender, Ways& ways)
-      : rank_(rank), packets_(lane), notes_(lane.control), layout_(layout), sender_(sender), ways_(ways) {}
+      : rank_(rank),
+        packets_(lane),
+        notes_(lane.control),
+        layout_(layout),
+        sender_(sender),
+        ways_(ways),
+        readings_(sender, ways) {}
 
   void post(Message& message, std::vector<Message*>& done);
   bool progress(std::vector<Message*>& done);
@@ -40,7 +39,7 @@ class Incoming {
   /// Has a message of this tag come before its receive?
   bool has_early(std::uint64_t tag) { return early_.front(tag) != nullptr; }
   /// Has the sender put something that progress() can take? Not what only waits for the sender to read its notes.
-  bool has_unread() { return packets_.peek() != nullptr || can_read(); }
+  bool has_unread() { return packets_.peek() != nullptr || readings_.can_read(); }
 
  private:
   /// An eager message or a notice that came before its receive.
@@ -65,19 +64,6 @@ class Incoming {
     std::int64_t copies_ns = 0;  // that taking it out of the ring has cost
     bool shared = false;         // any of it came from an outbox
   };
-  struct Reading {
-    Message* message = nullptr;
-    ControlKind then = ControlKind::none;  // what its sender is told in the end
-    BufferPool::Buffer list;               // of spans in the sender's memory
-    SpanCursor local, remote;
-    std::size_t read_bytes = 0;
-    bool timed = false;
-    std::int64_t copies_ns = 0;  // that reading has taken
-    bool sender_ends = false;    // a killed process loses its memory some time before it counts as ended
-
-    /// Is it all here, and its sender only to be told so?
-    bool is_read() const { return read_bytes == message->bytes; }
-  };
 
   static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time
 
@@ -87,10 +73,8 @@ class Incoming {
   void ask_for(const Receive& receive);
   /// The receive for a large message has met its notice.
   void meet(const Receive& receive, std::span<const std::byte> list);
-  void begin_reading(Message& message, std::span<const std::byte> list, ControlKind then);
-  /// Goes on with the oldest reading; true when something came of it.
+  /// Goes on with what is read from the sender's memory; true when something came of it.
   bool read_on(std::vector<Message*>& done);
-  bool can_read() { return !readings_.empty() && !readings_.front().is_read() && !readings_.front().sender_ends; }
   void take(const PacketHeader& packet, std::vector<Message*>& done);
   void take_first(const PacketHeader& packet, std::vector<Message*>& done);
   void take_fragment(const PacketHeader& packet, std::vector<Message*>& done);
@@ -120,7 +104,7 @@ class Incoming {
   BufferPool early_buffers_{kIdleBuffers};
   Fifo<Note> unsent_notes_;  // while the control slots are full
   Stream stream_;
-  Fifo<Reading> readings_;
+  Readings readings_;
 };
 
 }  // namespace lanecast::shm
