@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's lock, which a thread may also want while the interpreter ends.
+// Python's lock, which a thread may also want while the interpreter ends. The adapter for torch includes this too.
 #pragma once
 
 #include <Python.h>
@@ -24,17 +24,18 @@ auto take_gil(const Take& take) noexcept {
   }
 }
 
+/// Given up where this thread has it: what is waited for may want it.
 class WithoutGil {
  public:
   WithoutGil() = default;
   ~WithoutGil() {
-    take_gil([this] { PyEval_RestoreThread(state_); });
+    if (state_) take_gil([this] { PyEval_RestoreThread(state_); });
   }
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 
  private:
-  PyThreadState* const state_ = PyEval_SaveThread();
+  PyThreadState* const state_ = Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr;
 };
 
 /// By a thread that has it or not, also one that Python does not know; but where Python has ended, it knows none, and

@@ -41,6 +41,8 @@ def end_codes(name: str) -> list[int]:
         "shutdown_while_blocked",
         "forked",
         "process_ends_with_works",
+        "process_ends_beside_daemon_threads",
+        "daemon_thread_is_joined",
     ],
 )
 def test_end(name: str) -> None:

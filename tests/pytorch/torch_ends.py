@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ends badly, and what each rank has to hear of it: the ranks of test_torch_ends.py run `main(name)`."""
 
+import atexit
 import os
 import signal
 import sys
@@ -242,7 +243,56 @@ def process_ends_with_works() -> None:
         dist.all_reduce(torch.ones(1000), async_op=True)
 
 
+def end_after_the_first() -> None:
+    """So that no call of rank 0 ends because this rank does. torch's store is rank 0's, and ends with it."""
+    with pytest.raises(dist.DistError):
+        dist.group.WORLD.get_group_store().wait(["never"], timedelta(seconds=90))
+
+
+heard: list[BaseException] = []
+
+
+def call_in_vain(group: Any, way: str) -> None:
+    try:
+        if work := dist.all_reduce(torch.ones(2), group=group, async_op=way == "started"):
+            work.wait()
+    except dist.DistBackendError as error:
+        heard.append(error)
+
+
+in_vain = threading.Thread(target=call_in_vain, args=(None, "blocking"), daemon=True)
+
+
+def process_ends_beside_daemon_threads() -> None:
+    """None of them comes back to torch, which would end the process by SIGABRT where Python ends the thread."""
+    for way in ["blocking", "started"] * 3:
+        group = dist.new_group()
+        if dist.get_rank() == 0:
+            threading.Thread(target=call_in_vain, args=(group, way), daemon=True).start()
+    if dist.get_rank() == 1:
+        end_after_the_first()
+    time.sleep(0.3)
+
+
+def daemon_thread_is_joined() -> None:
+    """At the end of the process, by what was registered before the group was made and so runs when that is closed."""
+    if dist.get_rank() == 0:
+        in_vain.start()
+        time.sleep(0.3)
+    else:
+        end_after_the_first()
+
+
+def join_in_vain() -> None:
+    if dist.get_rank() == 0:
+        in_vain.join()
+        if "shut down while calls were under way" not in str(heard):
+            os._exit(1)
+
+
 def main(name: str) -> None:
+    if name == "daemon_thread_is_joined":
+        atexit.register(join_in_vain)
     dist.init_process_group("lanecast", timeout=timedelta(seconds=20))
     globals()[name]()
     if name in ("wrong_tensors", "work_timeout", "forked"):

@@ -24,6 +24,7 @@ _NAME = "lanecast_c10d"
 _SOURCES = Path(__file__).parent / "csrc"
 _PACKAGE = Path(_core.__file__).parent  # with the core's library and header, also where the Python is elsewhere
 _HEADER = _PACKAGE / "include"
+_SHARED = _PACKAGE / "bindings"  # what the core's Python and the adapter both include
 _FLAGS = ("-std=c++20", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", f"-DTORCH_EXTENSION_NAME={_NAME}")
 
 
@@ -55,7 +56,12 @@ def load() -> ModuleType:
 def library_path(compiler: str) -> Path:
     """Where the adapter for this torch, Python, core and compiler is, or will be."""
     facts = [torch.__version__, str(torch.compiled_with_cxx11_abi()), _core.VERSION, sys.version, compiler, *_FLAGS]
-    for file in [Path(__file__), *_sources(), *sorted((_HEADER / "lanecast").glob("*.h"))]:
+    for file in [
+        Path(__file__),
+        *_sources(),
+        *sorted((_HEADER / "lanecast").glob("*.h")),
+        *sorted(_SHARED.glob("*.h")),
+    ]:
         facts += [file.name, file.read_text()]
     digest = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:20]
     return cache.folder("torch") / f"{torch.__version__}-{digest}" / f"{_NAME}.so"
@@ -84,7 +90,7 @@ def _compile(compiler: str, path: Path) -> None:
     unfinished = path.with_suffix(f".{os.getpid()}")
     command = [
         *compiler.split(), *_FLAGS, f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
-        f"-I{_SOURCES}", f"-I{_HEADER}", *(f"-isystem{folder}" for folder in folders),
+        f"-I{_SOURCES}", f"-I{_HEADER}", f"-I{_SHARED}", *(f"-isystem{folder}" for folder in folders),
         # A compiler that links libstdc++ into it: the locales of that one and of torch's must not become one.
         "-Wl,--exclude-libs,libstdc++.a",
         "-x", "c++", "-", "-o", str(unfinished), f"-L{_PACKAGE}", "-llanecast",

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a group begins, splits and ends.
+#include <gil.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "backend.h"
 #include "finisher.h"
-#include "without_python.h"
+#include "process_end.h"
 
 namespace lanecast_torch {
 namespace {
 
 // For calls that nobody has waited for when a group is dropped or the process ends.
-constexpr auto kGrace = std::chrono::seconds(5);
+constexpr auto kGrace = std::chrono::milliseconds(5000);
 
 /// The backends of this process.
 struct Live {
@@ -40,7 +42,7 @@ Backend::Backend(Group group, std::unique_ptr<Engine> engine, c10::intrusive_ptr
 }
 
 Backend::~Backend() {
-  const WithoutPython unlocked;
+  const lanecast::WithoutGil unlocked;
   {
     Live& live = Live::instance();
     const std::lock_guard lock(live.mutex);
@@ -50,12 +52,18 @@ Backend::~Backend() {
 }
 
 void Backend::shut_down_all() {
-  const WithoutPython unlocked;
+  const lanecast::WithoutGil unlocked;
+  ProcessEnd::begin();
   Live& live = Live::instance();
   const std::lock_guard lock(live.mutex);
-  for (Backend* backend : live.backends) backend->engine_->close(kGrace);
+  const auto begin = std::chrono::steady_clock::now();
+  for (Backend* backend : live.backends) {
+    const auto gone = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+    backend->engine_->close(std::max(kGrace - gone, std::chrono::milliseconds(0)));
+  }
   // A thread that wants Python's lock after Python has ended would end the process.
   Finisher::instance().drain(kGrace);
+  ProcessEnd::calls_have_ended();
 }
 
 BackendPtr Backend::split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
@@ -63,7 +71,7 @@ BackendPtr Backend::split(const c10::intrusive_ptr<c10d::Store>& store, const st
   const auto mine = std::find(ranks.begin(), ranks.end(), getRank());
   const int lowest = ranks.empty() ? -1 : *std::min_element(ranks.begin(), ranks.end());
   const int rank = static_cast<int>(mine - ranks.begin());
-  const WithoutPython unlocked;
+  const lanecast::WithoutGil unlocked;
   auto engine = engine_->split(mine == ranks.end() ? -1 : lowest, rank);
   if (!engine) return nullptr;
   const auto options = options_of_child(opts);
@@ -76,7 +84,7 @@ BackendPtr Backend::merge(const c10::intrusive_ptr<c10d::Store>& store,
                           const c10::intrusive_ptr<c10d::Backend::Options>& opts, const int& rank, const int& size) {
   const auto options = options_of_child(opts);
   options->topology.clear();  // that of this group, and others come
-  const WithoutPython unlocked;
+  const lanecast::WithoutGil unlocked;
   auto engine = std::make_unique<Engine>(StoreBootstrap(store, rank, size, options->timeout), rank, size, *options);
   return c10::make_intrusive<Backend>(Group{store, rank, size}, std::move(engine), options, helpers_);
 }
@@ -98,19 +106,19 @@ void Backend::setTimeout(std::chrono::milliseconds timeout) {
 }
 
 void Backend::eagerConnectSingleDevice(at::Device device) {
-  const WithoutPython unlocked;
+  const lanecast::WithoutGil unlocked;
   if (device.is_cuda()) engine_->open(device);
 }
 
 void Backend::abort() {
-  const WithoutPython unlocked;
+  const lanecast::WithoutGil unlocked;
   engine_->abort("the process group was aborted");
   const std::lock_guard lock(understudies_mutex_);
   for (const auto& [name, other] : understudies_) other->abort();
 }
 
 void Backend::shutdown() {
-  const WithoutPython unlocked;
+  const lanecast::WithoutGil unlocked;
   engine_->close(options_->timeout);
   drop_pool();
   const std::lock_guard lock(understudies_mutex_);

@@ -2,21 +2,21 @@
 // Tensors for a group's calls, in memory that its peers map: what FSDP2 asks for by
 // set_allocate_memory_from_process_group_for_comm().
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <gil.h>
 
 #include <utility>
 
 #include "backend.h"
-#include "without_python.h"
 
 namespace lanecast_torch {
 
 bool Backend::supportsTensorAlloc(c10::DeviceIndex /*device*/) {
-  const WithoutPython unlocked;
+  const lanecast::WithoutGil unlocked;
   return engine_->has_peer_memory();
 }
 
 at::Tensor Backend::allocateTensor(long elements, at::TensorOptions options) {
-  const WithoutPython unlocked;
+  const lanecast::WithoutGil unlocked;
   const c10::Device device = options.device();
   if (!device.is_cuda()) return at::empty({elements}, options);
   const c10::DeviceIndex current = c10::impl::VirtualGuardImpl(device.type()).getDevice().index();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between two ranks, and the barrier.
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <gil.h>
 
 #include <algorithm>
 #include <optional>
@@ -10,7 +11,6 @@
 #include "backend.h"
 #include "monitored_barrier.h"
 #include "types.h"
-#include "without_python.h"
 
 namespace lanecast_torch {
 namespace {
@@ -140,7 +140,7 @@ WorkPtr Backend::barrier_on(c10::Device device, const c10d::BarrierOptions& opts
 
 void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_for_all) {
   const auto timeout = opts.timeout == c10d::kUnsetTimeout ? options_->timeout : opts.timeout;
-  const WithoutPython unlocked;
+  const lanecast::WithoutGil unlocked;
   MonitoredBarrier(*store_, getRank(), getSize(), monitored_barriers_++)
       .pass(timeout, std::max(timeout, options_->timeout), wait_for_all);
 }

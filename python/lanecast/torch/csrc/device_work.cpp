@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine.h"
+#include "process_end.h"
 
 namespace lanecast_torch {
 namespace {
@@ -101,6 +102,7 @@ bool DeviceWork::wait(std::chrono::milliseconds timeout) {
 }
 
 void DeviceWork::wait_on_host(std::chrono::milliseconds timeout) {
+  const Blocks blocks;
   const auto begin = std::chrono::steady_clock::now();
   while (!isCompleted()) {
     raise_device_error();

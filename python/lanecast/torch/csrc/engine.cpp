@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "process_end.h"
 
 namespace lanecast_torch {
 namespace {
@@ -108,6 +109,7 @@ void Engine::start_locked(HostWork& work, std::chrono::milliseconds timeout, con
 
 template <class Run>
 void Engine::run_with(std::chrono::milliseconds timeout, const Run& run) {
+  const Blocks blocks;
   double timeout_s = 0;
   {
     const auto lock = enter();

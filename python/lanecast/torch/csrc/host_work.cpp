@@ -6,6 +6,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "finisher.h"
+#include "process_end.h"
 
 namespace lanecast_torch {
 
@@ -24,6 +25,11 @@ struct HostWork::Listener {
 int HostWork::sourceRank() const {
   TORCH_CHECK(source_ >= 0, "lanecast: only the work of a receive knows a source rank");
   return source_;
+}
+
+bool HostWork::wait(std::chrono::milliseconds timeout) {
+  const Blocks blocks;
+  return c10d::Work::wait(timeout);
 }
 
 void HostWork::launch(const std::function<void(Work&)>& start) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 
 #include "work.h"
 
@@ -14,6 +15,7 @@ class HostWork final : public Work {
   explicit HostWork(const Call& call, bool blocking = false) : Work(call, {}), blocking_(blocking) {}
 
   int sourceRank() const override;
+  bool wait(std::chrono::milliseconds timeout) override;
 
   void launch(const std::function<void(Work&)>& start) override;
   void start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds timeout) override;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Python sees of the backend.
+#include <gil.h>
 #include <pybind11/chrono.h>
 #include <pybind11/functional.h>
 #include <torch/csrc/utils/pybind.h>
@@ -43,11 +44,11 @@ void bind(py::module_& module) {
       .def_property_readonly(
           "calls_without_copies",
           [](Backend& backend) {
-            const py::gil_scoped_release unlocked;
+            const lanecast::WithoutGil unlocked;
             return backend.calls_without_copies();
           },
           "How many calls on memory from allocate_tensor() or lanecast.torch.mem_pool() have copied nothing.");
-  module.def("make", &make, py::call_guard<py::gil_scoped_release>(), "Make a group's backend. Collective.");
+  module.def("make", &make, py::call_guard<lanecast::WithoutGil>(), "Make a group's backend. Collective.");
   module.def("shut_down_all", &Backend::shut_down_all, "Shut down every backend of this process.");
 }
 
