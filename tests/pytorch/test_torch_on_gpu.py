@@ -12,6 +12,7 @@ import torch_calls
 import torch_memory
 import torch_on_gpu
 import torch_training
+import torch_works_watched
 from torch_jobs import Job
 
 # With tags of messages, which a GPU's have not; sparse tensors, which go to gloo; and objects, which travel by the CPU.
@@ -24,6 +25,7 @@ STREAMS = [name for name in vars(torch_on_gpu) if name.startswith("check_")]
 # Messages go to NCCL there, which a device that pretends has not, and their refusals are those of peer memory.
 WITHIN = ("check_messages", "check_refusals", "check_refused_message_of_a_batch")
 MEMORY = [name for name in vars(torch_memory) if name.startswith("check_")]
+WATCHED = [name for name in vars(torch_works_watched) if name.startswith("check_")]
 TRAINING = [name for name in vars(torch_training) if name.startswith("check_")]
 GPUS = torch.cuda.device_count()
 HAS_CUDA = torch.version.cuda is not None
@@ -81,6 +83,12 @@ def test_call_between_hosts(job_on_gpus: Callable[..., Job], size: int, case: st
 @pytest.mark.parametrize("case", [case for case in STREAMS if case not in WITHIN])
 def test_streams_and_ends_between_hosts(job_on_gpus: Callable[..., Job], case: str) -> None:
     job_on_gpus(2, apart=True).run("torch_on_gpu", case)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("case", WATCHED)
+def test_watched(job_on_gpus: Callable[..., Job], apart: bool, case: str) -> None:
+    job_on_gpus(2, apart=apart).run("gpu_or_pretence", "on_gpu", "torch_works_watched", case)
 
 
 @pytest.mark.parametrize("apart", [False, True])

@@ -6,12 +6,18 @@ from collections.abc import Callable
 import pytest
 
 import torch_watching
+import torch_works_watched
 from torch_jobs import Job
 
-CASES = [name for name in vars(torch_watching) if name.startswith("check_")]
+CASES = [
+    (module.__name__, name)
+    for module in (torch_watching, torch_works_watched)
+    for name in vars(module)
+    if name.startswith("check_")
+]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-@pytest.mark.parametrize("case", CASES)
-def test_watching(job: Callable[[int], Job], size: int, case: str) -> None:
-    job(size).run("torch_watching", case)
+@pytest.mark.parametrize(("module", "case"), CASES)
+def test_watching(job: Callable[[int], Job], size: int, module: str, case: str) -> None:
+    job(size).run(module, case)

@@ -96,6 +96,12 @@ void Guard::synchronizeEvent(void* event) const {
   if (event) Driver::instance().call("cuEventSynchronize", event);
 }
 
+double Guard::elapsedTime(void* first, void* second, const c10::DeviceIndex /*device*/) const {
+  float ms = 0;
+  Driver::instance().call("cuEventElapsedTime", &ms, first, second);
+  return ms;
+}
+
 bool Guard::queryStream(const c10::Stream& stream) const {
   const InContext in(stream.device_index());
   return Driver::instance().ask("cuStreamQuery", handle_of(stream)) != kNotReady;

@@ -41,6 +41,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   bool queryEvent(void* event) const override;
   void destroyEvent(void* event, const c10::DeviceIndex device) const noexcept override;
   void synchronizeEvent(void* event) const override;
+  double elapsedTime(void* first, void* second, const c10::DeviceIndex device) const override;
 
   bool queryStream(const c10::Stream& stream) const override;
   void synchronizeStream(const c10::Stream& stream) const override { synchronize(stream); }

@@ -21,6 +21,7 @@
 #include "host_work.h"
 #include "options.h"
 #include "tensors.h"
+#include "watch.h"
 
 namespace lanecast_torch {
 
@@ -107,7 +108,10 @@ class Backend final : public c10d::Backend {
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
   void setTimeout(std::chrono::milliseconds timeout) override;
   void setSequenceNumberForGroup() override {}
-  void enableCollectivesTiming() override {}  // as gloo's: a trace has the times of all calls
+  void enableCollectivesTiming() override { watch_->time_works(); }
+  void registerOnCompletionHook(Watch::Hook&& hook) override;
+  void waitForPendingWorks() override;
+  c10d::ErrorType getError() override;
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
   void eagerConnectSingleDevice(at::Device device) override;
   void abort() override;
@@ -183,6 +187,7 @@ class Backend final : public c10d::Backend {
   std::map<std::string, BackendPtr> understudies_;
   std::mutex pool_mutex_;  // guards take_from_pool_
   TakeFromPool take_from_pool_;
+  const std::shared_ptr<Watch> watch_ = std::make_shared<Watch>();
   std::atomic<std::uint64_t> sequence_ = 0;
   std::atomic<std::uint64_t> monitored_barriers_ = 0;
   std::optional<Coalesced> coalesced_;

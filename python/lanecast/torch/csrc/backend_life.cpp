@@ -9,6 +9,7 @@
 #include "backend.h"
 #include "finisher.h"
 #include "process_end.h"
+#include "watcher.h"
 
 namespace lanecast_torch {
 namespace {
@@ -63,6 +64,8 @@ void Backend::shut_down_all() {
   }
   // A thread that wants Python's lock after Python has ended would end the process.
   Finisher::instance().drain(kGrace);
+  Watcher::instance().drain(kGrace);
+  for (Backend* backend : live.backends) backend->watch_->drop_hook();
   ProcessEnd::calls_have_ended();
 }
 
@@ -120,6 +123,7 @@ void Backend::abort() {
 void Backend::shutdown() {
   const lanecast::WithoutGil unlocked;
   engine_->close(options_->timeout);
+  watch_->drop_hook();
   drop_pool();
   const std::lock_guard lock(understudies_mutex_);
   for (const auto& [name, other] : understudies_) other->shutdown();

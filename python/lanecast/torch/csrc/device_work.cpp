@@ -8,6 +8,7 @@
 
 #include "engine.h"
 #include "process_end.h"
+#include "watcher.h"
 
 namespace lanecast_torch {
 namespace {
@@ -23,6 +24,8 @@ bool is_capturing(const Impl& impl, const c10::Stream& stream) {
     return false;
 }
 
+c10::EventFlag flag(bool timed) { return timed ? c10::EventFlag::BACKEND_DEFAULT : c10::EventFlag::PYTORCH_DEFAULT; }
+
 }  // namespace
 
 DeviceWork::DeviceWork(const Call& call, std::shared_ptr<Engine> engine, c10::Stream stream, Wait wait)
@@ -30,7 +33,9 @@ DeviceWork::DeviceWork(const Call& call, std::shared_ptr<Engine> engine, c10::St
       engine_(std::move(engine)),
       stream_(stream),
       wait_(wait),
-      done_(std::make_shared<c10::Event>(stream.device_type())) {}
+      done_(std::make_shared<c10::Event>(stream.device_type(), flag(timed_))) {
+  if (timed_) started_.emplace(stream.device_type(), flag(true));
+}
 
 DeviceWork::~DeviceWork() {
   // Nobody has waited: others get the memory when the call has let go of it.
@@ -54,6 +59,7 @@ void DeviceWork::launch(const std::function<void(Work&)>& start) {
     behind.block(stream_);
   }
   const c10::StreamGuard guard(stream_);
+  if (started_) started_->record(stream_);
   start(*this);
   arrive();
   done_->record(stream_);
@@ -62,6 +68,31 @@ void DeviceWork::launch(const std::function<void(Work&)>& start) {
   if (!beside) kept_.clear();                     // whoever gets the memory next uses it behind the call
   future_->markCompleted(c10::IValue(outputs_));  // as NCCL's: callbacks run now, on streams behind the call
   if (recordFunctionEndCallback_) std::exchange(recordFunctionEndCallback_, nullptr)();
+  if (captured_ || !timed_ || !watch_->hook()) return;
+  const std::lock_guard lock(mutex_);
+  await_end();
+}
+
+void DeviceWork::await_end() {
+  TORCH_CHECK(!captured_, "lanecast: a call that a graph has captured has no end of its own");
+  if (std::exchange(awaited_, true)) return;
+  pending_in_watch_.emplace(watch_);
+  Watcher::instance().add([self = c10::intrusive_ptr<DeviceWork>::reclaim_copy(this)] {
+    std::exception_ptr error;
+    try {
+      if (!self->isCompleted()) return false;
+      error = self->exception();
+    } catch (...) {  // a device that has failed answers no more
+      error = std::current_exception();
+    }
+    self->conclude(error);
+    return true;
+  });
+}
+
+float DeviceWork::milliseconds() const {
+  TORCH_CHECK(!captured_ && done_->query(), "lanecast: getDuration: this call is still under way, or was captured");
+  return static_cast<float>(started_->elapsedTime(*done_));
 }
 
 void DeviceWork::start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds timeout) {

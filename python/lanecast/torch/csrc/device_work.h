@@ -28,19 +28,24 @@ class DeviceWork final : public Work {
   bool isCompleted() override;
   /// What the current stream does from now on comes after the call. Raises what the device has met so far.
   void synchronize() override;
+  void blockCurrentStream() override { synchronize(); }
   /// The same; with a timeout, and for a barrier, the host waits too.
   bool wait(std::chrono::milliseconds timeout) override;
 
  private:
   c10::Stream current_stream() const;
   void wait_on_host(std::chrono::milliseconds timeout);
+  void await_end() override;
+  float milliseconds() const override;
   void raise_device_error();
 
   const std::shared_ptr<Engine> engine_;
   const c10::Stream stream_;
   const Wait wait_;
   const std::shared_ptr<c10::Event> done_;
-  bool captured_ = false;  // in a graph: it runs whenever that is replayed
+  std::optional<c10::Event> started_;  // where it is timed
+  bool captured_ = false;              // in a graph: it runs whenever that is replayed
+  bool awaited_ = false;               // guarded by mutex_
 };
 
 }  // namespace lanecast_torch

@@ -76,7 +76,13 @@ std::unique_lock<std::mutex> Engine::enter() {
   return lock;
 }
 
-void Engine::check_core(lanecastResult_t result) const { check(result, lanecastGetLastError(comm_)); }
+lanecastResult_t Engine::UnderWay::note(lanecastResult_t result) {
+  auto none = lanecastSuccess;
+  if (result != lanecastUsageError) failure.compare_exchange_strong(none, result);
+  return result;
+}
+
+void Engine::check_core(lanecastResult_t result) const { check(under_way_->note(result), lanecastGetLastError(comm_)); }
 
 void Engine::set_core_timeout(std::chrono::milliseconds timeout) {
   if (timeout == c10d::kUnsetTimeout) timeout = timeout_;
@@ -100,7 +106,8 @@ void Engine::start_locked(HostWork& work, std::chrono::milliseconds timeout, con
     const std::lock_guard counting(under_way_->mutex);
     ++under_way_->calls;
   }
-  work.add(started, [under_way = under_way_] {
+  work.add(started, [under_way = under_way_](lanecastResult_t result) {
+    under_way->note(result);
     const std::lock_guard counting(under_way->mutex);
     --under_way->calls;
     under_way->changed.notify_all();
@@ -126,7 +133,7 @@ void Engine::run_with(std::chrono::milliseconds timeout, const Run& run) {
     --under_way_->blocking;
     under_way_->changed.notify_all();
   }
-  check(result, error.text);
+  check(under_way_->note(result), error.text);
 }
 
 void Engine::run(const lanecastCall_t& call, std::chrono::milliseconds timeout) {
@@ -205,6 +212,16 @@ bool Engine::idle_by(std::chrono::steady_clock::time_point deadline) {
     std::this_thread::sleep_for(kLongestPause);
   }
   return true;
+}
+
+void Engine::wait_until_idle() {
+  while (!idle_by(std::chrono::steady_clock::now() + std::chrono::hours(1))) {
+  }
+}
+
+lanecastResult_t Engine::failure() {
+  device_error();  // notes it
+  return under_way_->failure;
 }
 
 void Engine::close(std::chrono::milliseconds grace) {

@@ -7,6 +7,7 @@
 #include <lanecast/lanecast.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -74,6 +75,11 @@ class Engine {
 
   /// Ends what is under way, here and on the peers.
   void abort(const std::string& reason);
+  /// Waits until nothing is under way.
+  void wait_until_idle();
+  /// How the communicator has failed, as far as this rank knows.
+  lanecastResult_t failure();
+
   /// Waits up to `grace` for what is under way, ends the rest, and gives the communicator back.
   void close(std::chrono::milliseconds grace);
 
@@ -82,7 +88,10 @@ class Engine {
     std::mutex mutex;
     std::condition_variable changed;
     int calls = 0;
-    int blocking = 0;  // of these; they need comm_ until they return
+    int blocking = 0;                                         // of these; they need comm_ until they return
+    std::atomic<lanecastResult_t> failure = lanecastSuccess;  // the first
+
+    lanecastResult_t note(lanecastResult_t result);
   };
 
   Engine(lanecastComm_t comm, std::chrono::milliseconds timeout) : comm_(comm), timeout_(timeout) {}

@@ -83,7 +83,7 @@ std::exception_ptr Engine::device_error() {
   const std::lock_guard lock(mutex_);
   lanecastResult_t met = lanecastSuccess;
   if (comm_) lanecastCommGetAsyncError(comm_, &met);
-  return comm_ ? exception_for(met, lanecastGetLastError(comm_)) : nullptr;
+  return comm_ ? exception_for(under_way_->note(met), lanecastGetLastError(comm_)) : nullptr;
 }
 
 bool Engine::device_idle() {

@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <string>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 namespace lanecast_torch {
 
@@ -14,5 +15,8 @@ std::exception_ptr exception_for(lanecastResult_t result, const std::string& tex
 
 /// Throws what exception_for() makes.
 void check(lanecastResult_t result, const std::string& text);
+
+/// What torch calls the end of a work that had this error; null: none.
+c10d::WorkResult result_for(const std::exception_ptr& error);
 
 }  // namespace lanecast_torch

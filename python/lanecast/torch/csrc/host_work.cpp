@@ -13,11 +13,11 @@ namespace lanecast_torch {
 /// Keeps the work until its call is done.
 struct HostWork::Listener {
   c10::intrusive_ptr<HostWork> work;
-  std::function<void()> when_done;
+  std::function<void(lanecastResult_t)> when_done;
 
   static void hear(lanecastResult_t result, const char* text, void* held) {
     const std::unique_ptr<Listener> listener(static_cast<Listener*>(held));
-    listener->when_done();
+    listener->when_done(result);
     listener->work->ended(exception_for(result, text));
   }
 };
@@ -49,7 +49,7 @@ void HostWork::start(Engine& engine, const lanecastCall_t& call, std::chrono::mi
     engine.start(*this, call, timeout);
 }
 
-void HostWork::add(lanecastWork_t started, std::function<void()> when_done) {
+void HostWork::add(lanecastWork_t started, std::function<void(lanecastResult_t)> when_done) {
   // Relaxed: what the call's end reads is handed over by the core's own lock.
   pending_.fetch_add(1, std::memory_order_relaxed);
   calls_.push_back(started);
@@ -68,6 +68,7 @@ void HostWork::ended(std::exception_ptr error) {
   }
   // Release and acquire: the last one sees the errors and the calls of all.
   if (pending_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  if (timed_) end_ = std::chrono::steady_clock::now();
   // The quick way to those who wait. The rest, which may want Python's lock, is for another thread.
   if (blocking_) return settle();  // here, where nobody else has the work yet
   if (on_arrival_.empty()) finish(error_);
@@ -90,6 +91,13 @@ void HostWork::settle() {
     future_->setError(error_);
   else
     future_->markCompleted(c10::IValue(outputs_));
+  conclude(error_);
+}
+
+float HostWork::milliseconds() const {
+  const std::lock_guard lock(mutex_);
+  TORCH_CHECK(completed_, "lanecast: getDuration: this call is still under way");
+  return std::chrono::duration<float, std::milli>(end_ - begin_).count();
 }
 
 }  // namespace lanecast_torch

@@ -12,7 +12,9 @@ namespace lanecast_torch {
 class HostWork final : public Work {
  public:
   /// blocking: its calls are made in the caller's thread, which has to wait for them anyway; two threads less to wake.
-  explicit HostWork(const Call& call, bool blocking = false) : Work(call, {}), blocking_(blocking) {}
+  explicit HostWork(const Call& call, bool blocking = false) : Work(call, {}), blocking_(blocking) {
+    pending_in_watch_.emplace(watch_);
+  }
 
   int sourceRank() const override;
   bool wait(std::chrono::milliseconds timeout) override;
@@ -25,7 +27,7 @@ class HostWork final : public Work {
   bool blocking() const { return blocking_; }
   void received_from(int rank) { source_ = rank; }
   /// The work ends with this call of the core too, and frees it. `when_done` is called when it is done.
-  void add(lanecastWork_t started, std::function<void()> when_done);
+  void add(lanecastWork_t started, std::function<void(lanecastResult_t)> when_done);
   /// No more calls are added.
   void launched(std::exception_ptr error = nullptr);
 
@@ -34,6 +36,7 @@ class HostWork final : public Work {
 
   void ended(std::exception_ptr error);
   void settle();
+  float milliseconds() const override;
 
   const bool blocking_;
   std::atomic<int> pending_ = 1;  // calls, and one until launched()
@@ -41,6 +44,7 @@ class HostWork final : public Work {
   std::exception_ptr error_;      // the first
   std::vector<lanecastWork_t> calls_;
   int source_ = -1;
+  std::chrono::steady_clock::time_point end_;  // where it is timed, once it is known to have ended
 };
 
 }  // namespace lanecast_torch

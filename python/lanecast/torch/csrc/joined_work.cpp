@@ -3,6 +3,8 @@
 
 #include <c10/core/StreamGuard.h>
 
+#include <algorithm>
+
 #include "work.h"
 
 namespace lanecast_torch {
@@ -75,6 +77,20 @@ class JoinedWork final : public c10d::Work {
   }
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+
+  /// That of the member that has ended worst.
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override {
+    c10::List<c10::intrusive_ptr<c10::ivalue::Future>> results(c10::FutureType::create(c10::AnyEnumType::get()));
+    for (const auto& member : members_) results.push_back(member->getFutureResult());
+    auto worst = future_of_result();
+    c10::collectAll(results)->addCallback([results, worst](c10::ivalue::Future&) {
+      auto found = static_cast<std::int64_t>(c10d::WorkResult::SUCCESS);
+      for (const c10::intrusive_ptr<c10::ivalue::Future> result : results)
+        found = std::max(found, result->value().toInt());
+      worst->markCompleted(found);
+    });
+    return worst;
+  }
 
  private:
   const Members members_;

@@ -47,7 +47,9 @@ void bind(py::module_& module) {
             const lanecast::WithoutGil unlocked;
             return backend.calls_without_copies();
           },
-          "How many calls on memory from allocate_tensor() or lanecast.torch.mem_pool() have copied nothing.");
+          "How many calls on memory from allocate_tensor() or lanecast.torch.mem_pool() have copied nothing.")
+      // As torch binds it for NCCL alone.
+      .def("get_error", &Backend::getError, "How the group has failed, as far as this rank knows.");
   module.def("make", &make, py::call_guard<lanecast::WithoutGil>(), "Make a group's backend. Collective.");
   module.def("shut_down_all", &Backend::shut_down_all, "Shut down every backend of this process.");
 }

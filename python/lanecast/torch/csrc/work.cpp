@@ -5,7 +5,14 @@
 
 #include <utility>
 
+#include "errors.h"
+#include "watcher.h"
+
 namespace lanecast_torch {
+
+c10::intrusive_ptr<c10::ivalue::Future> future_of_result() {
+  return c10::make_intrusive<c10::ivalue::Future>(c10::AnyEnumType::get());
+}
 
 c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors(std::vector<c10::Device> devices) {
   return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), std::move(devices));
@@ -13,6 +20,9 @@ c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors(std::vector<c10::Devic
 
 Work::Work(const Call& call, std::vector<c10::Device> devices)
     : c10d::Work(call.rank, call.type, call.profiling_title, call.inputs),
+      watch_(call.watch),
+      timed_(watch_->timed()),
+      begin_(timed_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point()),
       outputs_(call.outputs),
       future_(future_of_tensors(std::move(devices))),
       sequence_(call.sequence) {
@@ -30,6 +40,52 @@ void Work::arrive() {
   const at::AutoDispatchBelowADInplaceOrView writes;
   for (const auto& step : on_arrival_) step();
   on_arrival_.clear();
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Work::getFutureResult() {
+  const std::lock_guard lock(mutex_);
+  if (future_result_) return future_result_;
+  if (!result_) await_end();
+  future_result_ = future_of_result();
+  if (result_) future_result_->markCompleted(static_cast<std::int64_t>(*result_));
+  return future_result_;
+}
+
+float Work::getDuration() const {
+  TORCH_CHECK(timed_, "lanecast: getDuration: this call was not timed: have the group's _enable_collectives_timing() ",
+              "called before");
+  return milliseconds();
+}
+
+void Work::conclude(const std::exception_ptr& error) {
+  const c10d::WorkResult result = result_for(error);
+  c10::intrusive_ptr<c10::ivalue::Future> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    result_ = result;
+    asked = future_result_;
+  }
+  if (asked) asked->markCompleted(static_cast<std::int64_t>(result));
+  if (!error && timed_ && watch_->hook())
+    call_hook();
+  else
+    pending_in_watch_.reset();
+}
+
+void Work::call_hook() {
+  const auto finished = std::chrono::steady_clock::now();
+  // By one thread for all, which may wait for Python's lock.
+  Watcher::instance().add([self = c10::intrusive_ptr<Work>::reclaim_copy(this), finished] {
+    try {
+      const std::chrono::duration<float, std::milli> active(self->milliseconds());
+      if (const auto hook = self->watch_->hook())
+        (*hook)(std::make_shared<c10d::WorkInfo>(self->opType_, self->sequence_, self->begin_, finished, active));
+    } catch (const std::exception& error) {
+      TORCH_WARN("lanecast: the hook for the end of calls: ", error.what());
+    }
+    self->pending_in_watch_.reset();
+    return true;
+  });
 }
 
 }  // namespace lanecast_torch

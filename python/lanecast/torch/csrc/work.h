@@ -4,11 +4,15 @@
 
 #include <lanecast/lanecast.h>
 
+#include <chrono>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
 #include "tensors.h"
+#include "watch.h"
 
 namespace lanecast_torch {
 
@@ -23,10 +27,14 @@ class Work : public c10d::Work {
     Tensors inputs;               // of the profile
     Tensors outputs;              // of result() and the future
     std::uint64_t sequence;
+    std::shared_ptr<Watch> watch;  // the group's
   };
 
   std::vector<at::Tensor> result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
+  /// Milliseconds. Raises where the group did not time its calls yet when this one was made.
+  float getDuration() const override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
   /// Has `start` hand its calls to the core by start() below; throws what it throws.
@@ -50,14 +58,31 @@ class Work : public c10d::Work {
   /// Takes the steps that were left for the arrival.
   void arrive();
 
+  /// The work has ended: tells whoever wants to know, once and for all.
+  void conclude(const std::exception_ptr& error);
+  /// Sees to it that conclude() is called, where nobody else does; somebody wants to know. mutex_ is held.
+  virtual void await_end() {}
+  /// Of a work that is timed and has ended.
+  virtual float milliseconds() const = 0;
+
+  const std::shared_ptr<Watch> watch_;
+  const bool timed_;
+  const std::chrono::steady_clock::time_point begin_;  // where it is timed
+  std::optional<Watch::Pending> pending_in_watch_;
   Tensors kept_, outputs_;
   std::vector<std::function<void()>> on_arrival_;
   const c10::intrusive_ptr<c10::ivalue::Future> future_;
 
  private:
+  void call_hook();
+
   const std::uint64_t sequence_;
+  std::optional<c10d::WorkResult> result_;                 // once it has ended; guarded by mutex_
+  c10::intrusive_ptr<c10::ivalue::Future> future_result_;  // once somebody has asked; guarded by mutex_
 };
 
+/// A future of how a work ends.
+c10::intrusive_ptr<c10::ivalue::Future> future_of_result();
 /// A future of the tensors that calls give, which lie on `devices`; none: on the CPU.
 c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors(std::vector<c10::Device> devices);
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watcher.h"
+
+#include <pthread.h>
+
+#include <thread>
+#include <utility>
+
+namespace lanecast_torch {
+namespace {
+
+constexpr std::chrono::microseconds kBetweenRounds{200};
+
+}  // namespace
+
+Watcher* Watcher::instance_ = nullptr;
+
+Watcher& Watcher::instance() {
+  static std::once_flag once;
+  // As the Finisher: never destroyed, and not of a forked process.
+  std::call_once(once, [] {
+    instance_ = new Watcher;
+    pthread_atfork(nullptr, nullptr, [] { instance_ = new Watcher; });
+  });
+  return *instance_;
+}
+
+void Watcher::add(std::function<bool()> over) {
+  const std::lock_guard lock(mutex_);
+  new_.push_back(std::move(over));
+  idle_ = false;
+  if (!std::exchange(running_, true)) std::thread([this] { run(); }).detach();
+  added_.notify_one();
+}
+
+void Watcher::drain(std::chrono::milliseconds grace) {
+  std::unique_lock lock(mutex_);
+  idled_.wait_for(lock, grace, [this] { return idle_; });
+}
+
+void Watcher::run() {
+  std::list<std::function<bool()>> watched;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (watched.empty() && new_.empty()) {
+      idle_ = true;
+      idled_.notify_all();
+      added_.wait(lock, [this] { return !new_.empty(); });
+    } else if (new_.empty()) {
+      added_.wait_for(lock, kBetweenRounds);
+    }
+    watched.splice(watched.end(), new_);
+    lock.unlock();
+    watched.remove_if([](const auto& over) { return over(); });  // what one holds is let go of here, without the lock
+    lock.lock();
+  }
+}
+
+}  // namespace lanecast_torch
