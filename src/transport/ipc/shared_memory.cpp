@@ -18,7 +18,7 @@ namespace {
 struct Introduction {
   gpu::IpcHandle handle{};
   std::size_t bytes = 0;
-  pid_t process = 0;
+  Process process;
 };
 
 /// Throws on all members alike, since all see the same.
@@ -28,7 +28,7 @@ void refuse_unequal(const std::vector<Introduction>& all) {
       throw UsageError("peer memory: rank 0 wants " + std::to_string(all[0].bytes) + " bytes, rank " +
                        std::to_string(q) + " " + std::to_string(all[q].bytes) + "; all have to be equal");
     for (std::size_t p = 0; p < q; ++p)
-      if (all[p].process == all[q].process)
+      if (all[p].process.id() == all[q].process.id())
         throw UsageError("peer memory: ranks " + std::to_string(p) + " and " + std::to_string(q) +
                          " are threads of one process; start a process for each GPU");
   }
@@ -50,10 +50,12 @@ SharedMemory::SharedMemory(std::shared_ptr<gpu::Device> device, const Bootstrap&
       ordinal_(ordinal),
       bytes_(whole_words(bytes)),
       own_(device_, bytes_ + static_cast<std::size_t>(members.size) * sizeof(Word)) {
-  const Introduction mine{own_.ipc_handle(), bytes_, getpid()};
+  const Introduction mine{own_.ipc_handle(), bytes_, Process(getpid())};
   std::vector<Introduction> all(members.size);
   members.all_gather(&mine, all.data(), sizeof mine);
   refuse_unequal(all);
+  for (const Introduction& member : all)
+    processes_.push_back(member.process.has_ended() ? std::nullopt : std::optional(member.process));
   for (int q = 0; q < members.size; ++q) {
     if (q == rank_) {
       bases_.push_back(own_.address());
@@ -77,8 +79,10 @@ bool SharedMemory::all_have_gone() const {
   std::vector<Word> gone(size());
   device_->check(device_->driver().cuMemcpyDtoH(gone.data(), own() + bytes_, gone.size() * sizeof(Word)),
                  "cuMemcpyDtoH");
+  // What a process had mapped has ended with it.
+  const auto has_ended = [&](int q) { return processes_[q] && processes_[q]->has_ended(); };
   for (int q = 0; q < size(); ++q)
-    if (q != rank_ && gone[q] == 0) return false;
+    if (q != rank_ && gone[q] == 0 && !has_ended(q)) return false;
   return true;
 }
 

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/bootstrap.h"
+#include "base/process.h"
 #include "device/gpu/memory.h"
 
 namespace lanecast::ipc {
@@ -39,6 +41,7 @@ class SharedMemory {
   std::uint64_t ordinal_;
   std::size_t bytes_;  // behind them a word for each member: it has unmapped this memory
   gpu::DeviceMemory own_;
+  std::vector<std::optional<Process>> processes_;  // none for one that this process cannot see
   std::vector<gpu::OpenedMemory> opened_;
   std::vector<gpu::Address> bases_;
 };

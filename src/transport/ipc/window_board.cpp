@@ -11,7 +11,8 @@ namespace lanecast::ipc {
 namespace {
 
 struct Introduction {
-  int process = 0, file = 0;
+  Process process;
+  int file = 0;
   FileId id;
 };
 
@@ -29,7 +30,7 @@ WindowBoard::WindowBoard(const Bootstrap& members) {
     made.page = Mapping(made.file, 0, sizeof(WindowPage));
     return made;
   });
-  const Introduction mine{getpid(), own.file.get(), id_of(own.file)};
+  const Introduction mine{Process(getpid()), own.file.get(), id_of(own.file)};
   std::vector<Introduction> all(members.size);
   members.all_gather(&mine, all.data(), sizeof mine);
   pages_ = agreed(members, [&] {
@@ -38,10 +39,16 @@ WindowBoard::WindowBoard(const Bootstrap& members) {
       if (q == members.rank)
         pages.push_back(std::move(own.page));
       else
-        pages.emplace_back(open_memory_of(all[q].process, all[q].file, all[q].id), 0, sizeof(WindowPage));
+        pages.emplace_back(open_memory_of(all[q].process.id(), all[q].file, all[q].id), 0, sizeof(WindowPage));
     }
     return pages;
   });  // and only now the file is closed
+  for (const Introduction& member : all) processes_.push_back(member.process);
+}
+
+bool WindowBoard::has_gone(int member) const {
+  // Acquire: pairs with what ~Windows() says; what the member has mapped is mapped no more.
+  return of(member).gone.load(std::memory_order_acquire) != 0 || processes_[member].has_ended();
 }
 
 }  // namespace lanecast::ipc

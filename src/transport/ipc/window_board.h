@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bootstrap.h"
+#include "base/process.h"
 #include "base/shared_pages.h"
 #include "device/gpu/driver.h"
 #include "device/gpu/kernels/arguments.h"
@@ -37,9 +38,12 @@ class WindowBoard {
 
   int size() const { return static_cast<int>(pages_.size()); }
   WindowPage& of(int member) const { return *reinterpret_cast<WindowPage*>(pages_[member].data()); }
+  /// It has let go of everything, or its process has ended.
+  bool has_gone(int member) const;
 
  private:
   std::vector<Mapping> pages_;
+  std::vector<Process> processes_;
 };
 
 }  // namespace lanecast::ipc

@@ -125,7 +125,7 @@ gpu::u64 Windows::place(const void* begin, std::size_t bytes) const {
 
 bool Windows::all_have_gone() const {
   for (int q = 0; q < board_.size(); ++q)
-    if (q != rank_ && board_.of(q).gone.load(std::memory_order_acquire) == 0) return false;
+    if (q != rank_ && !board_.has_gone(q)) return false;
   return true;
 }
 
@@ -133,7 +133,7 @@ Windows::~Windows() {
   const gpu::Device::Current current(*device_);
   device_->driver().cuCtxSynchronize();  // kernels may be at work there
   opened_.clear();
-  // Release: pairs with all_have_gone(); what it has mapped is mapped no more.
+  // Release: pairs with WindowBoard::has_gone().
   board_.of(rank_).gone.store(1, std::memory_order_release);
   const auto deadline = std::chrono::steady_clock::now() + kGoodbye;
   while (used_ != 0 && !all_have_gone()) {

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "base/bootstrap.h"
+#include "base/process.h"
 #include "base/shared_pages.h"
 #include "transport/call_board.h"
 #include "transport/shm/lane.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/outbox.h"
-#include "transport/shm/process.h"
 #include "transport/shm/way.h"
 #include "transport/wait_board.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lanecast::shm {
+namespace lanecast {
 
 /// A process is known by its id and the time of its start, since ids are given again.
 class Process {
@@ -22,4 +22,4 @@ class Process {
   std::uint64_t start_ticks_ = 0;
 };
 
-}  // namespace lanecast::shm
+}  // namespace lanecast

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/shm/process.h"
+#include "base/process.h"
 
 #include <cerrno>
 #include <fstream>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace lanecast::shm {
+namespace lanecast {
 
 namespace {
 
@@ -44,4 +44,4 @@ Process::Process(int pid) : pid_(pid) {
 
 bool Process::has_ended() const { return start_ticks_of(pid_, start_ticks_) != start_ticks_; }
 
-}  // namespace lanecast::shm
+}  // namespace lanecast
