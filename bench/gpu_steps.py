@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lanecast.cli.on_hosts import Hosts
@@ -86,7 +86,22 @@ def cluster(asked: Asked) -> Iterator[Step]:
     todo = [(asked.two_hosts, first), *([(asked.hosts(*more), first)] if more else [])]
     todo += [(asked.two_hosts, dtype) for dtype in others]
     for where, dtype in todo:
-        yield _shared_gpus(asked, where, dtype) if where.share_gpus else _on_cluster(asked, where, dtype)
+        yield _between_hosts(asked, where, dtype)
+    if asked.gpus > 1:
+        yield _three_levels(asked, first)
+
+
+def _between_hosts(asked: Asked, where: Hosts, dtype: str) -> Step:
+    return _shared_gpus(asked, where, dtype) if where.share_gpus else _on_cluster(asked, where, dtype)
+
+
+def _three_levels(asked: Asked, dtype: str) -> Step:
+    """Hosts of pairs of GPUs; NCCL knows nothing of pairs."""
+    pairs = max(1, asked.gpus // 4)
+    step = _between_hosts(asked, asked.hosts(2, 2 * pairs), dtype)
+    topology = f"2x{pairs}x2"
+    environment = {**step.environment, "LANECAST_TOPOLOGY": topology}
+    return replace(step, name=f"{step.name}, as {topology}", environment=environment)
 
 
 def _on_cluster(asked: Asked, where: Hosts, dtype: str) -> Step:

@@ -122,9 +122,10 @@ def names(gpus: int, *parts: str) -> list[str]:
 
 
 def test_what_is_run_on_so_many_gpus() -> None:
-    assert names(4, "cluster") == ["2 hosts of 2, float32", "4 hosts of 1, float32", "2 hosts of 2, bfloat16"]
-    assert names(2, "cluster")[1] == "2 hosts of 2 that share GPUs, float32"
-    assert names(8, "cluster") == ["2 hosts of 4, float32", "2 hosts of 4, bfloat16"]
+    two, four = "2 hosts of 2, float32", "2 hosts of 4, float32"
+    assert names(4, "cluster") == [two, "4 hosts of 1, float32", "2 hosts of 2, bfloat16", f"{two}, as 2x1x2"]
+    assert names(2, "cluster")[1::2] == [f"2 hosts of 2 that share GPUs, float32{how}" for how in ("", ", as 2x1x2")]
+    assert names(8, "cluster") == [four, "2 hosts of 4, bfloat16", f"{four}, as 2x2x2"]
     assert names(1, "training", "cluster")[0] == "2 hosts of 1 that share GPUs, float32"
     assert names(2, *reversed(PARTS))[0] == "tests on the GPUs", "in the order of the parts"
     with pytest.raises(lanecast.UsageError, match="known: check, host, cluster, training"):

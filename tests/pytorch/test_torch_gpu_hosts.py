@@ -30,7 +30,7 @@ def _needs_hosts() -> None:
         pytest.skip(str(error).splitlines()[0])
 
 
-@pytest.mark.timeout(300)  # five jobs, each of which imports torch on every rank
+@pytest.mark.timeout(300)  # six jobs, each of which imports torch on every rank
 def test_each_part_leaves_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_steps, "LANECAST", (sys.executable, str(ROOT / "tests/gpu_stand_in_cli.py")))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -39,15 +39,16 @@ def test_each_part_leaves_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for outcome in gpu_hosts.measure(gpu_hosts.steps(asked, ["cluster", "host"]), limit_s=300):
         outcomes.append(outcome)
         gpu_hosts.write(outcomes, tmp_path / "rows.json", tmp_path / "page.md")
-    assert [outcome.summary for outcome in outcomes] == ["done"] * 5
+    assert [outcome.summary for outcome in outcomes] == ["done"] * 6
     found = json.loads((tmp_path / "rows.json").read_text())
     counts = {part: sum(row["part"] == part for row in found["rows"]) for part in ("host", "cluster", "shared GPUs")}
-    assert counts == {"host": 5 * 2 * 3 * 2, "cluster": 3 * 2, "shared GPUs": 3}
+    assert counts == {"host": 5 * 2 * 3 * 2, "cluster": 3 * 2, "shared GPUs": 6}
     assert not any(row["wrong"] for row in found["rows"])
     page = (tmp_path / "page.md").read_text()
     assert "| all_gather, plain, eager | **" in page
     assert "2x1 (hosts x GPUs), bf16; goodput of a host 0." in page
     assert "2x2: hosts share GPUs" in page
+    assert "2x1x2: hosts share GPUs" in page
     drawn = list(gpu_report.draw(found["rows"], tmp_path / "host.png", tmp_path / "hosts.png"))
     assert all(path.stat().st_size > 10_000 for path in drawn)
     assert len(drawn) == 2
