@@ -1,71 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which algorithm a call takes: what the user has pinned, in the call, for all calls or in a file, else what was
-// learned, else the cost model; the models are equal on every rank.
+#include "runtime/choosing.h"
+
 #include <algorithm>
 
-#include "base/agreed.h"
-#include "runtime/communicator.h"
-#include "runtime/exchange.h"
-#include "runtime/gpu_side.h"
-#include "runtime/models_in_bytes.h"
+#include "device/gpu/kernels/arguments.h"
+#include "runtime/router.h"
 
 namespace lanecast {
 
-void Communicator::adopt(const Models& models, const std::string& refusal, const Interrupt& interrupt) {
-  const std::unique_lock lock = enter(interrupt);
-  refuse_if_failed();
-  if (!started_.empty()) throw UsageError("models: wait for the started calls of this communicator first");
-  const Bootstrap bootstrap =
-      among({.ranks = topology_.everyone(), .what = "a profile for all ranks", .meanwhile = [&](auto...) {
-               ask(interrupt);
-             }});
-  const std::string packed = agreed(bootstrap, [&] {
-    if (rank() != 0) return std::string();
-    if (!refusal.empty()) throw UsageError(refusal);
-    if (models.links.empty()) return std::string();
-    if (models.links.size() != models_.links.size())
-      throw UsageError("models: have links for " + std::to_string(models.links.size()) + " levels, topology " +
-                       topology_.str() + " has " + std::to_string(models_.links.size()));
-    return bytes_of(models);
-  });
-  const std::string known = bootstrap.all_gather_strings(packed)[0];
-  if (known.empty()) return;
-  Models adopted = models_from(known);
-  // What transports do is known here, and to no file.
-  for (std::size_t level = 0; level < adopted.links.size(); ++level)
-    adopted.links[level].by_itself = models_.links[level].by_itself;
-  if (gpu_) gpu_->choose_by(adopted.peers);
-  models_ = std::move(adopted);
-  plans_ = std::make_unique<PlanCache>(topology_, rank(), *router_, options_.executor);
-  if (gpu_) gpu_->forget_plans();
-}
-
-Explanation Communicator::explain(const Call& call) const {
+Explanation Choosing::explain(const Call& call) const {
   const Request request = request_of(call);
   return {call.kind, request.bytes, chosen(call, request), candidates(request, topology_, models_),
           known_of_links(models_)};
 }
 
-Explanation Communicator::explain_on_gpu(const Call& call, bool symmetric) {
-  const std::unique_lock lock = enter();
-  if (!gpu_ || !gpu_->has_peers())
-    throw UsageError("rank " + std::to_string(rank()) +
-                     ": device: calls on GPUs are explained among ranks of one host " +
-                     "that have opened theirs; make the communicator with device=N");
-  return gpu_->explain(call, symmetric, pinned_for(call));
+Request Choosing::request_of(const Call& call) const {
+  return {call.kind, full_bytes(call, topology_.size()), call.own_counts(), in_rank_order(call),
+          router_.native(call.kind, call.dtype, call.op) != nullptr};
 }
 
-std::string Communicator::kind_of_gpu() {
-  const std::unique_lock lock = enter();
-  return gpu_ ? gpu_->kind_of_gpu() : std::string();
-}
-
-Request Communicator::request_of(const Call& call) const {
-  return {call.kind, full_bytes(call, size()), call.own_counts(), in_rank_order(call),
-          router_->native(call.kind, call.dtype, call.op) != nullptr};
-}
-
-std::string_view Communicator::pinned_for(const Call& call) const {
+std::string_view Choosing::pinned_for(const Call& call) const {
   if (!call.algorithm.empty() || options_.algorithm.empty()) return call.algorithm;
   // The communicator's algorithm is for the collectives that have it; a name that none has is refused by planning.
   const std::string_view usual = options_.algorithm;
@@ -73,23 +27,23 @@ std::string_view Communicator::pinned_for(const Call& call) const {
   return meant ? usual : std::string_view();
 }
 
-bool Communicator::in_rank_order(const Call& call) const {
+bool Choosing::in_rank_order(const Call& call) const {
   const bool sums = Collective{call.kind}.reduces();
   if (!sums || !call.reproducible.value_or(options_.reproducible.value_or(false))) return false;
   // Our own kernels give integers the same bits in every order; of floats, min and max take -0 and 0 for equal.
   return is_float(call.dtype) || pinned_for(call).find("native") != std::string_view::npos;
 }
 
-Choice Communicator::chosen_for_gpus(const Call& call) const {
+Choice Choosing::chosen_for_gpus(const Call& call, OnGpus gpus) const {
   Request request = request_of(call);
-  request.staged = !gpu_->sends_directly();
+  request.staged = !gpus.sends_directly;
   if (!pinned_for(call).empty()) return chosen(call, request);
   request.native = false;  // MPI's own; NCCL's is taken by name alone
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   // Within hosts by peer memory, whichever way was chosen with messages: across, their order is the same.
   const auto by_peers = [&](const Choice& choice) -> std::optional<Choice> {
     const std::size_t within = choice.algorithm.rfind(',');
-    if (!gpu_->has_groups() || within == std::string::npos) return {};
+    if (!gpus.has_groups || within == std::string::npos) return {};
     const std::string name = choice.algorithm.substr(0, within) + ",native)";
     if (!has_algorithm(call.kind, topology_, name)) return {};
     Choice found = predict(request, topology_, models_, name, chunks);
@@ -97,7 +51,8 @@ Choice Communicator::chosen_for_gpus(const Call& call) const {
     return found;
   };
   const auto fits = [&](const Choice& choice) {
-    return choice.algorithm != "one_shot" || size() <= gpu::kMostRanks;  // which adds up all ranks' in one step
+    return choice.algorithm != "one_shot" ||
+           topology_.size() <= gpu::kMostRanks;  // which adds up all ranks' in one step
   };
   const auto as_it_is = [&](Choice choice) {
     if (chunks) choice.chunks = chunks;
@@ -112,9 +67,9 @@ Choice Communicator::chosen_for_gpus(const Call& call) const {
   return as_it_is(*std::ranges::find_if(cheapest_first, fits));
 }
 
-Choice Communicator::chosen(const Call& call) const { return chosen(call, request_of(call)); }
+Choice Choosing::chosen(const Call& call) const { return chosen(call, request_of(call)); }
 
-Choice Communicator::chosen(const Call& call, const Request& request) const {
+Choice Choosing::chosen(const Call& call, const Request& request) const {
   const bool reproducible = in_rank_order(call);
   // What is pinned for every call gathers finished parts, which of reproducible sums only an all-reduce has.
   const std::string pinned(reproducible && call.kind != Kind::all_reduce ? call.algorithm : pinned_for(call));

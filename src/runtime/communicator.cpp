@@ -7,6 +7,7 @@
 
 #include "base/agreed.h"
 #include "runtime/equal_options.h"
+#include "runtime/failing.h"
 #include "runtime/links.h"
 #include "runtime/started.h"
 
@@ -61,13 +62,16 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
                      })),
       log_(options_.trace_steps),
       agreement_(*router_, around_.bootstrap.rank, id_, options_.check_calls),
+      choosing_(topology_, options_, *router_),
       progress_(std::move(progress)),
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)),
       timeout_s_(options_.timeout_s.value_or(kTimeout_s)),
       tokens_(static_cast<std::size_t>(around_.bootstrap.size)) {
   Links links = gather_links(around_, topology_, *router_);
-  models_.links = std::move(links.by_level);
-  models_.overlaps = std::move(links.overlaps);
+  Models models;
+  models.links = std::move(links.by_level);
+  models.overlaps = std::move(links.overlaps);
+  choosing_.choose_by(std::move(models));
   if (links.crowded) share_cores();
   if (options_.trace_steps) router_->record(&log_);
   if (options_.device >= 0) gpu_ = open_gpu(options_.device);
@@ -118,7 +122,7 @@ int Communicator::hosts() const {
 
 std::shared_ptr<Execution> Communicator::prepare(Call call) {
   const bool in_place = check(call, rank(), size());
-  call.reproducible = in_rank_order(call);
+  call.reproducible = choosing_.in_rank_order(call);
   refuse_if_failed();
   if (auto known = plans_->find(call, in_place)) return known;
   try {

@@ -16,6 +16,7 @@
 #include "runtime/call.h"
 #include "runtime/call_agreement.h"
 #include "runtime/call_log.h"
+#include "runtime/choosing.h"
 #include "runtime/exchange.h"
 #include "runtime/options.h"
 #include "runtime/patience.h"
@@ -23,7 +24,6 @@
 #include "runtime/surprises.h"
 #include "runtime/surroundings.h"
 #include "runtime/work.h"
-#include "select/explain.h"
 
 namespace lanecast {
 
@@ -129,19 +129,19 @@ class Communicator {
   void write_trace(const std::string& directory) const;
 
   /// What would run: algorithm and chunks after all defaults.
-  Choice chosen(const Call& call) const;
+  Choice chosen(const Call& call) const { return choosing_.chosen(call); }
   /// The same, what else could run, and why it does not. Of calls on the CPU's memory: docs/gpu.md says what GPUs take.
-  Explanation explain(const Call& call) const;
+  Explanation explain(const Call& call) const { return choosing_.explain(call); }
   /// The same of a call on GPUs of one host. Throws UsageError elsewhere, and where the GPU is not open.
   Explanation explain_on_gpu(const Call& call, bool symmetric);
   /// Of the GPUs of all ranks, by its driver's name; empty where it is not open, or there are several kinds.
   std::string kind_of_gpu();
 
   /// From now on every rank chooses by rank 0's models, unless they are empty; those of others are not looked at.
-  /// Collective, while no started call is under way. A `refusal` of rank 0 ("profile p.json: …") is thrown on all
-  /// ranks.
+  /// Collective, while no started call is under way and no other thread asks what would run. A `refusal` of rank 0
+  /// ("profile p.json: …") is thrown on all ranks.
   void adopt(const Models& models, const std::string& refusal, const Interrupt& interrupt = {});
-  const Models& models() const { return models_; }
+  const Models& models() const { return choosing_.models(); }
   /// What was chosen here and is slower than predicted; outlives the communicator. A prediction that rests on assumed
   /// links alone is none, nor is that of an algorithm or a number of chunks that the user has named.
   std::shared_ptr<const Surprises> surprises() const { return surprises_; }
@@ -180,8 +180,6 @@ class Communicator {
   /// until the progress thread has moved the messages before.
   void enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on);
   GpuSide& gpu_for(std::span<const Transfer> transfers, int device, void* stream, Lock& lock);
-  Choice chosen_for_gpus(const Call& call) const;
-  Choice chosen(const Call& call, const Request& request) const;
   /// Until the messages of all calls on the GPU are through, lest its peers lose them.
   void finish_on_gpu();
   /// Blocks until done() or the first sign that it will not be.
@@ -197,11 +195,6 @@ class Communicator {
   void open_groups(Started& call, Lock& lock, const Interrupt& interrupt);
   void start(const std::shared_ptr<Started>& call, const Interrupt& interrupt);
   void run(const std::shared_ptr<Started>& call, const Interrupt& interrupt);
-  /// Is this call's sum to be reduced in rank order?
-  bool in_rank_order(const Call& call) const;
-  Request request_of(const Call& call) const;
-  /// The algorithm that the user has named for this call or for all; empty: none.
-  std::string_view pinned_for(const Call& call) const;
   std::shared_ptr<Execution> prepare(Call call);
   /// In the caller's thread, where no other call is under way.
   void run_now(const std::shared_ptr<Execution>& call, const void* in, void* out, const Interrupt& interrupt);
@@ -288,7 +281,7 @@ class Communicator {
   CallLog log_;
   std::shared_ptr<Surprises> surprises_ = std::make_shared<Surprises>();
   CallAgreement agreement_;
-  Models models_;  // equal on every rank
+  Choosing choosing_;
   Rivals rivals_ = Rivals::none;
   std::shared_ptr<ProgressThread> progress_;
   std::uint64_t splits_ = 0;
@@ -314,53 +307,5 @@ class Communicator {
   std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU
   std::shared_ptr<Work> last_on_gpu_;  // of calls by plans and by NCCL
 };
-
-template <class Part>
-void Communicator::with_reasons(const UnderWay& call, const Part& part) {
-  try {
-    part();
-  } catch (const StepMismatchError& error) {  // a transport's, which knows the message and not the call
-    look_for_reasons(call);
-    if (call.title().empty()) throw;
-    throw MismatchError(std::string(error.what()) + "; found in call " + std::to_string(calls_) + " of rank " +
-                        std::to_string(rank()) +
-                        (error.same_call ? " and of rank " + std::to_string(error.peer) : std::string()) + ", " +
-                        std::string(call.title()));
-  } catch (const TransportError&) {
-    look_for_reasons(call);
-    throw;
-  }
-}
-
-template <class Before>
-void Communicator::heed_at(std::int64_t now_ns, const Before& before) {
-  if (now_ns - heeded_ns_ < std::chrono::nanoseconds(kLookEvery).count()) return;
-  heeded_ns_ = now_ns;
-  heed(before());
-}
-
-template <class Agreed, class Part>
-auto Communicator::or_fail(const Part& part) {
-  try {
-    return part();
-  } catch (const Agreed&) {
-    throw;
-  } catch (const std::exception& error) {
-    fail(failure_of(error));
-    throw;
-  }
-}
-
-template <class Part>
-void Communicator::or_fail(const std::shared_ptr<Execution>& call, const Part& part) {
-  or_fail([&] {
-    try {
-      part();
-    } catch (const std::exception&) {
-      plans_->keep(call);
-      throw;
-    }
-  });
-}
 
 }  // namespace lanecast

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between pairs of ranks of a GPU's memory, behind what a stream of the caller's holds.
 #include "runtime/device_work.h"
+#include "runtime/failing.h"
 
 namespace lanecast {
 namespace {

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "runtime/device_work.h"
+#include "runtime/failing.h"
 #include "runtime/started.h"
 
 namespace lanecast {

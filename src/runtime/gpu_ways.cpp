@@ -5,6 +5,7 @@
 
 #include "algorithms/algorithms.h"
 #include "runtime/communicator.h"
+#include "runtime/failing.h"
 #include "runtime/gpu_side.h"
 
 namespace lanecast {
@@ -34,7 +35,7 @@ Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int d
   }
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
   require_whole_elements(call, rank_says);
-  const std::string_view name = pinned_for(call);
+  const std::string_view name = choosing_.pinned_for(call);
   const bool by_peers = name.empty() ? side.has_peers() : peer_engine_from(name).has_value();
   if (by_peers && !side.has_peers())
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' moves memory among the GPUs of one host, and " +
@@ -74,7 +75,7 @@ std::string Communicator::not_native(const Call& call) const {
   if (std::ranges::any_of(call.counts, [&](std::size_t count) { return count != call.counts[0]; }))
     return "counts: NCCL's are equal on all ranks";
   if (call.chunks) return "chunks=" + std::to_string(call.chunks) + ": NCCL cuts messages by itself; give 0";
-  if (in_rank_order(call)) return "reproducible: NCCL adds in an order of its own";
+  if (choosing_.in_rank_order(call)) return "reproducible: NCCL adds in an order of its own";
   return {};
 }
 
@@ -98,7 +99,7 @@ void Communicator::open_staging(GpuSide& side, void* stream, Lock& lock) {
 
 void Communicator::open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, Lock& lock) {
   if (way == GpuWay::native) open_native(side, lock);
-  if (way == GpuWay::peers && peer_engine_from(pinned_for(call)) == PeerEngine::copy_engine)
+  if (way == GpuWay::peers && peer_engine_from(choosing_.pinned_for(call)) == PeerEngine::copy_engine)
     open_staging(side, stream, lock);
 }
 

@@ -4,6 +4,7 @@
 
 #include "runtime/batch.h"
 #include "runtime/communicator.h"
+#include "runtime/failing.h"
 
 namespace lanecast {
 

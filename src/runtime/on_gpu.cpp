@@ -4,6 +4,7 @@
 
 #include "runtime/device_work.h"
 #include "runtime/exchange.h"
+#include "runtime/failing.h"
 #include "runtime/message_places.h"
 #include "runtime/started.h"
 
@@ -32,7 +33,7 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device) {
                  }},
       GpuNeighbours{around_.hosts,
                     [&](const Ranks& ranks) { return among({.ranks = ranks, .what = what, .meanwhile = {}}); }});
-  side->choose_by(models_.peers);
+  side->choose_by(models().peers);
   return side;
 }
 
@@ -67,13 +68,16 @@ std::optional<StagedCall> Communicator::enqueue_on(GpuSide& side, const Call& ca
   // A call of which a part is enqueued has peers that wait for the rest.
   or_fail<UsageError>([&] {
     Call planned = call;
-    planned.reproducible = way == GpuWay::plan && in_rank_order(call);  // peer memory always keeps that order
-    if (way == GpuWay::peers) return side.enqueue(planned, in_place, peer_engine_from(pinned_for(call)), stream);
+    planned.reproducible = way == GpuWay::plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
+    if (way == GpuWay::peers)
+      return side.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)), stream);
     auto started = std::make_shared<Started>();
     if (way == GpuWay::native) {
       started->on_gpu = side.enqueue_native(planned, in_place, *router_, stream);
     } else {
-      GpuSide::Staged staged = side.prepare(planned, in_place, [&] { return chosen_for_gpus(planned); }, *router_);
+      GpuSide::Staged staged = side.prepare(
+          planned, in_place,
+          [&] { return choosing_.chosen_for_gpus(planned, {side.sends_directly(), side.has_groups()}); }, *router_);
       started->on_gpu = std::move(staged.host);
       rest = std::move(staged.device);
     }

@@ -6,6 +6,7 @@
 #include "base/mix.h"
 #include "runtime/communicator.h"
 #include "runtime/exchange.h"
+#include "runtime/failing.h"
 #include "runtime/gpu_side.h"
 #include "runtime/level_names.h"
 #include "runtime/wait_chain.h"
@@ -130,15 +131,14 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   auto communicator = std::make_unique<Communicator>(std::move(child), std::move(options), progress_);
   // The ranks outside the child still want the cores.
   if (rivals_ != Rivals::none) communicator->share_cores();
-  Models known = subset(models_, topology_, ranks);
-  if (models_.measured()) {
-    communicator->models_ = std::move(known);
-  } else {
-    communicator->models_.learned = std::move(known.learned);
-    communicator->models_.pins = std::move(known.pins);
-    communicator->models_.peers = std::move(known.peers);
+  Models known = subset(models(), topology_, ranks);
+  if (!models().measured()) {
+    known.links = communicator->models().links;
+    known.overlaps = communicator->models().overlaps;
+    known.reduce_s_per_byte = communicator->models().reduce_s_per_byte;
   }
-  if (communicator->gpu_) communicator->gpu_->choose_by(communicator->models_.peers);
+  communicator->choosing_.choose_by(std::move(known));
+  if (communicator->gpu_) communicator->gpu_->choose_by(communicator->models().peers);
   communicator->around_.bootstrap.all_gather = {};  // it holds the parent and its transports, which may go now
   return communicator;
 }

@@ -2,6 +2,8 @@
 // Calls that were started: they wait their turn, and the progress thread moves the first of them.
 #include "runtime/started.h"
 
+#include "runtime/failing.h"
+
 namespace lanecast {
 namespace {
 

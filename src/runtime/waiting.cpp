@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/communicator.h"
+#include "runtime/failing.h"
 #include "runtime/wait_chain.h"
 
 namespace lanecast {

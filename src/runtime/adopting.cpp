@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rank 0's models become those of all ranks.
+#include "base/agreed.h"
+#include "runtime/communicator.h"
+#include "runtime/exchange.h"
+#include "runtime/gpu_side.h"
+#include "runtime/models_in_bytes.h"
+
+namespace lanecast {
+
+void Communicator::adopt(const Models& models, const std::string& refusal, const Interrupt& interrupt) {
+  const std::unique_lock lock = enter(interrupt);
+  refuse_if_failed();
+  if (!started_.empty()) throw UsageError("models: wait for the started calls of this communicator first");
+  const Bootstrap bootstrap =
+      among({.ranks = topology_.everyone(), .what = "a profile for all ranks", .meanwhile = [&](auto...) {
+               ask(interrupt);
+             }});
+  const std::string packed = agreed(bootstrap, [&] {
+    if (rank() != 0) return std::string();
+    if (!refusal.empty()) throw UsageError(refusal);
+    if (models.links.empty()) return std::string();
+    if (models.links.size() != this->models().links.size())
+      throw UsageError("models: have links for " + std::to_string(models.links.size()) + " levels, topology " +
+                       topology_.str() + " has " + std::to_string(this->models().links.size()));
+    return bytes_of(models);
+  });
+  const std::string known = bootstrap.all_gather_strings(packed)[0];
+  if (known.empty()) return;
+  Models adopted = models_from(known);
+  // What transports do is known here, and to no file.
+  for (std::size_t level = 0; level < adopted.links.size(); ++level)
+    adopted.links[level].by_itself = this->models().links[level].by_itself;
+  if (gpu_) gpu_->choose_by(adopted.peers);
+  choosing_.choose_by(std::move(adopted));
+  plans_ = std::make_unique<PlanCache>(topology_, rank(), *router_, options_.executor);
+  if (gpu_) gpu_->forget_plans();
+}
+
+Explanation Communicator::explain_on_gpu(const Call& call, bool symmetric) {
+  const std::unique_lock lock = enter();
+  if (!gpu_ || !gpu_->has_peers())
+    throw UsageError("rank " + std::to_string(rank()) +
+                     ": device: calls on GPUs are explained among ranks of one host " +
+                     "that have opened theirs; make the communicator with device=N");
+  return gpu_->explain(call, symmetric, choosing_.pinned_for(call));
+}
+
+std::string Communicator::kind_of_gpu() {
+  const std::unique_lock lock = enter();
+  return gpu_ ? gpu_->kind_of_gpu() : std::string();
+}
+
+}  // namespace lanecast
