@@ -36,6 +36,7 @@ def end_codes(name: str) -> list[int]:
         "work_timeout",
         "abort",
         "nobody_comes_to_gloo",
+        "abort_while_gloo_is_awaited",
         "blocking_without_threads",
         "message_beside_blocking",
         "shutdown_while_blocked",

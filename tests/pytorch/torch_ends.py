@@ -133,6 +133,27 @@ def nobody_comes_to_gloo() -> None:
     dist.destroy_process_group()
 
 
+def abort_while_gloo_is_awaited() -> None:
+    """A backend that waits for its peers holds up nobody who ends the group."""
+    group = dist.new_group(timeout=timedelta(seconds=10))
+    if dist.get_rank() == 1:
+        return end_after_the_first()
+
+    def call() -> None:
+        raised(lambda: dist.all_reduce(torch.eye(3).to_sparse(), group=group), RuntimeError)
+
+    waiting = threading.Thread(target=call)
+    waiting.start()
+    time.sleep(0.5)
+    begin = time.monotonic()
+    group._get_backend(torch.device("cpu")).abort()
+    assert time.monotonic() - begin < 5
+    assert waiting.is_alive()
+    raised(lambda: dist.all_reduce(torch.eye(3).to_sparse(), group=group), dist.DistBackendError, "aborted")
+    waiting.join()
+    return None
+
+
 def blocking_without_threads() -> None:
     """Calls that their caller waits for need nobody else to move them."""
     x, whole = torch.ones(2), torch.empty(4)

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -174,7 +175,10 @@ class Backend final : public c10d::Backend {
   void check_root(const char* call, std::int64_t root) const;
   void check_one_for_each_rank(const char* call, const char* argument, const TensorLists& lists) const;
   void check_even(const char* call, const char* argument, const SideBySide& shares, std::size_t count) const;
+  /// Made for the first call, which waits for the peers. What has ended in the meantime raises DistBackendError.
   c10d::Backend& understudy(const std::string& name);
+  /// No more are made; those that there are.
+  std::vector<BackendPtr> end_understudies(const char* how);
   /// For a group made from this one.
   c10::intrusive_ptr<Options> options_of_child(const c10::intrusive_ptr<c10d::Backend::Options>& opts) const;
   void drop_pool();
@@ -183,9 +187,10 @@ class Backend final : public c10d::Backend {
   const c10::intrusive_ptr<Options> options_;
   const c10::intrusive_ptr<c10d::Store> store_;
   const Helpers helpers_;
-  std::mutex understudies_mutex_;  // guards understudies_
-  std::map<std::string, BackendPtr> understudies_;
-  std::mutex pool_mutex_;  // guards take_from_pool_
+  std::mutex understudies_mutex_;  // guards what follows; held by nobody who waits for peers
+  std::map<std::string, std::shared_future<BackendPtr>> understudies_;
+  const char* ended_ = nullptr;  // how
+  std::mutex pool_mutex_;        // guards take_from_pool_
   TakeFromPool take_from_pool_;
   const std::shared_ptr<Watch> watch_ = std::make_shared<Watch>();
   std::atomic<std::uint64_t> sequence_ = 0;
