@@ -6,6 +6,7 @@ import os
 import random
 from typing import Any
 
+import pytest
 import torch
 import torch.distributed as dist
 
@@ -161,5 +162,36 @@ def check_tensors_made_within_a_pool() -> None:
     before = backend_of().calls_without_copies
     settle(x)
     assert backend_of().calls_without_copies > before or size() == 1
+    del pool
+    all_reduced(x, 2)
+
+
+class _Elsewhere:
+    """As a pool whose memory is not the library's."""
+
+    def snapshot(self, *, include_traces: bool) -> list[dict[str, int]]:
+        assert not include_traces
+        return [{"address": 4096}]
+
+
+def check_a_pool_of_the_groups_allocator_is_registered() -> None:
+    """What is registered copies nothing once the peers have mapped it; nobody has to, and freeing ends it."""
+    all_reduced(there(torch.zeros(3)))
+    backend = backend_of()
+    pool = torch.cuda.MemPool(backend.mem_allocator)
+    backend.register_mem_pool(pool)  # has nothing yet
+    with torch.cuda.use_mem_pool(pool):
+        x = torch.zeros(COUNT, device=torch.device("cuda", own_gpu()))
+    backend.register_mem_pool(pool)
+    for _ in range(SETTLED):  # the peers map it in their next calls, whatever these are
+        all_reduced(there(torch.zeros(COUNT)))
+        dist.barrier()
+    before = backend.calls_without_copies
+    all_reduced(x)
+    assert backend.calls_without_copies == before + (size() > 1)
+    backend.deregister_mem_pool(pool)
+    for call in (backend.register_mem_pool, backend.deregister_mem_pool):
+        with pytest.raises(ValueError, match=r"lanecast\.torch\.mem_pool"):
+            call(_Elsewhere())
     del pool
     all_reduced(x, 2)

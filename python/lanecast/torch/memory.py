@@ -14,7 +14,8 @@ from lanecast.torch import adapter
 
 
 @functools.cache
-def _allocator() -> Any:
+def allocator() -> Any:
+    """For torch.cuda.MemPool."""
     library = str(adapter.load().__file__)
     return torch.cuda.memory.CUDAPluggableAllocator(library, "lanecast_pool_alloc", "lanecast_pool_free").allocator()
 
@@ -25,7 +26,12 @@ def mem_pool() -> Any:
     Neither collective nor for all ranks: a call is right wherever their tensors lie, and copies nothing where all of
     them lie in such memory. Raises UsageError as adapter.load() does.
     """
-    return torch.cuda.MemPool(_allocator())
+    return torch.cuda.MemPool(allocator())
+
+
+def segments_of(pool: Any) -> list[int]:
+    """Where the memory that a torch.cuda.MemPool has taken begins."""
+    return [segment["address"] for segment in pool.snapshot(include_traces=False)]
 
 
 def of_group() -> Callable[[int, int], torch.Tensor]:

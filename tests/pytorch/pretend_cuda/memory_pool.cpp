@@ -55,6 +55,13 @@ void MemoryPool::give_back(void* block, std::size_t bytes, const c10::Stream& st
   free_blocks_.emplace(Of(stream.id(), rounded(bytes, kRounding)), static_cast<char*>(block));
 }
 
+std::vector<std::uintptr_t> MemoryPool::segments() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uintptr_t> begins;
+  for (const auto& [begin, of] : segments_) begins.push_back(reinterpret_cast<std::uintptr_t>(begin));
+  return begins;
+}
+
 void MemoryPool::release() {
   const std::lock_guard lock(mutex_);
   for (auto segment = segments_.begin(); segment != segments_.end();) {

@@ -25,6 +25,8 @@ class MemoryPool {
 
   void* take(std::size_t bytes, const c10::Stream& stream);
   void give_back(void* block, std::size_t bytes, const c10::Stream& stream);
+  /// Where the segments begin.
+  std::vector<std::uintptr_t> segments();
   /// Frees the segments in which no block is taken.
   void release();
 

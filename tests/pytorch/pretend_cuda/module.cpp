@@ -58,7 +58,16 @@ void bind(py::module_& module) {
   py::class_<MemPool>(module, "MemPool")
       .def(py::init<std::pair<std::uintptr_t, std::uintptr_t>>())
       .def("begin", [](const MemPool& mine) { exchange_pool(mine.pool); })
-      .def("end", [](const MemPool&) { exchange_pool(nullptr); });
+      .def("end", [](const MemPool&) { exchange_pool(nullptr); })
+      .def(
+          "snapshot",
+          [](const MemPool& mine, bool /*include_traces*/) {
+            py::list segments;
+            for (const std::uintptr_t begin : mine.pool->segments())
+              segments.append(py::dict(py::arg("address") = begin));
+            return segments;
+          },
+          py::arg("include_traces") = true);
   module.def("set_device", [](int device) { Guard().setDevice(c10::Device(c10::kCUDA, device)); });
   module.def("to_device", [](const at::Tensor& tensor) { return tensor.to(Guard().getDevice()); });
   module.def("set_stream", &set_stream, "Make a stream of the current device its current one; returns what was.");

@@ -97,6 +97,10 @@ class Backend final : public c10d::Backend {
   // Memory that the peers map, so that calls on it copy nothing.
   bool supportsTensorAlloc(c10::DeviceIndex device) override;
   at::Tensor allocateTensor(long elements, at::TensorOptions options) override;
+  /// Raises ValueError unless the peers can map what each of these is the start of.
+  static void check_mappable(const std::vector<const void*>& segments);
+  /// Has them do so; where that would be of no use, as before the GPU is open, nothing happens.
+  void let_peers_map(const std::vector<const void*>& segments);
   /// How many calls have copied nothing.
   std::uint64_t calls_without_copies() { return engine_->calls_without_copies(); }
 

@@ -29,6 +29,19 @@ at::Tensor Backend::allocateTensor(long elements, at::TensorOptions options) {
   return take_from_pool_(elements * static_cast<std::int64_t>(c10::elementSize(type)), current).view(type);
 }
 
+void Backend::check_mappable(const std::vector<const void*>& segments) {
+  for (const void* segment : segments)
+    TORCH_CHECK_VALUE(Pool::instance().find(segment),
+                      "lanecast: this pool has memory that other processes cannot map: ",
+                      "make it by lanecast.torch.mem_pool(), or as torch.cuda.MemPool(backend.mem_allocator)");
+}
+
+void Backend::let_peers_map(const std::vector<const void*>& segments) {
+  const lanecast::WithoutGil unlocked;
+  check_mappable(segments);
+  for (const void* segment : segments) engine_->let_peers_map(segment);
+}
+
 void Backend::drop_pool() {
   const std::lock_guard lock(pool_mutex_);
   take_from_pool_ = nullptr;  // torch keeps what tensors still lie in

@@ -60,6 +60,8 @@ class Engine {
   void enqueue_messages(const std::vector<lanecastMessage_t>& messages, const c10::Stream& stream);
   /// Is the GPU open, and are all ranks on one host?
   bool has_peer_memory();
+  /// Has the peers map what a buffer lies in, if that is of the pool and they have not been told yet.
+  void let_peers_map(const void* buffer);
   /// How many calls on memory of the pool have copied nothing.
   std::uint64_t calls_without_copies();
   /// What is enqueued so far on the stream has run when `done` has passed.
@@ -73,13 +75,13 @@ class Engine {
 
   void set_timeout(std::chrono::milliseconds timeout);
 
-  /// Ends what is under way, here and on the peers.
-  void abort(const std::string& reason);
   /// Waits until nothing is under way.
   void wait_until_idle();
   /// How the communicator has failed, as far as this rank knows.
   lanecastResult_t failure();
 
+  /// Ends what is under way, here and on the peers.
+  void abort(const std::string& reason);
   /// Waits up to `grace` for what is under way, ends the rest, and gives the communicator back.
   void close(std::chrono::milliseconds grace);
 
@@ -107,8 +109,7 @@ class Engine {
   /// Waits until nothing is under way.
   bool idle_by(std::chrono::steady_clock::time_point deadline);
   bool device_idle();
-  /// Has the peers map what a buffer lies in, if that is of the pool and they have not been told yet.
-  void let_peers_map(const void* buffer);
+  void let_peers_map_locked(const void* buffer);
   /// Locks mutex_ for a call on comm_. Throws where there is none to use: after close(), and in a forked process.
   std::unique_lock<std::mutex> enter();
   /// This process was forked from the one that made it: its threads have not come along.

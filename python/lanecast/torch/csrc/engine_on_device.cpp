@@ -17,6 +17,11 @@ void Engine::open(c10::Device device) {
 }
 
 void Engine::let_peers_map(const void* buffer) {
+  const auto lock = enter();
+  let_peers_map_locked(buffer);
+}
+
+void Engine::let_peers_map_locked(const void* buffer) {
   const std::shared_ptr<const Pool::Segment> segment = Pool::instance().find(buffer);
   if (!segment || registered_.count(segment->number()) != 0) return;
   int registered = 0;
@@ -36,8 +41,8 @@ std::uint64_t Engine::calls_without_copies() {
 void Engine::enqueue(const lanecastCall_t& call, const c10::Stream& stream, std::chrono::milliseconds timeout) {
   const auto lock = enter();
   set_core_timeout(timeout);
-  let_peers_map(call.sendbuff);
-  let_peers_map(call.recvbuff);
+  let_peers_map_locked(call.sendbuff);
+  let_peers_map_locked(call.recvbuff);
   check_core(lanecastEnqueue(&call, stream.device_index(), stream.native_handle(), comm_));
 }
 

@@ -22,6 +22,15 @@ c10::intrusive_ptr<Backend> make(const c10::intrusive_ptr<c10d::Store>& store, i
                                       Backend::Helpers{std::move(make_understudy), std::move(make_pool)});
 }
 
+py::module_ memory() { return py::module_::import("lanecast.torch.memory"); }
+
+std::vector<const void*> segments_of(const py::object& pool) {
+  std::vector<const void*> segments;
+  for (const auto& address : memory().attr("segments_of")(pool))
+    segments.push_back(reinterpret_cast<const void*>(address.cast<std::uintptr_t>()));
+  return segments;
+}
+
 void bind(py::module_& module) {
   py::class_<Options, c10d::Backend::Options, c10::intrusive_ptr<Options>>(
       module, "Options", "Options of one group, for pg_options; see lanecast.init for what they mean.")
@@ -48,8 +57,20 @@ void bind(py::module_& module) {
             return backend.calls_without_copies();
           },
           "How many calls on memory from allocate_tensor() or lanecast.torch.mem_pool() have copied nothing.")
-      // As torch binds it for NCCL alone.
-      .def("get_error", &Backend::getError, "How the group has failed, as far as this rank knows.");
+      // As torch binds them for NCCL alone.
+      .def("get_error", &Backend::getError, "How the group has failed, as far as this rank knows.")
+      .def_property_readonly(
+          "mem_allocator", [](const Backend&) { return memory().attr("allocator")(); },
+          "For a torch.cuda.MemPool whose memory the peers map, as lanecast.torch.mem_pool().")
+      .def(
+          "register_mem_pool",
+          [](Backend& backend, const py::object& pool, bool /*symm*/) { backend.let_peers_map(segments_of(pool)); },
+          py::arg("pool"), py::arg("symm") = false,
+          "Let the peers map now what the pool has; without it the first call on each segment does.")
+      .def(
+          "deregister_mem_pool",
+          [](const Backend&, const py::object& pool) { Backend::check_mappable(segments_of(pool)); }, py::arg("pool"),
+          "Does nothing but judge the pool: peers let go of its memory when the pool frees it.");
   module.def("make", &make, py::call_guard<lanecast::WithoutGil>(), "Make a group's backend. Collective.");
   module.def("shut_down_all", &Backend::shut_down_all, "Shut down every backend of this process.");
 }
