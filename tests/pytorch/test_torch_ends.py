@@ -50,5 +50,9 @@ def test_end(name: str) -> None:
     assert end_codes(name) == [0, 0]
 
 
+def test_shrunk_when_a_rank_is_killed() -> None:
+    assert end_codes("shrunk_when_a_rank_is_killed") == [0, -signal.SIGKILL]
+
+
 def test_killed_in_backward() -> None:
     assert end_codes("killed_in_backward") == [0, -signal.SIGKILL]

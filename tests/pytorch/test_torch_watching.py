@@ -5,13 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
+import torch_shrinking
 import torch_watching
 import torch_works_watched
 from torch_jobs import Job
 
 CASES = [
     (module.__name__, name)
-    for module in (torch_watching, torch_works_watched)
+    for module in (torch_shrinking, torch_watching, torch_works_watched)
     for name in vars(module)
     if name.startswith("check_")
 ]

@@ -240,6 +240,19 @@ def killed_in_backward() -> None:
             raised(lambda: model(torch.ones(4, 300)).sum().backward(), RuntimeError, "rank 1")
 
 
+def shrunk_when_a_rank_is_killed() -> None:
+    """The default group of all that are left, and what it is for: the calls go on."""
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    x = torch.ones(2)
+    raised(lambda: dist.all_reduce(x), dist.DistBackendError, "rank 1")
+    dist.distributed_c10d.shrink_group([1])
+    assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "lanecast")
+    y = torch.ones(2)
+    dist.all_reduce(y)
+    assert y.tolist() == [1, 1]
+
+
 def forked() -> None:
     """A child is refused what its parent has made, makes a group of its own, and ends; the parent goes on."""
     x = torch.ones(2)

@@ -110,6 +110,9 @@ class Backend final : public c10d::Backend {
                    const c10::intrusive_ptr<c10d::Backend::Options>& opts) override;
   BackendPtr merge(const c10::intrusive_ptr<c10d::Store>& store, const c10::intrusive_ptr<c10d::Backend::Options>& opts,
                    const int& rank, const int& size) override;
+  bool supportsShrinking() const override { return true; }
+  BackendPtr shrink(const std::vector<std::int64_t>& excluded, int flags,
+                    const c10::intrusive_ptr<c10d::Backend::Options>& opts) override;
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
   void setTimeout(std::chrono::milliseconds timeout) override;
   void setSequenceNumberForGroup() override {}
@@ -191,14 +194,15 @@ class Backend final : public c10d::Backend {
   const c10::intrusive_ptr<Options> options_;
   const c10::intrusive_ptr<c10d::Store> store_;
   const Helpers helpers_;
+  const std::shared_ptr<Watch> watch_ = std::make_shared<Watch>();
   std::mutex understudies_mutex_;  // guards what follows; held by nobody who waits for peers
   std::map<std::string, std::shared_future<BackendPtr>> understudies_;
   const char* ended_ = nullptr;  // how
   std::mutex pool_mutex_;        // guards take_from_pool_
   TakeFromPool take_from_pool_;
-  const std::shared_ptr<Watch> watch_ = std::make_shared<Watch>();
   std::atomic<std::uint64_t> sequence_ = 0;
   std::atomic<std::uint64_t> monitored_barriers_ = 0;
+  std::map<std::string, int> shrinks_;  // by whom they have left out
   std::optional<Coalesced> coalesced_;
 };
 

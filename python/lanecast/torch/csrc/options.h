@@ -24,6 +24,14 @@ struct Options final : c10d::Backend::Options {
   int max_ctas = 0;                         // 0: as many as leave enough to the computation
   std::string kernel_cache, gpu_libraries;  // folders
   std::string profile;
+
+  /// What was found out about this process when another group was made, where nothing is said here.
+  void take_findings(const Options& of_another) {
+    mpi = of_another.mpi;
+    if (kernel_cache.empty()) kernel_cache = of_another.kernel_cache;
+    if (gpu_libraries.empty()) gpu_libraries = of_another.gpu_libraries;
+    if (profile.empty()) profile = of_another.profile;
+  }
 };
 
 }  // namespace lanecast_torch
