@@ -12,18 +12,21 @@ from typing import Any
 NAME = "lanecast"
 # What calls go to another backend, which is made over the same store and ranks for the first of them.
 PASSED_ON = {"gloo": ("all_reduce of sparse tensors",), "nccl": ("messages between two ranks of CUDA tensors",)}
-DEVICES = ["cpu", "cuda"]  # of one class; two backends of one's own in a group would be taken for one
 
 
 def register() -> None:
     """Register the backend, unless it is there or this torch has no torch.distributed."""
     try:
         from torch.distributed import Backend
+        from torch.version import cuda, hip
 
         if not hasattr(Backend, NAME.upper()):
             from lanecast_torch import monitored_barrier
 
-            Backend.register_backend(NAME, _make, extended_api=True, devices=list(DEVICES))
+            # torch takes a group's tensors to be on a GPU where its backend is for one (ShardedTensor.gather). Both are
+            # of one class; two backends of one's own in a group would be taken for one.
+            devices = ["cpu", "cuda"] if cuda or hip else ["cpu"]
+            Backend.register_backend(NAME, _make, extended_api=True, devices=devices)
             monitored_barrier.replace(NAME)
     except Exception:  # an error here would break `import torch`; asking for the backend then says that there is none
         return

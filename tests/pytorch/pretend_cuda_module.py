@@ -84,6 +84,7 @@ def load() -> ModuleType:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         sys.modules[NAME] = module
+        torch.distributed.Backend.backend_capability["lanecast"] = ["cpu", "cuda"]  # as where torch has CUDA
         torch.cuda._lazy_init = lambda: None
         torch.cuda.MemPool = module.MemPool
         torch.cuda.use_mem_pool = _use_mem_pool

@@ -15,9 +15,9 @@ import torch_training
 import torch_works_watched
 from torch_jobs import Job
 
-# With tags of messages, which a GPU's have not; sparse tensors, which go to gloo; and objects, which travel by the CPU.
+# With tags of messages, which a GPU's have not; sparse tensors, which go to gloo; and what travels by the CPU.
 ELSEWHERE = ("check_messages", "check_receive_from_any", "check_sequence_numbers", "check_sparse_goes_to_gloo",
-             "check_objects")  # fmt: skip
+             "check_objects", "check_sharded_tensors")  # fmt: skip
 CALLS = [name for name in vars(torch_calls) if name.startswith("check_") and name not in ELSEWHERE]
 # Many calls, each of which takes long where threads stand in for a GPU.
 MANY = ("check_all_reduce", "check_average_and_scaled_sum", "check_broadcast_and_reduce", "check_all_gather")

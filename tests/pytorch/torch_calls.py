@@ -404,6 +404,20 @@ def check_objects() -> None:
     assert got == [f"for {me()}"]
 
 
+def check_sharded_tensors() -> None:
+    """torch asks by its name whether a backend is for a GPU, and makes what it gathers there."""
+    from torch.distributed._shard import sharded_tensor
+    from torch.distributed._shard.sharding_spec import ChunkShardingSpec
+
+    spec = ChunkShardingSpec(dim=0, placements=[f"rank:{r}/cpu" for r in ranks()])
+    sharded = sharded_tensor.zeros(spec, 2 * size(), 3)
+    sharded.local_shards()[0].tensor.fill_(me())
+    whole = torch.empty(2 * size(), 3) if me() == 0 else None
+    sharded.gather(0, whole)
+    if whole is not None:
+        same(whole, torch.arange(float(size())).repeat_interleave(2)[:, None].repeat(1, 3))
+
+
 def check_groups() -> None:
     evens = dist.new_group([r for r in ranks() if r % 2 == 0])
     pairs = [dist.new_group([r, (r + 1) % size()]) for r in ranks() if size() > 2]
