@@ -6,12 +6,9 @@ from __future__ import annotations
 import gc
 import itertools
 import math
-import os
-import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,14 +22,13 @@ from gpu_stand_in import (
     Tensor,
     expect_different_calls,
     expect_named_absence,
-    in_environment,
     in_place_is_offered,
     judge,
     outcomes,
     tensor,
 )
 from lanecast import Communicator, P2POp, _core
-from pipe_jobs import PipeJob, Tell
+from pipe_jobs import Tell
 
 ENGINES = ("peer_kernel", "copy_engine")
 # But the kernels, which stay loaded, and with CUDA their context.
@@ -239,37 +235,6 @@ def make_and_drop(comm: Communicator, _: Tell) -> str:
 
 def test_a_communicator_that_goes_leaves_nothing(kernel_cache: str) -> None:
     assert [outcome.value or outcome.text for outcome in outcomes(2, make_and_drop, kernel_cache)] == [NOTHING_HELD] * 2
-
-
-def second_rank_is_killed(comm: Communicator, _: Tell) -> tuple[str, float]:
-    """What the first one's communicator leaves, and how long its end takes."""
-    own, x = another(comm, device=comm.rank), tensor(comm, 8)
-    window = _core.WindowMemory(comm.rank, 4096)
-    own._core.open_window(window)
-    for engine in ENGINES:
-        own.all_reduce(x, algorithm=engine)
-    own.synchronize()
-    comm.barrier()
-    if comm.rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    own.all_reduce(x)
-    with pytest.raises((lanecast.TransportError, lanecast.TimeoutError), match="rank 1"):
-        own.synchronize()
-    begun = time.monotonic()
-    del own, window
-    gc.collect()
-    return gpu_host_library.held(), time.monotonic() - begun
-
-
-def test_a_communicator_whose_peer_was_killed_leaves_nothing(kernel_cache: str) -> None:
-    body = partial(in_environment, gpu_host_library.environment(), second_rank_is_killed)
-    job = PipeJob(2, body, kernel_cache=kernel_cache, timeout_s=20)
-    survivor = job.outcome(0)
-    assert job.end() == [0, -signal.SIGKILL]
-    assert survivor.text == ""
-    held, took_s = survivor.value
-    assert held == NOTHING_HELD
-    assert took_s < 1  # of the two seconds that a peer has which lives
 
 
 def call_by_engines(comm: Communicator, _: Tell) -> list[str]:

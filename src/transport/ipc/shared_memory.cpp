@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -34,10 +35,7 @@ void refuse_unequal(const std::vector<Introduction>& all) {
   }
 }
 
-using Word = std::uint64_t;
-constexpr std::size_t whole_words(std::size_t bytes) {
-  return (bytes + sizeof(Word) - 1) / sizeof(Word) * sizeof(Word);
-}
+constexpr std::size_t whole_words(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
 constexpr auto kGoodbye = std::chrono::seconds(2);
 
@@ -45,45 +43,30 @@ constexpr auto kGoodbye = std::chrono::seconds(2);
 
 SharedMemory::SharedMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members, std::size_t bytes,
                            std::uint64_t ordinal)
-    : device_(std::move(device)),
-      rank_(members.rank),
-      ordinal_(ordinal),
-      bytes_(whole_words(bytes)),
-      own_(device_, bytes_ + static_cast<std::size_t>(members.size) * sizeof(Word)) {
-  const Introduction mine{own_.ipc_handle(), bytes_, Process(getpid())};
+    : device_(std::move(device)), rank_(members.rank), ordinal_(ordinal), bytes_(whole_words(bytes)) {
+  LentMemory::free_what_is_back();
+  own_ = std::make_unique<LentMemory>(device_, bytes_, rank_, members.size);
+  const Introduction mine{own_->handle(), bytes_, Process(getpid())};
   std::vector<Introduction> all(members.size);
   members.all_gather(&mine, all.data(), sizeof mine);
   refuse_unequal(all);
-  for (const Introduction& member : all)
-    processes_.push_back(member.process.has_ended() ? std::nullopt : std::optional(member.process));
+  std::vector<std::optional<Process>> processes;
   for (int q = 0; q < members.size; ++q) {
+    processes.push_back(all[q].process.has_ended() ? std::nullopt : std::optional(all[q].process));
     if (q == rank_) {
-      bases_.push_back(own_.address());
+      bases_.push_back(own_->address());
     } else {
       opened_.emplace_back(device_, all[q].handle);
       bases_.push_back(opened_.back().address());
     }
   }
+  own_->lend(std::move(processes));
   members.barrier();  // nobody writes before all have mapped
 }
 
 void SharedMemory::say_goodbye() const {
-  const Word gone = 1;
   for (int q = 0; q < size(); ++q)
-    if (q != rank_)
-      device_->check(device_->driver().cuMemcpyHtoD(of(q) + bytes_ + rank_ * sizeof gone, &gone, sizeof gone),
-                     "cuMemcpyHtoD");
-}
-
-bool SharedMemory::all_have_gone() const {
-  std::vector<Word> gone(size());
-  device_->check(device_->driver().cuMemcpyDtoH(gone.data(), own() + bytes_, gone.size() * sizeof(Word)),
-                 "cuMemcpyDtoH");
-  // What a process had mapped has ended with it.
-  const auto has_ended = [&](int q) { return processes_[q] && processes_[q]->has_ended(); };
-  for (int q = 0; q < size(); ++q)
-    if (q != rank_ && gone[q] == 0 && !has_ended(q)) return false;
-  return true;
+    if (q != rank_) own_->give_back(of(q));
 }
 
 SharedMemory::~SharedMemory() {
@@ -93,10 +76,9 @@ SharedMemory::~SharedMemory() {
     say_goodbye();
     opened_.clear();
     const auto deadline = std::chrono::steady_clock::now() + kGoodbye;
-    while (!all_have_gone()) {
+    while (!own_->is_back()) {
       if (std::chrono::steady_clock::now() > deadline) {
-        // A peer may still have it mapped, and its kernels write there: it stays until this process ends.
-        static_cast<void>(new gpu::DeviceMemory(std::move(own_)));
+        LentMemory::leave(std::move(own_));
         return;
       }
       std::this_thread::sleep_for(std::chrono::microseconds(200));

@@ -4,12 +4,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "base/bootstrap.h"
-#include "base/process.h"
 #include "device/gpu/memory.h"
+#include "transport/ipc/lent_memory.h"
 
 namespace lanecast::ipc {
 
@@ -34,14 +33,12 @@ class SharedMemory {
 
  private:
   void say_goodbye() const;
-  bool all_have_gone() const;
 
   std::shared_ptr<gpu::Device> device_;
   int rank_;
   std::uint64_t ordinal_;
-  std::size_t bytes_;  // behind them a word for each member: it has unmapped this memory
-  gpu::DeviceMemory own_;
-  std::vector<std::optional<Process>> processes_;  // none for one that this process cannot see
+  std::size_t bytes_;
+  std::unique_ptr<LentMemory> own_;
   std::vector<gpu::OpenedMemory> opened_;
   std::vector<gpu::Address> bases_;
 };

@@ -2,6 +2,7 @@
 // What a program asks of a group beside its calls.
 #include <gil.h>
 
+#include <chrono>
 #include <utility>
 
 #include "backend.h"
@@ -23,7 +24,9 @@ void Backend::waitForPendingWorks() {
   {
     const std::lock_guard lock(understudies_mutex_);
     const auto found = understudies_.find("nccl");
-    if (found != understudies_.end()) messages = found->second;
+    const bool is_made =
+        found != understudies_.end() && found->second.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    if (is_made) messages = found->second.get();
   }
   if (messages) messages->waitForPendingWorks();
 }

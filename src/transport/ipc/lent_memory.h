@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of this rank's GPU that its peers have mapped: it must not be freed before they have let go of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/process.h"
+#include "device/gpu/memory.h"
+
+namespace lanecast::ipc {
+
+class LentMemory {
+ public:
+  /// Zeroed. Behind the bytes, a multiple of 8, lies a word for each member, which it sets when it has unmapped them.
+  LentMemory(const std::shared_ptr<gpu::Device>& device, std::size_t bytes, int rank, int members)
+      : device_(device), bytes_(bytes), rank_(rank), own_(device, bytes + members * sizeof(Word)) {}
+
+  gpu::Address address() const { return own_.address(); }
+  gpu::IpcHandle handle() const { return own_.ipc_handle(); }
+  /// By member: who maps it from now on; none for a process that this one cannot see.
+  void lend(std::vector<std::optional<Process>> members) { members_ = std::move(members); }
+
+  /// To a member, whose memory has been lent to this one, which will not read or write it again.
+  void give_back(gpu::Address theirs) const;
+  /// All members have given it back, or have ended.
+  bool is_back() const;
+
+  /// For free_what_is_back(), which whoever lends more calls: a peer that has stopped may go on, and its kernels write
+  /// there. What is never back stays until this process ends.
+  static void leave(std::unique_ptr<LentMemory> memory);
+  static void free_what_is_back();
+
+ private:
+  using Word = std::uint64_t;
+
+  std::shared_ptr<gpu::Device> device_;
+  std::size_t bytes_;
+  int rank_;
+  gpu::DeviceMemory own_;
+  std::vector<std::optional<Process>> members_;
+};
+
+}  // namespace lanecast::ipc

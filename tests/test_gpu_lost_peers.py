@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a GPU's memory holds after a peer is lost, on a stand-in for the driver."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+import gpu_host_library
+import lanecast
+from gpu_stand_in import in_environment, tensor
+from lanecast import Communicator, _core
+from pipe_jobs import PipeJob, Tell
+from test_gpu_without_gpu import ENGINES, NOTHING_HELD, another
+
+
+def two_ranks(body: Callable[[Communicator, Tell], Any], kernel_cache: str) -> PipeJob:
+    return PipeJob(
+        2, partial(in_environment, gpu_host_library.environment(), body), kernel_cache=kernel_cache, timeout_s=20
+    )
+
+
+def called(own: Communicator, comm: Communicator) -> None:
+    own.all_reduce(tensor(comm, 8))
+    own.synchronize()
+
+
+def second_rank_is_killed(comm: Communicator, _: Tell) -> tuple[str, float]:
+    """What the first one's communicator leaves, and how long its end takes."""
+    own, x = another(comm, device=comm.rank), tensor(comm, 8)
+    window = _core.WindowMemory(comm.rank, 4096)
+    own._core.open_window(window)
+    for engine in ENGINES:
+        own.all_reduce(x, algorithm=engine)
+    own.synchronize()
+    comm.barrier()
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    own.all_reduce(x)
+    with pytest.raises((lanecast.TransportError, lanecast.TimeoutError), match="rank 1"):
+        own.synchronize()
+    begun = time.monotonic()
+    del own, window
+    gc.collect()
+    return gpu_host_library.held(), time.monotonic() - begun
+
+
+@pytest.mark.timeout(400)
+def test_a_communicator_whose_peer_was_killed_leaves_nothing(kernel_cache: str) -> None:
+    job = two_ranks(second_rank_is_killed, kernel_cache)
+    survivor = job.outcome(0, timeout_s=300)
+    assert job.end() == [0, -signal.SIGKILL]
+    assert survivor.text == ""
+    held, took_s = survivor.value
+    assert held == NOTHING_HELD
+    assert took_s < 1  # of the two seconds that a peer has which lives
+
+
+def peer_is_stopped(comm: Communicator, tell: Tell) -> str:
+    own = another(comm, timeout_s=3)
+    called(own, comm)
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    else:
+        with pytest.raises(lanecast.Error, match="rank 1"):
+            called(own, comm)
+    del own
+    gc.collect()
+    tell(gpu_host_library.held())
+    for _again in range(2):  # the second finds all of the first one's back
+        own = another(comm)
+        called(own, comm)
+        del own
+        gc.collect()
+    return gpu_host_library.held()
+
+
+@pytest.mark.timeout(400)
+def test_memory_that_a_stopped_peer_has_mapped_is_freed_when_it_has_let_go(kernel_cache: str) -> None:
+    job = two_ranks(peer_is_stopped, kernel_cache)
+    held = job.told(0, timeout_s=300)
+    assert held.startswith("memory ")
+    assert held != NOTHING_HELD  # its kernels may write there yet
+    os.kill(job.processes[1].pid or 0, signal.SIGCONT)
+    outcomes = [job.outcome(rank, timeout_s=300) for rank in range(2)]
+    assert [outcome.value or outcome.text for outcome in outcomes] == [NOTHING_HELD] * 2
+    assert job.end() == [0, 0]
