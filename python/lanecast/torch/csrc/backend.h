@@ -184,6 +184,7 @@ class Backend final : public c10d::Backend {
   void check_even(const char* call, const char* argument, const SideBySide& shares, std::size_t count) const;
   /// Made for the first call, which waits for the peers. What has ended in the meantime raises DistBackendError.
   c10d::Backend& understudy(const std::string& name);
+  BackendPtr understudy_if_made(const std::string& name);
   /// No more are made; those that there are.
   std::vector<BackendPtr> end_understudies(const char* how);
   /// For a group made from this one.

@@ -2,7 +2,6 @@
 // What a program asks of a group beside its calls.
 #include <gil.h>
 
-#include <chrono>
 #include <utility>
 
 #include "backend.h"
@@ -16,19 +15,11 @@ void Backend::registerOnCompletionHook(Watch::Hook&& hook) {
 }
 
 void Backend::waitForPendingWorks() {
-  const Blocks blocks;
   const lanecast::WithoutGil unlocked;
+  const Blocks blocks;
   engine_->wait_until_idle();
   watch_->wait_until_none_is_pending();
-  BackendPtr messages;
-  {
-    const std::lock_guard lock(understudies_mutex_);
-    const auto found = understudies_.find("nccl");
-    const bool is_made =
-        found != understudies_.end() && found->second.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-    if (is_made) messages = found->second.get();
-  }
-  if (messages) messages->waitForPendingWorks();
+  if (const BackendPtr messages = understudy_if_made("nccl")) messages->waitForPendingWorks();
 }
 
 c10d::ErrorType Backend::getError() {
