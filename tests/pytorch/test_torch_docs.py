@@ -27,3 +27,19 @@ def test_programs_run_and_print_what_is_shown(fence: Fence, tmp_path: Path) -> N
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert timeless(done.stdout) == timeless(fence.shown)
+
+
+def test_the_first_program_runs_under_mpirun(tmp_path: Path) -> None:
+    """By the line that stands there, of MPICH's launcher."""
+    (line,) = [
+        fence.body for fence in fences("sh") if fence.where.startswith("docs/torch.md") and "mpirun" in fence.body
+    ]
+    program = next(fence for fence in PROGRAMS if fence.body.startswith("# train.py"))
+    (tmp_path / "train.py").write_text(program.body)
+    path = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
+    done = subprocess.run(
+        line.replace("29500", str(free_port())), shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=100,
+        check=False, env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == program.shown

@@ -36,6 +36,7 @@ def wrong_tensors() -> None:
     raised(lambda: backend.send([sparse], 1 - dist.get_rank(), 0), ValueError, "Sparse", "dense")
     raised(lambda: dist.all_reduce(torch.ones(3), dist.ReduceOp.BAND), ValueError, "bitwise", "Float")
     raised(lambda: dist.all_reduce(torch.ones(3, dtype=torch.uint16), dist.ReduceOp.AVG), ValueError, "avg")
+    raised(lambda: dist.all_reduce(torch.ones(3) > 0, dist.ReduceOp.AVG), ValueError, "Bool", "by AVG", "Tensor.to()")
     group = dist.group.WORLD
     outputs = [torch.ones(2), torch.ones(2, dtype=torch.int32)]
     raised(lambda: group.allgather([outputs], [torch.ones(2)]).wait(), ValueError, "types")

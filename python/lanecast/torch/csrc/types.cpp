@@ -67,6 +67,32 @@ std::optional<lanecastRedOp_t> operator_for(c10d::ReduceOp::RedOpType op, bool l
   }
 }
 
+const char* name_of(c10d::ReduceOp::RedOpType op) {
+  using Op = c10d::ReduceOp;
+  switch (op) {
+    case Op::SUM:
+      return "SUM";
+    case Op::AVG:
+      return "AVG";
+    case Op::PRODUCT:
+      return "PRODUCT";
+    case Op::MIN:
+      return "MIN";
+    case Op::MAX:
+      return "MAX";
+    case Op::BAND:
+      return "BAND";
+    case Op::BOR:
+      return "BOR";
+    case Op::BXOR:
+      return "BXOR";
+    case Op::PREMUL_SUM:
+      return "PREMUL_SUM";
+    default:
+      return "an operator that Lanecast does not know";
+  }
+}
+
 /// The integers that torch divides; the wider unsigned ones it does not.
 bool divisible(at::ScalarType type) {
   return type == at::kByte || type == at::kChar || type == at::kShort || type == at::kInt || type == at::kLong;
@@ -97,7 +123,7 @@ Reduction reduction(const char* call, const at::Tensor& tensor, const c10d::Redu
   const auto dtype = known(numbers.scalar_type());
   const auto how = divides ? std::optional(lanecastSum) : operator_for(op.op_, numbers.scalar_type() == at::kBool);
   TORCH_CHECK_VALUE(dtype && how, "lanecast: ", call, ": tensors of type ", tensor.scalar_type(),
-                    " cannot be reduced by operator ", static_cast<int>(op.op_), " of torch.distributed.ReduceOp");
+                    " cannot be reduced by ", name_of(op.op_), "; see Tensor.to() for another type");
   const bool bitwise = *how == lanecastBand || *how == lanecastBor || *how == lanecastBxor;
   TORCH_CHECK_VALUE(!bitwise || !numbers.is_floating_point(), "lanecast: ", call,
                     ": bitwise operators (BAND, BOR, BXOR) need integers, not ", tensor.scalar_type());
