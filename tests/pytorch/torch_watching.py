@@ -71,7 +71,8 @@ def check_monitored_barrier_names_the_missing() -> None:
 def check_monitored_barrier_waits_for_rank_0() -> None:
     if size() == 1:
         return
-    group = dist.new_group(timeout=timedelta(seconds=1))
+    group = dist.new_group()
+    group._get_backend(torch.device("cpu")).set_timeout(timedelta(seconds=1))
     if me() > 0:
         assert "it did not come in 1000 ms" in raised(dist.monitored_barrier, group, SHORT)
     dist.barrier()

@@ -10,6 +10,7 @@
 
 #include "backend.h"
 #include "monitored_barrier.h"
+#include "process_end.h"
 #include "types.h"
 
 namespace lanecast_torch {
@@ -139,6 +140,7 @@ WorkPtr Backend::barrier_on(c10::Device device, const c10d::BarrierOptions& opts
 }
 
 void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_for_all) {
+  const Blocks blocks;
   const auto timeout = opts.timeout == c10d::kUnsetTimeout ? options_->timeout : opts.timeout;
   const lanecast::WithoutGil unlocked;
   MonitoredBarrier(*store_, getRank(), getSize(), monitored_barriers_++)
