@@ -74,6 +74,14 @@ def check_duration() -> None:
     passed = 1000 * (time.monotonic() - begin)
     least = 150 if size() > 1 and me() == 0 and not own().is_cuda else 0  # the driver that pretends tells none
     assert least < work._get_duration() < passed + 1
+    with dist._coalescing_manager(group, own().device, async_ops=True) as manager:
+        for root in (0, size() - 1):
+            dist.broadcast(own(), root, group=group, async_op=True)
+    manager.wait()
+    assert manager.works
+    for together in manager.works:
+        assert together.get_future_result().wait() == 0
+        assert 0 < together._get_duration() < 90_000
     dist.destroy_process_group(group)
 
 

@@ -90,9 +90,10 @@ void DeviceWork::await_end() {
   });
 }
 
-float DeviceWork::milliseconds() const {
-  TORCH_CHECK(!captured_ && done_->query(), "lanecast: getDuration: this call is still under way, or was captured");
-  return static_cast<float>(started_->elapsedTime(*done_));
+float DeviceWork::measured_until(const Work& last) const {
+  const auto& other = static_cast<const DeviceWork&>(last);
+  TORCH_CHECK(!captured_ && other.done_->query(), "lanecast: getDuration: this call is still under way, or captured");
+  return static_cast<float>(started_->elapsedTime(*other.done_));
 }
 
 void DeviceWork::start(Engine& engine, const lanecastCall_t& call, std::chrono::milliseconds timeout) {

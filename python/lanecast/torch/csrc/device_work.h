@@ -36,7 +36,7 @@ class DeviceWork final : public Work {
   c10::Stream current_stream() const;
   void wait_on_host(std::chrono::milliseconds timeout);
   void await_end() override;
-  float milliseconds() const override;
+  float measured_until(const Work& last) const override;
   void raise_device_error();
 
   const std::shared_ptr<Engine> engine_;

@@ -94,10 +94,11 @@ void HostWork::settle() {
   conclude(error_);
 }
 
-float HostWork::milliseconds() const {
-  const std::lock_guard lock(mutex_);
-  TORCH_CHECK(completed_, "lanecast: getDuration: this call is still under way");
-  return std::chrono::duration<float, std::milli>(end_ - begin_).count();
+float HostWork::measured_until(const Work& last) const {
+  const auto& other = static_cast<const HostWork&>(last);
+  const std::lock_guard lock(other.mutex_);
+  TORCH_CHECK(other.completed_, "lanecast: getDuration: this call is still under way");
+  return std::chrono::duration<float, std::milli>(other.end_ - begin_).count();
 }
 
 }  // namespace lanecast_torch

@@ -36,7 +36,7 @@ class HostWork final : public Work {
 
   void ended(std::exception_ptr error);
   void settle();
-  float milliseconds() const override;
+  float measured_until(const Work& last) const override;
 
   const bool blocking_;
   std::atomic<int> pending_ = 1;  // calls, and one until launched()

@@ -37,6 +37,12 @@ void complete(const Members& members, c10::ivalue::Future& joined) {
   joined.markCompleted(c10::IValue(outputs));
 }
 
+const Work& timed(const c10::intrusive_ptr<c10d::Work>& member) {
+  const auto* const work = dynamic_cast<const Work*>(member.get());
+  TORCH_CHECK(work, "lanecast: getDuration: messages of this batch went to NCCL; time them alone");
+  return *work;
+}
+
 class JoinedWork final : public c10d::Work {
  public:
   JoinedWork(int rank, Members members)
@@ -90,6 +96,14 @@ class JoinedWork final : public c10d::Work {
       worst->markCompleted(found);
     });
     return worst;
+  }
+
+  /// From the begin of the first member to the last end of any.
+  float getDuration() const override {
+    float longest = 0;
+    for (const auto& member : members_)
+      longest = std::max(longest, timed(members_.at(0)).milliseconds_until(timed(member)));
+    return longest;
   }
 
  private:

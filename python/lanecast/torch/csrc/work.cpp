@@ -3,6 +3,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <typeinfo>
 #include <utility>
 
 #include "errors.h"
@@ -51,10 +52,13 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFutureResult() {
   return future_result_;
 }
 
-float Work::getDuration() const {
-  TORCH_CHECK(timed_, "lanecast: getDuration: this call was not timed: have the group's _enable_collectives_timing() ",
+float Work::milliseconds_until(const Work& last) const {
+  TORCH_CHECK(timed_ && last.timed_,
+              "lanecast: getDuration: this call was not timed: have the group's _enable_collectives_timing() ",
               "called before");
-  return milliseconds();
+  TORCH_CHECK(typeid(*this) == typeid(last),
+              "lanecast: getDuration: of calls of the CPU's tensors and a GPU's at once");
+  return measured_until(last);
 }
 
 void Work::conclude(const std::exception_ptr& error) {
@@ -77,7 +81,7 @@ void Work::call_hook() {
   // By one thread for all, which may wait for Python's lock.
   Watcher::instance().add([self = c10::intrusive_ptr<Work>::reclaim_copy(this), finished] {
     try {
-      const std::chrono::duration<float, std::milli> active(self->milliseconds());
+      const std::chrono::duration<float, std::milli> active(self->getDuration());
       if (const auto hook = self->watch_->hook())
         (*hook)(std::make_shared<c10d::WorkInfo>(self->opType_, self->sequence_, self->begin_, finished, active));
     } catch (const std::exception& error) {

@@ -33,8 +33,10 @@ class Work : public c10d::Work {
   std::vector<at::Tensor> result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
-  /// Milliseconds. Raises where the group did not time its calls yet when this one was made.
-  float getDuration() const override;
+  /// Milliseconds. Raises where the group did not time its calls yet when this one was made, and before its end.
+  float getDuration() const override { return milliseconds_until(*this); }
+  /// From the begin of this one to the end of another of its kind, of this group.
+  float milliseconds_until(const Work& last) const;
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
   /// Has `start` hand its calls to the core by start() below; throws what it throws.
@@ -62,8 +64,6 @@ class Work : public c10d::Work {
   void conclude(const std::exception_ptr& error);
   /// Sees to it that conclude() is called, where nobody else does; somebody wants to know. mutex_ is held.
   virtual void await_end() {}
-  /// Of a work that is timed and has ended.
-  virtual float milliseconds() const = 0;
 
   const std::shared_ptr<Watch> watch_;
   const bool timed_;
@@ -74,6 +74,7 @@ class Work : public c10d::Work {
   const c10::intrusive_ptr<c10::ivalue::Future> future_;
 
  private:
+  virtual float measured_until(const Work& last) const = 0;  // both are timed
   void call_hook();
 
   const std::uint64_t sequence_;
