@@ -244,3 +244,14 @@ def check_hooks_beside_another_backend() -> None:
     assert hooks.beside() is dist.group.WORLD
     with pytest.raises(RuntimeError, match="fully_shard"):
         hooks.use_in_fsdp(model())
+
+
+def check_hooks_where_ranks_have_different_numbers_of_groups() -> None:
+    """Of such ranks torch makes no group alone."""
+    from lanecast.torch import hooks
+
+    everyone, last = dist.new_group(backend="gloo"), dist.get_world_size() - 1
+    alone = dist.new_group([last], backend="gloo")
+    with pytest.raises(RuntimeError, match=rf"hooks: rank 0 is in (\d+) groups, rank {last} in (?!\1)\d+, "):
+        hooks.beside(everyone)
+    del alone

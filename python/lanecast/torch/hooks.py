@@ -32,8 +32,23 @@ def beside(group: Any = None) -> Any:
         return group
     if group not in _made:
         ranks = dist.get_process_group_ranks(group)
+        _refuse_unequal_numbers(group, ranks)
         _made[group] = dist.new_group(ranks, backend="lanecast", use_local_synchronization=True)
     return _made[group]
+
+
+def _refuse_unequal_numbers(group: Any, ranks: list[int]) -> None:
+    """torch names a group that only its own ranks make by how many groups each of them has; under different names they
+    would wait for each other until the timeout."""
+    numbers: list[Any] = [None] * len(ranks)
+    dist.all_gather_object(numbers, len(dist.distributed_c10d._world.pg_names), group)
+    for rank, number in zip(ranks, numbers, strict=True):
+        if number != numbers[0]:
+            raise _core.UsageError(
+                f"hooks: rank {ranks[0]} is in {numbers[0]} groups, rank {rank} in {number}, and torch makes no group "
+                "of them alone then; have them make the hook's first call, or call hooks.beside(group), before the "
+                "groups that not all of them are in"
+            )
 
 
 _made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # groups of Lanecast by the program's
