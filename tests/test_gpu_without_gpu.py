@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import itertools
 import math
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -259,18 +260,54 @@ def test_only_copy_engines_take_memory_for_staging(kernel_cache: str) -> None:
         assert after == [before[0] + 1, before[1] + 1]  # its own and the peer's
 
 
-def short_of_memory(comm: Communicator, _: Tell) -> None:
-    if comm.rank == 1:
-        gpu_host_library.fail_next("cuMemAlloc", 2)
-    comm.all_reduce(tensor(comm, 8))
-    comm.synchronize()
+def short_of_memory(comm: Communicator, _: Tell) -> list[str]:
+    """What each attempt ends with: where one's GPU is short, when memory is free again, and the same for symmetric
+    memory."""
+    said = []
+
+    def opens() -> None:
+        comm.all_reduce(tensor(comm, 8))
+        comm.synchronize()
+
+    def takes_symmetric_memory() -> None:
+        comm._core.symmetric_allocate(comm.rank, 4096)
+        opens()
+
+    for attempt in (opens, takes_symmetric_memory):
+        if comm.rank == 1:
+            gpu_host_library.fail_next("cuMemAlloc", 2)
+        for _again in range(2):
+            try:
+                attempt()
+                said.append("")
+            except lanecast.UsageError as error:
+                said.append(str(error))
+    return said
 
 
 def test_a_gpu_that_is_short_of_memory(kernel_cache: str) -> None:
-    other, short = outcomes(2, short_of_memory, kernel_cache, timeout_s=20)
-    assert short.error == "TransportError"
-    assert "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY: out of memory" in short.text
-    assert other.error
+    words = "peer memory: rank 1 finds no [0-9]+ bytes on its GPU: cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY: out of memory"
+    for outcome in outcomes(2, short_of_memory, kernel_cache, timeout_s=20):
+        assert outcome.text == ""
+        opening, opened, taking, taken = outcome.value
+        assert (opened, taken) == ("", "")
+        assert re.search(words, opening), opening
+        assert re.search(words, taking), taking
+
+
+def cannot_map(comm: Communicator, _: Tell) -> None:
+    if comm.rank == 1:
+        gpu_host_library.fail_next("cuIpcOpenMemHandle", 1)
+    comm.all_reduce(tensor(comm, 8))
+
+
+def test_a_gpu_that_cannot_map_its_peers_memory(kernel_cache: str) -> None:
+    begun = time.monotonic()
+    other, failed = outcomes(2, cannot_map, kernel_cache, timeout_s=60)
+    assert time.monotonic() - begun < 40
+    assert failed.error == "TransportError"
+    assert "cuIpcOpenMemHandle: " in failed.text
+    assert "rank 1 refuses: cuIpcOpenMemHandle: " in other.text
 
 
 def launch_fails(comm: Communicator, _: Tell) -> None:

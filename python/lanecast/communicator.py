@@ -160,8 +160,8 @@ class Communicator(Collectives, Rooted, PointToPoint):
         """A tensor of torch's in symmetric memory, on torch's current device: calls on it move no byte through staging.
 
         count: elements, equal on every rank as dtype is, a name of ours or a type of torch's. Collective. The memory is
-        freed once all ranks have dropped their tensors. Raises UsageError without torch or a GPU, and TransportError
-        where the GPUs cannot reach each other's memory.
+        freed once all ranks have dropped their tensors. Raises UsageError without torch or a GPU, and on all ranks
+        where one's GPU has not so much left; TransportError where the GPUs cannot reach each other's memory.
         """
         return symmetric_empty(self._core, self.rank, count, dtype)
 

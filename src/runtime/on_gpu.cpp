@@ -144,7 +144,7 @@ std::shared_ptr<ipc::SharedMemory> Communicator::allocate_symmetric(int device, 
                      "ranks are on " + std::to_string(hosts()));
   drain(lock);
   std::shared_ptr<ipc::SharedMemory> memory;
-  or_fail([&] { memory = side.allocate_symmetric(among_all("symmetric memory"), bytes); });
+  or_fail<UsageError>([&] { memory = side.allocate_symmetric(among_all("symmetric memory"), bytes); });
   return memory;
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/agreed.h"
 #include "base/error.h"
 
 namespace lanecast::ipc {
@@ -39,29 +40,37 @@ constexpr std::size_t whole_words(std::size_t bytes) { return (bytes + 7) / 8 * 
 
 constexpr auto kGoodbye = std::chrono::seconds(2);
 
+/// A device that is short of memory is no fault: whoever frees some may ask again.
+std::unique_ptr<LentMemory> lent(const std::shared_ptr<gpu::Device>& device, std::size_t bytes, int rank, int members) {
+  try {
+    return std::make_unique<LentMemory>(device, bytes, rank, members);
+  } catch (const Error& error) {
+    throw UsageError("peer memory: rank " + std::to_string(rank) + " finds no " + std::to_string(bytes) +
+                     " bytes on its GPU: " + error.what());
+  }
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members, std::size_t bytes,
                            std::uint64_t ordinal)
     : device_(std::move(device)), rank_(members.rank), ordinal_(ordinal), bytes_(whole_words(bytes)) {
   LentMemory::free_what_is_back();
-  own_ = std::make_unique<LentMemory>(device_, bytes_, rank_, members.size);
+  own_ = agreed(members, [&] { return lent(device_, bytes_, rank_, members.size); });
   const Introduction mine{own_->handle(), bytes_, Process(getpid())};
   std::vector<Introduction> all(members.size);
   members.all_gather(&mine, all.data(), sizeof mine);
   refuse_unequal(all);
   std::vector<std::optional<Process>> processes;
-  for (int q = 0; q < members.size; ++q) {
-    processes.push_back(all[q].process.has_ended() ? std::nullopt : std::optional(all[q].process));
-    if (q == rank_) {
-      bases_.push_back(own_->address());
-    } else {
-      opened_.emplace_back(device_, all[q].handle);
-      bases_.push_back(opened_.back().address());
-    }
-  }
+  processes.reserve(all.size());
+  for (const Introduction& member : all)
+    processes.push_back(member.process.has_ended() ? std::nullopt : std::optional(member.process));
   own_->lend(std::move(processes));
-  members.barrier();  // nobody writes before all have mapped
+  agreed(members, [&] {  // and nobody writes before all have mapped
+    for (int q = 0; q < members.size; ++q)
+      bases_.push_back(q == rank_ ? own_->address() : opened_.emplace_back(device_, all[q].handle).address());
+    return true;
+  });
 }
 
 void SharedMemory::say_goodbye() const {
