@@ -21,6 +21,7 @@ _SOON_S = 30.0  # far below the deadline of the communicator that must not need 
 _ONE_NOTICES = ("roots", "collectives")
 _COMMUNICATORS = 200
 _LEAK_BYTES = 64 << 20
+_LEFT_BYTES = 16 << 20  # less than one communicator takes
 
 
 def run(campaign: Campaign) -> None:
@@ -43,6 +44,13 @@ def _works(campaign: Campaign, comm: Communicator) -> list[str]:
     return unequal(campaign, "a call afterwards", tensor, total(campaign, SMALL, 1))
 
 
+class _At:
+    """Elements of float32 at an address, whatever lies there."""
+
+    def __init__(self, address: int, count: int = 4) -> None:
+        self.__cuda_array_interface__ = {"data": (address, False), "shape": (count,), "typestr": "<f4", "version": 3}
+
+
 def _bad_inputs(campaign: Campaign, comm: Communicator) -> list[str]:
     """Each is refused at the call, and the communicator goes on."""
     import torch
@@ -59,9 +67,15 @@ def _bad_inputs(campaign: Campaign, comm: Communicator) -> list[str]:
         "operator": (lambda: comm.all_reduce(own, "band"), "band"),
         "algorithm": (lambda: comm.all_reduce(own, algorithm="no_such"), "no_such"),
     }
+    host = torch.ones(4)
+    if campaign.on_gpu:
+        calls["a host pointer"] = (lambda: comm.all_reduce(_At(host.data_ptr())), "does not lie on GPU")
+        calls["a pointer to nothing"] = (lambda: comm.all_reduce(_At(0x1000)), "does not lie on GPU")
+        calls["an element in two parts"] = (lambda: comm.all_reduce(_At(whole.data_ptr() + 1, 2)), "multiple of the 4")
     others = torch.cuda.device_count() if campaign.on_gpu else 1
     if others > 1:
         other = torch.ones(4, device=torch.device("cuda", (device.index + 1) % others))
+        calls["another GPU's pointer"] = (lambda: comm.all_reduce(_At(other.data_ptr())), "does not lie on GPU")
         calls["another GPU"] = (lambda: comm.all_reduce(other), "GPU")
         calls["two GPUs"] = (lambda: comm.all_gather_into_tensor(whole, other), "one device")
     wrong = _works(campaign, comm)
@@ -195,7 +209,21 @@ def _taken(campaign: Campaign) -> tuple[int, int]:
 
 
 def killed(campaign: Campaign, folder: Path) -> None:
-    """The last rank dies while the others call; each of them says so. No host can wait for all ranks any more."""
+    """The last rank dies while the others call; each of them says so, and has its memory back. No host can wait for all
+    ranks any more."""
+    wrong = _works(campaign, campaign.comm)
+    before = _taken(campaign)[0]
+    wrong += _loses_a_peer(campaign)
+    gc.collect()
+    left = _taken(campaign)[0] - before
+    if left > _LEFT_BYTES:
+        wrong.append(f"rank {campaign.rank}: {left} bytes of the device's memory are gone with the peer")
+    campaign.wrong |= {"a peer that is killed": wrong} if wrong else {}
+    campaign.done["a peer that is killed"] = 0.0
+    campaign.write(folder)
+
+
+def _loses_a_peer(campaign: Campaign) -> list[str]:
     comm = campaign.another(timeout_s=5.0)
     wrong = _works(campaign, comm)
     campaign.together()
@@ -208,7 +236,4 @@ def killed(campaign: Campaign, folder: Path) -> None:
             campaign.settle(comm)
 
     wrong += expected_error(fails, (lanecast.TimeoutError, lanecast.TransportError), f"rank {campaign.size - 1}")
-    wrong += _stays_failed(campaign, comm)
-    campaign.wrong |= {"a peer that is killed": wrong} if wrong else {}
-    campaign.done["a peer that is killed"] = 0.0
-    campaign.write(folder)
+    return wrong + _stays_failed(campaign, comm)
