@@ -62,21 +62,11 @@ class OpenTransport {
   }
 
   std::size_t send(int peer, std::uint64_t tag, const nanobind::object& buffers, std::uint32_t stamp) {
-    Request& request = add(peer, tag, spans_of(nanobind::cast<std::vector<ConstBuffer>>(buffers)));
-    request.message.stamp = stamp;
-    request.buffers = buffers;
-    const WithoutGil release;
-    get().post_send(request.message);
-    return request.number;
+    return post<ConstBuffer>(peer, tag, buffers, stamp, &Transport::post_send);
   }
 
   std::size_t receive(int peer, std::uint64_t tag, const nanobind::object& buffers, std::uint32_t stamp) {
-    Request& request = add(peer, tag, spans_of(nanobind::cast<std::vector<Buffer>>(buffers)));
-    request.message.stamp = stamp;
-    request.buffers = buffers;
-    const WithoutGil release;
-    get().post_recv(request.message);
-    return request.number;
+    return post<Buffer>(peer, tag, buffers, stamp, &Transport::post_recv);
   }
 
   std::size_t consume(int peer, std::uint64_t tag, std::size_t bytes, PyConsumer consumer) {
@@ -110,6 +100,17 @@ class OpenTransport {
   }
 
  private:
+  template <class Array>
+  std::size_t post(int peer, std::uint64_t tag, const nanobind::object& buffers, std::uint32_t stamp,
+                   void (Transport::*how)(Message&)) {
+    Request& request = add(peer, tag, spans_of(nanobind::cast<std::vector<Array>>(buffers)));
+    request.message.stamp = stamp;
+    request.buffers = buffers;
+    const WithoutGil release;
+    (get().*how)(request.message);
+    return request.number;
+  }
+
   Request& add(int peer, std::uint64_t tag, std::vector<Span> spans) {
     if (!get().reaches(peer)) throw UsageError("this transport does not reach rank " + std::to_string(peer));
     auto request = std::make_unique<Request>();

@@ -30,14 +30,6 @@ bool on_one_host(const std::vector<std::string>& hosts, const Ranks& ranks) {
 
 }  // namespace
 
-bool is_captured(int device, gpu::Stream stream) {
-  const auto opened = gpu::Device::open(device);
-  const gpu::Device::Current current(*opened);
-  int status = 0;
-  opened->check(opened->driver().cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing");
-  return status != 0;
-}
-
 GpuParts open_together(const Bootstrap& bootstrap, const GpuOptions& options) {
   auto device = agreed(bootstrap, [&] { return gpu::Device::open(options.device); });
   if (!options.shared) refuse_shared(bootstrap, *device);

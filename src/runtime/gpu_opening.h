@@ -30,10 +30,7 @@ struct GpuNeighbours {
   std::function<Bootstrap(const Ranks&)> among;
 };
 
-/// Not collective: is a stream being captured, of a GPU that may not be open yet?
-bool is_captured(int device, gpu::Stream stream);
-
-// All others are collective, and throw on all ranks where they do on one.
+// All are collective, and throw on all ranks where they do on one.
 
 /// Throws UsageError where two ranks use one GPU and may not.
 GpuParts open_together(const Bootstrap& bootstrap, const GpuOptions& options);

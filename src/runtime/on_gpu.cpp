@@ -43,7 +43,7 @@ GpuSide& Communicator::gpu(int device, Lock& lock, std::optional<void*> stream) 
     if (device == kUnknownDevice)
       throw UsageError("rank " + std::to_string(rank()) + ": the buffers do not say on which GPU they lie; make the " +
                        "communicator with device=N");
-    if (stream && is_captured(device, static_cast<gpu::Stream>(*stream)))
+    if (stream && gpu::Device::open(device)->captures(static_cast<gpu::Stream>(*stream)))
       throw UsageError("rank " + std::to_string(rank()) +
                        ": no CUDA graph can capture a communicator's first call on " +
                        "a GPU, which opens it; make the communicator with device=N, or a call before the capture");

@@ -43,12 +43,7 @@ bool StreamOrder::passed(const gpu::OwnedEvent& event) const {
   return result == gpu::kSuccess;
 }
 
-bool StreamOrder::capturing(gpu::Stream stream) const {
-  const gpu::Device::Current current(*device_);  // the default stream is that of a context
-  int status = 0;
-  device_->check(device_->driver().cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing");
-  return status != 0;
-}
+bool StreamOrder::capturing(gpu::Stream stream) const { return device_->captures(stream); }
 
 std::uint64_t StreamOrder::begin_turn(gpu::Stream stream) const {
   const std::uint64_t number = device_->driver().number_of(stream);

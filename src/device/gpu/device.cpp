@@ -50,6 +50,13 @@ std::string Device::name() const {
   return name.data();
 }
 
+bool Device::captures(Stream stream) const {
+  const Current current(*this);  // the default stream is that of a context
+  int status = 0;
+  check(driver_->cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing");
+  return status != 0;
+}
+
 std::string Device::architecture() const { return driver_->architecture(handle_); }
 
 int Device::multiprocessors() const { return attribute(Attribute::multiprocessors); }

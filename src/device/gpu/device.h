@@ -32,6 +32,8 @@ class Device {
   int warp() const;  // threads that run in step
   /// Does it see what a NIC writes into its memory before what that writes later, wherever it looks?
   bool sees_remote_writes_in_order() const;
+  /// Is it recorded into a graph? The default stream is this device's here.
+  bool captures(Stream stream) const;
   /// How many streams this process can have at work without one waiting for another; −1 where nobody says.
   int hardware_queues() const;
   std::string uuid() const;  // 16 bytes in hex

@@ -21,6 +21,7 @@ class LentMemory {
       : device_(device), bytes_(bytes), rank_(rank), own_(device, bytes + members * sizeof(Word)) {}
 
   gpu::Address address() const { return own_.address(); }
+  std::size_t bytes() const { return bytes_; }
   gpu::IpcHandle handle() const { return own_.ipc_handle(); }
   /// By member: who maps it from now on; none for a process that this one cannot see.
   void lend(std::vector<std::optional<Process>> members) { members_ = std::move(members); }

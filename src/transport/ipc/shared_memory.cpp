@@ -54,10 +54,10 @@ std::unique_ptr<LentMemory> lent(const std::shared_ptr<gpu::Device>& device, std
 
 SharedMemory::SharedMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members, std::size_t bytes,
                            std::uint64_t ordinal)
-    : device_(std::move(device)), rank_(members.rank), ordinal_(ordinal), bytes_(whole_words(bytes)) {
+    : device_(std::move(device)), rank_(members.rank), ordinal_(ordinal) {
   LentMemory::free_what_is_back();
-  own_ = agreed(members, [&] { return lent(device_, bytes_, rank_, members.size); });
-  const Introduction mine{own_->handle(), bytes_, Process(getpid())};
+  own_ = agreed(members, [&] { return lent(device_, whole_words(bytes), rank_, members.size); });
+  const Introduction mine{own_->handle(), own_->bytes(), Process(getpid())};
   std::vector<Introduction> all(members.size);
   members.all_gather(&mine, all.data(), sizeof mine);
   refuse_unequal(all);

@@ -25,7 +25,7 @@ class SharedMemory {
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(bases_.size()); }
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return own_->bytes(); }
   std::uint64_t ordinal() const { return ordinal_; }
   /// Where the memory of a member begins, in this process.
   gpu::Address of(int member) const { return bases_[member]; }
@@ -37,7 +37,6 @@ class SharedMemory {
   std::shared_ptr<gpu::Device> device_;
   int rank_;
   std::uint64_t ordinal_;
-  std::size_t bytes_;
   std::unique_ptr<LentMemory> own_;
   std::vector<gpu::OpenedMemory> opened_;
   std::vector<gpu::Address> bases_;

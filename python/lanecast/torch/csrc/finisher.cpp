@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "finisher.h"
 
-#include <pthread.h>
-
 #include <thread>
+
+#include "of_this_process.h"
 
 namespace lanecast_torch {
 
-Finisher* Finisher::instance_ = nullptr;
-
-Finisher& Finisher::instance() {
-  static std::once_flag once;
-  // Never destroyed: its threads run until the process ends. They do not come along into a forked one.
-  std::call_once(once, [] {
-    instance_ = new Finisher;
-    pthread_atfork(nullptr, nullptr, [] { instance_ = new Finisher; });
-  });
-  return *instance_;
-}
+Finisher& Finisher::instance() { return of_this_process<Finisher>(); }
 
 void Finisher::push(std::function<void()> job) {
   const std::lock_guard lock(mutex_);

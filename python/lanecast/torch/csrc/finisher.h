@@ -25,8 +25,6 @@ class Finisher {
   // A job may wait for a later one: DDP's PowerSGD hook all-reduces in the callback of an all-reduce, and waits. Gloo
   // has two threads for each group.
   static constexpr int kThreads = 4;
-  static Finisher* instance_;
-
   void run();
 
   std::mutex mutex_;  // guards what follows

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watcher.h"
 
-#include <pthread.h>
-
 #include <thread>
 #include <utility>
+
+#include "of_this_process.h"
 
 namespace lanecast_torch {
 namespace {
@@ -13,17 +13,7 @@ constexpr std::chrono::microseconds kBetweenRounds{200};
 
 }  // namespace
 
-Watcher* Watcher::instance_ = nullptr;
-
-Watcher& Watcher::instance() {
-  static std::once_flag once;
-  // As the Finisher: never destroyed, and not of a forked process.
-  std::call_once(once, [] {
-    instance_ = new Watcher;
-    pthread_atfork(nullptr, nullptr, [] { instance_ = new Watcher; });
-  });
-  return *instance_;
-}
+Watcher& Watcher::instance() { return of_this_process<Watcher>(); }
 
 void Watcher::add(std::function<bool()> over) {
   const std::lock_guard lock(mutex_);

@@ -23,8 +23,6 @@ class Watcher {
   void drain(std::chrono::milliseconds grace);
 
  private:
-  static Watcher* instance_;
-
   void run();
 
   std::mutex mutex_;  // guards what follows
