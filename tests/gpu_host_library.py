@@ -22,9 +22,12 @@ SOURCE = HERE.parent / "src"
 BUILD = HERE.parent / "build" / "gpu_host"
 KERNELS = SOURCE / "device" / "gpu" / "kernels"
 SMALLER = {
-    "arguments.h": {"kMovers": 16, "kCopySenders": 8, "kReduceSenders": 6, "kSlotBytes": 128, "kMostBlocks": 4},
+    "arguments.h": {
+        "kMovers": 16, "kCopySenders": 8, "kReduceSenders": 6, "kTwoShotSenders": 5, "kTwoShotReducers": 6,
+        "kSlotBytes": 128, "kMostBlocks": 4,
+    },
     "message_arguments.h": {"kMessageThreads": 80, "kMessageBlocks": 2, "kMessageSlots": 6, "kShortestPiece": 32},
-}  # of a program's kernels
+}  # of a program's kernels  # fmt: skip
 FLAGS = ("-std=c++20", "-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas", "-pthread")
 
 

@@ -21,7 +21,7 @@ NAMES = {
     "lanecast_copy",
     "lanecast_direct",
     "lanecast_meeting",
-    *(f"lanecast_{kind}_{dtype}" for kind in ("exchange", "reduce", "direct") for dtype in _core.DTYPES),
+    *(f"lanecast_{kind}_{dtype}" for kind in ("exchange", "two_shot", "reduce", "direct") for dtype in _core.DTYPES),
 }
 SOURCE = Path(__file__).parent.parent / "src"
 MAIN = "device/gpu/kernels/kernels.cu"

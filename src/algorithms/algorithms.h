@@ -65,10 +65,6 @@ struct Broadcast {
 /// no say in how they are reduced. Throws UsageError for names, roots and shapes that do not exist.
 Plan make_plan(const Collective& collective, int rank, const Topology& topology, std::string_view algorithm);
 
-/// An all-reduce as a library's own reduce-scatter and all-gather: fewer bytes than one exchange among three ranks or
-/// more.
-Plan native_two_shot(const Collective& collective, int rank);
-
 /// Every name that make_plan takes for this collective and topology.
 std::vector<std::string> algorithms_for(Kind kind, const Topology& topology, bool reproducible = false);
 

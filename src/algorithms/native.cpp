@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transport's own collective as a plan of one step: MPI's, or a vendor library's.
-#include <numeric>
+#include <algorithm>
 
 #include "algorithms/algorithms.h"
 #include "algorithms/group.h"
-#include "plan/reverse.h"
 
 namespace lanecast {
 
@@ -15,18 +14,6 @@ void native_all_gather(PlanWriter& plan, const Ranks& ranks, const PieceLists& o
 void native_all_reduce(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces) {
   plan.group({Kind::all_reduce, ranks, {pieces}});
   plan.complete(pieces);
-}
-
-Plan native_two_shot(const Collective& collective, int rank) {
-  PlanBuilder plan(collective, rank);
-  Ranks ranks(collective.size);
-  std::iota(ranks.begin(), ranks.end(), 0);
-  PieceLists own;
-  for (int r = 0; r < collective.size; ++r) own.push_back(cut(whole(0), r, collective.size));
-  reverse(plan, Returning::added, [&](PlanWriter& tape) { native_all_gather(tape, ranks, own); });
-  plan.complete(own[rank]);
-  native_all_gather(plan, ranks, own);
-  return plan.finish("native_two_shot");
 }
 
 void native_broadcast(PlanWriter& plan, const Ranks& ranks, const PieceLists& own) {

@@ -44,7 +44,8 @@ void GpuSide::choose_by(const std::vector<PeerFits>& measured) {
 }
 
 PeerTraffic GpuSide::traffic_of(const Call& call, bool symmetric) const {
-  return {call.kind, topology_.size(), full_bytes(call, topology_.size()), symmetric};
+  const bool few = parts_.max_ctas != 0 && parts_.max_ctas <= gpu::kMostBlocks / 2;
+  return {call.kind, topology_.size(), full_bytes(call, topology_.size()), symmetric, few};
 }
 
 PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const {
@@ -80,9 +81,7 @@ StreamCall& GpuSide::bound(const Call& call, bool in_place, PeerEngine engine) {
   }
   std::vector<Plan> plans;
   plans.reserve(topology_.size());
-  for (int r = 0; r < topology_.size(); ++r)
-    plans.push_back(engine == PeerEngine::two_shot ? native_two_shot(collective, r)
-                                                   : make_plan(collective, r, topology_, "native"));
+  for (int r = 0; r < topology_.size(); ++r) plans.push_back(make_plan(collective, r, topology_, "native"));
   verify(plans);
   plans[rank_].algorithm = name_of(engine);
   calls_.emplace_front(std::move(plans[rank_]), shape_of(whole), engine);

@@ -128,8 +128,9 @@ void StreamCall::call_group(std::size_t step, const StreamBuffers& buffers, ipc:
                                 buffers.windows.table != 0};
   switch (engine_) {
     case PeerEngine::kernel:
-    case PeerEngine::two_shot:
       return peers.by_kernel(peer_call, stream);
+    case PeerEngine::two_shot:
+      return peers.by_two_shot(peer_call, stream);
     case PeerEngine::copy_engine:
       return peers.by_copy_engine(peer_call, stream);
     case PeerEngine::direct:

@@ -17,6 +17,9 @@ struct Line {
 constexpr double kFirst = 16 << 20;
 constexpr Line kKernel{7.3e-6, 1 / 340e9, 0.6e-12}, kCopyEngine{35e-6, 1 / 303e9};
 constexpr Line kDirectCopy{7.5e-6, 1 / 355e9}, kDirectReduction{8.6e-6, 1 / 324e9}, kDirectMessages{20e-6, 1 / 355e9};
+// On H100s. With few multiprocessors what an all-reduce adds, reads and writes decides, not the link, of which the
+// others keep more than this: so each byte should be reduced once, and not be copied where that is not needed.
+constexpr Line kTwoShot{12e-6, 1 / 330e9}, kTwoShotByFew{12e-6, 1 / 341e9}, kDirectAllReduceByFew{8.6e-6, 1 / 345e9};
 
 double at(const Line& line, double bytes) {
   return line.alpha_s + bytes * line.beta_s_per_byte + std::min(bytes, kFirst) * line.gamma_s_per_byte;
@@ -30,14 +33,15 @@ double assumed_s(PeerEngine engine, const PeerTraffic& traffic) {
     case PeerEngine::kernel:
       return at(kKernel, to_all);
     case PeerEngine::two_shot:
-      return 2 * at(kKernel, share);
+      return at(traffic.few_ctas ? kTwoShotByFew : kTwoShot, 2 * share);
     case PeerEngine::copy_engine:
       return at(kCopyEngine, to_all);
     case PeerEngine::direct:
       break;
   }
   if (!reduces(traffic.kind)) return at(traffic.kind == Kind::all_gather ? kDirectCopy : kDirectMessages, to_all);
-  return at(kDirectReduction, traffic.kind == Kind::all_reduce ? 2 * share : to_all);
+  if (traffic.kind == Kind::reduce_scatter) return at(kDirectReduction, to_all);
+  return at(traffic.few_ctas ? kDirectAllReduceByFew : kDirectReduction, 2 * share);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace lanecast {
 
-/// two_shot: an all-reduce as a reduce-scatter and an all-gather; direct: on symmetric memory.
+/// two_shot: an all-reduce of which each rank reduces a share for all; direct: on symmetric memory.
 enum class PeerEngine { kernel, two_shot, copy_engine, direct };
 inline constexpr std::array<std::string_view, 4> kPeerEngines{"peer_kernel", "peer_two_shot", "copy_engine",
                                                               "peer_direct"};
@@ -25,6 +25,7 @@ struct PeerTraffic {
   int ranks = 1;
   std::size_t bytes = 0;   // of the full buffer; equal on all ranks
   bool symmetric = false;  // the buffers are
+  bool few_ctas = false;   // at most half of a kernel's multiprocessors are for the call
 
   /// From any rank to any other.
   std::size_t message_bytes() const;

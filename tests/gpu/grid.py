@@ -16,7 +16,8 @@ from lanecast.cli.payload import REDUCING, Payload
 from lanecast.cli.payload import Case as LargeCase
 from lanecast.communicator import Communicator
 
-ALGORITHMS = ("", "peer_kernel", "copy_engine")
+ALGORITHMS = ("", "peer_kernel", "peer_two_shot", "copy_engine")
+OF_STAND_IN = ("", "peer_two_shot")  # what is chosen there for its sizes is the kernel
 COUNTS = (0, 1, 3, 7, 1000, 4099)
 LARGE = ((1 << 20) + 3, 3 << 20)  # elements of each part
 LARGE_OF_STAND_IN = ((1 << 12) + 3,)
@@ -45,7 +46,7 @@ def small(kind: str, dtype: str, size: int) -> Iterator[tuple[Case, int]]:
 
 
 def run_small(campaign: Campaign) -> None:
-    algorithms = ALGORITHMS if campaign.on_gpu else ("",)
+    algorithms = ALGORITHMS if campaign.on_gpu else OF_STAND_IN
     for kind in _core.KINDS:
         for dtype in DTYPES:
             cases = [each for each in small(kind, dtype, campaign.size) if each[0].algorithm in algorithms]
@@ -96,7 +97,7 @@ def run_large(campaign: Campaign) -> None:
             def body(comm: Communicator, kind: str = kind, dtype: str = dtype, op: str = op) -> list[str]:
                 wrong = []
                 for elements in LARGE if campaign.on_gpu else LARGE_OF_STAND_IN:
-                    for algorithm in ALGORITHMS if campaign.on_gpu else ("",):
+                    for algorithm in ALGORITHMS if campaign.on_gpu else OF_STAND_IN:
                         for in_place in (False, True) if kind not in (*_IN_PLACE_ONLY, "all_to_all") else (True,):
                             case = LargeCase(kind, elements, dtype, op, in_place, comm.rank, comm.size)
                             wrong += _one_large(campaign, comm, case, (algorithm, arena))

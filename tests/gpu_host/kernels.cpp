@@ -23,7 +23,8 @@ std::function<void()> kernel(const std::string& name, const void* argument) {
   dladdr(reinterpret_cast<void*>(&kernel), &here);
   void* address = dlsym(dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD), name.c_str());
   if (address == nullptr || !name.starts_with("lanecast_")) return {};
-  if (name.starts_with("lanecast_exchange")) return bind<Exchange>(address, argument);
+  if (name.starts_with("lanecast_exchange") || name.starts_with("lanecast_two_shot"))
+    return bind<Exchange>(address, argument);
   if (name == "lanecast_messages") return bind<Messages>(address, argument);
   if (name.starts_with("lanecast_direct")) return bind<Direct>(address, argument);
   if (name == "lanecast_barrier" || name == "lanecast_meeting") return bind<Group>(address, argument);

@@ -8,6 +8,14 @@
 namespace lanecast::ipc {
 namespace {
 
+/// A cap says that something else computes meanwhile.
+constexpr int kFewBlocks = gpu::kMostBlocks / 2;
+/// Of an all-reduce that spares multiprocessors: between H100s 16, 24 and 32 take as long, and products beside it lose
+/// half as much by 24 as by 32.
+constexpr int kAllReduceBlocks = 24;
+/// As many keep up with copy engines; more slow them down.
+constexpr int kBesideEngines = 16;
+
 /// The same place in another member's memory.
 gpu::Address at_member(const SharedMemory& memory, int member, gpu::Address own) {
   return memory.of(member) + (own - memory.own());
@@ -16,15 +24,22 @@ gpu::Address at_member(const SharedMemory& memory, int member, gpu::Address own)
 }  // namespace
 
 /// Copy engines begin later than a kernel, are faster then, and take no multiprocessor: 391 GB/s instead of 362 between
-/// H200s. But 250 while a kernel copies what a rank keeps for itself, so only where that is in its place already. Ranks
-/// need not agree.
+/// H200s. Where a kernel has to copy what a rank keeps for itself meanwhile, they are ahead from longer messages on.
+/// Ranks need not agree.
 bool PeerGroup::serves_engines(const Parcels& parcels) const {
-  constexpr std::size_t kLong = std::size_t{16} << 20;
+  constexpr std::size_t kLong = std::size_t{16} << 20, kLongApart = std::size_t{64} << 20;
   if (!parcels.multicast) return true;  // a message of its own to each: no kernel here has several sources
-  return parcels.largest_bytes >= kLong && parcels.send[rank()].at == parcels.receive[rank()].at;
+  const bool apart = parcels.send[rank()].at != parcels.receive[rank()].at;
+  return parcels.largest_bytes >= (apart && options_.max_ctas > kFewBlocks ? kLongApart : kLong);
 }
 
 int PeerGroup::meeting_blocks(std::size_t bytes) const { return Launches::blocks_for(bytes, options_.max_ctas); }
+
+int PeerGroup::direct_blocks(const Parcels& parcels, std::size_t bytes) const {
+  const bool for_all = parcels.reduces && parcels.multicast;
+  const bool spares = for_all && options_.max_ctas <= kFewBlocks;
+  return std::min(meeting_blocks(bytes), spares ? kAllReduceBlocks : gpu::kMostBlocks);
+}
 
 void PeerGroup::direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const {
   const Parcels& parcels = call.parcels;
@@ -55,17 +70,17 @@ void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory&
           device_->driver().copy(at_member(output, q, place), parcel.at, parcel.bytes, push_[push_to(k, 0)].get()),
           "cuMemcpyAsync");
   }
-  copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, stream);
+  copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, kBesideEngines, stream);
   join(stream);
   launches_.meeting(all, blocks, stream);
 }
 
-PeerGroup::Share PeerGroup::share_of(std::size_t bytes) const {
+PeerGroup::Share PeerGroup::share_of(std::size_t bytes, int member) const {
   constexpr std::size_t kAlignment = 16;
   const auto members = static_cast<std::size_t>(size());
-  const std::size_t share = (bytes / members / kAlignment + 1) * kAlignment;
-  const std::size_t begin = std::min(bytes, share * static_cast<std::size_t>(rank()));
-  return {begin, std::min(share, bytes - begin), share};
+  const std::size_t share = (bytes + members * kAlignment - 1) / (members * kAlignment) * kAlignment;
+  const std::size_t begin = std::min(bytes, share * static_cast<std::size_t>(member));
+  return {begin, std::min(share, bytes - begin)};
 }
 
 void PeerGroup::direct_reduce(const PeerCall& call, const SharedMemory& input, const SharedMemory* output,
@@ -73,7 +88,8 @@ void PeerGroup::direct_reduce(const PeerCall& call, const SharedMemory& input, c
   const Parcel source = call.parcels.send[rank()], target = call.parcels.receive[rank()];
   gpu::Direct d{group(call.signature), {}, {}};
   gpu::Reduction& r = d.work;
-  const Share share = output ? share_of(source.bytes) : Share{0, source.bytes, call.parcels.largest_bytes};
+  const Share share = output ? share_of(source.bytes, rank()) : Share{0, source.bytes};
+  const std::size_t largest = output ? share_of(source.bytes, 0).bytes : call.parcels.largest_bytes;
   r.bytes = share.bytes;
   for (int q = 0; q < size(); ++q) {
     r.source[r.sources++] = at_member(input, q, source.at) + share.begin;
@@ -82,14 +98,16 @@ void PeerGroup::direct_reduce(const PeerCall& call, const SharedMemory& input, c
   if (!output) r.target[r.targets++] = target.at;
   r.op = static_cast<gpu::u32>(call.op);
   r.divisor = call.divisor;
-  launches_.direct_reduce(call.dtype, d, meeting_blocks(share.largest_bytes), stream);
+  launches_.direct_reduce(call.dtype, d, direct_blocks(call.parcels, largest), stream);
 }
 
 void PeerGroup::offer(const PeerCall& call, const WindowBuffers& buffers, gpu::Stream stream) const {
   const gpu::Device::Current current(*device_);
   const Parcel source = call.parcels.send[rank()], target = call.parcels.receive[rank()];
   const bool for_all = buffers.in_place && buffers.out_place;
-  const Share share = for_all ? share_of(source.bytes) : Share{0, source.bytes, call.parcels.largest_bytes};
+  const Share share = for_all ? share_of(source.bytes, rank()) : Share{0, source.bytes};
+  const int blocks =
+      direct_blocks(call.parcels, for_all ? share_of(source.bytes, 0).bytes : call.parcels.largest_bytes);
   gpu::Direct d{group(call.signature), {}, {}};
   d.work.bytes = share.bytes;
   d.work.op = static_cast<gpu::u32>(call.op);
@@ -101,7 +119,6 @@ void PeerGroup::offer(const PeerCall& call, const WindowBuffers& buffers, gpu::S
                 buffers.out,
                 source.at - buffers.in + share.begin,
                 target.at - buffers.out + share.begin};
-  const int blocks = meeting_blocks(share.largest_bytes);
   if (call.parcels.reduces)
     launches_.direct_reduce(call.dtype, d, blocks, stream);
   else

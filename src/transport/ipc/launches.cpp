@@ -10,6 +10,7 @@ namespace lanecast::ipc {
 Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels)
     : device_(std::move(device)),
       exchange_threads_(gpu::exchange_threads(device_->warp())),
+      two_shot_threads_(gpu::two_shot_threads(device_->warp())),
       kernels_(std::move(kernels)),
       exchange_(kernels_->get("lanecast_exchange")),
       messages_(kernels_->get("lanecast_messages")),
@@ -22,6 +23,7 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
   for (int k = 0; k < kDTypes; ++k) {
     const std::string name(name_of(static_cast<DType>(k)));
     exchange_and_reduce_[k] = kernels_->get("lanecast_exchange_" + name);
+    two_shot_[k] = kernels_->get("lanecast_two_shot_" + name);
     reduce_[k] = kernels_->get("lanecast_reduce_" + name);
     direct_reduce_[k] = kernels_->get("lanecast_direct_" + name);
   }
@@ -33,6 +35,10 @@ void Launches::exchange(const gpu::Exchange& arguments, int blocks, gpu::Stream 
 
 void Launches::exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
   launch(exchange_and_reduce_[static_cast<int>(dtype)], &arguments, {blocks, exchange_threads_}, stream);
+}
+
+void Launches::two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(two_shot_[static_cast<int>(dtype)], &arguments, {blocks, two_shot_threads_}, stream);
 }
 
 void Launches::reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {

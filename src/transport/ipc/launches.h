@@ -17,6 +17,7 @@ class Launches {
 
   void exchange(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   void exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
+  void two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   void reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
   void copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
   void direct_copy(const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
@@ -39,10 +40,10 @@ class Launches {
   void launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const;
 
   std::shared_ptr<gpu::Device> device_;
-  int exchange_threads_;
+  int exchange_threads_, two_shot_threads_;
   std::shared_ptr<const gpu::Kernels> kernels_;
   gpu::Function exchange_, messages_, copy_, direct_, meeting_, barrier_, hand_over_, handshake_;
-  std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, reduce_{}, direct_reduce_{};
+  std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, reduce_{}, direct_reduce_{};
 };
 
 }  // namespace lanecast::ipc

@@ -62,7 +62,7 @@ void PeerGroup::exchange(std::span<const PeerMessage> messages, gpu::Stream stre
     (message.sends ? queues.to : queues.from)[message.peer].parcels.push_back(message.data);
   auto &self_to = queues.to[rank()].parcels, &self_from = queues.from[rank()].parcels;
   for (std::size_t k = 0; k < self_to.size(); ++k)
-    copy_within(self_from[k].at, self_to[k].at, self_to[k].bytes, stream);
+    copy_within(self_from[k].at, self_to[k].at, self_to[k].bytes, options_.reducer_ctas, stream);
   self_to.clear();
   self_from.clear();
   const std::size_t length = queues.length();

@@ -61,6 +61,8 @@ class PeerGroup {
   void copy(void* to, const void* from, std::size_t bytes, gpu::Stream stream) const;
   /// By one kernel, which waits for the other ranks' while it runs.
   void by_kernel(const PeerCall& call, gpu::Stream stream);
+  /// The same, of an all-reduce: each rank reduces a share of it, and its kernel tells the others the result.
+  void by_two_shot(const PeerCall& call, gpu::Stream stream);
   /// By copy engines, in chunks through staging memory, and where it reduces by a kernel that waits for nobody. Needs
   /// open_staging(), which is collective over the members: few groups make such calls.
   void by_copy_engine(const PeerCall& call, gpu::Stream stream);
@@ -99,22 +101,27 @@ class PeerGroup {
   void direct_reduce(const PeerCall& call, const SharedMemory& input, const SharedMemory* output,
                      gpu::Stream stream) const;
   struct Share {
-    std::size_t begin, bytes, largest_bytes;
+    std::size_t begin, bytes;
   };
-  /// What this member reduces for all of them, and what any does at most.
-  Share share_of(std::size_t bytes) const;
+  /// What a member reduces for all of them; the first one's is the largest.
+  Share share_of(std::size_t bytes, int member) const;
+  gpu::Exchange exchange_arguments(const PeerCall& call) const;
+  /// Messages into pieces, by the largest one of any two members; returns how many blocks carry them.
+  int cut(gpu::Exchange& x, std::size_t largest_bytes, std::size_t longest_piece) const;
   /// Of a kernel that carries pieces through slots, by its largest message.
   int most_blocks(std::size_t largest_bytes) const;
   /// Of a kernel that meets the other ranks'; equal on all for equal bytes.
   int meeting_blocks(std::size_t bytes) const;
+  /// Of one that works at the peers; likewise.
+  int direct_blocks(const Parcels& parcels, std::size_t bytes) const;
   /// In push_: the stream for the k-th peer, of two.
   static std::size_t push_to(int k, std::size_t turn) { return 2 * static_cast<std::size_t>(k - 1) + turn; }
 
   /// Everyone has come here, and what stands before it in their streams is done.
   void barrier(std::uint16_t signature, gpu::Stream stream) const;
   gpu::Group group(std::uint16_t signature) const;
-  /// On this device, by a kernel.
-  void copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, gpu::Stream stream) const;
+  /// On this device, by a kernel of so many blocks at most.
+  void copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks, gpu::Stream stream) const;
   /// The streams of the copy engines go on from here; and `stream` goes on when they are done.
   void fork(gpu::Stream stream) const;
   void join(gpu::Stream stream) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchange kernel's protocol by itself: ranks are threads of this process, messages take many rounds through few
-// short slots, and calls follow each other with no word between the ranks but the kernel's own.
+// The protocol of the exchange kernels, and of those in two shots, by itself: ranks are threads of this process,
+// messages take many rounds through few short slots, and calls follow each other with no word between the ranks but the
+// kernel's own.
 //
 // Argument: how many times over. Prints how many calls it has judged; ends with 1 at the first wrong byte.
 #include <algorithm>
@@ -22,7 +23,7 @@ struct Call {
   u64 slice_bytes;
   u64 bytes;    // of a message; what rank r sends to q is shorter by a few where messages differ
   u32 pattern;  // of bytes, so that no call's are another's
-  enum Kind { different, multicast, in_place_sum } kind;
+  enum Kind { different, multicast, in_place_sum, two_shots } kind;
 };
 
 /// Byte k of what `from` sends to `to`.
@@ -66,7 +67,8 @@ class Rank {
       x.inbox[q] = address_of(memory_[q].inbox.data());
       x.flags[q] = address_of(memory_[q].flags.data());
     }
-    call.kind == Call::in_place_sum ? sum(call, x) : move(call, x);
+    if (call.kind == Call::in_place_sum) return sum(call, x);
+    call.kind == Call::two_shots ? two_shots(call, x) : move(call, x);
   }
 
  private:
@@ -84,7 +86,7 @@ class Rank {
       x.target[q] = address_of(in[q].data());
       x.recv_bytes[q] = in[q].size() - 1;
     }
-    launch("lanecast_exchange", call, x);
+    launch("lanecast_exchange", exchange_threads(kWarp), call, x);
     for (u32 q = 0; q < ranks_; ++q) {
       for (u64 k = 0; k + 1 < in[q].size(); ++k)
         expect(call, q, k, in[q][k], byte_of(call, q, x.multicast ? 0 : rank_, k));
@@ -101,7 +103,28 @@ class Rank {
       x.send_bytes[q] = x.recv_bytes[q] = data.size();
     }
     x.target[0] = address_of(data.data());
-    launch("lanecast_exchange_uint8", call, x);
+    launch("lanecast_exchange_uint8", exchange_threads(kWarp), call, x);
+    expect_sums(call, data);
+  }
+
+  /// In place or not; shares differ, and some may be empty.
+  void two_shots(const Call& call, Exchange& x) {
+    std::vector<u8> in(call.bytes), out(call.bytes);
+    for (u64 k = 0; k < in.size(); ++k) in[k] = byte_of(call, rank_, 0, k);
+    const bool in_place = call.pattern % 2;
+    const u64 longest = call.bytes / ranks_ + call.pattern % 5;
+    for (u32 q = 0; q < ranks_; ++q) {
+      const u64 begin = std::min(call.bytes, q * longest);
+      x.source[q] = address_of(in.data()) + begin;
+      x.target[q] = address_of(in_place ? in.data() : out.data()) + begin;
+      x.send_bytes[q] = x.recv_bytes[q] =
+          (q + 1 == ranks_ ? call.bytes : std::min(call.bytes, begin + longest)) - begin;
+    }
+    launch("lanecast_two_shot_uint8", two_shot_threads(kWarp), call, x);
+    expect_sums(call, in_place ? in : out);
+  }
+
+  void expect_sums(const Call& call, const std::vector<u8>& data) const {
     for (u64 k = 0; k < data.size(); ++k) {
       u8 total = 0;
       for (u32 q = 0; q < ranks_; ++q) total = static_cast<u8>(total + byte_of(call, q, 0, k));
@@ -109,13 +132,13 @@ class Rank {
     }
   }
 
-  static void launch(const char* name, const Call& call, Exchange& x) {
+  static void launch(const char* name, int threads, const Call& call, Exchange& x) {
     const auto rounds = [&](const u64* bytes) {
       return static_cast<u32>(pieces(*std::max_element(bytes, bytes + x.ranks), call.blocks, x.slice_bytes));
     };
     x.send_rounds = rounds(x.send_bytes);
     x.recv_rounds = rounds(x.recv_bytes);
-    gpu_host::run_grid({{call.blocks, 1, 1}, {exchange_threads(kWarp), 1, 1}}, gpu_host::kernel(name, &x));
+    gpu_host::run_grid({{call.blocks, 1, 1}, {threads, 1, 1}}, gpu_host::kernel(name, &x));
   }
 
   void expect(const Call& call, u32 from, u64 k, u8 found, u8 expected) const {
@@ -139,7 +162,7 @@ std::vector<Call> calls() {
   for (const u64 bytes : {0, 5, 100, 479, 992})
     for (const u64 slice : {16, 128})
       for (const u32 blocks : {1, 4, 2, 3})  // so that slots of another length are written anew in each call
-        for (const Call::Kind kind : {Call::different, Call::multicast, Call::in_place_sum})
+        for (const Call::Kind kind : {Call::different, Call::multicast, Call::in_place_sum, Call::two_shots})
           all.push_back({blocks, slice, bytes, static_cast<u32>(all.size() + 1), kind});
   return all;
 }

@@ -18,6 +18,10 @@ constexpr int kMovers = 768;     // threads of such a block that write to the pe
 // saved reduce-scatters of 64 MiB and 256 MiB 10 and 6 %, and cost all-gathers 1 %.
 constexpr int kCopySenders = 384;
 constexpr int kReduceSenders = 128;
+// Of those of an all-reduce in two shots: those that write to the peers, and those that reduce; the others take
+// results.
+constexpr int kTwoShotSenders = 128;
+constexpr int kTwoShotReducers = 384;
 constexpr int kThreads = 512;        // of a block of other kernels
 constexpr int kDirectThreads = 768;  // but for those that work at the peers, of which as few run
 constexpr int kMeetingThreads = 32;  // but for those that meet them only
@@ -64,7 +68,8 @@ struct Offer {
 /// What other ranks write into this rank's memory; each word is written by one of them.
 struct Flags {
   u64 arrived[kMostRanks][kMostBlocks];  // call << 32 | signature << 16 | pieces that lie in the slots
-  u64 emptied[kMostRanks][kMostBlocks];  // the same of pieces taken out of the slots
+  u64 emptied[kMostRanks][kMostBlocks];  // the same of pieces taken out of the slots; in two shots, reduced
+  u64 fetched[kMostRanks][kMostBlocks];  // the same of pieces of a result, in two shots
   u64 met[kMostRanks][kMostBlocks];      // count << 16 | signature
   u64 barrier[kMostRanks];               // the same
   // Chunks in staging memory, as semaphores of one: a copy engine can write a number, but not count.
@@ -79,7 +84,8 @@ struct WindowTable {
   u64 at[kMostRanks][kMostWindows];
 };
 
-/// Every rank sends a message to every other and combines what it gets, with what it brings itself, into its output.
+/// Every rank sends a message to every other and combines what it gets, with what it brings itself, into its output. In
+/// two shots: `source` and `target` are each rank's share of the vector in this rank's input and output.
 struct Exchange {
   u32 rank, ranks;
   u32 op;                        // ReduceOp, of the kernels that reduce
@@ -104,8 +110,9 @@ struct Exchange {
   u64 fault;              // FaultRecord
 };
 
-/// Of a block, where so many threads run in step, 32 or 64: a warp beside either kind waits and signals for it.
+/// Of a block, where so many threads run in step, 32 or 64: a warp beside each kind waits and signals for it.
 constexpr int exchange_threads(int warp) { return kMovers + 2 * warp; }
+constexpr int two_shot_threads(int warp) { return kMovers + 3 * warp; }
 
 /// The more ranks, the shorter the slots: their memory stays about the same.
 constexpr u64 slot_bytes(u32 ranks) {

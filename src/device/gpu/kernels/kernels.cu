@@ -4,6 +4,7 @@
 #include "device/gpu/kernels/exchange.cuh"
 #include "device/gpu/kernels/handover.cuh"
 #include "device/gpu/kernels/messages.cuh"
+#include "device/gpu/kernels/two_shot.cuh"
 
 namespace lanecast::gpu {
 
@@ -53,6 +54,10 @@ extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThr
       lanecast_exchange_##name(const __grid_constant__ Exchange x) {                                                 \
     exchange<kReduceSenders>(x,                                                                                      \
                              [](auto& block, Team team, u32 round) { block.template reduce<Format>(team, round); }); \
+  }                                                                                                                  \
+  extern "C" __global__ void __launch_bounds__(kTwoShotThreads, resident(kTwoShotThreads, 1))                        \
+      lanecast_two_shot_##name(const __grid_constant__ Exchange x) {                                                 \
+    two_shot<Format>(x);                                                                                             \
   }                                                                                                                  \
   extern "C" __global__ void __launch_bounds__(kThreads, resident(kThreads, 1))                                      \
       lanecast_reduce_##name(const __grid_constant__ Reduction r) {                                                  \

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calls among ranks that see each other's memory share: messages cut into pieces, which lie in slots at those who
+// take them. At most kMostBlocks blocks, since they wait for those of other ranks and have to be resident together with
+// whatever else waits on the device.
+//
+// Block b carries the b-th slice of every round of every message and speaks to the blocks b of other ranks only. A slot
+// is written anew when the receiver has emptied it, and in another call two calls later: a rank that begins call c has
+// had word of everyone's call c - 1, so everyone has ended c - 2.
+#pragma once
+
+#include "device/gpu/kernels/memory.cuh"
+#include "device/gpu/kernels/waiting.cuh"
+
+namespace lanecast::gpu {
+
+/// A block's pieces of the messages of a call, and the words by which ranks tell each other of them.
+class BlockPieces {
+ public:
+  __device__ BlockPieces(const Exchange& x, u32 call)
+      : x_(x),
+        call_(call),
+        stride_(x.slice_bytes * gridDim.x),
+        waiter_{x.rank, x.signature, x.timeout_ns, reinterpret_cast<Control*>(x.control),
+                reinterpret_cast<FaultRecord*>(x.fault)} {}
+
+ protected:
+  // The threads of a part of a block, which move data, wait for nothing but their signalling warp. That is a round
+  // ahead in waiting and a round behind in signalling: a signal takes microseconds, as it comes after all that was
+  // written. A part has four barriers by name, since those who only arrive may be a round ahead of those who wait.
+
+  /// By the threads of a part: work(round).
+  template <class Work>
+  __device__ void move(int barriers, int threads, u32 rounds, Work work) {
+    for (u32 round = 0; round < rounds; ++round) {
+      sync(barriers + round % 2, threads + kWarp);  // what one thread has acquired, all may read
+      work(round);
+      arrive(barriers + 2 + round % 2, threads + kWarp);
+    }
+  }
+
+  /// By its signalling warp: wait(round) before the work, tell(round) behind it.
+  template <class Wait, class Tell>
+  __device__ void signal(int barriers, int threads, u32 rounds, Wait wait, Tell tell) {
+    for (u32 round = 0; round <= rounds; ++round) {
+      if (round < rounds) {
+        wait(round);
+        arrive(barriers + round % 2, threads + kWarp);
+      }
+      if (round == 0) continue;
+      sync(barriers + 2 + (round - 1) % 2, threads + kWarp);  // all threads have read, and written what is published
+      tell(round - 1);
+    }
+  }
+
+  __device__ u64 offset(u32 round) const { return round * stride_ + blockIdx.x * x_.slice_bytes; }
+
+  __device__ u64 slice(u64 bytes, u32 round) const {
+    const u64 begin = offset(round);
+    return begin >= bytes ? 0 : min(bytes - begin, x_.slice_bytes);
+  }
+
+  /// Has a message of so many bytes a piece of this round? Even an empty one has the first.
+  __device__ bool has(u64 bytes, u32 round) const { return round == 0 || round * stride_ < bytes; }
+
+  /// Where rank `from` leaves this block's piece of a round, in the inbox of rank `in`, as part of a call's first
+  /// messages or of its second ones.
+  __device__ u64 slot(u32 in, u32 from, u32 round, u32 second = 0) const {
+    const u64 message = ((call_ + second) % kAreas) * (x_.ranks - 1) + (from < in ? from : from - 1);
+    return x_.inbox[in] + message * x_.room_bytes + (round % kSlots * gridDim.x + blockIdx.x) * x_.slot_bytes;
+  }
+
+  /// Ranks begin with different peers, so that not all write to one of them.
+  __device__ u32 peer(u32 k) const { return (x_.rank + k) % x_.ranks; }
+  __device__ bool is_peer(u32 q) const { return q < x_.ranks && q != x_.rank; }
+  __device__ Flags* flags(u32 q) const { return reinterpret_cast<Flags*>(x_.flags[q]); }
+
+  /// A message by what its two ranks must agree on, in 16 bits.
+  struct Message {
+    u32 peer, signature;
+  };
+  __device__ Message message(u32 q, u64 bytes) const {
+    constexpr u64 kSpread = 0x9e3779b97f4a7c15;  // of which the upper bits tell lengths apart
+    return {q, x_.own_counts ? x_.signature ^ static_cast<u32>(bytes * kSpread >> 48) : x_.signature};
+  }
+
+  /// To a peer, of a round out of so many.
+  __device__ void say(u64* flag, Message message, u32 round, u32 rounds) const {
+    const u64 word = u64{call_} << 32 | u64{message.signature} << 16 | (round + 1);
+    if (rounds > kSlots)
+      release_in_flow(flag, word);
+    else
+      release(flag, word);
+  }
+
+  /// A peer may be a call ahead already: then it has had all of this one.
+  __device__ void await(const u64* flag, Message message, u32 round) {
+    FaultRecord place{};
+    place.peer = message.peer;
+    place.call = call_;
+    place.round = round;
+    place.place = static_cast<u32>(Place::piece);
+    wait_for(waiter_, flag, place, [&](u64 value) {
+      if ((value & 0xffff) == 0) return false;  // as the memory was made: pieces count from 1
+      const int ahead = static_cast<int>(static_cast<u32>(value >> 32) - call_);
+      if (ahead != 0) return ahead > 0 && ahead <= kAreas;  // what was left there long ago is neither
+      place.found = static_cast<u32>(value >> 16) & 0xffff;
+      if (place.found != message.signature) {
+        report(waiter_, place, Fault::mismatch);
+        return true;
+      }
+      return (value & 0xffff) > round;
+    });
+  }
+
+  const Exchange& x_;
+
+ private:
+  u32 call_;
+  u64 stride_;
+  Waiter waiter_;
+};
+
+/// The number of a call that counts for so many, and whether it has nothing to do.
+struct Begun {
+  u32 call;
+  bool idle;
+};
+
+/// By all threads of a block, of which the last one has to wait for the peers first.
+__device__ inline Begun begin(const Exchange& x, u32 calls) {
+  Control* const control = reinterpret_cast<Control*>(x.control);
+  __shared__ u32 idle, call;
+  if (threadIdx.x == 0) {
+    const u32 failed = peek(&control->failed), taken = look(&control->taken), next = look(&control->call);  // at once
+    idle = failed | (x.offered & taken);
+    call = next;
+  }
+  prepare_barriers();
+  __syncthreads();
+  if (threadIdx.x == blockDim.x - 1 && comes_last(control)) control->call += calls;
+  return {call, idle != 0};
+}
+
+}  // namespace lanecast::gpu

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// An all-reduce among ranks that see each other's memory, as one kernel in two shots: each rank gets the others' pieces
+// of its share of the vector, and what it has reduced it writes at once into its output and into the others' slots,
+// from which they fetch it. So each byte is reduced once, and no piece waits until all are reduced.
+//
+// Of a round r, among any two ranks p and q (words in the memory of the one that waits for them):
+//   p sends its piece of q's share      arrived[p] at q     q reduces it, and writes the result to p's slot
+//   q has reduced                       emptied[q] at p     p may send round r + kSlots, and fetches the result
+//   p has fetched                       fetched[p] at q     q may write the result of round r + kSlots
+// A result comes after its rank's piece was sent, so in-place nothing is overwritten that has yet to be sent.
+//
+// It counts for two calls, since pieces and results have areas of slots of their own. Results come only to ranks that
+// have sent pieces of this call, and so have ended the one before; and who ends this call has had all results, so all
+// its pieces were reduced: both areas are free for whatever comes behind.
+#pragma once
+
+#include "device/gpu/kernels/pieces.cuh"
+
+namespace lanecast::gpu {
+
+constexpr int kTwoShotThreads = two_shot_threads(kWarp);
+constexpr int kTwoShotTakers = kMovers - kTwoShotSenders - kTwoShotReducers;
+static_assert(may_part(kTwoShotSenders) && may_part(kTwoShotReducers) && may_part(kMovers));
+
+class BlockTwoShot : public BlockPieces {
+ public:
+  using BlockPieces::BlockPieces;
+
+  __device__ void send() {
+    const Team team{threadIdx.x, kTwoShotSenders};
+    move(kSend, kTwoShotSenders, x_.send_rounds, [&](u32 round) {
+      for (u32 k = 1; k < x_.ranks; ++k) {
+        const u32 q = peer(k);
+        const u64 bytes = slice(x_.send_bytes[q], round);
+        if (bytes != 0) copy_bytes(team, slot(q, x_.rank, round), x_.source[q] + offset(round), bytes);
+      }
+    });
+  }
+
+  __device__ void signal_sent() {
+    const u32 q = threadIdx.x % kWarp;
+    signal(
+        kSend, kTwoShotSenders, x_.send_rounds,
+        [&](u32 round) {
+          if (round >= kSlots && shares(q, q, round)) await(&own()->emptied[q][blockIdx.x], of(q), round - kSlots);
+        },
+        [&](u32 round) {
+          if (shares(q, q, round)) tell(&flags(q)->arrived[x_.rank][blockIdx.x], q, round);
+        });
+  }
+
+  template <class Format>
+  __device__ void reduce() {
+    const Team team{threadIdx.x - kTwoShotSenders, kTwoShotReducers};
+    move(kReduce, kTwoShotReducers, x_.send_rounds, [&](u32 round) {
+      Reduction r;
+      r.bytes = slice(x_.recv_bytes[x_.rank], round);
+      if (r.bytes == 0) return;
+      r.op = x_.op;
+      r.divisor = x_.divisor;
+      r.sources = r.targets = x_.ranks;
+      // In the order of the ranks, so that all get the same bits wherever their shares begin.
+      for (u32 q = 0; q < x_.ranks; ++q)
+        r.source[q] = q == x_.rank ? x_.source[q] + offset(round) : slot(x_.rank, q, round);
+      r.target[0] = x_.target[x_.rank] + offset(round);
+      for (u32 k = 1; k < x_.ranks; ++k) r.target[k] = slot(peer(k), x_.rank, round, kResults);
+      reduce_bytes<Format>(team, r);
+    });
+  }
+
+  __device__ void signal_reduced() {
+    const u32 q = threadIdx.x % kWarp;
+    signal(
+        kReduce, kTwoShotReducers, x_.send_rounds,
+        [&](u32 round) {
+          if (!shares(q, x_.rank, round)) return;
+          await(&own()->arrived[q][blockIdx.x], of(q), round);
+          if (round >= kSlots) await(&own()->fetched[q][blockIdx.x], of(q), round - kSlots);
+        },
+        [&](u32 round) {
+          if (shares(q, x_.rank, round)) tell(&flags(q)->emptied[x_.rank][blockIdx.x], q, round);
+        });
+  }
+
+  __device__ void fetch() {
+    const Team team{threadIdx.x - kTwoShotSenders - kTwoShotReducers, kTwoShotTakers};
+    move(kFetch, kTwoShotTakers, x_.send_rounds, [&](u32 round) {
+      for (u32 k = 1; k < x_.ranks; ++k) {
+        const u32 q = peer(k);
+        const u64 bytes = slice(x_.recv_bytes[q], round);
+        if (bytes != 0) copy_bytes(team, x_.target[q] + offset(round), slot(x_.rank, q, round, kResults), bytes);
+      }
+    });
+  }
+
+  __device__ void signal_fetched() {
+    const u32 q = threadIdx.x % kWarp;
+    signal(
+        kFetch, kTwoShotTakers, x_.send_rounds,
+        [&](u32 round) {
+          if (shares(q, q, round)) await(&own()->emptied[q][blockIdx.x], of(q), round);
+        },
+        [&](u32 round) {  // of the last rounds nobody asks
+          if (shares(q, q, round + kSlots)) tell(&flags(q)->fetched[x_.rank][blockIdx.x], q, round);
+        });
+  }
+
+ private:
+  enum Barriers { kSend = 1, kReduce = 5, kFetch = 9 };
+  static constexpr u32 kResults = 1;
+
+  __device__ Flags* own() const { return flags(x_.rank); }
+  __device__ Message of(u32 q) const { return message(q, 0); }
+  __device__ void tell(u64* flag, u32 q, u32 round) const { say(flag, of(q), round, x_.send_rounds); }
+  /// Is q a peer, and has the share of `owner` a piece of this round?
+  __device__ bool shares(u32 q, u32 owner, u32 round) const { return is_peer(q) && has(x_.recv_bytes[owner], round); }
+};
+
+template <class Format>
+__device__ inline void two_shot(const Exchange& x) {
+  const Begun begun = begin(x, kAreas);
+  if (begun.idle) return;
+  BlockTwoShot block(x, begun.call);
+  if (threadIdx.x < kTwoShotSenders)
+    block.send();
+  else if (threadIdx.x < kTwoShotSenders + kTwoShotReducers)
+    block.template reduce<Format>();
+  else if (threadIdx.x < kMovers)
+    block.fetch();
+  else if (threadIdx.x < kMovers + kWarp)
+    block.signal_sent();
+  else if (threadIdx.x < kMovers + 2 * kWarp)
+    block.signal_reduced();
+  else
+    block.signal_fetched();
+}
+
+}  // namespace lanecast::gpu
