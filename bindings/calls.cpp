@@ -15,6 +15,7 @@
 #include "gil.h"
 #include "held_calls.h"
 #include "runtime/persistent.h"
+#include "runtime/staged_plan.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -155,6 +156,19 @@ struct Knobs {
   int stripe = 0, ring = 1, chunks = 0;
   std::string transports;
   std::optional<bool> proven;
+
+  /// Without buffers; it refers to `counts`.
+  ComposedCall applied_to(const Composition& composition, DType dtype, const std::vector<std::size_t>& counts) const {
+    ComposedCall call;
+    call.composition = std::make_shared<const Composition>(composition);
+    call.counts = counts;
+    call.dtype = dtype;
+    call.shaping = {factors, hierarchy, stripe, ring};
+    call.transports = transports;
+    call.chunks = chunks;
+    call.proven = proven;
+    return call;
+  }
 };
 
 void bind_compositions(nb::module_& m, nb::class_<Communicator>& communicator) {
@@ -173,20 +187,25 @@ void bind_compositions(nb::module_& m, nb::class_<Communicator>& communicator) {
          const std::vector<std::size_t>& counts, const Knobs& knobs) {
         AsyncCall bound{nb::make_tuple(input, output), nb::find(c), nullptr};
         const WithoutGil release;
-        const ComposedCall call{std::make_shared<const Composition>(composition),
-                                input.data(),
-                                const_cast<void*>(output.data()),
-                                0,
-                                counts,
-                                static_cast<DType>(dtype),
-                                {knobs.factors, knobs.hierarchy, knobs.stripe, knobs.ring},
-                                knobs.transports,
-                                knobs.chunks,
-                                knobs.proven};
+        ComposedCall call = knobs.applied_to(composition, static_cast<DType>(dtype), counts);
+        call.in = input.data();
+        call.out = const_cast<void*>(output.data());
         bound.call = std::make_unique<PersistentCall>(c, call);
         return bound;
       },
       "composition"_a, "input"_a, "output"_a, "dtype"_a, "counts"_a, "knobs"_a);
+  communicator.def(
+      "compile_on_gpu",
+      [](Communicator& c, const Composition& composition, std::uintptr_t input, std::uintptr_t output, int device,
+         int dtype, const std::vector<std::size_t>& counts, const Knobs& knobs) {
+        const WithoutGil release;
+        ComposedCall call = knobs.applied_to(composition, static_cast<DType>(dtype), counts);
+        call.in = reinterpret_cast<const void*>(input);
+        call.out = reinterpret_cast<void*>(output);
+        return c.compile(call, device);
+      },
+      "composition"_a, "input"_a, "output"_a, "device"_a, "dtype"_a, "counts"_a, "knobs"_a,
+      "input, output: addresses, 0 where the rank has none. Waits only where it is the first call on a GPU.");
 }
 
 void bind_collectives(nb::class_<Communicator>& communicator) {

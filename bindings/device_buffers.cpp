@@ -127,6 +127,11 @@ std::optional<DeviceBuffer> plain_device_buffer(nb::handle value) {
 
 std::uintptr_t DeviceBuffer::stream() const { return streams.exchange ? streams() : nb::cast<std::uintptr_t>(asked()); }
 
+const char* DeviceBuffer::vendor() const {
+  if (!streams.exchange) return "";
+  return streams.device.device_type == nb::device::rocm::value ? "rocm" : "cuda";
+}
+
 void bind_device_buffers(nb::module_& m) {
   nb::class_<CurrentStream>(m, "CurrentStream", "Called for the handle of a device's current stream.")
       .def("__call__", &CurrentStream::operator());
@@ -143,6 +148,7 @@ void bind_device_buffers(nb::module_& m) {
       .def_ro("dtype", &DeviceBuffer::dtype)
       .def_ro("size", &DeviceBuffer::size)
       .def_ro("device", &DeviceBuffer::device)
+      .def_prop_ro("vendor", &DeviceBuffer::vendor, "cuda or rocm; empty where nobody says.")
       .def_ro("owner", &DeviceBuffer::owner)
       .def_prop_ro(
           "view", [](nb::handle_t<DeviceBuffer> self) { return nb::borrow<nb::typed<nb::object, DeviceBuffer>>(self); },

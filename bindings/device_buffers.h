@@ -32,6 +32,8 @@ struct DeviceBuffer {
 
   /// Handle of the caller's current stream, behind which a call has to come; 0: the default one.
   std::uintptr_t stream() const;
+  /// Whose it is, by DLPack's name; empty where nobody says.
+  const char* vendor() const;
 };
 
 /// Of a GPU's tensor that leaves nothing to refuse; nothing of all else, on the CPU or not.

@@ -10,6 +10,7 @@
 #include "calls.h"
 #include "device_buffers.h"
 #include "gil.h"
+#include "runtime/composed_call.h"
 #include "runtime/device_work.h"
 
 namespace nb = nanobind;
@@ -88,6 +89,10 @@ std::shared_ptr<void> kept(nb::object object) {
           }};
 }
 
+ComposedOnGpu composed(std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output) {
+  return {std::move(plan), reinterpret_cast<const void*>(input), reinterpret_cast<void*>(output)};
+}
+
 /// Is it a send?, address, bytes, peer, tag.
 using DeviceMessages = std::vector<std::tuple<bool, std::uintptr_t, std::size_t, int, std::int64_t>>;
 
@@ -98,6 +103,29 @@ std::vector<Transfer> transfers_of(const DeviceMessages& messages) {
     transfers.push_back(
         {sends ? Transfer::Way::send : Transfer::Way::receive, reinterpret_cast<void*>(address), bytes, peer, tag});
   return transfers;
+}
+
+void bind_composed(nb::module_& m, nb::class_<Communicator>& communicator) {
+  nb::class_<StagedPlan>(m, "StagedPlan", "A composition lowered for a GPU's memory, for any number of calls.")
+      .def_prop_ro("plan", [](const StagedPlan& staged) { return staged.plan(); })
+      .def_prop_ro("scratch_bytes", &StagedPlan::scratch_bytes);
+  communicator
+      .def(
+          "enqueue_composed",
+          [](Communicator& c, std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output, int device,
+             std::uintptr_t stream) {
+            const WithoutGil release;
+            c.enqueue(composed(std::move(plan), input, output), device, reinterpret_cast<void*>(stream));
+          },
+          "plan"_a, "input"_a, "output"_a, "device"_a, "stream"_a)
+      .def(
+          "enqueue_composed_async",
+          [](Communicator& c, std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output, int device,
+             std::uintptr_t stream) {
+            const WithoutGil release;
+            return c.enqueue_async(composed(std::move(plan), input, output), device, reinterpret_cast<void*>(stream));
+          },
+          "plan"_a, "input"_a, "output"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
 }
 
 }  // namespace
@@ -126,6 +154,7 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
             return c.enqueue_async(transfers_of(messages), device, reinterpret_cast<void*>(stream));
           },
           "messages"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
+  bind_composed(m, communicator);
   communicator.def("synchronize", [](Communicator& c) { c.synchronize(raise_signals); }, nb::call_guard<WithoutGil>());
 
   communicator.def("symmetric_allocate", &Communicator::allocate_symmetric, "device"_a, "bytes"_a,

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,28 +25,59 @@ def form(name: str, size: int, root: int = 0, op: str = "sum") -> Composition:
 
 
 def joined(values: dict[int, Array], parts: Sequence[int]) -> Array:
-    return np.concatenate([np.empty(0, np.int64), *(values[part] for part in parts)])
+    return np.concatenate([values[part] for part in parts]) if parts else np.empty(0, np.int64)
 
 
-def wrong_in(comm: Communicator, composition: Composition, counts: Sequence[int], knobs: Knobs, seed: int = 0) -> str:
+@dataclass(frozen=True)
+class Memory:
+    """Where a composition's buffers lie. settle: until what was enqueued has run."""
+
+    buffer: Callable[[Array], Any] = lambda array: array
+    settle: Callable[[], object] = lambda: None
+    dtype: str = "int64"
+
+
+HOST = Memory()
+
+
+def wrong_in(  # noqa: PLR0913
+    comm: Communicator,
+    composition: Composition,
+    counts: Sequence[int],
+    knobs: Knobs,
+    seed: int = 0,
+    *,
+    memory: Memory = HOST,
+) -> str:
     """Runs the composition twice, the second time with other buffers; what is wrong, or nothing."""
     described = composition._core.to_dict()
     ends = described["outputs"][comm.rank]
     calls = []
     for turn in range(2):
         rng = np.random.default_rng([seed, turn])  # every rank draws what all bring
-        brought = [{part: rng.integers(-9999, 9999, counts[part]) for part in own} for own in described["inputs"]]
+        brought = [
+            {part: rng.integers(-9999, 9999, counts[part]).astype(memory.dtype) for part in own}
+            for own in described["inputs"]
+        ]
         source = joined(brought[comm.rank], described["inputs"][comm.rank])
         calls.append(
-            (source, source.copy(), np.full(sum(counts[part] for part in ends), -1), outcome(described, brought))
+            (
+                source,
+                source.copy(),
+                np.full(sum(counts[part] for part in ends), -1).astype(memory.dtype),
+                outcome(described, brought),
+            )
         )
-    call = comm.compile(composition, calls[0][2], calls[0][0], counts=counts, **vars(knobs))
+    call = comm.compile(
+        composition, memory.buffer(calls[0][2]), memory.buffer(calls[0][0]), counts=counts, **vars(knobs)
+    )
     for turn, (source, before, target, promised) in enumerate(calls):
         if turn:
-            call.start(target, source)
+            call.start(memory.buffer(target), memory.buffer(source))
             call.wait()
         else:
             call.run()
+        memory.settle()
         if not np.array_equal(target, joined(promised[comm.rank], ends)):
             return f"rank {comm.rank} turn {turn}: {knobs}, counts {counts}: wrong result of\n{composition}"
         if not np.array_equal(source, before):

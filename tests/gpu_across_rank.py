@@ -12,8 +12,10 @@ import sys
 
 import lanecast
 from collective_cases import Case, even
-from gpu_stand_in import in_environment, run_on_gpu
+from composed_cases import Memory, form, wrong_in
+from gpu_stand_in import Tensor, in_environment, run_on_gpu
 from lanecast import Communicator
+from lanecast.compose import Knobs
 from pipe_jobs import Tell
 
 THREE = ("all_reduce", "all_gather", "reduce_scatter")
@@ -28,6 +30,12 @@ def cases(size: int) -> list[Case]:
 
 def all_cases(comm: Communicator, tell: Tell) -> list[str]:
     wrong = run_on_gpu(cases(comm.size), 3, comm, tell)
+    memory = Memory(lambda array: Tensor(array, "int64", comm.rank), comm.synchronize)
+    for name in ("all_reduce_by_all_gather", "gather"):
+        composition = form(name, comm.size)
+        for chunks in (0, 5):
+            what_is = wrong_in(comm, composition, [333] * composition.parts, Knobs(chunks=chunks), memory=memory)
+            wrong += [what_is] if what_is else []
     wanted = os.environ.get("LANECAST_GPU_MESSAGES", "staged")
     if comm.gpu_messages != wanted:
         wrong.append(f"{comm.gpu_messages} messages, {wanted} ones were wanted")

@@ -161,6 +161,16 @@ def held_up(ordinal: int) -> Iterator[None]:
         driver.cuDevicePrimaryCtxRelease_v2(ordinal)
 
 
+def stream(ordinal: int) -> int:
+    """Another stream of a GPU, for as long as the process."""
+    driver, context, made = opened(), ctypes.c_void_p(), ctypes.c_void_p()
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal) == 0
+    assert driver.cuCtxPushCurrent_v2(context) == 0
+    assert driver.cuStreamCreateWithPriority(ctypes.byref(made), 1, 0) == 0
+    assert driver.cuCtxPopCurrent_v2(ctypes.byref(context)) == 0
+    return made.value or 0
+
+
 def capture(*, on: bool) -> None:
     """From now on every stream says that it is being captured, or that it is not."""
     opened().gpu_host_capture(int(on))

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from lanecast import _core
 from lanecast._core import DeviceBuffer
-from lanecast.buffers import Buffer, as_buffer, where
-from lanecast.device_buffers import UNKNOWN_DEVICE
+from lanecast.buffers import Buffer, as_buffer, require_together
 from lanecast.work import Work
 
 KIND = {name: number for number, name in enumerate(_core.KINDS)}
@@ -70,8 +69,7 @@ class Calls(ABC):
             raise self._refuse(
                 f"output has dtype {names[target.dtype]}, input {names[source.dtype]}; they must be equal"
             )
-        if not _together(source, target):
-            raise self._refuse(f"output lies on {where(target)}, input on {where(source)}; they must be on one device")
+        require_together(source, target, self.rank)
         return source, target
 
     def _check_sizes(
@@ -93,9 +91,3 @@ class Calls(ABC):
                 f"{whole} has {whole_size} elements and {share} {share_size}; with {self.size} ranks "
                 f"{whole} needs {expected[0]}" + (f" and {share} {expected[1]}" if numbers else "")
             )
-
-
-def _together(source: Buffer | DeviceBuffer, target: Buffer | DeviceBuffer) -> bool:
-    if isinstance(source, DeviceBuffer) and isinstance(target, DeviceBuffer):
-        return source.device == target.device or UNKNOWN_DEVICE in (source.device, target.device)
-    return type(source) is type(target)

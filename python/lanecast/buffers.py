@@ -45,17 +45,6 @@ def view_for_core(array: Array) -> Array:
     return array if array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}")
 
 
-def as_host_buffer(value: Any, argument: str, rank: int, *, written: bool) -> Buffer:
-    """The same for what moves the CPU's memory only."""
-    buffer = as_buffer(value, argument, rank, written=written)
-    if isinstance(buffer, DeviceBuffer):
-        raise _core.UsageError(
-            f"rank {rank}: {argument} lies on {where(buffer)}, and only collectives take a GPU's memory; pass a copy "
-            "on the CPU"
-        )
-    return buffer
-
-
 def rows(value: Any, buffer: Buffer | DeviceBuffer) -> int:
     """Length of the first dimension of the object that this is the memory of."""
     shape: tuple[int, ...] = getattr(value, "shape", ())
@@ -66,7 +55,20 @@ def where(buffer: Buffer | DeviceBuffer) -> str:
     """The device that the memory lies on, as torch writes it."""
     if not isinstance(buffer, DeviceBuffer):
         return "the CPU"
-    return "a GPU" if buffer.device == UNKNOWN_DEVICE else f"cuda:{buffer.device}"
+    return "a GPU" if buffer.device == UNKNOWN_DEVICE else f"{buffer.vendor or 'cuda'}:{buffer.device}"
+
+
+def require_together(source: Buffer | DeviceBuffer, target: Buffer | DeviceBuffer, rank: int) -> None:
+    """Raises UsageError for an input and an output of which it is known that they lie on two devices."""
+    if isinstance(source, DeviceBuffer) and isinstance(target, DeviceBuffer):
+        pairs = ((source.device, target.device, UNKNOWN_DEVICE), (source.vendor, target.vendor, ""))
+        together = all(one == other or unknown in (one, other) for one, other, unknown in pairs)
+    else:
+        together = type(source) is type(target)
+    if not together:
+        raise _core.UsageError(
+            f"rank {rank}: output lies on {where(target)}, input on {where(source)}; they must be on one device"
+        )
 
 
 def _from_host(value: Any, argument: str, rank: int, *, written: bool) -> Buffer:

@@ -14,6 +14,7 @@ from lanecast.bound import Bound
 from lanecast.collectives import Collectives
 from lanecast.compose.compiled import CompiledCall, Hierarchy, Knobs, binding_for
 from lanecast.compose.composition import Composition
+from lanecast.compose.on_gpu import DeviceCompiledCall, DevicePair
 from lanecast.device_calls import enqueue_async, enqueue_messages
 from lanecast.explanation import Explanation, explained
 from lanecast.point_to_point import Message, PointToPoint
@@ -120,15 +121,24 @@ class Communicator(Collectives, Rooted, PointToPoint):
         """Shape a composition to the machine and bind it to buffers, for many runs; see CompiledCall.
 
         output, input: this rank's parts side by side, None where it has none; in place where the parts that are in both
-        lie at the same addresses. counts: elements of each part, or one number for all; None: as the buffer says, all
-        parts alike. dtype: of a rank without buffers. The rest are the knobs, equal on every rank: see
-        lanecast.compose.Knobs. Waits for nobody. Source: HiCCL, sections III and IV.
+        lie at the same addresses. All on the CPU, or all on the ranks' GPUs, where a rank without parts passes an empty
+        tensor of its own: see DeviceCompiledCall. counts: elements of each part, or one number for all; None: as the
+        buffer says, all parts alike. dtype: of a rank without buffers. The rest are the knobs, equal on every rank: see
+        lanecast.compose.Knobs. Waits for nobody, but for all ranks where it is the first call on a GPU. Source: HiCCL,
+        sections III and IV.
         Raises UsageError (argument, rank, reason) for what does not fit, and PlanError where a plan is wrong.
         """
         knobs = Knobs(hierarchy, stripe, ring, chunks, transports, verify).to_core(self.size)
-        binding = binding_for(composition, self.rank, (output, input), counts, dtype)
-        source, target = binding.buffers(output, input)
+        buffers = (output, input)
+        binding = binding_for(composition, self.rank, buffers, counts, dtype)
         try:
+            if binding.on_gpu:
+                pair = DevicePair(*binding.device_buffers(*buffers))
+                plan = self._core.compile_on_gpu(
+                    composition._core, *pair.places, binding.dtype, binding.counts, knobs
+                )  # fmt: skip
+                return DeviceCompiledCall(self._core, self._held, binding, plan, pair)
+            source, target = binding.host_buffers(*buffers)
             core = self._core.compile(
                 composition._core, source.view, target.view, binding.dtype, binding.counts, knobs
             )  # fmt: skip

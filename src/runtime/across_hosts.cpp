@@ -34,37 +34,22 @@ AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::
       peers_(std::move(peers)),
       on_device_(std::move(on_device)) {}
 
-void AcrossHosts::require_runs(const Plan& plan) const {
-  const std::string algorithm = "algorithm '" + plan.algorithm + "': on GPUs ";
-  for (const Step& step : plan.steps)
-    if (step.sources > gpu::kMostRanks)
-      throw UsageError(algorithm + "a step adds up to " + std::to_string(gpu::kMostRanks) +
-                       " contributions, and this " + "one of " + std::to_string(plan.collective.size) +
-                       " ranks has more; name another one");
+Plan AcrossHosts::make(const Collective& collective, int rank, const std::string& algorithm) const {
+  Plan plan = make_plan(collective, rank, topology_, algorithm);
   for (const Group& group : plan.groups) {
     const bool known = peers_ && std::ranges::count(topology_.partition(topology_.everyone(), topology_.levels() - 1),
                                                     group.ranks) > 0;
     if (!known)
-      throw UsageError(algorithm + "native moves what stays within a host of the topology " + topology_.str() +
-                       ", as the last name of hierarchical(…,native), where each host has 2 to " +
+      throw UsageError("algorithm '" + algorithm + "': on GPUs native moves what stays within a host of the topology " +
+                       topology_.str() + ", as the last name of hierarchical(…,native), where each host has 2 to " +
                        std::to_string(gpu::kMostRanks) + " ranks");
   }
+  return plan;
 }
 
-int AcrossHosts::chunks_that_fit(const Collective& collective, Shape shape, const std::string& algorithm) const {
-  for (int r = 0; r < topology_.size(); ++r) {
-    const Plan plan = make_plan(collective, r, topology_, algorithm);
-    require_runs(plan);
-    for (;; shape.chunks *= 2) {
-      const ChunkMemory memory = memory_of(plan, shape);
-      if (memory.message_bytes <= HostChannel::kMessageBytes && memory.scratch_bytes <= HostChannel::kScratchBytes)
-        break;
-      if (shape.chunks > kMostChunks)
-        throw UsageError("algorithm '" + algorithm + "': its " + std::to_string(plan.steps.size()) + " steps on rank " +
-                         std::to_string(r) + " have too many messages at a time for GPUs; name another one");
-    }
-  }
-  return shape.chunks;
+std::shared_ptr<StagedPlan> AcrossHosts::stage(Plan plan, Shape shape) {
+  open_channels();
+  return std::make_shared<StagedPlan>(std::move(plan), std::move(shape), on_device_);
 }
 
 std::shared_ptr<const StagedPlan> AcrossHosts::bind(const Call& call, bool in_place,
@@ -80,19 +65,18 @@ std::shared_ptr<const StagedPlan> AcrossHosts::bind(const Call& call, bool in_pl
   const Choice choice = choose();
   Shape shape = shape_of(call);
   shape.chunks = choice.chunks;
-  shape.chunks = chunks_that_fit(collective, shape, choice.algorithm);
-  auto plan =
-      std::make_shared<StagedPlan>(make_plan(collective, rank_, topology_, choice.algorithm), shape, on_device_);
+  shape.chunks = chunks_that_fit(shape, topology_.size(), [&](int r) { return make(collective, r, choice.algorithm); });
+  auto plan = stage(make(collective, rank_, choice.algorithm), std::move(shape));
   bound_.push_front({collective, shape_of(call), std::string(call.algorithm), std::move(plan)});
   if (bound_.size() > kPlans) bound_.pop_back();
   return bound_.front().plan;
 }
 
 std::shared_ptr<const StagedPlan> AcrossHosts::bind_own_counts(const Call& call, const Collective& collective,
-                                                               const std::string& algorithm) const {
+                                                               const std::string& algorithm) {
   require_own_counts_suffice(call, topology_, algorithm);
-  Plan plan = make_plan(collective, rank_, topology_, algorithm);
-  require_runs(plan);
+  Plan plan = make(collective, rank_, algorithm);
+  require_few_sources(plan);
   Shape shape = shape_of(call);
   // A rank with fewer chunks than another is one whose last chunks are empty, so what is proven of chunks holds.
   // A message to each peer and one from it lie in a channel at a time, on every rank as on this one.
@@ -106,7 +90,7 @@ std::shared_ptr<const StagedPlan> AcrossHosts::bind_own_counts(const Call& call,
   for (const auto& counts : {call.send_counts, call.recv_counts})
     for (const std::size_t count : counts) most = std::max(most, count);
   shape.chunks = static_cast<int>(pieces_of(most, shape.piece));
-  return std::make_shared<StagedPlan>(std::move(plan), std::move(shape), on_device_);
+  return stage(std::move(plan), std::move(shape));
 }
 
 void AcrossHosts::open_channels() {
@@ -127,7 +111,6 @@ void AcrossHosts::set_timeout(double timeout_s) {
 std::uint16_t AcrossHosts::signature(const StagedPlan& plan) { return folded(plan.signature().hash); }
 
 StagedCall AcrossHosts::begin(std::shared_ptr<const StagedPlan> plan, const void* in, void* out) {
-  open_channels();
   const auto chunks = static_cast<std::uint64_t>(plan->shape().chunks);
   return {std::move(plan), in, out, std::exchange(next_channel_, next_channel_ + chunks)};
 }

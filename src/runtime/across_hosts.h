@@ -32,13 +32,15 @@ class AcrossHosts {
   AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers> peers,
               std::vector<bool> on_device);
 
-  /// Memory for the messages, which the first call takes otherwise.
+  /// Memory for the messages, which the first plan takes otherwise.
   void open_channels();
 
   /// The plan of an equal call before; else that of what choose() says, in as many chunks or more, where a chunk's
   /// messages would not fit. Throws UsageError for what cannot be run so.
   /// Own counts are cut pair by pair, into as many pieces as both ranks can tell.
   std::shared_ptr<const StagedPlan> bind(const Call& call, bool in_place, const std::function<Choice()>& choose);
+  /// Any plan without groups, in the shape's chunks, which have to fit.
+  std::shared_ptr<StagedPlan> stage(Plan plan, Shape shape);
   /// Of the calls from now on; equal on all ranks or not.
   void set_timeout(double timeout_s);
   /// From now on choose() may say something else.
@@ -69,11 +71,10 @@ class AcrossHosts {
     std::string algorithm;  // likewise
     std::shared_ptr<const StagedPlan> plan;
   };
-  /// Chunks of which all ranks' fit into their channels, at least so many.
-  int chunks_that_fit(const Collective& collective, Shape shape, const std::string& algorithm) const;
   std::shared_ptr<const StagedPlan> bind_own_counts(const Call& call, const Collective& collective,
-                                                    const std::string& algorithm) const;
-  void require_runs(const Plan& plan) const;
+                                                    const std::string& algorithm);
+  /// Throws UsageError where its groups are not this communicator's.
+  Plan make(const Collective& collective, int rank, const std::string& algorithm) const;
 
   GpuParts gpu_;
   const Topology& topology_;
@@ -84,7 +85,7 @@ class AcrossHosts {
   gpu::OwnedEvent begun_;
   std::unique_ptr<DomainPeers> peers_;
   const std::vector<bool> on_device_;
-  std::shared_ptr<HostChannels> channels_;  // null before the first call
+  std::shared_ptr<HostChannels> channels_;  // null before the first plan
   std::uint64_t next_channel_ = 0;
   std::list<Bound> bound_;  // the latest used first
 };

@@ -28,7 +28,9 @@
 namespace lanecast {
 
 struct ComposedCall;
+struct ComposedOnGpu;
 struct StagedCall;
+class StagedPlan;
 class DeviceWork;
 class GpuSide;
 namespace ipc {
@@ -84,6 +86,12 @@ class Communicator {
   void enqueue(const Call& call, int device, void* stream);
   /// The same on a stream of the communicator's own, behind what the caller's holds now.
   std::shared_ptr<DeviceWork> enqueue_async(const Call& call, int device, void* stream);
+  /// A composition of a GPU's memory, lowered for any number of calls that are enqueued as above, with buffers of the
+  /// same kind. Waits for nobody, but that the first call on a GPU comes together with the other ranks. Throws what
+  /// PersistentCall does.
+  std::shared_ptr<StagedPlan> compile(const ComposedCall& call, int device);
+  void enqueue(const ComposedOnGpu& call, int device, void* stream);
+  std::shared_ptr<DeviceWork> enqueue_async(const ComposedOnGpu& call, int device, void* stream);
   /// Messages of a GPU's memory among the ranks of one host, all at once, in the order of a stream; this rank may be a
   /// peer of its own. Only the two ranks of a message take part. `device` and errors as above.
   void enqueue(std::span<const Transfer> transfers, int device, void* stream);
@@ -170,12 +178,30 @@ class Communicator {
   void open_staging(GpuSide& side, void* stream, Lock& lock);
   /// What only calls of this way need. Collective.
   void open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, Lock& lock);
+  /// Throws UsageError where no message through the host's memory can be enqueued on the stream.
+  void require_messages(GpuSide& side, void* stream) const;
   /// Throws to give up.
   void keep_waiting_for_nccl(double waited_s);
-  /// On that stream, or apart on the side's own, behind what the stream holds.
-  std::shared_ptr<GpuSide> enqueue_behind(void* stream, const Call& call, int device, bool apart);
+  /// Where a call's buffers lie, and what it comes behind: on that stream, or apart on the side's own.
+  struct OnStream {
+    void* stream = nullptr;
+    int device = 0;
+    bool apart = false;
+  };
+  struct Begun;
+  /// Has begin(side, lock) give a call its turn, and enqueues what that has left.
+  template <class Begin>
+  std::shared_ptr<GpuSide> enqueue_behind(const OnStream& where, const Begin& begin);
+  std::shared_ptr<GpuSide> enqueue_call(const OnStream& where, const Call& call);
+  std::shared_ptr<GpuSide> enqueue_call(const OnStream& where, const ComposedOnGpu& call);
+  /// Of the call that was enqueued apart just now.
+  std::shared_ptr<DeviceWork> work_on(std::shared_ptr<GpuSide> side);
+  /// Throws UsageError for buffers unlike those that the composition was compiled for.
+  void require_as_compiled(GpuSide& side, const ComposedOnGpu& call, const OnStream& where) const;
   /// Gives a call its turn on the stream. What a plan enqueues is left, for enqueue_rest().
   std::optional<StagedCall> enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on);
+  /// The host's half of a call that has its turn.
+  void look_after(std::shared_ptr<OrderedCall> on_gpu);
   /// On a stream, behind what another holds, if that is another. Without mutex_: where the driver has no room it blocks
   /// until the progress thread has moved the messages before.
   void enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on);

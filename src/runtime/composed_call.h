@@ -14,6 +14,8 @@
 
 namespace lanecast {
 
+class StagedPlan;
+
 struct ComposedCall {
   std::shared_ptr<const Composition> composition;
   const void* in = nullptr;
@@ -25,6 +27,13 @@ struct ComposedCall {
   std::string transports;      // one, or one per level of the hierarchy, outermost first; empty: the communicator's
   int chunks = 0;              // pipeline depth; 0: the communicator's, or chosen by size
   std::optional<bool> proven;  // verify() the plans of all ranks first; none: where there are at most kProvenRanks
+};
+
+/// One that Communicator::compile() has lowered for a GPU's memory, with the buffers of a call.
+struct ComposedOnGpu {
+  std::shared_ptr<const StagedPlan> plan;
+  const void* in = nullptr;
+  void* out = nullptr;
 };
 
 /// The plans of so many ranks are proven on each in a few milliseconds.

@@ -103,10 +103,18 @@ void GpuSide::enqueue(const Call& call, bool in_place, std::optional<PeerEngine>
 
 GpuSide::Staged GpuSide::prepare(const Call& call, bool in_place, const std::function<Choice()>& choose,
                                  Router& router) {
-  std::shared_ptr<const StagedPlan> plan = across_.bind(call, in_place, choose);
   const gpu::Device::Current current(*device_);
+  return prepare(across_.bind(call, in_place, choose), call.in, call.out, router);
+}
+
+std::shared_ptr<StagedPlan> GpuSide::stage(Plan plan, Shape shape) {
+  const gpu::Device::Current current(*device_);
+  return across_.stage(std::move(plan), std::move(shape));
+}
+
+GpuSide::Staged GpuSide::prepare(std::shared_ptr<const StagedPlan> plan, const void* in, void* out, Router& router) {
   texts_.try_emplace(AcrossHosts::signature(*plan), plan->signature().text);
-  StagedCall turn = across_.begin(std::move(plan), call.in, call.out);
+  StagedCall turn = across_.begin(std::move(plan), in, out);
   StagedRun::Parts parts = across_.host_half(turn);
   parts.raise_fault = [this] { raise_fault(); };
   return {std::move(turn), std::make_shared<StagedRun>(std::move(parts), router)};
@@ -158,6 +166,15 @@ void GpuSide::require_own(const void* memory, const char* argument) const {
   if (result != gpu::kSuccess || ordinal != device_->ordinal())
     throw UsageError("rank " + std::to_string(rank_) + ": " + argument + " does not lie on GPU " +
                      std::to_string(device_->ordinal()) + ", which this communicator uses");
+}
+
+void GpuSide::require_usable(const void* memory, const char* argument, DType dtype, int device) const {
+  if (device == kUnknownDevice) require_own(memory, argument);
+  // Of an element in two parts a GPU's kernel faults, and with it all else of the process that runs there.
+  if (reinterpret_cast<std::uintptr_t>(memory) % size_of(dtype) != 0)
+    throw UsageError("rank " + std::to_string(rank_) + ": " + argument + " does not begin at a multiple of the " +
+                     std::to_string(size_of(dtype)) + " bytes of " + std::string(name_of(dtype)) +
+                     "; a GPU's memory has to");
 }
 
 }  // namespace lanecast

@@ -53,6 +53,9 @@ class GpuSide {
     std::shared_ptr<StagedRun> host;
   };
   Staged prepare(const Call& call, bool in_place, const std::function<Choice()>& choose, Router& router);
+  /// The same of a plan that was staged before, by stage() for any number of calls.
+  Staged prepare(std::shared_ptr<const StagedPlan> plan, const void* in, void* out, Router& router);
+  std::shared_ptr<StagedPlan> stage(Plan plan, Shape shape);
   /// The second enqueues the device's half, in the order of the first parts. Where the driver has no room it blocks
   /// until what is before has run: meanwhile somebody has to move the host's halves.
   void enqueue(const StagedCall& call, gpu::Stream stream);
@@ -97,6 +100,8 @@ class GpuSide {
   gpu::Stream own_stream(std::span<const Transfer> transfers) { return channels_.stream(transfers); }
   /// Throws UsageError for what does not lie on this rank's GPU; costs a question to the driver.
   void require_own(const void* memory, const char* argument) const;
+  /// The same of memory of which nobody says where it lies, and for such as begins within an element.
+  void require_usable(const void* memory, const char* argument, DType dtype, int device) const;
   /// Have the calls that were made run? What is replayed from a graph does not count.
   bool idle() const { return streams_.idle() && messages_idle(); }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which way a call on a GPU's memory goes, and what has to be opened for it first.
 #include <algorithm>
-#include <cstdint>
 
 #include "algorithms/algorithms.h"
 #include "runtime/communicator.h"
@@ -14,27 +13,12 @@ namespace {
 /// The algorithm that stands for a library's own collectives.
 constexpr std::string_view kNative = "native";
 
-/// Of an element in two parts a GPU's kernel faults, and with it all else of the process that runs there.
-void require_whole_elements(const Call& call, const std::string& rank_says) {
-  const auto refuse = [&](const void* memory, const char* argument) {
-    if (reinterpret_cast<std::uintptr_t>(memory) % size_of(call.dtype) != 0)
-      throw UsageError(rank_says + argument + " does not begin at a multiple of the " +
-                       std::to_string(size_of(call.dtype)) + " bytes of " + std::string(name_of(call.dtype)) +
-                       "; a GPU's memory has to");
-  };
-  refuse(call.in, "input");
-  refuse(call.out, "output");
-}
-
 }  // namespace
 
 Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int device, void* stream) const {
-  if (device == kUnknownDevice) {
-    side.require_own(call.in, "input");
-    side.require_own(call.out, "output");
-  }
+  side.require_usable(call.in, "input", call.dtype, device);
+  side.require_usable(call.out, "output", call.dtype, device);
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
-  require_whole_elements(call, rank_says);
   const std::string_view name = choosing_.pinned_for(call);
   const bool by_peers = name.empty() ? side.has_peers() : peer_engine_from(name).has_value();
   if (by_peers && !side.has_peers())
@@ -57,15 +41,19 @@ Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int d
   if (!name.empty() && !has_algorithm(call.kind, topology_, name))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: peer_kernel " +
                      "peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan algorithms`");
-  const std::string through_host = "messages that pass through the host's memory";
-  if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
-    throw UsageError(rank_says + "no CUDA graph can capture a call with " + through_host + ", which no replay would " +
-                     "send again; end the capture first");
   if (call.own_counts() && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) +
                      ": messages of send_counts and recv_counts are cut pair by pair on GPUs; give 0");
-  refuse_without_threads();
+  require_messages(side, stream);
   return GpuWay::plan;
+}
+
+void Communicator::require_messages(GpuSide& side, void* stream) const {
+  const std::string through_host = "messages that pass through the host's memory";
+  if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
+    throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a call with " + through_host +
+                     ", which no replay would send again; end the capture first");
+  refuse_without_threads();
 }
 
 std::string Communicator::not_native(const Call& call) const {

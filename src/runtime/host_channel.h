@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "device/gpu/kernels/arguments.h"
 #include "device/gpu/memory.h"
@@ -68,5 +69,9 @@ class HostChannel {
   gpu::OwnedStream stream_;
   gpu::OwnedEvent ended_;
 };
+
+/// As many chunks are in flight.
+inline constexpr int kHostChannels = 4;
+using HostChannels = std::vector<HostChannel>;
 
 }  // namespace lanecast

@@ -2,6 +2,7 @@
 // Calls on a GPU's memory: enqueued in the order of a stream, and looked after by whoever waits for them.
 #include <algorithm>
 
+#include "runtime/composed_call.h"
 #include "runtime/device_work.h"
 #include "runtime/exchange.h"
 #include "runtime/failing.h"
@@ -64,28 +65,28 @@ std::optional<StagedCall> Communicator::enqueue_on(GpuSide& side, const Call& ca
   const auto stream = static_cast<gpu::Stream>(on);
   const bool in_place = check(call, rank(), size());
   std::optional<StagedCall> rest;
-  side.set_timeout(timeout_s_);
   // A call of which a part is enqueued has peers that wait for the rest.
   or_fail<UsageError>([&] {
     Call planned = call;
     planned.reproducible = way == GpuWay::plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
     if (way == GpuWay::peers)
       return side.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)), stream);
-    auto started = std::make_shared<Started>();
-    if (way == GpuWay::native) {
-      started->on_gpu = side.enqueue_native(planned, in_place, *router_, stream);
-    } else {
-      GpuSide::Staged staged = side.prepare(
-          planned, in_place,
-          [&] { return choosing_.chosen_for_gpus(planned, {side.sends_directly(), side.has_groups()}); }, *router_);
-      started->on_gpu = std::move(staged.host);
-      rest = std::move(staged.device);
-    }
-    started->deadline.timeout_s = timeout_s_;
-    last_on_gpu_ = started->work;
-    started_.push_back(std::move(started));
+    if (way == GpuWay::native) return look_after(side.enqueue_native(planned, in_place, *router_, stream));
+    GpuSide::Staged staged = side.prepare(
+        planned, in_place,
+        [&] { return choosing_.chosen_for_gpus(planned, {side.sends_directly(), side.has_groups()}); }, *router_);
+    look_after(std::move(staged.host));
+    rest = std::move(staged.device);
   });
   return rest;
+}
+
+void Communicator::look_after(std::shared_ptr<OrderedCall> on_gpu) {
+  auto started = std::make_shared<Started>();
+  started->on_gpu = std::move(on_gpu);
+  started->deadline.timeout_s = timeout_s_;
+  last_on_gpu_ = started->work;
+  started_.push_back(std::move(started));
 }
 
 void Communicator::enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on) {
@@ -100,39 +101,73 @@ void Communicator::enqueue_rest(GpuSide& side, const StagedCall& call, void* beh
   }
 }
 
-std::shared_ptr<GpuSide> Communicator::enqueue_behind(void* stream, const Call& call, int device, bool apart) {
+struct Communicator::Begun {
+  bool needs_thread = false;       // which moves messages, or looks after the call
+  std::optional<StagedCall> rest;  // that enqueue_rest() has to enqueue
+};
+
+template <class Begin>
+std::shared_ptr<GpuSide> Communicator::enqueue_behind(const OnStream& where, const Begin& begin) {
   const std::unique_lock queue = enter_queue();
-  GpuWay way{};
   std::shared_ptr<GpuSide> side;
-  std::optional<StagedCall> rest;
-  void* on = stream;
+  Begun begun;
   {
     std::unique_lock lock = enter();
     refuse_if_failed();
-    gpu(device, lock, stream);
+    gpu(where.device, lock, where.stream);
     side = gpu_;
     look_at_gpu();
-    way = way_of(*side, call, device, stream);
-    open_for(*side, call, way, stream, lock);
-    if (apart) {
-      on = side->streams().own();
-      if (way != GpuWay::plan) side->streams().order(static_cast<gpu::Stream>(stream), side->streams().own());
-    }
-    rest = enqueue_on(*side, call, way, on);
+    side->set_timeout(timeout_s_);
+    begun = begin(*side, lock);
   }
-  if (way != GpuWay::peers) hand_to_thread();
-  if (rest) enqueue_rest(*side, *rest, stream, on);
+  if (begun.needs_thread) hand_to_thread();
+  if (begun.rest) enqueue_rest(*side, *begun.rest, where.stream, where.apart ? side->streams().own() : where.stream);
   return side;
 }
 
+std::shared_ptr<GpuSide> Communicator::enqueue_call(const OnStream& where, const Call& call) {
+  return enqueue_behind(where, [&](GpuSide& side, Lock& lock) -> Begun {
+    const GpuWay way = way_of(side, call, where.device, where.stream);
+    open_for(side, call, way, where.stream, lock);
+    void* on = where.stream;
+    if (where.apart) {
+      on = side.streams().own();
+      if (way != GpuWay::plan) side.streams().order(static_cast<gpu::Stream>(where.stream), side.streams().own());
+    }
+    return {way != GpuWay::peers, enqueue_on(side, call, way, on)};
+  });
+}
+
+std::shared_ptr<GpuSide> Communicator::enqueue_call(const OnStream& where, const ComposedOnGpu& call) {
+  return enqueue_behind(where, [&](GpuSide& side, Lock&) -> Begun {
+    require_as_compiled(side, call, where);
+    return or_fail<UsageError>([&]() -> Begun {
+      GpuSide::Staged staged = side.prepare(call.plan, call.in, call.out, *router_);
+      look_after(std::move(staged.host));
+      return {true, std::move(staged.device)};
+    });
+  });
+}
+
+std::shared_ptr<DeviceWork> Communicator::work_on(std::shared_ptr<GpuSide> side) {
+  const gpu::Stream own = side->streams().own();
+  return std::make_shared<DeviceWork>(*this, std::move(side), own);
+}
+
 void Communicator::enqueue(const Call& call, int device, void* stream) {
-  enqueue_behind(stream, call, device, /*apart=*/false);
+  enqueue_call({stream, device, /*apart=*/false}, call);
 }
 
 std::shared_ptr<DeviceWork> Communicator::enqueue_async(const Call& call, int device, void* stream) {
-  std::shared_ptr<GpuSide> side = enqueue_behind(stream, call, device, /*apart=*/true);
-  const gpu::Stream own = side->streams().own();
-  return std::make_shared<DeviceWork>(*this, std::move(side), own);
+  return work_on(enqueue_call({stream, device, /*apart=*/true}, call));
+}
+
+void Communicator::enqueue(const ComposedOnGpu& call, int device, void* stream) {
+  enqueue_call({stream, device, /*apart=*/false}, call);
+}
+
+std::shared_ptr<DeviceWork> Communicator::enqueue_async(const ComposedOnGpu& call, int device, void* stream) {
+  return work_on(enqueue_call({stream, device, /*apart=*/true}, call));
 }
 
 std::shared_ptr<ipc::SharedMemory> Communicator::allocate_symmetric(int device, std::size_t bytes) {

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mix.h"
 #include "plan/device_queue.h"
 #include "runtime/call_shape.h"
+#include "runtime/host_channel.h"
 
 namespace lanecast {
 namespace {
@@ -14,7 +16,11 @@ std::span<const Block> carried(const Plan& plan, const Step& step) {
   return step.kind == StepKind::send ? plan.src(step) : plan.dst(step);
 }
 
-}  // namespace
+/// Memory that a chunk takes, at most.
+struct ChunkMemory {
+  std::size_t message_bytes = 0;
+  std::size_t scratch_bytes = 0;  // on the device: the plan's, then what a group call has its blocks packed in
+};
 
 ChunkMemory memory_of(const Plan& plan, const Shape& shape) {
   const Layout layout(plan, shape);
@@ -35,14 +41,56 @@ ChunkMemory memory_of(const Plan& plan, const Shape& shape) {
   return memory;
 }
 
+/// Whose choice the plan is.
+std::string source_of(const Plan& plan) {
+  return (plan.collective.composition ? "hierarchy '" : "algorithm '") + plan.algorithm + "': ";
+}
+
+/// A rank whose memory is a CPU's makes another call.
+Signature on_gpus(Signature signature) {
+  signature.text += " on GPUs";
+  signature.hash = mix(signature.hash, 1);
+  return signature;
+}
+
+}  // namespace
+
+void require_few_sources(const Plan& plan) {
+  for (const Step& step : plan.steps)
+    if (step.sources > gpu::kMostRanks)
+      throw UsageError(source_of(plan) + "on GPUs a step adds up to " + std::to_string(gpu::kMostRanks) +
+                       " contributions, and this one of " + std::to_string(plan.collective.size) +
+                       " ranks has more; name another one");
+}
+
+int chunks_that_fit(Shape shape, int ranks, const std::function<Plan(int)>& plan_of) {
+  for (int r = 0; r < ranks; ++r) {
+    const Plan plan = plan_of(r);
+    require_few_sources(plan);
+    for (;; shape.chunks *= 2) {
+      const ChunkMemory memory = memory_of(plan, shape);
+      if (memory.message_bytes <= HostChannel::kMessageBytes && memory.scratch_bytes <= HostChannel::kScratchBytes)
+        break;
+      if (shape.chunks > kMostChunks)
+        throw UsageError(source_of(plan) + "its " + std::to_string(plan.steps.size()) + " steps on rank " +
+                         std::to_string(r) + " have too many messages at a time for GPUs; name another one");
+    }
+  }
+  return shape.chunks;
+}
+
 StagedPlan::StagedPlan(Plan plan, Shape shape, std::vector<bool> on_device)
     : plan_(std::move(plan)),
       shape_(std::move(shape)),
       layout_(plan_, shape_),
       order_(device_order(plan_)),
       on_device_(std::move(on_device)),
-      signature_(signature_of(plan_, shape_)),
+      signature_(on_gpus(signature_of(plan_, shape_))),
       record_(record_of(plan_, shape_)) {}
+
+std::size_t StagedPlan::scratch_bytes() const {
+  return layout_.scratch_bytes() * static_cast<std::size_t>(std::min(shape_.chunks, kHostChannels));
+}
 
 std::uint64_t StagedPlan::number_of(const Step& step, Chunk chunk) const {
   const auto nth = [](std::uint64_t k, Chunk of) {

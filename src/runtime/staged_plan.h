@@ -3,6 +3,7 @@
 // what the stream that takes the steps and the thread that moves the messages both go by.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "runtime/call_agreement.h"
@@ -20,12 +21,12 @@ struct StagedMessage {
   std::uint64_t number = 0;  // of the call's from this rank to that one, equal on both
 };
 
-/// Memory that a chunk takes, at most.
-struct ChunkMemory {
-  std::size_t message_bytes = 0;
-  std::size_t scratch_bytes = 0;  // on the device: the plan's, then what a group call has its blocks packed in
-};
-ChunkMemory memory_of(const Plan& plan, const Shape& shape);
+/// Chunks of which those of all ranks fit into their channels, at least as many as the shape says: the same number on
+/// all ranks. plan_of: by rank. Throws UsageError for plans that cannot be run so.
+int chunks_that_fit(Shape shape, int ranks, const std::function<Plan(int)>& plan_of);
+
+/// Throws UsageError for steps with more sources than a kernel takes.
+void require_few_sources(const Plan& plan);
 
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -39,6 +40,8 @@ class StagedPlan {
   const Plan& plan() const { return plan_; }
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
+  /// On the device, for all chunks in flight.
+  std::size_t scratch_bytes() const;
   /// Of the steps on the device.
   const std::vector<std::uint32_t>& order() const { return order_; }
   const Signature& signature() const { return signature_; }

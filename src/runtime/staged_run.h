@@ -16,10 +16,6 @@
 
 namespace lanecast {
 
-/// As many chunks are in flight.
-inline constexpr int kHostChannels = 4;
-using HostChannels = std::vector<HostChannel>;
-
 class StagedRun final : public OrderedCall {
  public:
   struct Parts {

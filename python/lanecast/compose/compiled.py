@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lanecast import _core, topologies
-from lanecast.buffers import Buffer, as_host_buffer
+from lanecast._core import DeviceBuffer
+from lanecast.buffers import Buffer, as_buffer, require_together, where
 from lanecast.compose.composition import Composition
 from lanecast.dtypes import DTYPE_CODES
 from lanecast.wording import counted
@@ -112,10 +113,9 @@ class CompiledCall(PersistentCall):
         return self._core.plan
 
     def _rebind(self, output: Any, input: Any) -> None:
-        if output is None and input is None:
-            return
-        source, target = self._binding.buffers(output, input)
-        self._core.rebind(source.view, target.view)
+        if output is not None or input is not None:
+            source, target = self._binding.host_buffers(output, input)
+            self._core.rebind(source.view, target.view)
 
 
 @dataclass(frozen=True)
@@ -127,23 +127,40 @@ class Binding:
     outputs: list[int]
     dtype: int
     counts: list[int]
+    on_gpu: bool
 
-    def buffers(self, output: Any, input: Any) -> tuple[Buffer, Buffer]:
+    def host_buffers(self, output: Any, input: Any) -> tuple[Buffer, Buffer]:
         """Views of both; where the rank has no parts, of nothing."""
-        return (
-            self._buffer("input", input, self.inputs, written=False),
-            self._buffer("output", output, self.outputs, written=True),
-        )
+        nothing = Buffer(np.empty(0, np.uint8), self.dtype, 0)
+        source, target = self._buffers(output, input)
+        return source or nothing, target or nothing
 
-    def _buffer(self, name: str, value: Any, parts: list[int], *, written: bool) -> Buffer:
+    def device_buffers(self, output: Any, input: Any) -> tuple[DeviceBuffer | None, DeviceBuffer | None]:
+        """Both, of which one is there."""
+        return self._buffers(output, input)
+
+    def _buffers(self, output: Any, input: Any) -> tuple[Any, Any]:
+        source = self._buffer("input", input, self.inputs, written=False)
+        target = self._buffer("output", output, self.outputs, written=True)
+        if source and target:
+            require_together(source, target, self.rank)
+        for name, buffer in (("input", source), ("output", target)):
+            if buffer and isinstance(buffer, DeviceBuffer) != self.on_gpu:
+                place = "a GPU" if self.on_gpu else "the CPU"
+                raise _core.UsageError(
+                    f"rank {self.rank}: {name} lies on {where(buffer)}, and this call was compiled for {place}'s memory"
+                )
+        return source, target
+
+    def _buffer(self, name: str, value: Any, parts: list[int], *, written: bool) -> Buffer | DeviceBuffer | None:
         elements = sum(self.counts[part] for part in parts)
         if value is None and elements == 0:
-            return Buffer(np.empty(0, np.uint8), self.dtype, 0)
+            return None
         if value is None:
             raise _core.UsageError(
                 f"rank {self.rank}: {name}: None, but this rank has {counted(len(parts), 'part')} there"
             )
-        buffer = as_host_buffer(value, name, self.rank, written=written)
+        buffer = as_buffer(value, name, self.rank, written=written)
         if (buffer.size, buffer.dtype) != (elements, self.dtype):
             raise _core.UsageError(
                 f"rank {self.rank}: {name} has {buffer.size} elements of {_core.DTYPES[buffer.dtype]}, and its "
@@ -163,7 +180,7 @@ def binding_for(
     if not 0 <= rank < core.size:
         raise _core.UsageError(f"rank {rank}: composition: is for {counted(core.size, 'rank')}")
     inputs, outputs = core.inputs(rank), core.outputs(rank)
-    given = [as_host_buffer(value, "buffer", rank, written=False) for value in buffers if value is not None]
+    given = [as_buffer(value, "buffer", rank, written=False) for value in buffers if value is not None]
     if dtype and dtype not in DTYPE_CODES:
         raise _core.UsageError(f"rank {rank}: dtype {dtype!r} is unknown; known: {', '.join(DTYPE_CODES)}")
     if not given and not dtype:
@@ -179,13 +196,13 @@ def binding_for(
         raise _core.UsageError(
             f"rank {rank}: counts: needs {counted(core.parts, 'number')}, one per part, none negative"
         )
-    return Binding(rank, inputs, outputs, code, each)
+    return Binding(rank, inputs, outputs, code, each, any(isinstance(buffer, DeviceBuffer) for buffer in given))
 
 
 def _even_count(rank: int, buffers: tuple[Any, Any], parts: tuple[list[int], list[int]]) -> int:
     for value, own in zip(buffers, parts, strict=True):
         if value is not None and own:
-            count, rest = divmod(as_host_buffer(value, "buffer", rank, written=False).size, len(own))
+            count, rest = divmod(as_buffer(value, "buffer", rank, written=False).size, len(own))
             if rest:
                 raise _core.UsageError(f"rank {rank}: counts: a buffer's {len(own)} parts are not equal; say how large")
             return count
