@@ -39,7 +39,7 @@ class AcrossHosts {
   /// messages would not fit. Throws UsageError for what cannot be run so.
   /// Own counts are cut pair by pair, into as many pieces as both ranks can tell.
   std::shared_ptr<const StagedPlan> bind(const Call& call, bool in_place, const std::function<Choice()>& choose);
-  /// Any plan without groups, in the shape's chunks, which have to fit.
+  /// Any plan whose groups are this communicator's, in the shape's chunks, which have to fit.
   std::shared_ptr<StagedPlan> stage(Plan plan, Shape shape);
   /// Of the calls from now on; equal on all ranks or not.
   void set_timeout(double timeout_s);

@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import compositions
 import faults
 import graphs
 import grid
@@ -28,6 +29,7 @@ SECTIONS = {
     "streams": streams.run,
     "graphs": graphs.run,
     "messages": messages.run,
+    "compositions": compositions.run,
     "native": native.run,
     "symmetric": symmetric_memory.run,
     "windows": windows.run,

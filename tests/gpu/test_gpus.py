@@ -101,6 +101,11 @@ def test_messages(queues: str, tmp_path: Path) -> None:
     expect_all_right(tmp_path, RANKS, ["messages"], CUDA_DEVICE_MAX_CONNECTIONS=queues)
 
 
+@pytest.mark.parametrize("queues", ["1", "8"])
+def test_compositions(queues: str, tmp_path: Path) -> None:
+    expect_all_right(tmp_path, RANKS, ["compositions"], CUDA_DEVICE_MAX_CONNECTIONS=queues)
+
+
 def test_native(tmp_path: Path) -> None:
     if GPUS >= RANKS:
         expect_all_right(tmp_path, RANKS, ["native"])
