@@ -50,7 +50,9 @@ def main(file: str, collectives: str, dtype: str, in_place: str) -> None:
     shared = Settings(
         collectives=tuple(collectives.split(",")),
         sizes=parse_sizes("1000,64K"),
-        backends=tuple(options.parse_backend(name) for name in ("lanecast", "lanecast+host", "nccl")),
+        backends=tuple(
+            options.parse_backend(name) for name in ("lanecast", "lanecast+host", "lanecast+composed", "nccl")
+        ),
         dtype=dtype,
         rounds=2,
         in_place=in_place == "in-place",

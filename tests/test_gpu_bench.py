@@ -32,6 +32,7 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
         ("lanecast:peer_kernel", "peer_kernel", "lanecast", options.PLAIN),
         ("lanecast+symm:copy_engine", "copy_engine", "lanecast", options.SYMMETRIC),
         ("lanecast+host:ring", "ring", "host", options.PLAIN),
+        ("lanecast+composed", "", "composed", options.PLAIN),
         ("nccl", "", "nccl", options.PLAIN),
         ("nccl+windows", "", "nccl", options.WINDOWS),
         ("torch_two_shot", "", "two_shot", options.TORCH_SYMMETRIC),
@@ -40,10 +41,10 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 def test_backends(name: str, algorithm: str, library: str, memory: str) -> None:
     backend = options.parse_backend(name)
     assert (backend.name, backend.algorithm, backend.library, backend.memory) == (name, algorithm, library, memory)
-    assert backend.needs_nccl == (library not in {"lanecast", "host"})
+    assert backend.needs_nccl == (library not in {"lanecast", "host", "composed"})
 
 
-@pytest.mark.parametrize("name", ["mpi", "lanecast:", "nccl:ring", "lanecast+symmetric", ""])
+@pytest.mark.parametrize("name", ["mpi", "lanecast:", "nccl:ring", "lanecast+composed:ring", "lanecast+symmetric", ""])
 def test_unknown_backends_say_what_is_known(name: str) -> None:
     with pytest.raises(lanecast.UsageError, match=r"known: lanecast, .*torch_two_shot"):
         options.parse_backend(name)
@@ -167,11 +168,11 @@ def test_all_of_it_on_a_stand_in(ranks: int, dtype: str, place: str, tmp_path: P
     program = [sys.executable, str(HERE / "gpu_bench_rank.py"), str(file), ",".join(_core.KINDS), dtype, place]
     assert run_ranks(program, ranks) == 0
     rows = json.loads(file.read_text())
-    assert len(rows) == len(_core.KINDS) * 2 * (3 + 2)
+    assert len(rows) == len(_core.KINDS) * 2 * (4 + 2)
     assert {row["wrong"] for row in rows} == {0}
     assert {(row["backend"], row["mode"]) for row in rows} == {
         (backend, mode) for backend in ("lanecast", "nccl") for mode in ("eager", "graph")
-    } | {("lanecast+host", "eager")}
+    } | {("lanecast+host", "eager"), ("lanecast+composed", "eager")}
     assert all(row["device_us"] > 0 and row["host_us"] > 0 and row["calls"] >= 1 for row in rows)
 
 

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 import lanecast
 from lanecast import _core
 from lanecast.cli import app, launch, options
+from lanecast.cli.composed import FORMS
 from lanecast.cli.hiccl.bounds import Limits, best, between_nodes, within_nodes
-from lanecast.cli.hiccl.protocol import FORMS, SWEEPS, Hiccl
+from lanecast.cli.hiccl.protocol import SWEEPS, Hiccl
 from lanecast.cli.hiccl.variants import PRESETS, Factorings, Variant, factorings_for, ranks_per_node
 from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
@@ -246,9 +247,9 @@ def test_between_hosts_plain_streams_are_the_limit(tmp_path: Path, capfd: pytest
 
 def test_a_wrong_result_is_counted(tmp_path: Path) -> None:
     broken = f"""
-from lanecast.cli.hiccl import protocol
+from lanecast.cli import composed
 from lanecast.compose import forms
-protocol.FORMS["reduce"] = lambda p, op: forms.reduce(p, op="max")
+composed.FORMS["reduce"] = lambda p, op: forms.reduce(p, op="max")
 {NO_MPI}"""
     done = bench(
         "--protocol", "hiccl", "--sweep", "ring", "--collectives", "reduce", "--sizes", "4K", "--depths", "2",

@@ -6,8 +6,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from lanecast.cli.composed import compiled
 from lanecast.cli.gpu.device import Call
-from lanecast.cli.gpu.options import HOST, DeviceBackend
+from lanecast.cli.gpu.options import COMPOSED, HOST, DeviceBackend
 from lanecast.cli.gpu.payload import TorchLibrary
 from lanecast.cli.gpu.ranks import Ranks
 from lanecast.cli.payload import ROOT, Payload
@@ -25,6 +26,8 @@ def bind(backend: DeviceBackend, ranks: Ranks, payload: Payload) -> tuple[Call, 
         return lanecast_call(ranks.comm, payload, backend.algorithm), payload.output
     if backend.library == HOST:
         return _through_host(ranks, payload, backend.algorithm), payload.output
+    if backend.library == COMPOSED:
+        return compiled(ranks.comm, payload).run, payload.output
     if backend.library == "nccl":
         return _distributed(ranks, payload), payload.output
     return _symmetric_kernel(backend.library, ranks, payload)

@@ -17,7 +17,7 @@ from lanecast.cli import network
 from lanecast.cli.gpu.backends import bind
 from lanecast.cli.gpu.device import Call
 from lanecast.cli.gpu.memory import Arenas
-from lanecast.cli.gpu.options import DeviceBackend, DeviceSettings
+from lanecast.cli.gpu.options import COMPOSED, HOST, DeviceBackend, DeviceSettings
 from lanecast.cli.gpu.payload import TorchLibrary
 from lanecast.cli.gpu.ranks import Ranks
 from lanecast.cli.measure import Row, case_for, row_of
@@ -141,7 +141,7 @@ class DeviceBench:
         self.ranks.latest(0)  # nobody writes into a buffer that its rank still fills
         contender.call()
         self.ranks.device.synchronize()
-        if contender.backend.library == "lanecast":
+        if contender.backend.library in {"lanecast", COMPOSED}:
             self.ranks.comm.synchronize()
         wrong = contender.payload.wrong(contender.result)
         contender.wrong = max(contender.wrong, self.ranks.total(wrong))
@@ -154,7 +154,7 @@ class DeviceBench:
 
     def _row(self, contender: Contender) -> Row:
         case, backend = contender.payload.case, contender.backend
-        algorithm = (backend.algorithm or "auto") if backend.is_ours else backend.library
+        algorithm = backend.algorithm or {"lanecast": "auto", HOST: "auto"}.get(backend.library, backend.library)
         row = row_of(case, backend.name, algorithm, contender.device_us)
         meter, rounds = contender.meter, len(contender.device_us)
         metered = rounds * contender.calls * (contender.batches + 1)  # with the batch before each round's first mark

@@ -8,17 +8,22 @@ from dataclasses import dataclass, fields
 from lanecast import _core
 from lanecast.cli.options import Backend, Settings
 
-KNOWN = "lanecast, lanecast:ALGORITHM, lanecast+symm, lanecast+host, nccl, nccl+windows, torch_one_shot, torch_two_shot"
+KNOWN = (
+    "lanecast, lanecast:ALGORITHM, lanecast+symm, lanecast+host, lanecast+composed, nccl, nccl+windows, "
+    "torch_one_shot, torch_two_shot"
+)
 SIZES = "64K,1M,4M,16M,64M,256M,1G"
 ROUND_S = 20e-3
 
 HOST = "host"  # the library where Lanecast's call is between copies from and to a GPU
+COMPOSED = "composed"  # where it is the collective as HiCCL composes it
 PLAIN, SYMMETRIC, WINDOWS, TORCH_SYMMETRIC = "plain", "symmetric", "windows", "torch_symmetric"
 
 _LIBRARIES = {
     "lanecast": ("lanecast", PLAIN),
     "lanecast+symm": ("lanecast", SYMMETRIC),
     "lanecast+host": (HOST, PLAIN),
+    "lanecast+composed": (COMPOSED, PLAIN),
     "nccl": ("nccl", PLAIN),
     "nccl+windows": ("nccl", WINDOWS),
     "torch_one_shot": ("one_shot", TORCH_SYMMETRIC),
@@ -43,12 +48,12 @@ class DeviceBackend(Backend):
 
     @property
     def is_ours(self) -> bool:
-        return self.library in {"lanecast", HOST}
+        return self.library in {"lanecast", HOST, COMPOSED}
 
     @property
     def can_be_captured(self) -> bool:
         """Can a CUDA graph have its calls? The host's part of one is in no graph."""
-        return self.library != HOST and self.algorithm != "native"
+        return self.library not in {HOST, COMPOSED} and self.algorithm != "native"
 
     def takes(self, collective: str, dtype: str, op: str) -> bool:
         """torch's kernels on symmetric memory are sums of two types."""
@@ -78,7 +83,7 @@ def of(settings: Settings, graph: bool, shared_gpus: bool = False) -> DeviceSett
 def parse_backend(text: str) -> DeviceBackend:
     """One of those in KNOWN; an algorithm is checked by the communicator."""
     name, colon, algorithm = text.partition(":")
-    if name not in _LIBRARIES or bool(colon) != bool(algorithm) or (algorithm and not name.startswith("lanecast")):
+    library, memory = _LIBRARIES.get(name, ("", ""))
+    if not library or bool(colon) != bool(algorithm) or (algorithm and library not in {"lanecast", HOST}):
         raise _core.UsageError(f"backend {text!r} is unknown on GPUs; known: {KNOWN}")
-    library, memory = _LIBRARIES[name]
     return DeviceBackend(text, algorithm, library=library, memory=memory)

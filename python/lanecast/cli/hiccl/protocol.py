@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from lanecast import _core
 from lanecast.cli import tables
 from lanecast.cli.checks import takers
+from lanecast.cli.composed import compiled
 from lanecast.cli.hiccl import bounds, limits
 from lanecast.cli.hiccl import tables as own_tables
 from lanecast.cli.hiccl.variants import (
@@ -27,12 +28,9 @@ from lanecast.cli.hiccl.variants import (
 )
 from lanecast.cli.measure import Bench, Contender, Row, case_for
 from lanecast.cli.options import Backend, known_name, parse_depths
-from lanecast.cli.payload import ROOT, Payload
+from lanecast.cli.payload import Payload
 from lanecast.cli.protocol import Protocol, progress
 from lanecast.compose import forms
-
-# A single-step all-reduce moves p times what it has to, so the paper measures the one of two steps.
-FORMS = {**forms.SINGLE_STEP, "all_reduce": forms.MULTI_STEP["all_reduce_by_all_gather"]}
 
 
 class _Usual(NamedTuple):
@@ -126,14 +124,7 @@ class Hiccl(Protocol):
 
 def contender(bench: Bench, variant: Variant, payload: Payload) -> Contender:
     """A composition in this shape, bound to the buffers of the case."""
-    case = payload.case
-    form = FORMS[case.collective]
-    composition = form(case.ranks, op=case.op) if case.reduces else form(case.ranks)
-    only_gets = case.collective == "broadcast" and case.rank != ROOT
-    call = bench.comm.compile(
-        composition, payload.output, None if only_gets else payload.input, counts=case.count, dtype=case.dtype,
-        **variant.knobs,
-    )  # fmt: skip
+    call = compiled(bench.comm, payload, **variant.knobs)
     return Contender(Backend(variant.name), str(variant), variant.depth, call.run, payload.output)
 
 
