@@ -179,3 +179,13 @@ def capture(*, on: bool) -> None:
 def fail_next(call: str, result: int) -> None:
     """The next call of this name fails with a CUresult."""
     opened().gpu_host_fail_next(call.encode(), result)
+
+
+def slow_next(call: str, ms: int) -> None:
+    """The next call of this name takes so much longer."""
+    opened().gpu_host_slow_next(call.encode(), ms)
+
+
+def torn() -> int:
+    """How often memory was freed that another process had mapped."""
+    return int(opened().gpu_host_torn())

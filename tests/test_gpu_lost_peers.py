@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -92,3 +93,31 @@ def test_memory_that_a_stopped_peer_has_mapped_is_freed_when_it_has_let_go(kerne
     outcomes = [job.outcome(rank, timeout_s=300) for rank in range(2)]
     assert [outcome.value or outcome.text for outcome in outcomes] == [NOTHING_HELD] * 2
     assert job.end() == [0, 0]
+
+
+def second_rank_is_killed_while_it_maps(comm: Communicator, _: Tell) -> tuple[str, str]:
+    """What the first one keeps of a communicator that was not made, and after the next."""
+    if comm.rank == 1:
+        gpu_host_library.slow_next("cuIpcOpenMemHandle", 60_000)
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    own = another(comm, timeout_s=30)
+    with pytest.raises(lanecast.TransportError, match="rank 1"):
+        called(own, comm)
+    del own
+    gc.collect()
+    kept = gpu_host_library.held()
+    alone = lanecast.from_all_gather(0, 1, lambda mine: mine)
+    called(alone, comm)
+    del alone
+    gc.collect()
+    return kept, gpu_host_library.held()
+
+
+@pytest.mark.timeout(400)
+def test_memory_that_a_killed_peer_may_have_mapped_is_freed_by_the_next(kernel_cache: str) -> None:
+    job = two_ranks(second_rank_is_killed_while_it_maps, kernel_cache)
+    survivor = job.outcome(0, timeout_s=300)
+    assert job.end() == [0, -signal.SIGKILL]
+    assert survivor.text == ""
+    assert survivor.value[0].startswith("memory 1 opened 0 ")
+    assert survivor.value[1] == NOTHING_HELD

@@ -2,6 +2,7 @@
 // Steps of a collective start-up that may fail on one rank alone, such as a misspelt variable on one host.
 #pragma once
 
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <vector>
@@ -12,9 +13,9 @@
 namespace lanecast {
 
 /// What `step` returns. Collective: where it throws on one rank, every rank throws, so that nobody waits for a rank
-/// that has given up.
-template <class Step>
-auto agreed(const Bootstrap& bootstrap, const Step& step) -> decltype(step()) {
+/// that has given up; all have called `undo` before. That may be collective too.
+template <class Step, class Undo>
+auto agreed(const Bootstrap& bootstrap, const Step& step, const Undo& undo) -> decltype(step()) {
   decltype(step()) result{};
   std::string error;
   std::exception_ptr mine;
@@ -25,10 +26,16 @@ auto agreed(const Bootstrap& bootstrap, const Step& step) -> decltype(step()) {
     mine = std::current_exception();
   }
   const std::vector<std::string> errors = bootstrap.all_gather_strings(error);
+  const auto refusal = std::ranges::find_if_not(errors, &std::string::empty);
+  if (refusal == errors.end()) return result;
+  undo();
   if (mine) std::rethrow_exception(mine);
-  for (int rank = 0; rank < bootstrap.size; ++rank)
-    if (!errors[rank].empty()) throw UsageError("rank " + std::to_string(rank) + " refuses: " + errors[rank]);
-  return result;
+  throw UsageError("rank " + std::to_string(refusal - errors.begin()) + " refuses: " + *refusal);
+}
+
+template <class Step>
+auto agreed(const Bootstrap& bootstrap, const Step& step) -> decltype(step()) {
+  return agreed(bootstrap, step, [] {});
 }
 
 }  // namespace lanecast

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Start, devices, contexts and errors of a driver without a GPU, and what tests ask it.
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 #include "driver_state.h"
 
@@ -18,13 +20,20 @@ State& state() {
   return *only;
 }
 
-int arranged(const char* call) {
+namespace {
+
+/// 0 where nothing is known of this name; else it is no longer.
+int taken(std::map<std::string, int>& arranged, const char* call) {
   const std::lock_guard lock(state().mutex);
-  const auto found = state().failing.find(call);
-  if (found == state().failing.end()) return kOk;
-  const int result = found->second;
-  state().failing.erase(found);
-  return result;
+  const auto found = arranged.extract(call);
+  return found ? found.mapped() : 0;
+}
+
+}  // namespace
+
+int arranged(const char* call) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(taken(state().slow, call)));
+  return taken(state().failing, call);
 }
 
 Device* current() { return contexts.empty() ? nullptr : contexts.back(); }
@@ -48,6 +57,13 @@ void gpu_host_fail_next(const char* call, int result) {
   const std::lock_guard lock(state().mutex);
   state().failing[call] = result;
 }
+
+void gpu_host_slow_next(const char* call, int ms) {
+  const std::lock_guard lock(state().mutex);
+  state().slow[call] = ms;
+}
+
+int gpu_host_torn() { return state().torn; }
 
 void gpu_host_capture(int status) { state().capturing = status; }
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -23,9 +24,18 @@ char* at(std::uint64_t address) { return reinterpret_cast<char*>(address); }
 /// As a GPU's: not zero. What lies further on is not worth the time.
 void soil(char* data, std::size_t bytes) { std::memset(data, 0xEE, std::min<std::size_t>(bytes, 1 << 20)); }
 
+constexpr std::size_t kPage = 4096;
+std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+/// How many processes have memory mapped that is another's: behind it, on a page of its own.
+std::atomic_ref<int> openers(char* data, std::size_t bytes) {
+  return std::atomic_ref(*reinterpret_cast<int*>(data + in_pages(bytes)));
+}
+
 int map(int file, std::size_t bytes, bool opened, std::uint64_t* address) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* data = mmap(nullptr, in_pages(bytes) + kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (data == MAP_FAILED) return kOutOfMemory;
+  if (opened) ++openers(static_cast<char*>(data), bytes);
   const std::lock_guard lock(state().mutex);
   state().memory[static_cast<char*>(data)] = {file, bytes, opened};
   *address = reinterpret_cast<std::uint64_t>(data);
@@ -36,7 +46,12 @@ int unmap(std::uint64_t address, bool opened) {
   const std::lock_guard lock(state().mutex);
   const auto found = state().memory.find(at(address));
   if (found == state().memory.end() || found->second.opened != opened) return kInvalidValue;
-  munmap(found->first, found->second.bytes);
+  const auto users = openers(found->first, found->second.bytes);
+  if (opened)
+    --users;
+  else if (users != 0)
+    ++state().torn;
+  munmap(found->first, in_pages(found->second.bytes) + kPage);
   close(found->second.file);
   state().memory.erase(found);
   return kOk;
@@ -52,7 +67,7 @@ int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
   if (bytes == 0) return kInvalidValue;
   if (bytes > std::size_t{1} << 40) return kOutOfMemory;
   const int file = memfd_create("gpu", MFD_CLOEXEC);
-  if (ftruncate(file, static_cast<off_t>(bytes)) != 0) return kOutOfMemory;
+  if (ftruncate(file, static_cast<off_t>(in_pages(bytes) + kPage)) != 0) return kOutOfMemory;
   if (const int result = map(file, bytes, false, address)) return result;
   soil(at(*address), bytes);
   return kOk;
@@ -81,7 +96,10 @@ int cuIpcOpenMemHandle_v2(std::uint64_t* address, std::array<char, 64> handle, u
   return file < 0 ? kInvalidValue : map(file, theirs.bytes, true, address);
 }
 
-int cuIpcCloseMemHandle(std::uint64_t address) { return current() ? unmap(address, true) : kInvalidContext; }
+int cuIpcCloseMemHandle(std::uint64_t address) {
+  if (const int result = arranged("cuIpcCloseMemHandle")) return result;
+  return current() ? unmap(address, true) : kInvalidContext;
+}
 
 int cuMemHostAlloc(void** host, std::size_t bytes, unsigned) {
   if (current() == nullptr) return kInvalidContext;

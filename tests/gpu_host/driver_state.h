@@ -43,6 +43,8 @@ struct State {
   std::map<char*, Allocation> memory;
   std::map<void*, std::unique_ptr<char[]>> pinned;
   std::map<std::string, int> failing;  // results that the next calls of these names shall have
+  std::map<std::string, int> slow;     // how many ms the next calls of these names take longer
+  std::atomic<int> torn{0};            // memory that was freed while another process had it mapped
   std::atomic<int> capturing{0};       // what streams say of themselves
   std::atomic<int> streams{0}, events{0}, modules{0}, nccl{0};
 };

@@ -66,11 +66,24 @@ SharedMemory::SharedMemory(std::shared_ptr<gpu::Device> device, const Bootstrap&
   for (const Introduction& member : all)
     processes.push_back(member.process.has_ended() ? std::nullopt : std::optional(member.process));
   own_->lend(std::move(processes));
-  agreed(members, [&] {  // and nobody writes before all have mapped
+  bool lent_out = true;
+  const auto map = [&] {
     for (int q = 0; q < members.size; ++q)
       bases_.push_back(q == rank_ ? own_->address() : opened_.emplace_back(device_, all[q].handle).address());
     return true;
-  });
+  };
+  const auto let_go = [&] {
+    opened_.clear();
+    members.barrier();
+    lent_out = false;
+  };
+  try {
+    agreed(members, map, let_go);  // and nobody writes before all have mapped
+  } catch (...) {
+    // A member has been lost, and others may not have let go yet.
+    if (lent_out) LentMemory::leave(std::move(own_));
+    throw;
+  }
 }
 
 void SharedMemory::say_goodbye() const {
