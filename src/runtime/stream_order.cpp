@@ -4,12 +4,6 @@
 #include <utility>
 
 namespace lanecast {
-namespace {
-
-constexpr int kRelaxedCapture = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
-
-}  // namespace
-
 StreamOrder::StreamOrder(std::shared_ptr<gpu::Device> device)
     : device_(std::move(device)), own_(device_), ordering_(device_), last_(device_) {}
 
@@ -33,12 +27,8 @@ void StreamOrder::wait(const gpu::OwnedEvent& event, gpu::Stream stream) const {
 
 bool StreamOrder::passed(const gpu::OwnedEvent& event) const {
   const gpu::Device::Current current(*device_);
-  // Asked in the midst of a capture, which by default no other call may disturb.
-  const auto exchange = device_->driver().cuThreadExchangeStreamCaptureMode;
-  int mode = kRelaxedCapture;
-  if (exchange) device_->check(exchange(&mode), "cuThreadExchangeStreamCaptureMode");
+  const gpu::BesideCaptures beside(device_->driver());
   const int result = device_->driver().cuEventQuery(event.get());
-  if (exchange) device_->check(exchange(&mode), "cuThreadExchangeStreamCaptureMode");
   if (result != gpu::kNotReady) device_->check(result, "cuEventQuery");
   return result == gpu::kSuccess;
 }

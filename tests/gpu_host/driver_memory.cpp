@@ -132,18 +132,6 @@ int cuMemGetAddressRange_v2(std::uint64_t* base, std::size_t* bytes, std::uint64
   return kOk;
 }
 
-int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t bytes) {
-  if (current() == nullptr) return kInvalidContext;
-  std::memcpy(at(to), from, bytes);
-  return kOk;
-}
-
-int cuMemcpyDtoH_v2(void* to, std::uint64_t from, std::size_t bytes) {
-  if (current() == nullptr) return kInvalidContext;
-  std::memcpy(to, at(from), bytes);
-  return kOk;
-}
-
 }  // extern "C"
 
 }  // namespace gpu_host

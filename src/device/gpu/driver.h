@@ -97,7 +97,7 @@ class Driver {
   int open_peer(Address* address, const IpcHandle& handle) const;
   /// Another number for each stream of this process, those that are gone included; 0 where none is known.
   std::uint64_t number_of(Stream stream) const;
-  /// Either may lie on any device, or be pinned.
+  /// Either may lie on any device, or on the host: where it is not pinned there, this may wait for the copy.
   int copy(Address to, Address from, std::size_t bytes, Stream stream) const;
 
   Driver(Vendor vendor, SharedLibrary library) : vendor_(vendor), library_(std::move(library)) {}
@@ -143,8 +143,6 @@ class Driver {
   int (*const cuMemsetD8Async)(Address, unsigned char, std::size_t, Stream) = required("cuMemsetD8Async",
                                                                                        "hipMemsetD8Async");
   int (*const cuMemcpyAsync)(Address, Address, std::size_t, Stream) = cuda("cuMemcpyAsync");
-  int (*const cuMemcpyHtoD)(Address, const void*, std::size_t) = required("cuMemcpyHtoD_v2", "hipMemcpyHtoD");
-  int (*const cuMemcpyDtoH)(void*, Address, std::size_t) = required("cuMemcpyDtoH_v2", "hipMemcpyDtoH");
 
   int (*const cuStreamCreateWithPriority)(Stream*, unsigned, int) = required("cuStreamCreateWithPriority",
                                                                              "hipStreamCreateWithPriority");

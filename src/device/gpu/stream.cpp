@@ -6,6 +6,8 @@
 namespace lanecast::gpu {
 namespace {
 
+constexpr int kRelaxedCapture = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+
 Owned<Stream> create_stream(std::shared_ptr<Device> device) {
   const Device::Current current(*device);
   const Driver& driver = device->driver();
@@ -29,5 +31,14 @@ Owned<Event> create_event(std::shared_ptr<Device> device) {
 OwnedStream::OwnedStream(std::shared_ptr<Device> device) : stream_(create_stream(std::move(device))) {}
 
 OwnedEvent::OwnedEvent(std::shared_ptr<Device> device) : event_(create_event(std::move(device))) {}
+
+BesideCaptures::BesideCaptures(const Driver& driver) : driver_(driver), mode_(kRelaxedCapture) {
+  if (driver.cuThreadExchangeStreamCaptureMode)
+    driver.check(driver.cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode");
+}
+
+BesideCaptures::~BesideCaptures() {
+  if (driver_.cuThreadExchangeStreamCaptureMode) driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+}
 
 }  // namespace lanecast::gpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events that this library makes for itself.
+// Streams and events that this library makes for itself, and how it asks about them beside captures.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,19 @@ class OwnedStream {
 
  private:
   Owned<Stream> stream_;
+};
+
+/// While it lives, this thread's calls spoil no capture: by default much may not be asked while any thread captures.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const Driver& driver);
+  ~BesideCaptures();
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  const Driver& driver_;
+  int mode_;  // this thread's before
 };
 
 /// For order alone: it keeps no time.

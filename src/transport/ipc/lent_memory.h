@@ -11,6 +11,7 @@
 
 #include "base/process.h"
 #include "device/gpu/memory.h"
+#include "device/gpu/stream.h"
 
 namespace lanecast::ipc {
 
@@ -27,9 +28,9 @@ class LentMemory {
   void lend(std::vector<std::optional<Process>> members) { members_ = std::move(members); }
 
   /// To a member, whose memory has been lent to this one, which will not read or write it again.
-  void give_back(gpu::Address theirs) const;
+  void give_back(gpu::Address theirs);
   /// All members have given it back, or have ended.
-  bool is_back() const;
+  bool is_back();
 
   /// For free_what_is_back(), which whoever lends more calls: a peer that has stopped may go on, and its kernels write
   /// there. What is never back stays until this process ends.
@@ -39,10 +40,14 @@ class LentMemory {
  private:
   using Word = std::uint64_t;
 
+  /// Returns when it is done, and waits for nobody else's work.
+  void copy(gpu::Address to, gpu::Address from, std::size_t bytes);
+
   std::shared_ptr<gpu::Device> device_;
   std::size_t bytes_;
   int rank_;
   gpu::DeviceMemory own_;
+  std::optional<gpu::OwnedStream> notes_;  // from the first copy on
   std::vector<std::optional<Process>> members_;
 };
 

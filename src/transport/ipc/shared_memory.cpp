@@ -86,7 +86,7 @@ SharedMemory::SharedMemory(std::shared_ptr<gpu::Device> device, const Bootstrap&
   }
 }
 
-void SharedMemory::say_goodbye() const {
+void SharedMemory::say_goodbye() {
   for (int q = 0; q < size(); ++q)
     if (q != rank_) own_->give_back(of(q));
 }

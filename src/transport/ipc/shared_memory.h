@@ -32,7 +32,7 @@ class SharedMemory {
   gpu::Address own() const { return bases_[rank_]; }
 
  private:
-  void say_goodbye() const;
+  void say_goodbye();
 
   std::shared_ptr<gpu::Device> device_;
   int rank_;
