@@ -43,8 +43,8 @@ LANECAST_API lanecastResult_t lanecastCommHasPeerMemory(lanecastComm_t comm, int
  * another call), timeout (a peer did not come in time). */
 LANECAST_API lanecastResult_t lanecastCommSynchronize(lanecastComm_t comm);
 
-/** *asyncError becomes what lanecastCommSynchronize would return for what has run so far; lanecastGetLastError has the
- * text. Never blocks. Errors: usage (null pointers). */
+/** *asyncError becomes what has gone wrong so far, transport or timeout, also where another call has told so before;
+ * lanecastGetLastError has the text. Never blocks. Errors: usage (null pointers). */
 LANECAST_API lanecastResult_t lanecastCommGetAsyncError(lanecastComm_t comm, lanecastResult_t* asyncError);
 
 /** Memory on GPU `device` that the peers' GPUs read and write, zeroed: calls whose buffers lie in it, at equal places

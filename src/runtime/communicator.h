@@ -114,7 +114,7 @@ class Communicator {
   void use_gpu(int device);
   /// Blocks until all that is enqueued has run.
   void synchronize(const Interrupt& interrupt = {});
-  /// Throws what the device has met so far; never blocks.
+  /// Throws what has gone wrong so far, each time; never blocks.
   void check_gpu();
 
   /// Collective: done when every rank has come. A collective like others, also in its order among them.

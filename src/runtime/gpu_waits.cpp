@@ -26,7 +26,7 @@ void Communicator::keep_waiting_for_nccl(double waited_s) {
 
 void Communicator::check_gpu() {
   const std::unique_lock lock = enter();
-  refuse_if_failed();
+  if (failure_) raise(failure_);
   if (gpu_) look_at_gpu();
 }
 
