@@ -205,6 +205,7 @@ def test_what_is_refused(comm: Communicator, core: Core, what: str) -> None:
 
 PAIRS = {
     "two GPUs": (Tensor(8, ordinal=1), Tensor(4), "output lies on cuda:1, input on cuda:0"),
+    "two vendors": (Tensor(8, device=ROCM), Tensor(4), "output lies on rocm:0, input on cuda:0"),
     "input on the CPU": (Tensor(8), np.zeros(4, np.float32), "output lies on cuda:0, input on the CPU"),
     "output on the CPU": (np.zeros(8, np.float32), Tensor(4), "output lies on the CPU, input on cuda:0"),
     "two types": (Tensor(8), Tensor(4, "torch.int32"), "output has dtype float32, input int32"),

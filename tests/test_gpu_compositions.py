@@ -215,6 +215,33 @@ def test_messages_larger_than_the_memory_they_pass_through(kernel_cache: str) ->
     expect(3, large_ones, kernel_cache, True, topology="3x1")
 
 
+class Unplaced:
+    """As other packages' arrays, which do not say on which GPU they lie."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.shape = array.shape
+        data = (array.ctypes.data, False)
+        self.__cuda_array_interface__ = {"shape": array.shape, "typestr": "<f8", "data": data, "version": 3}
+
+
+def of_other_packages(comm: Communicator, _: Tell) -> list[float]:
+    x, y = np.full(40, comm.rank + 1.0), np.zeros(40)
+    composition = form("all_reduce_by_broadcast", comm.size)
+    with pytest.raises(lanecast.UsageError, match="the buffers do not say on which GPU they lie; make the"):
+        comm.compile(composition, Unplaced(y), Unplaced(x))
+    comm.all_reduce(tensor(comm, 8))  # which opens the GPU
+    call = comm.compile(composition, Unplaced(y), Tensor(x, "float64", comm.rank))
+    call.run(Unplaced(y), Unplaced(x))
+    call.start()
+    call.wait()
+    comm.synchronize()
+    return [float(each) for each in np.unique(y)]
+
+
+def test_arrays_of_other_packages(kernel_cache: str) -> None:
+    expect(2, of_other_packages, kernel_cache, [3.0], topology="2x1")
+
+
 class Amds(Tensor):
     def described(self) -> Described:
         return super().described()._replace(device=ROCM)
