@@ -14,7 +14,7 @@ namespace {
 
 /// Planning knows neither the rank nor what it is for.
 template <class Part>
-auto as_words_of(int rank, const char* what, const Part& part) {
+auto with_rank(int rank, const char* what, const Part& part) {
   try {
     return part();
   } catch (const UsageError& error) {
@@ -26,7 +26,7 @@ constexpr const char* kCompile = "compile";
 
 /// Throws UsageError where these buffers lie to each other as those do not that the plan was made for.
 void require_placed_alike(const Plan& plan, const Shape& shape, const void* in, const void* out) {
-  as_words_of(plan.rank, "other buffers", [&] {
+  with_rank(plan.rank, "other buffers", [&] {
     if (lies_in_place(plan.collective, plan.rank, shape, in, out) != plan.collective.in_place)
       throw UsageError(plan.collective.in_place ? "the call was bound in place, and these are not"
                                                 : "the call was bound out of place, and these are in place");
@@ -36,7 +36,7 @@ void require_placed_alike(const Plan& plan, const Shape& shape, const void* in, 
 }  // namespace
 
 std::shared_ptr<Communicator::Started> Communicator::bind(const ComposedCall& call) {
-  return as_words_of(rank(), kCompile, [&] {
+  return with_rank(rank(), kCompile, [&] {
     Compiling compiling(call, topology_, rank());
     compiling.check(options_.reproducible.value_or(false));
     compiling.shape(options_.chunks);
@@ -69,7 +69,7 @@ void PersistentCall::rebind(const void* in, void* out) {
 
 std::shared_ptr<StagedPlan> Communicator::compile(const ComposedCall& call, int device) {
   Shape shape;
-  Plan plan = as_words_of(rank(), kCompile, [&] {
+  Plan plan = with_rank(rank(), kCompile, [&] {
     Compiling compiling(call, topology_, rank());
     compiling.check(options_.reproducible.value_or(false));
     compiling.shape(options_.chunks);
