@@ -80,8 +80,9 @@ typedef struct {
 #define LANECAST_KNOBS_INITIALIZER {sizeof(lanecastKnobs_t), NULL, 0, NULL, NULL, 0, 1, 0, -1}
 
 /** Shapes a composition to the machine and binds it to this rank's buffers, for lanecastPersistentRun and …Start.
- * counts: elements of each part, equal on every rank; read before it returns, as is the composition. knobs: NULL for
- * the defaults. Waits for nobody. Errors: usage, internal (a proof fails); their text: lanecastGetLastError. */
+ * sendbuff, recvbuff: the CPU's memory. counts: elements of each part, equal on every rank; read before it returns, as
+ * is the composition. knobs: NULL for the defaults. Waits for nobody. Errors: usage, internal (a proof fails); their
+ * text: lanecastGetLastError. */
 LANECAST_API lanecastResult_t lanecastCompile(lanecastComposition_t composition, const void* sendbuff, void* recvbuff,
                                               const size_t* counts, lanecastDataType_t datatype,
                                               const lanecastKnobs_t* knobs, lanecastComm_t comm,
