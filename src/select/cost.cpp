@@ -34,7 +34,7 @@ double seconds_of_adding(double reduced, const Load& load, const Models& models)
 // Two hosts with an H200 and two NICs of 10 Gbit/s each, 8 to 64 MiB: at these, calls get the numbers of chunks that
 // were the fastest, 4 to 16, and reach 0.9 of the NICs' rate from 16 MiB on instead of 0.75.
 constexpr double kStagedSecondsPerByte = 2 / 13.6e9;  // to one host's memory and from the other's
-constexpr double kStagedChunkSeconds = 5e-6;          // device and host wait for each other
+constexpr double kStagedChunkSeconds = 8e-6;          // device and host wait for each other
 
 /// With the copies of the busiest rank: while one chunk crosses the network, another is copied.
 Stage staged(Stage stage, const Cost& cost, const Load& load) {
