@@ -176,6 +176,17 @@ def capture(*, on: bool) -> None:
     opened().gpu_host_capture(int(on))
 
 
+@contextlib.contextmanager
+def captured_globally() -> Iterator[None]:
+    """Some thread captures meanwhile in CUDA's global mode; fails where another one has asked what spoils that."""
+    opened().gpu_host_capture_globally(1)
+    try:
+        yield
+    finally:
+        opened().gpu_host_capture_globally(0)
+    assert opened().gpu_host_spoilt() == 0
+
+
 def fail_next(call: str, result: int) -> None:
     """The next call of this name fails with a CUresult."""
     opened().gpu_host_fail_next(call.encode(), result)

@@ -77,6 +77,10 @@ LANECAST_API lanecastResult_t lanecastMemoryDestroy(lanecastMemory_t memory);
 /** How many calls on registered memory have copied nothing; of what has run. Errors: usage (null pointers). */
 LANECAST_API lanecastResult_t lanecastCommRegisteredCalls(lanecastComm_t comm, unsigned long long* calls);
 
+/** From now on nothing that this thread asks of a GPU spoils what other threads capture, in whatever mode: one that
+ * looks at events, say. CUDA's relaxed mode, without its headers. error: may be NULL. Errors: usage (no driver). */
+LANECAST_API lanecastResult_t lanecastThreadBesideCaptures(lanecastError_t* error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,6 +3,7 @@
 #include "capi/call.h"
 #include "capi/messages.h"
 #include "device/gpu/device.h"
+#include "device/gpu/stream.h"
 #include "transport/ipc/shared_memory.h"
 #include "transport/ipc/window_memory.h"
 
@@ -98,4 +99,8 @@ lanecastResult_t lanecastCommRegisteredCalls(lanecastComm_t comm, unsigned long 
     require(calls, "calls", core);
     *calls = core.calls_by_windows();
   });
+}
+
+lanecastResult_t lanecastThreadBesideCaptures(lanecastError_t* error) {
+  return guarded(error, [] { gpu::BesideCaptures::for_good(*gpu::Driver::open()); });
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "driver_state.h"
 
@@ -12,6 +13,8 @@ namespace gpu_host {
 namespace {
 
 thread_local std::vector<Device*> contexts;
+constexpr int kRelaxed = 2;
+thread_local int capture_mode = 0;  // global
 
 }  // namespace
 
@@ -34,6 +37,12 @@ int taken(std::map<std::string, int>& arranged, const char* call) {
 int arranged(const char* call) {
   std::this_thread::sleep_for(std::chrono::milliseconds(taken(state().slow, call)));
   return taken(state().failing, call);
+}
+
+bool spoils_a_capture() {
+  if (!state().captures || capture_mode == kRelaxed) return false;
+  ++state().spoilt;
+  return true;
 }
 
 Device* current() { return contexts.empty() ? nullptr : contexts.back(); }
@@ -66,6 +75,10 @@ void gpu_host_slow_next(const char* call, int ms) {
 int gpu_host_torn() { return state().torn; }
 
 void gpu_host_capture(int status) { state().capturing = status; }
+
+void gpu_host_capture_globally(int on) { state().captures = on != 0; }
+int gpu_host_spoilt() { return state().spoilt; }
+int cuThreadExchangeStreamCaptureMode(int* mode) { return std::swap(*mode, capture_mode), kOk; }
 
 int cuInit(unsigned) { return std::getenv("GPU_HOST_NO_GPU") ? 100 : arranged("cuInit"); }
 int cuDriverGetVersion(int* version) { return *version = 13000, kOk; }

@@ -23,7 +23,7 @@ enum Result {
   kInvalidContext = 201,
   kNotFound = 500
 };
-enum Result2 { kNotReady = 600, kNotSupported = 801 };
+enum Result2 { kNotReady = 600, kNotSupported = 801, kCaptureUnsupported = 900 };
 
 struct Allocation {
   int file = -1;
@@ -46,6 +46,8 @@ struct State {
   std::map<std::string, int> slow;     // how many ms the next calls of these names take longer
   std::atomic<int> torn{0};            // memory that was freed while another process had it mapped
   std::atomic<int> capturing{0};       // what streams say of themselves
+  std::atomic<bool> captures{false};   // some thread does, in global mode
+  std::atomic<int> spoilt{0};          // how often others have asked what they may not
   std::atomic<int> streams{0}, events{0}, modules{0}, nccl{0};
 };
 
@@ -54,6 +56,9 @@ State& state();
 
 /// What the test has asked for, once; else success.
 int arranged(const char* call);
+
+/// What no thread may ask while another one captures, but in relaxed mode; it is counted.
+bool spoils_a_capture();
 
 /// The current context of this thread; null for none.
 Device* current();

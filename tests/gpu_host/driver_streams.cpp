@@ -102,7 +102,10 @@ int cuStreamWaitEvent(Queue* stream, Event* event, unsigned) {
   const long record = (*event)->latest();
   return enqueue(stream, [mark = *event, record] { mark->wait(record); });
 }
-int cuEventQuery(Event* event) { return (*event)->reached((*event)->latest()) ? kOk : static_cast<int>(kNotReady); }
+int cuEventQuery(Event* event) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
+  return (*event)->reached((*event)->latest()) ? kOk : static_cast<int>(kNotReady);
+}
 int cuEventSynchronize(Event* event) {
   (*event)->wait((*event)->latest());
   return kOk;

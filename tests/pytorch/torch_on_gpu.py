@@ -6,13 +6,14 @@ import os
 import signal
 import threading
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import WorkResult
 
 import pretend_cuda_module
 from gpu_or_pretence import PRETENDS, Held, beside, own_gpu, there, use_own_gpu
@@ -76,6 +77,21 @@ def check_asynchronous_call_runs_beside_the_callers_stream() -> None:
         y = x.clone()
         same(y.cpu(), total())
     held.open()
+
+
+def check_a_watched_call_spoils_no_capture() -> None:
+    """Of another thread, in CUDA's global mode; the calls' events are looked at all the while."""
+    dist.all_reduce(there(own()))
+    x = there(own())
+    held = Held()
+    work = dist.all_reduce(x, async_op=True)
+    result = work.get_future_result()
+    with pretend_cuda_module.gpu_host_library.captured_globally() if PRETENDS else nullcontext():
+        time.sleep(0.3)
+    held.open()
+    assert WorkResult(result.wait()) == WorkResult.SUCCESS
+    work.wait()
+    same(x.cpu(), total())
 
 
 def check_callbacks_run_at_once_on_streams_behind_the_call() -> None:

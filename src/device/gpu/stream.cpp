@@ -6,8 +6,6 @@
 namespace lanecast::gpu {
 namespace {
 
-constexpr int kRelaxedCapture = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
-
 Owned<Stream> create_stream(std::shared_ptr<Device> device) {
   const Device::Current current(*device);
   const Driver& driver = device->driver();
@@ -32,13 +30,16 @@ OwnedStream::OwnedStream(std::shared_ptr<Device> device) : stream_(create_stream
 
 OwnedEvent::OwnedEvent(std::shared_ptr<Device> device) : event_(create_event(std::move(device))) {}
 
-BesideCaptures::BesideCaptures(const Driver& driver) : driver_(driver), mode_(kRelaxedCapture) {
+int BesideCaptures::exchange(const Driver& driver, int mode) {
   if (driver.cuThreadExchangeStreamCaptureMode)
-    driver.check(driver.cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode");
+    driver.check(driver.cuThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode");
+  return mode;
 }
 
+BesideCaptures::BesideCaptures(const Driver& driver) : driver_(driver), before_(exchange(driver, kRelaxed)) {}
+
 BesideCaptures::~BesideCaptures() {
-  if (driver_.cuThreadExchangeStreamCaptureMode) driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+  if (driver_.cuThreadExchangeStreamCaptureMode) driver_.cuThreadExchangeStreamCaptureMode(&before_);
 }
 
 }  // namespace lanecast::gpu

@@ -24,12 +24,18 @@ class BesideCaptures {
  public:
   explicit BesideCaptures(const Driver& driver);
   ~BesideCaptures();
+  /// The same until this thread ends.
+  static void for_good(const Driver& driver) { exchange(driver, kRelaxed); }
   BesideCaptures(const BesideCaptures&) = delete;
   BesideCaptures& operator=(const BesideCaptures&) = delete;
 
  private:
+  static constexpr int kRelaxed = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+  /// Returns what it was.
+  static int exchange(const Driver& driver, int mode);
+
   const Driver& driver_;
-  int mode_;  // this thread's before
+  int before_;
 };
 
 /// For order alone: it keeps no time.

@@ -77,7 +77,7 @@ void DeviceWork::await_end() {
   TORCH_CHECK(!captured_, "lanecast: a call that a graph has captured has no end of its own");
   if (std::exchange(awaited_, true)) return;
   pending_in_watch_.emplace(watch_);
-  Watcher::instance().add([self = c10::intrusive_ptr<DeviceWork>::reclaim_copy(this)] {
+  Watcher::instance().add_of_gpu([self = c10::intrusive_ptr<DeviceWork>::reclaim_copy(this)] {
     std::exception_ptr error;
     try {
       if (!self->isCompleted()) return false;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watcher.h"
 
+#include <c10/util/Exception.h>
+#include <lanecast/lanecast.h>
+
 #include <thread>
 #include <utility>
 
@@ -21,6 +24,21 @@ void Watcher::add(std::function<bool()> over) {
   idle_ = false;
   if (!std::exchange(running_, true)) std::thread([this] { run(); }).detach();
   added_.notify_one();
+}
+
+void Watcher::add_of_gpu(std::function<bool()> over) {
+  bool is_first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_first = !std::exchange(beside_captures_, true);
+  }
+  if (is_first)
+    add([] {
+      lanecastError_t error{};
+      if (lanecastThreadBesideCaptures(&error) != lanecastSuccess) TORCH_WARN("lanecast: ", error.text);
+      return true;
+    });
+  add(std::move(over));
 }
 
 void Watcher::drain(std::chrono::milliseconds grace) {

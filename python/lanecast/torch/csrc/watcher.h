@@ -19,6 +19,9 @@ class Watcher {
   /// Calls it, each time after those that were added before, until it returns true. It must not throw.
   void add(std::function<bool()> over);
 
+  /// The same of what a GPU is asked, beside what other threads capture.
+  void add_of_gpu(std::function<bool()> over);
+
   /// Waits up to `grace` until all are over.
   void drain(std::chrono::milliseconds grace);
 
@@ -28,7 +31,7 @@ class Watcher {
   std::mutex mutex_;  // guards what follows
   std::condition_variable added_, idled_;
   std::list<std::function<bool()>> new_;
-  bool running_ = false, idle_ = true;
+  bool running_ = false, idle_ = true, beside_captures_ = false;
 };
 
 }  // namespace lanecast_torch
