@@ -200,6 +200,14 @@ static void misuse(void) {
   EXPECT(!mem_free(x));
 }
 
+static void thread_beside_captures(void) {
+  const int relaxed = 2; /* CU_STREAM_CAPTURE_MODE_RELAXED */
+  int (*exchange)(int*), mode = 0;
+  find("cuThreadExchangeStreamCaptureMode", &exchange);
+  EXPECT(lanecastThreadBesideCaptures(NULL) == lanecastSuccess);
+  EXPECT(!exchange(&mode) && mode == relaxed);
+}
+
 /* Each rank has it for itself; the calls find out where all ranks' buffers lie. */
 static void registered(void) {
   enum { kLong = (512 << 10) / sizeof(int32_t) };
@@ -295,6 +303,7 @@ int main(int argc, char** argv) {
   misuse();
   shared_gpu(config);
   absent_peer(config);
+  thread_beside_captures();
   SUCCEEDS(lanecastCommDestroy(comm));
   return failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -25,6 +25,7 @@ import gpu_host_library  # noqa: E402
 
 NAME = "pretend_cuda"
 SOURCES = HERE / NAME
+captured_globally = gpu_host_library.captured_globally
 KERNELS = "PRETEND_CUDA_KERNELS"  # the environment variable of the ranks that pretend: a folder for compiled kernels
 
 

@@ -86,7 +86,7 @@ def check_a_watched_call_spoils_no_capture() -> None:
     held = Held()
     work = dist.all_reduce(x, async_op=True)
     result = work.get_future_result()
-    with pretend_cuda_module.gpu_host_library.captured_globally() if PRETENDS else nullcontext():
+    with pretend_cuda_module.captured_globally() if PRETENDS else nullcontext():
         time.sleep(0.3)
     held.open()
     assert WorkResult(result.wait()) == WorkResult.SUCCESS
