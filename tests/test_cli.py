@@ -173,6 +173,18 @@ def test_bench_starts_its_ranks_and_writes_rows(tmp_path: Path) -> None:
         assert row["busbw_GBps"] == pytest.approx(row["algbw_GBps"] * factor)
     assert rows[0]["run"]["mpi"]["abi"]
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    assert done.stderr.endswith("wrote rows.json\nwrote map.png\n")
+
+
+@needs_mpi
+def test_bench_says_why_it_draws_nothing(tmp_path: Path) -> None:
+    done = run(
+        "bench", "--ranks", "2", "--sizes", "1000", "--rounds", "1", "--backends", "lanecast", "--heatmap", "map.png",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "map.png is not drawn: lanecast alone has nothing beside it\n" in done.stderr
+    assert not (tmp_path / "map.png").exists()
 
 
 @needs_mpi

@@ -42,7 +42,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def draw(self, rows: list[Row], path: Path) -> None:
-        """The rows as a picture."""
+        """The rows as a picture, and says that it is written, or why not."""
 
 
 class SideBySide(Protocol):
@@ -82,10 +82,14 @@ class SideBySide(Protocol):
         return tables.footer(run)
 
     def draw(self, rows: list[Row], path: Path) -> None:
-        if len({row["backend"] for row in rows}) > 1:
-            from lanecast.cli import plots
+        backends = {row["backend"] for row in rows}
+        if len(backends) == 1:
+            print(f"{path} is not drawn: {backends.pop()} alone has nothing beside it", file=sys.stderr)
+            return
+        from lanecast.cli import plots
 
-            plots.heatmap(rows, path)
+        plots.heatmap(rows, path)
+        print(f"wrote {path}", file=sys.stderr)
 
 
 @contextmanager

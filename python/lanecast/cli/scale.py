@@ -93,6 +93,7 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     scale_tables.show(run, rows)
     if plot is not None:
         scale_plots.draw(rows, plot)
+        scale_tables.say(f"wrote {plot}")
     if any(row["wrong_elements"] for row in rows):
         raise _core.InternalError("wrong values: see the column #wrong")
 

@@ -5,6 +5,7 @@ beside the library's own choice and the MPI library's collective, in turns.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,6 +121,7 @@ class Hiccl(Protocol):
         from lanecast.cli.hiccl import plots
 
         plots.draw(rows, path)
+        print(f"wrote {path}", file=sys.stderr)
 
 
 def contender(bench: Bench, variant: Variant, payload: Payload) -> Contender:
