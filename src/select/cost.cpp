@@ -31,8 +31,8 @@ double seconds_of_adding(double reduced, const Load& load, const Models& models)
   return static_cast<double>(load.bytes) * reduced * models.reduce_s_per_byte;
 }
 
-// Two hosts with an H200 and two NICs of 10 Gbit/s each, 8 to 64 MiB: at these, calls get the numbers of chunks that
-// were the fastest, 4 to 16, and reach 0.9 of the NICs' rate from 16 MiB on instead of 0.75.
+// Two hosts with an H100 and two NICs of 10 Gbit/s each, 2 to 256 MiB: at these, calls get the numbers of chunks that
+// were the fastest, 4 to 64, and reach 0.94 of the NICs' rate from 16 MiB on instead of 0.75 in one.
 constexpr double kStagedSecondsPerByte = 2 / 13.6e9;  // to one host's memory and from the other's
 constexpr double kStagedChunkSeconds = 8e-6;          // device and host wait for each other
 
