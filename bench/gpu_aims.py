@@ -107,7 +107,7 @@ def _cluster(rows: Sequence[Row]) -> Iterator[Aim]:
 
 def _ours(rows: Sequence[Row]) -> Iterator[tuple[Row, float, Outcome]]:
     for first, bound_us, outcomes in cases(rows):
-        yield from ((first, bound_us, outcome) for outcome in outcomes if not outcome.is_native)
+        yield from ((first, bound_us, outcome) for outcome in outcomes if outcome.backend == "lanecast")
 
 
 def unevenness(row: Row) -> float:

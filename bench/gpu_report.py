@@ -14,7 +14,6 @@ from lanecast.cli.measure import Row
 from nic_bound_report import plot as plot_shares
 from timed_steps import Outcome
 
-_NOT_THERE = "Compositions are not measured: they move the CPU's memory only."
 _SHARED = "hosts share GPUs, by which results can be checked and speed cannot"
 
 
@@ -34,7 +33,7 @@ def markdown(outcomes: Sequence[Outcome], command: str) -> str:
         lines += ["", "## Emulated hosts", *tables.between_hosts(between), *_shared(shared)]
     if trained := part(rows, "training"):
         lines += ["", "## Training on two emulated hosts", *tables.training(trained)]
-    return "\n".join([*lines, "", _NOT_THERE, ""])
+    return "\n".join([*lines, ""])
 
 
 def _machine(rows: Sequence[Row], command: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from timed_steps import Step
 ROOT = Path(__file__).parent.parent
 LANECAST = (sys.executable, "-m", "lanecast")
 REDUCED = "all_gather,reduce_scatter,all_reduce"
+_OF_SEVERAL = ("test_streams_and_graphs", "test_messages[8]", "test_compositions[8]")
 # NVLink's multicast needs a right that machines lent out may not give, and NCCL then fails.
 NCCL = {"NCCL_NVLS_ENABLE": "0"}
 SOCKETS = {**NCCL, "NCCL_SOCKET_IFNAME": "eth", "NCCL_IB_DISABLE": "1"}  # so that its bytes go through the hosts' NICs
@@ -57,8 +58,8 @@ class Asked:
 
 
 def check(asked: Asked) -> Iterator[Step]:
-    """Those of the GPUs' tests that see most: every collective, streams, graphs and messages among all GPUs."""
-    tests = [f"test_collectives[{asked.gpus}]", *(["test_streams_and_graphs", "test_messages[8]"] * (asked.gpus > 1))]
+    """Those of the GPUs' tests that see most: collectives, compositions, streams, graphs and messages among all."""
+    tests = [f"test_collectives[{asked.gpus}]", *(_OF_SEVERAL * (asked.gpus > 1))]
     # Without the project's settings, which want plugins that a machine of GPUs may lack.
     pytest = (sys.executable, "-m", "pytest", "-c", "/dev/null", "--noconftest", "-p", "no:cacheprovider", "-q")
     names = (f"{ROOT}/tests/gpu/test_gpus.py::{name}" for name in tests)
@@ -91,29 +92,29 @@ def cluster(asked: Asked) -> Iterator[Step]:
         yield _three_levels(asked, first)
 
 
-def _between_hosts(asked: Asked, where: Hosts, dtype: str) -> Step:
-    return _shared_gpus(asked, where, dtype) if where.share_gpus else _on_cluster(asked, where, dtype)
+def _between_hosts(asked: Asked, where: Hosts, dtype: str, ours: str = "lanecast") -> Step:
+    return (_shared_gpus if where.share_gpus else _on_cluster)(asked, where, dtype, ours)
 
 
 def _three_levels(asked: Asked, dtype: str) -> Step:
-    """Hosts of pairs of GPUs; NCCL knows nothing of pairs."""
+    """Hosts of pairs of GPUs, of which NCCL knows nothing; compositions are shaped to all levels, too."""
     pairs = max(1, asked.gpus // 4)
-    step = _between_hosts(asked, asked.hosts(2, 2 * pairs), dtype)
+    step = _between_hosts(asked, asked.hosts(2, 2 * pairs), dtype, "lanecast,lanecast+composed")
     topology = f"2x{pairs}x2"
     environment = {**step.environment, "LANECAST_TOPOLOGY": topology}
     return replace(step, name=f"{step.name}, as {topology}", environment=environment)
 
 
-def _on_cluster(asked: Asked, where: Hosts, dtype: str) -> Step:
-    command = asked.bench("lanecast,nccl", sizes=asked.cluster_sizes, collectives=REDUCED, dtype=dtype)
+def _on_cluster(asked: Asked, where: Hosts, dtype: str, ours: str) -> Step:
+    command = asked.bench(f"{ours},nccl", sizes=asked.cluster_sizes, collectives=REDUCED, dtype=dtype)
     name = f"{where.hosts} hosts of {where.ranks_per_host}, {dtype}"
     return Step(name, tuple(where.command(command)), 40, {"part": "cluster"}, SOCKETS)
 
 
-def _shared_gpus(asked: Asked, where: Hosts, dtype: str) -> Step:
+def _shared_gpus(asked: Asked, where: Hosts, dtype: str, ours: str) -> Step:
     # NCCL takes no GPU twice, and what ranks that take turns on one need says nothing of speed.
     size = asked.cluster_sizes.partition(",")[0]
-    command = (*asked.bench("lanecast", sizes=size, collectives=REDUCED, dtype=dtype, rounds="1"), "--shared-gpus")
+    command = (*asked.bench(ours, sizes=size, collectives=REDUCED, dtype=dtype, rounds="1"), "--shared-gpus")
     name = f"{where.hosts} hosts of {where.ranks_per_host} that share GPUs, {dtype}"
     return Step(name, tuple(where.command(command)), 30, {"part": "shared GPUs"}, SOCKETS)
 

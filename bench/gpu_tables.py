@@ -112,7 +112,7 @@ def _network_cells(outcome: Outcome, bound_us: float, times: str) -> list[str]:
     through = list(row["nic_bytes"].values())
     ways = [[nic[way] for nic in through] for way in ("received", "sent")]
     return [
-        _NAMES["nccl"] if outcome.is_native else "Lanecast",
+        outcome.name,
         f"{number(outcome.time_us / 1e3)} ± {number(half_ms)}", f"{bound_us / outcome.time_us:.2f}", times,
         shares(ways[0]), shares(ways[1]), shares([sum(way) for way in ways]),
     ]  # fmt: skip
