@@ -52,7 +52,7 @@ def test_each_kind(size: int, engine: str, kernel_cache: str) -> None:
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("guard", [3, ALIGNED])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*ENGINES, "peer_two_shot"])
 def test_each_type_and_operator(engine: str, guard: int, kernel_cache: str) -> None:
     cases = [
         Case("all_reduce", (count,), engine, dtype, op, in_place=True)

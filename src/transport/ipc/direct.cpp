@@ -70,7 +70,8 @@ void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory&
           device_->driver().copy(at_member(output, q, place), parcel.at, parcel.bytes, push_[push_to(k, 0)].get()),
           "cuMemcpyAsync");
   }
-  copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, kBesideEngines, stream);
+  copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, std::min(kBesideEngines, options_.max_ctas),
+              stream);
   join(stream);
   launches_.meeting(all, blocks, stream);
 }

@@ -28,8 +28,8 @@ class BlockExchange : public BlockPieces {
     signal(
         kSend, kSenders, n,
         [&](u32 round) {
-          if (round >= kSlots && sends(q, round))
-            await(&flags(x_.rank)->emptied[q][blockIdx.x], sent_to(q), round - kSlots);
+          return round < kSlots || !sends(q, round) ||
+                 await(&flags(x_.rank)->emptied[q][blockIdx.x], sent_to(q), round - kSlots);
         },
         [&](u32 round) {
           tell(&sent, round + 1);
@@ -49,10 +49,11 @@ class BlockExchange : public BlockPieces {
     signal(
         kReceive, kReceivers, n,
         [&](u32 round) {
-          if (receives(q, round)) await(&flags(x_.rank)->arrived[q][blockIdx.x], got_from(q), round);
+          const bool came = !receives(q, round) || await(&flags(x_.rank)->arrived[q][blockIdx.x], got_from(q), round);
           // In-place, the result must not overwrite what has yet to be sent.
-          while (told(&sent) <= round && round < out) {
+          while (told(&sent) <= round && round < out && works(kSend)) {
           }
+          return came;
         },
         [&](u32 round) {  // of the last rounds nobody asks
           if (receives(q, round + kSlots)) say(&flags(q)->emptied[x_.rank][blockIdx.x], got_from(q), round, n);
@@ -116,7 +117,7 @@ __device__ inline void exchange(const Exchange& x, Take take) {
   if (threadIdx.x == 0) sent = 0;
   const Begun begun = begin(x, 1);
   if (begun.idle) return;
-  BlockExchange<kSenders> block(x, begun.call);
+  BlockExchange<kSenders> block(x, begun);
   if (threadIdx.x < kSenders)
     block.send();
   else if (threadIdx.x < kMovers)

@@ -67,7 +67,7 @@ class BlockMessages {
     Pieces piece = sends();
     for (u32 round = 0; piece.next(); ++round) {
       sync(kMaySend + round % 2, kMessageHalf + kWarp);
-      if (!has(halted)) copy_bytes(team, peer_.inbox + piece.slot() * x_.slot_bytes, piece.at(), piece.bytes());
+      if (goes_on(halted)) copy_bytes(team, peer_.inbox + piece.slot() * x_.slot_bytes, piece.at(), piece.bytes());
       arrive(kSent + round % 2, kMessageHalf + kWarp);
     }
   }
@@ -78,7 +78,7 @@ class BlockMessages {
     bool more = next.next(), well = true;
     for (u32 round = 0; more || round > 0; ++round) {
       if (more) {
-        if (speaks && well && !(well = may_send(next))) set(halted);
+        if (speaks && well && !(well = may_send(next))) halt(halted);
         arrive(kMaySend + round % 2, kMessageHalf + kWarp);
       }
       if (round > 0) {
@@ -101,7 +101,7 @@ class BlockMessages {
     const u64 inbox = x_.inbox + own_channel();
     for (u32 round = 0; piece.next(); ++round) {
       sync(kArrived + round % 2, kMessageHalf + kWarp);  // what one thread has acquired, all may read
-      if (!has(halted)) copy_bytes(team, piece.at(), inbox + piece.slot() * x_.slot_bytes, piece.bytes());
+      if (goes_on(halted)) copy_bytes(team, piece.at(), inbox + piece.slot() * x_.slot_bytes, piece.bytes());
       arrive(kTaken + round % 2, kMessageHalf + kWarp);
     }
   }
@@ -112,7 +112,7 @@ class BlockMessages {
     bool more = next.next(), well = true;
     for (u32 round = 0; more || round > 0; ++round) {
       if (more) {
-        if (speaks && well && !(well = has_arrived(next))) set(halted);
+        if (speaks && well && !(well = has_arrived(next))) halt(halted);
         arrive(kArrived + round % 2, kMessageHalf + kWarp);
       }
       if (round > 0) {
@@ -135,10 +135,6 @@ class BlockMessages {
  private:
   // Names of barriers. Two each, since those who only arrive may be a round ahead of those who wait.
   enum Barrier { kMaySend = 1, kSent = 3, kArrived = 5, kTaken = 7 };
-
-  // Told to the threads beyond the next barrier.
-  __device__ static void set(u32& flag) { *static_cast<volatile u32*>(&flag) = 1; }
-  __device__ static bool has(const u32& flag) { return *static_cast<const volatile u32*>(&flag) != 0; }
 
   __device__ MessageControl& state() const { return *reinterpret_cast<MessageControl*>(x_.message_control); }
   __device__ static MessageFlags* flags(u64 at) { return reinterpret_cast<MessageFlags*>(at); }

@@ -61,7 +61,7 @@ __device__ inline u32 acquire(const u32* word) {
 
 __device__ inline u32 look(const u32* word) {
   u32 value;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
   return value;
 }
 

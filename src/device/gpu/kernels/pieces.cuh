@@ -13,12 +13,38 @@
 
 namespace lanecast::gpu {
 
+constexpr int kBarrierNames = 16;  // of a block
+
+/// The number of a call that counts for so many, and whether it has nothing to do.
+struct Begun {
+  u32 call;
+  bool idle;
+  u32* halted;  // of each part of a block, by its first barrier
+};
+
+/// By all threads of a block, of which the last one has to wait for the peers first.
+__device__ inline Begun begin(const Exchange& x, u32 calls) {
+  Control* const control = reinterpret_cast<Control*>(x.control);
+  __shared__ u32 idle, call, halted[kBarrierNames];
+  if (threadIdx.x == 0) {
+    const u32 failed = peek(&control->failed), taken = look(&control->taken), next = look(&control->call);  // at once
+    idle = failed | (x.offered & taken);
+    call = next;
+  }
+  if (threadIdx.x < kBarrierNames) halted[threadIdx.x] = 0;
+  prepare_barriers();
+  __syncthreads();
+  if (threadIdx.x == blockDim.x - 1 && comes_last(control)) control->call += calls;
+  return {call, idle != 0, halted};
+}
+
 /// A block's pieces of the messages of a call, and the words by which ranks tell each other of them.
 class BlockPieces {
  public:
-  __device__ BlockPieces(const Exchange& x, u32 call)
+  __device__ BlockPieces(const Exchange& x, const Begun& begun)
       : x_(x),
-        call_(call),
+        call_(begun.call),
+        halted_(begun.halted),
         stride_(x.slice_bytes * gridDim.x),
         waiter_{x.rank, x.signature, x.timeout_ns, reinterpret_cast<Control*>(x.control),
                 reinterpret_cast<FaultRecord*>(x.fault)} {}
@@ -27,28 +53,31 @@ class BlockPieces {
   // The threads of a part of a block, which move data, wait for nothing but their signalling warp. That is a round
   // ahead in waiting and a round behind in signalling: a signal takes microseconds, as it comes after all that was
   // written. A part has four barriers by name, since those who only arrive may be a round ahead of those who wait.
+  // When a wait has failed, all parts still go through their rounds, so that none waits for ever for another; but what
+  // they move then is not what it should be, and no peer may take it: that one may be well, and end its call.
 
   /// By the threads of a part: work(round).
   template <class Work>
   __device__ void move(int barriers, int threads, u32 rounds, Work work) {
     for (u32 round = 0; round < rounds; ++round) {
       sync(barriers + round % 2, threads + kWarp);  // what one thread has acquired, all may read
-      work(round);
+      if (works(barriers)) work(round);
       arrive(barriers + 2 + round % 2, threads + kWarp);
     }
   }
 
-  /// By its signalling warp: wait(round) before the work, tell(round) behind it.
+  /// By its signalling warp: wait(round) before the work, false where that fails, and tell(round) behind it.
   template <class Wait, class Tell>
   __device__ void signal(int barriers, int threads, u32 rounds, Wait wait, Tell tell) {
+    bool well = true;
     for (u32 round = 0; round <= rounds; ++round) {
       if (round < rounds) {
-        wait(round);
+        if (well && !(well = wait(round))) halt(halted_[barriers]);
         arrive(barriers + round % 2, threads + kWarp);
       }
       if (round == 0) continue;
       sync(barriers + 2 + (round - 1) % 2, threads + kWarp);  // all threads have read, and written what is published
-      tell(round - 1);
+      if (works(barriers)) tell(round - 1);
     }
   }
 
@@ -92,53 +121,37 @@ class BlockPieces {
       release(flag, word);
   }
 
-  /// A peer may be a call ahead already: then it has had all of this one.
-  __device__ void await(const u64* flag, Message message, u32 round) {
+  /// A peer may be a call ahead already: then it has had all of this one. False after a failure, or where it has made
+  /// another call.
+  __device__ bool await(const u64* flag, Message message, u32 round) {
     FaultRecord place{};
     place.peer = message.peer;
     place.call = call_;
     place.round = round;
     place.place = static_cast<u32>(Place::piece);
-    wait_for(waiter_, flag, place, [&](u64 value) {
+    bool differs = false;
+    const bool came = wait_for(waiter_, flag, place, [&](u64 value) {
       if ((value & 0xffff) == 0) return false;  // as the memory was made: pieces count from 1
       const int ahead = static_cast<int>(static_cast<u32>(value >> 32) - call_);
       if (ahead != 0) return ahead > 0 && ahead <= kAreas;  // what was left there long ago is neither
       place.found = static_cast<u32>(value >> 16) & 0xffff;
-      if (place.found != message.signature) {
-        report(waiter_, place, Fault::mismatch);
-        return true;
-      }
-      return (value & 0xffff) > round;
+      differs = place.found != message.signature;
+      if (differs) report(waiter_, place, Fault::mismatch);
+      return differs || (value & 0xffff) > round;
     });
+    return came && !differs;
   }
+
+  /// Is the part of a block that begins with this barrier still at work?
+  __device__ bool works(int barriers) const { return goes_on(halted_[barriers]); }
 
   const Exchange& x_;
 
  private:
   u32 call_;
+  u32* halted_;
   u64 stride_;
   Waiter waiter_;
 };
-
-/// The number of a call that counts for so many, and whether it has nothing to do.
-struct Begun {
-  u32 call;
-  bool idle;
-};
-
-/// By all threads of a block, of which the last one has to wait for the peers first.
-__device__ inline Begun begin(const Exchange& x, u32 calls) {
-  Control* const control = reinterpret_cast<Control*>(x.control);
-  __shared__ u32 idle, call;
-  if (threadIdx.x == 0) {
-    const u32 failed = peek(&control->failed), taken = look(&control->taken), next = look(&control->call);  // at once
-    idle = failed | (x.offered & taken);
-    call = next;
-  }
-  prepare_barriers();
-  __syncthreads();
-  if (threadIdx.x == blockDim.x - 1 && comes_last(control)) control->call += calls;
-  return {call, idle != 0};
-}
 
 }  // namespace lanecast::gpu

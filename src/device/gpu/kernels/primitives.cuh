@@ -34,7 +34,7 @@ __device__ u32 peek(const u32* word);
 __device__ u64 acquire(const u64* word);
 __device__ u32 acquire(const u32* word);
 
-/// Of a word that only this device changes; without order.
+/// Of a word that only this device changes, or a block's; without order.
 __device__ u32 look(const u32* word);
 
 // Within a block.

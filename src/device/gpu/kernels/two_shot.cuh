@@ -42,7 +42,7 @@ class BlockTwoShot : public BlockPieces {
     signal(
         kSend, kTwoShotSenders, x_.send_rounds,
         [&](u32 round) {
-          if (round >= kSlots && shares(q, q, round)) await(&own()->emptied[q][blockIdx.x], of(q), round - kSlots);
+          return round < kSlots || !shares(q, q, round) || await(&own()->emptied[q][blockIdx.x], of(q), round - kSlots);
         },
         [&](u32 round) {
           if (shares(q, q, round)) tell(&flags(q)->arrived[x_.rank][blockIdx.x], q, round);
@@ -73,9 +73,9 @@ class BlockTwoShot : public BlockPieces {
     signal(
         kReduce, kTwoShotReducers, x_.send_rounds,
         [&](u32 round) {
-          if (!shares(q, x_.rank, round)) return;
-          await(&own()->arrived[q][blockIdx.x], of(q), round);
-          if (round >= kSlots) await(&own()->fetched[q][blockIdx.x], of(q), round - kSlots);
+          if (!shares(q, x_.rank, round)) return true;
+          return await(&own()->arrived[q][blockIdx.x], of(q), round) &&
+                 (round < kSlots || await(&own()->fetched[q][blockIdx.x], of(q), round - kSlots));
         },
         [&](u32 round) {
           if (shares(q, x_.rank, round)) tell(&flags(q)->emptied[x_.rank][blockIdx.x], q, round);
@@ -97,9 +97,7 @@ class BlockTwoShot : public BlockPieces {
     const u32 q = threadIdx.x % kWarp;
     signal(
         kFetch, kTwoShotTakers, x_.send_rounds,
-        [&](u32 round) {
-          if (shares(q, q, round)) await(&own()->emptied[q][blockIdx.x], of(q), round);
-        },
+        [&](u32 round) { return !shares(q, q, round) || await(&own()->emptied[q][blockIdx.x], of(q), round); },
         [&](u32 round) {  // of the last rounds nobody asks
           if (shares(q, q, round + kSlots)) tell(&flags(q)->fetched[x_.rank][blockIdx.x], q, round);
         });
@@ -120,7 +118,7 @@ template <class Format>
 __device__ inline void two_shot(const Exchange& x) {
   const Begun begun = begin(x, kAreas);
   if (begun.idle) return;
-  BlockTwoShot block(x, begun.call);
+  BlockTwoShot block(x, begun);
   if (threadIdx.x < kTwoShotSenders)
     block.send();
   else if (threadIdx.x < kTwoShotSenders + kTwoShotReducers)

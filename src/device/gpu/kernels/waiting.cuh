@@ -42,7 +42,7 @@ __device__ inline bool wait_for(const Waiter& waiter, const Word* word, const Fa
     if (spins % 256 != 255) continue;
     if (peek(&waiter.control->failed)) return false;
     if (*static_cast<volatile u32*>(&waiter.record->poison)) {
-      waiter.control->failed = 1;  // so that what is enqueued behind does not wait, either
+      atomicCAS(&waiter.control->failed, 0u, 1u);  // so that what is enqueued behind does not wait, either
       return false;
     }
     const u64 now = now_ns();
@@ -54,6 +54,11 @@ __device__ inline bool wait_for(const Waiter& waiter, const Word* word, const Fa
     }
   }
 }
+
+// Of threads that go through rounds together: a wait of theirs has failed, so they do nothing any more, and nobody may
+// hear that they had. Told to the threads beyond the next barrier.
+__device__ inline void halt(u32& halted) { atomicAdd(&halted, 1u); }
+__device__ inline bool goes_on(const u32& halted) { return look(&halted) == 0; }
 
 /// By one thread of each block: true on the last of them. A block comes here when it has read what that one changes,
 /// not when it ends, where everyone would wait for the count.
