@@ -24,6 +24,16 @@ def form(name: str, size: int, root: int = 0, op: str = "sum") -> Composition:
     return FORMS[name](size, **{key: value for key, value in (("root", root), ("op", op)) if key in wanted})
 
 
+def to_the_right(size: int) -> Composition:
+    """Each rank's part goes to its right neighbour, and rank 0 gets the largest of a last one."""
+    outputs = [[(rank - 1) % size] + ([size] if rank == 0 else []) for rank in range(size)]
+    c = Composition([[rank, size] for rank in range(size)], outputs)
+    for rank in range(size):
+        c.multicast(rank, [(rank + 1) % size], rank)
+    c.reduce(range(size), 0, size, "max")
+    return c
+
+
 def joined(values: dict[int, Array], parts: Sequence[int]) -> Array:
     return np.concatenate([values[part] for part in parts]) if parts else np.empty(0, np.int64)
 

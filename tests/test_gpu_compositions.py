@@ -16,7 +16,7 @@ import pytest
 import gpu_host_library
 import lanecast
 from collective_cases import DTYPES
-from composed_cases import FORMS, Memory, form, wrong_in
+from composed_cases import FORMS, Memory, form, to_the_right, wrong_in
 from exchange_api import ROCM, Described, exchange_api
 from gpu_stand_in import Tensor, outcomes, tensor
 from lanecast import Communicator, _core
@@ -36,16 +36,6 @@ def on_gpu(comm: Communicator, dtype: str = "int64") -> Memory:
 def expect(size: int, body: Body, kernel_cache: str, value: Any, **options: Any) -> None:
     ended = outcomes(size, body, kernel_cache, **options)
     assert [outcome.text or outcome.value for outcome in ended] == [value] * size
-
-
-def to_the_right(size: int) -> Composition:
-    """Each rank's part goes to its right neighbour, and rank 0 gets the largest of a last one."""
-    outputs = [[(rank - 1) % size] + ([size] if rank == 0 else []) for rank in range(size)]
-    c = Composition([[rank, size] for rank in range(size)], outputs)
-    for rank in range(size):
-        c.multicast(rank, [(rank + 1) % size], rank)
-    c.reduce(range(size), 0, size, "max")
-    return c
 
 
 def each_form(names: tuple[str, ...], comm: Communicator, _: Tell) -> list[str]:

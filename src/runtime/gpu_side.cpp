@@ -44,8 +44,7 @@ void GpuSide::choose_by(const std::vector<PeerFits>& measured) {
 }
 
 PeerTraffic GpuSide::traffic_of(const Call& call, bool symmetric) const {
-  const bool few = parts_.max_ctas != 0 && parts_.max_ctas <= gpu::kMostBlocks / 2;
-  return {call.kind, topology_.size(), full_bytes(call, topology_.size()), symmetric, few};
+  return {call.kind, topology_.size(), full_bytes(call, topology_.size()), symmetric, peers_->has_few_blocks()};
 }
 
 PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const {

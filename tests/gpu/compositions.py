@@ -7,9 +7,10 @@ from typing import Any
 
 import lanecast
 from campaign import Campaign, expected_error
+from composed_cases import to_the_right
 from graphs import numbers_of
 from lanecast.communicator import Communicator
-from lanecast.compose import Composition, forms
+from lanecast.compose import forms
 from streams import SMALL, Streams, numbers, total, unequal
 
 _TURNS = 6
@@ -25,16 +26,6 @@ def run(campaign: Campaign) -> None:
     if campaign.on_gpu and campaign.size > 1:
         campaign.check("a composition in a graph", lambda comm: _graph(campaign, comm))
         campaign.check("a composition that a rank does not run", lambda _: _late(campaign))
-
-
-def to_the_right(size: int) -> Composition:
-    """Each rank's part goes to its right neighbour, and rank 0 gets the largest of a last one."""
-    outputs = [[(rank - 1) % size] + ([size] if rank == 0 else []) for rank in range(size)]
-    c = Composition([[rank, size] for rank in range(size)], outputs)
-    for rank in range(size):
-        c.multicast(rank, [(rank + 1) % size], rank)
-    c.reduce(range(size), 0, size, "max")
-    return c
 
 
 def _all_reduce(campaign: Campaign, comm: Communicator, count: int) -> list[str]:

@@ -8,8 +8,6 @@
 namespace lanecast::ipc {
 namespace {
 
-/// A cap says that something else computes meanwhile.
-constexpr int kFewBlocks = gpu::kMostBlocks / 2;
 /// Of an all-reduce that spares multiprocessors: between H100s 16, 24 and 32 take as long, and products beside it lose
 /// half as much by 24 as by 32.
 constexpr int kAllReduceBlocks = 24;
@@ -30,14 +28,14 @@ bool PeerGroup::serves_engines(const Parcels& parcels) const {
   constexpr std::size_t kLong = std::size_t{16} << 20, kLongApart = std::size_t{64} << 20;
   if (!parcels.multicast) return true;  // a message of its own to each: no kernel here has several sources
   const bool apart = parcels.send[rank()].at != parcels.receive[rank()].at;
-  return parcels.largest_bytes >= (apart && options_.max_ctas > kFewBlocks ? kLongApart : kLong);
+  return parcels.largest_bytes >= (apart && !has_few_blocks() ? kLongApart : kLong);
 }
 
 int PeerGroup::meeting_blocks(std::size_t bytes) const { return Launches::blocks_for(bytes, options_.max_ctas); }
 
 int PeerGroup::direct_blocks(const Parcels& parcels, std::size_t bytes) const {
   const bool for_all = parcels.reduces && parcels.multicast;
-  const bool spares = for_all && options_.max_ctas <= kFewBlocks;
+  const bool spares = for_all && has_few_blocks();
   return std::min(meeting_blocks(bytes), spares ? kAllReduceBlocks : gpu::kMostBlocks);
 }
 

@@ -68,6 +68,8 @@ class PeerGroup {
   void by_copy_engine(const PeerCall& call, gpu::Stream stream);
   void open_staging(const Bootstrap& members);
   bool has_staging() const { return staging_ != nullptr; }
+  /// At most half of a kernel's multiprocessors are for a call: something else computes meanwhile.
+  bool has_few_blocks() const { return options_.max_ctas <= gpu::kMostBlocks / 2; }
 
   /// With buffers in symmetric memory, at the same place on all members: the output of what is copied; the input of
   /// what is reduced, and its output where all get the result, else null.
