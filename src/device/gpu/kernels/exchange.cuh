@@ -61,6 +61,7 @@ class BlockExchange : public BlockPieces {
   }
 
   __device__ void take(Team team, u32 round) {
+#pragma unroll 1
     for (u32 k = 0; k < x_.ranks; ++k) {
       const u32 q = peer(k);
       const u64 bytes = slice(x_.recv_bytes[q], round);
@@ -81,6 +82,7 @@ class BlockExchange : public BlockPieces {
     r.op = x_.op;
     r.divisor = x_.divisor;
     // In the order of the ranks, so that all get the same bits.
+#pragma unroll 1
     for (u32 q = 0; q < x_.ranks; ++q)
       r.source[q] = q == x_.rank ? x_.source[q] + offset(round) : slot(x_.rank, q, round);
     reduce_bytes<Format>(team, r);
@@ -98,10 +100,12 @@ class BlockExchange : public BlockPieces {
   __device__ void write(Team team, u32 round) const {
     if (x_.multicast) {
       u64 to[kMostRanks];
+#pragma unroll 1
       for (u32 k = 1; k < x_.ranks; ++k) to[k - 1] = slot(peer(k), x_.rank, round);
       const u64 bytes = slice(x_.send_bytes[peer(1)], round);
       return multicast_bytes(team, to, x_.ranks - 1, x_.source[peer(1)] + offset(round), bytes);
     }
+#pragma unroll 1
     for (u32 k = 1; k < x_.ranks; ++k) {
       const u32 q = peer(k);
       const u64 bytes = slice(x_.send_bytes[q], round);

@@ -59,6 +59,7 @@ class BlockPieces {
   /// By the threads of a part: work(round).
   template <class Work>
   __device__ void move(int barriers, int threads, u32 rounds, Work work) {
+#pragma unroll 1
     for (u32 round = 0; round < rounds; ++round) {
       sync(barriers + round % 2, threads + kWarp);  // what one thread has acquired, all may read
       if (works(barriers)) work(round);
@@ -70,6 +71,7 @@ class BlockPieces {
   template <class Wait, class Tell>
   __device__ void signal(int barriers, int threads, u32 rounds, Wait wait, Tell tell) {
     bool well = true;
+#pragma unroll 1
     for (u32 round = 0; round <= rounds; ++round) {
       if (round < rounds) {
         if (well && !(well = wait(round))) halt(halted_[barriers]);

@@ -29,6 +29,7 @@ class BlockTwoShot : public BlockPieces {
   __device__ void send() {
     const Team team{threadIdx.x, kTwoShotSenders};
     move(kSend, kTwoShotSenders, x_.send_rounds, [&](u32 round) {
+#pragma unroll 1
       for (u32 k = 1; k < x_.ranks; ++k) {
         const u32 q = peer(k);
         const u64 bytes = slice(x_.send_bytes[q], round);
@@ -60,9 +61,11 @@ class BlockTwoShot : public BlockPieces {
       r.divisor = x_.divisor;
       r.sources = r.targets = x_.ranks;
       // In the order of the ranks, so that all get the same bits wherever their shares begin.
+#pragma unroll 1
       for (u32 q = 0; q < x_.ranks; ++q)
         r.source[q] = q == x_.rank ? x_.source[q] + offset(round) : slot(x_.rank, q, round);
       r.target[0] = x_.target[x_.rank] + offset(round);
+#pragma unroll 1
       for (u32 k = 1; k < x_.ranks; ++k) r.target[k] = slot(peer(k), x_.rank, round, kResults);
       reduce_bytes<Format>(team, r);
     });
@@ -85,6 +88,7 @@ class BlockTwoShot : public BlockPieces {
   __device__ void fetch() {
     const Team team{threadIdx.x - kTwoShotSenders - kTwoShotReducers, kTwoShotTakers};
     move(kFetch, kTwoShotTakers, x_.send_rounds, [&](u32 round) {
+#pragma unroll 1
       for (u32 k = 1; k < x_.ranks; ++k) {
         const u32 q = peer(k);
         const u64 bytes = slice(x_.recv_bytes[q], round);
