@@ -20,8 +20,8 @@ constexpr int kCopySenders = 384;
 constexpr int kReduceSenders = 128;
 // Of those of an all-reduce in two shots: those that write to the peers, and those that reduce; the others take
 // results.
-constexpr int kTwoShotSenders = 96;
-constexpr int kTwoShotReducers = 416;
+constexpr int kTwoShotSenders = 128;
+constexpr int kTwoShotReducers = 384;
 constexpr int kThreads = 512;        // of a block of other kernels
 constexpr int kDirectThreads = 768;  // but for those that work at the peers, of which as few run
 constexpr int kMeetingThreads = 32;  // but for those that meet them only
