@@ -138,7 +138,7 @@ class Rank {
     }
   }
 
-  static void launch(const char* name, int threads, const Call& call, Exchange& x) {
+  static void launch(const char* name, u32 threads, const Call& call, Exchange& x) {
     const auto rounds = [&](const u64* bytes) {
       return static_cast<u32>(pieces(*std::max_element(bytes, bytes + x.ranks), call.blocks, x.slice_bytes));
     };
