@@ -187,9 +187,14 @@ def captured_globally() -> Iterator[None]:
     assert opened().gpu_host_spoilt() == 0
 
 
-def fail_next(call: str, result: int) -> None:
-    """The next call of this name fails with a CUresult."""
-    opened().gpu_host_fail_next(call.encode(), result)
+def fail_next(call: str, result: int, after: int = 0) -> None:
+    """The next call of this name, or the one after so many others, fails with a CUresult."""
+    opened().gpu_host_fail_next(call.encode(), result, after)
+
+
+def fail_no_more(call: str) -> bool:
+    """Takes that back; True where no call has failed for it yet."""
+    return bool(opened().gpu_host_fail_no_more(call.encode()))
 
 
 def slow_next(call: str, ms: int) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 import collective_cases
 import gpu_host_library
+import lanecast
 from collective_cases import Array, Call, Case
 from exchange_api import Described, exchange_api
 from lanecast import Communicator
@@ -107,3 +108,14 @@ def in_place_is_offered(kind: str) -> tuple[bool, ...]:
 
 def tensor(comm: Communicator, count: int) -> Tensor:
     return Tensor(np.ones(count, np.float32), "float32", comm.rank)
+
+
+def another(comm: Communicator, **options: Any) -> Communicator:
+    """Of the same ranks."""
+
+    def gather(mine: bytes) -> bytes:
+        everyone = np.empty(comm.size * len(mine), np.uint8)
+        comm.all_gather_into_tensor(everyone, np.frombuffer(mine, np.uint8))
+        return everyone.tobytes()
+
+    return lanecast.from_all_gather(comm.rank, comm.size, gather, **options)

@@ -16,10 +16,10 @@ import pytest
 
 import gpu_host_library
 import lanecast
-from gpu_stand_in import in_environment, tensor
+from gpu_stand_in import another, in_environment, tensor
 from lanecast import Communicator, _core
 from pipe_jobs import PipeJob, Tell
-from test_gpu_without_gpu import ENGINES, NOTHING_HELD, another
+from test_gpu_without_gpu import ENGINES, NOTHING_HELD
 
 
 def two_ranks(body: Callable[[Communicator, Tell], Any], kernel_cache: str) -> PipeJob:

@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from collective_cases import Case, even, ops_of
 from gpu_stand_in import (
     KINDS,
     Tensor,
+    another,
     expect_different_calls,
     expect_named_absence,
     in_place_is_offered,
@@ -93,17 +93,6 @@ def first_rank_calls_alone(comm: Communicator, _: Tell) -> None:
 
 def test_a_peer_that_does_not_call(kernel_cache: str) -> None:
     expect_named_absence(outcomes(2, first_rank_calls_alone, kernel_cache, timeout_s=3))
-
-
-def another(comm: Communicator, **options: Any) -> Communicator:
-    """Of the same ranks."""
-
-    def gather(mine: bytes) -> bytes:
-        everyone = np.empty(comm.size * len(mine), np.uint8)
-        comm.all_gather_into_tensor(everyone, np.frombuffer(mine, np.uint8))
-        return everyone.tobytes()
-
-    return lanecast.from_all_gather(comm.rank, comm.size, gather, **options)
 
 
 def two_of_three_share(comm: Communicator, _: Tell) -> None:

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bootstrap.h"
@@ -16,21 +18,21 @@ namespace lanecast {
 /// that has given up; all have called `undo` before. That may be collective too.
 template <class Step, class Undo>
 auto agreed(const Bootstrap& bootstrap, const Step& step, const Undo& undo) -> decltype(step()) {
-  decltype(step()) result{};
+  std::optional<decltype(step())> result;
   std::string error;
   std::exception_ptr mine;
   try {
-    result = step();
+    result.emplace(step());
   } catch (const std::exception& e) {
     error = e.what();
     mine = std::current_exception();
   }
   const std::vector<std::string> errors = bootstrap.all_gather_strings(error);
   const auto refusal = std::ranges::find_if_not(errors, &std::string::empty);
-  if (refusal == errors.end()) return result;
+  if (refusal == errors.end()) return *std::move(result);
   undo();
   if (mine) std::rethrow_exception(mine);
-  throw UsageError("rank " + std::to_string(refusal - errors.begin()) + " refuses: " + *refusal);
+  throw UsageError(bootstrap.name_of(static_cast<int>(refusal - errors.begin())) + " refuses: " + *refusal);
 }
 
 template <class Step>

@@ -15,6 +15,11 @@ struct Bootstrap {
   /// Collective: every rank hands in `bytes` bytes and gets size * bytes back, in rank order. Blocks; throws
   /// TransportError when it cannot.
   std::function<void(const void* in, void* out, std::size_t bytes)> all_gather;
+  /// Of some of a communicator's ranks: which these are there, as messages name them. Empty: the same.
+  std::vector<int> known_as = {};
+
+  /// "rank 3"
+  std::string name_of(int rank) const;
 
   /// The same for strings of any length.
   std::vector<std::string> all_gather_strings(const std::string& mine) const;

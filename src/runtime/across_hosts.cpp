@@ -22,7 +22,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 }  // namespace
 
-AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers> peers,
+AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers>&& peers,
                          std::vector<bool> on_device)
     : gpu_(std::move(gpu)),
       topology_(topology),

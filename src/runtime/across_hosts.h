@@ -28,8 +28,8 @@ struct StagedCall {
 class AcrossHosts {
  public:
   /// peers: this rank's, of the topology's innermost domains; null where those are not to be used. on_device: see
-  /// messages_on_device().
-  AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers> peers,
+  /// messages_on_device(). Where it throws, peers are left to the caller: they go together with the others'.
+  AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers>&& peers,
               std::vector<bool> on_device);
 
   /// Memory for the messages, which the first plan takes otherwise.

@@ -165,8 +165,8 @@ class Communicator {
   Bootstrap among_all(const std::string& what) const;
   /// Of the ranks of `gathering`, which needs no more than them and what they do.
   Bootstrap among(Gathering gathering) const;
-  std::shared_ptr<GpuSide> open_gpu(int device);
   /// stream: of the call that needs it, if any.
+  std::shared_ptr<GpuSide> open_gpu(int device, std::optional<void*> stream = {});
   GpuSide& gpu(int device, Lock& lock, std::optional<void*> stream = {});
   /// What moves a GPU's memory: kernels on peer memory, a plan's messages through the host's, or NCCL's collective.
   enum class GpuWay : std::uint8_t { peers, plan, native };

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/agreed.h"
+
 namespace lanecast {
 
 DomainPeers::DomainPeers(const GpuParts& gpu, Ranks ranks, const Bootstrap& members)
@@ -16,8 +18,8 @@ DomainPeers::DomainPeers(const GpuParts& gpu, Ranks ranks, const Bootstrap& memb
   const int most = gpu.max_ctas ? std::min(gpu.max_ctas, options.max_ctas) : options.max_ctas;
   options.max_ctas = std::max(1, most / gpu::kGroups);
   for (int k = 0; k < gpu::kGroups; ++k)
-    turns_.push_back(
-        {std::make_unique<ipc::PeerGroup>(device_, gpu.kernels, members, options), gpu::OwnedEvent(device_)});
+    turns_.push_back({std::make_unique<ipc::PeerGroup>(device_, gpu.kernels, members, options),
+                      agreed(members, [&] { return gpu::OwnedEvent(device_); })});
 }
 
 void DomainPeers::call(std::int32_t k, const Call& call, gpu::Stream stream) {

@@ -15,7 +15,8 @@ namespace lanecast {
 
 class DomainPeers {
  public:
-  /// Collective among `ranks`; alone where there is one. members: those ranks' bootstrap.
+  /// Collective among `ranks`; alone where there is one. members: those ranks' bootstrap. Throws on all of them where
+  /// it does on one.
   DomainPeers(const GpuParts& gpu, Ranks ranks, const Bootstrap& members);
 
   const Ranks& ranks() const { return ranks_; }

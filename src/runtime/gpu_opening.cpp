@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/agreed.h"
 #include "device/gpu/code.h"
@@ -12,8 +13,9 @@ namespace {
 
 /// Of all ranks, told to all, so that a GPU that two of them use is found, and no third one waits for those two.
 void refuse_shared(const Bootstrap& bootstrap, const gpu::Device& device) {
-  const std::string uuid = device.uuid();
-  const std::vector<std::string> all = bootstrap.all_gather_strings(uuid + device.name() + ", " + device.pci_bus_id());
+  const std::string uuid = agreed(bootstrap, [&] { return device.uuid(); });
+  const std::string words = agreed(bootstrap, [&] { return device.name() + ", " + device.pci_bus_id(); });
+  const std::vector<std::string> all = bootstrap.all_gather_strings(uuid + words);
   std::map<std::string, int> first;  // rank of each GPU
   for (int r = 0; r < bootstrap.size; ++r) {
     const auto [other, is_new] = first.try_emplace(all[r].substr(0, uuid.size()), r);
@@ -28,10 +30,35 @@ bool on_one_host(const std::vector<std::string>& hosts, const Ranks& ranks) {
   return std::ranges::all_of(ranks, [&](int rank) { return hosts[rank] == hosts[ranks[0]]; });
 }
 
+/// Null where the topology has no domains of several ranks, each on one host. Collective among those of this one's.
+std::unique_ptr<DomainPeers> connect_domain(int rank, const GpuParts& parts, const Topology& topology,
+                                            const GpuNeighbours& neighbours) {
+  if (topology.levels() == 0) return nullptr;
+  const auto domains = topology.partition(topology.everyone(), topology.levels() - 1);
+  const auto reach_each_other = [&](const Ranks& ranks) {
+    return ranks.size() <= gpu::kMostRanks && on_one_host(neighbours.hosts, ranks);
+  };
+  if (domains.size() == topology.everyone().size() || !std::ranges::all_of(domains, reach_each_other)) return nullptr;
+  for (const Ranks& domain : domains)
+    if (std::ranges::count(domain, rank) > 0) {
+      Bootstrap members = neighbours.among(domain);
+      members.known_as = domain;
+      return std::make_unique<DomainPeers>(parts, domain, members);
+    }
+  throw InternalError("topology: rank " + std::to_string(rank) + " is in no domain");
+}
+
 }  // namespace
 
 GpuParts open_together(const Bootstrap& bootstrap, const GpuOptions& options) {
-  auto device = agreed(bootstrap, [&] { return gpu::Device::open(options.device); });
+  auto device = agreed(bootstrap, [&] {
+    auto opened = gpu::Device::open(options.device);
+    if (options.stream && opened->captures(*options.stream))
+      throw UsageError("rank " + std::to_string(bootstrap.rank) +
+                       ": no CUDA graph can capture a communicator's first call on a GPU, which opens it; make the " +
+                       "communicator with device=N, or a call before the capture");
+    return opened;
+  });
   if (!options.shared) refuse_shared(bootstrap, *device);
   auto kernels = agreed(bootstrap, [&] {
     const std::string code = gpu::machine_code(device->architecture(), options.library_folders, options.cache_folder);
@@ -41,7 +68,8 @@ GpuParts open_together(const Bootstrap& bootstrap, const GpuOptions& options) {
 }
 
 std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device) {
-  const std::vector<std::string> all = bootstrap.all_gather_strings(device.name());
+  const std::string mine = agreed(bootstrap, [&] { return device.name(); });
+  const std::vector<std::string> all = bootstrap.all_gather_strings(mine);
   return std::ranges::count(all, all[0]) == bootstrap.size ? all[0] : std::string();
 }
 
@@ -57,26 +85,20 @@ std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const Gp
   return std::make_unique<ipc::PeerGroup>(parts.device, parts.kernels, bootstrap, options);
 }
 
-std::unique_ptr<DomainPeers> connect_domain(int rank, const GpuParts& parts, const Topology& topology,
-                                            const GpuNeighbours& neighbours) {
-  if (topology.levels() == 0) return nullptr;
-  const auto domains = topology.partition(topology.everyone(), topology.levels() - 1);
-  const auto reach_each_other = [&](const Ranks& ranks) {
-    return ranks.size() <= gpu::kMostRanks && on_one_host(neighbours.hosts, ranks);
-  };
-  if (domains.size() == topology.everyone().size() || !std::ranges::all_of(domains, reach_each_other)) return nullptr;
-  for (const Ranks& domain : domains)
-    if (std::ranges::count(domain, rank) > 0)
-      return std::make_unique<DomainPeers>(parts, domain, neighbours.among(domain));
-  throw InternalError("topology: rank " + std::to_string(rank) + " is in no domain");
-}
-
 std::vector<bool> agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device) {
   std::vector<bool> mine = agreed(bootstrap, [&] { return options.on_device(device); });
   const std::string direct(1, std::ranges::count(mine, true) > 0 ? 'd' : 's');
   const std::vector<std::string> all = bootstrap.all_gather_strings(direct);
   if (std::ranges::count(all, "d") < bootstrap.size) mine.assign(mine.size(), false);
   return mine;
+}
+
+AcrossHosts open_across(const Bootstrap& bootstrap, const GpuParts& parts, const Topology& topology,
+                        const GpuNeighbours& neighbours, std::vector<bool> on_device) {
+  // The members of a domain agree among themselves, and then all ranks.
+  auto peers = agreed(bootstrap, [&] { return connect_domain(bootstrap.rank, parts, topology, neighbours); });
+  return agreed(bootstrap,
+                [&] { return AcrossHosts(parts, topology, bootstrap.rank, std::move(peers), std::move(on_device)); });
 }
 
 }  // namespace lanecast

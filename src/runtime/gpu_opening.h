@@ -4,11 +4,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/bootstrap.h"
-#include "runtime/domain_peers.h"
+#include "runtime/across_hosts.h"
 #include "runtime/gpu_parts.h"
 #include "topology/topology.h"
 
@@ -16,6 +17,7 @@ namespace lanecast {
 
 struct GpuOptions {
   int device = 0;                            // ordinal
+  std::optional<gpu::Stream> stream;         // of the call that opens it, if one does
   std::vector<std::string> library_folders;  // where NVRTC may lie
   std::string cache_folder;                  // of compiled kernels
   bool shared = false;                       // may ranks share a GPU?
@@ -32,17 +34,17 @@ struct GpuNeighbours {
 
 // All are collective, and throw on all ranks where they do on one.
 
-/// Throws UsageError where two ranks use one GPU and may not.
+/// Throws UsageError where two ranks use one GPU and may not, and where the stream is captured.
 GpuParts open_together(const Bootstrap& bootstrap, const GpuOptions& options);
 /// Of all ranks' GPUs, by its driver's name; empty where there are several kinds.
 std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device);
 /// Null where the ranks are on several hosts.
 std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const GpuParts& parts,
                                             const std::vector<std::string>& hosts);
-/// Null where the topology has no domains of several ranks, each on one host.
-std::unique_ptr<DomainPeers> connect_domain(int rank, const GpuParts& parts, const Topology& topology,
-                                            const GpuNeighbours& neighbours);
 /// By peer, where messages lie: on the device where that goes on all ranks, since they have to choose alike.
 std::vector<bool> agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device);
+/// on_device: from agreed_places().
+AcrossHosts open_across(const Bootstrap& bootstrap, const GpuParts& parts, const Topology& topology,
+                        const GpuNeighbours& neighbours, std::vector<bool> on_device);
 
 }  // namespace lanecast

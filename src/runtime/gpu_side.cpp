@@ -21,9 +21,8 @@ GpuSide::GpuSide(const Bootstrap& bootstrap, const Topology& topology, const Gpu
       kind_of_gpu_(common_kind(bootstrap, *device_)),
       peers_(connect_all(bootstrap, parts_, neighbours.hosts)),
       peer_buffers_(peers_ ? std::make_unique<PeerBuffers>(device_, bootstrap) : nullptr),
-      across_(parts_, topology, rank_, connect_domain(rank_, parts_, topology, neighbours),
-              agreed_places(bootstrap, options, *device_)),
-      streams_(device_),
+      across_(open_across(bootstrap, parts_, topology, neighbours, agreed_places(bootstrap, options, *device_))),
+      streams_(agreed(bootstrap, [&] { return StreamOrder(device_); })),
       channels_(device_) {
   if (!peers_) agreed(bootstrap, [&] { return across_.open_channels(), true; });
 }

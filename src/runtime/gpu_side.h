@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/across_hosts.h"
 #include "runtime/call.h"
 #include "runtime/gpu_channels.h"
 #include "runtime/gpu_opening.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "algorithms/algorithms.h"
+#include "base/agreed.h"
 #include "runtime/call_shape.h"
 
 namespace lanecast {
@@ -14,7 +15,7 @@ NativeCalls::NativeCalls(const GpuParts& gpu, const Bootstrap& bootstrap,
                          const std::function<void(double)>& keep_waiting)
     : device_(gpu.device),
       rank_(bootstrap.rank),
-      marks_(gpu.device, 2 * kApart),
+      marks_(agreed(bootstrap, [&] { return gpu::PinnedMemory(gpu.device, 2 * kApart); })),
       nccl_(gpu.device, bootstrap, library_folders, {gpu.max_ctas, gpu.timeout_s, keep_waiting}) {}
 
 NativeCalls::Enqueued NativeCalls::enqueue(const Call& call, bool in_place, const Topology& topology,

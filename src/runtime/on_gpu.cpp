@@ -21,11 +21,13 @@ Bootstrap Communicator::among_all(const std::string& what) const {
   return among({.ranks = topology_.everyone(), .what = what, .meanwhile = {}});
 }
 
-std::shared_ptr<GpuSide> Communicator::open_gpu(int device) {
+std::shared_ptr<GpuSide> Communicator::open_gpu(int device, std::optional<void*> stream) {
   const std::string what = "the first call on a GPU";
+  std::optional<gpu::Stream> behind;
+  if (stream) behind = static_cast<gpu::Stream>(*stream);
   auto side = std::make_shared<GpuSide>(
       among_all(what), topology_,
-      GpuOptions{device, options_.gpu_library_folders, options_.kernel_cache, options_.allow_shared_gpu,
+      GpuOptions{device, behind, options_.gpu_library_folders, options_.kernel_cache, options_.allow_shared_gpu,
                  options_.max_ctas, timeout_s_,
                  [&](const gpu::Device& opened) {
                    return naming("LANECAST_GPU_MESSAGES", options_, [&] {
@@ -44,11 +46,7 @@ GpuSide& Communicator::gpu(int device, Lock& lock, std::optional<void*> stream) 
     if (device == kUnknownDevice)
       throw UsageError("rank " + std::to_string(rank()) + ": the buffers do not say on which GPU they lie; make the " +
                        "communicator with device=N");
-    if (stream && gpu::Device::open(device)->captures(static_cast<gpu::Stream>(*stream)))
-      throw UsageError("rank " + std::to_string(rank()) +
-                       ": no CUDA graph can capture a communicator's first call on " +
-                       "a GPU, which opens it; make the communicator with device=N, or a call before the capture");
-    gpu_ = or_fail<UsageError>([&] { return open_gpu(device); });
+    gpu_ = or_fail<UsageError>([&] { return open_gpu(device, stream); });
   }
   if (device != kUnknownDevice && device != gpu_->device())
     throw UsageError("rank " + std::to_string(rank()) + ": the buffers lie on GPU " + std::to_string(device) +

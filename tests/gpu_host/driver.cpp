@@ -25,11 +25,12 @@ State& state() {
 
 namespace {
 
-/// 0 where nothing is known of this name; else it is no longer.
-int taken(std::map<std::string, int>& arranged, const char* call) {
+/// 0 where nothing is arranged for this call of the name; else it is no longer.
+int taken(std::map<std::string, Arrangement>& arranged, const char* call) {
   const std::lock_guard lock(state().mutex);
-  const auto found = arranged.extract(call);
-  return found ? found.mapped() : 0;
+  const auto found = arranged.find(call);
+  if (found == arranged.end() || found->second.after-- > 0) return 0;
+  return arranged.extract(found).mapped().value;
 }
 
 }  // namespace
@@ -62,14 +63,19 @@ const char* gpu_host_held() {
   return text;
 }
 
-void gpu_host_fail_next(const char* call, int result) {
+void gpu_host_fail_next(const char* call, int result, int after) {
   const std::lock_guard lock(state().mutex);
-  state().failing[call] = result;
+  state().failing[call] = {result, after};
+}
+/// Returns whether it still was to come.
+int gpu_host_fail_no_more(const char* call) {
+  const std::lock_guard lock(state().mutex);
+  return static_cast<int>(state().failing.erase(call));
 }
 
 void gpu_host_slow_next(const char* call, int ms) {
   const std::lock_guard lock(state().mutex);
-  state().slow[call] = ms;
+  state().slow[call] = {ms};
 }
 
 int gpu_host_torn() { return state().torn; }
@@ -100,16 +106,22 @@ int cuGetErrorString(int result, const char** text) {
 
 int cuDeviceGetCount(int* count) { return *count = static_cast<int>(state().devices.size()), kOk; }
 int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, kOk; }
-int cuDeviceGetName(char* name, int bytes, int) { return std::snprintf(name, bytes, "GPU on the host"), kOk; }
+int cuDeviceGetName(char* name, int bytes, int) {
+  if (const int result = arranged("cuDeviceGetName")) return result;
+  return std::snprintf(name, bytes, "GPU on the host"), kOk;
+}
 int cuDeviceGetUuid_v2(std::array<char, 16>* uuid, int device) {
+  if (const int result = arranged("cuDeviceGetUuid")) return result;
   uuid->fill(static_cast<char>(0xA0 + device));
   return kOk;
 }
 int cuDeviceGetPCIBusId(char* id, int bytes, int device) {
+  if (const int result = arranged("cuDeviceGetPCIBusId")) return result;
   return std::snprintf(id, bytes, "0000:%02X:00.0", device), kOk;
 }
 int cuDeviceGetByPCIBusId(int* device, const char* id) { return std::sscanf(id, "0000:%X", device) == 1 ? 0 : 1; }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
+  if (const int result = arranged("cuDeviceGetAttribute")) return result;
   switch (attribute) {
     case 10:
       return *value = 32, kOk;
@@ -126,6 +138,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
 int cuDeviceCanAccessPeer(int* can, int, int) { return *can = 1, kOk; }
 
 int cuDevicePrimaryCtxRetain(Device** context, int device) {
+  if (const int result = arranged("cuDevicePrimaryCtxRetain")) return result;
   const std::lock_guard lock(state().mutex);
   *context = &state().devices[device];
   (*context)->ordinal = device;
@@ -161,7 +174,7 @@ int cuPointerGetAttribute(void* data, int attribute, std::uint64_t) {
 int cuPointerGetAttributes(unsigned, int*, void**, std::uint64_t) { return kNotSupported; }
 int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 1, kOk; }
 int cuFuncSetAttribute(void*, int, int) { return kOk; }
-int cuFuncLoad(void*) { return kOk; }
+int cuFuncLoad(void*) { return arranged("cuFuncLoad"); }
 
 }  // extern "C"
 

@@ -76,6 +76,7 @@ int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
 int cuMemFree_v2(std::uint64_t address) { return current() ? unmap(address, false) : kInvalidContext; }
 
 int cuIpcGetMemHandle(std::array<char, 64>* handle, std::uint64_t address) {
+  if (const int result = arranged("cuIpcGetMemHandle")) return result;
   const std::lock_guard lock(state().mutex);
   const auto found = state().memory.find(at(address));
   if (found == state().memory.end()) return kInvalidValue;
@@ -102,6 +103,7 @@ int cuIpcCloseMemHandle(std::uint64_t address) {
 }
 
 int cuMemHostAlloc(void** host, std::size_t bytes, unsigned) {
+  if (const int result = arranged("cuMemHostAlloc")) return result;
   if (current() == nullptr) return kInvalidContext;
   auto data = std::make_unique_for_overwrite<char[]>(bytes);
   soil(data.get(), bytes);
@@ -117,6 +119,7 @@ int cuMemFreeHost(void* host) {
 }
 
 int cuMemHostGetDevicePointer_v2(std::uint64_t* address, void* host, unsigned) {
+  if (const int result = arranged("cuMemHostGetDevicePointer")) return result;
   *address = reinterpret_cast<std::uint64_t>(host);
   return kOk;
 }

@@ -37,17 +37,22 @@ struct Device {
   std::unique_ptr<Queue> default_stream;
 };
 
+/// What a test has asked of a call: the one after so many others of its name.
+struct Arrangement {
+  int value = 0, after = 0;
+};
+
 struct State {
   std::mutex mutex;
   std::vector<Device> devices = std::vector<Device>(8);
   std::map<char*, Allocation> memory;
   std::map<void*, std::unique_ptr<char[]>> pinned;
-  std::map<std::string, int> failing;  // results that the next calls of these names shall have
-  std::map<std::string, int> slow;     // how many ms the next calls of these names take longer
-  std::atomic<int> torn{0};            // memory that was freed while another process had it mapped
-  std::atomic<int> capturing{0};       // what streams say of themselves
-  std::atomic<bool> captures{false};   // some thread does, in global mode
-  std::atomic<int> spoilt{0};          // how often others have asked what they may not
+  std::map<std::string, Arrangement> failing;  // results that calls of these names shall have
+  std::map<std::string, Arrangement> slow;     // how many ms they take longer
+  std::atomic<int> torn{0};                    // memory that was freed while another process had it mapped
+  std::atomic<int> capturing{0};               // what streams say of themselves
+  std::atomic<bool> captures{false};           // some thread does, in global mode
+  std::atomic<int> spoilt{0};                  // how often others have asked what they may not
   std::atomic<int> streams{0}, events{0}, modules{0}, nccl{0};
 };
 

@@ -56,6 +56,7 @@ int enqueue(Queue* stream, std::function<void()> task) {
 extern "C" {
 
 int cuStreamCreateWithPriority(Queue** stream, unsigned, int) {
+  if (const int result = arranged("cuStreamCreateWithPriority")) return result;
   if (current() == nullptr) return kInvalidContext;
   *stream = one_queue() ? queue_of(nullptr) : new Queue;
   ++state().streams;
@@ -67,6 +68,7 @@ int cuStreamDestroy_v2(Queue* stream) {
   return kOk;
 }
 int cuStreamSynchronize(Queue* stream) {
+  if (const int result = arranged("cuStreamSynchronize")) return result;
   Queue* const queue = queue_of(stream);
   if (queue == nullptr) return kInvalidContext;
   queue->drain();
@@ -84,6 +86,7 @@ int cuStreamGetCtx(Queue*, Device** context) { return (*context = current()) ? k
 
 using Event = std::shared_ptr<Mark>;
 int cuEventCreate(Event** event, unsigned) {
+  if (const int result = arranged("cuEventCreate")) return result;
   if (current() == nullptr) return kInvalidContext;
   *event = new Event(std::make_shared<Mark>());
   ++state().events;
@@ -125,6 +128,7 @@ int cuStreamWaitValue64_v2(Queue* s, std::uint64_t at, std::uint64_t value, unsi
 }
 
 int cuMemsetD8Async(std::uint64_t to, unsigned char value, std::size_t bytes, Queue* stream) {
+  if (const int result = arranged("cuMemsetD8Async")) return result;
   return enqueue(stream, [=] { std::memset(at(to), value, bytes); });
 }
 int cuMemsetD32Async(std::uint64_t to, unsigned value, std::size_t words, Queue* stream) {
@@ -148,6 +152,7 @@ struct Module {
   std::map<std::string, std::unique_ptr<std::string>> functions;  // which are known by their names
 };
 int cuModuleLoadData(Module** module, const void* image) {
+  if (const int result = arranged("cuModuleLoadData")) return result;
   if (current() == nullptr) return kInvalidContext;
   if (std::memcmp(image, "\177ELF", 4) != 0) return kInvalidValue;
   *module = new Module;
@@ -160,6 +165,7 @@ int cuModuleUnload(Module* module) {
   return kOk;
 }
 int cuModuleGetFunction(std::string** function, Module* module, const char* name) {
+  if (const int result = arranged("cuModuleGetFunction")) return result;
   auto& known = module->functions[name];
   if (!known) known = std::make_unique<std::string>(name);
   *function = known.get();

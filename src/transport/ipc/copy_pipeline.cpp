@@ -32,7 +32,7 @@ class CopyPipeline {
         device_(*group.device_),
         call_(call),
         stream_(stream),
-        unpack_(group.unpack_.get()),
+        unpack_(group.engines_.unpack()),
         me_(group.rank()),
         members_(group.size()),
         chunk_(chunk_bytes()) {}
@@ -42,7 +42,7 @@ class CopyPipeline {
   void run() {
     // Everyone has come, so everyone has ended the call before: staging memory is free, and no credit is outstanding.
     group_.barrier(call_.signature, stream_);
-    group_.fork(stream_);
+    group_.engines_.fork(stream_);
     const Parcels& parcels = call_.parcels;
     const Parcel& own = parcels.receive[me_];
     // Beside the rest: on the unpacking stream what arrives would wait for it, and the slots would stay full.
@@ -55,7 +55,7 @@ class CopyPipeline {
       for (int k = 1; k < members_; ++k) push(c, k);
       unpack(c);
     }
-    group_.join(stream_);
+    group_.engines_.join(stream_);
   }
 
  private:
@@ -85,18 +85,18 @@ class CopyPipeline {
     const Parcel& parcel = call_.parcels.send[q];
     const std::size_t n = chunks(parcel);
     if (c >= n) return;
-    const std::size_t turn = PeerGroup::push_to(k, c % 2);
-    const gpu::Stream stream = group_.push_[turn].get();
+    const EngineStreams& engines = group_.engines_;
+    const gpu::Stream stream = engines.push(k, c % 2);
     if (c >= kDepth) {  // waited for beside the copy before, which takes no notice
-      const gpu::Stream credit = group_.credit_.get();
+      const gpu::Stream credit = engines.credit();
       group_.launches_.hand_over({group_.group(call_.signature), 0, 0, 0, slot_bit(q, c)}, credit);
-      check(driver().cuEventRecord(group_.credited_.get(), credit), "cuEventRecord");
-      wait(stream, group_.credited_.get());
+      check(driver().cuEventRecord(engines.credited(), credit), "cuEventRecord");
+      wait(stream, engines.credited());
     }
     copy(slot(q, me_, c), parcel.at + c * chunk_, bytes_of(parcel, c), stream);
     // In-place: what is sent is not overwritten before.
     if (call_.parcels.reduces && parcel.at == call_.parcels.receive[me_].at) {
-      const gpu::Event copied = group_.pushed_[turn].get();
+      const gpu::Event copied = engines.pushed(k, c % 2);
       check(driver().cuEventRecord(copied, stream), "cuEventRecord");
       wait(unpack_, copied);
     }

@@ -59,18 +59,17 @@ void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory&
   const gpu::Group all = group(call.signature);
   const int blocks = meeting_blocks(parcels.largest_bytes);
   launches_.meeting(all, blocks, stream);
-  fork(stream);
+  engines_.fork(stream);
   for (int k = 1; k < size(); ++k) {
     const int q = (rank() + k) % size();
     const Parcel& parcel = parcels.send[q];
     if (parcel.bytes != 0)
-      device_->check(
-          device_->driver().copy(at_member(output, q, place), parcel.at, parcel.bytes, push_[push_to(k, 0)].get()),
-          "cuMemcpyAsync");
+      device_->check(device_->driver().copy(at_member(output, q, place), parcel.at, parcel.bytes, engines_.push(k, 0)),
+                     "cuMemcpyAsync");
   }
   copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, std::min(kBesideEngines, options_.max_ctas),
               stream);
-  join(stream);
+  engines_.join(stream);
   launches_.meeting(all, blocks, stream);
 }
 

@@ -19,11 +19,15 @@ class LentMemory {
  public:
   /// Zeroed. Behind the bytes, a multiple of 8, lies a word for each member, which it sets when it has unmapped them.
   LentMemory(const std::shared_ptr<gpu::Device>& device, std::size_t bytes, int rank, int members)
-      : device_(device), bytes_(bytes), rank_(rank), own_(device, bytes + members * sizeof(Word)) {}
+      : device_(device),
+        bytes_(bytes),
+        rank_(rank),
+        own_(device, bytes + members * sizeof(Word)),
+        handle_(own_.ipc_handle()) {}
 
   gpu::Address address() const { return own_.address(); }
   std::size_t bytes() const { return bytes_; }
-  gpu::IpcHandle handle() const { return own_.ipc_handle(); }
+  const gpu::IpcHandle& handle() const { return handle_; }
   /// By member: who maps it from now on; none for a process that this one cannot see.
   void lend(std::vector<std::optional<Process>> members) { members_ = std::move(members); }
 
@@ -47,6 +51,7 @@ class LentMemory {
   std::size_t bytes_;
   int rank_;
   gpu::DeviceMemory own_;
+  gpu::IpcHandle handle_;
   std::optional<gpu::OwnedStream> notes_;  // from the first copy on
   std::vector<std::optional<Process>> members_;
 };

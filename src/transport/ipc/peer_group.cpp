@@ -4,26 +4,20 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/agreed.h"
+
 namespace lanecast::ipc {
 
 PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels,
                      const Bootstrap& members, const PeerOptions& options)
     : device_(std::move(device)),
-      launches_(device_, std::move(kernels)),
+      launches_(agreed(members, [&] { return Launches(device_, std::move(kernels)); })),
       options_(options),
-      faults_(device_),
+      faults_(agreed(members, [&] { return Faults(device_); })),
       memory_(device_, members, options.channels),
-      credit_(device_),
-      unpack_(device_),
-      poison_(device_),
-      begun_(device_),
-      credited_(device_),
-      unpacked_(device_) {
+      engines_(agreed(members, [&] { return EngineStreams(device_, members.size); })),
+      poison_(agreed(members, [&] { return gpu::OwnedStream(device_); })) {
   set_timeout(options.timeout_s);
-  for (int k = 0; k < 2 * (members.size - 1); ++k) {
-    push_.emplace_back(device_);
-    pushed_.emplace_back(device_);
-  }
 }
 
 void PeerGroup::copy(void* to, const void* from, std::size_t bytes, gpu::Stream stream) const {
@@ -59,28 +53,6 @@ gpu::Group PeerGroup::group(std::uint16_t signature) const {
 
 void PeerGroup::barrier(std::uint16_t signature, gpu::Stream stream) const {
   launches_.barrier(group(signature), stream);
-}
-
-void PeerGroup::fork(gpu::Stream stream) const {
-  const gpu::Driver& driver = device_->driver();
-  device_->check(driver.cuEventRecord(begun_.get(), stream), "cuEventRecord");
-  const auto follow = [&](gpu::Stream on) {
-    device_->check(driver.cuStreamWaitEvent(on, begun_.get(), 0), "cuStreamWaitEvent");
-  };
-  for (const gpu::OwnedStream& push : push_) follow(push.get());
-  follow(credit_.get());
-  follow(unpack_.get());
-}
-
-void PeerGroup::join(gpu::Stream stream) const {
-  const gpu::Driver& driver = device_->driver();
-  const auto follow = [&](const gpu::OwnedStream& from, const gpu::OwnedEvent& event) {
-    device_->check(driver.cuEventRecord(event.get(), from.get()), "cuEventRecord");
-    device_->check(driver.cuStreamWaitEvent(stream, event.get(), 0), "cuStreamWaitEvent");
-  };
-  for (std::size_t k = 0; k < push_.size(); ++k) follow(push_[k], pushed_[k]);
-  follow(credit_, credited_);
-  follow(unpack_, unpacked_);
 }
 
 void PeerGroup::copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks,

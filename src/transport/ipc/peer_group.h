@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "device/gpu/stream.h"
+#include "transport/ipc/engine_streams.h"
 #include "transport/ipc/faults.h"
 #include "transport/ipc/group_memory.h"
 #include "transport/ipc/launches.h"
@@ -51,7 +51,7 @@ struct PeerMessage {
 /// for messages.
 class PeerGroup {
  public:
-  /// Collective over the members.
+  /// Collective over the members. Throws on all where it does on one.
   PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels, const Bootstrap& members,
             const PeerOptions& options);
 
@@ -116,17 +116,12 @@ class PeerGroup {
   int meeting_blocks(std::size_t bytes) const;
   /// Of one that works at the peers; likewise.
   int direct_blocks(const Parcels& parcels, std::size_t bytes) const;
-  /// In push_: the stream for the k-th peer, of two.
-  static std::size_t push_to(int k, std::size_t turn) { return 2 * static_cast<std::size_t>(k - 1) + turn; }
 
   /// Everyone has come here, and what stands before it in their streams is done.
   void barrier(std::uint16_t signature, gpu::Stream stream) const;
   gpu::Group group(std::uint16_t signature) const;
   /// On this device, by a kernel of so many blocks at most.
   void copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks, gpu::Stream stream) const;
-  /// The streams of the copy engines go on from here; and `stream` goes on when they are done.
-  void fork(gpu::Stream stream) const;
-  void join(gpu::Stream stream) const;
 
   std::shared_ptr<gpu::Device> device_;
   Launches launches_;
@@ -135,13 +130,8 @@ class PeerGroup {
   GroupMemory memory_;
   std::unique_ptr<SharedMemory> staging_;  // null before the first call by copy engines
   gpu::u64 timeout_ns_ = 0;
-  // Of copy engines: two streams to each peer, one that waits for free slots, one that unpacks, and what orders them
-  // after and before the caller's.
-  std::vector<gpu::OwnedStream> push_;
-  std::vector<gpu::OwnedEvent> pushed_;
-  gpu::OwnedStream credit_, unpack_;
+  EngineStreams engines_;
   gpu::OwnedStream poison_;  // which nothing else keeps waiting
-  gpu::OwnedEvent begun_, credited_, unpacked_;
 };
 
 }  // namespace lanecast::ipc

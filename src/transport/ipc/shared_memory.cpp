@@ -24,14 +24,14 @@ struct Introduction {
 };
 
 /// Throws on all members alike, since all see the same.
-void refuse_unequal(const std::vector<Introduction>& all) {
-  for (std::size_t q = 1; q < all.size(); ++q) {
+void refuse_unequal(const std::vector<Introduction>& all, const Bootstrap& members) {
+  for (int q = 1; q < members.size; ++q) {
     if (all[q].bytes != all[0].bytes)
-      throw UsageError("peer memory: rank 0 wants " + std::to_string(all[0].bytes) + " bytes, rank " +
-                       std::to_string(q) + " " + std::to_string(all[q].bytes) + "; all have to be equal");
-    for (std::size_t p = 0; p < q; ++p)
+      throw UsageError("peer memory: " + members.name_of(0) + " wants " + std::to_string(all[0].bytes) + " bytes, " +
+                       members.name_of(q) + " " + std::to_string(all[q].bytes) + "; all have to be equal");
+    for (int p = 0; p < q; ++p)
       if (all[p].process.id() == all[q].process.id())
-        throw UsageError("peer memory: ranks " + std::to_string(p) + " and " + std::to_string(q) +
+        throw UsageError("peer memory: " + members.name_of(p) + " and " + members.name_of(q) +
                          " are threads of one process; start a process for each GPU");
   }
 }
@@ -41,11 +41,12 @@ constexpr std::size_t whole_words(std::size_t bytes) { return (bytes + 7) / 8 * 
 constexpr auto kGoodbye = std::chrono::seconds(2);
 
 /// A device that is short of memory is no fault: whoever frees some may ask again.
-std::unique_ptr<LentMemory> lent(const std::shared_ptr<gpu::Device>& device, std::size_t bytes, int rank, int members) {
+std::unique_ptr<LentMemory> lent(const std::shared_ptr<gpu::Device>& device, std::size_t bytes,
+                                 const Bootstrap& members) {
   try {
-    return std::make_unique<LentMemory>(device, bytes, rank, members);
+    return std::make_unique<LentMemory>(device, bytes, members.rank, members.size);
   } catch (const Error& error) {
-    throw UsageError("peer memory: rank " + std::to_string(rank) + " finds no " + std::to_string(bytes) +
+    throw UsageError("peer memory: " + members.name_of(members.rank) + " finds no " + std::to_string(bytes) +
                      " bytes on its GPU: " + error.what());
   }
 }
@@ -56,11 +57,11 @@ SharedMemory::SharedMemory(std::shared_ptr<gpu::Device> device, const Bootstrap&
                            std::uint64_t ordinal)
     : device_(std::move(device)), rank_(members.rank), ordinal_(ordinal) {
   LentMemory::free_what_is_back();
-  own_ = agreed(members, [&] { return lent(device_, whole_words(bytes), rank_, members.size); });
+  own_ = agreed(members, [&] { return lent(device_, whole_words(bytes), members); });
   const Introduction mine{own_->handle(), own_->bytes(), Process(getpid())};
   std::vector<Introduction> all(members.size);
   members.all_gather(&mine, all.data(), sizeof mine);
-  refuse_unequal(all);
+  refuse_unequal(all, members);
   std::vector<std::optional<Process>> processes;
   processes.reserve(all.size());
   for (const Introduction& member : all)

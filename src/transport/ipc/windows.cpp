@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/agreed.h"
 #include "base/error.h"
 
 namespace lanecast::ipc {
@@ -20,7 +21,7 @@ Windows::Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members)
     : device_(std::move(device)),
       rank_(members.rank),
       board_(members),
-      table_(device_, sizeof(gpu::WindowTable)),
+      table_(agreed(members, [&] { return gpu::PinnedMemory(device_, sizeof(gpu::WindowTable)); })),
       own_(gpu::kMostWindows),
       news_(members.size),
       opened_(members.size) {

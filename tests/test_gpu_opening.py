@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUs that are opened together where something goes wrong on one of them, or beside a capture: without a GPU."""
+
+from __future__ import annotations
+
+import gc
+import time
+from functools import partial
+
+import pytest
+
+import gpu_host_library
+import lanecast
+from gpu_stand_in import another, outcomes, tensor
+from lanecast import Communicator
+from pipe_jobs import Tell
+
+pytestmark = pytest.mark.timeout(400)  # the first one builds the driver
+
+OUT_OF_MEMORY = 2
+NOTHING_HELD = "memory 0 opened 0 pinned 0 streams 0 events 0 modules 1 contexts 1"  # but kernels, and their context
+# The driver's calls, until kernels are loaded, which a process keeps; and each time.
+ONCE = ("cuModuleLoadData", "cuModuleGetFunction", "cuFuncLoad")
+EACH_TIME = (
+    "cuDevicePrimaryCtxRetain", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDeviceGetUuid", "cuDeviceGetPCIBusId",
+    "cuMemAlloc", "cuMemsetD8Async", "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuMemHostAlloc",
+    "cuMemHostGetDevicePointer", "cuStreamCreateWithPriority", "cuEventCreate",
+)  # fmt: skip
+
+
+def fails_on(comm: Communicator) -> bool:
+    return comm.rank == comm.size - 1
+
+
+def opened(comm: Communicator, call: str, after: int, topology: str) -> tuple[str, float]:
+    """What a rank is told, and after how many seconds, where that call of the driver's fails on one of them; nothing
+    where there are not so many, so that the GPUs are open then."""
+    comm.barrier()
+    begun, said, made = time.monotonic(), "", None
+    if fails_on(comm):
+        gpu_host_library.fail_next(call, OUT_OF_MEMORY, after)
+    try:
+        made = another(comm, device=comm.rank, topology=topology, timeout_s=60)
+    except lanecast.Error as error:
+        said = str(error)
+    gpu_host_library.fail_no_more(call)
+    took_s = time.monotonic() - begun
+    del made
+    gc.collect()
+    return said, took_s
+
+
+def what_is_said(topology: str, comm: Communicator, _: Tell) -> tuple[dict[str, list[tuple[str, float]]], str]:
+    """For each call the first fails, the second, ..., until there are no more; and what is held then."""
+    said = {call: [opened(comm, call, 0, topology)] for call in ONCE}
+    for call in EACH_TIME:
+        said[call] = [opened(comm, call, 0, topology)]
+        while said[call][-1][0]:
+            said[call].append(opened(comm, call, len(said[call]), topology))
+        said[call].pop()
+    return said, gpu_host_library.held()
+
+
+PLACES = [
+    (3, "", None),
+    pytest.param(4, "2x2", None, marks=pytest.mark.long),  # with groups of two ranks
+    pytest.param(4, "2x2", "aabb", marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize(("size", "topology", "hosts"), PLACES)
+def test_whatever_fails_on_one_rank_is_told_to_all_at_once(
+    size: int, topology: str, hosts: str | None, kernel_cache: str
+) -> None:
+    options = {"hosts": hosts} if hosts else {}
+    ended = outcomes(size, partial(what_is_said, topology), kernel_cache, **options)
+    for rank, outcome in enumerate(ended):
+        assert outcome.text == ""
+        said, held = outcome.value
+        assert held == NOTHING_HELD
+        for call, texts in said.items():
+            assert texts, call
+            for text, took_s in texts:
+                # By name; and before any deadline, or the longest wait for peers to let go of memory.
+                assert f"{call}: CUDA_ERROR_OUT_OF_MEMORY: out of memory" in text
+                assert rank == size - 1 or f"rank {size - 1} refuses: " in text
+                assert took_s < 6, (call, text)
+
+
+def first_call_opens(comm: Communicator, _: Tell) -> str:
+    """One that is ordered by a stream."""
+    if fails_on(comm):
+        gpu_host_library.fail_next("cuDevicePrimaryCtxRetain", OUT_OF_MEMORY)
+    with pytest.raises(lanecast.Error) as caught:
+        comm.all_reduce(tensor(comm, 8))
+    return str(caught.value)
+
+
+def test_a_gpu_that_the_first_call_cannot_open(kernel_cache: str) -> None:
+    begun = time.monotonic()
+    *others, failed = outcomes(3, first_call_opens, kernel_cache)
+    assert time.monotonic() - begun < 60  # of 100 s until the deadline
+    assert failed.value.startswith("cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY")
+    for outcome in others:
+        assert outcome.text == ""
+        assert "rank 2 refuses: cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY" in outcome.value
+
+
+def one_rank_captures(comm: Communicator, _: Tell) -> str:
+    gpu_host_library.capture(on=fails_on(comm))
+    with pytest.raises(lanecast.UsageError, match="no CUDA graph can capture a communicator's first call") as caught:
+        comm.all_reduce(tensor(comm, 8))
+    gpu_host_library.capture(on=False)
+    comm.all_reduce(tensor(comm, 8))
+    comm.synchronize()
+    return str(caught.value)
+
+
+def test_a_first_call_that_one_rank_captures(kernel_cache: str) -> None:
+    for outcome in outcomes(2, one_rank_captures, kernel_cache, timeout_s=60):
+        assert outcome.text == ""
+        assert "rank 1: no CUDA graph can capture" in outcome.value
