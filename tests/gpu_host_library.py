@@ -171,6 +171,17 @@ def stream(ordinal: int) -> int:
     return made.value or 0
 
 
+def memory(ordinal: int, size_bytes: int) -> int:
+    """Where memory of a GPU begins, which stays as long as the process; of its bytes only those that are touched take
+    any of this machine's, and all but the first are zero."""
+    driver, context, begin = opened(), ctypes.c_void_p(), ctypes.c_uint64()
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal) == 0
+    assert driver.cuCtxPushCurrent_v2(context) == 0
+    assert driver.cuMemAlloc_v2(ctypes.byref(begin), ctypes.c_size_t(size_bytes)) == 0
+    assert driver.cuCtxPopCurrent_v2(ctypes.byref(context)) == 0
+    return begin.value
+
+
 def capture(*, on: bool) -> None:
     """From now on every stream says that it is being captured, or that it is not."""
     opened().gpu_host_capture(int(on))

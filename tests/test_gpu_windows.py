@@ -326,3 +326,31 @@ def another_call(both_offer: bool, comm: Communicator, _: Tell) -> None:
 @pytest.mark.parametrize("both_offer", [True, False])
 def test_different_calls(both_offer: bool, kernel_cache: str) -> None:
     expect_different_calls(outcomes(2, partial(another_call, both_offer), kernel_cache, timeout_s=20))
+
+
+TOO_LONG = 65_000 * (128 << 10) // 4  # elements of a message of more pieces than a flag counts, by one multiprocessor
+
+
+def refused(comm: Communicator, _: Tell) -> None:
+    """Calls that all ranks refuse alike, whoever offers, so that the next one finds all as they were."""
+    small(comm)
+    count = comm.size * TOO_LONG
+    array = np.ctypeslib.as_array((ctypes.c_float * count).from_address(gpu_host_library.memory(comm.rank, 4 * count)))
+    whole, own = array, array[comm.rank * TOO_LONG :][:TOO_LONG]
+    whole_tensor, own_tensor = (Allocated(each, "float32", comm.rank) for each in (whole, own))
+    opened = comm.register(whole_tensor) if comm.rank else None
+    settled(comm)
+    for call in (
+        lambda: comm.all_gather_into_tensor(whole_tensor, own_tensor),
+        lambda: comm.reduce_scatter_tensor(own_tensor, whole_tensor),
+        lambda: comm.all_reduce(whole_tensor),
+    ):
+        with pytest.raises(lanecast.UsageError, match=f"rank {comm.rank}: a message of .* is too long for max_ctas=1;"):
+            call()
+        small(comm)
+    del opened
+
+
+def test_messages_that_are_too_long(kernel_cache: str) -> None:
+    ended = outcomes(3, refused, kernel_cache, timeout_s=20, max_ctas=1)
+    assert [outcome.text for outcome in ended] == [""] * 3

@@ -34,6 +34,16 @@ Reached reached_by_peers(Kind kind) {
   }
 }
 
+ipc::WindowBuffers offered(Kind kind, const StreamBuffers& buffers) {
+  ipc::WindowBuffers windows = buffers.windows;
+  windows.in = reinterpret_cast<gpu::Address>(buffers.in);
+  windows.out = reinterpret_cast<gpu::Address>(buffers.out);
+  const Reached reached = reached_by_peers(kind);
+  if (!reached.in) windows.in_place = 0;
+  if (!reached.out) windows.out_place = 0;
+  return windows;
+}
+
 }  // namespace
 
 bool direct_takes(Kind kind, bool own_counts, const StreamBuffers& buffers) {
@@ -81,34 +91,11 @@ void StreamCall::enqueue(const StreamBuffers& buffers, ipc::PeerGroup& peers, gp
   // Spans serve reading and writing; no plan writes its input, which verify() proves.
   bound_.locate(
       {static_cast<std::byte*>(const_cast<void*>(buffers.in)), static_cast<std::byte*>(buffers.out), nullptr});
-  if (buffers.windows.table) offer(buffers, peers, stream);
   for (std::size_t i = 0; i < plan_.steps.size(); ++i)
     if (plan_.steps[i].kind == StepKind::group)
       call_group(i, buffers, peers, stream);
     else if (bound_.dst_bytes(i) != 0)
       peers.copy(bound_.dst(i)[0].data, bound_.src(i)[0].data, bound_.dst_bytes(i), stream);
-}
-
-void StreamCall::offer(const StreamBuffers& buffers, const ipc::PeerGroup& peers, gpu::Stream stream) const {
-  const auto parts = static_cast<std::size_t>(collective().parts());
-  const std::vector<std::size_t> counts =
-      shape_.counts.empty() ? std::vector<std::size_t>(parts, shape_.count) : shape_.counts;
-  GroupCall call;  // the whole of it, whatever the plan's steps
-  call.kind = collective().kind;
-  call.dtype = shape_.dtype;
-  call.op = shape_.op;
-  call.counts = counts;
-  call.in = static_cast<const std::byte*>(buffers.in);
-  call.out = static_cast<std::byte*>(buffers.out);
-  const double divisor = shape_.op == ReduceOp::avg ? collective().size : 1.0;
-  ipc::WindowBuffers windows = buffers.windows;
-  windows.in = reinterpret_cast<gpu::Address>(buffers.in);
-  windows.out = reinterpret_cast<gpu::Address>(buffers.out);
-  const Reached reached = reached_by_peers(call.kind);
-  if (!reached.in) windows.in_place = 0;
-  if (!reached.out) windows.out_place = 0;
-  const ipc::Parcels parcels = ipc::parcels_of(call, peers.rank(), peers.size());
-  peers.offer({parcels, shape_.dtype, shape_.op, divisor, signature(buffers)}, windows, stream);
 }
 
 void StreamCall::call_group(std::size_t step, const StreamBuffers& buffers, ipc::PeerGroup& peers,
@@ -125,7 +112,7 @@ void StreamCall::call_group(std::size_t step, const StreamBuffers& buffers, ipc:
                                 how.op,
                                 how.divisor,
                                 signature(buffers),
-                                buffers.windows.table != 0};
+                                offered(group.kind, buffers)};
   switch (engine_) {
     case PeerEngine::kernel:
       return peers.by_kernel(peer_call, stream);

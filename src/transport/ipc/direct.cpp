@@ -99,8 +99,8 @@ void PeerGroup::direct_reduce(const PeerCall& call, const SharedMemory& input, c
   launches_.direct_reduce(call.dtype, d, direct_blocks(call.parcels, largest), stream);
 }
 
-void PeerGroup::offer(const PeerCall& call, const WindowBuffers& buffers, gpu::Stream stream) const {
-  const gpu::Device::Current current(*device_);
+void PeerGroup::offer(const PeerCall& call, gpu::Stream stream) const {
+  const WindowBuffers& buffers = call.windows;
   const Parcel source = call.parcels.send[rank()], target = call.parcels.receive[rank()];
   const bool for_all = buffers.in_place && buffers.out_place;
   const Share share = for_all ? share_of(source.bytes, rank()) : Share{0, source.bytes};

@@ -22,6 +22,14 @@ struct PeerOptions {
   bool channels = true;             // room for exchange()
 };
 
+/// Buffers of this rank in windows: where they begin, and their places as Windows::place() has them; 0 for one that no
+/// peer needs to reach.
+struct WindowBuffers {
+  gpu::Address table = 0;  // Windows::table(); 0: no offer of them is made
+  gpu::Address in = 0, out = 0;
+  gpu::u64 in_place = 0, out_place = 0;
+};
+
 /// One call, ordered by its stream.
 struct PeerCall {
   Parcels parcels;
@@ -29,15 +37,7 @@ struct PeerCall {
   ReduceOp op{};
   double divisor = 1;           // an average's
   std::uint16_t signature = 0;  // equal on ranks that make the same call
-  bool offered = false;         // in case that the offer before it is not taken
-};
-
-/// Buffers of this rank in windows: where they begin, and their places as Windows::place() has them; 0 for one that no
-/// peer needs to reach.
-struct WindowBuffers {
-  gpu::Address table = 0;  // Windows::table()
-  gpu::Address in = 0, out = 0;
-  gpu::u64 in_place = 0, out_place = 0;
+  WindowBuffers windows = {};   // of a call by kernels, to be offered to the peers first
 };
 
 /// A message to or from a member, which may be this one itself.
@@ -59,7 +59,8 @@ class PeerGroup {
   int size() const { return memory_.size(); }
 
   void copy(void* to, const void* from, std::size_t bytes, gpu::Stream stream) const;
-  /// By one kernel, which waits for the other ranks' while it runs.
+  /// By one kernel, which waits for the other ranks' while it runs. Throws UsageError for too long a message before
+  /// anything is enqueued.
   void by_kernel(const PeerCall& call, gpu::Stream stream);
   /// The same, of an all-reduce: each rank reduces a share of it, and its kernel tells the others the result.
   void by_two_shot(const PeerCall& call, gpu::Stream stream);
@@ -74,10 +75,6 @@ class PeerGroup {
   /// With buffers in symmetric memory, at the same place on all members: the output of what is copied; the input of
   /// what is reduced, and its output where all get the result, else null.
   void by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output, gpu::Stream stream);
-
-  /// With buffers in windows, wherever each member has them. Where any member has them elsewhere nothing is moved; so
-  /// the same call stands behind this one, by_kernel() and `offered`. Members that do not offer make that alone.
-  void offer(const PeerCall& call, const WindowBuffers& buffers, gpu::Stream stream) const;
 
   /// All at once; those between this rank and another one match in the order of the calls on both. Only the two take
   /// part. Those to this rank itself come in pairs of equal size.
@@ -110,6 +107,9 @@ class PeerGroup {
   gpu::Exchange exchange_arguments(const PeerCall& call) const;
   /// Messages into pieces, by the largest one of any two members; returns how many blocks carry them.
   int cut(gpu::Exchange& x, std::size_t largest_bytes, std::size_t longest_piece) const;
+  /// With buffers in windows, wherever each member has them. Where any member has them elsewhere nothing is moved, and
+  /// what stands behind this kernel makes the call. Members that do not offer enqueue that alone.
+  void offer(const PeerCall& call, gpu::Stream stream) const;
   /// Of a kernel that carries pieces through slots, by its largest message.
   int most_blocks(std::size_t largest_bytes) const;
   /// Of a kernel that meets the other ranks'; equal on all for equal bytes.

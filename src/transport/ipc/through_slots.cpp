@@ -51,7 +51,7 @@ gpu::Exchange PeerGroup::exchange_arguments(const PeerCall& call) const {
   x.op = static_cast<gpu::u32>(call.op);
   x.signature = call.signature;
   x.multicast = call.parcels.multicast;
-  x.offered = call.offered;
+  x.offered = call.windows.table != 0;
   x.own_counts = call.parcels.own_counts;
   x.divisor = call.divisor;
   x.timeout_ns = timeout_ns_;
@@ -98,6 +98,7 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
   if (parcels.reduces) x.target[0] = parcels.receive[rank()].at;
   const bool few = parcels.reduces && options_.max_ctas <= kFewReduce;
   const int blocks = cut(x, parcels.largest_bytes, (few ? 2 : 1) * kLongestPiece);
+  if (x.offered) offer(call, stream);
   if (parcels.reduces)
     launches_.exchange_and_reduce(call.dtype, x, blocks, stream);
   else
@@ -117,6 +118,7 @@ void PeerGroup::by_two_shot(const PeerCall& call, gpu::Stream stream) {
   }
   const bool few = options_.max_ctas <= kFewInTwoShots;
   const int blocks = cut(x, share_of(in.bytes, 0).bytes, (few ? 2 : 1) * kTwoShotPiece);
+  if (x.offered) offer(call, stream);
   launches_.two_shot(call.dtype, x, blocks, stream);
 }
 
