@@ -6,13 +6,14 @@ from __future__ import annotations
 import gc
 import time
 from functools import partial
+from typing import Any
 
 import pytest
 
 import gpu_host_library
 import lanecast
 from gpu_stand_in import another, outcomes, tensor
-from lanecast import Communicator
+from lanecast import Communicator, P2POp, _core
 from pipe_jobs import Tell
 
 pytestmark = pytest.mark.timeout(400)  # the first one builds the driver
@@ -120,3 +121,34 @@ def test_a_first_call_that_one_rank_captures(kernel_cache: str) -> None:
     for outcome in outcomes(2, one_rank_captures, kernel_cache, timeout_s=60):
         assert outcome.text == ""
         assert "rank 1: no CUDA graph can capture" in outcome.value
+
+
+def opens_beside_a_capture(comm: Communicator, _: Tell) -> None:
+    """All that takes something of a GPU at first, while a thread captures in CUDA's global mode."""
+    x, y = tensor(comm, 8), tensor(comm, 8)
+    with gpu_host_library.captured_globally():
+        for algorithm in ("peer_kernel", "copy_engine", "ring", "native"):
+            comm.all_reduce(x, algorithm=algorithm)
+            comm.synchronize()
+        work = comm.all_reduce(x, async_op=True)
+        assert isinstance(work, lanecast.DeviceWork)
+        work.synchronize()
+        comm.batch_send_recv([P2POp("isend", x, 1 - comm.rank), P2POp("irecv", y, 1 - comm.rank)])
+        sent = comm.isend(x, 1 - comm.rank)
+        comm.irecv(y, 1 - comm.rank).wait()
+        sent.wait()
+        symmetric = comm._core.symmetric_allocate(comm.rank, 4096)
+        window: Any = _core.WindowMemory(comm.rank, 4096)
+        assert comm._core.open_window(window)
+        for _ in range(3):  # in which peers map it
+            comm.all_reduce(x)
+            comm.barrier()
+        comm.synchronize()
+    window.retire()  # waits for the GPU, which no capture survives, as does the end of symmetric memory
+    del symmetric
+
+
+@pytest.mark.parametrize("topology", ["2x1", "1x2"])
+def test_a_capture_in_another_thread(topology: str, kernel_cache: str) -> None:
+    for outcome in outcomes(2, opens_beside_a_capture, kernel_cache, timeout_s=60, topology=topology):
+        assert outcome.text == ""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -340,11 +341,12 @@ def refused(comm: Communicator, _: Tell) -> None:
     whole_tensor, own_tensor = (Allocated(each, "float32", comm.rank) for each in (whole, own))
     opened = comm.register(whole_tensor) if comm.rank else None
     settled(comm)
-    for call in (
+    calls: tuple[Callable[[], object], ...] = (
         lambda: comm.all_gather_into_tensor(whole_tensor, own_tensor),
         lambda: comm.reduce_scatter_tensor(own_tensor, whole_tensor),
         lambda: comm.all_reduce(whole_tensor),
-    ):
+    )
+    for call in calls:
         with pytest.raises(lanecast.UsageError, match=f"rank {comm.rank}: a message of .* is too long for max_ctas=1;"):
             call()
         small(comm)

@@ -16,7 +16,7 @@ struct Bootstrap {
   /// TransportError when it cannot.
   std::function<void(const void* in, void* out, std::size_t bytes)> all_gather;
   /// Of some of a communicator's ranks: which these are there, as messages name them. Empty: the same.
-  std::vector<int> known_as = {};
+  std::vector<int> known_as;
 
   /// "rank 3"
   std::string name_of(int rank) const;

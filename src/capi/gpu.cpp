@@ -2,8 +2,8 @@
 // Collectives and messages of a GPU's memory, and memory that GPUs share.
 #include "capi/call.h"
 #include "capi/messages.h"
+#include "device/gpu/beside_captures.h"
 #include "device/gpu/device.h"
-#include "device/gpu/stream.h"
 #include "transport/ipc/shared_memory.h"
 #include "transport/ipc/window_memory.h"
 

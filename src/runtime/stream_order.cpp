@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "device/gpu/beside_captures.h"
+
 namespace lanecast {
 StreamOrder::StreamOrder(std::shared_ptr<gpu::Device> device)
     : device_(std::move(device)), own_(device_), ordering_(device_), last_(device_) {}

@@ -40,8 +40,8 @@ int arranged(const char* call) {
   return taken(state().failing, call);
 }
 
-bool spoils_a_capture() {
-  if (!state().captures || capture_mode == kRelaxed) return false;
+bool spoils_a_capture(bool whatever_mode) {
+  if (!state().captures || (capture_mode == kRelaxed && !whatever_mode)) return false;
   ++state().spoilt;
   return true;
 }
@@ -138,6 +138,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
 int cuDeviceCanAccessPeer(int* can, int, int) { return *can = 1, kOk; }
 
 int cuDevicePrimaryCtxRetain(Device** context, int device) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuDevicePrimaryCtxRetain")) return result;
   const std::lock_guard lock(state().mutex);
   *context = &state().devices[device];
@@ -146,6 +147,7 @@ int cuDevicePrimaryCtxRetain(Device** context, int device) {
   return kOk;
 }
 int cuDevicePrimaryCtxRelease_v2(int device) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   const std::lock_guard lock(state().mutex);
   return --state().devices[device].retained, kOk;
 }
@@ -174,7 +176,10 @@ int cuPointerGetAttribute(void* data, int attribute, std::uint64_t) {
 int cuPointerGetAttributes(unsigned, int*, void**, std::uint64_t) { return kNotSupported; }
 int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 1, kOk; }
 int cuFuncSetAttribute(void*, int, int) { return kOk; }
-int cuFuncLoad(void*) { return arranged("cuFuncLoad"); }
+int cuFuncLoad(void*) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
+  return arranged("cuFuncLoad");
+}
 
 }  // extern "C"
 

@@ -62,6 +62,7 @@ int unmap(std::uint64_t address, bool opened) {
 extern "C" {
 
 int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuMemAlloc")) return result;
   if (current() == nullptr) return kInvalidContext;
   if (bytes == 0) return kInvalidValue;
@@ -73,9 +74,13 @@ int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
   return kOk;
 }
 
-int cuMemFree_v2(std::uint64_t address) { return current() ? unmap(address, false) : kInvalidContext; }
+int cuMemFree_v2(std::uint64_t address) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
+  return current() ? unmap(address, false) : kInvalidContext;
+}
 
 int cuIpcGetMemHandle(std::array<char, 64>* handle, std::uint64_t address) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuIpcGetMemHandle")) return result;
   const std::lock_guard lock(state().mutex);
   const auto found = state().memory.find(at(address));
@@ -86,6 +91,7 @@ int cuIpcGetMemHandle(std::array<char, 64>* handle, std::uint64_t address) {
 }
 
 int cuIpcOpenMemHandle_v2(std::uint64_t* address, std::array<char, 64> handle, unsigned) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuIpcOpenMemHandle")) return result;
   if (current() == nullptr) return kInvalidContext;
   Handle theirs{};
@@ -98,11 +104,13 @@ int cuIpcOpenMemHandle_v2(std::uint64_t* address, std::array<char, 64> handle, u
 }
 
 int cuIpcCloseMemHandle(std::uint64_t address) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuIpcCloseMemHandle")) return result;
   return current() ? unmap(address, true) : kInvalidContext;
 }
 
 int cuMemHostAlloc(void** host, std::size_t bytes, unsigned) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuMemHostAlloc")) return result;
   if (current() == nullptr) return kInvalidContext;
   auto data = std::make_unique_for_overwrite<char[]>(bytes);
@@ -114,6 +122,7 @@ int cuMemHostAlloc(void** host, std::size_t bytes, unsigned) {
 }
 
 int cuMemFreeHost(void* host) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   const std::lock_guard lock(state().mutex);
   return state().pinned.erase(host) == 1 ? kOk : kInvalidValue;
 }

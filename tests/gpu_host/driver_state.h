@@ -62,8 +62,8 @@ State& state();
 /// What the test has asked for, once; else success.
 int arranged(const char* call);
 
-/// What no thread may ask while another one captures, but in relaxed mode; it is counted.
-bool spoils_a_capture();
+/// What no thread may ask while another one captures, but in relaxed mode, or in none; it is counted.
+bool spoils_a_capture(bool whatever_mode = false);
 
 /// The current context of this thread; null for none.
 Device* current();

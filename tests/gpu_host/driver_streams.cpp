@@ -56,6 +56,7 @@ int enqueue(Queue* stream, std::function<void()> task) {
 extern "C" {
 
 int cuStreamCreateWithPriority(Queue** stream, unsigned, int) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuStreamCreateWithPriority")) return result;
   if (current() == nullptr) return kInvalidContext;
   *stream = one_queue() ? queue_of(nullptr) : new Queue;
@@ -63,11 +64,13 @@ int cuStreamCreateWithPriority(Queue** stream, unsigned, int) {
   return kOk;
 }
 int cuStreamDestroy_v2(Queue* stream) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   if (!one_queue()) delete stream;
   --state().streams;
   return kOk;
 }
 int cuStreamSynchronize(Queue* stream) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuStreamSynchronize")) return result;
   Queue* const queue = queue_of(stream);
   if (queue == nullptr) return kInvalidContext;
@@ -75,6 +78,7 @@ int cuStreamSynchronize(Queue* stream) {
   return kOk;
 }
 int cuStreamQuery(Queue* stream) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   Queue* const queue = queue_of(stream);
   if (queue == nullptr) return kInvalidContext;
   return queue->idle() ? kOk : static_cast<int>(kNotReady);
@@ -110,6 +114,7 @@ int cuEventQuery(Event* event) {
   return (*event)->reached((*event)->latest()) ? kOk : static_cast<int>(kNotReady);
 }
 int cuEventSynchronize(Event* event) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   (*event)->wait((*event)->latest());
   return kOk;
 }
@@ -152,6 +157,7 @@ struct Module {
   std::map<std::string, std::unique_ptr<std::string>> functions;  // which are known by their names
 };
 int cuModuleLoadData(Module** module, const void* image) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuModuleLoadData")) return result;
   if (current() == nullptr) return kInvalidContext;
   if (std::memcmp(image, "\177ELF", 4) != 0) return kInvalidValue;
@@ -160,11 +166,13 @@ int cuModuleLoadData(Module** module, const void* image) {
   return kOk;
 }
 int cuModuleUnload(Module* module) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   delete module;
   --state().modules;
   return kOk;
 }
 int cuModuleGetFunction(std::string** function, Module* module, const char* name) {
+  if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuModuleGetFunction")) return result;
   auto& known = module->functions[name];
   if (!known) known = std::make_unique<std::string>(name);
@@ -181,6 +189,7 @@ int cuLaunchKernel(std::string* function, unsigned grid_x, unsigned, unsigned, u
 }
 
 int cuCtxSynchronize() {
+  if (spoils_a_capture(/*whatever_mode=*/true)) return kCaptureUnsupported;
   Queue* const queue = queue_of(nullptr);
   if (queue == nullptr) return kInvalidContext;
   queue->drain();

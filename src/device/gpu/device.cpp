@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "device/gpu/beside_captures.h"
 
 namespace lanecast::gpu {
 
@@ -29,13 +30,16 @@ std::shared_ptr<Device> Device::open(int ordinal) {
 
 Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : driver_(std::move(driver)), ordinal_(ordinal) {
   check(driver_->cuDeviceGet(&handle_, ordinal), "cuDeviceGet");
+  const BesideCaptures beside(*driver_);
   // HIP's are there as long as the process.
   if (driver_->vendor() == Vendor::nvidia)
     check(driver_->cuDevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain");
 }
 
 Device::~Device() {
-  if (context_ != nullptr) driver_->cuDevicePrimaryCtxRelease(handle_);
+  if (context_ == nullptr) return;
+  const BesideCaptures beside(*driver_);
+  driver_->cuDevicePrimaryCtxRelease(handle_);
 }
 
 int Device::attribute(Attribute which) const {

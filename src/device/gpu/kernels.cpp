@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "device/gpu/beside_captures.h"
 #include "device/gpu/machine_code.h"
 
 namespace lanecast::gpu {
@@ -13,6 +14,7 @@ namespace {
 Owned<Module> load(std::shared_ptr<Device> device, const std::string& cubin) {
   const Device::Current current(*device);
   const Driver& driver = device->driver();
+  const BesideCaptures beside(driver);
   Module module = nullptr;
   driver.check(driver.cuModuleLoadData(&module, cubin.data()), "cuModuleLoadData");
   return {std::move(device), module, driver.cuModuleUnload};
@@ -33,6 +35,7 @@ std::shared_ptr<const Kernels> Kernels::on(const std::shared_ptr<Device>& device
 Kernels::Kernels(std::shared_ptr<Device> device, const std::string& cubin) : module_(load(std::move(device), cubin)) {
   const Device::Current current(module_.device());
   const Driver& driver = module_.device().driver();
+  const BesideCaptures beside(driver);
   for (const std::string& name : kernel_names(cubin)) {
     Function function = nullptr;
     driver.check(driver.cuModuleGetFunction(&function, module_.get(), name.c_str()), "cuModuleGetFunction");

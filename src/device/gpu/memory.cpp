@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "device/gpu/beside_captures.h"
 #include "device/gpu/stream.h"
 
 namespace lanecast::gpu {
@@ -20,6 +21,7 @@ std::size_t whole_pages(std::size_t bytes) {
 Owned<Address> allocate(std::shared_ptr<Device> device, std::size_t bytes) {
   const Device::Current current(*device);
   const Driver& driver = device->driver();
+  const BesideCaptures beside(driver);
   Address address = 0;
   driver.check(driver.allocate(&address, bytes), "cuMemAlloc");
   return {std::move(device), address, driver.cuMemFree};
@@ -28,6 +30,7 @@ Owned<Address> allocate(std::shared_ptr<Device> device, std::size_t bytes) {
 Owned<void*> pin(std::shared_ptr<Device> device, std::size_t bytes) {
   const Device::Current current(*device);
   const Driver& driver = device->driver();
+  const BesideCaptures beside(driver);
   void* host = nullptr;
   driver.check(driver.pin(&host, bytes), "cuMemHostAlloc");
   return {std::move(device), host, driver.cuMemFreeHost};
@@ -36,6 +39,7 @@ Owned<void*> pin(std::shared_ptr<Device> device, std::size_t bytes) {
 Owned<Address> open(std::shared_ptr<Device> device, const IpcHandle& handle) {
   const Device::Current current(*device);
   const Driver& driver = device->driver();
+  const BesideCaptures beside(driver);
   Address address = 0;
   driver.check(driver.open_peer(&address, handle), "cuIpcOpenMemHandle");
   return {std::move(device), address, driver.cuIpcCloseMemHandle};
@@ -48,6 +52,7 @@ DeviceMemory::DeviceMemory(const std::shared_ptr<Device>& device, std::size_t by
   // On a stream of its own: the default one would wait for all others of the process, and spoil a capture.
   const OwnedStream stream(device);
   const Device::Current current(*device);
+  const BesideCaptures beside(device->driver());
   device->check(device->driver().cuMemsetD8Async(address(), 0, bytes, stream.get()), "cuMemsetD8Async");
   device->check(device->driver().cuStreamSynchronize(stream.get()), "cuStreamSynchronize");
 }
@@ -55,6 +60,7 @@ DeviceMemory::DeviceMemory(const std::shared_ptr<Device>& device, std::size_t by
 IpcHandle DeviceMemory::ipc_handle() const {
   const Device& device = memory_.device();
   const Device::Current current(device);
+  const BesideCaptures beside(device.driver());
   IpcHandle handle{};
   device.check(device.driver().cuIpcGetMemHandle(&handle, address()), "cuIpcGetMemHandle");
   return handle;

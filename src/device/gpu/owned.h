@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "device/gpu/beside_captures.h"
 #include "device/gpu/device.h"
 
 namespace lanecast::gpu {
@@ -34,6 +35,7 @@ class Owned {
     // When a process ends, the driver may have gone first, and has taken everything back.
     int before = 0;
     if (device_->enter(&before) != kSuccess) return;
+    const BesideCaptures beside(driver);
     give_back_(handle_);
     driver.leave(before);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events that this library makes for itself, and how it asks about them beside captures.
+// Streams and events that this library makes for itself.
 #pragma once
 
 #include <memory>
@@ -17,25 +17,6 @@ class OwnedStream {
 
  private:
   Owned<Stream> stream_;
-};
-
-/// While it lives, this thread's calls spoil no capture: by default much may not be asked while any thread captures.
-class BesideCaptures {
- public:
-  explicit BesideCaptures(const Driver& driver);
-  ~BesideCaptures();
-  /// The same until this thread ends.
-  static void for_good(const Driver& driver) { exchange(driver, kRelaxed); }
-  BesideCaptures(const BesideCaptures&) = delete;
-  BesideCaptures& operator=(const BesideCaptures&) = delete;
-
- private:
-  static constexpr int kRelaxed = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
-  /// Returns what it was.
-  static int exchange(const Driver& driver, int mode);
-
-  const Driver& driver_;
-  int before_;
 };
 
 /// For order alone: it keeps no time.

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "device/gpu/beside_captures.h"
+
 namespace lanecast::ipc {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "device/gpu/beside_captures.h"
 
 namespace lanecast::ipc {
 
@@ -20,6 +21,7 @@ WindowMemory::WindowMemory(std::shared_ptr<gpu::Device> device, gpu::Address beg
     : device_(std::move(device)), keep_(std::move(keep)), begin_(begin), bytes_(bytes) {
   const gpu::Device::Current current(*device_);
   const gpu::Driver& driver = device_->driver();
+  const gpu::BesideCaptures beside(driver);
   gpu::Address base = 0;
   std::size_t whole = 0;
   if (driver.cuMemGetAddressRange(&base, &whole, begin) != gpu::kSuccess ||

@@ -11,6 +11,7 @@
 
 #include "base/agreed.h"
 #include "base/error.h"
+#include "device/gpu/beside_captures.h"
 
 namespace lanecast::nccl {
 namespace {
@@ -95,6 +96,7 @@ Communicator::Communicator(std::shared_ptr<const gpu::Device> device, const Boot
       rank_(bootstrap.rank),
       options_(std::move(options)) {
   const gpu::Device::Current current(*device_);
+  const gpu::BesideCaptures beside(device_->driver());  // NCCL's own threads take care of themselves
   const gpu::NcclUniqueId id = id_for_all(*nccl_, bootstrap);
   gpu::NcclConfig config;
   config.blocking = 0;  // a call that waited inside NCCL could not be ended when a rank does not come
