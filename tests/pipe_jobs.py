@@ -78,8 +78,8 @@ def _rank_main(place: tuple[int, int], gather: Connection, report: Connection, b
         value = body(comm, report.send)
         report.send(Outcome(value, "", "", time.monotonic()))
     except BaseException as error:
-        words = str(error) or repr(error)  # an assertion has none here
-        report.send(Outcome(None, type(error).__name__, words, time.monotonic()))
+        text = str(error) or repr(error)  # an assertion has none here
+        report.send(Outcome(None, type(error).__name__, text, time.monotonic()))
 
 
 class PipeJob:

@@ -140,7 +140,7 @@ def opens_beside_a_capture(comm: Communicator, _: Tell) -> None:
         symmetric = comm._core.symmetric_allocate(comm.rank, 4096)
         window: Any = _core.WindowMemory(comm.rank, 4096)
         assert comm._core.open_window(window)
-        for _ in range(3):  # in which peers map it
+        for _turn in range(3):  # in which peers map it
             comm.all_reduce(x)
             comm.barrier()
         comm.synchronize()
