@@ -329,7 +329,8 @@ def test_different_calls(both_offer: bool, kernel_cache: str) -> None:
     expect_different_calls(outcomes(2, partial(another_call, both_offer), kernel_cache, timeout_s=20))
 
 
-TOO_LONG = 65_000 * (128 << 10) // 4  # elements of a message of more pieces than a flag counts, by one multiprocessor
+# Elements of a message of more pieces than a flag counts, by one multiprocessor, also where they are the longest.
+TOO_LONG = 65_000 * (256 << 10) // 4
 
 
 def refused(comm: Communicator, _: Tell) -> None:
