@@ -25,6 +25,7 @@ auto agreed(const Bootstrap& bootstrap, const Step& step, const Undo& undo) -> d
     result.emplace(step());
   } catch (const std::exception& e) {
     error = e.what();
+    if (error.empty()) error = "a failure without words";  // empty is none
     mine = std::current_exception();
   }
   const std::vector<std::string> errors = bootstrap.all_gather_strings(error);
