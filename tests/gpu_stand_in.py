@@ -73,9 +73,9 @@ def in_environment(environment: dict[str, str], body: Any, comm: Communicator, t
 
 def outcomes(size: int, body: Callable[[Communicator, Tell], Any], kernel_cache: str, **options: Any) -> list[Outcome]:
     """What becomes of body(comm, tell) on each rank. options: of the communicator; variables: of the environment."""
-    variables = options.pop("variables", {})
-    body = partial(in_environment, {**gpu_host_library.environment(), **variables}, body)
-    job = PipeJob(size, body, kernel_cache=kernel_cache, **{"timeout_s": 100, **options})
+    # Before the communicator is made, which reads some of it.
+    environment = {**gpu_host_library.environment(), **options.pop("variables", {})}
+    job = PipeJob(size, body, kernel_cache=kernel_cache, environment=environment, **{"timeout_s": 100, **options})
     ended = [job.outcome(rank, timeout_s=300) for rank in range(size)]
     assert job.end() == [0] * size
     return ended

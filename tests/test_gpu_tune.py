@@ -223,7 +223,7 @@ def test_a_file_of_another_gpu(kernel_cache: str, tmp_path: Path, monkeypatch: p
     for outcome in outcomes(2, opened, kernel_cache, profile=str(path)):
         assert outcome.error == "UsageError"
         assert f"GPU profile {path}: was measured elsewhere (gpu: another, not {GPU})" in outcome.text
-    in_cache = {"environment": {"XDG_CACHE_HOME": str(tmp_path), "LANECAST_PROFILE": ""}}
+    in_cache = {"variables": {"XDG_CACHE_HOME": str(tmp_path), "LANECAST_PROFILE": ""}}
     for outcome in outcomes(2, opened, kernel_cache, **in_cache):
         assert "assumed" in outcome.value
     right = profile_for("copy_engine")
