@@ -139,9 +139,7 @@ using PyAllGather = std::function<nb::object(nb::bytes)>;
 
 std::unique_ptr<Communicator> from_all_gather(int rank, int size, const PyAllGather& all_gather,
                                               const SharedProgress& progress, const nb::dict& options) {
-  Bootstrap bootstrap{rank,
-                      size,
-                      [all_gather, size](const void* in, void* out, std::size_t bytes) {
+  Bootstrap bootstrap{rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
                         const WithGil gil;
                         const nb::object returned = all_gather(nb::bytes(in, bytes));
                         if (!nb::isinstance<nb::bytes>(returned))
@@ -153,8 +151,7 @@ std::unique_ptr<Communicator> from_all_gather(int rank, int size, const PyAllGat
                           throw UsageError("all_gather: returned " + std::to_string(all.size()) + " bytes, expected " +
                                            std::to_string(bytes * size));
                         std::memcpy(out, all.data(), all.size());
-                      },
-                      {}};
+                      }};
   auto parsed = options_from(options);
   const WithoutGil release;
   return std::make_unique<Communicator>(among_processes(std::move(bootstrap)), std::move(parsed), progress);

@@ -34,15 +34,12 @@ namespace {
 using PyAllGather = std::function<nb::bytes(nb::bytes)>;
 
 Bootstrap bootstrap_from(int rank, int size, const PyAllGather& all_gather) {
-  return {rank,
-          size,
-          [all_gather, size](const void* in, void* out, std::size_t bytes) {
+  return {rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
             const WithGil gil;
             const nb::bytes all = all_gather(nb::bytes(in, bytes));
             if (all.size() != bytes * size) throw UsageError("all_gather returned a wrong number of bytes");
             std::memcpy(out, all.data(), all.size());
-          },
-          {}};
+          }};
 }
 
 nb::bytes gathered(const Bootstrap& bootstrap, const nb::bytes& mine) {

@@ -27,7 +27,7 @@ Ranks::Ranks(const Job& job) : job_(job), together_(simgrid::s4u::Barrier::creat
 }
 
 Bootstrap Ranks::bootstrap(int rank) {
-  Bootstrap bootstrap{.rank = rank, .size = job_.ranks, .all_gather = {}, .known_as = {}};
+  Bootstrap bootstrap{.rank = rank, .size = job_.ranks, .all_gather = {}};
   bootstrap.all_gather = [this, rank](const void* in, void* out, std::size_t bytes) {
     if (bytes == 0) return;
     gathered_.resize(bytes * static_cast<std::size_t>(job_.ranks));

@@ -6,9 +6,7 @@
 
 namespace lanecast {
 
-std::string Bootstrap::name_of(int rank) const {
-  return "rank " + std::to_string(known_as.empty() ? rank : known_as[rank]);
-}
+std::string Bootstrap::name_of(int rank) const { return "rank " + std::to_string(known_as ? (*known_as)[rank] : rank); }
 
 std::vector<std::string> Bootstrap::all_gather_strings(const std::string& mine) const {
   std::uint64_t bytes = mine.size();

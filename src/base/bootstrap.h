@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@ struct Bootstrap {
   /// Collective: every rank hands in `bytes` bytes and gets size * bytes back, in rank order. Blocks; throws
   /// TransportError when it cannot.
   std::function<void(const void* in, void* out, std::size_t bytes)> all_gather;
-  /// Of some of a communicator's ranks: which these are there, as messages name them. Empty: the same.
-  std::vector<int> known_as;
+  /// Of some of a communicator's ranks: which these are there, as messages name them. None: the same.
+  std::optional<std::vector<int>> known_as = std::nullopt;
 
   /// "rank 3"
   std::string name_of(int rank) const;

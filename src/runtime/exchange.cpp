@@ -115,7 +115,7 @@ class Exchange {
 
 Bootstrap bootstrap_over(std::shared_ptr<Router> router, Gathering gathering) {
   const int me = gathering.me;
-  Bootstrap bootstrap{.rank = me, .size = static_cast<int>(gathering.ranks.size()), .all_gather = {}, .known_as = {}};
+  Bootstrap bootstrap{.rank = me, .size = static_cast<int>(gathering.ranks.size()), .all_gather = {}};
   bootstrap.all_gather = [router = std::move(router), gathering = std::move(gathering), me](const void* in, void* out,
                                                                                             std::size_t bytes) {
     auto* all = static_cast<std::byte*>(out);

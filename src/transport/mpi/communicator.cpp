@@ -107,7 +107,7 @@ MpiCommunicator::Making MpiCommunicator::group(std::span<const int> ranks) const
 }
 
 Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm) {
-  Bootstrap bootstrap{.rank = comm->rank(), .size = comm->size(), .all_gather = {}, .known_as = {}};
+  Bootstrap bootstrap{.rank = comm->rank(), .size = comm->size(), .all_gather = {}};
   bootstrap.all_gather = [comm = std::move(comm), round = std::uint64_t{0}](const void* in, void* out,
                                                                             std::size_t bytes) mutable {
     const std::vector<std::size_t> counts(comm->size(), bytes);
