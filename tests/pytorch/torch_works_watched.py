@@ -104,6 +104,7 @@ def check_hook_at_the_end_of_calls() -> None:
         dist.all_reduce(own(), group=group, async_op=async_op)
         dist.all_gather_into_tensor(whole, own(), group=group, async_op=async_op)
     dist.destroy_process_group(group)  # waits for them
+    heard.sort(key=lambda each: each[0].seq)  # several threads end works
     assert [info.op_type for info, _ in heard] == [OpType.ALLREDUCE, OpType._ALLGATHER_BASE] * 2
     assert [info.seq for info, _ in heard] == [1, 2, 3, 4]
     assert main not in {thread for _, thread in heard}
