@@ -15,11 +15,11 @@ import lanecast
 from gpu_stand_in import another, outcomes, tensor
 from lanecast import Communicator, P2POp, _core
 from pipe_jobs import Tell
+from test_gpu_without_gpu import NOTHING_HELD
 
 pytestmark = pytest.mark.timeout(400)  # the first one builds the driver
 
 OUT_OF_MEMORY = 2
-NOTHING_HELD = "memory 0 opened 0 pinned 0 streams 0 events 0 modules 1 contexts 1"  # but kernels, and their context
 # The driver's calls, until kernels are loaded, which a process keeps; and each time.
 ONCE = ("cuModuleLoadData", "cuModuleGetFunction", "cuFuncLoad")
 EACH_TIME = (
@@ -109,22 +109,6 @@ def test_a_gpu_that_the_first_call_cannot_open(kernel_cache: str) -> None:
     for outcome in others:
         assert outcome.text == ""
         assert "rank 2 refuses: cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY" in outcome.value
-
-
-def one_rank_captures(comm: Communicator, _: Tell) -> str:
-    gpu_host_library.capture(on=fails_on(comm))
-    with pytest.raises(lanecast.UsageError, match="no CUDA graph can capture a communicator's first call") as caught:
-        comm.all_reduce(tensor(comm, 8))
-    gpu_host_library.capture(on=False)
-    comm.all_reduce(tensor(comm, 8))
-    comm.synchronize()
-    return str(caught.value)
-
-
-def test_a_first_call_that_one_rank_captures(kernel_cache: str) -> None:
-    for outcome in outcomes(2, one_rank_captures, kernel_cache, timeout_s=60):
-        assert outcome.text == ""
-        assert "rank 1: no CUDA graph can capture" in outcome.value
 
 
 def opens_beside_a_capture(comm: Communicator, _: Tell) -> None:

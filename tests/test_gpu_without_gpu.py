@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -105,23 +106,31 @@ def test_a_gpu_that_two_ranks_share_is_refused_on_all(kernel_cache: str) -> None
         assert "ranks 0 and 1 use the same GPU (GPU on the host, 0000:00:00.0); give each its own" in outcome.text
 
 
-def first_call_is_captured(comm: Communicator, _: Tell) -> float:
+def first_call_is_captured(by: tuple[int, ...], comm: Communicator, _: Tell) -> tuple[float, list[str]]:
     x, y = tensor(comm, 8), tensor(comm, 8)
     messages = [P2POp("isend", x, comm.rank), P2POp("irecv", y, comm.rank)]
     calls: tuple[Callable[[], object], ...] = (lambda: comm.all_reduce(x), lambda: comm.batch_send_recv(messages))
-    gpu_host_library.capture(on=True)
+    said = []
+    gpu_host_library.capture(on=comm.rank in by)
     for call in calls:
-        with pytest.raises(lanecast.UsageError, match="no CUDA graph can capture a communicator's first call on a GPU"):
+        with pytest.raises(
+            lanecast.UsageError, match="no CUDA graph can capture a communicator's first call on a GPU"
+        ) as caught:
             call()
+        said.append(str(caught.value))
     gpu_host_library.capture(on=False)
     comm.all_reduce(x)
     comm.synchronize()
-    return float(x.array[0])
+    return float(x.array[0]), said
 
 
-def test_a_first_call_is_not_captured(kernel_cache: str) -> None:
-    for outcome in outcomes(2, first_call_is_captured, kernel_cache, timeout_s=20):
-        assert (outcome.text, outcome.value) == ("", 2)
+@pytest.mark.parametrize("by", [(0, 1), (1,)])
+def test_a_first_call_is_not_captured(by: tuple[int, ...], kernel_cache: str) -> None:
+    for rank, outcome in enumerate(outcomes(2, partial(first_call_is_captured, by), kernel_cache, timeout_s=20)):
+        assert outcome.text == ""
+        value, said = outcome.value
+        assert value == 2
+        assert all(f"rank {rank if rank in by else 1}: no CUDA graph can capture" in text for text in said)
 
 
 def second_rank_is_late(comm: Communicator, _: Tell) -> None:

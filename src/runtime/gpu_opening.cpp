@@ -13,8 +13,8 @@ namespace {
 
 /// Of all ranks, told to all, so that a GPU that two of them use is found, and no third one waits for those two.
 void refuse_shared(const Bootstrap& bootstrap, const gpu::Device& device) {
-  const std::string uuid = agreed(bootstrap, [&] { return device.uuid(); });
-  const std::string words = agreed(bootstrap, [&] { return device.name() + ", " + device.pci_bus_id(); });
+  const auto [uuid, words] =
+      agreed(bootstrap, [&] { return std::pair(device.uuid(), device.name() + ", " + device.pci_bus_id()); });
   const std::vector<std::string> all = bootstrap.all_gather_strings(uuid + words);
   std::map<std::string, int> first;  // rank of each GPU
   for (int r = 0; r < bootstrap.size; ++r) {
