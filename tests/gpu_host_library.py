@@ -24,7 +24,7 @@ KERNELS = SOURCE / "device" / "gpu" / "kernels"
 SMALLER = {
     "arguments.h": {
         "kMovers": 16, "kCopySenders": 8, "kReduceSenders": 6, "kTwoShotSenders": 5, "kTwoShotReducers": 6,
-        "kSlotBytes": 128, "kMostBlocks": 4,
+        "kSlotBytes": 128, "kMostBlocks": 4, "kTile": 16, "kStageBytes": 512, "kAdders": 32, "kAdderGroups": 2,
     },
     "message_arguments.h": {"kMessageThreads": 80, "kMessageBlocks": 2, "kMessageSlots": 6, "kShortestPiece": 32},
 }  # of a program's kernels  # fmt: skip
@@ -101,7 +101,10 @@ def program(name: str, *, sanitized: bool = False) -> Path:
             _compile(f"programs/{name}.cpp", folder / f"{name}.o", *flags),
             _compile("kernels.cpp", folder / "small.o", *flags),
             # What takes turns is no part of what is looked at, and tells the sanitizer who has waited for whom.
-            _compile("block.cpp", folder / "turns.o", "-O1", *(("-DGPU_HOST_TSAN",) if sanitized else ())),
+            *(
+                _compile(f"{name}.cpp", folder / f"{name}.o", "-O1", *(("-DGPU_HOST_TSAN",) if sanitized else ()))
+                for name in ("block", "bulk")
+            ),
         ]
         last = ("-fsanitize=thread",) if sanitized else ()
         subprocess.run(["g++", *last, *parts, "-rdynamic", "-ldl", "-pthread", "-o", str(folder / target)], check=True)

@@ -25,7 +25,7 @@ ONCE = ("cuModuleLoadData", "cuModuleGetFunction", "cuFuncLoad")
 EACH_TIME = (
     "cuDevicePrimaryCtxRetain", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDeviceGetUuid", "cuDeviceGetPCIBusId",
     "cuMemAlloc", "cuMemsetD8Async", "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuMemHostAlloc",
-    "cuMemHostGetDevicePointer", "cuStreamCreateWithPriority", "cuEventCreate",
+    "cuMemHostGetDevicePointer", "cuStreamCreateWithPriority", "cuEventCreate", "cuFuncSetAttribute",
 )  # fmt: skip
 # Of those, where there are many of each.
 FEW = ("cuDeviceGetName", "cuMemAlloc", "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuMemHostAlloc", "cuEventCreate")

@@ -84,6 +84,19 @@ def test_messages_of_many_pieces(engine: str, kernel_cache: str) -> None:
     judge(2, cases, kernel_cache, ALIGNED, variables=MANY_BLOCKS)
 
 
+LONG = (8 << 20) + 3  # elements, of which few blocks move so many by the copy engines of multiprocessors
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("size", "guard"), [(2, ALIGNED), (3, ALIGNED), (2, 3)])
+def test_long_sums(size: int, guard: int, kernel_cache: str) -> None:
+    cases = [
+        Case("all_reduce", (count,), "peer_two_shot", dtype, op, in_place=True)
+        for dtype, op, count in (("float32", "sum", LONG), ("bfloat16", "avg", 2 * LONG + 1), ("float32", "max", LONG))
+    ]
+    judge(size, cases, kernel_cache, guard)
+
+
 def first_rank_calls_alone(comm: Communicator, _: Tell) -> None:
     comm.all_reduce(tensor(comm, 8))  # connects
     comm.synchronize()

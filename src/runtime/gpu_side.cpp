@@ -43,7 +43,9 @@ void GpuSide::choose_by(const std::vector<PeerFits>& measured) {
 }
 
 PeerTraffic GpuSide::traffic_of(const Call& call, bool symmetric) const {
-  return {call.kind, topology_.size(), full_bytes(call, topology_.size()), symmetric, peers_->has_few_blocks()};
+  const std::size_t bytes = full_bytes(call, topology_.size());
+  return {call.kind, topology_.size(),         bytes,
+          symmetric, peers_->has_few_blocks(), peers_->pumps(call.dtype, call.op, bytes)};
 }
 
 PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const {

@@ -19,7 +19,8 @@ constexpr Line kKernel{7.3e-6, 1 / 340e9, 0.6e-12}, kCopyEngine{35e-6, 1 / 303e9
 constexpr Line kDirectCopy{7.5e-6, 1 / 355e9}, kDirectReduction{8.6e-6, 1 / 324e9}, kDirectMessages{20e-6, 1 / 355e9};
 // On H100s. With few multiprocessors what an all-reduce adds, reads and writes decides, not the link, of which the
 // others keep more than this: so each byte should be reduced once, and not be copied where that is not needed.
-constexpr Line kTwoShot{12e-6, 1 / 330e9}, kTwoShotByFew{12e-6, 1 / 341e9}, kDirectAllReduceByFew{8.6e-6, 1 / 345e9};
+constexpr Line kTwoShot{12e-6, 1 / 330e9}, kTwoShotByFew{12e-6, 1 / 341e9}, kTwoShotPumped{42e-6, 1 / 365e9},
+    kDirectAllReduceByFew{8.6e-6, 1 / 345e9};
 
 double at(const Line& line, double bytes) {
   return line.alpha_s + bytes * line.beta_s_per_byte + std::min(bytes, kFirst) * line.gamma_s_per_byte;
@@ -33,7 +34,7 @@ double assumed_s(PeerEngine engine, const PeerTraffic& traffic) {
     case PeerEngine::kernel:
       return at(kKernel, to_all);
     case PeerEngine::two_shot:
-      return at(traffic.few_ctas ? kTwoShotByFew : kTwoShot, 2 * share);
+      return at(traffic.few_ctas ? kTwoShotByFew : traffic.pumped ? kTwoShotPumped : kTwoShot, 2 * share);
     case PeerEngine::copy_engine:
       return at(kCopyEngine, to_all);
     case PeerEngine::direct:

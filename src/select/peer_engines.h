@@ -26,6 +26,7 @@ struct PeerTraffic {
   std::size_t bytes = 0;   // of the full buffer; equal on all ranks
   bool symmetric = false;  // the buffers are
   bool few_ctas = false;   // at most half of a kernel's multiprocessors are for the call
+  bool pumped = false;     // in two shots it goes by the copy engines of multiprocessors
 
   /// From any rank to any other.
   std::size_t message_bytes() const;

@@ -26,6 +26,7 @@ from lanecast.cli.gpu.ranks import Ranks
 SECTIONS = {
     "grid": grid.run_small,
     "large": grid.run_large,
+    "sums": grid.run_long_sums,
     "streams": streams.run,
     "graphs": graphs.run,
     "messages": messages.run,

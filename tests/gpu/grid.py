@@ -22,6 +22,11 @@ COUNTS = (0, 1, 3, 7, 1000, 4099)
 LARGE = ((1 << 20) + 3, 3 << 20)  # elements of each part
 LARGE_OF_STAND_IN = ((1 << 12) + 3,)
 LARGE_TYPES = (("float32", "sum"), ("bfloat16", "sum"), ("int8", "max"), ("float64", "avg"))
+# Such vectors go by the copy engines of multiprocessors, where those can: by type, operator and elements.
+LONG_SUMS = (
+    ("float32", "sum", (33 << 20) + 3), ("bfloat16", "avg", (66 << 20) + 5), ("float16", "sum", 80 << 20),
+    ("float32", "max", 33 << 20), ("int32", "sum", (33 << 20) + 1),
+)  # fmt: skip
 _IN_PLACE_ONLY = ("all_reduce", "broadcast", "reduce")  # as the package offers them
 _UNEVEN = ("all_gather", "reduce_scatter", "gather", "scatter", "all_to_all")
 _BACK_TO_BACK = 16
@@ -104,6 +109,23 @@ def run_large(campaign: Campaign) -> None:
                 return wrong
 
             campaign.check(f"large {kind} {dtype}", body)
+
+
+def run_long_sums(campaign: Campaign) -> None:
+    """On the last rank also in memory that does not suit copy engines, so that it moves its pieces by threads."""
+    import torch
+
+    most = max(elements for _, _, elements in LONG_SUMS)
+    arena = torch.empty(2 * (most + 64) * 4, dtype=torch.uint8, device=campaign.ranks.device.device)
+    for dtype, op, elements in LONG_SUMS:
+
+        def body(comm: Communicator, dtype: str = dtype, op: str = op, elements: int = elements) -> list[str]:
+            case = LargeCase("all_reduce", elements, dtype, op, True, comm.rank, comm.size)
+            is_last = comm.rank == comm.size - 1
+            places = (arena, arena[4 * is_last :])
+            return [line for place in places for line in _one_large(campaign, comm, case, ("peer_two_shot", place))]
+
+        campaign.check(f"long {dtype} {op}", body)
 
 
 def _one_large(campaign: Campaign, comm: Communicator, case: LargeCase, how: tuple[str, object]) -> list[str]:

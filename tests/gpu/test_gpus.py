@@ -77,7 +77,7 @@ def expect_all_right_on_emulated_hosts(folder: Path, section: str) -> None:
 
 @pytest.mark.parametrize("ranks", SIZES)
 def test_collectives(ranks: int, tmp_path: Path) -> None:
-    expect_all_right(tmp_path, ranks, ["grid", "large"])
+    expect_all_right(tmp_path, ranks, ["grid", "large", "sums"])
 
 
 def test_streams_and_graphs(tmp_path: Path) -> None:

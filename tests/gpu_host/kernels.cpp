@@ -6,6 +6,11 @@
 #include "cuda.h"
 #include "device/gpu/kernels/kernels.cu"
 
+// GPUs have them for floats alone, but of these each wrong byte shows.
+namespace lanecast::gpu {
+LANECAST_PUMPED_KERNEL(UInt8, uint8)
+}  // namespace lanecast::gpu
+
 namespace gpu_host {
 namespace {
 
@@ -23,7 +28,8 @@ std::function<void()> kernel(const std::string& name, const void* argument) {
   dladdr(reinterpret_cast<void*>(&kernel), &here);
   void* address = dlsym(dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD), name.c_str());
   if (address == nullptr || !name.starts_with("lanecast_")) return {};
-  if (name.starts_with("lanecast_exchange") || name.starts_with("lanecast_two_shot"))
+  if (name.starts_with("lanecast_exchange") || name.starts_with("lanecast_two_shot") ||
+      name.starts_with("lanecast_pumped_two_shot"))
     return bind<Exchange>(address, argument);
   if (name == "lanecast_messages") return bind<Messages>(address, argument);
   if (name.starts_with("lanecast_direct")) return bind<Direct>(address, argument);

@@ -67,6 +67,8 @@ int Device::multiprocessors() const { return attribute(Attribute::multiprocessor
 
 int Device::warp() const { return attribute(Attribute::warp_size); }
 
+int Device::shared_room() const { return attribute_if_known(Attribute::shared_room).value_or(0); }
+
 bool Device::sees_remote_writes_in_order() const {
   return attribute_if_known(Attribute::remote_writes_ordering).value_or(0) >= kRemoteWritesOrdered;
 }

@@ -29,7 +29,8 @@ class Device {
   std::string name() const;
   std::string architecture() const;  // "sm_90", "gfx90a"
   int multiprocessors() const;
-  int warp() const;  // threads that run in step
+  int warp() const;         // threads that run in step
+  int shared_room() const;  // bytes of shared memory that a block may ask for; 0 where nobody says
   /// Does it see what a NIC writes into its memory before what that writes later, wherever it looks?
   bool sees_remote_writes_in_order() const;
   /// Is it recorded into a graph? The default stream is this device's here.

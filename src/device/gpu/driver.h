@@ -31,11 +31,12 @@ inline constexpr unsigned kMemHostAllocPortable = 1;
 inline constexpr unsigned kMemHostAllocDeviceMap = 2;
 inline constexpr unsigned kIpcLazyEnablePeerAccess = 1;
 inline constexpr int kPointerDeviceOrdinal = 9;
+inline constexpr int kFunctionSharedRoom = 8;     // FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int kRemoteWritesOrdered = 100;  // GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
 
 enum class Vendor { nvidia, amd };
 
-/// Of a device. The vendors have numbers of their own for them; of the last two AMD has none.
+/// Of a device. The vendors have numbers of their own for them; of the last three AMD has none.
 enum class Attribute {
   warp_size,
   multiprocessors,
@@ -43,6 +44,7 @@ enum class Attribute {
   capability_minor,
   remote_writes_ordering,  // kRemoteWritesOrdered or more: a NIC's writes are seen in their order
   is_shared_by_mps,
+  shared_room,  // bytes of shared memory that a block may ask for
 };
 
 /// The calls are named as in cuda.h, where a macro may lead such a name to a later version: the quoted symbol. HIP's
@@ -162,6 +164,7 @@ class Driver {
   int (*const cuModuleUnload)(Module) = required("cuModuleUnload", "hipModuleUnload");
   int (*const cuModuleGetFunction)(Function*, Module, const char*) = required("cuModuleGetFunction",
                                                                               "hipModuleGetFunction");
+  int (*const cuFuncSetAttribute)(Function, int, int) = cuda("cuFuncSetAttribute");
   int (*const cuLaunchKernel)(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                               unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** arguments,
                               void** extra) = required("cuLaunchKernel", "hipModuleLaunchKernel");

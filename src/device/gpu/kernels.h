@@ -25,6 +25,7 @@ class Kernels {
 
   /// Throws InternalError for a kernel that is not in the source.
   Function get(std::string_view name) const;
+  bool has(std::string_view name) const { return functions_.contains(name); }
 
  private:
   Owned<Module> module_;

@@ -11,6 +11,7 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
     : device_(std::move(device)),
       exchange_threads_(gpu::exchange_threads(device_->warp())),
       two_shot_threads_(gpu::two_shot_threads(device_->warp())),
+      pumped_two_shot_threads_(static_cast<int>(gpu::pumped_two_shot_threads(device_->warp()))),
       kernels_(std::move(kernels)),
       exchange_(kernels_->get("lanecast_exchange")),
       messages_(kernels_->get("lanecast_messages")),
@@ -26,7 +27,18 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
     two_shot_[k] = kernels_->get("lanecast_two_shot_" + name);
     reduce_[k] = kernels_->get("lanecast_reduce_" + name);
     direct_reduce_[k] = kernels_->get("lanecast_direct_" + name);
+    pumped_two_shot_[k] = pumped_two_shot_kernel(name);
   }
+}
+
+gpu::Function Launches::pumped_two_shot_kernel(const std::string& dtype) const {
+  const std::string name = "lanecast_pumped_two_shot_" + dtype;
+  constexpr int kBytes = static_cast<int>(gpu::kPumpedBytes);
+  if (!kernels_->has(name) || device_->shared_room() < kBytes) return nullptr;
+  const gpu::Device::Current current(*device_);
+  const gpu::Function kernel = kernels_->get(name);
+  device_->check(device_->driver().cuFuncSetAttribute(kernel, gpu::kFunctionSharedRoom, kBytes), "cuFuncSetAttribute");
+  return kernel;
 }
 
 void Launches::exchange(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
@@ -39,6 +51,11 @@ void Launches::exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, 
 
 void Launches::two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
   launch(two_shot_[static_cast<int>(dtype)], &arguments, {blocks, two_shot_threads_}, stream);
+}
+
+void Launches::pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(pumped_two_shot_[static_cast<int>(dtype)], &arguments,
+         {blocks, pumped_two_shot_threads_, static_cast<int>(gpu::kPumpedBytes)}, stream);
 }
 
 void Launches::reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
@@ -84,9 +101,9 @@ int Launches::blocks_for(std::size_t bytes, int most) {
 
 void Launches::launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const {
   void* list[] = {const_cast<void*>(arguments)};  // read before the call returns
-  device_->check(
-      device_->driver().cuLaunchKernel(function, grid.blocks, 1, 1, grid.threads, 1, 1, 0, stream, list, nullptr),
-      "cuLaunchKernel");
+  device_->check(device_->driver().cuLaunchKernel(function, grid.blocks, 1, 1, grid.threads, 1, 1, grid.shared_bytes,
+                                                  stream, list, nullptr),
+                 "cuLaunchKernel");
 }
 
 }  // namespace lanecast::ipc

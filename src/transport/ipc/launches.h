@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 
 #include "base/dtype.h"
 #include "device/gpu/kernels.h"
@@ -18,6 +19,9 @@ class Launches {
   void exchange(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   void exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   void two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
+  /// Sums by the copy engines of multiprocessors, where has_pumps(), of addresses that 16 divides.
+  void pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
+  bool has_pumps(DType dtype) const { return pumped_two_shot_[static_cast<int>(dtype)] != nullptr; }
   void reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
   void copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
   void direct_copy(const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
@@ -35,15 +39,18 @@ class Launches {
 
  private:
   struct Grid {
-    int blocks, threads;
+    int blocks, threads, shared_bytes = 0;
   };
+  /// Null where it is not in the source, or the device has too little shared memory.
+  gpu::Function pumped_two_shot_kernel(const std::string& dtype) const;
   void launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const;
 
   std::shared_ptr<gpu::Device> device_;
-  int exchange_threads_, two_shot_threads_;
+  int exchange_threads_, two_shot_threads_, pumped_two_shot_threads_;
   std::shared_ptr<const gpu::Kernels> kernels_;
   gpu::Function exchange_, messages_, copy_, direct_, meeting_, barrier_, hand_over_, handshake_;
-  std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, reduce_{}, direct_reduce_{};
+  std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, pumped_two_shot_{}, reduce_{},
+      direct_reduce_{};
 };
 
 }  // namespace lanecast::ipc

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/ipc/peer_group.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "base/agreed.h"
 
@@ -18,6 +20,10 @@ PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const 
       engines_(agreed(members, [&] { return EngineStreams(device_, members.size); })),
       poison_(agreed(members, [&] { return gpu::OwnedStream(device_); })) {
   set_timeout(options.timeout_s);
+  const char has_pumps = launches_.has_pumps(DType::float32) ? 1 : 0;
+  std::vector<char> have(members.size);
+  members.all_gather(&has_pumps, have.data(), sizeof has_pumps);
+  pumps_ = std::ranges::count(have, 1) == members.size;
 }
 
 void PeerGroup::copy(void* to, const void* from, std::size_t bytes, gpu::Stream stream) const {

@@ -64,6 +64,9 @@ class PeerGroup {
   void by_kernel(const PeerCall& call, gpu::Stream stream);
   /// The same, of an all-reduce: each rank reduces a share of it, and its kernel tells the others the result.
   void by_two_shot(const PeerCall& call, gpu::Stream stream);
+  /// Is that by the copy engines of multiprocessors? Equal on all members; one whose addresses do not suit them moves
+  /// its pieces by threads.
+  bool pumps(DType dtype, ReduceOp op, std::size_t bytes) const;
   /// By copy engines, in chunks through staging memory, and where it reduces by a kernel that waits for nobody. Needs
   /// open_staging(), which is collective over the members: few groups make such calls.
   void by_copy_engine(const PeerCall& call, gpu::Stream stream);
@@ -105,8 +108,8 @@ class PeerGroup {
   /// What a member reduces for all of them; the first one's is the largest.
   Share share_of(std::size_t bytes, int member) const;
   gpu::Exchange exchange_arguments(const PeerCall& call) const;
-  /// Messages into pieces, by the largest one of any two members; returns how many blocks carry them.
-  int cut(gpu::Exchange& x, std::size_t largest_bytes, std::size_t longest_piece) const;
+  /// Messages into pieces, by the largest one of any two members; returns how many blocks carry them, `most` at most.
+  int cut(gpu::Exchange& x, std::size_t largest_bytes, int most, std::size_t longest_piece) const;
   /// With buffers in windows, wherever each member has them. Where any member has them elsewhere nothing is moved, and
   /// what stands behind this kernel makes the call. Members that do not offer enqueue that alone.
   void offer(const PeerCall& call, gpu::Stream stream) const;
@@ -131,6 +134,7 @@ class PeerGroup {
   std::unique_ptr<SharedMemory> staging_;  // null before the first call by copy engines
   gpu::u64 timeout_ns_ = 0;
   EngineStreams engines_;
+  bool pumps_ = false;       // all members' devices have kernels with them
   gpu::OwnedStream poison_;  // which nothing else keeps waiting
 };
 

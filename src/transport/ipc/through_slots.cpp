@@ -21,6 +21,12 @@ constexpr std::size_t kMostRounds = 65000;  // 16 bits of a flag count them
 // block some 10 us, so where so few blocks or fewer share a message that is reduced, pieces twice as long are ahead.
 constexpr std::size_t kLongestPiece = std::size_t{128} << 10, kTwoShotPiece = std::size_t{64} << 10;
 constexpr int kFewReduce = 24, kFewInTwoShots = 16;
+// Of all-reduces by the multiprocessors' copy engines, on H100s: with few blocks they are ahead of threads from where a
+// rank sends so much in each shot, and with many about as fast from here on, by less than half of those.
+constexpr std::size_t kPumpedByFew = std::size_t{16} << 20, kPumped = std::size_t{64} << 20;
+constexpr std::size_t kPumpedPiece = std::size_t{128} << 10;
+constexpr int kPumpedBlocks = 24;
+constexpr double kLinkBytesPerSecond = 365e9;  // to the peers, of which NVLink 4 carries some 390
 
 std::size_t divided_up(std::size_t bytes, std::size_t by) { return (bytes + by - 1) / by; }
 
@@ -36,6 +42,19 @@ std::size_t piece_of(std::size_t block_bytes, std::size_t longest) {
   if (block_bytes >= kWhole)
     most = std::min({most, divided_up(block_bytes, kPieces), block_bytes <= kShort ? kPiece : most});
   return divided_up(block_bytes, divided_up(block_bytes, most));
+}
+
+/// Of gpu::Exchange, where each block sends in so many ways at once.
+gpu::u32 pace_ps(int blocks, int ways) {
+  constexpr double kPsPerKib = 1e12 * 1024 / kLinkBytesPerSecond;
+  return static_cast<gpu::u32>(kPsPerKib * blocks * ways);
+}
+
+/// May copy engines of multiprocessors move this rank's messages?
+bool suits_pumps(const gpu::Exchange& x) {
+  gpu::u64 places = 0;
+  for (gpu::u32 q = 0; q < x.ranks; ++q) places |= x.source[q] | x.target[q];
+  return places % 16 == 0;
 }
 
 }  // namespace
@@ -65,8 +84,7 @@ gpu::Exchange PeerGroup::exchange_arguments(const PeerCall& call) const {
   return x;
 }
 
-int PeerGroup::cut(gpu::Exchange& x, std::size_t largest_bytes, std::size_t longest_piece) const {
-  const std::size_t most = most_blocks(largest_bytes);
+int PeerGroup::cut(gpu::Exchange& x, std::size_t largest_bytes, int most, std::size_t longest_piece) const {
   const std::size_t blocks = std::clamp<std::size_t>(divided_up(largest_bytes, kBlockBytes), 1, most);
   x.slot_bytes = x.room_bytes / (gpu::kSlots * blocks * kAlignment) * kAlignment;
   const std::size_t longest = std::min<std::size_t>(longest_piece, x.slot_bytes);
@@ -85,6 +103,11 @@ int PeerGroup::cut(gpu::Exchange& x, std::size_t largest_bytes, std::size_t long
   return static_cast<int>(blocks);
 }
 
+bool PeerGroup::pumps(DType dtype, ReduceOp op, std::size_t bytes) const {
+  if (!pumps_ || !launches_.has_pumps(dtype) || (op != ReduceOp::sum && op != ReduceOp::avg)) return false;
+  return share_of(bytes, 0).bytes * (size() - 1) >= (has_few_blocks() ? kPumpedByFew : kPumped);
+}
+
 void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
   const Parcels& parcels = call.parcels;
@@ -97,7 +120,7 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
   }
   if (parcels.reduces) x.target[0] = parcels.receive[rank()].at;
   const bool few = parcels.reduces && options_.max_ctas <= kFewReduce;
-  const int blocks = cut(x, parcels.largest_bytes, (few ? 2 : 1) * kLongestPiece);
+  const int blocks = cut(x, parcels.largest_bytes, most_blocks(parcels.largest_bytes), (few ? 2 : 1) * kLongestPiece);
   if (x.offered) offer(call, stream);
   if (parcels.reduces)
     launches_.exchange_and_reduce(call.dtype, x, blocks, stream);
@@ -116,10 +139,16 @@ void PeerGroup::by_two_shot(const PeerCall& call, gpu::Stream stream) {
     x.target[q] = out.at + share.begin;
     x.send_bytes[q] = x.recv_bytes[q] = share.bytes;
   }
-  const bool few = options_.max_ctas <= kFewInTwoShots;
-  const int blocks = cut(x, share_of(in.bytes, 0).bytes, (few ? 2 : 1) * kTwoShotPiece);
+  const std::size_t largest = share_of(in.bytes, 0).bytes;
+  const bool by_pumps = pumps(call.dtype, call.op, in.bytes), few = options_.max_ctas <= kFewInTwoShots;
+  const int most = by_pumps ? std::min(kPumpedBlocks, options_.max_ctas) : most_blocks(largest);
+  const int blocks = cut(x, largest, most, (few ? 2 : 1) * (by_pumps ? kPumpedPiece : kTwoShotPiece));
+  x.pace_ps = pace_ps(blocks, /*ways=*/2);
   if (x.offered) offer(call, stream);
-  launches_.two_shot(call.dtype, x, blocks, stream);
+  if (by_pumps && suits_pumps(x))
+    launches_.pumped_two_shot(call.dtype, x, blocks, stream);
+  else
+    launches_.two_shot(call.dtype, x, blocks, stream);
 }
 
 }  // namespace lanecast::ipc

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protocol of the exchange kernels, and of those in two shots, by itself: ranks are threads of this process,
-// messages take many rounds through few short slots, and calls follow each other with no word between the ranks but the
-// kernel's own. And what becomes of ranks beside one that has given up: none may end a call with wrong bytes.
+// The protocol of the exchange kernels, and of those in two shots, by threads or pumps and of ranks that differ, by
+// itself: ranks are threads of this process, messages take many rounds through few short slots, and calls follow each
+// other with no word between the ranks but the kernel's own. And what becomes of ranks beside one that has given up:
+// none may end a call with wrong bytes.
 //
 // Argument: how many times over. Prints how many calls it has judged; ends with 1 at the first wrong byte.
 #include <algorithm>
@@ -118,7 +119,8 @@ class Rank {
     std::vector<u8> in(call.bytes), out(call.bytes);
     for (u64 k = 0; k < in.size(); ++k) in[k] = byte_of(call, rank_, 0, k);
     const bool in_place = call.pattern % 2;
-    const u64 longest = call.bytes / ranks_ + call.pattern % 5;
+    u64 longest = call.bytes / ranks_ + call.pattern % 5;
+    if (call.pattern % 3 != 0) longest = (longest + 15) / 16 * 16;  // as pumps need it
     for (u32 q = 0; q < ranks_; ++q) {
       const u64 begin = std::min(call.bytes, q * longest);
       x.source[q] = address_of(in.data()) + begin;
@@ -126,7 +128,8 @@ class Rank {
       x.send_bytes[q] = x.recv_bytes[q] =
           (q + 1 == ranks_ ? call.bytes : std::min(call.bytes, begin + longest)) - begin;
     }
-    launch("lanecast_two_shot_uint8", two_shot_threads(kWarp), call, x);
+    pumped(call, x) ? launch("lanecast_pumped_two_shot_uint8", pumped_two_shot_threads(kWarp), call, x)
+                    : launch("lanecast_two_shot_uint8", two_shot_threads(kWarp), call, x);
     expect_sums(call, in_place ? in : out);
   }
 
@@ -136,6 +139,13 @@ class Rank {
       for (u32 q = 0; q < ranks_; ++q) total = static_cast<u8>(total + byte_of(call, q, 0, k));
       expect(call, ranks_, k, data[k], total);
     }
+  }
+
+  /// Does this rank take the kernel with pumps for it? Others need not.
+  bool pumped(const Call& call, const Exchange& x) const {
+    u64 places = 0;
+    for (u32 q = 0; q < ranks_; ++q) places |= x.source[q] | x.target[q];
+    return places % 16 == 0 && (call.pattern / 2 + rank_) % 4 != 0;
   }
 
   static void launch(const char* name, u32 threads, const Call& call, Exchange& x) {

@@ -94,11 +94,11 @@ struct Exchange {
   u32 send_rounds, recv_rounds;  // of the longest message, one at least: its pieces
   u32 offered;                   // in case that the offer before it is not taken
   u32 own_counts;                // of a message only its two ranks know the length, so those compare it
-  u32 unused;
-  double divisor;   // of an average
-  u64 slice_bytes;  // of a message's piece, per block; a multiple of 16, at most slot_bytes
-  u64 slot_bytes;   // the blocks of a call share the room: the fewer, the longer their slots
-  u64 room_bytes;   // of each message's slots
+  u32 pace_ps;                   // that a KiB to the peers takes a block's pump at least; 0: as fast as it goes
+  double divisor;                // of an average
+  u64 slice_bytes;               // of a message's piece, per block; a multiple of 16, at most slot_bytes
+  u64 slot_bytes;                // the blocks of a call share the room: the fewer, the longer their slots
+  u64 room_bytes;                // of each message's slots
   u64 timeout_ns;
   u64 source[kMostRanks];  // message to each rank; to itself: what it brings
   u64 send_bytes[kMostRanks];
@@ -113,6 +113,26 @@ struct Exchange {
 /// Of a block, where so many threads run in step, 32 or 64: a warp beside each kind waits and signals for it.
 constexpr int exchange_threads(int warp) { return kMovers + 2 * warp; }
 constexpr int two_shot_threads(int warp) { return kMovers + 3 * warp; }
+
+// Of an all-reduce in two shots whose bytes go by the copy engines of multiprocessors. A pump is one thread that cuts
+// what goes one way into tiles, with so many of them on the way to shared memory ahead of those that leave it, and so
+// many of these.
+constexpr u32 kTile = 8192;
+constexpr int kTilesAhead = 2;
+constexpr int kTilesUnderWay = 3;
+constexpr int kTiles = kTilesAhead + kTilesUnderWay;
+constexpr int kPumps = 2;
+constexpr u32 kPumpBytes = kTiles * kTile;
+// What is reduced lies in shared memory, too: tiles of all ranks at a stage, which one of the groups of threads adds
+// up. Of the stages so many are on their way from there.
+constexpr int kStages = 8;
+constexpr int kStagesUnderWay = 2;
+constexpr u32 kStageBytes = 16384;
+constexpr int kAdders = 128;  // threads of a group
+constexpr int kAdderGroups = 4;
+static_assert(kStages % kAdderGroups == 0);  // a stage is always the same group's, or it would mistake its marks
+constexpr u32 kPumpedBytes = kPumps * kPumpBytes + kStages * kStageBytes;  // of shared memory
+constexpr u32 pumped_two_shot_threads(u32 warp) { return kAdders * kAdderGroups + 10 * warp; }
 
 /// The more ranks, the shorter the slots: their memory stays about the same.
 constexpr u64 slot_bytes(u32 ranks) {

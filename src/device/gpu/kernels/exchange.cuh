@@ -20,20 +20,23 @@ class BlockExchange : public BlockPieces {
 
   __device__ void send() {
     const Team team{threadIdx.x, kSenders};
-    move(kSend, kSenders, x_.send_rounds, [&](u32 round) { write(team, round); });
+    move(kSending, x_.send_rounds, [&](u32 round) {
+      if (x_.multicast) return multicast(team, round);
+      send_pieces(round, [&](u64 to, u64 from, u64 bytes) { copy_bytes(team, to, from, bytes); });
+    });
   }
 
   __device__ void signal_sent(u32& sent) {
     const u32 n = x_.send_rounds, q = threadIdx.x % kWarp;
     signal(
-        kSend, kSenders, n,
+        kSending, n,
         [&](u32 round) {
           return round < kSlots || !sends(q, round) ||
                  await(&flags(x_.rank)->emptied[q][blockIdx.x], sent_to(q), round - kSlots);
         },
         [&](u32 round) {
           tell(&sent, round + 1);
-          if (sends(q, round)) say(&flags(q)->arrived[x_.rank][blockIdx.x], sent_to(q), round, n);
+          if (sends(q, round)) say(kSending, &flags(q)->arrived[x_.rank][blockIdx.x], sent_to(q), round, n);
         });
   }
 
@@ -41,22 +44,23 @@ class BlockExchange : public BlockPieces {
   template <class Take>
   __device__ void receive(Take take) {
     const Team team{threadIdx.x - kSenders, kReceivers};
-    move(kReceive, kReceivers, x_.recv_rounds, [&](u32 round) { take(*this, team, round); });
+    move(kReceiving, x_.recv_rounds, [&](u32 round) { take(*this, team, round); });
   }
 
   __device__ void signal_taken(u32& sent) {
     const u32 n = x_.recv_rounds, out = x_.send_rounds, q = threadIdx.x % kWarp;
     signal(
-        kReceive, kReceivers, n,
+        kReceiving, n,
         [&](u32 round) {
           const bool came = !receives(q, round) || await(&flags(x_.rank)->arrived[q][blockIdx.x], got_from(q), round);
           // In-place, the result must not overwrite what has yet to be sent.
-          while (told(&sent) <= round && round < out && works(kSend)) {
+          while (told(&sent) <= round && round < out && works(kSending)) {
           }
           return came;
         },
         [&](u32 round) {  // of the last rounds nobody asks
-          if (receives(q, round + kSlots)) say(&flags(q)->emptied[x_.rank][blockIdx.x], got_from(q), round, n);
+          if (receives(q, round + kSlots))
+            say(kReceiving, &flags(q)->emptied[x_.rank][blockIdx.x], got_from(q), round, n);
         });
   }
 
@@ -89,28 +93,20 @@ class BlockExchange : public BlockPieces {
   }
 
  private:
-  enum Barriers { kSend = 1, kReceive = 5 };
+  static constexpr Part kSending{1, kSenders}, kReceiving{5, kReceivers};
 
   __device__ bool sends(u32 q, u32 round) const { return is_peer(q) && has(x_.send_bytes[q], round); }
   __device__ bool receives(u32 q, u32 round) const { return is_peer(q) && has(x_.recv_bytes[q], round); }
   __device__ Message sent_to(u32 q) const { return message(q, x_.send_bytes[q]); }
   __device__ Message got_from(u32 q) const { return message(q, x_.recv_bytes[q]); }
 
-  /// This rank's pieces of a round into the others' slots.
-  __device__ void write(Team team, u32 round) const {
-    if (x_.multicast) {
-      u64 to[kMostRanks];
+  /// This rank's piece of a round of equal messages, read once.
+  __device__ void multicast(Team team, u32 round) const {
+    u64 to[kMostRanks];
 #pragma unroll 1
-      for (u32 k = 1; k < x_.ranks; ++k) to[k - 1] = slot(peer(k), x_.rank, round);
-      const u64 bytes = slice(x_.send_bytes[peer(1)], round);
-      return multicast_bytes(team, to, x_.ranks - 1, x_.source[peer(1)] + offset(round), bytes);
-    }
-#pragma unroll 1
-    for (u32 k = 1; k < x_.ranks; ++k) {
-      const u32 q = peer(k);
-      const u64 bytes = slice(x_.send_bytes[q], round);
-      if (bytes != 0) copy_bytes(team, slot(q, x_.rank, round), x_.source[q] + offset(round), bytes);
-    }
+    for (u32 k = 1; k < x_.ranks; ++k) to[k - 1] = slot(peer(k), x_.rank, round);
+    const u64 bytes = slice(x_.send_bytes[peer(1)], round);
+    multicast_bytes(team, to, x_.ranks - 1, x_.source[peer(1)] + offset(round), bytes);
   }
 };
 

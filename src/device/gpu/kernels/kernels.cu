@@ -4,7 +4,7 @@
 #include "device/gpu/kernels/exchange.cuh"
 #include "device/gpu/kernels/handover.cuh"
 #include "device/gpu/kernels/messages.cuh"
-#include "device/gpu/kernels/two_shot.cuh"
+#include "device/gpu/kernels/pumped_two_shot.cuh"
 
 namespace lanecast::gpu {
 
@@ -83,5 +83,20 @@ LANECAST_KERNELS(Int32, int32)
 LANECAST_KERNELS(UInt32, uint32)
 LANECAST_KERNELS(Int64, int64)
 LANECAST_KERNELS(UInt64, uint64)
+
+#ifdef LANECAST_BULK
+constexpr u32 kPumpedThreads = pumped_two_shot_threads(kWarp);
+
+#define LANECAST_PUMPED_KERNEL(Format, name)                                                \
+  extern "C" __global__ void __launch_bounds__(kPumpedThreads, resident(kPumpedThreads, 1)) \
+      lanecast_pumped_two_shot_##name(const __grid_constant__ Exchange x) {                 \
+    pumped_two_shot<Format>(x);                                                             \
+  }
+
+// Of sums, for what models are trained in: users wait for the compilation of each.
+LANECAST_PUMPED_KERNEL(Float32, float32)
+LANECAST_PUMPED_KERNEL(Float16, float16)
+LANECAST_PUMPED_KERNEL(BFloat16, bfloat16)
+#endif
 
 }  // namespace lanecast::gpu

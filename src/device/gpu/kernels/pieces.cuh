@@ -8,12 +8,21 @@
 // had word of everyone's call c - 1, so everyone has ended c - 2.
 #pragma once
 
+#include "device/gpu/kernels/adding.cuh"
 #include "device/gpu/kernels/memory.cuh"
+#include "device/gpu/kernels/pump.cuh"
 #include "device/gpu/kernels/waiting.cuh"
 
 namespace lanecast::gpu {
 
 constexpr int kBarrierNames = 16;  // of a block
+
+/// A part of a block: its first barrier by name, and the threads that do its work, or the copy engine for one of a
+/// warp.
+struct Part {
+  int barriers, movers, pump = 0;
+  static constexpr int kPump = 0, kAdders = -1;  // instead of so many movers
+};
 
 /// The number of a call that counts for so many, and whether it has nothing to do.
 struct Begun {
@@ -52,34 +61,47 @@ class BlockPieces {
  protected:
   // The threads of a part of a block, which move data, wait for nothing but their signalling warp. That is a round
   // ahead in waiting and a round behind in signalling: a signal takes microseconds, as it comes after all that was
-  // written. A part has four barriers by name, since those who only arrive may be a round ahead of those who wait.
-  // When a wait has failed, all parts still go through their rounds, so that none waits for ever for another; but what
-  // they move then is not what it should be, and no peer may take it: that one may be well, and end its call.
+  // written. A part has four barriers by name, since those who only arrive may be a round ahead of those who wait. A
+  // copy engine's has marks instead, and a warp that waits beside one that tells: what it moves comes some rounds
+  // later. When a wait has failed, all parts still go through their rounds, so that none waits for ever for another;
+  // but what they move then is not what it should be, and no peer may take it: that one may be well, and end its call.
 
   /// By the threads of a part: work(round).
   template <class Work>
-  __device__ void move(int barriers, int threads, u32 rounds, Work work) {
+  __device__ void move(Part part, u32 rounds, Work work) {
 #pragma unroll 1
     for (u32 round = 0; round < rounds; ++round) {
-      sync(barriers + round % 2, threads + kWarp);  // what one thread has acquired, all may read
-      if (works(barriers)) work(round);
-      arrive(barriers + 2 + round % 2, threads + kWarp);
+      sync(part.barriers + round % 2, part.movers + kWarp);  // what one thread has acquired, all may read
+      if (works(part)) work(round);
+      arrive(part.barriers + 2 + round % 2, part.movers + kWarp);
     }
   }
 
-  /// By its signalling warp: wait(round) before the work, false where that fails, and tell(round) behind it.
+  /// By its signalling warp, or two: wait(round) before the work, false where that fails, and tell(round) behind it.
   template <class Wait, class Tell>
-  __device__ void signal(int barriers, int threads, u32 rounds, Wait wait, Tell tell) {
+  __device__ void signal(Part part, u32 rounds, Wait wait, Tell tell) {
+    const bool waits = part.movers > 0 || threadIdx.x / kWarp % 2 == 0, tells = part.movers > 0 || !waits;
     bool well = true;
 #pragma unroll 1
     for (u32 round = 0; round <= rounds; ++round) {
-      if (round < rounds) {
-        if (well && !(well = wait(round))) halt(halted_[barriers]);
-        arrive(barriers + round % 2, threads + kWarp);
+      if (waits && round < rounds) {
+        if (well && !(well = wait(round))) halt(halted_[part.barriers]);
+        begin_work(part, round);
       }
-      if (round == 0) continue;
-      sync(barriers + 2 + (round - 1) % 2, threads + kWarp);  // all threads have read, and written what is published
-      if (works(barriers)) tell(round - 1);
+      if (!tells || round == 0) continue;
+      await_work(part, round - 1);
+      if (works(part)) tell(round - 1);
+    }
+  }
+
+  /// This rank's pieces of a round, and the others' slots for them: copy(to, from, bytes).
+  template <class Copy>
+  __device__ void send_pieces(u32 round, Copy copy) const {
+#pragma unroll 1
+    for (u32 k = 1; k < x_.ranks; ++k) {
+      const u32 q = peer(k);
+      const u64 bytes = slice(x_.send_bytes[q], round);
+      if (bytes != 0) copy(slot(q, x_.rank, round), x_.source[q] + offset(round), bytes);
     }
   }
 
@@ -114,10 +136,10 @@ class BlockPieces {
     return {q, x_.own_counts ? x_.signature ^ static_cast<u32>(bytes * kSpread >> 48) : x_.signature};
   }
 
-  /// To a peer, of a round out of so many.
-  __device__ void say(u64* flag, Message message, u32 round, u32 rounds) const {
+  /// To a peer, of a part's round out of so many.
+  __device__ void say(Part part, u64* flag, Message message, u32 round, u32 rounds) const {
     const u64 word = u64{call_} << 32 | u64{message.signature} << 16 | (round + 1);
-    if (rounds > kSlots)
+    if (part.movers > 0 && rounds > kSlots)
       release_in_flow(flag, word);
     else
       release(flag, word);
@@ -144,12 +166,34 @@ class BlockPieces {
     return came && !differs;
   }
 
-  /// Is the part of a block that begins with this barrier still at work?
-  __device__ bool works(int barriers) const { return goes_on(halted_[barriers]); }
+#ifdef LANECAST_BULK
+  __device__ static Rounds& rounds_of(Part part) {
+    return part.movers == Part::kAdders ? adder_memory().rounds : pump_memory(part.pump).rounds;
+  }
+#endif
+
+  __device__ bool works(Part part) const { return goes_on(halted_[part.barriers]); }
 
   const Exchange& x_;
 
  private:
+  // By the signalling warp.
+
+  __device__ void begin_work(Part part, u32 round) const {
+#ifdef LANECAST_BULK
+    if (part.movers <= 0) return rounds_of(part).begin(round);
+#endif
+    arrive(part.barriers + round % 2, part.movers + kWarp);
+  }
+
+  /// Until the part has read, and written what is published.
+  __device__ void await_work(Part part, u32 round) const {
+#ifdef LANECAST_BULK
+    if (part.movers <= 0) return rounds_of(part).await_end(round);
+#endif
+    sync(part.barriers + 2 + round % 2, part.movers + kWarp);
+  }
+
   u32 call_;
   u32* halted_;
   u64 stride_;

@@ -19,41 +19,37 @@
 namespace lanecast::gpu {
 
 constexpr int kTwoShotThreads = two_shot_threads(kWarp);
-constexpr int kTwoShotTakers = kMovers - kTwoShotSenders - kTwoShotReducers;
 static_assert(may_part(kTwoShotSenders) && may_part(kTwoShotReducers) && may_part(kMovers));
 
+/// A block's part of it, by so many threads of each kind, or as Part has it.
+template <int kSenders, int kReducers, int kTakers>
 class BlockTwoShot : public BlockPieces {
  public:
   using BlockPieces::BlockPieces;
 
   __device__ void send() {
-    const Team team{threadIdx.x, kTwoShotSenders};
-    move(kSend, kTwoShotSenders, x_.send_rounds, [&](u32 round) {
-#pragma unroll 1
-      for (u32 k = 1; k < x_.ranks; ++k) {
-        const u32 q = peer(k);
-        const u64 bytes = slice(x_.send_bytes[q], round);
-        if (bytes != 0) copy_bytes(team, slot(q, x_.rank, round), x_.source[q] + offset(round), bytes);
-      }
+    const Team team{threadIdx.x, kSenders};
+    move(kSending, x_.send_rounds, [&](u32 round) {
+      send_pieces(round, [&](u64 to, u64 from, u64 bytes) { copy_bytes(team, to, from, bytes); });
     });
   }
 
   __device__ void signal_sent() {
     const u32 q = threadIdx.x % kWarp;
     signal(
-        kSend, kTwoShotSenders, x_.send_rounds,
+        kSending, x_.send_rounds,
         [&](u32 round) {
           return round < kSlots || !shares(q, q, round) || await(&own()->emptied[q][blockIdx.x], of(q), round - kSlots);
         },
         [&](u32 round) {
-          if (shares(q, q, round)) tell(&flags(q)->arrived[x_.rank][blockIdx.x], q, round);
+          if (shares(q, q, round)) tell(kSending, &flags(q)->arrived[x_.rank][blockIdx.x], q, round);
         });
   }
 
   template <class Format>
   __device__ void reduce() {
-    const Team team{threadIdx.x - kTwoShotSenders, kTwoShotReducers};
-    move(kReduce, kTwoShotReducers, x_.send_rounds, [&](u32 round) {
+    const Team team{threadIdx.x - kSenders, kReducers};
+    move(kReducing, x_.send_rounds, [&](u32 round) {
       Reduction r;
       r.bytes = slice(x_.recv_bytes[x_.rank], round);
       if (r.bytes == 0) return;
@@ -74,46 +70,53 @@ class BlockTwoShot : public BlockPieces {
   __device__ void signal_reduced() {
     const u32 q = threadIdx.x % kWarp;
     signal(
-        kReduce, kTwoShotReducers, x_.send_rounds,
+        kReducing, x_.send_rounds,
         [&](u32 round) {
           if (!shares(q, x_.rank, round)) return true;
           return await(&own()->arrived[q][blockIdx.x], of(q), round) &&
                  (round < kSlots || await(&own()->fetched[q][blockIdx.x], of(q), round - kSlots));
         },
         [&](u32 round) {
-          if (shares(q, x_.rank, round)) tell(&flags(q)->emptied[x_.rank][blockIdx.x], q, round);
+          if (shares(q, x_.rank, round)) tell(kReducing, &flags(q)->emptied[x_.rank][blockIdx.x], q, round);
         });
   }
 
   __device__ void fetch() {
-    const Team team{threadIdx.x - kTwoShotSenders - kTwoShotReducers, kTwoShotTakers};
-    move(kFetch, kTwoShotTakers, x_.send_rounds, [&](u32 round) {
-#pragma unroll 1
-      for (u32 k = 1; k < x_.ranks; ++k) {
-        const u32 q = peer(k);
-        const u64 bytes = slice(x_.recv_bytes[q], round);
-        if (bytes != 0) copy_bytes(team, x_.target[q] + offset(round), slot(x_.rank, q, round, kResults), bytes);
-      }
+    const Team team{threadIdx.x - kSenders - kReducers, kTakers};
+    move(kFetching, x_.send_rounds, [&](u32 round) {
+      fetch_results(round, [&](u64 to, u64 from, u64 bytes) { copy_bytes(team, to, from, bytes); });
     });
   }
 
   __device__ void signal_fetched() {
     const u32 q = threadIdx.x % kWarp;
     signal(
-        kFetch, kTwoShotTakers, x_.send_rounds,
+        kFetching, x_.send_rounds,
         [&](u32 round) { return !shares(q, q, round) || await(&own()->emptied[q][blockIdx.x], of(q), round); },
         [&](u32 round) {  // of the last rounds nobody asks
-          if (shares(q, q, round + kSlots)) tell(&flags(q)->fetched[x_.rank][blockIdx.x], q, round);
+          if (shares(q, q, round + kSlots)) tell(kFetching, &flags(q)->fetched[x_.rank][blockIdx.x], q, round);
         });
   }
 
- private:
-  enum Barriers { kSend = 1, kReduce = 5, kFetch = 9 };
+ protected:
+  static constexpr Part kSending{1, kSenders}, kReducing{5, kReducers}, kFetching{9, kTakers, /*pump=*/1};
   static constexpr u32 kResults = 1;
 
+  /// The others' results of a round, and their places: copy(to, from, bytes).
+  template <class Copy>
+  __device__ void fetch_results(u32 round, Copy copy) const {
+#pragma unroll 1
+    for (u32 k = 1; k < x_.ranks; ++k) {
+      const u32 q = peer(k);
+      const u64 bytes = slice(x_.recv_bytes[q], round);
+      if (bytes != 0) copy(x_.target[q] + offset(round), slot(x_.rank, q, round, kResults), bytes);
+    }
+  }
+
+ private:
   __device__ Flags* own() const { return flags(x_.rank); }
   __device__ Message of(u32 q) const { return message(q, 0); }
-  __device__ void tell(u64* flag, u32 q, u32 round) const { say(flag, of(q), round, x_.send_rounds); }
+  __device__ void tell(Part part, u64* flag, u32 q, u32 round) const { say(part, flag, of(q), round, x_.send_rounds); }
   /// Is q a peer, and has the share of `owner` a piece of this round?
   __device__ bool shares(u32 q, u32 owner, u32 round) const { return is_peer(q) && has(x_.recv_bytes[owner], round); }
 };
@@ -122,7 +125,7 @@ template <class Format>
 __device__ inline void two_shot(const Exchange& x) {
   const Begun begun = begin(x, kAreas);
   if (begun.idle) return;
-  BlockTwoShot block(x, begun);
+  BlockTwoShot<kTwoShotSenders, kTwoShotReducers, kMovers - kTwoShotSenders - kTwoShotReducers> block(x, begun);
   if (threadIdx.x < kTwoShotSenders)
     block.send();
   else if (threadIdx.x < kTwoShotSenders + kTwoShotReducers)
