@@ -158,6 +158,9 @@ class Block {
     return last;
   }
 
+  /// Since it began.
+  std::chrono::nanoseconds age() const { return std::chrono::steady_clock::now() - began_; }
+
   void spin() {
     ++spinning_;
     ready_.add(current_);
@@ -227,6 +230,7 @@ class Block {
   }
 
   const std::function<void()>& body_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::vector<Thread> threads_;
   Stacks stacks_;
   Place own_{};
@@ -272,5 +276,10 @@ void wait_at_barrier(int name, int threads) { running->wait(name, threads); }
 void arrive_at_barrier(int name, int threads) { running->arrive(name, threads); }
 
 void give_way() { running->spin(); }
+
+unsigned long long now_ns() {
+  constexpr unsigned long long kPicosecondsBeginAnew = ~0ULL / 1000, kBeforeNs = 200'000;
+  return kPicosecondsBeginAnew - kBeforeNs + static_cast<unsigned long long>(running->age().count());
+}
 
 }  // namespace gpu_host

@@ -30,4 +30,7 @@ void arrive_at_barrier(int name, int threads);
 /// Lets the other threads of the block go on: for those that spin.
 void give_way();
 
+/// Nanoseconds on the block's own clock, which begins a little before 64 bits of picoseconds begin anew.
+unsigned long long now_ns();
+
 }  // namespace gpu_host

@@ -64,6 +64,7 @@ class Rank {
     x.ranks = ranks_;
     x.signature = 0x8000 + call.pattern % 1000;
     x.divisor = 1;
+    x.pace_ps = call.pattern % 7 * 1'000'000;
     x.room_bytes = room_bytes(ranks_);
     x.slot_bytes = x.room_bytes / (kSlots * call.blocks) / 16 * 16;
     x.slice_bytes = std::min(call.slice_bytes, x.slot_bytes);
@@ -118,7 +119,7 @@ class Rank {
   void two_shots(const Call& call, Exchange& x) {
     std::vector<u8> in(call.bytes), out(call.bytes);
     for (u64 k = 0; k < in.size(); ++k) in[k] = byte_of(call, rank_, 0, k);
-    const bool in_place = call.pattern % 2;
+    const bool in_place = (call.pattern ^ call.pattern / 4) % 2;  // of calls of this kind only each fourth number
     u64 longest = call.bytes / ranks_ + call.pattern % 5;
     if (call.pattern % 3 != 0) longest = (longest + 15) / 16 * 16;  // as pumps need it
     for (u32 q = 0; q < ranks_; ++q) {
@@ -145,7 +146,7 @@ class Rank {
   bool pumped(const Call& call, const Exchange& x) const {
     u64 places = 0;
     for (u32 q = 0; q < ranks_; ++q) places |= x.source[q] | x.target[q];
-    return places % 16 == 0 && (call.pattern / 2 + rank_) % 4 != 0;
+    return places % 16 == 0 && (call.pattern / 12 + rank_) % 4 != 0;
   }
 
   static void launch(const char* name, u32 threads, const Call& call, Exchange& x) {

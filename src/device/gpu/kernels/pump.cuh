@@ -37,22 +37,21 @@ __device__ inline void prepare_pumps() {
 /// the multiprocessor reads and writes.
 class Pace {
  public:
-  __device__ explicit Pace(u32 ps_per_kib) : ps_per_kib_(ps_per_kib), begun_ns_(now_ns()) {}
+  __device__ explicit Pace(u32 ps_per_kib) : ps_per_kib_(ps_per_kib), due_ps_(now_ns() * 1000) {}
 
   __device__ void hold(u32 bytes) {
     if (ps_per_kib_ == 0) return;
-    constexpr u64 kMayCatchUpPs = 1'000'000;
-    u64 now_ps = ps_since_begun();
-    while (now_ps < due_ps_) now_ps = ps_since_begun();
-    due_ps_ = max(due_ps_ + kMayCatchUpPs, now_ps) - kMayCatchUpPs + u64{bytes} * ps_per_kib_ / 1024;
+    constexpr u64 kMayCatchUp = 1'000'000, kLongest = 1'000'000'000;  // 1 us, 1 ms
+    // Differences, since 64 bits of picoseconds begin anew every 213 days; and none that no pace makes is waited for.
+    u64 now = now_ns() * 1000;
+    while (due_ps_ - now < kLongest) now = now_ns() * 1000;
+    if (now - due_ps_ > kMayCatchUp) due_ps_ = now - kMayCatchUp;
+    due_ps_ += u64{bytes} * ps_per_kib_ / 1024;
   }
 
  private:
-  __device__ u64 ps_since_begun() const { return (now_ns() - begun_ns_) * 1000; }
-
   u32 ps_per_kib_;
-  u64 begun_ns_;
-  u64 due_ps_ = 0;
+  u64 due_ps_;
 };
 
 /// Bytes that no 16 fill.

@@ -86,6 +86,7 @@ class PumpedTwoShot : public BlockTwoShot<Part::kPump, Part::kAdders, Part::kPum
 template <class Format>
 __device__ inline void pumped_two_shot(const Exchange& x) {
   constexpr u32 kAllAdders = kAdders * kAdderGroups;
+  static_assert(kAllAdders / kWarp % 2 == 0);  // by the number of its warp a thread waits or tells
   if (threadIdx.x == 0) {
     prepare_pumps();
     prepare_adders();

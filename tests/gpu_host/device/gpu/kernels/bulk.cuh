@@ -16,7 +16,11 @@ inline u8* shared_room() {
 
 inline void prepare_mark(u64* mark, u32 threads) { gpu_host::prepare_mark(mark, threads); }
 inline void order_marks() {}
-inline void come_to(u64* mark) { gpu_host::come_to(mark, 0); }
+/// Those whom it tells of something get their turn before what this thread does next.
+inline void come_to(u64* mark) {
+  gpu_host::come_to(mark, 0);
+  gpu_host::give_way();
+}
 inline void come_to_as_warp(u64* mark) { gpu_host::come_to_as_warp(mark); }
 inline void come_with_loads(u64* mark, u32 bytes) { gpu_host::come_to(mark, bytes); }
 inline void bulk_load(u8* to_shared, u64 from, u32 bytes, u64* mark) {

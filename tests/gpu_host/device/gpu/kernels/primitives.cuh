@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <type_traits>
 
 #include "block.h"
@@ -48,8 +47,6 @@ inline void prepare_barriers() {}
 inline void sync_block() { gpu_host::wait_at_barrier(0, 0); }
 inline void sync(int name, int threads) { gpu_host::wait_at_barrier(name, threads); }
 
-inline u64 now_ns() {
-  return static_cast<u64>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-}
+inline u64 now_ns() { return gpu_host::now_ns(); }
 
 }  // namespace lanecast::gpu
