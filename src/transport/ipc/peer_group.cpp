@@ -12,13 +12,21 @@ namespace lanecast::ipc {
 
 PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels,
                      const Bootstrap& members, const PeerOptions& options)
+    : PeerGroup(agreed(members,
+                       [&] {
+                         return Own{Launches(device, std::move(kernels)), Faults(device),
+                                    EngineStreams(device, members.size), gpu::OwnedStream(device)};
+                       }),
+                device, members, options) {}
+
+PeerGroup::PeerGroup(Own own, std::shared_ptr<gpu::Device> device, const Bootstrap& members, const PeerOptions& options)
     : device_(std::move(device)),
-      launches_(agreed(members, [&] { return Launches(device_, std::move(kernels)); })),
+      launches_(std::move(own.launches)),
       options_(options),
-      faults_(agreed(members, [&] { return Faults(device_); })),
+      faults_(std::move(own.faults)),
       memory_(device_, members, options.channels),
-      engines_(agreed(members, [&] { return EngineStreams(device_, members.size); })),
-      poison_(agreed(members, [&] { return gpu::OwnedStream(device_); })) {
+      engines_(std::move(own.engines)),
+      poison_(std::move(own.poison)) {
   set_timeout(options.timeout_s);
   const char has_pumps = launches_.has_pumps(DType::float32) ? 1 : 0;
   std::vector<char> have(members.size);

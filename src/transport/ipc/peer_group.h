@@ -96,6 +96,15 @@ class PeerGroup {
  private:
   friend class CopyPipeline;
 
+  /// What a member makes by itself.
+  struct Own {
+    Launches launches;
+    Faults faults;
+    EngineStreams engines;
+    gpu::OwnedStream poison;
+  };
+  PeerGroup(Own own, std::shared_ptr<gpu::Device> device, const Bootstrap& members, const PeerOptions& options);
+
   gpu::Messages message_arguments() const;
   void direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
   bool serves_engines(const Parcels& parcels) const;
