@@ -97,6 +97,24 @@ def test_long_sums(size: int, guard: int, kernel_cache: str) -> None:
     judge(size, cases, kernel_cache, guard)
 
 
+def chosen(calls: tuple[tuple[str, int], ...], comm: Communicator, _: Tell) -> list[str]:
+    comm.all_reduce(tensor(comm, 8))  # connects
+    comm.synchronize()
+    return [comm.explain_on_gpu("all_reduce", count, dtype).algorithm for dtype, count in calls]
+
+
+@pytest.mark.parametrize(
+    ("variables", "engines"),
+    [(MANY_BLOCKS, ["peer_kernel", "peer_two_shot", "peer_kernel"]), ({}, ["peer_two_shot"] * 3)],
+)
+def test_what_goes_by_copy_engines_of_multiprocessors(
+    variables: dict[str, str], engines: list[str], kernel_cache: str
+) -> None:
+    calls = (("float32", 24 << 20), ("float32", 64 << 20), ("bfloat16", 128 << 20))
+    for outcome in outcomes(2, partial(chosen, calls), kernel_cache, variables=variables):
+        assert outcome.value == engines
+
+
 def first_rank_calls_alone(comm: Communicator, _: Tell) -> None:
     comm.all_reduce(tensor(comm, 8))  # connects
     comm.synchronize()
