@@ -46,10 +46,10 @@ std::size_t piece_of(std::size_t block_bytes, std::size_t longest) {
   return divided_up(block_bytes, divided_up(block_bytes, most));
 }
 
-/// Of gpu::Exchange, where each block sends in so many ways at once.
-gpu::u32 pace_ps(int blocks, int ways) {
+/// Of gpu::Exchange: each block sends pieces and results at once.
+gpu::u32 pace_ps(int blocks) {
   constexpr double kPsPerKib = 1e12 * 1024 / kLinkBytesPerSecond;
-  return static_cast<gpu::u32>(kPsPerKib * blocks * ways);
+  return static_cast<gpu::u32>(2 * kPsPerKib * blocks);
 }
 
 /// May copy engines of multiprocessors move this rank's messages?
@@ -146,7 +146,7 @@ void PeerGroup::by_two_shot(const PeerCall& call, gpu::Stream stream) {
   const bool by_pumps = pumps(call.dtype, call.op, in.bytes), few = options_.max_ctas <= kFewInTwoShots;
   const int most = by_pumps ? std::min(kPumpedBlocks, options_.max_ctas) : most_blocks(largest);
   const int blocks = cut(x, largest, most, (few ? 2 : 1) * (by_pumps ? kPumpedPiece : kTwoShotPiece));
-  x.pace_ps = pace_ps(blocks, /*ways=*/2);
+  x.pace_ps = pace_ps(blocks);
   if (x.offered) offer(call, stream);
   if (by_pumps && suits_pumps(x))
     launches_.pumped_two_shot(call.dtype, x, blocks, stream);

@@ -94,15 +94,22 @@ class BlockPieces {
     }
   }
 
-  /// This rank's pieces of a round, and the others' slots for them: copy(to, from, bytes).
-  template <class Copy>
-  __device__ void send_pieces(u32 round, Copy copy) const {
+  /// The pieces of a round, out of messages of so many bytes to or from each peer: visit(peer, bytes).
+  template <class Visit>
+  __device__ void each_piece(const u64* messages, u32 round, Visit visit) const {
 #pragma unroll 1
     for (u32 k = 1; k < x_.ranks; ++k) {
       const u32 q = peer(k);
-      const u64 bytes = slice(x_.send_bytes[q], round);
-      if (bytes != 0) copy(slot(q, x_.rank, round), x_.source[q] + offset(round), bytes);
+      const u64 bytes = slice(messages[q], round);
+      if (bytes != 0) visit(q, bytes);
     }
+  }
+
+  /// This rank's pieces of a round, and the others' slots for them: copy(to, from, bytes).
+  template <class Copy>
+  __device__ void send_pieces(u32 round, Copy copy) const {
+    each_piece(x_.send_bytes, round,
+               [&](u32 q, u64 bytes) { copy(slot(q, x_.rank, round), x_.source[q] + offset(round), bytes); });
   }
 
   __device__ u64 offset(u32 round) const { return round * stride_ + blockIdx.x * x_.slice_bytes; }

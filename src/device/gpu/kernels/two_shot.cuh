@@ -105,12 +105,8 @@ class BlockTwoShot : public BlockPieces {
   /// The others' results of a round, and their places: copy(to, from, bytes).
   template <class Copy>
   __device__ void fetch_results(u32 round, Copy copy) const {
-#pragma unroll 1
-    for (u32 k = 1; k < x_.ranks; ++k) {
-      const u32 q = peer(k);
-      const u64 bytes = slice(x_.recv_bytes[q], round);
-      if (bytes != 0) copy(x_.target[q] + offset(round), slot(x_.rank, q, round, kResults), bytes);
-    }
+    each_piece(x_.recv_bytes, round,
+               [&](u32 q, u64 bytes) { copy(x_.target[q] + offset(round), slot(x_.rank, q, round, kResults), bytes); });
   }
 
  private:
