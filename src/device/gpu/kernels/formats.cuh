@@ -19,9 +19,14 @@ __device__ inline To bits(From from) {
   return to;
 }
 
+/// Those that the machine narrows two at a time have narrow_pair(low, high), of a word's halves.
+struct Format {
+  static constexpr bool kPairs = false;
+};
+
 /// Elements that are added in another type of their own kind. `Wide` wraps.
 template <class T, class As, class Wide>
-struct Whole {
+struct Whole : Format {
   using Stored = T;
   using Value = As;
   using Wrapping = Wide;
@@ -39,7 +44,7 @@ struct Int64 : Whole<long long, long long, u64> {};
 struct UInt64 : Whole<u64, u64, u64> {};
 
 template <class T>
-struct Float {
+struct Float : Format {
   using Stored = T;
   using Value = T;
   static constexpr bool kFloat = true;
@@ -65,6 +70,10 @@ struct BFloat16 : Float<float> {
     const u32 pattern = bits<u32>(value);
     return static_cast<u16>((pattern + 0x7fff + ((pattern >> 16) & 1)) >> 16);
   }
+#ifdef __CUDA_ARCH__
+  static constexpr bool kPairs = true;
+  __device__ static u32 narrow_pair(float low, float high) { return nan_of_pair(bfloats_of_floats(low, high), 0x7fc0); }
+#endif
 };
 
 /// What the topmost exponent means: infinity and NaN, or (OCP's e4m3fn) numbers, and NaN in the topmost code alone.
@@ -115,6 +124,10 @@ struct Float16 : SmallFloat<u16, 5, 10, true> {
     return value == value ? code : static_cast<u16>(kNan);
   }
 #endif
+#ifdef __CUDA_ARCH__
+  static constexpr bool kPairs = true;
+  __device__ static u32 narrow_pair(float low, float high) { return nan_of_pair(halves_of_floats(low, high), kNan); }
+#endif
 };
 struct Float8E4M3 : SmallFloat<u8, 4, 3, false> {};
 struct Float8E5M2 : SmallFloat<u8, 5, 2, true> {};
@@ -160,12 +173,39 @@ __device__ inline typename Format::Value combine(u32 op, typename Format::Value 
 }
 
 template <class Format>
-__device__ inline typename Format::Stored finish(typename Format::Value value, double divisor) {
-  if constexpr (Format::kFloat) {
-    if (divisor != 1) value /= static_cast<typename Format::Value>(divisor);
+union Elements {
+  static constexpr int kCount = 16 / sizeof(typename Format::Stored);
+  Vector vector;
+  typename Format::Stored each[kCount];
+};
+
+/// As it is stored, a NaN as the positive quiet one.
+template <class Format>
+__device__ inline typename Format::Stored narrow(typename Format::Value value) {
+  if constexpr (Format::kFloat)
     if (value != value) value = Format::nan();
-  }
   return Format::narrow(value);
+}
+
+template <class Format>
+__device__ inline typename Format::Stored finish(typename Format::Value value, double divisor) {
+  if constexpr (Format::kFloat)
+    if (divisor != 1) value /= static_cast<typename Format::Value>(divisor);
+  return narrow<Format>(value);
+}
+
+/// A vector's worth.
+template <class Format>
+__device__ inline Vector finish(typename Format::Value (&values)[Elements<Format>::kCount], double divisor) {
+  if constexpr (Format::kFloat)
+    if (divisor != 1)
+      for (auto& value : values) value /= static_cast<typename Format::Value>(divisor);
+  Elements<Format> elements;
+  if constexpr (Format::kPairs)
+    for (int k = 0; k < 4; ++k) elements.vector.word[k] = Format::narrow_pair(values[2 * k], values[2 * k + 1]);
+  else
+    for (int e = 0; e < Elements<Format>::kCount; ++e) elements.each[e] = narrow<Format>(values[e]);
+  return elements.vector;
 }
 
 }  // namespace lanecast::gpu

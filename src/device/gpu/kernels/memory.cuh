@@ -80,13 +80,6 @@ __device__ __noinline__ void multicast_bytes(Team team, const u64* to, int n, u6
   for (int q = 0; q < n; ++q) copy_as<u8>(team, to[q] + 16 * vectors, from + 16 * vectors, bytes % 16);
 }
 
-template <class Format>
-union Elements {
-  static constexpr int kCount = 16 / sizeof(typename Format::Stored);
-  Vector vector;
-  typename Format::Stored each[kCount];
-};
-
 /// Sums of vectors i, i + step, … below n, of two sources: what is asked for most, with many loads under way.
 template <class Format>
 __device__ inline void add_pairs(const Reduction& r, u64 i, u32 step, u64 n) {
@@ -99,28 +92,50 @@ __device__ inline void add_pairs(const Reduction& r, u64 i, u32 step, u64 n) {
   }
   for (int k = 0; k < kUnroll; ++k) {
     if (k * step >= left) continue;
+    typename Format::Value sums[Elements<Format>::kCount];
     for (int e = 0; e < Elements<Format>::kCount; ++e)
-      a[k].each[e] =
-          finish<Format>(combine<Format>(kSum, Format::widen(a[k].each[e]), Format::widen(b[k].each[e])), r.divisor);
-    for (u32 t = 0; t < r.targets; ++t) reinterpret_cast<Vector*>(r.target[t])[i + k * step] = a[k].vector;
+      sums[e] = combine<Format>(kSum, Format::widen(a[k].each[e]), Format::widen(b[k].each[e]));
+    const Vector result = finish<Format>(sums, r.divisor);
+    for (u32 t = 0; t < r.targets; ++t) reinterpret_cast<Vector*>(r.target[t])[i + k * step] = result;
   }
 }
 
-/// Sums of vector i of any number of sources.
+/// Sums of a thread's next vectors, which are `step` apart, of any number of sources: at(s) is where those of source s
+/// begin. Of kAtOnce sources loads are under way at once, beside the first.
+template <class Format, int kSums, int kAtOnce, class At>
+__device__ inline void add_up(typename Format::Value (&sums)[kSums][Elements<Format>::kCount], u32 sources, u32 left,
+                              u32 step, At at) {
+  using Value = typename Format::Value;
+  const auto read = [&](u32 s, auto take) {
+    const Vector* const from = at(s);
+    Elements<Format> elements[kSums] = {};
+    for (int k = 0; k < kSums; ++k)
+      if (k * step < left) elements[k].vector = from[k * step];
+    for (int k = 0; k < kSums; ++k)
+      for (int e = 0; e < Elements<Format>::kCount; ++e) take(sums[k][e], Format::widen(elements[k].each[e]));
+  };
+  read(0, [](Value& sum, Value value) { sum = value; });
+#pragma unroll kAtOnce
+  for (u32 s = 1; s < sources; ++s) read(s, [](Value& sum, Value value) { sum = combine<Format>(kSum, sum, value); });
+}
+
+/// Vectors of more sources than two, whose sums a thread keeps meanwhile.
 template <class Format>
-__device__ inline void add_vector(const Reduction& r, u64 i) {
-  constexpr int n = Elements<Format>::kCount;
-  Elements<Format> elements;
-  typename Format::Value values[n];
-  elements.vector = reinterpret_cast<const Vector*>(r.source[0])[i];
-  for (int e = 0; e < n; ++e) values[e] = Format::widen(elements.each[e]);
-#pragma unroll 1
-  for (u32 s = 1; s < r.sources; ++s) {
-    elements.vector = reinterpret_cast<const Vector*>(r.source[s])[i];
-    for (int e = 0; e < n; ++e) values[e] = combine<Format>(kSum, values[e], Format::widen(elements.each[e]));
+constexpr int kSeveral = Elements<Format>::kCount > 8 ? 1 : 2;
+
+/// The same of vectors i, i + step, … below n.
+template <class Format>
+__device__ inline void add_several(const Reduction& r, u64 i, u32 step, u64 n) {
+  constexpr int kSums = kSeveral<Format>;
+  const u32 left = within<kSums>(n - i, step);
+  typename Format::Value sums[kSums][Elements<Format>::kCount];
+  add_up<Format, kSums, /*kAtOnce=*/3>(sums, r.sources, left, step,
+                                          [&](u32 s) { return reinterpret_cast<const Vector*>(r.source[s]) + i; });
+  for (int k = 0; k < kSums; ++k) {
+    if (k * step >= left) continue;
+    const Vector result = finish<Format>(sums[k], r.divisor);
+    for (u32 t = 0; t < r.targets; ++t) reinterpret_cast<Vector*>(r.target[t])[i + k * step] = result;
   }
-  for (int e = 0; e < n; ++e) elements.each[e] = finish<Format>(values[e], r.divisor);
-  for (u32 t = 0; t < r.targets; ++t) reinterpret_cast<Vector*>(r.target[t])[i] = elements.vector;
 }
 
 /// Element i, by any operator.
@@ -144,13 +159,13 @@ __device__ __noinline__ void reduce_bytes(Team team, const Reduction& r) {
   for (u32 s = 0; s < r.sources; ++s) unaligned |= r.source[s];
   const bool adds = r.op == kSum || r.op == kAvg;
   const u64 vectors = adds && unaligned % 16 == 0 ? r.bytes / 16 : 0;
-  const u64 batch = r.sources == 2 ? kUnroll * team.size : team.size;
+  const u64 batch = (r.sources == 2 ? kUnroll : kSeveral<Format>) * team.size;
 #pragma unroll 1
   for (u64 i = team.index; i < vectors; i += batch) {
     if (r.sources == 2)
       add_pairs<Format>(r, i, team.size, vectors);
     else
-      add_vector<Format>(r, i);
+      add_several<Format>(r, i, team.size, vectors);
   }
 #pragma unroll 1
   for (u64 k = vectors * Elements<Format>::kCount + team.index; k < r.bytes / sizeof(Stored); k += team.size)

@@ -106,4 +106,19 @@ __device__ inline u16 half_of_float(float value) {
   return code;
 }
 
+/// Two of 16 bits in a word, to nearest, ties to even; a NaN becomes 0x7fff.
+__device__ inline u32 halves_of_floats(float low, float high) {
+  u32 codes;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(codes) : "f"(high), "f"(low));
+  return codes;
+}
+__device__ inline u32 bfloats_of_floats(float low, float high) {
+  u32 codes;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(codes) : "f"(high), "f"(low));
+  return codes;
+}
+
+/// With this code for 0x7fff: all others are less as signed numbers.
+__device__ inline u32 nan_of_pair(u32 codes, u32 nan) { return __vmins2(codes, nan << 16 | nan); }
+
 }  // namespace lanecast::gpu

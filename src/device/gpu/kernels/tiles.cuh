@@ -13,28 +13,17 @@ __device__ inline void add_tiles(Team team, u8* tiles, u32 tile_bytes, u32 ranks
   constexpr int n = Elements<Format>::kCount;
   using Stored = typename Format::Stored;
   using Value = typename Format::Value;
-  const auto divided = [&](Value sum) { return finish<Format>(sum, divisor); };
   const u32 vectors = bytes / 16;
 #pragma unroll 1
   for (u32 i = team.index; i < vectors; i += kUnroll * team.size) {
     const u32 left = within<kUnroll>(vectors - i, team.size);
     Value sums[kUnroll][n];
-    const auto read = [&](u32 q, auto take) {
-      Elements<Format> elements[kUnroll] = {};
-      for (int k = 0; k < kUnroll; ++k)
-        if (k * team.size < left)
-          elements[k].vector = reinterpret_cast<const Vector*>(tiles + q * tile_bytes)[i + k * team.size];
-      for (int k = 0; k < kUnroll; ++k)
-        for (int e = 0; e < n; ++e) take(sums[k][e], Format::widen(elements[k].each[e]));
-    };
-    read(0, [](Value& sum, Value value) { sum = value; });
-#pragma unroll 1
-    for (u32 q = 1; q < ranks; ++q) read(q, [](Value& sum, Value value) { sum = combine<Format>(kSum, sum, value); });
+    add_up<Format, kUnroll, /*kAtOnce=*/1>(sums, ranks, left, team.size, [&](u32 q) {
+      return reinterpret_cast<const Vector*>(tiles + q * tile_bytes) + i;
+    });
     for (int k = 0; k < kUnroll; ++k) {
-      if (k * team.size >= left) continue;
-      Elements<Format> elements;
-      for (int e = 0; e < n; ++e) elements.each[e] = divided(sums[k][e]);
-      reinterpret_cast<Vector*>(tiles)[i + k * team.size] = elements.vector;
+      if (k * team.size < left)
+        reinterpret_cast<Vector*>(tiles)[i + k * team.size] = finish<Format>(sums[k], divisor);
     }
   }
   for (u32 k = vectors * n + team.index; k < bytes / sizeof(Stored); k += team.size) {
@@ -42,7 +31,7 @@ __device__ inline void add_tiles(Team team, u8* tiles, u32 tile_bytes, u32 ranks
 #pragma unroll 1
     for (u32 q = 1; q < ranks; ++q)
       sum = combine<Format>(kSum, sum, Format::widen(reinterpret_cast<const Stored*>(tiles + q * tile_bytes)[k]));
-    reinterpret_cast<Stored*>(tiles)[k] = divided(sum);
+    reinterpret_cast<Stored*>(tiles)[k] = finish<Format>(sum, divisor);
   }
 }
 
