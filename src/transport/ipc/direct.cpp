@@ -60,11 +60,12 @@ void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory&
   const int blocks = meeting_blocks(parcels.largest_bytes);
   launches_.meeting(all, blocks, stream);
   engines_.fork(stream);
+  // To one peer after another: among four H200s 387 GB/s, to all three at once 232.
   for (int k = 1; k < size(); ++k) {
     const int q = (rank() + k) % size();
     const Parcel& parcel = parcels.send[q];
     if (parcel.bytes != 0)
-      device_->check(device_->driver().copy(at_member(output, q, place), parcel.at, parcel.bytes, engines_.push(k, 0)),
+      device_->check(device_->driver().copy(at_member(output, q, place), parcel.at, parcel.bytes, engines_.push(1, 0)),
                      "cuMemcpyAsync");
   }
   copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, std::min(kBesideEngines, options_.max_ctas),
