@@ -22,10 +22,8 @@ constexpr std::size_t kMostRounds = 65000;  // 16 bits of a flag count them
 constexpr std::size_t kLongestPiece = std::size_t{128} << 10, kTwoShotPiece = std::size_t{64} << 10;
 constexpr int kFewReduce = 24, kFewInTwoShots = 16;
 // Of all-reduces by the multiprocessors' copy engines, on H100s: with few blocks they are ahead of threads from where a
-// rank sends so much in each shot, and with many about as fast from here on, by less than half of those; but not where
-// an addition takes longer: 256 MiB of bf16 855 us, by 64 blocks of threads 813.
+// rank sends so much in each shot, and with many about as fast from here on, by less than half of those.
 constexpr std::size_t kPumpedByFew = std::size_t{16} << 20, kPumped = std::size_t{64} << 20;
-constexpr std::size_t kQuicklyAdded = 4;  // bytes of an element
 constexpr std::size_t kPumpedPiece = std::size_t{128} << 10;
 constexpr int kPumpedBlocks = 24;
 constexpr double kLinkBytesPerSecond = 365e9;  // to the peers, of which NVLink 4 carries some 390
@@ -107,7 +105,6 @@ int PeerGroup::cut(gpu::Exchange& x, std::size_t largest_bytes, int most, std::s
 
 bool PeerGroup::pumps(DType dtype, ReduceOp op, std::size_t bytes) const {
   if (!pumps_ || !launches_.has_pumps(dtype) || (op != ReduceOp::sum && op != ReduceOp::avg)) return false;
-  if (!has_few_blocks() && size_of(dtype) < kQuicklyAdded) return false;
   return share_of(bytes, 0).bytes * (size() - 1) >= (has_few_blocks() ? kPumpedByFew : kPumped);
 }
 
