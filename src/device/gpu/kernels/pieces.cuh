@@ -129,8 +129,11 @@ class BlockPieces {
     return x_.inbox[in] + message * x_.room_bytes + (round % kSlots * gridDim.x + blockIdx.x) * x_.slot_bytes;
   }
 
-  /// Ranks begin with different peers, so that not all write to one of them.
-  __device__ u32 peer(u32 k) const { return (x_.rank + k) % x_.ranks; }
+  /// The k-th peer, from 1; 0: this rank. Ranks and blocks begin with different ones, so that all are written to at any
+  /// time, and none by all.
+  __device__ u32 peer(u32 k) const {
+    return k == 0 ? x_.rank : (x_.rank + 1 + (k - 1 + blockIdx.x) % (x_.ranks - 1)) % x_.ranks;
+  }
   __device__ bool is_peer(u32 q) const { return q < x_.ranks && q != x_.rank; }
   __device__ Flags* flags(u32 q) const { return reinterpret_cast<Flags*>(x_.flags[q]); }
 
