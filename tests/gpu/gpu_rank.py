@@ -27,6 +27,7 @@ SECTIONS = {
     "grid": grid.run_small,
     "large": grid.run_large,
     "sums": grid.run_long_sums,
+    "codes": grid.run_codes,
     "streams": streams.run,
     "graphs": graphs.run,
     "messages": messages.run,

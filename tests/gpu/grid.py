@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import count
 
 import lanecast
+import numpy as np
 from campaign import Campaign
 from collective_cases import DTYPES, Case, even, ops_of
 from device_call import DeviceCall
@@ -15,6 +16,7 @@ from lanecast.cli.gpu.payload import TorchLibrary
 from lanecast.cli.payload import REDUCING, Payload
 from lanecast.cli.payload import Case as LargeCase
 from lanecast.communicator import Communicator
+from lanecast.dtypes import torch_dtype
 
 ALGORITHMS = ("", "peer_kernel", "peer_two_shot", "copy_engine")
 OF_STAND_IN = ("", "peer_two_shot")  # what is chosen there for its sizes is the kernel
@@ -65,6 +67,33 @@ def run_small(campaign: Campaign) -> None:
                 return wrong
 
             campaign.check(f"{kind} {dtype}", body)
+
+
+def run_codes(campaign: Campaign) -> None:
+    """Sums of every code of a narrow type with others, NaN and infinities too: bit by bit what the CPU's kernels give."""
+    import torch
+
+    turns = 1 << 9 if campaign.on_gpu else 1  # long enough for copy engines of multiprocessors where those are few
+    for dtype in ("float16", "bfloat16"):
+        for op in ("sum", "avg"):
+
+            def body(comm: Communicator, dtype: str = dtype, op: str = op) -> list[str]:
+                brought = [(np.arange(1 << 16) * (2 * q + 1) + 977 * q).astype(np.uint16) for q in range(comm.size)]
+                expected = np.empty_like(brought[0])
+                sources = [codes.view(np.uint8) for codes in brought]
+                _core.reduce(dtype, op, expected.view(np.uint8), sources, expected.size, float(comm.size) if op == "avg" else 1.0, "")
+                wrong = []
+                for algorithm in ALGORITHMS if campaign.on_gpu else OF_STAND_IN:
+                    mine = torch.from_numpy(brought[comm.rank].view(np.int16)).to(campaign.ranks.device.device)
+                    tensor = mine.repeat(turns).view(torch_dtype(dtype))
+                    comm.all_reduce(tensor, op=op, algorithm=algorithm)
+                    campaign.settle(comm)
+                    found = tensor.view(torch.int16).cpu().numpy().view(np.uint16).reshape(turns, -1)
+                    if differ := int((found != expected).sum()):
+                        wrong.append(f"rank {comm.rank}: {dtype} {op} by {algorithm or 'choice'}: {differ} wrong")
+                return wrong
+
+            campaign.check(f"codes {dtype} {op}", body)
 
 
 def _back_to_back(campaign: Campaign, comm: Communicator, cases: list[tuple[Case, int]]) -> list[str]:

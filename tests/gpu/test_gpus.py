@@ -77,12 +77,12 @@ def expect_all_right_on_emulated_hosts(folder: Path, section: str) -> None:
 
 @pytest.mark.parametrize("ranks", SIZES)
 def test_collectives(ranks: int, tmp_path: Path) -> None:
-    expect_all_right(tmp_path, ranks, ["grid", "large"])
+    expect_all_right(tmp_path, ranks, ["grid", "large", "codes"])
 
 
 @pytest.mark.parametrize("ctas", ["64", "24"])
 def test_long_sums(ctas: str, tmp_path: Path) -> None:
-    expect_all_right(tmp_path, RANKS, ["sums"], LANECAST_MAX_CTAS=ctas)
+    expect_all_right(tmp_path, RANKS, ["sums", "codes"], LANECAST_MAX_CTAS=ctas)
 
 
 def test_streams_and_graphs(tmp_path: Path) -> None:
