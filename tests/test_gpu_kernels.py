@@ -7,7 +7,7 @@ import pytest
 
 import gpu_host_library
 
-PROGRAMS = {"exchanges": "656 calls\n", "messages": "192 messages\n"}
+PROGRAMS = {"exchanges": "1220 calls\n", "messages": "192 messages\n"}
 
 
 @pytest.mark.timeout(400)

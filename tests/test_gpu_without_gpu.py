@@ -65,6 +65,19 @@ def test_each_type_and_operator(engine: str, guard: int, kernel_cache: str) -> N
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_broadcasts_in_two_shots(size: int, kernel_cache: str) -> None:
+    cases = [
+        Case("broadcast", (count,), "peer_two_shot", dtype, root=root, in_place=True)
+        for count in (0, 1, 17, 2003, 400_001)
+        for root in range(size)
+        for dtype in ("uint8", "float64")
+    ]
+    judge(size, cases, kernel_cache, ALIGNED)
+    judge(size, cases[: 6 * size], kernel_cache, guard=3)
+
+
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_uneven_counts_and_calls_beside_the_callers(engine: str, kernel_cache: str) -> None:
     cases = [
@@ -97,22 +110,29 @@ def test_long_sums(size: int, guard: int, kernel_cache: str) -> None:
     judge(size, cases, kernel_cache, guard)
 
 
-def chosen(calls: tuple[tuple[str, int], ...], comm: Communicator, _: Tell) -> list[str]:
+def chosen(kind: str, calls: tuple[tuple[str, int], ...], comm: Communicator, _: Tell) -> list[str]:
     comm.all_reduce(tensor(comm, 8))  # connects
     comm.synchronize()
-    return [comm.explain_on_gpu("all_reduce", count, dtype).algorithm for dtype, count in calls]
+    return [comm.explain_on_gpu(kind, count, dtype).algorithm for dtype, count in calls]
 
 
 @pytest.mark.parametrize(
     ("variables", "engines"),
-    [(MANY_BLOCKS, ["peer_kernel", "peer_two_shot", "peer_kernel"]), ({}, ["peer_two_shot"] * 3)],
+    [(MANY_BLOCKS, ["peer_kernel", "peer_two_shot", "peer_two_shot"]), ({}, ["peer_two_shot"] * 3)],
 )
 def test_what_goes_by_copy_engines_of_multiprocessors(
     variables: dict[str, str], engines: list[str], kernel_cache: str
 ) -> None:
     calls = (("float32", 24 << 20), ("float32", 64 << 20), ("bfloat16", 128 << 20))
-    for outcome in outcomes(2, partial(chosen, calls), kernel_cache, variables=variables):
+    for outcome in outcomes(2, partial(chosen, "all_reduce", calls), kernel_cache, variables=variables):
         assert outcome.value == engines
+
+
+def test_long_broadcasts_among_more_than_two_go_in_two_shots(kernel_cache: str) -> None:
+    calls = (("float32", 1000), ("float32", 4 << 20))
+    for size, engines in (2, ["peer_kernel", "peer_kernel"]), (4, ["peer_kernel", "peer_two_shot"]):
+        for outcome in outcomes(size, partial(chosen, "broadcast", calls), kernel_cache):
+            assert outcome.value == engines
 
 
 def first_rank_calls_alone(comm: Communicator, _: Tell) -> None:

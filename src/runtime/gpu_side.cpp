@@ -55,7 +55,7 @@ PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, s
   if (!takes(*pinned, traffic))
     throw UsageError("rank " + std::to_string(rank_) + ": algorithm '" + std::string(name_of(*pinned)) + "' takes " +
                      (*pinned == PeerEngine::two_shot
-                          ? "an all_reduce, which this is not"
+                          ? "an all_reduce or a broadcast, which this is not"
                           : "tensors from symmetric_empty(), in an all_gather, reduce_scatter, all_reduce or even "
                             "all_to_all, since it reads and writes at the peers"));
   return *pinned;

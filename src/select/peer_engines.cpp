@@ -21,6 +21,8 @@ constexpr Line kDirectCopy{7.5e-6, 1 / 355e9}, kDirectReduction{8.6e-6, 1 / 324e
 // others keep more than this: so each byte should be reduced once, and not be copied where that is not needed.
 constexpr Line kTwoShot{12e-6, 1 / 330e9}, kTwoShotByFew{12e-6, 1 / 341e9}, kTwoShotPumped{42e-6, 1 / 365e9},
     kDirectAllReduceByFew{8.6e-6, 1 / 345e9};
+// Of a broadcast in two shots, among four H200s.
+constexpr Line kSpread{15e-6, 1 / 260e9};
 
 double at(const Line& line, double bytes) {
   return line.alpha_s + bytes * line.beta_s_per_byte + std::min(bytes, kFirst) * line.gamma_s_per_byte;
@@ -34,6 +36,7 @@ double assumed_s(PeerEngine engine, const PeerTraffic& traffic) {
     case PeerEngine::kernel:
       return at(kKernel, to_all);
     case PeerEngine::two_shot:
+      if (traffic.kind == Kind::broadcast) return at(kSpread, static_cast<double>(traffic.bytes));
       return at(traffic.few_ctas ? kTwoShotByFew : traffic.pumped ? kTwoShotPumped : kTwoShot, 2 * share);
     case PeerEngine::copy_engine:
       return at(kCopyEngine, to_all);
@@ -65,7 +68,7 @@ bool direct_has(Kind kind) {
 }
 
 bool takes(PeerEngine engine, const PeerTraffic& traffic) {
-  if (engine == PeerEngine::two_shot) return traffic.kind == Kind::all_reduce;
+  if (engine == PeerEngine::two_shot) return traffic.kind == Kind::all_reduce || traffic.kind == Kind::broadcast;
   return engine != PeerEngine::direct || (traffic.symmetric && direct_has(traffic.kind));
 }
 

@@ -11,7 +11,8 @@
 
 namespace lanecast {
 
-/// two_shot: an all-reduce of which each rank reduces a share for all; direct: on symmetric memory.
+/// two_shot: of an all-reduce each rank reduces a share for all, of a broadcast it passes one on; direct: on symmetric
+/// memory.
 enum class PeerEngine { kernel, two_shot, copy_engine, direct };
 inline constexpr std::array<std::string_view, 4> kPeerEngines{"peer_kernel", "peer_two_shot", "copy_engine",
                                                               "peer_direct"};

@@ -74,11 +74,11 @@ void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory&
   launches_.meeting(all, blocks, stream);
 }
 
-PeerGroup::Share PeerGroup::share_of(std::size_t bytes, int member) const {
+PeerGroup::Share PeerGroup::share_of(std::size_t bytes, int k, int shares) {
   constexpr std::size_t kAlignment = 16;
-  const auto members = static_cast<std::size_t>(size());
-  const std::size_t share = (bytes + members * kAlignment - 1) / (members * kAlignment) * kAlignment;
-  const std::size_t begin = std::min(bytes, share * static_cast<std::size_t>(member));
+  const std::size_t line = static_cast<std::size_t>(shares) * kAlignment;
+  const std::size_t share = (bytes + line - 1) / line * kAlignment;
+  const std::size_t begin = std::min(bytes, share * static_cast<std::size_t>(k));
   return {begin, std::min(share, bytes - begin)};
 }
 
@@ -87,8 +87,8 @@ void PeerGroup::direct_reduce(const PeerCall& call, const SharedMemory& input, c
   const Parcel source = call.parcels.send[rank()], target = call.parcels.receive[rank()];
   gpu::Direct d{group(call.signature), {}, {}};
   gpu::Reduction& r = d.work;
-  const Share share = output ? share_of(source.bytes, rank()) : Share{0, source.bytes};
-  const std::size_t largest = output ? share_of(source.bytes, 0).bytes : call.parcels.largest_bytes;
+  const Share share = output ? share_of(source.bytes, rank(), size()) : Share{0, source.bytes};
+  const std::size_t largest = output ? share_of(source.bytes, 0, size()).bytes : call.parcels.largest_bytes;
   r.bytes = share.bytes;
   for (int q = 0; q < size(); ++q) {
     r.source[r.sources++] = at_member(input, q, source.at) + share.begin;
@@ -104,9 +104,9 @@ void PeerGroup::offer(const PeerCall& call, gpu::Stream stream) const {
   const WindowBuffers& buffers = call.windows;
   const Parcel source = call.parcels.send[rank()], target = call.parcels.receive[rank()];
   const bool for_all = buffers.in_place && buffers.out_place;
-  const Share share = for_all ? share_of(source.bytes, rank()) : Share{0, source.bytes};
+  const Share share = for_all ? share_of(source.bytes, rank(), size()) : Share{0, source.bytes};
   const int blocks =
-      direct_blocks(call.parcels, for_all ? share_of(source.bytes, 0).bytes : call.parcels.largest_bytes);
+      direct_blocks(call.parcels, for_all ? share_of(source.bytes, 0, size()).bytes : call.parcels.largest_bytes);
   gpu::Direct d{group(call.signature), {}, {}};
   d.work.bytes = share.bytes;
   d.work.op = static_cast<gpu::u32>(call.op);

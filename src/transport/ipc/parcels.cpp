@@ -38,6 +38,7 @@ class Writer {
         receive_from_all(0);
         break;
       case Kind::broadcast:
+        parcels_.root = call_.root;
         if (is_root) multicast(0);
         if (is_root) parcels_.send[me_] = {};
         if (!is_root) parcels_.receive[call_.root] = out(0);

@@ -62,7 +62,8 @@ class PeerGroup {
   /// By one kernel, which waits for the other ranks' while it runs. Throws UsageError for too long a message before
   /// anything is enqueued.
   void by_kernel(const PeerCall& call, gpu::Stream stream);
-  /// The same, of an all-reduce: each rank reduces a share of it, and its kernel tells the others the result.
+  /// The same, of an all-reduce or a broadcast: each rank reduces a share of it, or gets that from the root, and its
+  /// kernel tells the others the result.
   void by_two_shot(const PeerCall& call, gpu::Stream stream);
   /// Is that by the copy engines of multiprocessors? Equal on all members; one whose addresses do not suit them moves
   /// its pieces by threads.
@@ -112,10 +113,10 @@ class PeerGroup {
   void direct_reduce(const PeerCall& call, const SharedMemory& input, const SharedMemory* output,
                      gpu::Stream stream) const;
   struct Share {
-    std::size_t begin, bytes;
+    std::size_t begin = 0, bytes = 0;
   };
-  /// What a member reduces for all of them; the first one's is the largest.
-  Share share_of(std::size_t bytes, int member) const;
+  /// The k-th of so many shares of a vector; the first one is the largest.
+  static Share share_of(std::size_t bytes, int k, int shares);
   gpu::Exchange exchange_arguments(const PeerCall& call) const;
   /// Messages into pieces, by the largest one of any two members; returns how many blocks carry them, `most` at most.
   int cut(gpu::Exchange& x, std::size_t largest_bytes, int most, std::size_t longest_piece) const;

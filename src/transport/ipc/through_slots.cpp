@@ -20,13 +20,16 @@ constexpr std::size_t kMostRounds = 65000;  // 16 bits of a flag count them
 // On H100s; with 24 and 32 blocks longer ones made an all-reduce in two shots up to 8 % slower. But a signal takes a
 // block some 10 us, so where so few blocks or fewer share a message that is reduced, pieces twice as long are ahead.
 constexpr std::size_t kLongestPiece = std::size_t{128} << 10, kTwoShotPiece = std::size_t{64} << 10;
+constexpr std::size_t kBroadcastPiece = std::size_t{32} << 10;  // 64 MiB among four H200s 381 -> 264 us
 constexpr int kFewReduce = 24, kFewInTwoShots = 16;
 // Of all-reduces by the multiprocessors' copy engines, on H100s: with few blocks they are ahead of threads from where a
 // rank sends so much in each shot, and with many about as fast from here on, by less than half of those.
 constexpr std::size_t kPumpedByFew = std::size_t{16} << 20, kPumped = std::size_t{64} << 20;
-constexpr std::size_t kPumpedPiece = std::size_t{128} << 10;
+constexpr std::size_t kPumpedPieces = std::size_t{128} << 10;  // of a round, to all peers
 constexpr int kPumpedBlocks = 24;
-constexpr double kLinkBytesPerSecond = 365e9;  // to the peers, of which NVLink 4 carries some 390
+// To the peers, of which NVLink 4 carries some 390; where several ranks send to one, held back a little more they are
+// faster.
+constexpr double kLinkBytesPerSecond = 365e9, kLinkOfSeveral = 350e9;
 
 std::size_t divided_up(std::size_t bytes, std::size_t by) { return (bytes + by - 1) / by; }
 
@@ -44,10 +47,9 @@ std::size_t piece_of(std::size_t block_bytes, std::size_t longest) {
   return divided_up(block_bytes, divided_up(block_bytes, most));
 }
 
-/// Of gpu::Exchange: each block sends pieces and results at once.
-gpu::u32 pace_ps(int blocks) {
-  constexpr double kPsPerKib = 1e12 * 1024 / kLinkBytesPerSecond;
-  return static_cast<gpu::u32>(2 * kPsPerKib * blocks);
+/// Of gpu::Exchange.
+gpu::u32 pace_ps(int ranks, int blocks) {
+  return static_cast<gpu::u32>(1e12 * 1024 / (ranks == 2 ? kLinkBytesPerSecond : kLinkOfSeveral) * blocks);
 }
 
 /// May copy engines of multiprocessors move this rank's messages?
@@ -105,7 +107,7 @@ int PeerGroup::cut(gpu::Exchange& x, std::size_t largest_bytes, int most, std::s
 
 bool PeerGroup::pumps(DType dtype, ReduceOp op, std::size_t bytes) const {
   if (!pumps_ || !launches_.has_pumps(dtype) || (op != ReduceOp::sum && op != ReduceOp::avg)) return false;
-  return share_of(bytes, 0).bytes * (size() - 1) >= (has_few_blocks() ? kPumpedByFew : kPumped);
+  return share_of(bytes, 0, size()).bytes * (size() - 1) >= (has_few_blocks() ? kPumpedByFew : kPumped);
 }
 
 void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
@@ -131,19 +133,29 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
 void PeerGroup::by_two_shot(const PeerCall& call, gpu::Stream stream) {
   if (size() == 1) return by_kernel(call, stream);
   const gpu::Device::Current current(*device_);
-  const Parcel in = call.parcels.send[rank()], out = call.parcels.receive[rank()];
+  const Parcels& parcels = call.parcels;
+  const bool adds = parcels.root < 0, brings = adds || parcels.root == rank();
+  const Parcel in = parcels.send[adds ? rank() : (rank() + 1) % size()];
+  const Parcel out = adds ? parcels.receive[rank()] : brings ? in : parcels.receive[parcels.root];
   gpu::Exchange x = exchange_arguments(call);
+  x.root = adds ? gpu::kNobody : static_cast<gpu::u32>(parcels.root);
   for (int q = 0; q < size(); ++q) {
-    const Share share = share_of(in.bytes, q);
+    // The root of a broadcast has no share: the others follow each other as if it were the last one.
+    const Share share = adds               ? share_of(out.bytes, q, size())
+                        : q == parcels.root ? Share{}
+                                            : share_of(out.bytes, q - (q > parcels.root ? 1 : 0), size() - 1);
     x.source[q] = in.at + share.begin;
     x.target[q] = out.at + share.begin;
-    x.send_bytes[q] = x.recv_bytes[q] = share.bytes;
+    x.recv_bytes[q] = share.bytes;
+    x.send_bytes[q] = brings ? share.bytes : 0;
   }
-  const std::size_t largest = share_of(in.bytes, 0).bytes;
-  const bool by_pumps = pumps(call.dtype, call.op, in.bytes), few = options_.max_ctas <= kFewInTwoShots;
+  const std::size_t largest = share_of(out.bytes, 0, adds ? size() : size() - 1).bytes;
+  const bool by_pumps = adds && pumps(call.dtype, call.op, out.bytes), few = options_.max_ctas <= kFewInTwoShots;
   const int most = by_pumps ? std::min(kPumpedBlocks, options_.max_ctas) : most_blocks(largest);
-  const int blocks = cut(x, largest, most, (few ? 2 : 1) * (by_pumps ? kPumpedPiece : kTwoShotPiece));
-  x.pace_ps = pace_ps(blocks);
+  const std::size_t pumped_piece = kPumpedPieces / static_cast<std::size_t>(size() - 1);
+  const std::size_t longest_piece = by_pumps ? pumped_piece : adds ? kTwoShotPiece : kBroadcastPiece;
+  const int blocks = cut(x, largest, most, (few ? 2 : 1) * longest_piece);
+  x.pace_ps = pace_ps(size(), blocks);
   if (x.offered) offer(call, stream);
   if (by_pumps && suits_pumps(x))
     launches_.pumped_two_shot(call.dtype, x, blocks, stream);

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -27,8 +28,10 @@ struct Call {
   u64 slice_bytes;
   u64 bytes;    // of a message; what rank r sends to q is shorter by a few where messages differ
   u32 pattern;  // of bytes, so that no call's are another's
-  enum Kind { different, multicast, in_place_sum, two_shots } kind;
+  enum Kind { different, multicast, in_place_sum, two_shots, broadcast } kind;
 };
+constexpr Call::Kind kKinds[] = {Call::different, Call::multicast, Call::in_place_sum, Call::two_shots,
+                                 Call::broadcast};
 
 /// Byte k of what `from` sends to `to`.
 u8 byte_of(const Call& call, u32 from, u32 to, u64 k) {
@@ -75,8 +78,17 @@ class Rank {
       x.inbox[q] = address_of(memory_[q].inbox.data());
       x.flags[q] = address_of(memory_[q].flags.data());
     }
-    if (call.kind == Call::in_place_sum) return sum(call, x);
-    call.kind == Call::two_shots ? two_shots(call, x) : move(call, x);
+    x.root = kNobody;
+    switch (call.kind) {
+      case Call::in_place_sum:
+        return sum(call, x);
+      case Call::two_shots:
+        return two_shots(call, x);
+      case Call::broadcast:
+        return broadcast(call, x);
+      default:
+        return move(call, x);
+    }
   }
 
  private:
@@ -119,8 +131,8 @@ class Rank {
   void two_shots(const Call& call, Exchange& x) {
     std::vector<u8> in(call.bytes), out(call.bytes);
     for (u64 k = 0; k < in.size(); ++k) in[k] = byte_of(call, rank_, 0, k);
-    const bool in_place = (call.pattern ^ call.pattern / 4) % 2;  // of calls of this kind only each fourth number
-    u64 longest = call.bytes / ranks_ + call.pattern % 5;
+    const bool in_place = call.pattern / std::size(kKinds) % 2;
+    u64 longest = call.bytes / ranks_ + call.pattern % 6;
     if (call.pattern % 3 != 0) longest = (longest + 15) / 16 * 16;  // as pumps need it
     for (u32 q = 0; q < ranks_; ++q) {
       const u64 begin = std::min(call.bytes, q * longest);
@@ -132,6 +144,25 @@ class Rank {
     pumped(call, x) ? launch("lanecast_pumped_two_shot_uint8", pumped_two_shot_threads(kWarp), call, x)
                     : launch("lanecast_two_shot_uint8", two_shot_threads(kWarp), call, x);
     expect_sums(call, in_place ? in : out);
+  }
+
+  /// By ranks in two shots: the root has no share, and those of the others differ.
+  void broadcast(const Call& call, Exchange& x) {
+    x.root = call.pattern % ranks_;
+    std::vector<u8> data(call.bytes);
+    for (u64 k = 0; k < data.size(); ++k) data[k] = rank_ == x.root ? byte_of(call, rank_, 0, k) : 0x5A;
+    const u64 longest = call.bytes / (ranks_ - 1) + call.pattern % 6;
+    u64 begin = 0;
+    for (u32 q = 0; q < ranks_; ++q) {
+      const bool is_last = q + 1 == ranks_ || (q + 2 == ranks_ && x.root == q + 1);
+      const u64 bytes = q == x.root ? 0 : is_last ? call.bytes - begin : std::min(call.bytes - begin, longest);
+      x.source[q] = x.target[q] = address_of(data.data()) + begin;
+      x.recv_bytes[q] = bytes;
+      x.send_bytes[q] = rank_ == x.root ? bytes : 0;
+      begin += bytes;
+    }
+    launch("lanecast_two_shot_uint8", two_shot_threads(kWarp), call, x);
+    for (u64 k = 0; k < data.size(); ++k) expect(call, x.root, k, data[k], byte_of(call, x.root, 0, k));
   }
 
   void expect_sums(const Call& call, const std::vector<u8>& data) const {
@@ -180,7 +211,7 @@ std::vector<Call> calls() {
   for (const u64 bytes : {0, 5, 100, 479, 992})
     for (const u64 slice : {16, 128})
       for (const u32 blocks : {1, 4, 2, 3})  // so that slots of another length are written anew in each call
-        for (const Call::Kind kind : {Call::different, Call::multicast, Call::in_place_sum, Call::two_shots})
+        for (const Call::Kind kind : kKinds)
           all.push_back({blocks, slice, bytes, static_cast<u32>(all.size() + 1), kind});
   return all;
 }
@@ -204,7 +235,7 @@ int beside_one_that_gives_up(const Call& call) {
 int main(int, char** arguments) {
   int judged = 0;
   for (int time = 0; time < std::atoi(arguments[1]); ++time)
-    for (const u32 ranks : {2u, 3u})
+    for (const u32 ranks : {2u, 3u, 4u})
       judged += run_ranks<Memory>(ranks, [](u32 r, std::vector<Memory>& memory) {
         Rank rank(r, memory);
         const std::vector<Call> all = calls();
@@ -213,7 +244,7 @@ int main(int, char** arguments) {
       });
   for (const u64 bytes : {100, 992})
     for (const u32 blocks : {1, 2})  // and out of place or in place
-      for (const Call::Kind kind : {Call::different, Call::multicast, Call::in_place_sum, Call::two_shots})
+      for (const Call::Kind kind : kKinds)
         judged += beside_one_that_gives_up({blocks, 16, bytes, 6 * static_cast<u32>(kind) + 1 + blocks, kind});
   std::printf("%d calls\n", judged);
 }

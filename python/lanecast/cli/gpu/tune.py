@@ -39,7 +39,7 @@ TUNED = {PLAIN: "tuned", SYMMETRIC: "tuned+symm"}
 _OF_KERNELS = (KERNEL, TWO_SHOT, DIRECT)
 _IN_MEMORY = {DIRECT: SYMMETRIC}
 COLLECTIVES_OF = {
-    TWO_SHOT: ("all_reduce",),
+    TWO_SHOT: ("all_reduce", "broadcast"),
     DIRECT: ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"),
     NATIVE: ("all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce"),
 }  # where not all of them

@@ -11,6 +11,7 @@ using u32 = unsigned int;
 using u64 = unsigned long long;
 
 constexpr int kMostRanks = 16;   // whose memory one kernel reaches: those of a host
+constexpr u32 kNobody = ~0u;     // for a rank
 constexpr int kMostBlocks = 64;  // of a kernel that waits for other ranks; all of them have to be resident at once
 constexpr int kMovers = 768;     // threads of such a block that write to the peers or take what has come
 // Of them, those that write to the peers. A thread's access waits behind all that its block has on the way to the
@@ -85,16 +86,18 @@ struct WindowTable {
 };
 
 /// Every rank sends a message to every other and combines what it gets, with what it brings itself, into its output. In
-/// two shots: `source` and `target` are each rank's share of the vector in this rank's input and output.
+/// two shots: `source` and `target` are each rank's share of the vector in this rank's input and output, and recv_bytes
+/// its length.
 struct Exchange {
   u32 rank, ranks;
   u32 op;                        // ReduceOp, of the kernels that reduce
+  u32 root;                      // in two shots: whose vector all get; of a sum: kNobody
   u32 signature;                 // 16 bits, equal on ranks that make the same call
   u32 multicast;                 // all messages are the same
   u32 send_rounds, recv_rounds;  // of the longest message, one at least: its pieces
   u32 offered;                   // in case that the offer before it is not taken
   u32 own_counts;                // of a message only its two ranks know the length, so those compare it
-  u32 pace_ps;                   // that a KiB to the peers takes a block's pump at least; 0: as fast as it goes
+  u32 pace_ps;                   // that a KiB to the peers takes a block at least, by pumps; 0: as fast as it goes
   double divisor;                // of an average
   u64 slice_bytes;               // of a message's piece, per block; a multiple of 16, at most slot_bytes
   u64 slot_bytes;                // the blocks of a call share the room: the fewer, the longer their slots

@@ -132,7 +132,8 @@ class BlockPieces {
   /// The k-th peer, from 1; 0: this rank. Ranks and blocks begin with different ones, so that all are written to at any
   /// time, and none by all.
   __device__ u32 peer(u32 k) const {
-    return k == 0 ? x_.rank : (x_.rank + 1 + (k - 1 + blockIdx.x) % (x_.ranks - 1)) % x_.ranks;
+    if (k == 0) return x_.rank;
+    return (x_.rank + 1 + (k - 1 + blockIdx.x) % (x_.ranks - 1)) % x_.ranks;
   }
   __device__ bool is_peer(u32 q) const { return q < x_.ranks && q != x_.rank; }
   __device__ Flags* flags(u32 q) const { return reinterpret_cast<Flags*>(x_.flags[q]); }

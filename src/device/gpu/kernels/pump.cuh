@@ -22,8 +22,15 @@ __device__ inline PumpMemory& pump_memory(int number) {
   return pumps[number];
 }
 
+/// How many threads of this block send.
+__device__ inline u32& senders() {
+  __shared__ u32 count;
+  return count;
+}
+
 /// By one thread of a block, before order_marks().
 __device__ inline void prepare_pumps() {
+  senders() = 0;
 #pragma unroll 1
   for (int number = 0; number < kPumps; ++number) {
     PumpMemory& memory = pump_memory(number);
@@ -33,25 +40,33 @@ __device__ inline void prepare_pumps() {
   }
 }
 
-/// Holds its thread back, so that no more is sent than the link takes: what waits in front of it holds up whatever else
-/// the multiprocessor reads and writes.
+/// Holds its thread back, so that those of a block that send together send no more than the link takes: what waits in
+/// front of it holds up whatever else the multiprocessor reads and writes.
 class Pace {
  public:
   __device__ explicit Pace(u32 ps_per_kib) : ps_per_kib_(ps_per_kib), due_ps_(now_ns() * 1000) {}
 
   __device__ void hold(u32 bytes) {
     if (ps_per_kib_ == 0) return;
+    const u32 others = atomicAdd(&senders(), sends_ ? 0u : 1u) - (sends_ ? 1 : 0);
+    sends_ = true;
     constexpr u64 kMayCatchUp = 1'000'000, kLongest = 1'000'000'000;  // 1 us, 1 ms
     // Differences, since 64 bits of picoseconds begin anew every 213 days; and none that no pace makes is waited for.
     u64 now = now_ns() * 1000;
     while (due_ps_ - now < kLongest) now = now_ns() * 1000;
     if (now - due_ps_ > kMayCatchUp) due_ps_ = now - kMayCatchUp;
-    due_ps_ += u64{bytes} * ps_per_kib_ / 1024;
+    due_ps_ += u64{bytes} * ps_per_kib_ / 1024 * (others + 1);
+  }
+
+  /// It sends nothing more.
+  __device__ void end() {
+    if (sends_) atomicAdd(&senders(), ~0u);
   }
 
  private:
   u32 ps_per_kib_;
   u64 due_ps_;
+  bool sends_ = false;
 };
 
 /// Bytes that no 16 fill.
@@ -85,6 +100,12 @@ class Pump {
     }
     ended_tiles_ = loaded_;
     ++ended_;
+  }
+
+  /// Until all that was asked for is written.
+  __device__ void end() {
+    settle(ended_);
+    pace_.end();
   }
 
   /// Until so many rounds are written.

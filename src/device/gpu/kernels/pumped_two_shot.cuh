@@ -26,7 +26,7 @@ class PumpedTwoShot : public BlockTwoShot<Part::kPump, Part::kAdders, Part::kPum
     Adding adding(x_.ranks);
     const u32 most = adding.tile_bytes();
 #pragma unroll 1
-    for (u32 round = 0; round < x_.send_rounds; ++round) {
+    for (u32 round = 0; round < rounds(); ++round) {
       rounds_of(kReducing).await_begin(round);
       order_bulk();
       const u64 bytes = works(kReducing) ? slice(x_.recv_bytes[x_.rank], round) : 0, begin = offset(round);
@@ -52,6 +52,7 @@ class PumpedTwoShot : public BlockTwoShot<Part::kPump, Part::kAdders, Part::kPum
         store_sum(slot(peer(k), x_.rank, stage.round, kResults) + behind, sum, stage.bytes);
       }
     });
+    pace.end();
   }
 
   __device__ void pump_results() const {
@@ -66,14 +67,14 @@ class PumpedTwoShot : public BlockTwoShot<Part::kPump, Part::kAdders, Part::kPum
   __device__ void pump(Part part, u32 pace_ps, List list) const {
     Pump pump(part.pump, pace_ps);
 #pragma unroll 1
-    for (u32 round = 0; round < x_.send_rounds; ++round) {
+    for (u32 round = 0; round < rounds(); ++round) {
       if (!rounds_of(part).has_begun(round)) pump.settle(round);  // perhaps it does not before a peer has those
       rounds_of(part).await_begin(round);
       order_bulk();
       if (works(part)) list(round, pump);
       pump.end_round();
     }
-    pump.settle(x_.send_rounds);
+    pump.end();
   }
 
   __device__ static void store_sum(u64 to, const u8* from, u32 bytes) {

@@ -9,6 +9,9 @@
 //   p has fetched                       fetched[p] at q     q may write the result of round r + kSlots
 // A result comes after its rank's piece was sent, so in-place nothing is overwritten that has yet to be sent.
 //
+// A broadcast is the same with one rank's pieces in place of all ranks' sums: the root, which has no share, sends each of
+// the others a share, and they spread it among themselves. All words are said as if all sent and fetched.
+//
 // It counts for two calls, since pieces and results have areas of slots of their own. Results come only to ranks that
 // have sent pieces of this call, and so have ended the one before; and who ends this call has had all results, so all
 // its pieces were reduced: both areas are free for whatever comes behind.
@@ -29,7 +32,7 @@ class BlockTwoShot : public BlockPieces {
 
   __device__ void send() {
     const Team team{threadIdx.x, kSenders};
-    move(kSending, x_.send_rounds, [&](u32 round) {
+    move(kSending, rounds(), [&](u32 round) {
       send_pieces(round, [&](u64 to, u64 from, u64 bytes) { copy_bytes(team, to, from, bytes); });
     });
   }
@@ -37,7 +40,7 @@ class BlockTwoShot : public BlockPieces {
   __device__ void signal_sent() {
     const u32 q = threadIdx.x % kWarp;
     signal(
-        kSending, x_.send_rounds,
+        kSending, rounds(),
         [&](u32 round) {
           return round < kSlots || !shares(q, q, round) || await(&own()->emptied[q][blockIdx.x], of(q), round - kSlots);
         },
@@ -49,20 +52,23 @@ class BlockTwoShot : public BlockPieces {
   template <class Format>
   __device__ void reduce() {
     const Team team{threadIdx.x - kSenders, kReducers};
-    move(kReducing, x_.send_rounds, [&](u32 round) {
+    move(kReducing, rounds(), [&](u32 round) {
       Reduction r;
       r.bytes = slice(x_.recv_bytes[x_.rank], round);
       if (r.bytes == 0) return;
       r.op = x_.op;
       r.divisor = x_.divisor;
-      r.sources = r.targets = x_.ranks;
+      r.targets = 0;
+      r.target[r.targets++] = x_.target[x_.rank] + offset(round);
+#pragma unroll 1
+      for (u32 k = 1; k < x_.ranks; ++k)
+        if (peer(k) != x_.root) r.target[r.targets++] = slot(peer(k), x_.rank, round, kResults);
+      if (x_.root != kNobody) return multicast_bytes(team, r.target, r.targets, slot(x_.rank, x_.root, round), r.bytes);
       // In the order of the ranks, so that all get the same bits wherever their shares begin.
+      r.sources = x_.ranks;
 #pragma unroll 1
       for (u32 q = 0; q < x_.ranks; ++q)
         r.source[q] = q == x_.rank ? x_.source[q] + offset(round) : slot(x_.rank, q, round);
-      r.target[0] = x_.target[x_.rank] + offset(round);
-#pragma unroll 1
-      for (u32 k = 1; k < x_.ranks; ++k) r.target[k] = slot(peer(k), x_.rank, round, kResults);
       reduce_bytes<Format>(team, r);
     });
   }
@@ -70,7 +76,7 @@ class BlockTwoShot : public BlockPieces {
   __device__ void signal_reduced() {
     const u32 q = threadIdx.x % kWarp;
     signal(
-        kReducing, x_.send_rounds,
+        kReducing, rounds(),
         [&](u32 round) {
           if (!shares(q, x_.rank, round)) return true;
           return await(&own()->arrived[q][blockIdx.x], of(q), round) &&
@@ -83,7 +89,7 @@ class BlockTwoShot : public BlockPieces {
 
   __device__ void fetch() {
     const Team team{threadIdx.x - kSenders - kReducers, kTakers};
-    move(kFetching, x_.send_rounds, [&](u32 round) {
+    move(kFetching, rounds(), [&](u32 round) {
       fetch_results(round, [&](u64 to, u64 from, u64 bytes) { copy_bytes(team, to, from, bytes); });
     });
   }
@@ -91,7 +97,7 @@ class BlockTwoShot : public BlockPieces {
   __device__ void signal_fetched() {
     const u32 q = threadIdx.x % kWarp;
     signal(
-        kFetching, x_.send_rounds,
+        kFetching, rounds(),
         [&](u32 round) { return !shares(q, q, round) || await(&own()->emptied[q][blockIdx.x], of(q), round); },
         [&](u32 round) {  // of the last rounds nobody asks
           if (shares(q, q, round + kSlots)) tell(kFetching, &flags(q)->fetched[x_.rank][blockIdx.x], q, round);
@@ -102,9 +108,12 @@ class BlockTwoShot : public BlockPieces {
   static constexpr Part kSending{1, kSenders}, kReducing{5, kReducers}, kFetching{9, kTakers, /*pump=*/1};
   static constexpr u32 kResults = 1;
 
+  __device__ u32 rounds() const { return x_.recv_rounds; }  // of the longest share: a rank of a broadcast sends nothing
+
   /// The others' results of a round, and their places: copy(to, from, bytes).
   template <class Copy>
   __device__ void fetch_results(u32 round, Copy copy) const {
+    if (x_.rank == x_.root) return;
     each_piece(x_.recv_bytes, round,
                [&](u32 q, u64 bytes) { copy(x_.target[q] + offset(round), slot(x_.rank, q, round, kResults), bytes); });
   }
@@ -112,7 +121,7 @@ class BlockTwoShot : public BlockPieces {
  private:
   __device__ Flags* own() const { return flags(x_.rank); }
   __device__ Message of(u32 q) const { return message(q, 0); }
-  __device__ void tell(Part part, u64* flag, u32 q, u32 round) const { say(part, flag, of(q), round, x_.send_rounds); }
+  __device__ void tell(Part part, u64* flag, u32 q, u32 round) const { say(part, flag, of(q), round, rounds()); }
   /// Is q a peer, and has the share of `owner` a piece of this round?
   __device__ bool shares(u32 q, u32 owner, u32 round) const { return is_peer(q) && has(x_.recv_bytes[owner], round); }
 };
