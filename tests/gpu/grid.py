@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-import lanecast
 import numpy as np
+
+import lanecast
 from campaign import Campaign
 from collective_cases import DTYPES, Case, even, ops_of
 from device_call import DeviceCall
@@ -70,7 +71,7 @@ def run_small(campaign: Campaign) -> None:
 
 
 def run_codes(campaign: Campaign) -> None:
-    """Sums of every code of a narrow type with others, NaN and infinities too: bit by bit what the CPU's kernels give."""
+    """Sums of every code of a narrow type with others, NaN and infinities too: the bits of the CPU's kernels."""
     import torch
 
     turns = 1 << 9 if campaign.on_gpu else 1  # long enough for copy engines of multiprocessors where those are few
@@ -81,7 +82,15 @@ def run_codes(campaign: Campaign) -> None:
                 brought = [(np.arange(1 << 16) * (2 * q + 1) + 977 * q).astype(np.uint16) for q in range(comm.size)]
                 expected = np.empty_like(brought[0])
                 sources = [codes.view(np.uint8) for codes in brought]
-                _core.reduce(dtype, op, expected.view(np.uint8), sources, expected.size, float(comm.size) if op == "avg" else 1.0, "")
+                _core.reduce(
+                    dtype,
+                    op,
+                    expected.view(np.uint8),
+                    sources,
+                    expected.size,
+                    float(comm.size) if op == "avg" else 1.0,
+                    "",
+                )
                 wrong = []
                 for algorithm in ALGORITHMS if campaign.on_gpu else OF_STAND_IN:
                     mine = torch.from_numpy(brought[comm.rank].view(np.int16)).to(campaign.ranks.device.device)

@@ -141,7 +141,7 @@ void PeerGroup::by_two_shot(const PeerCall& call, gpu::Stream stream) {
   x.root = adds ? gpu::kNobody : static_cast<gpu::u32>(parcels.root);
   for (int q = 0; q < size(); ++q) {
     // The root of a broadcast has no share: the others follow each other as if it were the last one.
-    const Share share = adds               ? share_of(out.bytes, q, size())
+    const Share share = adds                ? share_of(out.bytes, q, size())
                         : q == parcels.root ? Share{}
                                             : share_of(out.bytes, q - (q > parcels.root ? 1 : 0), size() - 1);
     x.source[q] = in.at + share.begin;

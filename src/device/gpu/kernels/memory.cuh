@@ -130,7 +130,7 @@ __device__ inline void add_several(const Reduction& r, u64 i, u32 step, u64 n) {
   const u32 left = within<kSums>(n - i, step);
   typename Format::Value sums[kSums][Elements<Format>::kCount];
   add_up<Format, kSums, /*kAtOnce=*/3>(sums, r.sources, left, step,
-                                          [&](u32 s) { return reinterpret_cast<const Vector*>(r.source[s]) + i; });
+                                       [&](u32 s) { return reinterpret_cast<const Vector*>(r.source[s]) + i; });
   for (int k = 0; k < kSums; ++k) {
     if (k * step >= left) continue;
     const Vector result = finish<Format>(sums[k], r.divisor);
@@ -159,7 +159,7 @@ __device__ __noinline__ void reduce_bytes(Team team, const Reduction& r) {
   for (u32 s = 0; s < r.sources; ++s) unaligned |= r.source[s];
   const bool adds = r.op == kSum || r.op == kAvg;
   const u64 vectors = adds && unaligned % 16 == 0 ? r.bytes / 16 : 0;
-  const u64 batch = (r.sources == 2 ? kUnroll : kSeveral<Format>) * team.size;
+  const u64 batch = (r.sources == 2 ? kUnroll : kSeveral<Format>)*team.size;
 #pragma unroll 1
   for (u64 i = team.index; i < vectors; i += batch) {
     if (r.sources == 2)

@@ -22,8 +22,7 @@ __device__ inline void add_tiles(Team team, u8* tiles, u32 tile_bytes, u32 ranks
       return reinterpret_cast<const Vector*>(tiles + q * tile_bytes) + i;
     });
     for (int k = 0; k < kUnroll; ++k) {
-      if (k * team.size < left)
-        reinterpret_cast<Vector*>(tiles)[i + k * team.size] = finish<Format>(sums[k], divisor);
+      if (k * team.size < left) reinterpret_cast<Vector*>(tiles)[i + k * team.size] = finish<Format>(sums[k], divisor);
     }
   }
   for (u32 k = vectors * n + team.index; k < bytes / sizeof(Stored); k += team.size) {

@@ -9,8 +9,8 @@
 //   p has fetched                       fetched[p] at q     q may write the result of round r + kSlots
 // A result comes after its rank's piece was sent, so in-place nothing is overwritten that has yet to be sent.
 //
-// A broadcast is the same with one rank's pieces in place of all ranks' sums: the root, which has no share, sends each of
-// the others a share, and they spread it among themselves. All words are said as if all sent and fetched.
+// A broadcast is the same with one rank's pieces in place of all ranks' sums: the root, which has no share, sends each
+// of the others a share, and they spread it among themselves. All words are said as if all sent and fetched.
 //
 // It counts for two calls, since pieces and results have areas of slots of their own. Results come only to ranks that
 // have sent pieces of this call, and so have ended the one before; and who ends this call has had all results, so all
