@@ -47,7 +47,7 @@ def test_the_library_holds_the_source_as_it_is() -> None:
 
 @needs_nvrtc
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("gpu", ["sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("gpu", ["sm_75", "sm_80", "sm_90", "sm_100"])
 def test_nvrtc_takes_the_source(gpu: str) -> None:
     code = _core.gpu_machine_code(gpu, gpu_libraries.folders(), "")
     names = set(_core.gpu_kernel_names(code))

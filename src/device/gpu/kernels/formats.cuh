@@ -19,7 +19,8 @@ __device__ inline To bits(From from) {
   return to;
 }
 
-/// Those that the machine narrows two at a time have narrow_pair(low, high), of a word's halves.
+/// Those that the machine narrows two at a time, from compute capability 8.0 on, have narrow_pair(low, high), of a
+/// word's halves.
 struct Format {
   static constexpr bool kPairs = false;
 };
@@ -70,7 +71,7 @@ struct BFloat16 : Float<float> {
     const u32 pattern = bits<u32>(value);
     return static_cast<u16>((pattern + 0x7fff + ((pattern >> 16) & 1)) >> 16);
   }
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   static constexpr bool kPairs = true;
   __device__ static u32 narrow_pair(float low, float high) { return nan_of_pair(bfloats_of_floats(low, high), 0x7fc0); }
 #endif
@@ -124,7 +125,7 @@ struct Float16 : SmallFloat<u16, 5, 10, true> {
     return value == value ? code : static_cast<u16>(kNan);
   }
 #endif
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   static constexpr bool kPairs = true;
   __device__ static u32 narrow_pair(float low, float high) { return nan_of_pair(halves_of_floats(low, high), kNan); }
 #endif
