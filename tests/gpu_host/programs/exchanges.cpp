@@ -47,11 +47,12 @@ u64 address_of(const void* at) { return reinterpret_cast<u64>(at); }
 
 /// What each rank has made for the others.
 struct Memory {
-  explicit Memory(u32 ranks) : inbox(inbox_bytes(ranks) / sizeof(u64) + 1), flags(1), control(1), fault(1) {}
+  explicit Memory(u32 ranks) : inbox(inbox_bytes(ranks) / sizeof(u64) + 1), flags(1), control(1), fault(1), begun(1) {}
   std::vector<u64> inbox;
   std::vector<Flags> flags;
   std::vector<Control> control;
   std::vector<FaultRecord> fault;
+  std::vector<u32> begun;  // calls, told without order, so that a race that this would hide is seen
 };
 
 class Rank {
@@ -180,13 +181,28 @@ class Rank {
     return places % 16 == 0 && (call.pattern / 12 + rank_) % 4 != 0;
   }
 
-  static void launch(const char* name, u32 threads, const Call& call, Exchange& x) {
+  void launch(const char* name, u32 threads, const Call& call, Exchange& x) {
     const auto rounds = [&](const u64* bytes) {
       return static_cast<u32>(pieces(*std::max_element(bytes, bytes + x.ranks), call.blocks, x.slice_bytes));
     };
     x.send_rounds = rounds(x.send_bytes);
     x.recv_rounds = rounds(x.recv_bytes);
+    begun(rank_).store(++calls_, std::memory_order_relaxed);
     gpu_host::run_grid({{call.blocks, 1, 1}, {threads, 1, 1}}, gpu_host::kernel(name, &x));
+    expect_company(call);
+  }
+
+  std::atomic_ref<u32> begun(u32 rank) const { return std::atomic_ref(memory_[rank].begun[0]); }
+
+  /// Who ends a call has heard from everybody in it, or slots and words would be written too early in a later one.
+  void expect_company(const Call& call) const {
+    for (u32 q = 0; q < ranks_; ++q) {
+      if (begun(q).load(std::memory_order_relaxed) >= calls_ || (may_fail && memory_[rank_].control[0].failed != 0))
+        continue;
+      std::fprintf(stderr, "rank %u has ended call %u, of kind %d and %llu bytes, which rank %u has not begun\n", rank_,
+                   calls_, call.kind, call.bytes, q);
+      std::exit(1);
+    }
   }
 
   void expect(const Call& call, u32 from, u64 k, u8 found, u8 expected) const {
@@ -204,6 +220,7 @@ class Rank {
   std::vector<Memory>& memory_;
   u32 ranks_;
   u64 timeout_ns_;
+  u32 calls_ = 0;
 };
 
 std::vector<Call> calls() {
