@@ -159,7 +159,7 @@ __device__ __noinline__ void reduce_bytes(Team team, const Reduction& r) {
   for (u32 s = 0; s < r.sources; ++s) unaligned |= r.source[s];
   const bool adds = r.op == kSum || r.op == kAvg;
   const u64 vectors = adds && unaligned % 16 == 0 ? r.bytes / 16 : 0;
-  const u64 batch = (r.sources == 2 ? kUnroll : kSeveral<Format>)*team.size;
+  const u64 batch = u64{team.size} * (r.sources == 2 ? kUnroll : kSeveral<Format>);
 #pragma unroll 1
   for (u64 i = team.index; i < vectors; i += batch) {
     if (r.sources == 2)
