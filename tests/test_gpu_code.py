@@ -14,6 +14,7 @@ from lanecast import _core, gpu_libraries
 
 NAMES = {
     "lanecast_exchange",
+    "lanecast_broadcast",
     "lanecast_barrier",
     "lanecast_handover",
     "lanecast_handshake",

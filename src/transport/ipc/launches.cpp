@@ -14,6 +14,7 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
       pumped_two_shot_threads_(static_cast<int>(gpu::pumped_two_shot_threads(device_->warp()))),
       kernels_(std::move(kernels)),
       exchange_(kernels_->get("lanecast_exchange")),
+      broadcast_(kernels_->get("lanecast_broadcast")),
       messages_(kernels_->get("lanecast_messages")),
       copy_(kernels_->get("lanecast_copy")),
       direct_(kernels_->get("lanecast_direct")),
@@ -51,6 +52,10 @@ void Launches::exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, 
 
 void Launches::two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
   launch(two_shot_[static_cast<int>(dtype)], &arguments, {blocks, two_shot_threads_}, stream);
+}
+
+void Launches::broadcast(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(broadcast_, &arguments, {blocks, two_shot_threads_}, stream);
 }
 
 void Launches::pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {

@@ -19,6 +19,7 @@ class Launches {
   void exchange(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   void exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   void two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
+  void broadcast(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   /// Sums by the copy engines of multiprocessors, where has_pumps(), of addresses that 16 divides.
   void pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   bool has_pumps(DType dtype) const { return pumped_two_shot_[static_cast<int>(dtype)] != nullptr; }
@@ -48,7 +49,7 @@ class Launches {
   std::shared_ptr<gpu::Device> device_;
   int exchange_threads_, two_shot_threads_, pumped_two_shot_threads_;
   std::shared_ptr<const gpu::Kernels> kernels_;
-  gpu::Function exchange_, messages_, copy_, direct_, meeting_, barrier_, hand_over_, handshake_;
+  gpu::Function exchange_, broadcast_, messages_, copy_, direct_, meeting_, barrier_, hand_over_, handshake_;
   std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, pumped_two_shot_{}, reduce_{},
       direct_reduce_{};
 };

@@ -118,6 +118,8 @@ class PeerGroup {
   /// The k-th of so many shares of a vector; the first one is the largest.
   static Share share_of(std::size_t bytes, int k, int shares);
   gpu::Exchange exchange_arguments(const PeerCall& call) const;
+  /// A broadcast in two shots.
+  void spread(const PeerCall& call, gpu::Stream stream);
   /// Messages into pieces, by the largest one of any two members; returns how many blocks carry them, `most` at most.
   int cut(gpu::Exchange& x, std::size_t largest_bytes, int most, std::size_t longest_piece) const;
   /// With buffers in windows, wherever each member has them. Where any member has them elsewhere nothing is moved, and

@@ -132,35 +132,44 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
 
 void PeerGroup::by_two_shot(const PeerCall& call, gpu::Stream stream) {
   if (size() == 1) return by_kernel(call, stream);
+  if (call.parcels.root >= 0) return spread(call, stream);
   const gpu::Device::Current current(*device_);
-  const Parcels& parcels = call.parcels;
-  const bool adds = parcels.root < 0, brings = adds || parcels.root == rank();
-  const Parcel in = parcels.send[adds ? rank() : (rank() + 1) % size()];
-  const Parcel out = adds ? parcels.receive[rank()] : brings ? in : parcels.receive[parcels.root];
+  const Parcel in = call.parcels.send[rank()], out = call.parcels.receive[rank()];
   gpu::Exchange x = exchange_arguments(call);
-  x.root = adds ? gpu::kNobody : static_cast<gpu::u32>(parcels.root);
   for (int q = 0; q < size(); ++q) {
-    // The root of a broadcast has no share: the others follow each other as if it were the last one.
-    const Share share = adds                ? share_of(out.bytes, q, size())
-                        : q == parcels.root ? Share{}
-                                            : share_of(out.bytes, q - (q > parcels.root ? 1 : 0), size() - 1);
+    const Share share = share_of(in.bytes, q, size());
     x.source[q] = in.at + share.begin;
     x.target[q] = out.at + share.begin;
-    x.recv_bytes[q] = share.bytes;
-    x.send_bytes[q] = brings ? share.bytes : 0;
+    x.send_bytes[q] = x.recv_bytes[q] = share.bytes;
   }
-  const std::size_t largest = share_of(out.bytes, 0, adds ? size() : size() - 1).bytes;
-  const bool by_pumps = adds && pumps(call.dtype, call.op, out.bytes), few = options_.max_ctas <= kFewInTwoShots;
+  const std::size_t largest = share_of(in.bytes, 0, size()).bytes;
+  const bool by_pumps = pumps(call.dtype, call.op, in.bytes), few = options_.max_ctas <= kFewInTwoShots;
   const int most = by_pumps ? std::min(kPumpedBlocks, options_.max_ctas) : most_blocks(largest);
   const std::size_t pumped_piece = kPumpedPieces / static_cast<std::size_t>(size() - 1);
-  const std::size_t longest_piece = by_pumps ? pumped_piece : adds ? kTwoShotPiece : kBroadcastPiece;
-  const int blocks = cut(x, largest, most, (few ? 2 : 1) * longest_piece);
+  const int blocks = cut(x, largest, most, (few ? 2 : 1) * (by_pumps ? pumped_piece : kTwoShotPiece));
   x.pace_ps = pace_ps(size(), blocks);
   if (x.offered) offer(call, stream);
   if (by_pumps && suits_pumps(x))
     launches_.pumped_two_shot(call.dtype, x, blocks, stream);
   else
     launches_.two_shot(call.dtype, x, blocks, stream);
+}
+
+void PeerGroup::spread(const PeerCall& call, gpu::Stream stream) {
+  const gpu::Device::Current current(*device_);
+  const int root = call.parcels.root;
+  const bool is_root = root == rank();
+  const Parcel whole = is_root ? call.parcels.send[(root + 1) % size()] : call.parcels.receive[root];
+  gpu::Exchange x = exchange_arguments(call);
+  x.root = static_cast<gpu::u32>(root);
+  for (int q = 0; q < size(); ++q) {
+    const Share share = q == root ? Share{} : share_of(whole.bytes, q - (q > root ? 1 : 0), size() - 1);
+    x.source[q] = x.target[q] = whole.at + share.begin;
+    x.recv_bytes[q] = share.bytes;
+    x.send_bytes[q] = is_root ? share.bytes : 0;
+  }
+  const std::size_t largest = share_of(whole.bytes, 0, size() - 1).bytes;
+  launches_.broadcast(x, cut(x, largest, most_blocks(largest), kBroadcastPiece), stream);
 }
 
 }  // namespace lanecast::ipc

@@ -79,7 +79,6 @@ class Rank {
       x.inbox[q] = address_of(memory_[q].inbox.data());
       x.flags[q] = address_of(memory_[q].flags.data());
     }
-    x.root = kNobody;
     switch (call.kind) {
       case Call::in_place_sum:
         return sum(call, x);
@@ -162,7 +161,7 @@ class Rank {
       x.send_bytes[q] = rank_ == x.root ? bytes : 0;
       begin += bytes;
     }
-    launch("lanecast_two_shot_uint8", two_shot_threads(kWarp), call, x);
+    launch("lanecast_broadcast", two_shot_threads(kWarp), call, x);
     for (u64 k = 0; k < data.size(); ++k) expect(call, x.root, k, data[k], byte_of(call, x.root, 0, k));
   }
 

@@ -11,7 +11,6 @@ using u32 = unsigned int;
 using u64 = unsigned long long;
 
 constexpr int kMostRanks = 16;   // whose memory one kernel reaches: those of a host
-constexpr u32 kNobody = ~0u;     // for a rank
 constexpr int kMostBlocks = 64;  // of a kernel that waits for other ranks; all of them have to be resident at once
 constexpr int kMovers = 768;     // threads of such a block that write to the peers or take what has come
 // Of them, those that write to the peers. A thread's access waits behind all that its block has on the way to the
@@ -91,7 +90,7 @@ struct WindowTable {
 struct Exchange {
   u32 rank, ranks;
   u32 op;                        // ReduceOp, of the kernels that reduce
-  u32 root;                      // in two shots: whose vector all get; of a sum: kNobody
+  u32 root;                      // of a broadcast
   u32 signature;                 // 16 bits, equal on ranks that make the same call
   u32 multicast;                 // all messages are the same
   u32 send_rounds, recv_rounds;  // of the longest message, one at least: its pieces

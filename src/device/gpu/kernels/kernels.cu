@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All kernels by name: what is compiled. The files that it includes are handed to the compiler with it.
+#include "device/gpu/kernels/broadcast.cuh"
 #include "device/gpu/kernels/direct.cuh"
 #include "device/gpu/kernels/exchange.cuh"
 #include "device/gpu/kernels/handover.cuh"
@@ -11,6 +12,11 @@ namespace lanecast::gpu {
 extern "C" __global__ void __launch_bounds__(kExchangeThreads, resident(kExchangeThreads, 1))
     lanecast_exchange(const __grid_constant__ Exchange x) {
   exchange<kCopySenders>(x, [](auto& block, Team team, u32 round) { block.take(team, round); });
+}
+
+extern "C" __global__ void __launch_bounds__(kTwoShotThreads, resident(kTwoShotThreads, 1))
+    lanecast_broadcast(const __grid_constant__ Exchange x) {
+  in_two_shots<BlockBroadcast>(x, [](auto& block) { block.spread(); });
 }
 
 extern "C" __global__ void __launch_bounds__(kMostRanks) lanecast_barrier(const __grid_constant__ Group g) {
@@ -57,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThr
   }                                                                                                                  \
   extern "C" __global__ void __launch_bounds__(kTwoShotThreads, resident(kTwoShotThreads, 1))                        \
       lanecast_two_shot_##name(const __grid_constant__ Exchange x) {                                                 \
-    two_shot<Format>(x);                                                                                             \
+    in_two_shots<ThreadsTwoShot>(x, [](auto& block) { block.template reduce<Format>(); });                           \
   }                                                                                                                  \
   extern "C" __global__ void __launch_bounds__(kThreads, resident(kThreads, 1))                                      \
       lanecast_reduce_##name(const __grid_constant__ Reduction r) {                                                  \

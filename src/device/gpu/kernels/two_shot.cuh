@@ -9,9 +9,6 @@
 //   p has fetched                       fetched[p] at q     q may write the result of round r + kSlots
 // A result comes after its rank's piece was sent, so in-place nothing is overwritten that has yet to be sent.
 //
-// A broadcast is the same with one rank's pieces in place of all ranks' sums: the root, which has no share, sends each
-// of the others a share, and they spread it among themselves. All words are said as if all sent and fetched.
-//
 // It counts for two calls, since pieces and results have areas of slots of their own. Results come only to ranks that
 // have sent pieces of this call, and so have ended the one before; and who ends this call has had all results, so all
 // its pieces were reduced: both areas are free for whatever comes behind.
@@ -58,17 +55,14 @@ class BlockTwoShot : public BlockPieces {
       if (r.bytes == 0) return;
       r.op = x_.op;
       r.divisor = x_.divisor;
-      r.targets = 0;
-      r.target[r.targets++] = x_.target[x_.rank] + offset(round);
-#pragma unroll 1
-      for (u32 k = 1; k < x_.ranks; ++k)
-        if (peer(k) != x_.root) r.target[r.targets++] = slot(peer(k), x_.rank, round, kResults);
-      if (x_.root != kNobody) return multicast_bytes(team, r.target, r.targets, slot(x_.rank, x_.root, round), r.bytes);
+      r.sources = r.targets = x_.ranks;
       // In the order of the ranks, so that all get the same bits wherever their shares begin.
-      r.sources = x_.ranks;
 #pragma unroll 1
       for (u32 q = 0; q < x_.ranks; ++q)
         r.source[q] = q == x_.rank ? x_.source[q] + offset(round) : slot(x_.rank, q, round);
+      r.target[0] = x_.target[x_.rank] + offset(round);
+#pragma unroll 1
+      for (u32 k = 1; k < x_.ranks; ++k) r.target[k] = slot(peer(k), x_.rank, round, kResults);
       reduce_bytes<Format>(team, r);
     });
   }
@@ -113,7 +107,6 @@ class BlockTwoShot : public BlockPieces {
   /// The others' results of a round, and their places: copy(to, from, bytes).
   template <class Copy>
   __device__ void fetch_results(u32 round, Copy copy) const {
-    if (x_.rank == x_.root) return;
     each_piece(x_.recv_bytes, round,
                [&](u32 q, u64 bytes) { copy(x_.target[q] + offset(round), slot(x_.rank, q, round, kResults), bytes); });
   }
@@ -126,15 +119,18 @@ class BlockTwoShot : public BlockPieces {
   __device__ bool shares(u32 q, u32 owner, u32 round) const { return is_peer(q) && has(x_.recv_bytes[owner], round); }
 };
 
-template <class Format>
-__device__ inline void two_shot(const Exchange& x) {
+using ThreadsTwoShot = BlockTwoShot<kTwoShotSenders, kTwoShotReducers, kMovers - kTwoShotSenders - kTwoShotReducers>;
+
+/// Block: ThreadsTwoShot or one of its kind. reduce(block): by the threads for it.
+template <class Block, class Reduce>
+__device__ inline void in_two_shots(const Exchange& x, Reduce reduce) {
   const Begun begun = begin(x, kAreas);
   if (begun.idle) return;
-  BlockTwoShot<kTwoShotSenders, kTwoShotReducers, kMovers - kTwoShotSenders - kTwoShotReducers> block(x, begun);
+  Block block(x, begun);
   if (threadIdx.x < kTwoShotSenders)
     block.send();
   else if (threadIdx.x < kTwoShotSenders + kTwoShotReducers)
-    block.template reduce<Format>();
+    reduce(block);
   else if (threadIdx.x < kMovers)
     block.fetch();
   else if (threadIdx.x < kMovers + kWarp)

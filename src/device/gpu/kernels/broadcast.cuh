@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A broadcast among ranks that see each other's memory, in two shots: an all-reduce with one rank's pieces in place of
+// all ranks' sums. The root, which has no share, sends each of the others a share, and they spread it among themselves.
+// All words are said as if all sent and fetched, so that what holds of slots there holds here.
+#pragma once
+
+#include "device/gpu/kernels/two_shot.cuh"
+
+namespace lanecast::gpu {
+
+class BlockBroadcast : public ThreadsTwoShot {
+ public:
+  using ThreadsTwoShot::ThreadsTwoShot;
+
+  /// This rank's share, from its slot to the output and to the others' slots; by the threads that would reduce.
+  __device__ void spread() {
+    const Team team{threadIdx.x - kTwoShotSenders, kTwoShotReducers};
+    move(kReducing, rounds(), [&](u32 round) {
+      const u64 bytes = slice(x_.recv_bytes[x_.rank], round);
+      if (bytes == 0) return;
+      u64 to[kMostRanks];
+      int n = 0;
+      to[n++] = x_.target[x_.rank] + offset(round);
+#pragma unroll 1
+      for (u32 k = 1; k < x_.ranks; ++k)
+        if (peer(k) != x_.root) to[n++] = slot(peer(k), x_.rank, round, kResults);
+      multicast_bytes(team, to, n, slot(x_.rank, x_.root, round), bytes);
+    });
+  }
+
+  __device__ void fetch() {
+    if (x_.rank != x_.root) return ThreadsTwoShot::fetch();
+    move(kFetching, rounds(), [](u32) {});
+  }
+};
+
+}  // namespace lanecast::gpu
