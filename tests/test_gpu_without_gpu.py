@@ -74,7 +74,7 @@ def test_broadcasts_in_two_shots(size: int, kernel_cache: str) -> None:
         for dtype in ("uint8", "float64")
     ]
     judge(size, cases, kernel_cache, ALIGNED)
-    judge(size, cases[: 6 * size], kernel_cache, guard=3)
+    judge(size, [case for case in cases if case.counts[0] < 20], kernel_cache, guard=3)
 
 
 @pytest.mark.timeout(400)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, product
 
 import numpy as np
 
@@ -72,37 +72,33 @@ def run_small(campaign: Campaign) -> None:
 
 def run_codes(campaign: Campaign) -> None:
     """Sums of every code of a narrow type with others, NaN and infinities too: the bits of the CPU's kernels."""
+    for dtype, op in product(("float16", "bfloat16"), ("sum", "avg")):
+
+        def body(comm: Communicator, dtype: str = dtype, op: str = op) -> list[str]:
+            return _sums_of_codes(campaign, comm, dtype, op)
+
+        campaign.check(f"codes {dtype} {op}", body)
+
+
+def _sums_of_codes(campaign: Campaign, comm: Communicator, dtype: str, op: str) -> list[str]:
     import torch
 
     turns = 1 << 9 if campaign.on_gpu else 1  # long enough for copy engines of multiprocessors where those are few
-    for dtype in ("float16", "bfloat16"):
-        for op in ("sum", "avg"):
-
-            def body(comm: Communicator, dtype: str = dtype, op: str = op) -> list[str]:
-                brought = [(np.arange(1 << 16) * (2 * q + 1) + 977 * q).astype(np.uint16) for q in range(comm.size)]
-                expected = np.empty_like(brought[0])
-                sources = [codes.view(np.uint8) for codes in brought]
-                _core.reduce(
-                    dtype,
-                    op,
-                    expected.view(np.uint8),
-                    sources,
-                    expected.size,
-                    float(comm.size) if op == "avg" else 1.0,
-                    "",
-                )
-                wrong = []
-                for algorithm in ALGORITHMS if campaign.on_gpu else OF_STAND_IN:
-                    mine = torch.from_numpy(brought[comm.rank].view(np.int16)).to(campaign.ranks.device.device)
-                    tensor = mine.repeat(turns).view(torch_dtype(dtype))
-                    comm.all_reduce(tensor, op=op, algorithm=algorithm)
-                    campaign.settle(comm)
-                    found = tensor.view(torch.int16).cpu().numpy().view(np.uint16).reshape(turns, -1)
-                    if differ := int((found != expected).sum()):
-                        wrong.append(f"rank {comm.rank}: {dtype} {op} by {algorithm or 'choice'}: {differ} wrong")
-                return wrong
-
-            campaign.check(f"codes {dtype} {op}", body)
+    brought = [(np.arange(1 << 16) * (2 * q + 1) + 977 * q).astype(np.uint16) for q in range(comm.size)]
+    expected = np.empty_like(brought[0])
+    sources = [codes.view(np.uint8) for codes in brought]
+    divisor = float(comm.size) if op == "avg" else 1.0
+    _core.reduce(dtype, op, expected.view(np.uint8), sources, expected.size, divisor, "")
+    mine = torch.from_numpy(brought[comm.rank].view(np.int16)).to(campaign.ranks.device.device)
+    wrong = []
+    for algorithm in ALGORITHMS if campaign.on_gpu else OF_STAND_IN:
+        tensor = mine.repeat(turns).view(torch_dtype(dtype))
+        comm.all_reduce(tensor, op=op, algorithm=algorithm)
+        campaign.settle(comm)
+        found = tensor.view(torch.int16).cpu().numpy().view(np.uint16).reshape(turns, -1)
+        if differ := int((found != expected).sum()):
+            wrong.append(f"rank {comm.rank}: {dtype} {op} by {algorithm or 'choice'}: {differ} wrong")
+    return wrong
 
 
 def _back_to_back(campaign: Campaign, comm: Communicator, cases: list[tuple[Case, int]]) -> list[str]:

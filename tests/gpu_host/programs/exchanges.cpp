@@ -151,11 +151,10 @@ class Rank {
     x.root = call.pattern % ranks_;
     std::vector<u8> data(call.bytes);
     for (u64 k = 0; k < data.size(); ++k) data[k] = rank_ == x.root ? byte_of(call, rank_, 0, k) : 0x5A;
-    const u64 longest = call.bytes / (ranks_ - 1) + call.pattern % 6;
+    const u64 longest = call.bytes / (ranks_ - 1) + 1 + call.pattern % 5;
     u64 begin = 0;
     for (u32 q = 0; q < ranks_; ++q) {
-      const bool is_last = q + 1 == ranks_ || (q + 2 == ranks_ && x.root == q + 1);
-      const u64 bytes = q == x.root ? 0 : is_last ? call.bytes - begin : std::min(call.bytes - begin, longest);
+      const u64 bytes = q == x.root ? 0 : std::min(call.bytes - begin, longest);
       x.source[q] = x.target[q] = address_of(data.data()) + begin;
       x.recv_bytes[q] = bytes;
       x.send_bytes[q] = rank_ == x.root ? bytes : 0;

@@ -22,8 +22,10 @@ class BlockBroadcast : public ThreadsTwoShot {
       int n = 0;
       to[n++] = x_.target[x_.rank] + offset(round);
 #pragma unroll 1
-      for (u32 k = 1; k < x_.ranks; ++k)
-        if (peer(k) != x_.root) to[n++] = slot(peer(k), x_.rank, round, kResults);
+      for (u32 k = 1; k < x_.ranks; ++k) {
+        const u32 q = peer(k);
+        if (q != x_.root) to[n++] = slot(q, x_.rank, round, kResults);
+      }
       multicast_bytes(team, to, n, slot(x_.rank, x_.root, round), bytes);
     });
   }

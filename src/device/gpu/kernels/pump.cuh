@@ -48,14 +48,14 @@ class Pace {
 
   __device__ void hold(u32 bytes) {
     if (ps_per_kib_ == 0) return;
-    const u32 others = atomicAdd(&senders(), sends_ ? 0u : 1u) - (sends_ ? 1 : 0);
+    if (!sends_) atomicAdd(&senders(), 1u);
     sends_ = true;
     constexpr u64 kMayCatchUp = 1'000'000, kLongest = 1'000'000'000;  // 1 us, 1 ms
     // Differences, since 64 bits of picoseconds begin anew every 213 days; and none that no pace makes is waited for.
     u64 now = now_ns() * 1000;
     while (due_ps_ - now < kLongest) now = now_ns() * 1000;
     if (now - due_ps_ > kMayCatchUp) due_ps_ = now - kMayCatchUp;
-    due_ps_ += u64{bytes} * ps_per_kib_ / 1024 * (others + 1);
+    due_ps_ += u64{bytes} * ps_per_kib_ / 1024 * atomicAdd(&senders(), 0u);
   }
 
   /// It sends nothing more.
