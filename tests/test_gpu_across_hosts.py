@@ -59,13 +59,29 @@ def test_each_type_and_operator(kernel_cache: str) -> None:
 
 @pytest.mark.timeout(400)
 def test_averages_and_uneven_counts_by_peers_and_messages(kernel_cache: str) -> None:
-    """Blocks of hierarchical plans lie apart here, so they are packed for the group, and unpacked."""
+    """Blocks of hierarchical plans lie apart here, where no access of 16 bytes begins, so they are packed for the
+    group, and unpacked."""
     algorithm = "hierarchical(ring,native)"
     cases = [
         Case("reduce_scatter", (7, 0, 20, 1), algorithm, "float64", "avg", async_op=True),
         Case("all_gather", (7, 0, 20, 1), algorithm, "int16", chunks=2),
     ]
     judge(4, cases, kernel_cache, topology="2x2")
+
+
+@pytest.mark.timeout(400)
+def test_parts_that_a_group_takes_from_where_they_are(kernel_cache: str) -> None:
+    """Each lies together, at a multiple of 16 bytes, and the group's kernels get its place."""
+    whole = partial(Case, algorithm="hierarchical(ring,native)", dtype="float32")
+    cases = [
+        whole(kind, counts, chunks=chunks, in_place=in_place)
+        for kind in THREE
+        for counts in (even(kind, 320, 4), (320, 0, 160, 80))
+        for chunks in (1, 4, MANY)
+        for in_place in in_place_is_offered(kind)
+        if kind != "all_reduce" or len(set(counts)) == 1
+    ]
+    judge(4, cases, kernel_cache, 16, topology="2x2")
 
 
 @pytest.mark.timeout(400)

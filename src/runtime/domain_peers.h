@@ -23,6 +23,7 @@ class DomainPeers {
 
   struct Call {
     GroupCall what;
+    ipc::PartPlaces places;
     double divisor = 1;  // an average's
     std::uint16_t signature = 0;
   };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/group_call.h"
+#include "runtime/part_places.h"
 #include "runtime/step_reduction.h"
 
 namespace lanecast {
@@ -89,17 +90,21 @@ void StagedDevice::call_group(std::uint32_t i) {
   GroupCall call = group_call(group, plan_.shape(), plan_.layout(), chunk_, counts);
   if (group.kind != Kind::all_to_all && std::ranges::all_of(counts, [](auto count) { return count == 0; })) return;
 
-  // As it is where it lies together; else packed, which is the papers' shuffle.
+  // As it is where each part lies together; else packed, which is the papers' shuffle.
+  ipc::PartPlaces places = places_of_parts(call, group.ranks.size(), src, dst);
+  const bool packs = src.size() > 1 && places.in.empty();
+  const bool apart = (dst.size() > 1 && places.out.empty()) ||
+                     (overlaps(src, dst) && !is_in_place(group, plan_.plan().rank, places, src, dst));
   std::byte* const packed = pointer(channel_->scratch() + aligned(plan_.layout().scratch_bytes()));
-  const Span in = src.size() > 1 ? Span{packed, in_bytes} : src.empty() ? Span{} : src[0];
-  const bool apart = dst.size() > 1 || overlaps(src, dst);
+  const Span in = packs ? Span{packed, in_bytes} : src.empty() ? Span{} : src[0];
   const Span out = apart ? Span{packed + aligned(in_bytes), out_bytes} : dst.empty() ? Span{} : dst[0];
-  if (src.size() > 1) copy({&in, 1}, src, in_bytes);
+  if (packs) copy({&in, 1}, src, in_bytes);
+  if (apart) places.out.clear();
   call.in = in.data;
   call.out = out.data;
   say_now();
   tools_.peers->call(step.group,
-                     {call, reduction_of(plan_.plan(), step, plan_.shape()).divisor,
+                     {call, std::move(places), reduction_of(plan_.plan(), step, plan_.shape()).divisor,
                       static_cast<std::uint16_t>(tools_.handshake.signature)},
                      channel_->stream());
   if (apart) copy(dst, {&out, 1}, out_bytes);

@@ -12,8 +12,8 @@ gpu::Address address(const std::byte* at) { return reinterpret_cast<gpu::Address
 
 class Writer {
  public:
-  Writer(const GroupCall& call, int me, int members)
-      : call_(call), element_bytes_(size_of(call.dtype)), me_(me), members_(members) {
+  Writer(const GroupCall& call, int me, int members, const PartPlaces& places)
+      : call_(call), places_(places), element_bytes_(size_of(call.dtype)), me_(me), members_(members) {
     parcels_.send.resize(members);
     parcels_.receive.resize(members);
     parcels_.reduces = reduces(call.kind);
@@ -77,18 +77,19 @@ class Writer {
   void receive_from_all(int k) { std::ranges::fill(parcels_.receive, out(k)); }
 
   /// Everybody's share of the input.
-  void deal() { side_by_side(parcels_.send, address(call_.in), 0); }
+  void deal() { share(parcels_.send, address(call_.in), places_.in, 0); }
   /// A share of the output from everybody.
-  void collect(int first_count = 0) { side_by_side(parcels_.receive, address(call_.out), first_count); }
+  void collect(int first_count = 0) { share(parcels_.receive, address(call_.out), places_.out, first_count); }
 
-  void side_by_side(std::vector<Parcel>& shares, gpu::Address at, int first_count) {
+  void share(std::vector<Parcel>& shares, gpu::Address at, const std::vector<gpu::Address>& places, int first_count) {
     for (int q = 0; q < members_; ++q) {
-      shares[q] = {at, bytes(first_count + q)};
+      shares[q] = {places.empty() ? at : places[q], bytes(first_count + q)};
       at += shares[q].bytes;
     }
   }
 
   const GroupCall& call_;
+  const PartPlaces& places_;
   std::size_t element_bytes_;
   int me_, members_;
   Parcels parcels_;
@@ -96,6 +97,8 @@ class Writer {
 
 }  // namespace
 
-Parcels parcels_of(const GroupCall& call, int me, int members) { return Writer(call, me, members).write(); }
+Parcels parcels_of(const GroupCall& call, int me, int members, const PartPlaces& places) {
+  return Writer(call, me, members, places).write();
+}
 
 }  // namespace lanecast::ipc

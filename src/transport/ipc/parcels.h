@@ -25,7 +25,13 @@ struct Parcels {
   std::size_t largest_bytes = 0;  // of any two members' message; where they do not all know it: more than any memory
 };
 
+/// Where each member's part of the input and the output lies, of the kinds that have such parts. Empty: one behind the
+/// other from the call's addresses on.
+struct PartPlaces {
+  std::vector<gpu::Address> in, out;
+};
+
 /// me: this member. The call's addresses are those of its device.
-Parcels parcels_of(const GroupCall& call, int me, int members);
+Parcels parcels_of(const GroupCall& call, int me, int members, const PartPlaces& places = {});
 
 }  // namespace lanecast::ipc
