@@ -310,6 +310,7 @@ class Communicator {
   Choosing choosing_;
   Rivals rivals_ = Rivals::none;
   std::shared_ptr<ProgressThread> progress_;
+  std::atomic<bool> is_moved_ = false;  // progress_ looks for started calls
   std::uint64_t splits_ = 0;
 
   std::atomic<int> callers_ = 0;  // that want in; the progress thread lets them

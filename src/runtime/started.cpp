@@ -144,6 +144,9 @@ void Communicator::run(const std::shared_ptr<Started>& call, const Interrupt& in
 }
 
 void Communicator::hand_to_thread() {
+  // Where it does already, no caller waits for its round to end. Relaxed: mutex_, which this call was started under,
+  // orders it behind what the thread has last said, see ProgressThread::run().
+  if (is_moved_.load(std::memory_order_relaxed)) return;
   try {
     progress_->add(*this);
   } catch (const UsageError&) {

@@ -43,6 +43,7 @@ void ProgressThread::add(Communicator& communicator) {
 void ProgressThread::remove(Communicator& communicator) {
   const std::unique_lock lock = enter();
   std::erase(active_, &communicator);
+  communicator.is_moved_.store(false, std::memory_order_relaxed);
 }
 
 void ProgressThread::run() {
@@ -59,8 +60,10 @@ void ProgressThread::run() {
     bool moved = false;
     for (std::size_t k = 0; k < active_.size();) {
       moved |= active_[k]->advance_started();
+      // Before it looks for calls, whose mutex orders the two: whoever makes one later finds that nobody moves it.
+      active_[k]->is_moved_.store(false, std::memory_order_relaxed);
       if (active_[k]->has_started())
-        ++k;
+        active_[k++]->is_moved_.store(true, std::memory_order_relaxed);
       else
         active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(k));
     }
@@ -71,7 +74,10 @@ void ProgressThread::run() {
       patience.pause();
     lock = enter();
   }
-  for (Communicator* communicator : active_) communicator->give_up_started();
+  for (Communicator* communicator : active_) {
+    communicator->is_moved_.store(false, std::memory_order_relaxed);  // as above
+    communicator->give_up_started();
+  }
 }
 
 }  // namespace lanecast
