@@ -20,6 +20,14 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace lanecast {
+namespace {
+
+/// on_gpus: of their memory, with messages between hosts through the hosts'.
+Request request_of(const std::string& collective, std::size_t bytes, bool on_gpus) {
+  return {.kind = kind_named(collective), .bytes = bytes, .on_gpus = on_gpus, .staged = on_gpus};
+}
+
+}  // namespace
 
 void bind_models(nb::module_& m) {
   using LinkTuple = std::pair<double, double>;
@@ -90,13 +98,10 @@ void bind_models(nb::module_& m) {
   m.def(
       "candidates",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,
-         bool staged) {
-        return to_list(
-            candidates({.kind = kind_named(collective), .bytes = bytes, .staged = staged}, topology, models));
-      },
-      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "staged"_a = false,
+         bool on_gpus) { return to_list(candidates(request_of(collective, bytes, on_gpus), topology, models)); },
+      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "on_gpus"_a = false,
       "Dictionaries with algorithm, chunks, seconds (predicted), latency_s (of it) and measured, the cheapest first. "
-      "staged: of a GPU's memory, through the hosts'.");
+      "on_gpus: of their memory, and between hosts through the hosts'.");
   m.def(
       "explain",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models, bool native,
@@ -128,6 +133,13 @@ void bind_models(nb::module_& m) {
          int chunks) { return predict({kind_named(collective), bytes}, topology, models, algorithm, chunks).seconds; },
       "collective"_a, "bytes"_a, "topology"_a, "models"_a, "algorithm"_a, "chunks"_a,
       "Seconds that one of algorithms_for() takes.");
+  m.def(
+      "best_chunks",
+      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,
+         const std::string& algorithm,
+         bool on_gpus) { return predict(request_of(collective, bytes, on_gpus), topology, models, algorithm).chunks; },
+      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "algorithm"_a, "on_gpus"_a = false,
+      "In how many chunks one of algorithms_for() would be run. on_gpus: as for candidates().");
   m.def(
       "cost",
       [](const std::string& collective, const std::string& algorithm, int ranks) {

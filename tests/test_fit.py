@@ -126,19 +126,43 @@ def test_only_what_overlaps_is_cut() -> None:
     assert set(flat.values()) == {1}
 
 
+def _between_hosts(collective: str) -> _core.Models:
+    return _core.Models([(20e-6, 1e-9), LINKS[1]], overlaps=[(collective, 1.0, 0.1, 1.0)])
+
+
 @pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "all_reduce"])
 def test_what_passes_through_the_hosts_memory_is_cut(collective: str) -> None:
     """On GPUs of two hosts, chunks are copied while others cross the network; in the hosts' memory there is nothing."""
-    hosts, models = Topology.parse("2x1", 2), _core.Models([(20e-6, 1e-9), LINKS[1]])
+    hosts, models = Topology.parse("2x1", 2), _between_hosts(collective)
 
-    def chunks(mib: int, staged: bool) -> int:
-        best = _core.candidates(collective, mib << 20, hosts, models, staged)[0]
+    def chunks(mib: int, on_gpus: bool) -> int:
+        best = _core.candidates(collective, mib << 20, hosts, models, on_gpus)[0]
         assert "(" not in best["algorithm"]  # hierarchies do the same here
         return int(best["chunks"])
 
-    assert [chunks(mib, staged=False) for mib in (1, 16, 256)] == [1, 1, 1]
-    assert chunks(1, staged=True) == 1
-    assert 4 <= chunks(8, staged=True) <= chunks(16, staged=True) <= 8 <= chunks(64, staged=True) <= 16
+    assert [chunks(mib, on_gpus=False) for mib in (1, 16, 256)] == [1, 1, 1]
+    assert [chunks(mib, on_gpus=True) for mib in (1, 6, 16)] == [1, 2, 8]
+    assert 16 <= chunks(64, on_gpus=True) < chunks(256, on_gpus=True)
+
+
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter"])
+def test_a_chunk_costs_a_program_what_it_enqueues(collective: str) -> None:
+    """Calls of GPUs with groups on each host, whose kernels come on top: short ones are about as fast in few chunks,
+    and long ones leave the program time enough for many."""
+    hosts, models = Topology.parse("2x2", 4), _between_hosts(collective)
+
+    def chunks(mib: int, on_gpus: bool) -> int:
+        return _core.best_chunks(collective, mib << 20, hosts, models, "hierarchical(ring,native)", on_gpus)
+
+    assert all(chunks(mib, on_gpus=True) <= 4 < chunks(mib, on_gpus=False) for mib in (3, 6, 12))
+    assert 32 <= chunks(64, on_gpus=True) <= chunks(256, on_gpus=True)
+
+
+def test_chunks_of_gpus_are_powers_of_two() -> None:
+    """So that where chunks begin an access of 16 bytes can begin, whatever a model makes the best number."""
+    hosts, models = Topology.parse("2x1", 2), _between_hosts("all_gather")
+    chosen = {_core.candidates("all_gather", m * 500_000, hosts, models, on_gpus=True)[0]["chunks"] for m in range(99)}
+    assert chosen <= {1, 2, 4, 8, 16, 32, 64}
 
 
 def test_fits_decide_where_links_alone_would_not() -> None:

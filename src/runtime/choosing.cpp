@@ -36,6 +36,7 @@ bool Choosing::in_rank_order(const Call& call) const {
 
 Choice Choosing::chosen_for_gpus(const Call& call, OnGpus gpus) const {
   Request request = request_of(call);
+  request.on_gpus = true;
   request.staged = !gpus.sends_directly;
   if (!pinned_for(call).empty()) return chosen(call, request);
   request.native = false;  // MPI's own; NCCL's is taken by name alone
