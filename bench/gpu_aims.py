@@ -54,9 +54,9 @@ def judged(rows: Sequence[Row]) -> Iterator[Aim]:
     yield from _cluster(between_hosts(rows))
     for row in part(rows, "training"):
         if row["backend"] == "lanecast":
-            strategy = row["strategy"]
-            yield Aim(f"{strategy}: x NCCL's tokens per second", row["times_as_fast"], TRAINING[strategy])
-            yield Aim(f"{strategy}: losses apart", row["loss_apart"], CLOSE, at_least=False)
+            strategy, what = row["strategy"], f"{row['strategy']} of {row['model']}"
+            yield Aim(f"{what}: x NCCL's tokens per second", row["times_as_fast"], TRAINING[strategy])
+            yield Aim(f"{what}: losses apart", row["loss_apart"], CLOSE, at_least=False)
 
 
 def _speed(rows: Sequence[Row]) -> Iterator[Aim]:

@@ -18,6 +18,8 @@ from timed_steps import Step
 ROOT = Path(__file__).parent.parent
 LANECAST = (sys.executable, "-m", "lanecast")
 REDUCED = "all_gather,reduce_scatter,all_reduce"
+# With small models Python is what a step waits for; with this one, in few tokens a step, it is the network.
+LARGER, LARGER_TOKENS = "gpt-124m", ("--batch-tokens=16384",)
 _OF_SEVERAL = ("test_streams_and_graphs", "test_messages[8]", "test_compositions[8]")
 # NVLink's multicast needs a right that machines lent out may not give, and NCCL then fails.
 NCCL = {"NCCL_NVLS_ENABLE": "0"}
@@ -128,10 +130,13 @@ def training(asked: Asked) -> Iterator[Step]:
     yield Step("the adapter for torch", compiled, 40, {"part": "training"}, leaves_rows=False)
     shape = (f"--hosts={where.hosts}", f"--ranks={where.hosts * where.ranks_per_host}")
     network = (f"--nics={asked.nics}", f"--rate={asked.rate}")
-    common = (f"--model={asked.model}", f"--trials={asked.trials}", "--backends=lanecast,nccl", *shape, *network)
-    for strategy in ("fsdp2", *(["zero3"] if importlib.util.find_spec("deepspeed") else []), "ddp"):
-        command = (*LANECAST, "bench", "train", f"--strategies={strategy}", *common)
-        yield Step(f"training, {strategy}", command, 70, {"part": "training"}, SOCKETS)
+    common = (f"--trials={asked.trials}", "--backends=lanecast,nccl", *shape, *network)
+    sharded = ["fsdp2", *(["zero3"] if importlib.util.find_spec("deepspeed") else [])]
+    trained = [(strategy, asked.model) for strategy in (*sharded, "ddp")] + [(strategy, LARGER) for strategy in sharded]
+    for strategy, model in dict.fromkeys(trained):
+        what = (f"--strategies={strategy}", f"--model={model}", *LARGER_TOKENS * (model == LARGER))
+        tags = {"part": "training", "model": model}
+        yield Step(f"training, {strategy} of {model}", (*LANECAST, "bench", "train", *what, *common), 70, tags, SOCKETS)
 
 
 PARTS: dict[str, Callable[[Asked], Iterator[Step]]] = {

@@ -120,9 +120,10 @@ def _network_cells(outcome: Outcome, bound_us: float, times: str) -> list[str]:
 
 def training(rows: Sequence[Row]) -> list[str]:
     lines = [
-        [row["strategy"], _NAMES["nccl"] if row["backend"] == "nccl" else "Lanecast", f"{row['tokens_per_s']:.0f}",
-         f"{row['times_as_fast']:.2f}", f"{row['step_s'] * 1e3:.1f} ± {row['step_spread_s'] * 1e3:.1f}",
+        [row["model"], row["strategy"], _NAMES["nccl"] if row["backend"] == "nccl" else "Lanecast",
+         f"{row['tokens_per_s']:.0f}", f"{row['times_as_fast']:.2f}",
+         f"{row['step_s'] * 1e3:.1f} ± {row['step_spread_s'] * 1e3:.1f}",
          f"{row['loss_first']:.3f} to {row['loss_last']:.3f}", f"{row['loss_apart']:.1e}"]
         for row in rows
     ]  # fmt: skip
-    return table(("strategy", "backend", "tokens/s", "x NCCL", "step ms", "loss", "apart"), lines)
+    return table(("model", "strategy", "backend", "tokens/s", "x NCCL", "step ms", "loss", "apart"), lines)

@@ -58,6 +58,7 @@ def network_rows(ours: float) -> list[dict[str, Any]]:
 
 TRAINED = {
     "part": "training",
+    "model": "gpt-2m",
     "strategy": "ddp",
     "step_s": 0.1,
     "step_spread_s": 0.01,
@@ -85,8 +86,8 @@ def test_aims_are_judged() -> None:
         "all_reduce of 64 KiB, eager, symmetric: µs": (21, 2),
         "all_gather on 2x2, float32: least of the bound (16 MiB)": (0.9, 0),
         "2x2, float32: most by which bytes are uneven over NICs": (0, 0),
-        "ddp: x NCCL's tokens per second": (0.9, 0.1),
-        "ddp: losses apart": (0, 0),
+        "ddp of gpt-2m: x NCCL's tokens per second": (0.9, 0.1),
+        "ddp of gpt-2m: losses apart": (0, 0),
     }
 
 
@@ -109,7 +110,7 @@ def test_the_page_has_what_was_measured_and_what_went_wrong() -> None:
         "| all_gather | 16 MiB | 0.0900 | Lanecast | 0.100 ± 0.0015 | 0.90 | 1.80 | 50+50 | 50+50 | 50+50 |",
         "| all_gather | 16 MiB | 0.0900 | Lanecast+composed | 0.200 ± 0 | 0.45 | 0.90 | 50+50 | 50+50 | 50+50 |",
         "| all_gather | 16 MiB | 0.0900 | NCCL | 0.180 ± 0 | 0.50 | 1.00 | 50+50 | 50+50 | 50+50 |",
-        "| ddp | Lanecast | 90 | 0.90 | 100.0 ± 10.0 | 5.000 to 4.000 | 1.0e-04 |",
+        "| gpt-2m | ddp | Lanecast | 90 | 0.90 | 100.0 ± 10.0 | 5.000 to 4.000 | 1.0e-04 |",
     ):
         assert line in page.splitlines(), page
 
