@@ -67,6 +67,8 @@ std::span<const AllToAllRow> all_to_all_rows();
 
 inline constexpr std::string_view kHierarchical = "hierarchical(";
 inline bool is_hierarchical(std::string_view algorithm) { return algorithm.starts_with(kHierarchical); }
+/// Is any of it a library's own collective?
+inline bool has_native(std::string_view algorithm) { return algorithm.find("native") != std::string_view::npos; }
 
 template <class Row>
 const Row* find(std::span<const Row> rows, std::string_view name) {

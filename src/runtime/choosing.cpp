@@ -31,7 +31,7 @@ bool Choosing::in_rank_order(const Call& call) const {
   const bool sums = Collective{call.kind}.reduces();
   if (!sums || !call.reproducible.value_or(options_.reproducible.value_or(false))) return false;
   // Our own kernels give integers the same bits in every order; of floats, min and max take -0 and 0 for equal.
-  return is_float(call.dtype) || pinned_for(call).find("native") != std::string_view::npos;
+  return is_float(call.dtype) || has_native(pinned_for(call));
 }
 
 Choice Choosing::chosen_for_gpus(const Call& call, OnGpus gpus) const {

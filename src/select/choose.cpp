@@ -2,111 +2,10 @@
 #include "select/choose.h"
 
 #include <algorithm>
-#include <bit>
-#include <iterator>
 
-#include "base/error.h"
 #include "select/cost.h"
 
 namespace lanecast {
-namespace {
-
-constexpr std::size_t kScratchBytes = 8 << 20;  // of a chunk of a reproducible sum; a few chunks are in flight
-constexpr int kChunkCounts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
-// Below, starting a chunk's steps costs what overlap could gain.
-constexpr std::size_t kSmallestHierarchicalChunk = std::size_t{256} << 10;
-constexpr std::size_t kSmallestHidingMessage = std::size_t{1} << 20;
-constexpr std::size_t kSmallestPipelineChunk = std::size_t{4} << 10;
-
-// Of calls on GPUs by a plan: the program's thread makes all calls of the driver, some 5 us each, for every chunk and
-// for each of its group steps. Whether the network waits for that thread or it has time to spare nobody knows, so half
-// of what it holds up counts, beside so much of its own. Two hosts with two GPUs and two NICs of 10 Gbit/s each: FSDP2,
-// with calls of 6 and 12 MiB, took 105 ms a step in the numbers of chunks that made single calls fastest, 6 and more,
-// 91 in 3 and 4, and 92 in 2. Those are taken up to there; 16 MiB and more take longer than a program's own work.
-constexpr double kDriverCallSeconds = 5e-6, kProgramSeconds = 4e-3, kHeldUp = 0.5;
-constexpr double kChunkCalls = 5, kGroupCalls = 4;
-
-bool is_native(const std::string& algorithm) { return algorithm.find("native") != std::string::npos; }
-
-/// What two or more groups of a level share: a lane of N nodes with M ranks each carries 1/M of a gathered buffer.
-std::size_t part_of(std::size_t bytes, double ranks_inside) {
-  return static_cast<std::size_t>(static_cast<double>(bytes) / std::max(1.0, ranks_inside));
-}
-
-/// One per level, outermost first.
-std::vector<Stage> hierarchical_stages(const Request& request, const Topology& topology, const Models& models,
-                                       const std::string& algorithm) {
-  const std::vector<int> sizes = largest_groups(topology);
-  const bool rooted = request.kind == Kind::broadcast || request.kind == Kind::reduce;
-  std::vector<Stage> found;
-  std::size_t begin = algorithm.find('(') + 1;
-  double inside = topology.size();
-  for (int k = 0; k < static_cast<int>(sizes.size()); ++k) {
-    const std::size_t end = algorithm.find_first_of(",)", begin);
-    const std::string name = algorithm.substr(begin, end - begin);
-    inside /= sizes[k];
-    begin = end + 1;
-    const Load load{request.kind, request.kind == Kind::all_to_all ? request.bytes : part_of(request.bytes, inside),
-                    sizes[k], k, request.staged && name != "native"};
-    // The vector's stripes come down to the ranks of the root's node before they cross, and are gathered behind that.
-    if (rooted && k == 0)
-      found.push_back(stripes({request.kind, request.bytes, static_cast<int>(inside), topology.levels()}, models));
-    if (sizes[k] > 1) found.push_back(rooted && k > 0 ? gather(name, load, models) : flat(name, load, models));
-  }
-  return found;
-}
-
-std::vector<Stage> stages(const Request& request, const Topology& topology, const Models& models,
-                          const std::string& algorithm) {
-  const auto over_all = [&](const std::string& name, Kind kind) {
-    return flat(name, {kind, request.bytes, topology.size(), kAllRanks, request.staged}, models);
-  };
-  if (request.reproducible && algorithm != "one_shot") {
-    // One exchange between all pairs; then an all-reduce gathers by the algorithm.
-    std::vector<Stage> found{over_all("direct", Kind::reduce_scatter)};
-    if (request.kind == Kind::all_reduce)
-      std::ranges::copy(stages({Kind::all_gather, request.bytes}, topology, models, algorithm),
-                        std::back_inserter(found));
-    return found;
-  }
-  if (is_hierarchical(algorithm)) return hierarchical_stages(request, topology, models, algorithm);
-  return {over_all(algorithm, request.kind)};
-}
-
-/// Chunks that a reproducible sum needs lest its scratch, which holds all contributions, grow with the message.
-int least_chunks(const Request& request, const Topology& topology, const std::string& algorithm) {
-  if (!request.reproducible) return 1;
-  const std::size_t scratch = request.bytes * (algorithm == "one_shot" ? topology.size() - 1 : 1);
-  return static_cast<int>(std::clamp<std::size_t>(scratch / kScratchBytes, 1, INT32_MAX));
-}
-
-/// Chunk by chunk, the levels work at the same time: with full overlap, one chunk passes all of them and every further
-/// one adds its time on the slowest.
-double seconds_in(int chunks, const std::vector<Stage>& stages, const Overlap& overlap) {
-  double sum = 0, slowest = 0;
-  for (const Stage& stage : stages) {
-    const double level = stage.seconds(chunks, overlap.latency);
-    sum += level;
-    slowest = std::max(slowest, level);
-  }
-  return overlap.scale * (sum - overlap.hidden * (sum - slowest) * (chunks - 1) / chunks);
-}
-
-/// To enqueue one chunk of a call on GPUs; 0 elsewhere.
-double enqueued_s(const Request& request, const std::string& algorithm, const Stage& outer) {
-  if (!request.on_gpus) return 0;
-  // Native within hosts: a group step with each message between them, and one with what a host has by itself.
-  const double groups = is_native(algorithm) ? outer.rounds + 1 : 0;
-  return (kChunkCalls + kGroupCalls * groups) * kDriverCallSeconds;
-}
-
-/// The same with what it holds up the program that enqueues it.
-double with_program(double seconds, double enqueued_s) {
-  if (enqueued_s == 0) return seconds;
-  return seconds + kHeldUp * std::max(0.0, kProgramSeconds + enqueued_s - seconds);
-}
-
-}  // namespace
 
 std::string_view name_of(Decider decider) {
   switch (decider) {
@@ -119,45 +18,10 @@ std::string_view name_of(Decider decider) {
   }
 }
 
-Choice predict(const Request& request, const Topology& topology, const Models& models, const std::string& algorithm,
-               int chunks) {
-  if (models.links.size() != topology.levels() + std::size_t{1})
-    throw UsageError("models: have links for " + std::to_string(models.links.size()) + " levels, topology " +
-                     topology.str() + " has " + std::to_string(topology.levels() + 1));
-  const bool is_flat = !is_hierarchical(algorithm);
-  const std::vector<Stage> levels = stages(request, topology, models, algorithm);
-  const bool hides = is_flat && !levels[0].pipelined && levels[0].hidden_s > 0;
-  const Overlap overlap = is_flat && !hides ? Overlap{} : models.overlap(request.kind);
-
-  const int first = chunks > 0 ? chunks : least_chunks(request, topology, algorithm);
-  Choice best{algorithm, first, seconds_in(first, levels, overlap)};
-  best.measured = std::ranges::all_of(levels, &Stage::measured);
-  for (const Stage& stage : levels) best.latency_s += stage.rounds * stage.alpha_s;
-  const bool one_is_best = is_flat && !levels[0].pipelined && !hides;  // nothing to overlap with
-  const std::size_t smallest = !is_flat ? kSmallestHierarchicalChunk
-                               : hides  ? kSmallestHidingMessage * static_cast<std::size_t>(topology.size())
-                                        : kSmallestPipelineChunk;
-  if (chunks > 0 || one_is_best) return best;
-  const double chunk_s = enqueued_s(request, algorithm, levels.front());
-  double least = with_program(best.seconds, first * chunk_s);
-  for (const int count : kChunkCounts) {
-    if (count <= first) continue;
-    if (request.bytes / count < smallest) break;
-    // Others cut most vectors where no access of 16 bytes begins, and kernels on peer memory have their parts packed.
-    if (request.on_gpus && !std::has_single_bit(static_cast<unsigned>(count))) continue;
-    const double time = seconds_in(count, levels, overlap), cost = with_program(time, count * chunk_s);
-    if (cost >= least) continue;
-    least = cost;
-    best.seconds = time;
-    best.chunks = count;
-  }
-  return best;
-}
-
 std::vector<std::string> valid_algorithms(const Request& request, const Topology& topology) {
   std::vector<std::string> names = algorithms_for(request.kind, topology, request.reproducible);
   std::erase_if(names, [&](const std::string& name) {
-    if (is_native(name)) return !request.native || is_hierarchical(name);
+    if (has_native(name)) return !request.native || is_hierarchical(name);
     return request.own_counts && forwards(request.kind, name);
   });
   return names;
@@ -168,7 +32,7 @@ std::vector<Choice> candidates(const Request& request, const Topology& topology,
   // Hierarchies of hosts with one rank each do what flat algorithms do, in more chunks.
   const bool one_rank_each = largest_groups(topology)[0] == topology.size();
   for (const std::string& algorithm : valid_algorithms(request, topology)) {
-    if (is_native(algorithm) || (is_hierarchical(algorithm) && one_rank_each)) continue;
+    if (has_native(algorithm) || (is_hierarchical(algorithm) && one_rank_each)) continue;
     Choice choice = predict(request, topology, models, algorithm);
     // Behind those that take as long: they stay in the registry's order.
     found.insert(std::ranges::upper_bound(found, choice.seconds, {}, &Choice::seconds), std::move(choice));

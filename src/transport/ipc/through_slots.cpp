@@ -17,19 +17,10 @@ constexpr std::size_t kLongBytes = std::size_t{1} << 20;  // from here on it tak
 constexpr int kShortBlocks = 32;
 constexpr std::size_t kBlockBytes = 4096;   // shorter ones take fewer blocks
 constexpr std::size_t kMostRounds = 65000;  // 16 bits of a flag count them
-// On H100s; with 24 and 32 blocks longer ones made an all-reduce in two shots up to 8 % slower. But a signal takes a
-// block some 10 us, so where so few blocks or fewer share a message that is reduced, pieces twice as long are ahead.
-constexpr std::size_t kLongestPiece = std::size_t{128} << 10, kTwoShotPiece = std::size_t{64} << 10;
-constexpr std::size_t kBroadcastPiece = std::size_t{32} << 10;  // 64 MiB among four H200s 381 -> 264 us
-constexpr int kFewReduce = 24, kFewInTwoShots = 16;
-// Of all-reduces by the multiprocessors' copy engines, on H100s: with few blocks they are ahead of threads from where a
-// rank sends so much in each shot, and with many about as fast from here on, by less than half of those.
-constexpr std::size_t kPumpedByFew = std::size_t{16} << 20, kPumped = std::size_t{64} << 20;
-constexpr std::size_t kPumpedPieces = std::size_t{128} << 10;  // of a round, to all peers
-constexpr int kPumpedBlocks = 24;
-// To the peers, of which NVLink 4 carries some 390; where several ranks send to one, held back a little more they are
-// faster.
-constexpr double kLinkBytesPerSecond = 365e9, kLinkOfSeveral = 350e9;
+// A signal takes a block some 10 us, so where so few blocks or fewer share a message that is reduced, pieces twice as
+// long are ahead.
+constexpr std::size_t kLongestPiece = std::size_t{128} << 10;
+constexpr int kFewReduce = 24;
 
 std::size_t divided_up(std::size_t bytes, std::size_t by) { return (bytes + by - 1) / by; }
 
@@ -45,18 +36,6 @@ std::size_t piece_of(std::size_t block_bytes, std::size_t longest) {
   if (block_bytes >= kWhole)
     most = std::min({most, divided_up(block_bytes, kPieces), block_bytes <= kShort ? kPiece : most});
   return divided_up(block_bytes, divided_up(block_bytes, most));
-}
-
-/// Of gpu::Exchange.
-gpu::u32 pace_ps(int ranks, int blocks) {
-  return static_cast<gpu::u32>(1e12 * 1024 / (ranks == 2 ? kLinkBytesPerSecond : kLinkOfSeveral) * blocks);
-}
-
-/// May copy engines of multiprocessors move this rank's messages?
-bool suits_pumps(const gpu::Exchange& x) {
-  gpu::u64 places = 0;
-  for (gpu::u32 q = 0; q < x.ranks; ++q) places |= x.source[q] | x.target[q];
-  return places % 16 == 0;
 }
 
 }  // namespace
@@ -105,11 +84,6 @@ int PeerGroup::cut(gpu::Exchange& x, std::size_t largest_bytes, int most, std::s
   return static_cast<int>(blocks);
 }
 
-bool PeerGroup::pumps(DType dtype, ReduceOp op, std::size_t bytes) const {
-  if (!pumps_ || !launches_.has_pumps(dtype) || (op != ReduceOp::sum && op != ReduceOp::avg)) return false;
-  return share_of(bytes, 0, size()).bytes * (size() - 1) >= (has_few_blocks() ? kPumpedByFew : kPumped);
-}
-
 void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
   const Parcels& parcels = call.parcels;
@@ -128,48 +102,6 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
     launches_.exchange_and_reduce(call.dtype, x, blocks, stream);
   else
     launches_.exchange(x, blocks, stream);
-}
-
-void PeerGroup::by_two_shot(const PeerCall& call, gpu::Stream stream) {
-  if (size() == 1) return by_kernel(call, stream);
-  if (call.parcels.root >= 0) return spread(call, stream);
-  const gpu::Device::Current current(*device_);
-  const Parcel in = call.parcels.send[rank()], out = call.parcels.receive[rank()];
-  gpu::Exchange x = exchange_arguments(call);
-  for (int q = 0; q < size(); ++q) {
-    const Share share = share_of(in.bytes, q, size());
-    x.source[q] = in.at + share.begin;
-    x.target[q] = out.at + share.begin;
-    x.send_bytes[q] = x.recv_bytes[q] = share.bytes;
-  }
-  const std::size_t largest = share_of(in.bytes, 0, size()).bytes;
-  const bool by_pumps = pumps(call.dtype, call.op, in.bytes), few = options_.max_ctas <= kFewInTwoShots;
-  const int most = by_pumps ? std::min(kPumpedBlocks, options_.max_ctas) : most_blocks(largest);
-  const std::size_t pumped_piece = kPumpedPieces / static_cast<std::size_t>(size() - 1);
-  const int blocks = cut(x, largest, most, (few ? 2 : 1) * (by_pumps ? pumped_piece : kTwoShotPiece));
-  x.pace_ps = pace_ps(size(), blocks);
-  if (x.offered) offer(call, stream);
-  if (by_pumps && suits_pumps(x))
-    launches_.pumped_two_shot(call.dtype, x, blocks, stream);
-  else
-    launches_.two_shot(call.dtype, x, blocks, stream);
-}
-
-void PeerGroup::spread(const PeerCall& call, gpu::Stream stream) {
-  const gpu::Device::Current current(*device_);
-  const int root = call.parcels.root;
-  const bool is_root = root == rank();
-  const Parcel whole = is_root ? call.parcels.send[(root + 1) % size()] : call.parcels.receive[root];
-  gpu::Exchange x = exchange_arguments(call);
-  x.root = static_cast<gpu::u32>(root);
-  for (int q = 0; q < size(); ++q) {
-    const Share share = q == root ? Share{} : share_of(whole.bytes, q - (q > root ? 1 : 0), size() - 1);
-    x.source[q] = x.target[q] = whole.at + share.begin;
-    x.recv_bytes[q] = share.bytes;
-    x.send_bytes[q] = is_root ? share.bytes : 0;
-  }
-  const std::size_t largest = share_of(whole.bytes, 0, size() - 1).bytes;
-  launches_.broadcast(x, cut(x, largest, most_blocks(largest), kBroadcastPiece), stream);
 }
 
 }  // namespace lanecast::ipc
