@@ -18,11 +18,12 @@ constexpr std::size_t kSmallestHierarchicalChunk = std::size_t{256} << 10;
 constexpr std::size_t kSmallestHidingMessage = std::size_t{1} << 20;
 constexpr std::size_t kSmallestPipelineChunk = std::size_t{4} << 10;
 
-// Of calls on GPUs by a plan: the program's thread makes all calls of the driver, some 5 us each, for every chunk and
-// for each of its group steps. Whether the network waits for that thread or it has time to spare nobody knows, so half
-// of what it holds up counts, beside so much of its own. Two hosts with two GPUs and two NICs of 10 Gbit/s each: FSDP2,
-// with calls of 6 and 12 MiB, took 105 ms a step in the numbers of chunks that made single calls fastest, 6 and more,
-// 91 in 3 and 4, and 92 in 2. Those are taken up to there; 16 MiB and more take longer than a program's own work.
+// Of calls on GPUs with group steps within hosts: the program's thread makes all calls of the driver, some 5 us each,
+// five for every chunk and four for each of its group steps. Whether the network waits for that thread or it has time
+// to spare nobody knows, so half of what it holds up counts, beside so much of its own. Two hosts with two GPUs and two
+// NICs of 10 Gbit/s each: FSDP2, with calls of 6 and 12 MiB, took 105 ms a step in the numbers of chunks that made
+// single calls fastest, 6 and more, 91 in 3 and 4, and 92 in 2. Those are taken up to there; 16 MiB and more take
+// longer than a program's own work. With one GPU on each host, where a chunk costs a third, 2 chunks gained nothing.
 constexpr double kDriverCallSeconds = 5e-6, kProgramSeconds = 4e-3, kHeldUp = 0.5;
 constexpr double kChunkCalls = 5, kGroupCalls = 4;
 
@@ -90,13 +91,13 @@ double seconds_in(int chunks, const std::vector<Stage>& stages, const Overlap& o
   return overlap.scale * (sum - overlap.hidden * (sum - slowest) * (chunks - 1) / chunks);
 }
 
-/// To enqueue one chunk of a call on GPUs; 0 elsewhere.
-double enqueued_s(const Request& request, const std::string& algorithm, const Stage& outer) {
-  if (!request.on_gpus) return 0;
-  // Native within hosts: a group step with each message between them, and one with what a host has by itself.
-  const double groups = has_native(algorithm) ? outer.rounds + 1 : 0;
-  return (kChunkCalls + kGroupCalls * groups) * kDriverCallSeconds;
+/// Group steps on GPUs: kernels on peer memory.
+bool has_groups(const Request& request, const std::string& algorithm) {
+  return request.on_gpus && has_native(algorithm);
 }
+
+/// To enqueue one chunk: a group step with each message between hosts, and one with what a host has by itself.
+double enqueued_s(const Stage& outer) { return (kChunkCalls + kGroupCalls * (outer.rounds + 1)) * kDriverCallSeconds; }
 
 /// The same with what it holds up the program that enqueues it.
 double with_program(double seconds, double enqueued_s) {
@@ -125,13 +126,14 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
                                : hides  ? kSmallestHidingMessage * static_cast<std::size_t>(topology.size())
                                         : kSmallestPipelineChunk;
   if (chunks > 0 || one_is_best) return best;
-  const double chunk_s = enqueued_s(request, algorithm, levels.front());
+  const bool groups = has_groups(request, algorithm);
+  const double chunk_s = groups ? enqueued_s(levels.front()) : 0;
   double least = with_program(best.seconds, first * chunk_s);
   for (const int count : kChunkCounts) {
     if (count <= first) continue;
     if (request.bytes / count < smallest) break;
-    // Others cut most vectors where no access of 16 bytes begins, and kernels on peer memory have their parts packed.
-    if (request.on_gpus && !std::has_single_bit(static_cast<unsigned>(count))) continue;
+    // Others cut most vectors where no access of 16 bytes begins, and what a group takes would have to be packed.
+    if (groups && !std::has_single_bit(static_cast<unsigned>(count))) continue;
     const double time = seconds_in(count, levels, overlap), cost = with_program(time, count * chunk_s);
     if (cost >= least) continue;
     least = cost;
