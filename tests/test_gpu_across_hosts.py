@@ -85,6 +85,17 @@ def test_parts_that_a_group_takes_from_where_they_are(kernel_cache: str) -> None
 
 
 @pytest.mark.timeout(400)
+def test_parts_in_pieces_of_16_bytes(kernel_cache: str) -> None:
+    """What a member gets by a group step comes from or goes to several places, each of which an access can begin at."""
+    cases = [
+        Case("all_to_all", even("all_to_all", count, 4), f"hierarchical({across},native)", "int16", chunks=chunks)
+        for across in ("pairwise", "bruck")
+        for count, chunks in ((8, 1), (16, 2))
+    ]
+    judge(4, cases, kernel_cache, 8, topology="2x2")
+
+
+@pytest.mark.timeout(400)
 def test_rooted_ones_and_all_to_all(kernel_cache: str) -> None:
     algorithms = {
         "broadcast": "chain", "reduce": "binomial", "gather": "binomial", "scatter": "direct", "all_to_all": "pairwise",
