@@ -22,7 +22,7 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
-/// on_gpus: of their memory, with messages between hosts through the hosts'.
+/// on_gpus: buffers lie there, and messages between hosts pass through the hosts' memory.
 Request request_of(const std::string& collective, std::size_t bytes, bool on_gpus) {
   return {.kind = kind_named(collective), .bytes = bytes, .on_gpus = on_gpus, .staged = on_gpus};
 }
@@ -101,7 +101,7 @@ void bind_models(nb::module_& m) {
          bool on_gpus) { return to_list(candidates(request_of(collective, bytes, on_gpus), topology, models)); },
       "collective"_a, "bytes"_a, "topology"_a, "models"_a, "on_gpus"_a = false,
       "Dictionaries with algorithm, chunks, seconds (predicted), latency_s (of it) and measured, the cheapest first. "
-      "on_gpus: of their memory, and between hosts through the hosts'.");
+      "on_gpus: buffers lie there, and messages between hosts pass through the hosts' memory.");
   m.def(
       "explain",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models, bool native,

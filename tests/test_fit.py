@@ -168,6 +168,13 @@ def test_chunks_of_groups_on_gpus_are_powers_of_two() -> None:
     assert chosen <= {1, 2, 4, 8, 16, 32, 64}
 
 
+@pytest.mark.parametrize("on_gpus", [False, True])
+def test_a_rank_alone_has_nothing_to_cut(on_gpus: bool) -> None:
+    """A hierarchy of one rank has no level at all."""
+    alone, models = Topology.parse("1x1", 1), _between_hosts("all_reduce")
+    assert _core.best_chunks("all_reduce", 64 << 20, alone, models, "hierarchical(ring,native)", on_gpus) == 1
+
+
 def test_fits_decide_where_links_alone_would_not() -> None:
     topology = Topology(4)
     guessed = _core.candidates("all_reduce", 1 << 20, topology, _core.Models([(1e-6, 2e-10)]))

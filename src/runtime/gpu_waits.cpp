@@ -34,8 +34,8 @@ void Communicator::look_at_gpu() {
   or_fail([&] {
     gpu_->raise_fault();
     const auto before = [] { return "a call on its GPU"; };
-    // On one host every time: what a peer's abort has ended here has ended without a word. To look for notes from other
-    // hosts takes some 10 us, and nobody's kernels wait for them.
+    // On one host every time: what a peer's abort has ended here has ended without a word. Ranks of other hosts end no
+    // kernels here, and to look for their notes takes some 10 us.
     if (gpu_->has_peers())
       heed(before());
     else

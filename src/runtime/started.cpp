@@ -144,9 +144,10 @@ void Communicator::run(const std::shared_ptr<Started>& call, const Interrupt& in
 }
 
 void Communicator::hand_to_thread() {
-  // Where it does already, no caller waits for its round to end. Relaxed: mutex_, which this call was started under,
-  // orders it behind what the thread has last said, see ProgressThread::run().
-  if (is_moved_.load(std::memory_order_relaxed)) return;
+  // Where it does already, no caller waits for its round to end. The thread takes this back before it looks for calls
+  // for the last time, and a call is started before this is asked, so one of the two sees the other. Sequentially
+  // consistent: that look may fail to get mutex_, which a caller holds, and orders nothing then.
+  if (is_moved_) return;
   try {
     progress_->add(*this);
   } catch (const UsageError&) {

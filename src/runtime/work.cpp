@@ -43,7 +43,6 @@ void ProgressThread::add(Communicator& communicator) {
 void ProgressThread::remove(Communicator& communicator) {
   const std::unique_lock lock = enter();
   std::erase(active_, &communicator);
-  communicator.is_moved_.store(false, std::memory_order_relaxed);
 }
 
 void ProgressThread::run() {
@@ -60,10 +59,10 @@ void ProgressThread::run() {
     bool moved = false;
     for (std::size_t k = 0; k < active_.size();) {
       moved |= active_[k]->advance_started();
-      // Before it looks for calls, whose mutex orders the two: whoever makes one later finds that nobody moves it.
-      active_[k]->is_moved_.store(false, std::memory_order_relaxed);
+      // Before it looks for calls: whoever makes one later finds that nobody moves it.
+      active_[k]->is_moved_ = false;
       if (active_[k]->has_started())
-        active_[k++]->is_moved_.store(true, std::memory_order_relaxed);
+        active_[k++]->is_moved_ = true;
       else
         active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(k));
     }
@@ -75,7 +74,7 @@ void ProgressThread::run() {
     lock = enter();
   }
   for (Communicator* communicator : active_) {
-    communicator->is_moved_.store(false, std::memory_order_relaxed);  // as above
+    communicator->is_moved_ = false;  // likewise
     communicator->give_up_started();
   }
 }

@@ -18,8 +18,8 @@ struct Request {
   bool own_counts = false;    // each rank knows its own counts only, so none can forward what others are to get
   bool reproducible = false;  // sums are to be reduced in rank order
   bool native = false;        // a transport here runs it by itself
-  bool on_gpus = false;       // of their memory; what is native within hosts are kernels that the program enqueues
-  bool staged = false;        // of that: messages between hosts pass through the memory of both
+  bool on_gpus = false;       // the call's buffers lie on GPUs; kernels on peer memory are what is native within hosts
+  bool staged = false;        // and messages between hosts pass through the memory of both
 };
 
 enum class Decider : std::uint8_t { cost_model, learned, pinned };

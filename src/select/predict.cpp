@@ -22,8 +22,9 @@ constexpr std::size_t kSmallestPipelineChunk = std::size_t{4} << 10;
 // five for every chunk and four for each of its group steps. Whether the network waits for that thread or it has time
 // to spare nobody knows, so half of what it holds up counts, beside so much of its own. Two hosts with two GPUs and two
 // NICs of 10 Gbit/s each: FSDP2, with calls of 6 and 12 MiB, took 105 ms a step in the numbers of chunks that made
-// single calls fastest, 6 and more, 91 in 3 and 4, and 92 in 2. Those are taken up to there; 16 MiB and more take
-// longer than a program's own work. With one GPU on each host, where a chunk costs a third, 2 chunks gained nothing.
+// single calls fastest, 6 and more, 91 in 3 and 4, and 92 in 2. So calls of up to 12 MiB take 2 to 4; longer ones take
+// longer than a program's own work, and as many as before. With one GPU on each host, where a chunk costs a third, 2
+// gained nothing.
 constexpr double kDriverCallSeconds = 5e-6, kProgramSeconds = 4e-3, kHeldUp = 0.5;
 constexpr double kChunkCalls = 5, kGroupCalls = 4;
 
@@ -121,7 +122,8 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
   Choice best{algorithm, first, seconds_in(first, levels, overlap)};
   best.measured = std::ranges::all_of(levels, &Stage::measured);
   for (const Stage& stage : levels) best.latency_s += stage.rounds * stage.alpha_s;
-  const bool one_is_best = is_flat && !levels[0].pipelined && !hides;  // nothing to overlap with
+  // Nothing to overlap with; a rank alone has no level at all.
+  const bool one_is_best = levels.empty() || (is_flat && !levels[0].pipelined && !hides);
   const std::size_t smallest = !is_flat ? kSmallestHierarchicalChunk
                                : hides  ? kSmallestHidingMessage * static_cast<std::size_t>(topology.size())
                                         : kSmallestPipelineChunk;
