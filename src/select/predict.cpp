@@ -92,15 +92,10 @@ double seconds_in(int chunks, const std::vector<Stage>& stages, const Overlap& o
   return overlap.scale * (sum - overlap.hidden * (sum - slowest) * (chunks - 1) / chunks);
 }
 
-/// Group steps on GPUs: kernels on peer memory.
-bool has_groups(const Request& request, const std::string& algorithm) {
-  return request.on_gpus && has_native(algorithm);
-}
-
-/// To enqueue one chunk: a group step with each message between hosts, and one with what a host has by itself.
+/// To enqueue one chunk, which has a group step with each message between hosts and one with what a host has by itself.
 double enqueued_s(const Stage& outer) { return (kChunkCalls + kGroupCalls * (outer.rounds + 1)) * kDriverCallSeconds; }
 
-/// The same with what it holds up the program that enqueues it.
+/// What a call of so many seconds costs a program that enqueues it; 0: there is nothing to enqueue.
 double with_program(double seconds, double enqueued_s) {
   if (enqueued_s == 0) return seconds;
   return seconds + kHeldUp * std::max(0.0, kProgramSeconds + enqueued_s - seconds);
@@ -128,7 +123,7 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
                                : hides  ? kSmallestHidingMessage * static_cast<std::size_t>(topology.size())
                                         : kSmallestPipelineChunk;
   if (chunks > 0 || one_is_best) return best;
-  const bool groups = has_groups(request, algorithm);
+  const bool groups = request.on_gpus && has_native(algorithm);  // whose kernels the program enqueues
   const double chunk_s = groups ? enqueued_s(levels.front()) : 0;
   double least = with_program(best.seconds, first * chunk_s);
   for (const int count : kChunkCounts) {
