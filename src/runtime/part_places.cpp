@@ -11,8 +11,6 @@ namespace {
 
 constexpr gpu::Address kVector = 16;  // bytes that kernels move by one access, where addresses allow it
 
-gpu::Address address(const std::byte* at) { return reinterpret_cast<gpu::Address>(at); }
-
 std::vector<gpu::Address> places_in(std::span<const Span> spans, std::span<const std::size_t> counts,
                                     std::size_t element_bytes) {
   std::vector<gpu::Address> places;
@@ -20,7 +18,7 @@ std::vector<gpu::Address> places_in(std::span<const Span> spans, std::span<const
   for (const std::size_t count : counts) {
     const std::size_t bytes = count * element_bytes;
     if (cursor.together() < bytes) return {};
-    places.push_back(bytes == 0 ? 0 : address(cursor.take(bytes).data));
+    places.push_back(bytes == 0 ? 0 : gpu::address_of(cursor.take(bytes).data));
     if (places.back() % kVector != 0) return {};
   }
   return places;
@@ -53,9 +51,9 @@ bool is_in_place(const Group& group, int rank, const ipc::PartPlaces& places, st
                  std::span<const Span> dst) {
   const auto me = static_cast<std::size_t>(std::ranges::find(group.ranks, rank) - group.ranks.begin());
   if (group.kind == Kind::all_gather)
-    return src.size() == 1 && !places.out.empty() && places.out[me] == address(src[0].data);
+    return src.size() == 1 && !places.out.empty() && places.out[me] == gpu::address_of(src[0].data);
   if (group.kind == Kind::reduce_scatter)
-    return dst.size() == 1 && !places.in.empty() && places.in[me] == address(dst[0].data);
+    return dst.size() == 1 && !places.in.empty() && places.in[me] == gpu::address_of(dst[0].data);
   return false;
 }
 

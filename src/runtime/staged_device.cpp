@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kReducerBlocks = 32;  // more than a network or a host's memory keeps busy
 
-gpu::Address address(const void* at) { return reinterpret_cast<gpu::Address>(at); }
 std::byte* pointer(gpu::Address at) { return reinterpret_cast<std::byte*>(at); }
 
 }  // namespace
@@ -61,9 +60,9 @@ void StagedDevice::copy(std::span<const Span> to, std::span<const Span> from, st
   say_now();
   sources_.cursors.assign(1, SpanCursor(from));
   each_run(SpanCursor(to), sources_, bytes, [&](Span target) {
-    device.check(
-        device.driver().copy(address(target.data), address(sources_.addresses[0]), target.bytes, channel_->stream()),
-        "cuMemcpyAsync");
+    device.check(device.driver().copy(gpu::address_of(target.data), gpu::address_of(sources_.addresses[0]),
+                                      target.bytes, channel_->stream()),
+                 "cuMemcpyAsync");
   });
 }
 
@@ -72,8 +71,8 @@ void StagedDevice::reduce(const Step& step, std::span<const Span> to, std::size_
   say_now();
   each_run(SpanCursor(to), sources_, bytes, [&](Span target) {
     gpu::Reduction r{};
-    r.target[r.targets++] = address(target.data);
-    for (const void* source : sources_.addresses) r.source[r.sources++] = address(source);
+    r.target[r.targets++] = gpu::address_of(target.data);
+    for (const void* source : sources_.addresses) r.source[r.sources++] = gpu::address_of(source);
     r.bytes = target.bytes;
     r.op = static_cast<gpu::u32>(how.op);
     r.divisor = how.divisor;

@@ -36,6 +36,7 @@ void ProgressThread::add(Communicator& communicator) {
     if (stop_) throw UsageError("the process is ending: no call can be started any more");
     if (!sleeper_->thread.joinable()) sleeper_->thread = quiet_thread([this] { run(); });
     if (std::find(active_.begin(), active_.end(), &communicator) == active_.end()) active_.push_back(&communicator);
+    communicator.is_moved_ = true;
   }
   sleeper_->call_made.notify_all();
 }
@@ -43,6 +44,14 @@ void ProgressThread::add(Communicator& communicator) {
 void ProgressThread::remove(Communicator& communicator) {
   const std::unique_lock lock = enter();
   std::erase(active_, &communicator);
+}
+
+bool ProgressThread::lets_go(Communicator& communicator) {
+  if (communicator.has_started()) return false;
+  communicator.is_moved_ = false;  // before the last look: whoever starts a call later hands it over again
+  if (!communicator.has_started()) return true;
+  communicator.is_moved_ = true;
+  return false;
 }
 
 void ProgressThread::run() {
@@ -59,12 +68,10 @@ void ProgressThread::run() {
     bool moved = false;
     for (std::size_t k = 0; k < active_.size();) {
       moved |= active_[k]->advance_started();
-      // Before it looks for calls: whoever makes one later finds that nobody moves it.
-      active_[k]->is_moved_ = false;
-      if (active_[k]->has_started())
-        active_[k++]->is_moved_ = true;
-      else
+      if (lets_go(*active_[k]))
         active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(k));
+      else
+        ++k;
     }
     lock.unlock();
     if (moved)
@@ -74,7 +81,7 @@ void ProgressThread::run() {
     lock = enter();
   }
   for (Communicator* communicator : active_) {
-    communicator->is_moved_ = false;  // likewise
+    communicator->is_moved_ = false;  // as in lets_go()
     communicator->give_up_started();
   }
 }

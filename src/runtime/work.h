@@ -103,6 +103,8 @@ class ProgressThread {
 
  private:
   void run();
+  /// Has it no call under way, and will whoever starts one add it again?
+  static bool lets_go(Communicator& communicator);
   /// Locks mutex_, ahead of the thread's next round.
   std::unique_lock<std::mutex> enter();
 

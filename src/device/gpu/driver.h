@@ -14,6 +14,7 @@
 namespace lanecast::gpu {
 
 using Address = std::uint64_t;  // of device memory, or of pinned host memory as devices see it
+inline Address address_of(const void* memory) { return reinterpret_cast<Address>(memory); }
 using Context = struct CUctx_st*;
 using Stream = struct CUstream_st*;
 using Event = struct CUevent_st*;

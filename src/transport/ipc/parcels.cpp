@@ -8,8 +8,6 @@
 namespace lanecast::ipc {
 namespace {
 
-gpu::Address address(const std::byte* at) { return reinterpret_cast<gpu::Address>(at); }
-
 class Writer {
  public:
   Writer(const GroupCall& call, int me, int members, const PartPlaces& places)
@@ -48,12 +46,12 @@ class Writer {
         if (is_root) receive_from_all(0);
         break;
       case Kind::gather:
-        parcels_.send[call_.root] = {address(call_.in), bytes(me_)};
+        parcels_.send[call_.root] = {gpu::address_of(call_.in), bytes(me_)};
         if (is_root) collect();
         break;
       case Kind::scatter:
         if (is_root) deal();
-        parcels_.receive[call_.root] = {address(call_.out), bytes(me_)};
+        parcels_.receive[call_.root] = {gpu::address_of(call_.out), bytes(me_)};
         break;
       case Kind::all_to_all:
         deal();
@@ -67,8 +65,8 @@ class Writer {
 
  private:
   std::size_t bytes(int k) const { return call_.counts[k] * element_bytes_; }
-  Parcel in(int k) const { return {address(call_.in), bytes(k)}; }
-  Parcel out(int k) const { return {address(call_.out), bytes(k)}; }
+  Parcel in(int k) const { return {gpu::address_of(call_.in), bytes(k)}; }
+  Parcel out(int k) const { return {gpu::address_of(call_.out), bytes(k)}; }
 
   void multicast(int k) {
     parcels_.multicast = true;
@@ -77,9 +75,9 @@ class Writer {
   void receive_from_all(int k) { std::ranges::fill(parcels_.receive, out(k)); }
 
   /// Everybody's share of the input.
-  void deal() { share(parcels_.send, address(call_.in), places_.in, 0); }
+  void deal() { share(parcels_.send, gpu::address_of(call_.in), places_.in, 0); }
   /// A share of the output from everybody.
-  void collect(int first_count = 0) { share(parcels_.receive, address(call_.out), places_.out, first_count); }
+  void collect(int first_count = 0) { share(parcels_.receive, gpu::address_of(call_.out), places_.out, first_count); }
 
   void share(std::vector<Parcel>& shares, gpu::Address at, const std::vector<gpu::Address>& places, int first_count) {
     for (int q = 0; q < members_; ++q) {
