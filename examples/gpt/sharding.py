@@ -84,12 +84,9 @@ class ZeRO3(Trained):
 
         with deepspeed.zero.Init():
             model = GPT(shape)
-        # A block's, as in Shards: DeepSpeed's own buckets hold all gradients of most models, which then travel at last.
-        bucket = max(sum(parameter.ds_numel for parameter in block.parameters()) for block in model.blocks)
-        sizes = {"reduce_bucket_size": bucket, "stage3_prefetch_bucket_size": bucket}
         config = {
             "train_micro_batch_size_per_gpu": 1,
-            "zero_optimization": {"stage": 3, "overlap_comm": True, **sizes},
+            "zero_optimization": {"stage": 3, "overlap_comm": True},
             "bf16": {"enabled": device.type == "cuda"},
             "optimizer": {"type": "AdamW", "params": {"lr": learning_rate, "torch_adam": True}},  # as the others'
         }
