@@ -110,7 +110,7 @@ def _three_levels(asked: Asked, dtype: str) -> Step:
 def _on_cluster(asked: Asked, where: Hosts, dtype: str, ours: str) -> Step:
     command = asked.bench(f"{ours},nccl", sizes=asked.cluster_sizes, collectives=REDUCED, dtype=dtype)
     name = f"{where.hosts} hosts of {where.ranks_per_host}, {dtype}"
-    return Step(name, tuple(where.command(command)), 40, {"part": "cluster"}, SOCKETS)
+    return Step(name, tuple(where.command(command)), 50, {"part": "cluster"}, SOCKETS)
 
 
 def _shared_gpus(asked: Asked, where: Hosts, dtype: str, ours: str) -> Step:
