@@ -156,7 +156,7 @@ def test_a_chunk_costs_a_program_what_it_enqueues(collective: str) -> None:
 
     assert all(chunks(mib, on_gpus=True) <= 4 < chunks(mib, on_gpus=False) for mib in (3, 6))
     assert chunks(12, on_gpus=True) <= 8 < chunks(12, on_gpus=False)
-    assert 16 <= chunks(16, on_gpus=True)
+    assert chunks(16, on_gpus=True) >= 16
     assert 32 <= chunks(64, on_gpus=True) <= chunks(256, on_gpus=True)
 
 
