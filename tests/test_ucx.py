@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -79,6 +80,41 @@ def test_without_ucx_every_rank_is_told_what_to_do() -> None:
     assert [outcome.error for outcome in outcomes] == ["UsageError"] * 2, outcomes
     for outcome in outcomes:
         assert re.search(r"rank 0: LANECAST_UCX_LIBRARY names no usable library", outcome.text), outcome
+    assert job.end() == [0] * 2
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def opens_where_the_other_rank_cannot(comm: Communicator, _: Tell) -> tuple[str, int]:
+    def all_gather(mine: bytes) -> bytes:
+        own = np.frombuffer(mine, np.uint8)
+        everyone = np.empty(comm.size * own.size, np.uint8)
+        comm.all_gather_into_tensor(everyone, own)
+        return everyone.tobytes()
+
+    def refusal() -> str:
+        with pytest.raises(lanecast.UsageError) as caught:
+            lanecast.from_all_gather(comm.rank, comm.size, all_gather, transports="ucx")
+        return str(caught.value)
+
+    if comm.rank == 1:
+        os.environ["UCX_TLS"] = "none_of_that_name"
+    text, before = refusal(), open_files()
+    for _again in range(3):
+        refusal()
+    return text, open_files() - before
+
+
+def test_what_was_opened_is_closed_where_another_rank_has_no_ucx() -> None:
+    job = PipeJob(2, opens_where_the_other_rank_cannot, hosts="ab", timeout_s=30.0)
+    outcomes = [job.outcome(rank) for rank in range(2)]
+    assert [outcome.error for outcome in outcomes] == [""] * 2, outcomes
+    for outcome in outcomes:
+        text, more_files = outcome.value
+        assert "rank 1: UCX: ucp_init failed" in text
+        assert more_files <= 0
     assert job.end() == [0] * 2
 
 

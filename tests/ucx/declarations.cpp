@@ -68,6 +68,7 @@ static_assert(ours::ActiveMessageHandler::kId == UCP_AM_HANDLER_PARAM_FIELD_ID);
 static_assert(ours::ActiveMessageHandler::kCallback == UCP_AM_HANDLER_PARAM_FIELD_CB);
 static_assert(ours::ActiveMessageHandler::kArgument == UCP_AM_HANDLER_PARAM_FIELD_ARG);
 
+static_assert(sizeof(ours::Status) == sizeof(ucs_status_t));
 static_assert(ours::kInProgress == UCS_INPROGRESS && ours::kTruncated == UCS_ERR_MESSAGE_TRUNCATED);
 static_assert(ours::kNotConnected == UCS_ERR_NOT_CONNECTED);
 static_assert(ours::kCanceled == UCS_ERR_CANCELED && ours::kLeastStatus == UCS_ERR_LAST);

@@ -18,8 +18,8 @@ using WorkerHandle = struct ucp_worker*;
 using Endpoint = struct ucp_ep*;
 using Config = struct ucp_config;
 using Address = struct ucp_address;
-using Request = void*;  // null: done at once; as a small negative number: a status
-using Status = int;     // 0: good; below: an error
+using Request = void*;       // null: done at once; as a small negative number: a status
+using Status = std::int8_t;  // 0: good; below: an error. A packed enum: what else its register holds means nothing
 
 inline constexpr Status kInProgress = 1, kTruncated = -9, kCanceled = -16, kNotConnected = -24, kLeastStatus = -100;
 

@@ -2,6 +2,7 @@
 #include "transport/ucx/worker.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
@@ -21,8 +22,11 @@ RequestParams at_once() {
 
 }  // namespace
 
+Worker::Worker(int rank, int size, std::string device) : device_(std::move(device)), rank_(rank), peers_(size) {}
+
+// Delegates, so that what throws below, where another rank has no UCX, closes what was opened here.
 Worker::Worker(const Bootstrap& bootstrap, const WorkerOptions& options)
-    : device_(options.device), rank_(bootstrap.rank), peers_(bootstrap.size) {
+    : Worker(bootstrap.rank, bootstrap.size, options.device) {
   // "+" and the address, or "-" and why there is none.
   std::string mine;
   try {
@@ -43,6 +47,7 @@ void Worker::open(std::string& address, const WorkerOptions& options) {
   ucp_ = &Ucp::loaded();
   Config* config = nullptr;
   ucp_->check(ucp_->ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
+  const std::unique_ptr<Config, decltype(ucp_->ucp_config_release)> released(config, ucp_->ucp_config_release);
   if (!options.device.empty())
     ucp_->check(ucp_->ucp_config_modify(config, "NET_DEVICES", options.device.c_str()), "ucp_config_modify");
   ContextParams context;
@@ -50,9 +55,7 @@ void Worker::open(std::string& address, const WorkerOptions& options) {
   context.features = ContextParams::kTagFeature | ContextParams::kActiveMessageFeature;
   if (options.sleeps) context.features |= ContextParams::kWakeUpFeature;
   context.estimated_num_eps = peers_.size();
-  const Status opened = ucp_->ucp_init_version(kApiMajor, kApiMinor, &context, config, &context_);
-  ucp_->ucp_config_release(config);
-  ucp_->check(opened, "ucp_init");
+  ucp_->check(ucp_->ucp_init_version(kApiMajor, kApiMinor, &context, config, &context_), "ucp_init");
 
   WorkerParams worker;
   worker.field_mask = WorkerParams::kThreadMode | WorkerParams::kFlags;

@@ -67,6 +67,7 @@ class Worker {
     Status status = 0;
   };
 
+  Worker(int rank, int size, std::string device);
   void open(std::string& address, const WorkerOptions& options);
   void close_endpoints(const RequestParams& how);
   void close(Peer& peer, const RequestParams& how, std::vector<Request>& closing);
