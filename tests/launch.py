@@ -27,6 +27,14 @@ def compiled(source: Path, into: Path, standard: str = "c99") -> Path:
     return program
 
 
+def standing_before(source: Path, library: Path, into: Path) -> Path:
+    """A library for LANECAST_MPI_LIBRARY: an MPI with a source in C before it, which has some functions of its own."""
+    made = into / f"lib{source.stem}.so"
+    command = ["cc", "-std=c99", "-shared", "-fPIC", str(source), str(library), f"-Wl,-rpath,{library.parent}"]
+    subprocess.run([*command, "-o", str(made)], check=True)
+    return made
+
+
 def _run(command: Sequence[str], path: Path, timeout_s: float, env: dict[str, str]) -> str:
     settings = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", **env}
     for _ in range(3):

@@ -15,21 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from launch import OPENMPI
+from launch import OPENMPI, standing_before
 from test_fault_campaign import Launch
 
 HERE = Path(__file__).parent
 RANKS, STRUCK, DEADLINE_S = 3, 1, 3.0
 OTHERS = [rank for rank in range(RANKS) if rank != STRUCK]
 LATE_S = DEADLINE_S / 4 + 2  # what a rank that has been asked may take to answer; and a busy machine
-
-
-def standing_before(library: Path, folder: Path) -> Path:
-    """The library that LANECAST_MPI_LIBRARY names: MPI with a stroke in it."""
-    made = folder / "libstrikes.so"
-    command = ["cc", "-std=c99", "-shared", "-fPIC", str(HERE / "mpi_strikes.c"), str(library), "-o", str(made)]
-    subprocess.run([*command, f"-Wl,-rpath,{library.parent}"], check=True)
-    return made
 
 
 @pytest.mark.parametrize("call", ["split", "native", "started"])
@@ -41,11 +33,12 @@ def standing_before(library: Path, folder: Path) -> Path:
 def test_member_that_never_comes(call: str, openmpi: bool, number: signal.Signals, tmp_path: Path) -> None:
     launch = Launch(openmpi=openmpi)
     library = OPENMPI.parent / "lib" / "libmpi.so.40" if openmpi else Path(sys.prefix) / "lib" / "libmpi.so.12"
-    settings = {"STRIKE_RANK": str(STRUCK), "STRIKE_SIGNAL": str(int(number))}
+    strikes = standing_before(HERE / "mpi_strikes.c", library, tmp_path)
+    settings = {"STRIKE_RANK": str(STRUCK), "STRIKE_SIGNAL": str(int(number)), "LANECAST_MPI_LIBRARY": str(strikes)}
     arguments = [call, str(tmp_path), str(DEADLINE_S), str(len(OTHERS))]
     job = subprocess.Popen(
         [*launch.command(RANKS, tmp_path), str(HERE / "group_rank.py"), *arguments],
-        env={**launch.environment(), **settings, "LANECAST_MPI_LIBRARY": str(standing_before(library, tmp_path))},
+        env={**launch.environment(), **settings},
         stdin=subprocess.DEVNULL, stdout=(tmp_path / "log").open("w"), stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     ends = [tmp_path / f"{'outcome' if openmpi else 'status'}.{rank}" for rank in OTHERS]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launch import OPENMPI, compiled, mpich, openmpi
+from launch import OPENMPI, compiled, mpich, openmpi, standing_before
 
 HERE = Path(__file__).parent
 PROGRAM = (HERE / "mpi_life_rank.py").read_text()
@@ -30,4 +30,14 @@ def test_job_ends(launch: str, end: str) -> None:
 def test_process_in_c_ends_while_its_threads_wait(tmp_path: Path) -> None:
     """Their calls fail, so that whoever waits for one of them goes on."""
     output = mpich(3, [str(compiled(HERE / "c/ends.c", tmp_path))], timeout_s=40)
+    assert output.count("as it should be") == 3
+
+
+@pytest.mark.parametrize("call", ["run", "start"])
+def test_rank_that_cannot_send_says_so(call: str, tmp_path: Path) -> None:
+    """Nor can it tell its peers why it gives up: an error in that ended the process, in whichever thread it was."""
+    refuses = standing_before(HERE / "mpi_refuses.c", Path(sys.prefix) / "lib" / "libmpi.so.12", tmp_path)
+    program = [sys.executable, str(HERE / "refused_rank.py"), call]
+    settings = {"REFUSING_RANK": "1", "REFUSES_FROM": str(tmp_path / "now"), "LANECAST_MPI_LIBRARY": str(refuses)}
+    output = mpich(3, program, timeout_s=40, **settings)
     assert output.count("as it should be") == 3

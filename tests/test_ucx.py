@@ -84,7 +84,7 @@ def test_without_ucx_every_rank_is_told_what_to_do() -> None:
 
 
 def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def opens_where_the_other_rank_cannot(comm: Communicator, _: Tell) -> tuple[str, int]:

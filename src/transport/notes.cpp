@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/error.h"
+
 namespace lanecast {
 
 Notes::Notes(NoteCarrier& carrier) : carrier_(carrier) {
@@ -168,8 +170,13 @@ std::optional<Want> Notes::wanted(int peer) const {
 }
 
 void Notes::give_up(const Failure& why) {
-  for (const int rank : carried_)
-    send(rank, {.subject = Subject::failure, .failure = why.kind}, std::as_bytes(std::span(why.text)));
+  for (const int rank : carried_) {
+    try {
+      send(rank, {.subject = Subject::failure, .failure = why.kind}, std::as_bytes(std::span(why.text)));
+    } catch (const TransportError&) {
+      // What has failed may be the way to this very rank, which then sees it for itself; the others are to hear.
+    }
+  }
 }
 
 Failure Notes::given_up(int peer) {
