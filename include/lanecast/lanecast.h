@@ -92,7 +92,7 @@ typedef struct {
   size_t size;            /* of this struct, in bytes: its version */
   const char* topology;   /* "2x4": 2 nodes of 4 ranks; "2x2x2", "3+2+4", "2x4:cyclic"; NULL: the hosts of the ranks */
   const char* transports; /* "shm", or one per level, outermost first: "mpi,shm"; NULL: the fastest to each peer */
-  const char* algorithm;  /* for every call: "ring", "hierarchical(ring,direct)", …; NULL: chosen per call */
+  const char* algorithm;  /* "hierarchical(ring,direct)", …: of collectives that have it; NULL: chosen per call */
   int chunks;             /* slices of a call that overlap on the levels; 0: chosen per call */
   double timeout_s;       /* seconds without progress after which a call gives up; 0: 300 */
   lanecastError_t* error; /* receives the text when making the communicator fails; NULL: nobody wants it */

@@ -86,7 +86,7 @@ def init(**options: Any) -> Communicator:
         says where each rank sits, see docs/first-machine.md; "machine:frontier" and the like, see docs/machines.md; or
         a Topology. Default: the hosts that the ranks run on.
       transports: "shm", or one name per level, outermost first: "mpi,shm". Default: the fastest that reaches each peer.
-      algorithm, chunks: for every call. Default: chosen per call.
+      algorithm, chunks: for every call, algorithm of the collectives that have it. Default: chosen per call.
       reproducible: every sum has the same bits, whatever the algorithm, chunks, topology and transports: floats are
         reduced once, in rank order, which moves more bytes; see docs/reproducible.md. Default: False.
       profile: what `lanecast tune` and `lanecast learn train` have written: a file, two with a comma between them, a
