@@ -12,7 +12,6 @@
 #include "device/gpu/compiler.h"
 #include "device/gpu/device.h"
 #include "device/gpu/kernel_files.h"
-#include "device/gpu/kernels.h"
 #include "device/gpu/machine_code.h"
 #include "device/gpu/nccl.h"
 #include "gil.h"

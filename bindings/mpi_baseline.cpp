@@ -4,13 +4,10 @@
 #include <nanobind/stl/shared_ptr.h>
 
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "bindings.h"
 #include "gil.h"
-#include "plan/collective.h"
 #include "runtime/options.h"
 #include "transport/mpi/communicator.h"
 

@@ -4,7 +4,6 @@
 // all-reduce; and an all-gather to which only the root brings something is a broadcast. The registry lists them.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 

@@ -5,8 +5,6 @@
 // Up and down ⌊log2 n⌋ levels each, 3 ⌈log2 n⌉ rounds at most, that chunks fill like a pipeline; each rank sends the
 // vector twice at most. Source: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction
 // and scan"; as in NCCL.
-#include <array>
-#include <bit>
 
 #include "algorithms/algorithms.h"
 #include "algorithms/group.h"

@@ -3,7 +3,6 @@
 // gather, scatter or add by itself, and for those that come before their receive.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "plan/verify.h"
-#include "plan/writer.h"
 
 namespace lanecast {
 namespace {

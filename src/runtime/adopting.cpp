@@ -2,7 +2,6 @@
 // Rank 0's models become those of all ranks.
 #include "base/agreed.h"
 #include "runtime/communicator.h"
-#include "runtime/exchange.h"
 #include "runtime/gpu_side.h"
 #include "runtime/models_in_bytes.h"
 

@@ -2,7 +2,6 @@
 // Sends and receives posted together. None waits for another, so no order of them can deadlock.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <vector>
 

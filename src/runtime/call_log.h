@@ -14,7 +14,6 @@
 
 #include "base/board.h"
 #include "base/dtype.h"
-#include "plan/collective.h"
 #include "plan/plan.h"
 
 namespace lanecast {

@@ -2,7 +2,6 @@
 // One chunk in flight: the plan's steps bound to a slice of the buffers, each started as soon as it may.
 #pragma once
 
-#include <memory>
 #include <queue>
 
 #include "base/buffer_pool.h"

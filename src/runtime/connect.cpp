@@ -6,7 +6,6 @@
 #include "runtime/level_names.h"
 #include "runtime/surroundings.h"
 #include "transport/loopback/transport.h"
-#include "transport/loopback/world.h"
 #include "transport/mpi/mpi.h"
 #include "transport/shm/transport.h"
 #include "transport/ucx/transport.h"

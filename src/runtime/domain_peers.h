@@ -8,7 +8,6 @@
 
 #include "plan/plan.h"
 #include "runtime/gpu_parts.h"
-#include "topology/topology.h"
 #include "transport/ipc/peer_group.h"
 
 namespace lanecast {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/gpu_channels.h"
 
-#include <algorithm>
 #include <set>
 #include <string>
 

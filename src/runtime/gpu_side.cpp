@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "algorithms/algorithms.h"
-#include "algorithms/names.h"
 #include "base/agreed.h"
 #include "plan/verify.h"
 #include "runtime/call_shape.h"

@@ -11,7 +11,6 @@
 #include <memory>
 #include <vector>
 
-#include "device/gpu/kernels/arguments.h"
 #include "device/gpu/memory.h"
 #include "device/gpu/stream.h"
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/native_calls.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "algorithms/algorithms.h"
 #include "base/agreed.h"
 #include "runtime/call_shape.h"

@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "runtime/call_shape.h"
-
 namespace lanecast {
 
 PeerBuffers::PeerBuffers(std::shared_ptr<gpu::Device> device, const Bootstrap& bootstrap)

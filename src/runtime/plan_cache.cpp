@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/plan_cache.h"
 
-#include <algorithm>
-
 #include "plan/own_share_first.h"
 #include "runtime/call_shape.h"
 #include "runtime/own_counts.h"

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
-#include "plan/writer.h"
 #include "runtime/call_log.h"
 #include "transport/transport.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/mix.h"
+#include "device/gpu/kernels/arguments.h"
 #include "plan/device_queue.h"
 #include "runtime/call_shape.h"
 #include "runtime/host_channel.h"

@@ -6,7 +6,6 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "runtime/host_channel.h"

@@ -2,7 +2,6 @@
 // A call that was made without waiting for it.
 #pragma once
 
-#include <chrono>
 #include <memory>
 
 #include "runtime/communicator.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "select/models.h"
 
-#include <algorithm>
-
 namespace lanecast {
 
 const Fit* Models::find(Kind kind, std::string_view algorithm, int level, std::size_t bytes) const {

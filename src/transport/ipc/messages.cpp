@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between pairs of ranks: those of one call in one kernel, if they fit.
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "transport/ipc/peer_group.h"

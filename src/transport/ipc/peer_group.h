@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "transport/ipc/engine_streams.h"
 #include "transport/ipc/faults.h"

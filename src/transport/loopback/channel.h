@@ -3,9 +3,9 @@
 // and never copied there: the receiver copies from the sender's memory into its own.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
-#include <string>
 #include <vector>
 
 #include "transport/call_board.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/shm/copy_in.h"
 
-#include <algorithm>
-
 namespace lanecast::shm {
 
 #if defined(__x86_64__)

@@ -10,7 +10,6 @@
 #include "transport/shm/control.h"
 #include "transport/shm/fifo.h"
 #include "transport/shm/layout.h"
-#include "transport/shm/outbox.h"
 #include "transport/shm/readings.h"
 #include "transport/shm/ring.h"
 #include "transport/shm/way.h"

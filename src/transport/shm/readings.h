@@ -10,7 +10,6 @@
 #include "base/buffer_pool.h"
 #include "transport/shm/control.h"
 #include "transport/shm/fifo.h"
-#include "transport/shm/layout.h"
 #include "transport/shm/outbox.h"
 #include "transport/shm/way.h"
 #include "transport/span_cursor.h"

@@ -9,7 +9,6 @@
 #include <deque>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/bootstrap.h"

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/quiet_thread.h"

@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include "transport/mpi/shim/binding.h"
