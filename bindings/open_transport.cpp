@@ -69,7 +69,6 @@ void bind_telling(nb::class_<OpenTransport>& transport) {
 void bind_open_transport(nb::module_& m) {
   nb::class_<OpenTransport> transport(m, "Transport", "Tagged messages between ranks; see src/transport/transport.h.");
   transport.def_prop_ro("name", [](OpenTransport& t) { return t.get().name(); })
-      .def_prop_ro("max_tag", [](OpenTransport& t) { return t.get().max_tag(); })
       .def_prop_ro("scatters", [](OpenTransport& t) { return t.get().scatters(); })
       .def_prop_ro("consumes", [](OpenTransport& t) { return t.get().consumes(); })
       .def_prop_ro("compares_stamps", [](OpenTransport& t) { return t.get().compares_stamps(); })

@@ -204,7 +204,6 @@ void bind_runtime(nb::module_& m) {
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("topology", &Communicator::topology, nb::rv_policy::copy)
       .def_prop_ro("transports", &Communicator::transports)
-      .def("transport_to", &Communicator::transport_to, "peer"_a, "Name of what carries messages to a peer.")
       .def_prop_ro("hosts", &Communicator::hosts, "On how many hosts the ranks run.")
       .def_prop_ro("timeout_s", [](const Communicator& c) { return c.options().timeout_s.value_or(kTimeout_s); })
       .def("write_trace", &Communicator::write_trace, "directory"_a, nb::call_guard<WithoutGil>())
