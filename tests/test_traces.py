@@ -290,3 +290,16 @@ def test_directory_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(lanecast.TransportError, match="cannot be written"):
         lanecast.run_threads(1, lambda comm: comm.write_trace(tmp_path / "file"))
+
+
+def test_trace_that_cannot_be_written_leaves_no_part_of_it(tmp_path: Path) -> None:
+    def body(comm: Communicator) -> None:
+        comm.write_trace(tmp_path)
+        (trace,) = tmp_path.iterdir()
+        trace.unlink()
+        trace.mkdir()
+        with pytest.raises(lanecast.TransportError, match="cannot be written: Is a directory"):
+            comm.write_trace(tmp_path)
+        assert list(tmp_path.iterdir()) == [trace]
+
+    lanecast.run_threads(1, body)

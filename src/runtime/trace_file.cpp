@@ -122,14 +122,19 @@ void write_trace(const std::string& directory, const TraceOwner& owner, const Ca
   const std::string unfinished = path + "." + std::to_string(gettid()) + ".tmp", finished = path + ".jsonl";
   std::error_code error;
   std::filesystem::create_directories(directory, error);
+  const auto refuse = [&](const std::string& why) {
+    std::error_code ignored;
+    std::filesystem::remove(unfinished, ignored);  // half a trace, where the disk is full
+    throw TransportError("the trace " + finished + " cannot be written" + why);
+  };
   {
     std::ofstream file(unfinished);
     write_lines(file, owner, log);
     file.close();
-    if (!file) throw TransportError("the trace " + finished + " cannot be written; is the directory writable?");
+    if (!file) refuse("; is the directory writable?");
   }
   std::filesystem::rename(unfinished, finished, error);
-  if (error) throw TransportError("the trace " + finished + " cannot be written: " + error.message());
+  if (error) refuse(": " + error.message());
 }
 
 }  // namespace lanecast
