@@ -11,6 +11,7 @@ import lanecast
 from lanecast import _core
 from lanecast.cli import checks, cores, figures, options, tables
 from lanecast.cli.gpu.options import parse_backend as parse_device_backend
+from lanecast.cli.measure import row_of
 from lanecast.cli.options import Backend, Settings
 from lanecast.cli.payload import Case, Payload, exact_limit, is_exact, values
 from lanecast.dtypes import numpy_dtype
@@ -276,6 +277,17 @@ def test_payloads_in_place_share_memory() -> None:
     assert scatter.output.ctypes.data == scatter.input[10:].ctypes.data
     scatter.reset()
     assert scatter.input[10] == values(scatter.case, 1, 10, 11)[0]
+
+
+def test_between_hosts_no_column_says_a_share_of_copies() -> None:
+    case = Case("broadcast", 256, "float32", "sum", False, 0, 2)
+    run = {"baseline": "mpi", "hosts": 2, "copy_GBps": 10.0}
+    row = row_of(case, "lanecast", "auto", [20.0]) | {"topology": "2x1", "wrong": 0, "run": run}
+    table = tables.results([row])
+    assert [str(column.header) for column in table.columns][-1] == "quartiles\n(us)"
+    there = tables.results([row | {"run": run | {"hosts": 1}}])
+    assert [str(column.header) for column in there.columns][-1] == "of copy"
+    assert all(len(list(column.cells)) == 1 for column in (*table.columns, *there.columns))
 
 
 def test_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,8 +21,9 @@ _COLUMNS = (
 )  # fmt: skip
 _BETWEEN_HOSTS = ("bound\n(us)", "of bound", "in/NIC\n(%)", "out/NIC\n(%)")
 BOUND_NOTE = (
-    "bound: bytes that must enter a host (S(N-1)/N of N hosts, for all_reduce twice that) over the goodput of plain\n"
-    "TCP streams through all NICs at once, both ways. in/NIC, out/NIC: where the timed bytes went."
+    "bound, of all_gather, reduce_scatter and all_reduce: bytes that must enter a host (S(N-1)/N of N hosts, for\n"
+    "all_reduce twice that) over the goodput of plain TCP streams through all NICs at once, both ways.\n"
+    "in/NIC, out/NIC: where the timed bytes went."
 )
 WIDE = 200  # wider than any table, so that a narrow terminal wraps lines and rich never cuts cells
 
@@ -89,7 +90,7 @@ def results(rows: Sequence[Row]) -> Table:
     baseline = first["run"]["baseline"]
     place = "in place" if first["in_place"] else "out of place"
     compared = len({row["backend"] for row in rows}) > 1
-    own = ("host\n(us)",) if "mode" in first else () if first["bound_us"] else ("of copy",)
+    own = ("host\n(us)",) if "mode" in first else () if of_copy(first) is None else ("of copy",)
     limits = (*own, *(_BETWEEN_HOSTS if first["bound_us"] else ()))
     headings = (*_COLUMNS, *limits, *([f"x {baseline}"] if compared else []))
     modes = [first["mode"]] if "mode" in first else []
@@ -139,7 +140,7 @@ def _limits(row: Row) -> list[str]:
     if own:
         return own
     share = of_copy(row)
-    return ["-" if share is None else f"{share:.0%}"]
+    return [] if share is None else [f"{share:.0%}"]
 
 
 def shares(values: Sequence[float]) -> str:
