@@ -23,8 +23,8 @@ constexpr std::size_t kSmallestPipelineChunk = std::size_t{4} << 10;
 // to spare nobody knows, so half of what it holds up counts, beside so much of its own. Two hosts with two GPUs and two
 // NICs of 10 Gbit/s each: FSDP2, with calls of 6 and 12 MiB, took 105 ms a step in the numbers of chunks that made
 // single calls fastest, 6 and more, 91 in 3 and 4, and 92 in 2. So calls of up to 6 MiB take 2 to 4, of 12 MiB 8, and
-// of 16 MiB, which take longer than a program's own work, as many as before: in 16 they were 8 to 12 % faster than
-// in 8. With one GPU on each host, where a chunk costs a third, 2 gained nothing.
+// of 16 MiB, which take longer than a program's own work, as many as before: in 16 they were 11 to 15 % faster
+// than in 8. With one GPU on each host, where a chunk costs a third, 2 gained nothing.
 constexpr double kDriverCallSeconds = 5e-6, kProgramSeconds = 3e-3, kHeldUp = 0.5;
 constexpr double kChunkCalls = 5, kGroupCalls = 4;
 
