@@ -15,6 +15,7 @@ void bind_learned(nanobind::module_& m);
 void bind_models(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_transports(nanobind::module_& m);
+void bind_emulated(nanobind::module_& m);
 void bind_shm_ways(nanobind::module_& m);
 void bind_buffers(nanobind::module_& m);
 void bind_device_buffers(nanobind::module_& m);

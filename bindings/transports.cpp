@@ -9,7 +9,6 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +17,7 @@
 #include "bindings.h"
 #include "gil.h"
 #include "open_transport.h"
+#include "python_bootstrap.h"
 #include "runtime/options.h"
 #include "transport/loopback/transport.h"
 #include "transport/mpi/communicator.h"
@@ -30,17 +30,6 @@ using namespace nb::literals;
 
 namespace lanecast {
 namespace {
-
-using PyAllGather = std::function<nb::bytes(nb::bytes)>;
-
-Bootstrap bootstrap_from(int rank, int size, const PyAllGather& all_gather) {
-  return {rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
-            const WithGil gil;
-            const nb::bytes all = all_gather(nb::bytes(in, bytes));
-            if (all.size() != bytes * size) throw UsageError("all_gather returned a wrong number of bytes");
-            std::memcpy(out, all.data(), all.size());
-          }};
-}
 
 nb::bytes gathered(const Bootstrap& bootstrap, const nb::bytes& mine) {
   std::string all(mine.size() * bootstrap.size, '\0');

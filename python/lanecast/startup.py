@@ -109,6 +109,7 @@ def init(**options: Any) -> Communicator:
     Collective. Raises UsageError for options that do not fit, and under a launcher by which no MPI finds the other
     ranks; TransportError where no transport can be opened.
     """
+    nics.emulate()
     found = job.detect()
     if found is not None:
         options = _placed(options, lambda: found.size or _core.mpi_world(mpi())[1])
@@ -157,6 +158,7 @@ def from_mpi(comm: Any, **options: Any) -> Communicator:
 
     if not isinstance(comm, MPI.Comm):
         raise _core.UsageError(f"from_mpi: comm is a {type(comm).__name__}, expected an mpi4py communicator")
+    nics.emulate()
     options = _placed(options, comm.Get_size)
     profile = options.pop("profile", None)
     return _tuned(_core.Communicator.from_mpi(mpi(), MPI._addressof(comm), progress_thread(), options), profile)
@@ -171,6 +173,7 @@ def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], 
     rank, size = _whole("from_all_gather", "rank", rank), _whole("from_all_gather", "size", size)
     if not callable(all_gather):
         raise _core.UsageError(f"from_all_gather: all_gather is a {type(all_gather).__name__}, expected a function")
+    nics.emulate()
     nics.pin()
     options = _placed(options, lambda: size)
     profile = options.pop("profile", None)

@@ -5,6 +5,7 @@
 // executor above it does the waiting. All calls on one transport come from one thread at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -32,6 +33,14 @@ struct Span {
 
 /// Whose GPUs' memory a message may lie in.
 enum class GpuMemory : std::uint8_t { cuda, rocm };
+
+/// Memory of a GPU in which messages will lie.
+struct GpuSpan {
+  GpuMemory kind{};
+  Span memory;
+  std::array<char, 64> handle{};  // as another process opens it
+  std::array<char, 32> bus_id{};  // of the GPU: "0000:3B:00.0"
+};
 
 /// Takes an arriving message piece by piece instead of having it written to memory: a reduction at the receiver.
 class Consumer {
@@ -132,6 +141,12 @@ class Transport {
   virtual std::optional<Stores> stores_for_reader(int /*peer*/) const { return {}; }
   /// May `Message::memory` lie on a GPU of this kind? Nothing where only the user can know.
   virtual std::optional<bool> takes(GpuMemory) const { return false; }
+
+  /// Takes note of a GPU's memory in which messages will lie, before the first of them does. From a thread that may
+  /// call the GPU's driver, with the GPU current: no other call of a transport that takes() such memory calls it.
+  virtual void register_memory(const GpuSpan& /*memory*/) {}
+  /// Before that memory goes.
+  virtual void unregister_memory(const GpuSpan& /*memory*/) {}
 
   /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the
   /// executor makes the stamp part of the tag: messages of different calls then never meet.

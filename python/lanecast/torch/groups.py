@@ -29,6 +29,7 @@ def make(given: Any, options: Any) -> Any:
     elif not isinstance(options, compiled.Options):
         raise ValueError(f"lanecast: pg_options: expected lanecast.torch.Options, got {type(options).__name__}")
     options.timeout = given.timeout
+    nics.emulate()
     nics.pin()
     launched = job.detect()
     options.mpi = launched is not None and launched.starts_mpi
