@@ -169,6 +169,21 @@ void bind_runtime(nb::module_& m) {
       },
       "size"_a, "deadline_s"_a = 30.0, "deadline_s: how long a rank waits for the others while they come together.");
 
+  m.def(
+      "running_seconds",
+      [](const std::vector<std::pair<double, double>>& looks, double timeout_s, double then_s) {
+        using Clock = RunningTime::Clock;
+        const auto ticks = [](double s) {
+          return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+        };
+        RunningTime ran;
+        for (const auto& [at_s, worked_s] : looks)
+          ran.look({Clock::time_point(ticks(at_s)), ticks(worked_s)}, timeout_s);
+        return ran.seconds_since(Clock::time_point(ticks(then_s)), Clock::time_point(ticks(looks.back().first)));
+      },
+      "looks"_a, "timeout_s"_a, "then_s"_a,
+      "looks: the time and the processor time of each; how much of the time from then_s to the last the process ran.");
+
   nb::class_<ProgressThread>(m, "ProgressThread", "Moves started calls; sleeps while there are none.")
       .def(
           "stop", [](ProgressThread& p, double grace_s) { p.stop(std::chrono::duration<double>(grace_s)); },

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/own_process.h"
+#include "base/running_time.h"
 #include "runtime/batch.h"
 #include "runtime/call.h"
 #include "runtime/call_agreement.h"
@@ -180,8 +181,8 @@ class Communicator {
   void open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, Lock& lock);
   /// Throws UsageError where no message through the host's memory can be enqueued on the stream.
   void require_messages(GpuSide& side, void* stream) const;
-  /// Throws to give up.
-  void keep_waiting_for_nccl(double waited_s);
+  /// begun_s: how long ago the wait has begun. Throws to give up.
+  void keep_waiting_for_nccl(double begun_s);
   /// Where a call's buffers lie, and what it comes behind: on that stream, or apart on the side's own.
   struct OnStream {
     void* stream = nullptr;
@@ -329,6 +330,7 @@ class Communicator {
   std::vector<std::unique_ptr<Batch>> batches_;    // started; some may be done
   std::vector<std::byte> tokens_;                  // of barriers
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
+  RunningTime ran_;  // by the looks of all waits
   std::int64_t heeded_ns_ = 0;
   std::optional<Deadline> telling_;    // of peers that are to hear of failure_
   std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU

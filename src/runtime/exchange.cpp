@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/running_time.h"
 #include "runtime/patience.h"
 #include "runtime/wait_chain.h"
 
@@ -55,7 +56,8 @@ class Exchange {
       last_look = Clock::now();
       if (!std::exchange(stood, true)) last_moved = last_look;
       if (gathering_.meanwhile) gathering_.meanwhile(missing(), last_moved);
-      look_around(std::chrono::duration<double>(last_look - last_moved).count());
+      ran_.look(gathering_.timeout_s);
+      look_around(ran_.seconds_since(last_moved, last_look));
     }
   }
 
@@ -99,7 +101,7 @@ class Exchange {
                gathering_.what + ": lost rank " + std::to_string(message.peer) + " (" + loss.str() + ")"});
     }
     router_.publish_wait(awaited, waited_s >= kAskFrom * gathering_.timeout_s);
-    end_at_deadline(router_, {gathering_.ranks[gathering_.me], awaited, waited_s, gathering_.timeout_s,
+    end_at_deadline(router_, {gathering_.ranks[gathering_.me], awaited, waited_s, gathering_.timeout_s, ran_,
                               [&] { return gathering_.what + " over " + router_.str(); }});
   }
 
@@ -109,6 +111,7 @@ class Exchange {
   std::vector<Span> targets_;
   std::vector<Part> messages_;
   std::size_t open_ = 0;
+  RunningTime ran_;
 };
 
 }  // namespace

@@ -72,7 +72,7 @@ void Communicator::open_native(GpuSide& side, Lock& lock) {
   drain(lock);
   or_fail<UsageError>([&] {
     side.open_native(among_all("the first call by NCCL"), options_.gpu_library_folders,
-                     [this](double waited_s) { keep_waiting_for_nccl(waited_s); });
+                     [this](double begun_s) { keep_waiting_for_nccl(begun_s); });
   });
 }
 

@@ -84,8 +84,9 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   everyone.meanwhile = [&](std::span<const int> missing, std::chrono::steady_clock::time_point last_moved) {
     ask(interrupt);
     log_.waits(what + " for " + names_of(missing));
-    agreement_.compare(missing, std::chrono::steady_clock::now() - last_moved);
-    agreement_.refuse_unmet_wants(Split(missing), {missing, last_moved, /*blocked=*/true});
+    ran_.look(timeout_s_);
+    agreement_.compare(missing, ran_.since(last_moved));
+    agreement_.refuse_unmet_wants(Split(missing), {missing, last_moved, ran_, /*blocked=*/true});
   };
   among(everyone).all_gather(&mine, places.data(), sizeof mine);
   log_.waits({});

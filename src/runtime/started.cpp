@@ -188,8 +188,8 @@ bool Communicator::advance_started() {
   const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
   if (!lock.owns_lock()) return false;
   if (telling_) {
-    const std::chrono::duration<double> told_for = std::chrono::steady_clock::now() - telling_->last_progress;
-    if (told_for.count() > telling_->timeout_s || !router_->tell()) telling_.reset();
+    ran_.look(telling_->timeout_s);
+    if (ran_.seconds_since(telling_->last_progress) > telling_->timeout_s || !router_->tell()) telling_.reset();
   }
   if (started_.empty()) return advance_batches();
   const std::shared_ptr<Started> front = started_.front();  // its caller may let go of it meanwhile

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/quiet_thread.h"
+#include "base/running_time.h"
 #include "runtime/communicator.h"
 #include "runtime/patience.h"
 
@@ -21,7 +22,7 @@ void ProgressThread::stop(std::chrono::duration<double> grace) {
   }
   {
     std::unique_lock lock = enter();
-    sleeper_->idle.wait_for(lock, grace, [this] { return active_.empty(); });
+    wait_while_running(sleeper_->idle, lock, grace, [this] { return active_.empty(); });
     stop_ = true;
   }
   sleeper_->call_made.notify_all();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bootstrap.h"
+#include "base/running_time.h"
 #include "transport/ucx/ucp.h"
 
 namespace lanecast::ucx {
@@ -85,9 +86,9 @@ class Worker {
 
 template <class Done>
 bool Worker::progress_until(const Done& done, std::chrono::milliseconds most) {
-  const auto end = std::chrono::steady_clock::now() + most;
+  Countdown left(most);
   while (!done()) {
-    if (!progress() && std::chrono::steady_clock::now() > end) return false;
+    if (!progress() && left.over()) return false;
   }
   return true;
 }
