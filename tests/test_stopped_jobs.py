@@ -251,3 +251,27 @@ def test_who_never_comes_after_a_stop_is_named() -> None:
         assert re.search(r"rank 1 waits for rank 2, which has not answered|for rank 2 in recv", outcomes[0].text)
         os.kill(job.processes[2].pid or 0, signal.SIGUSR1)
         job.end()
+
+
+def one_comes_later(comm: Communicator, tell: Tell) -> None:
+    comm.all_reduce(np.ones(3))
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    tell("ready")
+    if comm.rank == 1:
+        waits_for_signal()
+    all_reduces(comm)
+
+
+@pytest.mark.parametrize("options", [{}, {"hosts": "ab", "transports": "ucx"}], ids=["shm", "ucx"])
+def test_what_has_come_from_a_peer_that_has_left_meanwhile_is_taken(options: dict[str, str]) -> None:
+    """Rank 0 goes on last: its peer's part lies there, and the connection has ended."""
+    job = PipeJob(2, one_comes_later, timeout_s=60.0, **options)
+    assert [job.told(rank) for rank in range(2)] == ["ready"] * 2
+    time.sleep(0.3)  # rank 0 waits
+    os.kill(job.processes[0].pid or 0, signal.SIGSTOP)
+    os.kill(job.processes[1].pid or 0, signal.SIGUSR1)
+    assert job.outcome(1).text == ""
+    job.processes[1].join(30)
+    os.kill(job.processes[0].pid or 0, signal.SIGCONT)
+    assert job.outcome(0).text == ""
+    assert job.end() == [0, 0]

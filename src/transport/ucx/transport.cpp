@@ -198,8 +198,14 @@ bool UcxTransport::has_let_go() const { return std::ranges::none_of(transfers_, 
 Loss UcxTransport::lost(int peer) {
   if (!is_stuck())
     if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
-  const std::string failure = worker_.failure(peer);
-  return {failure.empty() ? failures_.at(peer) : failure, {}};
+  std::string failure = worker_.failure(peer);
+  if (failure.empty()) failure = failures_.at(peer);
+  if (failure.empty()) return {};
+  take_shares();
+  // To look for notes moves messages as well. What has come before the connection ended is taken first: it may be all
+  // that the peer had to send before it left.
+  if (std::ranges::any_of(ended_, [](const Transfer* transfer) { return !transfer->failed; })) return {};
+  return {std::move(failure), {}};
 }
 
 }  // namespace lanecast
