@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from lanecast import _core
-from lanecast.cli import launch, tables
+from lanecast.cli import launch, outputs, tables
 from lanecast.cluster import job, registry
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate
@@ -69,6 +69,7 @@ def run(  # noqa: PLR0913, PLR0917  one per option
 
     On the cluster that is up, else, where no name is given, on one that lasts as long as the job.
     """
+    outputs.check(json_file)
     launcher = launch.find_launcher(mpiexec)
     if launcher is None:
         raise _core.UsageError(f"no MPI launcher {mpiexec or 'beside this Python or on PATH'}: pip install mpich")
@@ -80,24 +81,28 @@ def run(  # noqa: PLR0913, PLR0917  one per option
         )
     if cluster is None:
         with Cluster.start(_shape(hosts, nics, rate)) as cluster:
-            sys.exit(_run(cluster, launcher, ranks_per_host, command, json_file))
+            sys.exit(run_job(cluster, launcher, ranks_per_host, command, json_file))
     there = cluster.shape
     bps = parse_rate(rate) if rate else there.rate_bps
     if Shape(hosts or there.hosts, nics or there.nics, bps) != there:
         raise _core.UsageError(f"the cluster is up with {there}: leave --hosts, --nics and --rate out, or end it")
-    sys.exit(_run(cluster, launcher, ranks_per_host, command, json_file))
+    if damage := cluster.damage():
+        end = "lanecast cluster down" + (f" --name {name}" if name else "")
+        raise _core.TransportError(f"the cluster is no longer as it was made: {'; '.join(damage)}; end it with {end}")
+    sys.exit(run_job(cluster, launcher, ranks_per_host, command, json_file))
 
 
-def _run(
+def run_job(
     cluster: Cluster, launcher: launch.Launcher, ranks_per_host: int, command: list[str], json_file: Path | None
 ) -> int:
+    """Run a program on every rank and tell the bytes of each NIC; the job's exit status."""
     shape = cluster.shape
     before = cluster.traffic()
     status = cluster.run(
         job.command(launcher, shape, ranks_per_host, command), job.environment(launcher, shape, ranks_per_host)
     )
     rows = [
-        {**new, **{key: new[key] - old[key] for key in ("received_bytes", "sent_bytes")}}
+        {**new, **{key: _difference(old[key], new[key]) for key in ("received_bytes", "sent_bytes")}}
         for old, new in zip(before, cluster.traffic(), strict=True)
     ]
     console = tables.console("stderr")
@@ -105,8 +110,16 @@ def _run(
     console.print(traffic_table(rows))
     if json_file is not None:
         facts = {"hosts": shape.hosts, "nics": shape.nics, "rate_bps": shape.rate_bps, "traffic": rows}
-        json_file.write_text(json.dumps(facts, indent=1) + "\n")
+        try:
+            json_file.write_text(json.dumps(facts, indent=1) + "\n")
+        except OSError as error:
+            print(f"lanecast cluster: {json_file}: {error.strerror}", file=sys.stderr)
+            return status or 1
     return status
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
 
 
 def traffic_table(rows: list[dict[str, Any]]) -> Table:
@@ -114,5 +127,6 @@ def traffic_table(rows: list[dict[str, Any]]) -> Table:
     for heading in ("host", "NIC", "received (MB)", "sent (MB)"):
         table.add_column(heading, justify="left" if heading in {"host", "NIC"} else "right")
     for row in rows:
-        table.add_row(row["host"], row["nic"], f"{row['received_bytes'] / 1e6:.1f}", f"{row['sent_bytes'] / 1e6:.1f}")
+        moved = ["gone" if row[key] is None else f"{row[key] / 1e6:.1f}" for key in ("received_bytes", "sent_bytes")]
+        table.add_row(row["host"], row["nic"], *moved)
     return table

@@ -18,7 +18,7 @@ from typing import Any
 from lanecast import _core
 from lanecast.cluster import agent
 from lanecast.cluster.host import COMMANDS
-from lanecast.cluster.shape import Shape, host_pid
+from lanecast.cluster.shape import Shape, address, host_pid, port_name
 from lanecast.nics import traffic
 
 _START_S = 60
@@ -97,13 +97,46 @@ class Cluster:
                     continue  # the terminal has told the job as well; how it ends is its own affair
 
     def traffic(self) -> list[dict[str, Any]]:
-        """Bytes that each NIC has received and sent since the cluster was started."""
+        """Bytes that each NIC has received and sent since the cluster was started; None of one that is no more.
+
+        As the switch has counted them: a job may rename the NICs of its host and add others, or end the host.
+        """
+        ports = self._interfaces(f"/proc/{self.init}/net")
         rows = []
         for host, name in enumerate(self.shape.host_names):
-            text = Path(f"/proc/{self.init}/root/proc/{host_pid(host)}/net/dev").read_text()
-            for nic, (received, sent) in sorted(traffic(text).items()):
+            for number, nic in enumerate(self.shape.nic_names):
+                sent, received = ports.get(port_name(host, number), (None, None))
                 rows.append({"host": name, "nic": nic, "received_bytes": received, "sent_bytes": sent})
         return rows
+
+    def damage(self) -> list[str]:
+        """What earlier jobs have left of the hosts unlike it was made, as far as the next job needs it."""
+        found = []
+        for host, name in enumerate(self.shape.host_names):
+            proc = f"/proc/{self.init}/root/proc/{host_pid(host)}"
+            if not Path(proc, "net").exists():
+                found.append(f"the process that holds {name} has been killed")
+                continue
+            there = self._interfaces(f"{proc}/net")
+            addresses = Path(f"{proc}/net/fib_trie").read_text()
+            routed = {line.split()[0] for line in Path(f"{proc}/net/route").read_text().splitlines()}
+            for number, nic in enumerate(self.shape.nic_names):
+                if nic not in there:
+                    found.append(f"{name} has no {nic} any more")
+                elif nic not in routed or f"-- {address(host, number)}\n" not in addresses:
+                    found.append(
+                        f"{nic} of {name} is down, or has lost its address {address(host, number)} or its routes"
+                    )
+            if not Path(f"{proc}/root{COMMANDS}/ssh").exists():
+                found.append(f"{COMMANDS} of {name} has been removed or mounted over")
+        return found
+
+    @staticmethod
+    def _interfaces(folder: str) -> dict[str, tuple[int, int]]:
+        try:
+            return traffic(Path(folder, "dev").read_text())
+        except OSError:  # the process has ended
+            return {}
 
     def __enter__(self) -> Cluster:
         return self
