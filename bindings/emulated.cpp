@@ -115,6 +115,7 @@ void bind_emulated(nb::module_& m) {
           "rank"_a, "size"_a, "all_gather"_a, "folder"_a, "host"_a, "device"_a, "bytes"_a, "Collective.")
       .def_prop_ro("nic", &PlainPuts::nic)
       .def("put", &PlainPuts::put, "peer"_a, "offset"_a, "bytes"_a, "word"_a = 0, nb::call_guard<WithoutGil>())
+      .def("time", &PlainPuts::time, "peer"_a, "bytes"_a, "puts"_a, nb::call_guard<WithoutGil>())
       .def("done", &PlainPuts::done, nb::call_guard<WithoutGil>())
       .def(
           "wait",

@@ -20,7 +20,7 @@ import pytest
 import lanecast
 from lanecast import nics
 from lanecast.cli import launch
-from lanecast.cli.cluster import run_job
+from lanecast.cli.cluster import Program, run_job
 from lanecast.cli.network import Network
 from lanecast.cluster import job, registry
 from lanecast.cluster.cluster import Cluster
@@ -246,7 +246,7 @@ def test_a_job_keeps_its_status_whatever_it_does_to_its_host(
     program = [sys.executable, "-c", f"{deed.code}; import sys; sys.exit(7)"]
     with Cluster.start(Shape(hosts=1, nics=2)) as own:
         assert own.damage() == []
-        assert run_job(own, launcher, 1, program, file) == deed.status
+        assert run_job(own, Program(launcher, 1, program), file) == deed.status
         assert bool(deed.damage) == bool(own.damage())
         assert deed.damage in "; ".join(own.damage())
     rows = {row["nic"]: row["sent_bytes"] for row in json.loads(file.read_text())["traffic"]}
@@ -261,8 +261,8 @@ def test_a_file_that_cannot_be_written_after_all_costs_no_status(tmp_path: Path)
     assert launcher is not None
     file = tmp_path / "folder" / "bytes.json"
     with Cluster.start(Shape(hosts=1)) as own:
-        assert run_job(own, launcher, 1, ["sh", "-c", "exit 7"], file) == 7
-        assert run_job(own, launcher, 1, ["true"], file) == 1
+        assert run_job(own, Program(launcher, 1, ["sh", "-c", "exit 7"]), file) == 7
+        assert run_job(own, Program(launcher, 1, ["true"]), file) == 1
 
 
 def test_names_of_clusters_are_no_paths() -> None:

@@ -88,13 +88,16 @@ class Cluster:
         """Run `command` on a host with the caller's files and streams; its exit status. `ssh` leads to other hosts."""
         settings = dict(os.environ if environment is None else environment)
         settings["PATH"] = os.pathsep.join([str(COMMANDS), settings.get("PATH", os.defpath)])
-        join = [sys.executable, "-S", "-E", agent.__file__, "--join", str(self.init), self.shape.host_names[host]]
-        with subprocess.Popen([*join, *command], env=settings) as job:
+        with subprocess.Popen([*self.way_in(host), *command], env=settings) as job:
             while True:
                 try:
                     return job.wait()
                 except KeyboardInterrupt:
                     continue  # the terminal has told the job as well; how it ends is its own affair
+
+    def way_in(self, host: int) -> list[str]:
+        """Words before a command that make it run on a host, until it or the process that starts it ends."""
+        return [sys.executable, "-S", "-E", agent.__file__, "--join", str(self.init), self.shape.host_names[host]]
 
     def traffic(self) -> list[dict[str, Any]]:
         """Bytes that each NIC has received and sent since the cluster was started; None of one that is no more.

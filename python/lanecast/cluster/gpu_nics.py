@@ -229,7 +229,7 @@ def main() -> None:
     def ready() -> None:
         print("ready", flush=True)
         if leave_after_s == "0":
-            _end_with_input()
+            _end_with_input(folder)
 
     try:
         _core.run_nic_process(folder, host, int(index), int(leave_after_s), ready)
@@ -248,13 +248,14 @@ def _leave(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _end_with_input() -> None:
-    """End this process when its standard input does: who has started it holds the other end."""
+def _end_with_input(folder: str) -> None:
+    """End this process, and the network, when its standard input does: who has started it holds the other end."""
     import threading
 
     def wait() -> None:
         while os.read(0, 1):
             continue
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
 
     threading.Thread(target=wait, daemon=True).start()

@@ -65,26 +65,37 @@ void Flow::begin_segment(Clock& clock) {
 }
 
 bool Flow::launch(Clock& clock, Engine* engine, std::uint64_t now) {
+  std::uint64_t work = 0;                     // the segment's, of those not popped
+  std::vector<Segment*>& behind = unmarked_;  // last segments whose copies have been launched
+  behind.clear();
   bool any = false;
-  std::uint64_t before = 0;  // works in front of the segment's
   for (Segment& segment : segments_) {
     if (!segment.launched) {
       if (now + clock.lead_ns() < segment.due_ns) break;
       if (!engine) throw InternalError("a work names GPU memory, and none was enrolled");
-      const Work& work = *ends_.works.to_read(before);
-      const auto at = [&](const Place& place) { return Place{place.key, place.offset + segment.offset}; };
-      if (segment.put_bytes > 0)
-        engine->copy(engine->locate(ends_.there, at(work.put.to), segment.put_bytes),
-                     engine->locate(ends_.here, at(work.put.from), segment.put_bytes), segment.put_bytes);
-      if (segment.last && work.word.wanted)
-        engine->write(engine->locate(ends_.there, work.word.at, sizeof work.word.value), work.word.value);
-      segment.mark = engine->mark();
+      launch(segment, *ends_.works.to_read(work), *engine);
       segment.launched = any = true;
       segment.launched_ns = now;
+      if (segment.last)
+        behind.push_back(&segment);
+      else
+        segment.reached = true;  // those behind it end later
     }
-    before += segment.last ? 1 : 0;
+    work += segment.last ? 1 : 0;
   }
+  // One for all of them: a NIC that is behind its time spends less on each.
+  const std::uint64_t mark = behind.empty() ? 0 : engine->mark();
+  for (Segment* segment : behind) segment->mark = mark;
   return any;
+}
+
+void Flow::launch(const Segment& segment, const Work& work, Engine& engine) const {
+  const auto at = [&](const Place& place) { return Place{place.key, place.offset + segment.offset}; };
+  if (segment.put_bytes > 0)
+    engine.copy(engine.locate(ends_.there, at(work.put.to), segment.put_bytes),
+                engine.locate(ends_.here, at(work.put.from), segment.put_bytes), segment.put_bytes);
+  if (segment.last && work.word.wanted)
+    engine.write(engine.locate(ends_.there, work.word.at, sizeof work.word.value), work.word.value);
 }
 
 bool Flow::finish(Clock& clock, Engine* engine, std::uint64_t now) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <vector>
 
 #include "transport/emulated/engine.h"
 #include "transport/emulated/fabric.h"
@@ -64,6 +65,7 @@ class Flow {
     std::uint64_t due_ns = 0, offset = 0, put_bytes = 0, message_bytes = 0, launched_ns = 0, mark = 0;
     bool last = false, launched = false, reached = false;
   };
+  void launch(const Segment& segment, const Work& work, Engine& engine) const;
   Work* current() const { return ends_.works.to_read(begun_); }
   /// The work that the first segment belongs to.
   Work& oldest() const { return *ends_.works.to_read(); }
@@ -72,6 +74,7 @@ class Flow {
   std::uint64_t begun_ = 0;   // works, of those not popped, all of whose segments have begun
   std::uint64_t offset_ = 0;  // of the next one's put
   std::deque<Segment> segments_;
+  std::vector<Segment*> unmarked_;
 };
 
 }  // namespace lanecast::emulated

@@ -14,6 +14,7 @@ constexpr auto kSleeps = std::chrono::milliseconds(20);
 /// A timer wakes a thread some 50 us late: what is due within that time is looked for.
 constexpr std::uint64_t kTimerIsLate_ns = 80'000;
 constexpr unsigned kCoresToSpare = 8;
+constexpr int kMostAtOnce = 64;  // segments, before those that are due are looked at
 
 }  // namespace
 
@@ -92,6 +93,20 @@ void Nic::fail(Port& port, const std::string& why) {
   head.failed.store(1, std::memory_order_release);
 }
 
+std::uint64_t Nic::begin_segments() {
+  // One segment at a time, of the queue pair that can begin first: no long put holds up what goes elsewhere.
+  for (int begun = 0; begun < kMostAtOnce; ++begun) {
+    Flow* first = nullptr;
+    std::uint64_t start = UINT64_MAX;
+    for (Port& port : ports_)
+      for (Flow& flow : port.flows)
+        if (const auto its = flow.start_ns(clock_); its && *its < start) first = &flow, start = *its;
+    if (!first || start > now_ns()) return start;
+    first->begin_segment(clock_);
+  }
+  return 0;
+}
+
 std::uint64_t Nic::step() {
   const std::lock_guard lock(mutex_);
   std::optional<gpu::Device::Current> current;
@@ -99,13 +114,13 @@ std::uint64_t Nic::step() {
     current.emplace(engine_->device());
     engine_->close_withdrawn();
   }
-  std::uint64_t quiet_until = UINT64_MAX;
+  std::uint64_t quiet_until = begin_segments();
   for (Port& port : ports_) {
     try {
       bool moved = false;
       for (Flow& flow : port.flows) {
-        moved |= flow.finish(clock_, engine_.get(), now_ns());
         moved |= flow.launch(clock_, engine_.get(), now_ns());
+        moved |= flow.finish(clock_, engine_.get(), now_ns());
         quiet_until = std::min(quiet_until, flow.quiet_until_ns(clock_));
       }
       if (moved) quiet_until = 0;
@@ -113,17 +128,7 @@ std::uint64_t Nic::step() {
       fail(port, error.what());
     }
   }
-  // One segment at a time, of the queue pair that can begin first: no long put holds up what goes elsewhere.
-  Flow* first = nullptr;
-  std::uint64_t start = 0;
-  for (Port& port : ports_)
-    for (Flow& flow : port.flows)
-      if (const auto its = flow.start_ns(clock_); its && (!first || *its < start)) first = &flow, start = *its;
-  if (first && start <= now_ns()) {
-    first->begin_segment(clock_);
-    return 0;
-  }
-  return first ? std::min(quiet_until, start) : quiet_until;
+  return quiet_until;
 }
 
 void Nic::work() {

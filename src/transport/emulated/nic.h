@@ -42,6 +42,8 @@ class Nic {
   void work();
   /// What can be done now. When there is more to do, as far as is known; 0: now.
   std::uint64_t step();
+  /// Until when none can begin.
+  std::uint64_t begin_segments();
   void fail(Port& port, const std::string& why);
   Port& at(std::uint64_t number);
   Engine* engine_of(const PortMemory& port, std::uint32_t key);

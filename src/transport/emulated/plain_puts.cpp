@@ -11,6 +11,7 @@ namespace lanecast::emulated {
 namespace {
 
 constexpr std::size_t kStaging = 1 << 20;
+constexpr std::uint64_t kLooks_ns = 10'000'000;  // after processes that may have ended
 
 GpuSpan named(const gpu::DeviceMemory& memory, const gpu::Device& device) {
   GpuSpan span;
@@ -60,16 +61,24 @@ void PlainPuts::put(int peer, std::size_t offset, std::size_t bytes, std::uint32
   port_.ring();
 }
 
+double PlainPuts::time(int peer, std::size_t bytes, int puts) {
+  const std::uint64_t begin = now_ns();
+  for (int k = 0; k < puts; ++k) put(peer, 0, bytes, static_cast<std::uint32_t>(k + 1));
+  while (!done()) continue;
+  return static_cast<double>(now_ns() - begin) * 1e-9;
+}
+
 bool PlainPuts::done() {
   bool all = true;
   for (int peer = 0; peer < port_.size(); ++peer) all &= port_.works(peer, Queue::puts).empty();
-  if (!all) {
-    for (int peer = 0; peer < port_.size(); ++peer)
-      if (const std::string trouble = peer == port_.rank() ? "" : port_.trouble(peer); !trouble.empty())
-        throw TransportError("puts to rank " + std::to_string(peer) + ": " + trouble);
-    std::this_thread::yield();
-  }
-  return all;
+  const std::uint64_t now = now_ns();
+  if (all || now - looked_ns_ < kLooks_ns) return all;
+  looked_ns_ = now;
+  for (int peer = 0; peer < port_.size(); ++peer)
+    if (const std::string trouble = peer == port_.rank() ? "" : port_.trouble(peer); !trouble.empty())
+      throw TransportError("puts to rank " + std::to_string(peer) + ": " + trouble);
+  std::this_thread::yield();
+  return false;
 }
 
 void PlainPuts::fill(std::span<const std::byte> content) {

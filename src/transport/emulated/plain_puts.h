@@ -20,6 +20,8 @@ class PlainPuts {
   /// From the beginning of this rank's memory into the peer's, at an offset; with a word behind it where `word` is not
   /// 0, which lies in the peer's memory of words, in the place of this rank. Waits for room.
   void put(int peer, std::size_t offset, std::size_t bytes, std::uint32_t word);
+  /// Seconds from before the first of so many puts until all are there, with a word behind each.
+  double time(int peer, std::size_t bytes, int puts);
   /// Have all puts left their memory? Throws TransportError for a NIC that has failed or ended.
   bool done();
 
@@ -44,6 +46,7 @@ class PlainPuts {
   };
   std::vector<Keys> keys_;  // of each rank
   Place out_key_;
+  std::uint64_t looked_ns_ = 0;
 };
 
 }  // namespace lanecast::emulated
