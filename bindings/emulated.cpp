@@ -86,7 +86,7 @@ void bind_emulated(nb::module_& m) {
       "emulated_host_answers",
       [](const std::string& folder, const std::string& host) {
         try {
-          return emulated::connect_to(emulated::socket_path(folder, host), host).get() >= 0;
+          return emulated::connect_to(folder, host).get() >= 0;
         } catch (const UsageError&) {
           return false;
         }

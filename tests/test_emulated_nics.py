@@ -152,8 +152,8 @@ def test_bytes_that_are_not_due_cannot_be_read() -> None:
 def _messages_take_time(end: Endpoint) -> None:
     """Messages of the hosts' memory are held to the same."""
     for size in (0, 8, 300_000):
-        end.barrier()
         before = time.monotonic()
+        end.barrier()
         if end.rank == 0:
             end.send(1, Item(1, size, size))
         else:

@@ -8,12 +8,14 @@ Plays the NICs of a host of the network in FOLDER. Writes "ready" or what went w
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
 import re
 import select
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,7 @@ VARIABLE = "LANECAST_GPU_NICS"
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG])Bps", re.IGNORECASE)
 _LATENCY = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s)", re.IGNORECASE)
 _UNIT = {"k": 1e3, "m": 1e6, "g": 1e9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_PREFIX = "lanecast-nics-"  # of folders
 _READY_S = 60
 _LEAVE_AFTER_S = 10  # without ranks
 
@@ -82,7 +85,8 @@ class Network:
 
     def __init__(self, nics: Nics, hosts: Sequence[str], nics_of_host: int) -> None:
         self.nics, self.hosts, self.nics_of_host = nics, list(hosts), nics_of_host
-        self.folder = Path(tempfile.mkdtemp(prefix="lanecast-nics-"))
+        sweep()
+        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self.processes: list[subprocess.Popen[str]] = []
         _core.make_emulated_network(str(self.folder), len(self.hosts), nics_of_host, nics.bytes_per_s, nics.latency_s)
 
@@ -122,6 +126,30 @@ class Network:
         self.stop()
 
 
+def sweep(older_than_s: float = 60) -> None:
+    """Remove what networks have left of which a crash has ended all processes at once."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # others may do the same
+            facts = folder.stat()
+            old = facts.st_uid == os.getuid() and time.time() - facts.st_mtime > older_than_s
+            if old and not any(_answers(entry) for entry in folder.iterdir()):
+                shutil.rmtree(folder)
+
+
+def _answers(path: Path) -> bool:
+    if not path.is_socket():
+        return False
+    folder = os.open(path.parent, os.O_PATH)  # the path itself may be longer than an address
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asked:
+            asked.connect(f"/proc/self/fd/{folder}/{path.name}")
+    except ConnectionRefusedError:
+        return False
+    finally:
+        os.close(folder)
+    return True
+
+
 def on_cluster(cluster: Cluster, nics: Nics, ranks_per_host: int) -> Network:
     """A network among the hosts of a cluster, with a NIC for each rank; started.
 
@@ -156,6 +184,8 @@ def take_part() -> None:
     Raises UsageError where no launcher says which rank this is, or the ranks cannot be shared out.
     """
     text = os.environ.get(VARIABLE, "")
+    if Path(text).is_absolute():
+        _core.emulated_network(text)  # refuses a folder without one
     if not text or Path(text).is_absolute():
         return
     found = job.detect()
@@ -186,7 +216,7 @@ def _folder_of_job(nics: Nics, hosts: int, nics_of_host: int) -> Path:
     started = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
     job_facts = (os.getuid(), parent, started, os.environ.get("MASTER_PORT"), str(nics), hosts, nics_of_host)
     name = hashlib.sha256(repr(job_facts).encode()).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"lanecast-nics-{name}"
+    folder = Path(tempfile.gettempdir()) / f"{_PREFIX}{name}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         raise _core.UsageError(f"{folder} belongs to another user; set TMPDIR to a folder of yours")

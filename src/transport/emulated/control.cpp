@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/emulated/control.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -26,13 +27,30 @@ bool send_all(const FileDescriptor& socket, std::span<const iovec> parts) {
   return sent >= 0;
 }
 
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path)
-    throw UsageError("LANECAST_GPU_NICS: the path of a socket, " + path + ", is too long; set TMPDIR to a shorter one");
-  std::memcpy(address.sun_path, path.c_str(), path.size());
-  return address;
+/// The address of a socket in a folder, whose own path may be longer than an address.
+class Door {
+ public:
+  Door(const std::string& folder, const std::string& name)
+      : folder_(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+    address_.sun_family = AF_UNIX;
+    const std::string path = "/proc/self/fd/" + std::to_string(folder_.get()) + "/" + name;
+    path.copy(address_.sun_path, sizeof address_.sun_path - 1);
+  }
+  bool bind(const FileDescriptor& socket) const { return ::bind(socket.get(), generic(), sizeof address_) == 0; }
+  bool connect(const FileDescriptor& socket) const { return ::connect(socket.get(), generic(), sizeof address_) == 0; }
+
+ private:
+  const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&address_); }
+
+  FileDescriptor folder_;
+  sockaddr_un address_{};
+};
+
+/// Names of hosts may be longer than a socket's.
+std::string name_of(const std::string& host) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : host) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return std::to_string(hash);
 }
 
 FileDescriptor new_socket() {
@@ -85,26 +103,27 @@ std::optional<Request> receive_request(const FileDescriptor& socket, std::vector
   return request;
 }
 
-FileDescriptor listen_at(const std::string& path, const std::string& host) {
+FileDescriptor listen_at(const std::string& folder, const std::string& host) {
   try {
-    connect_to(path, host);
+    connect_to(folder, host);
   } catch (const UsageError&) {
-    unlink(path.c_str());  // that of a process that was killed, or none
+    stop_listening(folder, host);  // that of a process that was killed, or none
   }
   FileDescriptor socket = new_socket();
-  const sockaddr_un address = address_of(path);
-  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      listen(socket.get(), SOMAXCONN) != 0)
-    throw UsageError("a NIC process of host " + host + " cannot listen at " + path + ": " +
+  if (!Door(folder, name_of(host)).bind(socket) || listen(socket.get(), SOMAXCONN) != 0)
+    throw UsageError("a NIC process of host " + host + " cannot listen in " + folder + ": " +
                      std::generic_category().message(errno));
   return socket;
 }
 
-FileDescriptor connect_to(const std::string& path, const std::string& host) {
+void stop_listening(const std::string& folder, const std::string& host) {
+  unlink((folder + "/" + name_of(host)).c_str());
+}
+
+FileDescriptor connect_to(const std::string& folder, const std::string& host) {
   FileDescriptor socket = new_socket();
-  const sockaddr_un address = address_of(path);
-  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    throw UsageError("LANECAST_GPU_NICS: no NIC process of host " + host + " answers at " + path + ": " +
+  if (!Door(folder, name_of(host)).connect(socket))
+    throw UsageError("LANECAST_GPU_NICS: no NIC process of host " + host + " answers in " + folder + ": " +
                      std::generic_category().message(errno) + "; has it ended, or is this host none of the network's?");
   return socket;
 }

@@ -49,8 +49,10 @@ std::optional<Reply> receive_reply(const FileDescriptor& socket, std::chrono::mi
 /// Nothing where the other end has gone.
 std::optional<Request> receive_request(const FileDescriptor& socket, std::vector<PortAddress>& ports);
 
-/// Of the NIC process and of a rank. Throw UsageError.
-FileDescriptor listen_at(const std::string& path, const std::string& host);
-FileDescriptor connect_to(const std::string& path, const std::string& host);
+/// Of the NIC process of a host, in the folder of the network. Throws UsageError.
+FileDescriptor listen_at(const std::string& folder, const std::string& host);
+void stop_listening(const std::string& folder, const std::string& host);
+/// Of a rank. Throws UsageError where nobody listens.
+FileDescriptor connect_to(const std::string& folder, const std::string& host);
 
 }  // namespace lanecast::emulated

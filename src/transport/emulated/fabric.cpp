@@ -78,10 +78,4 @@ void sleep(NicState& nic, std::uint32_t rings, std::chrono::nanoseconds most) {
   nic.sleeps.store(0, std::memory_order_relaxed);  // who rings in vain costs a system call
 }
 
-std::string socket_path(const std::string& folder, const std::string& host) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: names of hosts may be longer than a socket's path
-  for (const char c : host) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return folder + "/" + std::to_string(hash);
-}
-
 }  // namespace lanecast::emulated

@@ -69,7 +69,4 @@ void ring(NicState& nic);
 /// Sleeps until somebody rings who had not when `rings` was read, or so long.
 void sleep(NicState& nic, std::uint32_t rings, std::chrono::nanoseconds most);
 
-/// Where the NIC process of a host listens.
-std::string socket_path(const std::string& folder, const std::string& host);
-
 }  // namespace lanecast::emulated

@@ -48,14 +48,13 @@ class NicProcess {
       : options_(options),
         fabric_(options.folder),
         gpus_(gpus_here()),
-        path_(socket_path(options.folder, options.host)),
-        listener_(listen_at(path_, options.host)),
+        listener_(listen_at(options.folder, options.host)),
         nics_(fabric_.state().nics) {
     if (options.host_index < 0 || options.host_index >= static_cast<int>(fabric_.state().hosts))
       throw UsageError("host " + std::to_string(options.host_index) + " is none of the network's " +
                        std::to_string(fabric_.state().hosts));
   }
-  ~NicProcess() { unlink(path_.c_str()); }
+  ~NicProcess() { stop_listening(options_.folder, options_.host); }
   NicProcess(const NicProcess&) = delete;
   NicProcess& operator=(const NicProcess&) = delete;
 
@@ -83,7 +82,6 @@ class NicProcess {
   const NicProcessOptions options_;
   const Fabric fabric_;
   const std::optional<GpuMemory> gpus_;
-  const std::string path_;
   const FileDescriptor listener_;
   std::vector<Slot> nics_;
   std::deque<Rank> ranks_;

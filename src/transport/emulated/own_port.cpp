@@ -34,7 +34,7 @@ OwnPort::OwnPort(const Bootstrap& bootstrap, const std::string& folder, const st
     const std::size_t bytes = PortMemory::bytes(size);
     file_ = reserve_memory(bytes);
     memory_ = PortMemory(Mapping(file_, 0, bytes), size);
-    socket_ = connect_to(socket_path(folder, host), host);
+    socket_ = connect_to(folder, host);
     const PortAddress address{.pid = getpid(), .fd = file_.get(), .file = id_of(file_)};
     const Reply reply = ask({.what = Request::What::attach, .rank = rank_, .ranks = size, .port = address});
     nic_ = reply.nic;
