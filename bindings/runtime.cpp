@@ -22,6 +22,7 @@
 #include "runtime/coming_together.h"
 #include "runtime/communicator.h"
 #include "slow_links.h"
+#include "takes_gpus.h"
 #include "transport/loopback/world.h"
 #include "transport/mpi/communicator.h"
 
@@ -137,24 +138,41 @@ std::unique_ptr<Communicator> from_mpi(const std::shared_ptr<MpiApi>& mpi, std::
 
 using PyAllGather = std::function<nb::object(nb::bytes)>;
 
+Bootstrap bootstrap_by(int rank, int size, const PyAllGather& all_gather) {
+  return {rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
+            const WithGil gil;
+            const nb::object returned = all_gather(nb::bytes(in, bytes));
+            if (!nb::isinstance<nb::bytes>(returned))
+              throw UsageError("all_gather: returned " + nb::cast<std::string>(nb::repr(nb::handle(returned.type()))) +
+                               ", expected bytes");
+            const auto all = nb::borrow<nb::bytes>(returned);
+            if (all.size() != bytes * size)
+              throw UsageError("all_gather: returned " + std::to_string(all.size()) + " bytes, expected " +
+                               std::to_string(bytes * size));
+            std::memcpy(out, all.data(), all.size());
+          }};
+}
+
 std::unique_ptr<Communicator> from_all_gather(int rank, int size, const PyAllGather& all_gather,
                                               const SharedProgress& progress, const nb::dict& options) {
-  Bootstrap bootstrap{rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
-                        const WithGil gil;
-                        const nb::object returned = all_gather(nb::bytes(in, bytes));
-                        if (!nb::isinstance<nb::bytes>(returned))
-                          throw UsageError("all_gather: returned " +
-                                           nb::cast<std::string>(nb::repr(nb::handle(returned.type()))) +
-                                           ", expected bytes");
-                        const auto all = nb::borrow<nb::bytes>(returned);
-                        if (all.size() != bytes * size)
-                          throw UsageError("all_gather: returned " + std::to_string(all.size()) + " bytes, expected " +
-                                           std::to_string(bytes * size));
-                        std::memcpy(out, all.data(), all.size());
-                      }};
+  Bootstrap bootstrap = bootstrap_by(rank, size, all_gather);
   auto parsed = options_from(options);
   const WithoutGil release;
   return std::make_unique<Communicator>(among_processes(std::move(bootstrap)), std::move(parsed), progress);
+}
+
+/// how: see TakesGpus.
+std::unique_ptr<Communicator> from_all_gather_on_gpus(int rank, int size, const PyAllGather& all_gather,
+                                                      const std::pair<SharedProgress, TakesGpus::How>& with,
+                                                      const nb::dict& options) {
+  Bootstrap bootstrap = bootstrap_by(rank, size, all_gather);
+  auto parsed = options_from(options);
+  const WithoutGil release;
+  Surroundings around = among_processes(std::move(bootstrap));
+  around.decorate = [how = with.second](std::unique_ptr<Transport> transport, const std::vector<int>&) {
+    return std::make_unique<TakesGpus>(std::move(transport), how);
+  };
+  return std::make_unique<Communicator>(std::move(around), std::move(parsed), with.first);
 }
 
 }  // namespace
@@ -215,6 +233,15 @@ void bind_runtime(nb::module_& m) {
           "For tests: threads whose messages pass links of (seconds a message, seconds a byte).")
       .def_static("from_mpi", &from_mpi, "mpi"_a, "comm_address"_a, "progress"_a, "options"_a)
       .def_static("from_all_gather", &from_all_gather, "rank"_a, "size"_a, "all_gather"_a, "progress"_a, "options"_a)
+      .def_static(
+          "from_all_gather_on_gpus",
+          [](int rank, int size, const PyAllGather& all_gather, const SharedProgress& progress, const nb::dict& options,
+             bool takes, bool calls_driver, std::string stuck_while) {
+            return from_all_gather_on_gpus(rank, size, all_gather,
+                                           {progress, {takes, calls_driver, std::move(stuck_while)}}, options);
+          },
+          "rank"_a, "size"_a, "all_gather"_a, "progress"_a, "options"_a, "takes"_a, "calls_driver"_a, "stuck_while"_a,
+          "For tests: transports that take the memory of GPUs without one.")
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("topology", &Communicator::topology, nb::rv_policy::copy)

@@ -5,6 +5,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -96,6 +97,8 @@ void bind_transports(nb::module_& m) {
   m.def(
       "ucx", [] { return std::tuple(ucx::Ucp::loaded().version(), ucx::Ucp::loaded().path()); },
       "(version, path) of UCX; UsageError where there is none.");
+  m.def("ucx_without_drivers", &ucx::without_drivers, "transports"_a,
+        "What UCX_TLS becomes where no driver of a GPU is to be called.");
   m.def(
       "open_mpi",
       [](const std::shared_ptr<MpiApi>& mpi) {

@@ -99,8 +99,8 @@ def init(**options: Any) -> Communicator:
       device (code only): the ordinal of this rank's GPU, opened at once. Default: that of the first call with a GPU's
         tensors, which then comes together with the other ranks.
       max_ctas: multiprocessors of the GPU that a call may take. Default: up to 64.
-      gpu_messages: between hosts, "staged" in the hosts' memory, or "direct", for an MPI or UCX that takes a GPU's.
-        Default: the latter where it says so and nothing speaks against it, see docs/gpu.md. Equal on all ranks.
+      gpu_messages: between hosts, "staged" in the hosts' memory, or "direct" on the GPUs, whatever library moves them.
+        Default: the latter where that calls no driver and nothing speaks against it: docs/gpu.md. Equal on all ranks.
       allow_shared_gpu: may ranks share a GPU? To try things out. Default: False.
       window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
         a time, up to 1,024; each takes scratch memory of its own. Defaults: 256, 4.

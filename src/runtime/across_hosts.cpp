@@ -23,7 +23,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 }  // namespace
 
 AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers>&& peers,
-                         std::vector<bool> on_device)
+                         MessagePlaces places)
     : gpu_(std::move(gpu)),
       topology_(topology),
       rank_(rank),
@@ -32,7 +32,7 @@ AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::
       control_(gpu_.device, sizeof(gpu::Control)),
       begun_(gpu_.device),
       peers_(std::move(peers)),
-      on_device_(std::move(on_device)) {}
+      places_(std::move(places)) {}
 
 Plan AcrossHosts::make(const Collective& collective, int rank, const std::string& algorithm) const {
   Plan plan = make_plan(collective, rank, topology_, algorithm);
@@ -49,7 +49,7 @@ Plan AcrossHosts::make(const Collective& collective, int rank, const std::string
 
 std::shared_ptr<StagedPlan> AcrossHosts::stage(Plan plan, Shape shape) {
   open_channels();
-  return std::make_shared<StagedPlan>(std::move(plan), std::move(shape), on_device_);
+  return std::make_shared<StagedPlan>(std::move(plan), std::move(shape), places_.on_device);
 }
 
 std::shared_ptr<const StagedPlan> AcrossHosts::bind(const Call& call, bool in_place,
@@ -95,12 +95,7 @@ std::shared_ptr<const StagedPlan> AcrossHosts::bind_own_counts(const Call& call,
 
 void AcrossHosts::open_channels() {
   if (channels_) return;
-  auto channels = std::make_shared<HostChannels>();
-  // Of this rank itself on_device_ says nothing.
-  const auto peers_there = static_cast<std::size_t>(std::ranges::count(on_device_, true));
-  const HostChannel::Places places{.host = peers_there + 1 < on_device_.size(), .device = peers_there > 0};
-  for (int k = 0; k < kHostChannels; ++k) channels->emplace_back(gpu_.device, places);
-  channels_ = std::move(channels);
+  channels_ = std::make_shared<HostChannels>(gpu_.device, places_);
 }
 
 void AcrossHosts::set_timeout(double timeout_s) {
@@ -116,7 +111,7 @@ StagedCall AcrossHosts::begin(std::shared_ptr<const StagedPlan> plan, const void
 }
 
 StagedRun::Parts AcrossHosts::host_half(const StagedCall& call) const {
-  return {call.plan, channels_, call.first_channel, is_direct() ? gpu_.device : nullptr, {}};
+  return {call.plan, channels_, call.first_channel, places_.needs_context ? gpu_.device : nullptr, {}};
 }
 
 void AcrossHosts::enqueue(const StagedCall& call, gpu::Stream stream) {
@@ -136,7 +131,7 @@ void AcrossHosts::enqueue(const StagedCall& call, gpu::Stream stream) {
   StagedDevice steps(plan, {launches_, peers_.get(), handshake});
   const int chunks = plan.shape().chunks;
   const auto channel_of = [&](int chunk) -> HostChannel& {
-    return (*channels_)[(call.first_channel + static_cast<std::uint64_t>(chunk)) % kHostChannels];
+    return (*channels_)[call.first_channel + static_cast<std::uint64_t>(chunk)];
   };
   for (int c = 0; c < chunks; ++c) {
     HostChannel& channel = channel_of(c);

@@ -49,7 +49,9 @@ void ChunkRun::post_group(std::uint32_t step) {
     call.in = src.empty() ? nullptr : src[0].data;
   }
   call.posted_ns = begin_ns();
-  context_.router.native(call.kind, call.dtype, call.op)->post_group(call);
+  Transport& transport = *context_.router.native(call.kind, call.dtype, call.op);
+  const Router::Visit visit(context_.router, transport);
+  transport.post_group(call);
 }
 
 void ChunkRun::arrived(StepGroup& call) {

@@ -34,6 +34,7 @@ struct StagedCall;
 class StagedPlan;
 class DeviceWork;
 class GpuSide;
+class Shown;
 namespace ipc {
 class SharedMemory;
 class WindowMemory;
@@ -168,6 +169,8 @@ class Communicator {
   Bootstrap among(Gathering gathering) const;
   /// stream: of the call that needs it, if any.
   std::shared_ptr<GpuSide> open_gpu(int device, std::optional<void*> stream = {});
+  /// Once where messages lie on the host and a user may wonder.
+  void say_why_staged(const GpuSide& side) const;
   GpuSide& gpu(int device, Lock& lock, std::optional<void*> stream = {});
   /// What moves a GPU's memory: kernels on peer memory, a plan's messages through the host's, or NCCL's collective.
   enum class GpuWay : std::uint8_t { peers, plan, native };
@@ -259,6 +262,12 @@ class Communicator {
   /// UsageError where this thread holds it already, in ask(), and in a forked process; and what `interrupt` throws
   /// while another thread's call has it.
   Lock enter(const Interrupt& interrupt = {});
+  /// Throws TimeoutError where a library keeps the thread that has mutex_.
+  void take(Lock& lock, const Interrupt& interrupt) const;
+  /// What the watch has found becomes this communicator's failure.
+  void heed_watch();
+  /// Starts to be moved when those before it have finished.
+  void queue(const std::shared_ptr<Started>& call);
   /// Looks at what the user wants, while this thread holds mutex_; throws to end the wait. A signal's handler may run
   /// in it and call anything: abort() is heard here, other calls are refused.
   void ask(const Interrupt& interrupt);
@@ -332,6 +341,7 @@ class Communicator {
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
   RunningTime ran_;  // by the looks of all waits
   std::int64_t heeded_ns_ = 0;
+  std::unique_ptr<Shown> shown_;
   std::optional<Deadline> telling_;    // of peers that are to hear of failure_
   std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU
   std::shared_ptr<Work> last_on_gpu_;  // of calls by plans and by NCCL

@@ -66,7 +66,8 @@ const TransportRow kTransports[] = {
      "a start under mpirun, mpiexec or srun"},
     {"ucx", [](const Surroundings& around, int) { return around.world == nullptr; },
      [](const Surroundings& around, const Wanted& wanted) -> std::unique_ptr<Transport> {
-       return std::make_unique<UcxTransport>(around.bootstrap, ucx_lanes(around, wanted));
+       return std::make_unique<UcxTransport>(around.bootstrap, ucx_lanes(around, wanted),
+                                             wanted.on_gpus ? ucx::Drivers::called : ucx::Drivers::apart);
      },
      "ranks that are processes"},
 };

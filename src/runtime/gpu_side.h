@@ -81,6 +81,7 @@ class GpuSide {
   bool has_groups() const { return across_.has_groups(); }
   /// Do messages between hosts lie on the GPU while they are moved?
   bool sends_directly() const { return across_.is_direct(); }
+  const std::string& why_staged() const { return across_.why_staged(); }
   void forget_plans() { across_.forget_plans(); }
   /// Collective, on one host. Memory in which the peers read and write: calls on it need no copy to and from staging.
   std::shared_ptr<ipc::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {

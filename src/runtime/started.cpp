@@ -3,6 +3,7 @@
 #include "runtime/started.h"
 
 #include "runtime/failing.h"
+#include "runtime/shown.h"
 
 namespace lanecast {
 namespace {
@@ -49,12 +50,32 @@ Communicator::Lock Communicator::enter(const Interrupt& interrupt) {
     ~Called() { callers.fetch_sub(1, std::memory_order_relaxed); }
   } called{callers_};
   Lock lock(mutex_, std::defer_lock);
-  if (!interrupt)
-    lock.lock();
-  else if (!lock.try_lock())  // first: it does not look at the clock
-    // By the system's clock: g++ 12's thread sanitizer does not see what is locked by another.
-    while (!lock.try_lock_until(std::chrono::system_clock::now() + kLookEvery)) interrupt();
+  take(lock, interrupt);
+  heed_watch();
   return lock;
+}
+
+void Communicator::take(Lock& lock, const Interrupt& interrupt) const {
+  if (lock.try_lock()) return;  // first: it does not look at the clock
+  // By the system's clock: g++ 12's thread sanitizer does not see what is locked by another.
+  while (!lock.try_lock_until(std::chrono::system_clock::now() + kLookEvery)) {
+    if (interrupt) interrupt();
+    shown_->refuse_if_given_up();
+  }
+}
+
+void Communicator::heed_watch() {
+  if (failure_) return;
+  try {
+    shown_->refuse_if_given_up();
+  } catch (const TimeoutError& error) {
+    fail(failure_of(error));
+  }
+}
+
+void Communicator::queue(const std::shared_ptr<Started>& call) {
+  shown_->starts(call->work);
+  started_.push_back(call);
 }
 
 std::shared_ptr<Communicator::Started> Communicator::bind(const Call& call) {
@@ -85,7 +106,7 @@ std::shared_ptr<Work> Communicator::start(const Call& call, const Interrupt& int
     started = bind(call);
     started->deadline.timeout_s = timeout_s_;
     open_groups(*started, lock, interrupt);
-    started_.push_back(started);
+    queue(started);
   }
   hand_to_thread();
   return started->work;
@@ -99,7 +120,7 @@ void Communicator::run_beside_others(const Call& call, std::optional<double> tim
     started = bind(call);
     started->deadline.timeout_s = timeout_s.value_or(timeout_s_);
     open_groups(*started, lock, {});
-    started_.push_back(started);
+    queue(started);
   }
   advance_until_done(*started->work);
 }
@@ -128,7 +149,7 @@ void Communicator::start(const std::shared_ptr<Started>& call, const Interrupt& 
     call->deadline.timeout_s = timeout_s_;
     open_groups(*call, lock, interrupt);
     call->work->restart();
-    started_.push_back(call);
+    queue(call);
   }
   hand_to_thread();
 }
@@ -187,6 +208,7 @@ bool Communicator::advance_started() {
   if (callers_.load(std::memory_order_relaxed) > 0) return false;  // see enter()
   const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
   if (!lock.owns_lock()) return false;
+  heed_watch();
   if (telling_) {
     ran_.look(telling_->timeout_s);
     if (ran_.seconds_since(telling_->last_progress) > telling_->timeout_s || !router_->tell()) telling_.reset();
@@ -194,6 +216,7 @@ bool Communicator::advance_started() {
   if (started_.empty()) return advance_batches();
   const std::shared_ptr<Started> front = started_.front();  // its caller may let go of it meanwhile
   Started& call = *front;
+  shown_->waits_for(call.deadline.timeout_s);
   try {
     bool moved = true;
     if (!call.running) {
@@ -242,7 +265,8 @@ void Communicator::drain(Lock& lock, const Interrupt& interrupt) {
     lock.unlock();
     while (!last->is_done_within(kLookEvery))
       if (interrupt) interrupt();
-    lock.lock();
+    take(lock, interrupt);
+    heed_watch();
   }
   refuse_if_failed();
 }

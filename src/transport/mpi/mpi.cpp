@@ -68,6 +68,11 @@ MpiMessage MpiTransport::native(const Message& message) const {
           .bytes = message.bytes};
 }
 
+std::string MpiTransport::why_undecided(GpuMemory memory) const {
+  if (!comm_->api().takes(memory)) return {};
+  return "this MPI says that it takes GPUs' memory, and calls the GPU's driver while messages move";
+}
+
 void MpiTransport::post_send(Message& message) { messages_->send(native(message), &message); }
 
 void MpiTransport::post_recv(Message& message) { messages_->receive(native(message), &message); }
