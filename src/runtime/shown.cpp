@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "base/error.h"
+#include "base/quiet_thread.h"
 #include "runtime/gpu_side.h"
 
 namespace lanecast {
@@ -22,7 +23,8 @@ void Shown::opens(const std::shared_ptr<GpuSide>& side) {
 
 void Shown::starts(const std::shared_ptr<Work>& work) {
   const std::lock_guard lock(mutex_);
-  if (works_.size() >= kFewWorks && works_.size() == works_.capacity())
+  works_.reserve(kFewWorks);
+  if (works_.size() == works_.capacity())
     std::erase_if(works_, [](const std::weak_ptr<Work>& each) {
       const std::shared_ptr<Work> kept = each.lock();
       return !kept || kept->done();
@@ -63,9 +65,11 @@ void Shown::give_up(double waited_s, const std::string& place) {
   given_up_.store(true, std::memory_order_release);  // pairs with refuse_if_given_up()
   // Stores alone: the kernels end, and the driver with them lets go of who waits for it.
   if (side) side->poison();
-  const auto error = std::make_exception_ptr(TimeoutError(why));
-  for (const std::weak_ptr<Work>& each : works)
-    if (const std::shared_ptr<Work> work = each.lock()) work->finish(error);
+  // In a thread of its own, since the end of a call may call the program, and that wait for who waits for this thread.
+  quiet_thread([works = std::move(works), error = std::make_exception_ptr(TimeoutError(why))] {
+    for (const std::weak_ptr<Work>& each : works)
+      if (const std::shared_ptr<Work> work = each.lock()) work->finish(error);
+  }).detach();
 }
 
 }  // namespace lanecast

@@ -20,8 +20,9 @@ ProgressThread::Lock ProgressThread::enter_unless_stuck() {
   const auto take = [this](Lock lock) {
     while (!lock.owns_lock() && !lock.try_lock_until(std::chrono::system_clock::now() + kLookEvery))
       if (sleeper_->watch.is_stuck())
-        throw TimeoutError("no call can be started: the thread that would move it is kept by a library below, in " +
-                           std::string("another call, which says more"));
+        throw TimeoutError(
+            "no call can be started: a library below keeps the thread that would move it, and has for the whole "
+            "deadline of another call, whose error names it");
     return lock;
   };
   const Lock first = take(Lock(entrance_, std::try_to_lock));

