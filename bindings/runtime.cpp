@@ -107,6 +107,7 @@ std::unique_ptr<Communicator> from_threads(const std::shared_ptr<LoopbackWorld>&
 struct Slowness {
   std::vector<std::pair<double, double>> links;  // seconds a message, seconds a byte
   std::vector<int> link_of_peer;
+  std::shared_ptr<SimulatedClock> clock;
 };
 
 std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWorld>& world, int rank,
@@ -115,13 +116,14 @@ std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWo
   auto parsed = options_from(options);
   const WithoutGil release;
   Surroundings around = among_threads(world, rank);
-  around.decorate = [slowness](std::unique_ptr<Transport> transport,
-                               const std::vector<int>& ranks) -> std::unique_ptr<Transport> {
+  around.decorate = [slowness, rank](std::unique_ptr<Transport> transport,
+                                     const std::vector<int>& ranks) -> std::unique_ptr<Transport> {
     std::vector<SlowLink> links;
     std::vector<int> link_of_peer;
     for (int r : ranks) link_of_peer.push_back(slowness.link_of_peer[r]);
     for (const auto& [alpha_s, beta_s_per_byte] : slowness.links) links.push_back({alpha_s, beta_s_per_byte});
-    return std::make_unique<SlowLinks>(std::move(transport), links, std::move(link_of_peer));
+    return std::make_unique<SlowLinks>(std::move(transport), links, std::move(link_of_peer),
+                                       ClockOfRank{slowness.clock, rank, ranks});
   };
   return std::make_unique<Communicator>(std::move(around), std::move(parsed), progress);
 }
@@ -221,16 +223,27 @@ void bind_runtime(nb::module_& m) {
           "End MPI if init() started it, and with it calls of other threads: these stay where they are.");
   m.def("load_mpi", [](const std::vector<std::string>& directories) { return load_mpi(directories); }, "directories"_a);
 
+  nb::class_<SimulatedClock>(m, "SimulatedClock", "Of slow links: passes only while all ranks wait.")
+      .def("seconds", &SimulatedClock::read_s, "As time.perf_counter().");
+  m.def("make_simulated_clock", [](int ranks) { return std::make_shared<SimulatedClock>(ranks); }, "ranks"_a);
+  nb::class_<Slowness>(m, "Slowness", "Links of (seconds a message, seconds a byte), by the clock of all ranks.")
+      .def(
+          "__init__",
+          [](Slowness* made, std::vector<std::pair<double, double>> links, std::vector<int> link_of_peer,
+             std::shared_ptr<SimulatedClock> clock) {
+            new (made) Slowness{std::move(links), std::move(link_of_peer), std::move(clock)};
+          },
+          "links"_a, "link_of_peer"_a, "clock"_a);
+
   nb::class_<Communicator> communicator(m, "Communicator");
   communicator.def_static("from_threads", &from_threads, "world"_a, "rank"_a, "progress"_a, "options"_a)
       .def_static(
           "from_slow_threads",
           [](const std::shared_ptr<LoopbackWorld>& world, int rank, const SharedProgress& progress,
-             const nb::dict& options, std::vector<std::pair<double, double>> links, std::vector<int> link_of_peer) {
-            return from_slow_threads(world, rank, progress, options, {std::move(links), std::move(link_of_peer)});
-          },
-          "world"_a, "rank"_a, "progress"_a, "options"_a, "links"_a, "link_of_peer"_a,
-          "For tests: threads whose messages pass links of (seconds a message, seconds a byte).")
+             const nb::dict& options,
+             const Slowness& slowness) { return from_slow_threads(world, rank, progress, options, slowness); },
+          "world"_a, "rank"_a, "progress"_a, "options"_a, "slowness"_a,
+          "For tests: threads whose messages pass slow links.")
       .def_static("from_mpi", &from_mpi, "mpi"_a, "comm_address"_a, "progress"_a, "options"_a)
       .def_static("from_all_gather", &from_all_gather, "rank"_a, "size"_a, "all_gather"_a, "progress"_a, "options"_a)
       .def_static(

@@ -17,6 +17,7 @@ from lanecast import job, startup
 folder, timeout_s, waits_in = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
 found = job.detect()
 assert found is not None
+rank = found.rank
 startup.mpi()  # has no deadline
 
 
@@ -26,10 +27,10 @@ def until(name: str) -> None:
 
 
 def begin() -> None:
-    (folder / f"pid.{found.rank}").write_text(str(os.getpid()))
+    (folder / f"pid.{rank}").write_text(str(os.getpid()))
     until("begin")
-    (folder / f"begun.{found.rank}").touch()
-    if found.rank == 1:
+    (folder / f"begun.{rank}").touch()
+    if rank == 1:
         until("go")
 
 

@@ -34,7 +34,7 @@ WRONG_VALUES: tuple[Any, ...] = (
     *(-1, 0, 2**31 - 1, 2**31, 2**63, 10**400, 1e308, float("nan"), None, True, [], {}, "", "\ud800"),
 )
 PLACES = 100  # of a sample in which each value is replaced in turn
-LIMIT_S = 5.0  # for one text, on a busy machine
+LIMIT_S = 5.0  # of processor time, for one text
 
 
 def with_variable(name: str) -> Callable[[str], Any]:
@@ -212,10 +212,10 @@ def texts_for(parser: Parser) -> st.SearchStrategy[str]:
 
 
 def try_to_read(parser: Parser, text: str) -> None:
-    begin = time.monotonic()
+    begin = time.thread_time()
     with contextlib.suppress(*parser.refusals):
         parser.read(text)
-    assert time.monotonic() - begin < LIMIT_S
+    assert time.thread_time() - begin < LIMIT_S
 
 
 fixture_is_fine = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

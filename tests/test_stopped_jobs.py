@@ -160,8 +160,9 @@ class MpiJob:
             assert time.monotonic() < end, self._log.read_text()
             time.sleep(0.02)
 
-    def pids(self) -> list[int]:
-        return [int(file.read_text()) for file in self._folder.glob("pid.?")]
+    def signalled(self, number: signal.Signals) -> None:
+        for file in self._folder.glob("pid.?"):
+            os.kill(int(file.read_text()), number)
 
     def tell(self, name: str) -> None:
         (self._folder / name).touch()
@@ -196,33 +197,32 @@ def test_jobs_that_are_stopped_as_a_whole_go_on(tmp_path: Path) -> None:
         for name, mpiexec in (("MPICH", MPICH), ("Open MPI", OPENMPI / "mpiexec"))
         for waits_in in ("init", "call")
     }
-    all_piped = list(jobs.values())
+    piped_jobs, launched = list(jobs.values()), list(under_mpi.values())
     for word in ("ready", "begun"):
-        for job in all_piped:
+        for job in piped_jobs:
             assert [job.told(rank) for rank in range(len(job.processes))] == [word] * len(job.processes)
-        for job in under_mpi.values():
-            job.until_all("pid" if word == "ready" else "begun")
+        for each in launched:
+            each.until_all("pid" if word == "ready" else "begun")
         if word == "ready":
-            signalled(all_piped, signal.SIGUSR1)
-            for job in under_mpi.values():
-                job.tell("begin")
+            signalled(piped_jobs, signal.SIGUSR1)
+            for each in launched:
+                each.tell("begin")
     time.sleep(0.3)  # they wait
-    pids = [pid for job in under_mpi.values() for pid in job.pids()]
-    signalled(all_piped, signal.SIGSTOP)
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+    signalled(piped_jobs, signal.SIGSTOP)
+    for each in launched:
+        each.signalled(signal.SIGSTOP)
     time.sleep(STOPPED_S)
-    signalled(all_piped, signal.SIGCONT)
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
-    signalled(all_piped, signal.SIGUSR1, only=1)
-    for job in under_mpi.values():
-        job.tell("go")
+    signalled(piped_jobs, signal.SIGCONT)
+    for each in launched:
+        each.signalled(signal.SIGCONT)
+    signalled(piped_jobs, signal.SIGUSR1, only=1)
+    for each in launched:
+        each.tell("go")
     outcomes = {f"{name} {rank}": job.outcome(rank) for name, job in jobs.items() for rank in range(len(job.processes))}
     assert {name: outcome.text for name, outcome in outcomes.items()} == dict.fromkeys(outcomes, "")
-    ends = {name: job.outcome() for name, job in under_mpi.items()}
+    ends = {name: each.outcome() for name, each in under_mpi.items()}
     assert ends == dict.fromkeys(under_mpi, "")
-    for job in all_piped:
+    for job in piped_jobs:
         job.end()
 
 

@@ -18,9 +18,9 @@ class RunningTime {
     Clock::duration worked;  // processor time of all of the process's threads so far
   };
 
-  /// `timeout_s`: the deadline of the wait. Of the time since the look before this counts what the process worked, and
-  /// an eighth of the deadline, but no more than a second: so a deadline is over after some looks, however rarely a
-  /// crowded machine lets this process look.
+  /// When a wait begins, and every few milliseconds in it. `timeout_s`: its deadline. Of the time since the look before
+  /// this counts what the process worked, and an eighth of the deadline, but no more than a second: so a deadline is
+  /// over after some looks, however rarely a crowded machine lets this process look.
   void look(double timeout_s);
   void look(const Reading& now, double timeout_s);
 

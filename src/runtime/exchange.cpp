@@ -44,6 +44,7 @@ class Exchange {
 
   void wait() {
     Patience patience(Rivals::ranks);
+    ran_.look(gathering_.timeout_s);
     auto last_look = Clock::now(), last_moved = last_look;
     bool stood = true;  // still since last_moved
     while (open_ > 0) {

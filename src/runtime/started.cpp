@@ -209,8 +209,8 @@ bool Communicator::advance_started() {
   const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
   if (!lock.owns_lock()) return false;
   heed_watch();
+  ran_.look(timeout_s_);  // before anything that begins to wait now
   if (telling_) {
-    ran_.look(telling_->timeout_s);
     if (ran_.seconds_since(telling_->last_progress) > telling_->timeout_s || !router_->tell()) telling_.reset();
   }
   if (started_.empty()) return advance_batches();

@@ -43,7 +43,10 @@ void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
       moved = true;
       patience.reset();
     } else if (patience.pause()) {
-      if (std::exchange(moved, false)) deadline.last_progress = Clock::now();
+      if (std::exchange(moved, false)) {
+        ran_.look(timeout_s_);  // what was worked before is none of this wait's time
+        deadline.last_progress = Clock::now();
+      }
       if (!std::exchange(looked, true)) last_look_ = deadline.last_progress;
       look_around(call, deadline, interrupt, Caller::blocked);
     }
