@@ -9,6 +9,7 @@
 #include "runtime/equal_options.h"
 #include "runtime/failing.h"
 #include "runtime/links.h"
+#include "runtime/part_of_job.h"
 #include "runtime/started.h"
 
 namespace lanecast {
@@ -32,7 +33,9 @@ CommunicatorOptions settled(CommunicatorOptions options, const Surroundings& aro
   if (options.from_environment) apply_environment(options);
   check(options);
   if (!options.timeout_s) options.timeout_s = kTimeout_s;
+  if (options.part) fit_to_part(options, around.hosts);
   options.placed = topology_for(options, around);
+  if (options.part) leave_aside_what_does_not_fit(options);
   return options;
 }
 

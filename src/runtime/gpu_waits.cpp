@@ -16,7 +16,7 @@ constexpr auto kLastWrites = std::chrono::seconds(2);
 }  // namespace
 
 void Communicator::keep_waiting_for_nccl(double waited_s) {
-  end_if_aborted();
+  ask(options_.interrupt);
   lost_peer(waited_s >= std::chrono::duration<double>(kLastWrites).count());
   if (waited_s >= timeout_s_)
     throw TimeoutError("rank " + std::to_string(rank()) + " waited " + std::to_string(waited_s) + " s in NCCL, where " +
