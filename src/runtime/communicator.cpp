@@ -33,9 +33,9 @@ CommunicatorOptions settled(CommunicatorOptions options, const Surroundings& aro
   if (options.from_environment) apply_environment(options);
   check(options);
   if (!options.timeout_s) options.timeout_s = kTimeout_s;
-  if (options.part) fit_to_part(options, around.hosts);
-  options.placed = topology_for(options, around);
-  if (options.part) leave_aside_what_does_not_fit(options);
+  if (options.part) fit_to_part(options, *options.part, around.hosts);
+  const Topology& here = options.placed.emplace(topology_for(options, around));
+  if (options.part) leave_aside_what_does_not_fit(options, here);
   return options;
 }
 

@@ -28,7 +28,8 @@ std::string innermost(const std::string& list, std::size_t names) {
 
 /// Is what there is of an option meant for the job?
 bool describes_job(const CommunicatorOptions& options, std::string_view variable, const std::string& given) {
-  return !given.empty() && (options.part->has_options || options.set_by.contains(variable));
+  const bool of_program = options.part && options.part->has_options;
+  return !given.empty() && (of_program || options.set_by.contains(variable));
 }
 
 void require_existing(const PartOfJob& part, int size) {
@@ -43,8 +44,7 @@ void require_existing(const PartOfJob& part, int size) {
 
 }  // namespace
 
-void fit_to_part(CommunicatorOptions& options, const std::vector<std::string>& hosts) {
-  const PartOfJob& part = *options.part;
+void fit_to_part(CommunicatorOptions& options, const PartOfJob& part, const std::vector<std::string>& hosts) {
   require_existing(part, static_cast<int>(hosts.size()));
   const bool of_job = describes_job(options, kTransports, options.transports);
   if (describes_job(options, kTopology, options.topology)) {
@@ -54,14 +54,12 @@ void fit_to_part(CommunicatorOptions& options, const std::vector<std::string>& h
       options.transports = naming(kTransports, options,
                                   [&] { return LevelNames(options.transports, job, "topology").subset(part.ranks); });
   } else if (options.topology.empty()) {
-    options.placed = Topology::from_hosts(hosts);
-    if (of_job)
-      options.transports = innermost(options.transports, static_cast<std::size_t>(options.placed->levels()) + 1);
+    const Topology& here = options.placed.emplace(Topology::from_hosts(hosts));
+    if (of_job) options.transports = innermost(options.transports, static_cast<std::size_t>(here.levels()) + 1);
   }
 }
 
-void leave_aside_what_does_not_fit(CommunicatorOptions& options) {
-  const Topology& here = *options.placed;
+void leave_aside_what_does_not_fit(CommunicatorOptions& options, const Topology& here) {
   if (!describes_job(options, kAlgorithm, options.algorithm) || any_has_algorithm(here, options.algorithm)) return;
   options.left_aside.push_back((options.set_by.contains(kAlgorithm) ? std::string(kAlgorithm) + "='" : "algorithm '") +
                                options.algorithm + "' for groups of " + std::to_string(here.size()) +

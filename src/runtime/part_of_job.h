@@ -9,9 +9,9 @@ namespace lanecast {
 
 /// Places the part in the job's topology, or on its own hosts, and keeps the transports of the levels that it spans.
 /// Throws UsageError for a part that does not exist, and for what does not fit the job.
-void fit_to_part(CommunicatorOptions& options, const std::vector<std::string>& hosts);
+void fit_to_part(CommunicatorOptions& options, const PartOfJob& part, const std::vector<std::string>& hosts);
 
-/// Clears an algorithm that is meant for the job and that no call has here. The part is placed.
-void leave_aside_what_does_not_fit(CommunicatorOptions& options);
+/// Clears an algorithm that is meant for the job and that no call has here.
+void leave_aside_what_does_not_fit(CommunicatorOptions& options, const Topology& here);
 
 }  // namespace lanecast

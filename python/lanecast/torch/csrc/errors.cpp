@@ -16,7 +16,7 @@ constexpr const char* kTimedOut = "Timed out waiting: ";
 }  // namespace
 
 void check(lanecastResult_t result, const std::string& text) {
-  if (result != lanecastSuccess) Signals::rethrow_kept();
+  Signals::rethrow_kept();
   TORCH_CHECK_VALUE(result != lanecastUsageError, "lanecast: ", text);
   TORCH_CHECK_WITH(DistBackendError, result != lanecastTimeoutError, "lanecast: ", kTimedOut, text);
   TORCH_CHECK_WITH(DistBackendError, result == lanecastSuccess, "lanecast: ", text);

@@ -75,8 +75,8 @@ std::string HostWork::awaited() {
 void HostWork::launch(const std::function<void(Work&)>& start) {
   try {
     start(*this);
-  } catch (
-      const pybind11::error_already_set&) {  // a handler's, for the caller: nobody else is to hold what is Python's
+  } catch (const pybind11::error_already_set&) {
+    // A handler's, for the caller: nobody else is to hold what is Python's.
     launched(exception_for(lanecastTransportError, "a signal's handler has ended the wait"));
     throw;
   } catch (...) {
