@@ -42,6 +42,7 @@ T option(const std::string& name, nb::handle value, const char* expected) {
 
 CommunicatorOptions options_from(const nb::dict& d) {
   CommunicatorOptions options;
+  options.interrupt = raise_signals;
   const auto text = [](const std::string& name, nb::handle value) {
     return option<std::string>(name, value, "a text");
   };

@@ -9,6 +9,7 @@
 #include "runtime/equal_options.h"
 #include "runtime/failing.h"
 #include "runtime/links.h"
+#include "runtime/part_of_job.h"
 #include "runtime/shown.h"
 #include "runtime/started.h"
 
@@ -33,7 +34,9 @@ CommunicatorOptions settled(CommunicatorOptions options, const Surroundings& aro
   if (options.from_environment) apply_environment(options);
   check(options);
   if (!options.timeout_s) options.timeout_s = kTimeout_s;
-  options.placed = topology_for(options, around);
+  if (options.part) fit_to_part(options, *options.part, around.hosts);
+  const Topology& here = options.placed.emplace(topology_for(options, around));
+  if (options.part) leave_aside_what_does_not_fit(options, here);
   return options;
 }
 

@@ -40,9 +40,6 @@ class SharedMemory;
 class WindowMemory;
 }  // namespace ipc
 
-/// Looks whether the user wants to stop (Ctrl-C); throws to end the wait.
-using Interrupt = std::function<void()>;
-
 class Communicator {
  public:
   /// Collective. `progress` may serve other communicators as well.
@@ -65,13 +62,15 @@ class Communicator {
 
   /// The same, and other threads may call this communicator meanwhile: their calls come in between, and neither ends
   /// by waiting for the other's ranks. `timeout_s`: of this call; unset: the communicator's.
-  void run_beside_others(const Call& call, std::optional<double> timeout_s);
-  void barrier_beside_others(std::optional<double> timeout_s);
+  void run_beside_others(const Call& call, std::optional<double> timeout_s, const Interrupt& interrupt = {});
+  void barrier_beside_others(std::optional<double> timeout_s, const Interrupt& interrupt = {});
 
   /// Returns at once, but where a library makes groups for the call, which all their members have to come to. Calls on
   /// one communicator run in the order in which they were made.
   std::shared_ptr<Work> start(const Call& call, const Interrupt& interrupt = {});
   static void wait(Work& work, const Interrupt& interrupt = {});
+  /// What keeps a started call, for people: the ranks that it waits for, or the call before it; empty once it is done.
+  std::string waits_for(const Work& work);
 
   /// Sends and receives posted together, in which only this rank and its peers take part: none waits for another, or
   /// for the collectives started before. Blocks until their buffers may be used again, or returns at once. Errors as
@@ -164,7 +163,7 @@ class Communicator {
 
   friend class DeviceWork;
   /// Over the transports: collective, and beside no other messages.
-  Bootstrap among_all(const std::string& what) const;
+  Bootstrap among_all(const std::string& what);
   /// Of the ranks of `gathering`, which needs no more than them and what they do.
   Bootstrap among(Gathering gathering) const;
   /// stream: of the call that needs it, if any.
@@ -274,7 +273,9 @@ class Communicator {
   bool is_asking() const;
   bool advance_started();
   /// Moves what is started, in the caller's thread, until `work` is done; throws the call's error.
-  void advance_until_done(Work& work);
+  void advance_until_done(Work& work, const Interrupt& interrupt);
+  /// After an exception of an interrupt in a wait for `work`: the communicator fails, unless that is done.
+  void fail_if_interrupted(Work& work, const std::exception& error);
   bool has_started();
   /// Lets the progress thread move what was started.
   void hand_to_thread();

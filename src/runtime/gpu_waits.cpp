@@ -18,7 +18,7 @@ constexpr auto kLastWrites = std::chrono::seconds(2);
 void Communicator::keep_waiting_for_nccl(double begun_s) {
   ran_.look(timeout_s_);
   const double waited_s = ran_.seconds_of(begun_s);
-  end_if_aborted();
+  ask(options_.interrupt);
   lost_peer(waited_s >= std::chrono::duration<double>(kLastWrites).count());
   if (waited_s >= timeout_s_)
     throw TimeoutError("rank " + std::to_string(rank()) + " waited " + std::to_string(waited_s) + " s in NCCL, where " +

@@ -124,8 +124,8 @@ void Communicator::barrier(const Interrupt& interrupt) {
   }
 }
 
-void Communicator::barrier_beside_others(std::optional<double> timeout_s) {
-  run_beside_others(barrier_call(), timeout_s);
+void Communicator::barrier_beside_others(std::optional<double> timeout_s, const Interrupt& interrupt) {
+  run_beside_others(barrier_call(), timeout_s, interrupt);
 }
 
 std::shared_ptr<Work> Communicator::start_barrier(const Interrupt& interrupt) {

@@ -19,8 +19,9 @@ Bootstrap Communicator::among(Gathering gathering) const {
   return bootstrap_over(router_, std::move(gathering));
 }
 
-Bootstrap Communicator::among_all(const std::string& what) const {
-  return among({.ranks = topology_.everyone(), .what = what, .meanwhile = {}});
+Bootstrap Communicator::among_all(const std::string& what) {
+  return among(
+      {.ranks = topology_.everyone(), .what = what, .meanwhile = [this](auto...) { ask(options_.interrupt); }});
 }
 
 std::shared_ptr<GpuSide> Communicator::open_gpu(int device, std::optional<void*> stream) {
@@ -36,8 +37,10 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device, std::optional<void*>
                      return places_of_messages(options_.gpu_messages, opened, router_, rank(), around_.hosts);
                    });
                  }},
-      GpuNeighbours{around_.hosts,
-                    [&](const Ranks& ranks) { return among({.ranks = ranks, .what = what, .meanwhile = {}}); }});
+      GpuNeighbours{around_.hosts, [&](const Ranks& ranks) {
+                      return among(
+                          {.ranks = ranks, .what = what, .meanwhile = [this](auto...) { ask(options_.interrupt); }});
+                    }});
   side->choose_by(models().peers);
   say_why_staged(*side);
   return side;
@@ -54,7 +57,7 @@ void Communicator::say_why_staged(const GpuSide& side) const {
 
 GpuSide& Communicator::gpu(int device, Lock& lock, std::optional<void*> stream) {
   if (!gpu_) {
-    drain(lock);
+    drain(lock, options_.interrupt);
     if (device == kUnknownDevice)
       throw UsageError("rank " + std::to_string(rank()) + ": the buffers do not say on which GPU they lie; make the " +
                        "communicator with device=N");
@@ -188,7 +191,7 @@ std::shared_ptr<ipc::SharedMemory> Communicator::allocate_symmetric(int device, 
   if (hosts() > 1)
     throw UsageError("rank " + std::to_string(rank()) + ": symmetric memory is for the GPUs of one host, and these " +
                      "ranks are on " + std::to_string(hosts()));
-  drain(lock);
+  drain(lock, options_.interrupt);
   std::shared_ptr<ipc::SharedMemory> memory;
   or_fail<UsageError>([&] { memory = side.allocate_symmetric(among_all("symmetric memory"), bytes); });
   return memory;

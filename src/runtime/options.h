@@ -2,6 +2,7 @@
 // What a user may set for a communicator, in code or by LANECAST_… in the environment.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -16,6 +17,16 @@
 namespace lanecast {
 
 inline constexpr double kTimeout_s = 300;
+
+/// Looks whether the user wants to stop (Ctrl-C); throws to end the wait.
+using Interrupt = std::function<void()>;
+
+/// Which ranks of a larger job a communicator has. Variables of the environment describe the job.
+struct PartOfJob {
+  int size = 0;              // of the job
+  std::vector<int> ranks;    // there, of each rank of the communicator
+  bool has_options = false;  // it is also what topology, transports and algorithm describe that the program gives
+};
 
 struct CommunicatorOptions {
   std::string topology;            // "2x4", …; empty: from the hosts that the ranks run on
@@ -37,6 +48,9 @@ struct CommunicatorOptions {
   std::string kernel_cache;                      // folder of compiled kernels; empty: compiled for each process
   bool from_environment = true;                  // may LANECAST_… fill what is left at its default?
   std::set<std::string_view> set_by;             // those variables that have
+  std::optional<PartOfJob> part;                 // none: the whole job
+  std::vector<std::string> left_aside;           // what variables say of the job and does not fit the part, for people
+  Interrupt interrupt;                           // asked in waits of calls that take none of their own
   ExecutorOptions executor;
 };
 

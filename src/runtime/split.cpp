@@ -127,6 +127,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   options.topology.clear();
   options.placed = topology_.subset(ranks);
   options.from_environment = false;  // it has had its say
+  options.part.reset();
   options.algorithm = algorithm_for(options_.algorithm, *options.placed);
   options.transports = LevelNames(options_.transports, topology_, "topology").subset(ranks);
   auto communicator = std::make_unique<Communicator>(std::move(child), std::move(options), progress_);

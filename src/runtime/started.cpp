@@ -4,6 +4,7 @@
 
 #include "runtime/failing.h"
 #include "runtime/shown.h"
+#include "runtime/wait_chain.h"
 
 namespace lanecast {
 namespace {
@@ -112,28 +113,39 @@ std::shared_ptr<Work> Communicator::start(const Call& call, const Interrupt& int
   return started->work;
 }
 
-void Communicator::run_beside_others(const Call& call, std::optional<double> timeout_s) {
+void Communicator::run_beside_others(const Call& call, std::optional<double> timeout_s, const Interrupt& interrupt) {
   if (timeout_s) check_timeout(*timeout_s);
   std::shared_ptr<Started> started;
   {
-    std::unique_lock lock = enter();
+    std::unique_lock lock = enter(interrupt);
     started = bind(call);
     started->deadline.timeout_s = timeout_s.value_or(timeout_s_);
-    open_groups(*started, lock, {});
+    open_groups(*started, lock, interrupt);
     queue(started);
   }
-  advance_until_done(*started->work);
+  advance_until_done(*started->work, interrupt);
 }
 
-void Communicator::advance_until_done(Work& work) {
+void Communicator::advance_until_done(Work& work, const Interrupt& interrupt) {
   // Programs of several threads have more than cores at times. Of two ranks on one core, each would wait for the other
   // to have spun: 220 us instead of 7 for a small call.
   Patience patience(rivals_ == Rivals::none ? Rivals::ranks : rivals_);
+  std::optional<std::chrono::steady_clock::time_point> asked;  // a short call never looks at the clock
   while (!work.done()) {
-    if (advance_started())
+    if (advance_started()) {
       patience.reset();
-    else
-      patience.pause();
+    } else if (patience.pause() && interrupt) {
+      const auto now = std::chrono::steady_clock::now();
+      if (!asked) asked = now;
+      if (now - *asked < kLookEvery) continue;
+      asked = now;
+      try {
+        interrupt();
+      } catch (const std::exception& error) {
+        fail_if_interrupted(work, error);
+        throw;
+      }
+    }
   }
   work.wait_for(std::chrono::seconds(0));
 }
@@ -191,12 +203,32 @@ void Communicator::wait_or_fail(Work& work, const Interrupt& interrupt) {
   try {
     wait(work, interrupt);
   } catch (const std::exception& error) {
-    if (!work.done()) {  // interrupted
-      const std::unique_lock lock = enter();
-      fail(failure_of(error));
-    }
+    fail_if_interrupted(work, error);
     throw;
   }
+}
+
+void Communicator::fail_if_interrupted(Work& work, const std::exception& error) {
+  if (work.done()) return;  // it is the call's own
+  const std::unique_lock lock = enter();
+  fail(failure_of(error));
+}
+
+std::string Communicator::waits_for(const Work& work) {
+  // Not by enter(), and not for long: a call of another thread may hold mutex_ until its peers come.
+  const Lock lock(mutex_, std::chrono::system_clock::now() + kLookEvery);
+  if (!lock) return log_.waiting();
+  const auto told = [this](const UnderWay& call) {
+    return names_of(call.awaited_peers()) + " in " + describe_wait(call, -1);
+  };
+  for (const auto& batch : batches_)
+    if (batch->work.get() == &work && !batch->finished()) return told(*batch);
+  for (const auto& call : started_) {
+    if (call->work.get() != &work) continue;
+    if (!started_.front()->running) return "its turn";
+    return (call == started_.front() ? "" : "the call before it, which waits for ") + told(started_.front()->call());
+  }
+  return {};
 }
 
 bool Communicator::has_started() {

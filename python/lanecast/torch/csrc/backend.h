@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <utility>
 #include <vector>
 
 #include "device_work.h"
@@ -114,6 +115,8 @@ class Backend final : public c10d::Backend {
   BackendPtr shrink(const std::vector<std::int64_t>& excluded, int flags,
                     const c10::intrusive_ptr<c10d::Backend::Options>& opts) override;
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
+  /// The job that the environment describes: how many ranks it has, and which this group; 0: all.
+  std::pair<int, std::vector<int>> job() const { return {options_->job_size, options_->job_ranks}; }
   void setTimeout(std::chrono::milliseconds timeout) override;
   void setSequenceNumberForGroup() override {}
   void enableCollectivesTiming() override { watch_->time_works(); }
