@@ -9,7 +9,7 @@ import pytest
 
 from averages_rank import ENDS, KINDS
 from collective_cases import FLOATS, Case, even
-from gpu_stand_in import judge
+from gpu_stand_in import in_place_is_offered, judge
 
 ALIGNED = 16  # elements between which a buffer lies, so that it begins where 16-byte accesses may
 
@@ -19,7 +19,7 @@ ALIGNED = 16  # elements between which a buffer lies, so that it begins where 16
 @pytest.mark.parametrize("size", [2, 3])
 def test_within_a_host(size: int, guard: int, kernel_cache: str) -> None:
     cases = [
-        Case(kind, even(kind, 83, size), engine, dtype, "avg", end=end, root=size - 1)
+        Case(kind, even(kind, 83, size), engine, dtype, "avg", in_place_is_offered(kind)[-1], end=end, root=size - 1)
         for engine in ("peer_kernel", "copy_engine", "peer_two_shot")
         for kind in (KINDS if engine != "peer_two_shot" else KINDS[:1])
         for dtype, end in itertools.product(FLOATS, ENDS)

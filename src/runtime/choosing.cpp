@@ -30,7 +30,7 @@ std::string_view Choosing::pinned_for(const Call& call) const {
 bool Choosing::averages_in_rank_order(const Call& call) const {
   const bool narrow = is_float(call.dtype) && size_of(call.dtype) == 1;
   return narrow && call.op == ReduceOp::avg && Collective{call.kind}.reduces() && topology_.size() > 2 &&
-         !has_native(pinned_for(call));
+         pinned_for(call) != "native";  // which a library has, or has not
 }
 
 bool Choosing::in_rank_order(const Call& call) const {

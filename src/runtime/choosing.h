@@ -42,8 +42,7 @@ class Choosing {
 
  private:
   Request request_of(const Call& call) const;
-  /// 8-bit floats have no place for an average's sum beyond their range, so none is on the way; and none is rounded to
-  /// their few bits.
+  /// 8-bit floats have no place for an average's sum beyond their range, so none is on the way.
   bool averages_in_rank_order(const Call& call) const;
   /// pinned_for(), without what that order rules out.
   std::string pinned_in_order(const Call& call) const;
