@@ -4,6 +4,10 @@
 // The same additions in the same order as the loop's, as if exponents knew no end.
 #pragma once
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "base/overrange.h"
 #include "device/host/formats.h"
 
@@ -215,17 +219,26 @@ __attribute__((noinline)) void average_beyond(const Stretch& stretch, const Fini
   }
 }
 
-/// Is any of a group's results no number of the type? Then a sum has left its range, or a source beyond it came in.
+/// Is any of a group's results no number of the type, NaN and infinity among them? Then a sum has left its range, or a
+/// source beyond it came in. As integers, NaN is the largest.
 template <class Format>
 bool leaves_range(const typename Format::Value* values, int count) {
   using Layout = typename LayoutOf<Format>::Type;
-  const auto limit = typename Format::Value{} + Layout::limit();
-  auto within = (values[0] < limit) & (values[0] > -limit);
-  for (int k = 1; k < count; ++k) within &= (values[k] < limit) & (values[k] > -limit);
-  const auto words = reinterpret_cast<Vector<long long>>(within);
-  long long all = -1;
-  for (std::size_t k = 0; k < sizeof words / sizeof(long long); ++k) all &= words[k];
-  return all != -1;
+  using Integer = std::conditional_t<sizeof(typename Layout::Word) == 8, long long, int>;
+  using Integers = Vector<Integer>;
+  Integers largest{};
+  for (int k = 0; k < count; ++k) {
+    const auto magnitude =
+        reinterpret_cast<Integers>(values[k]) & (Integers{} + static_cast<Integer>(Layout::kMagnitude));
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  const auto beyond = largest >= Integers{} + static_cast<Integer>(Layout::bits_of(Layout::limit()));
+#if defined(__AVX2__)
+  return _mm256_testz_si256(reinterpret_cast<__m256i>(beyond), reinterpret_cast<__m256i>(beyond)) == 0;
+#else
+  const auto words = reinterpret_cast<Vector<long long>>(beyond);
+  return (words[0] | words[1]) != 0;
+#endif
 }
 
 }  // namespace

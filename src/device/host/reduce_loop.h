@@ -30,14 +30,19 @@ struct Batch {
   const Stretch& whole;  // all sources
 };
 
-/// Floats only: divides, and gives every NaN the same bits. (Those of NaN + NaN depend on which operand the compiler
-/// puts first, and those of inf - inf on the CPU.)
+/// Floats only.
 template <class T, class V>
-V finished(V value, double divisor) {
-  if constexpr (std::is_floating_point_v<T>) {
+V divided(V value, double divisor) {
+  if constexpr (std::is_floating_point_v<T>)
     if (divisor != 1.0) value /= V{} + static_cast<T>(divisor);
-    value = value == value ? value : V{} + static_cast<T>(__builtin_nan(""));
-  }
+  return value;
+}
+
+/// Floats only: gives every NaN the same bits. (Those of NaN + NaN depend on which operand the compiler puts first, and
+/// those of inf - inf on the CPU.)
+template <class T, class V>
+V with_one_nan(V value) {
+  if constexpr (std::is_floating_point_v<T>) value = value == value ? value : V{} + static_cast<T>(__builtin_nan(""));
   return value;
 }
 
@@ -76,9 +81,15 @@ bool reduce_group(std::byte* dst, GroupOf group_of, const Batch& batch, typename
     for (int k = 0; k < kGroup; ++k) partial[k] = values[k];
     return true;
   }
-  for (int k = 0; k < kGroup; ++k) values[k] = finished<typename Format::Element>(values[k], finish.divisor);
-  if constexpr (kAverages<Format, Op>)
-    if (finish.overrange != 0 && leaves_range<Format>(values, kGroup)) return false;
+  using Element = typename Format::Element;
+  for (int k = 0; k < kGroup; ++k) values[k] = divided<Element>(values[k], finish.divisor);
+  bool has_numbers_alone = false;
+  if constexpr (kAverages<Format, Op>) {
+    has_numbers_alone = finish.overrange != 0;
+    if (has_numbers_alone && leaves_range<Format>(values, kGroup)) return false;
+  }
+  if (!has_numbers_alone)
+    for (int k = 0; k < kGroup; ++k) values[k] = with_one_nan<Element>(values[k]);
   store_group<Format>(dst, values);
   return true;
 }
