@@ -72,7 +72,7 @@ typedef enum {
   lanecastProd = 1,
   lanecastMin = 2,
   lanecastMax = 3,
-  lanecastAvg = 4,  /* floats only */
+  lanecastAvg = 4,  /* floats only; finite for finite inputs, whatever their sum is */
   lanecastBand = 5, /* bitwise: integers only */
   lanecastBor = 6,
   lanecastBxor = 7

@@ -27,8 +27,15 @@ std::string_view Choosing::pinned_for(const Call& call) const {
   return meant ? usual : std::string_view();
 }
 
+bool Choosing::averages_in_rank_order(const Call& call) const {
+  const bool narrow = is_float(call.dtype) && size_of(call.dtype) == 1;
+  return narrow && call.op == ReduceOp::avg && Collective{call.kind}.reduces() && topology_.size() > 2 &&
+         pinned_for(call) != "native";  // which a library has, or has not
+}
+
 bool Choosing::in_rank_order(const Call& call) const {
   const bool sums = Collective{call.kind}.reduces();
+  if (averages_in_rank_order(call)) return true;
   if (!sums || !call.reproducible.value_or(options_.reproducible.value_or(false))) return false;
   // Our own kernels give integers the same bits in every order; of floats, min and max take -0 and 0 for equal.
   return is_float(call.dtype) || has_native(pinned_for(call));
@@ -38,7 +45,7 @@ Choice Choosing::chosen_for_gpus(const Call& call, OnGpus gpus) const {
   Request request = request_of(call);
   request.on_gpus = true;
   request.staged = !gpus.sends_directly;
-  if (!pinned_for(call).empty()) return chosen(call, request);
+  if (!pinned_in_order(call).empty()) return chosen(call, request);
   request.native = false;  // MPI's own; NCCL's is taken by name alone
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   // Within hosts by peer memory, whichever way was chosen with messages: across, their order is the same.
@@ -70,10 +77,21 @@ Choice Choosing::chosen_for_gpus(const Call& call, OnGpus gpus) const {
 
 Choice Choosing::chosen(const Call& call) const { return chosen(call, request_of(call)); }
 
-Choice Choosing::chosen(const Call& call, const Request& request) const {
+std::string Choosing::pinned_in_order(const Call& call) const {
   const bool reproducible = in_rank_order(call);
   // What is pinned for every call gathers finished parts, which of reproducible sums only an all-reduce has.
-  const std::string pinned(reproducible && call.kind != Kind::all_reduce ? call.algorithm : pinned_for(call));
+  std::string pinned(reproducible && call.kind != Kind::all_reduce ? call.algorithm : pinned_for(call));
+  // Nobody has asked for the order of these averages, so nobody is refused for it.
+  const auto among = [&](bool in_order) {
+    return std::ranges::count(algorithms_for(call.kind, topology_, in_order), pinned) > 0;
+  };
+  if (averages_in_rank_order(call) && among(false) && !among(true)) pinned.clear();
+  return pinned;
+}
+
+Choice Choosing::chosen(const Call& call, const Request& request) const {
+  const bool reproducible = in_rank_order(call);
+  const std::string pinned = pinned_in_order(call);
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   if (pinned.empty()) {
     Choice choice = choose(request, topology_, models_);

@@ -42,6 +42,10 @@ class Choosing {
 
  private:
   Request request_of(const Call& call) const;
+  /// 8-bit floats have no place for an average's sum beyond their range, so none is on the way.
+  bool averages_in_rank_order(const Call& call) const;
+  /// pinned_for(), without what that order rules out.
+  std::string pinned_in_order(const Call& call) const;
   Choice chosen(const Call& call, const Request& request) const;
 
   const Topology& topology_;

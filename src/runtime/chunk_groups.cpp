@@ -4,6 +4,7 @@
 
 #include "runtime/chunk_run.h"
 #include "runtime/group_call.h"
+#include "runtime/native_averages.h"
 
 namespace lanecast {
 
@@ -25,6 +26,7 @@ void ChunkRun::post_group(std::uint32_t step) {
   const Group& group = plan_.groups[index];
   StepGroup& call = groups_[index];
   static_cast<GroupCall&>(call) = group_call(group, context_.shape, context_.layout, chunk_, call.elements);
+  if (reduces(group.kind)) call.add = average_adder(call.dtype, reduction(plan_.steps[step]).overrange);
   call.run = this;
   call.group = context_.prepared.handles[index];
   const auto src = bound_.src(step), dst = bound_.dst(step);

@@ -92,6 +92,9 @@ struct Message {
   throw MismatchError(text);
 }
 
+/// in_and_out[i] += in[i], in words that MPI's libraries know: the last argument is nothing to us.
+using GroupAdd = void(void* in, void* in_and_out, int* elements, void* datatype);
+
 /// One collective on a subgroup, run by the transport's own library. Member k has counts[k] elements: its share of an
 /// all-gather's or gather's output, or of a reduce-scatter's or scatter's input; where ranks know their own counts
 /// only, the other members' are 0 on all but the root. An all-reduce, broadcast or reduce has one count in all. An
@@ -102,7 +105,8 @@ struct GroupCall {
   int group = -1;  // from open_group
   Kind kind{};
   DType dtype{};
-  ReduceOp op{};                  // avg adds like sum; the executor divides
+  ReduceOp op{};                  // avg adds; the executor divides
+  GroupAdd* add = nullptr;        // by this, where the library's own sum would end at the type's range
   const std::byte* in = nullptr;  // equal to its place in `out` for an in-place call
   std::byte* out = nullptr;
   std::span<const std::size_t> counts;  // elements

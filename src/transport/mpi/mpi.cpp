@@ -147,6 +147,7 @@ void MpiTransport::post_group(GroupCall& call) {
                       .kind = call.kind,
                       .dtype = call.dtype,
                       .op = call.op,
+                      .add = call.add,
                       .in = call.in,
                       .out = call.out,
                       .counts = call.counts,

@@ -23,6 +23,7 @@
 #include "host_work.h"
 #include "options.h"
 #include "tensors.h"
+#include "types.h"
 #include "watch.h"
 
 namespace lanecast_torch {
@@ -171,6 +172,9 @@ class Backend final : public c10d::Backend {
   bool passes_on(const Tensors& tensors);
   /// Has the understudy for a GPU's messages make the call.
   WorkPtr pass_on(const std::function<WorkPtr(c10d::Backend&)>& call);
+  /// The call, or of an average of integers the sums that make it up. arrived: what this rank gets; null: nothing.
+  void start_reduction(Work& work, lanecastCall_t call, const Reduction& what, const SideBySide* arrived,
+                       std::chrono::milliseconds timeout);
   void start_all_reduce(Work& work, const at::Tensor& tensor, const c10d::AllreduceOptions& opts);
   void start_reduce_scatter(Work& work, const at::Tensor& output, const at::Tensor& input,
                             const c10d::ReduceScatterOptions& opts);

@@ -308,6 +308,7 @@ int Shim<Abi>::at_end(Comm, int, void*, void* shim) noexcept {
     }
     self.calls_.Comm_free(&comm);
   }
+  self.mpi_.operators->free_all(self.calls_.Op_free);
   return 0;
 }
 
