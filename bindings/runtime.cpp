@@ -77,6 +77,8 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.max_ctas = number(name, value);
     else if (name == "gpu_messages")
       options.gpu_messages = text(name, value);
+    else if (name == "links")
+      options.links = text(name, value);
     else if (name == "gpu_library_folders")
       options.gpu_library_folders = option<std::vector<std::string>>(name, value, "a list of folders");
     else if (name == "kernel_cache")
@@ -88,7 +90,7 @@ CommunicatorOptions options_from(const nb::dict& d) {
     else
       throw UsageError("option '" + name +
                        "' is unknown; known: topology transports algorithm chunks reproducible profile timeout_s "
-                       "check_calls trace_dir trace_steps device allow_shared_gpu max_ctas gpu_messages "
+                       "check_calls trace_dir trace_steps device allow_shared_gpu max_ctas gpu_messages links "
                        "gpu_library_folders kernel_cache window chunks_in_flight");
   }
   return options;
@@ -106,6 +108,7 @@ std::unique_ptr<Communicator> from_threads(const std::shared_ptr<LoopbackWorld>&
 struct Slowness {
   std::vector<std::pair<double, double>> links;  // seconds a message, seconds a byte
   std::vector<int> link_of_peer;
+  std::vector<std::string> hosts;  // that the ranks take themselves to be on; empty: this one
 };
 
 std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWorld>& world, int rank,
@@ -114,6 +117,7 @@ std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWo
   auto parsed = options_from(options);
   const WithoutGil release;
   Surroundings around = among_threads(world, rank);
+  if (!slowness.hosts.empty()) around.hosts = slowness.hosts;
   around.decorate = [slowness](std::unique_ptr<Transport> transport,
                                const std::vector<int>& ranks) -> std::unique_ptr<Transport> {
     std::vector<SlowLink> links;
@@ -208,11 +212,14 @@ void bind_runtime(nb::module_& m) {
       .def_static(
           "from_slow_threads",
           [](const std::shared_ptr<LoopbackWorld>& world, int rank, const SharedProgress& progress,
-             const nb::dict& options, std::vector<std::pair<double, double>> links, std::vector<int> link_of_peer) {
-            return from_slow_threads(world, rank, progress, options, {std::move(links), std::move(link_of_peer)});
+             const nb::dict& options, std::vector<std::pair<double, double>> links, std::vector<int> link_of_peer,
+             std::vector<std::string> hosts) {
+            return from_slow_threads(world, rank, progress, options,
+                                     {std::move(links), std::move(link_of_peer), std::move(hosts)});
           },
           "world"_a, "rank"_a, "progress"_a, "options"_a, "links"_a, "link_of_peer"_a,
-          "For tests: threads whose messages pass links of (seconds a message, seconds a byte).")
+          "hosts"_a = std::vector<std::string>(),
+          "For tests: threads whose messages pass links of (seconds a message, seconds a byte), on hosts of any name.")
       .def_static("from_mpi", &from_mpi, "mpi"_a, "comm_address"_a, "progress"_a, "options"_a)
       .def_static("from_all_gather", &from_all_gather, "rank"_a, "size"_a, "all_gather"_a, "progress"_a, "options"_a)
       .def_prop_ro("rank", &Communicator::rank)

@@ -7,6 +7,7 @@
 #include "runtime/exchange.h"
 #include "runtime/failing.h"
 #include "runtime/message_places.h"
+#include "runtime/settling_links.h"
 #include "runtime/started.h"
 
 namespace lanecast {
@@ -37,6 +38,10 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device, std::optional<void*>
       GpuNeighbours{around_.hosts,
                     [&](const Ranks& ranks) { return among({.ranks = ranks, .what = what, .meanwhile = {}}); }});
   side->choose_by(models().peers);
+  if (hosts() > 1) {
+    choosing_.driver_call_takes(side->driver_call_s(among_all(what)));
+    settle_gpu_links({router_, topology_, around_.hosts, rank(), timeout_s_}, choosing_, *side);
+  }
   return side;
 }
 
