@@ -13,6 +13,7 @@ void bind_algorithms(nanobind::module_& m);
 void bind_compose(nanobind::module_& m);
 void bind_learned(nanobind::module_& m);
 void bind_models(nanobind::module_& m);
+void bind_link_times(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_transports(nanobind::module_& m);
 void bind_emulated(nanobind::module_& m);

@@ -79,6 +79,8 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.max_ctas = number(name, value);
     else if (name == "gpu_messages")
       options.gpu_messages = text(name, value);
+    else if (name == "links")
+      options.links = text(name, value);
     else if (name == "gpu_library_folders")
       options.gpu_library_folders = option<std::vector<std::string>>(name, value, "a list of folders");
     else if (name == "kernel_cache")
@@ -90,7 +92,7 @@ CommunicatorOptions options_from(const nb::dict& d) {
     else
       throw UsageError("option '" + name +
                        "' is unknown; known: topology transports algorithm chunks reproducible profile timeout_s "
-                       "check_calls trace_dir trace_steps device allow_shared_gpu max_ctas gpu_messages "
+                       "check_calls trace_dir trace_steps device allow_shared_gpu max_ctas gpu_messages links "
                        "gpu_library_folders kernel_cache window chunks_in_flight");
   }
   return options;
@@ -108,7 +110,8 @@ std::unique_ptr<Communicator> from_threads(const std::shared_ptr<LoopbackWorld>&
 struct Slowness {
   std::vector<std::pair<double, double>> links;  // seconds a message, seconds a byte
   std::vector<int> link_of_peer;
-  std::shared_ptr<SimulatedClock> clock;
+  std::shared_ptr<SimulatedClock> clock;  // null: the links are as they are
+  std::vector<std::string> hosts;         // that the ranks take themselves to be on; empty: this one
 };
 
 std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWorld>& world, int rank,
@@ -117,15 +120,17 @@ std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWo
   auto parsed = options_from(options);
   const WithoutGil release;
   Surroundings around = among_threads(world, rank);
-  around.decorate = [slowness, rank](std::unique_ptr<Transport> transport,
-                                     const std::vector<int>& ranks) -> std::unique_ptr<Transport> {
-    std::vector<SlowLink> links;
-    std::vector<int> link_of_peer;
-    for (int r : ranks) link_of_peer.push_back(slowness.link_of_peer[r]);
-    for (const auto& [alpha_s, beta_s_per_byte] : slowness.links) links.push_back({alpha_s, beta_s_per_byte});
-    return std::make_unique<SlowLinks>(std::move(transport), links, std::move(link_of_peer),
-                                       ClockOfRank{slowness.clock, rank, ranks});
-  };
+  if (!slowness.hosts.empty()) around.hosts = slowness.hosts;
+  if (slowness.clock)
+    around.decorate = [slowness, rank](std::unique_ptr<Transport> transport,
+                                       const std::vector<int>& ranks) -> std::unique_ptr<Transport> {
+      std::vector<SlowLink> links;
+      std::vector<int> link_of_peer;
+      for (int r : ranks) link_of_peer.push_back(slowness.link_of_peer[r]);
+      for (const auto& [alpha_s, beta_s_per_byte] : slowness.links) links.push_back({alpha_s, beta_s_per_byte});
+      return std::make_unique<SlowLinks>(std::move(transport), links, std::move(link_of_peer),
+                                         ClockOfRank{slowness.clock, rank, ranks});
+    };
   return std::make_unique<Communicator>(std::move(around), std::move(parsed), progress);
 }
 
@@ -231,10 +236,10 @@ void bind_runtime(nb::module_& m) {
       .def(
           "__init__",
           [](Slowness* made, std::vector<std::pair<double, double>> links, std::vector<int> link_of_peer,
-             std::shared_ptr<SimulatedClock> clock) {
-            new (made) Slowness{std::move(links), std::move(link_of_peer), std::move(clock)};
+             std::shared_ptr<SimulatedClock> clock, std::vector<std::string> hosts) {
+            new (made) Slowness{std::move(links), std::move(link_of_peer), std::move(clock), std::move(hosts)};
           },
-          "links"_a, "link_of_peer"_a, "clock"_a);
+          "links"_a, "link_of_peer"_a, "clock"_a.none(), "hosts"_a = std::vector<std::string>());
 
   nb::class_<Communicator> communicator(m, "Communicator");
   communicator.def_static("from_threads", &from_threads, "world"_a, "rank"_a, "progress"_a, "options"_a)

@@ -88,6 +88,26 @@ def test_a_flat_ring_uses_one_nic_in_each_direction(cluster: Cluster, capfd: pyt
         assert max(in_second, out_first) < 8 * MIB
 
 
+LINKS = """
+import json, lanecast
+comm = lanecast.init()
+models = comm._core.models
+print(json.dumps({"rank": comm.rank, "links": models.links, "sources": models.sources, "timing": models.timing}))
+"""
+
+
+@pytest.mark.long
+def test_links_are_timed_beyond_the_burst_of_a_slow_nic(cluster: Cluster, capfd: pytest.CaptureFixture[str]) -> None:
+    """NICs of 50 MB/s that let 64 KiB through at once: all ranks know the same rate, and it is none of a memory's."""
+    said = run(cluster, capfd, MPICH, sys.executable, "-c", LINKS)
+    (_, beta), _ = said[0]["links"]
+    assert all(facts["links"] == said[0]["links"] for facts in said)
+    assert all(facts["sources"] == ["timed", "assumed"] and facts["timing"] for facts in said)
+    # A rank has a NIC of its own. A busy machine takes longer, and never makes a NIC faster.
+    assert 1 / beta < 1.3 * SHAPE.rate_bps / 8
+    assert 1 / beta > 0.05 * SHAPE.rate_bps / 8
+
+
 def test_bench_prints_the_bound_that_it_has_measured(
     cluster: Cluster, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -106,6 +106,7 @@ PARSERS = {
     "LANECAST_MAX_CTAS": Parser(with_variable("LANECAST_MAX_CTAS"), ("24", "0", "2147483648")),
     "LANECAST_UCX_LANES": Parser(with_variable("LANECAST_UCX_LANES"), ("0", "2", "65")),
     "LANECAST_GPU_MESSAGES": Parser(with_variable("LANECAST_GPU_MESSAGES"), ("staged", "direct")),
+    "LANECAST_LINKS": Parser(with_variable("LANECAST_LINKS"), ("measure", "assume", "12us,50GBps", "0.5ms,10gbit")),
     "LANECAST_NICS": Parser(named_nics, ("lo", "lo,lo:one_to_one", "lo:round_robin", "eth0, mlx5_0:1")),
     "LANECAST_HOST": Parser(with_variable("LANECAST_HOST"), ("node1", "")),
     "LANECAST_ and anything": Parser(

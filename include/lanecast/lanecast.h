@@ -93,7 +93,7 @@ typedef int (*lanecastInterruptFn)(lanecastError_t* why, void* ctx);
  * versions add have their defaults. What is left at its default here is taken from the environment, where the variable
  * is set: LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM, LANECAST_CHUNKS, LANECAST_TIMEOUT,
  * LANECAST_REPRODUCIBLE, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR, LANECAST_TRACE_STEPS, LANECAST_MAX_CTAS,
- * LANECAST_GPU_MESSAGES, LANECAST_ALLOW_SHARED_GPU, LANECAST_PROFILE. */
+ * LANECAST_GPU_MESSAGES, LANECAST_LINKS, LANECAST_ALLOW_SHARED_GPU, LANECAST_PROFILE. */
 typedef struct {
   size_t size;            /* of this struct, in bytes: its version */
   const char* topology;   /* "2x4": 2 nodes of 4 ranks; "2x2x2", "3+2+4", "2x4:cyclic"; NULL: the hosts of the ranks */

@@ -101,6 +101,8 @@ def init(**options: Any) -> Communicator:
       max_ctas: multiprocessors of the GPU that a call may take. Default: up to 64.
       gpu_messages: between hosts, "staged" in the hosts' memory, or "direct" on the GPUs, whatever library moves them.
         Default: the latter where that calls no driver and nothing speaks against it: docs/gpu.md. Equal on all ranks.
+      links: of hosts, "measure", times them now where no profile knows them; "assume", or a latency and a rank's rate,
+        "12us,50GBps": see docs/tuning.md. Default: measure. Equal on all ranks.
       allow_shared_gpu: may ranks share a GPU? To try things out. Default: False.
       window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
         a time, up to 1,024; each takes scratch memory of its own. Defaults: 256, 4.

@@ -2,6 +2,8 @@
 #include "runtime/across_hosts.h"
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <utility>
 
 #include "algorithms/algorithms.h"
@@ -19,6 +21,9 @@ constexpr double kLongerThanHost = 2;
 /// Of a message with own counts: small beside what is in flight, so that copies and the network overlap, and large
 /// beside what starting a chunk costs.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+
+/// To time a copy by.
+constexpr std::size_t kCopied = 4096;
 
 }  // namespace
 
@@ -114,18 +119,44 @@ StagedRun::Parts AcrossHosts::host_half(const StagedCall& call) const {
   return {call.plan, channels_, call.first_channel, places_.needs_context ? gpu_.device : nullptr, {}};
 }
 
-void AcrossHosts::enqueue(const StagedCall& call, gpu::Stream stream) {
-  const gpu::Device& device = *gpu_.device;
-  const gpu::Driver& driver = device.driver();
-  const StagedPlan& plan = *call.plan;
+gpu::Handshake AcrossHosts::handshake() const {
   gpu::Handshake handshake{};
   handshake.rank = static_cast<gpu::u32>(rank_);
-  handshake.signature = signature(plan);
   handshake.timeout_ns = ipc::patience_ns(kLongerThanHost * gpu_.timeout_s);
   handshake.control = control_.address();
   handshake.fault = faults_.device();
   if (peers_)
     for (const gpu::Address control : peers_->controls()) handshake.group_control[handshake.groups++] = control;
+  return handshake;
+}
+
+double AcrossHosts::driver_call_s() {
+  constexpr int kBatches = 6, kPairs = 8;  // a few of them are fewer than a stream has room for
+  const gpu::Device& device = *gpu_.device;
+  const gpu::BesideCaptures beside(device.driver());  // another thread's; a wait for a stream would spoil them
+  const HostChannel& channel = (*channels_)[0];
+  const gpu::Handshake nothing_to_say = handshake();
+  double least_s = std::numeric_limits<double>::infinity();
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const auto begun = std::chrono::steady_clock::now();
+    for (int k = 0; k < kPairs; ++k) {
+      launches_.shake_hands(nothing_to_say, channel.stream());
+      device.check(device.driver().copy(channel.scratch(), channel.scratch() + kCopied, kCopied, channel.stream()),
+                   "cuMemcpyAsync");
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    least_s = std::min(least_s, took.count() / (2 * kPairs));
+    device.check(device.driver().cuStreamSynchronize(channel.stream()), "cuStreamSynchronize");
+  }
+  return least_s;
+}
+
+void AcrossHosts::enqueue(const StagedCall& call, gpu::Stream stream) {
+  const gpu::Device& device = *gpu_.device;
+  const gpu::Driver& driver = device.driver();
+  const StagedPlan& plan = *call.plan;
+  gpu::Handshake handshake = this->handshake();
+  handshake.signature = signature(plan);
 
   device.check(driver.cuEventRecord(begun_.get(), stream), "cuEventRecord");
   StagedDevice steps(plan, {launches_, peers_.get(), handshake});

@@ -60,6 +60,10 @@ class AcrossHosts {
   const std::string& why_staged() const { return places_.why_staged; }
   /// Of a call's group steps among peers.
   bool has_groups() const { return peers_ != nullptr; }
+  /// Memory of a channel's messages on the device; with open_channels(), and while no call is under way.
+  std::byte* message_memory() { return (*channels_)[0].messages(/*on_device=*/true); }
+  /// Of enqueuing a kernel and a copy, by turns as a chunk has them, each.
+  double driver_call_s();
   /// peer: as a rank; −1 for this rank's own host.
   std::optional<ipc::PeerFault> fault() const;
   void poison();
@@ -77,6 +81,8 @@ class AcrossHosts {
                                                     const std::string& algorithm);
   /// Throws UsageError where its groups are not this communicator's.
   Plan make(const Collective& collective, int rank, const std::string& algorithm) const;
+  /// But for what a call and its plan say.
+  gpu::Handshake handshake() const;
 
   GpuParts gpu_;
   const Topology& topology_;

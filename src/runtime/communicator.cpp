@@ -76,6 +76,11 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
   Models models;
   models.links = std::move(links.by_level);
   models.overlaps = std::move(links.overlaps);
+  if (const LinkPolicy policy = link_policy_from(options_.links); policy.way == LinkPolicy::Way::given && hosts() > 1) {
+    replace_links(models.links, links.between_hosts, policy);
+    models.overlaps = overlaps_between_hosts(models.links[0]);
+  }
+  choosing_.know_between_hosts(std::move(links.between_hosts));
   choosing_.choose_by(std::move(models));
   if (links.crowded) share_cores();
   if (options_.trace_steps) router_->record(&log_);

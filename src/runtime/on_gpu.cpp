@@ -8,6 +8,7 @@
 #include "runtime/exchange.h"
 #include "runtime/failing.h"
 #include "runtime/message_places.h"
+#include "runtime/settling_links.h"
 #include "runtime/shown.h"
 #include "runtime/started.h"
 
@@ -43,6 +44,10 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device, std::optional<void*>
                     }});
   side->choose_by(models().peers);
   say_why_staged(*side);
+  if (hosts() > 1) {
+    choosing_.driver_call_takes(side->driver_call_s(among_all(what)));
+    settle_gpu_links({router_, topology_, around_.hosts, rank(), timeout_s_}, choosing_, *side);
+  }
   return side;
 }
 

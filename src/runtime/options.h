@@ -44,6 +44,7 @@ struct CommunicatorOptions {
   bool allow_shared_gpu = false;     // ranks that share a GPU, to try things out
   int max_ctas = 0;                  // multiprocessors of a GPU that a call takes; 0: as many as serve speed
   std::string gpu_messages;          // "staged" or "direct", see message_places.h; empty: what works here
+  std::string links;                 // see link_policy.h; empty: those between hosts are timed
   std::vector<std::string> gpu_library_folders;  // where the GPU's libraries may lie beside the loader's path
   std::string kernel_cache;                      // folder of compiled kernels; empty: compiled for each process
   bool from_environment = true;                  // may LANECAST_… fill what is left at its default?
@@ -59,9 +60,9 @@ std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
 /// LANECAST_CHUNKS, LANECAST_REPRODUCIBLE, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR,
-/// LANECAST_TRACE_STEPS, LANECAST_UCX_LANES, LANECAST_MAX_CTAS, LANECAST_GPU_MESSAGES and LANECAST_ALLOW_SHARED_GPU.
-/// Throws UsageError for values that are no such thing, and for any other variable that starts with LANECAST_: a
-/// misspelt option must not pass in silence.
+/// LANECAST_TRACE_STEPS, LANECAST_UCX_LANES, LANECAST_MAX_CTAS, LANECAST_GPU_MESSAGES, LANECAST_LINKS and
+/// LANECAST_ALLOW_SHARED_GPU. Throws UsageError for values that are no such thing, and for any other variable that
+/// starts with LANECAST_: a misspelt option must not pass in silence.
 void apply_environment(CommunicatorOptions& options);
 
 /// Throws UsageError for numbers out of range.

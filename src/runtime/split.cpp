@@ -9,6 +9,7 @@
 #include "runtime/failing.h"
 #include "runtime/gpu_side.h"
 #include "runtime/level_names.h"
+#include "runtime/settling_links.h"
 #include "runtime/wait_chain.h"
 #include "transport/mpi/communicator.h"
 
@@ -134,11 +135,13 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   // The ranks outside the child still want the cores.
   if (rivals_ != Rivals::none) communicator->share_cores();
   Models known = subset(models(), topology_, ranks);
-  if (!models().measured()) {
-    known.links = communicator->models().links;
-    known.overlaps = communicator->models().overlaps;
-    known.reduce_s_per_byte = communicator->models().reduce_s_per_byte;
+  Choosing::GpuLinks on_gpus = choosing_.gpu_links();
+  if (!on_gpus.links.empty()) {
+    Models as_known;
+    as_known.links = std::move(on_gpus.links);
+    on_gpus.links = subset(as_known, topology_, ranks).links;
   }
+  inherit_links(communicator->choosing_, known, on_gpus);
   communicator->choosing_.choose_by(std::move(known));
   if (communicator->gpu_) communicator->gpu_->choose_by(communicator->models().peers);
   communicator->around_.bootstrap.all_gather = {};  // it holds the parent and its transports, which may go now

@@ -75,8 +75,10 @@ struct FloatLayout {
   static Value largest() { return widen(kInfinity - 1); }
   /// Half a step beyond the largest; where Value is the type itself, nothing rounds to infinity.
   static Value limit() {
-    if constexpr (kShift == 0) return value_of(static_cast<Word>(2 * kBias + 1) << kValueMantissa);
-    return value_of((bits_of(largest()) + (Word{1} << (kShift - 1))));
+    if constexpr (kShift == 0)
+      return value_of(static_cast<Word>(2 * kBias + 1) << kValueMantissa);
+    else
+      return value_of((bits_of(largest()) + (Word{1} << (kShift - 1))));
   }
 };
 
