@@ -2,7 +2,7 @@
 """Is the number of chunks that calls get by default a good one? The default beside pinned numbers, in turns.
 
     lanecast cluster run --hosts 2 --ranks-per-host 2 --rate 10gbit -- python bench/chunks.py
-    torchrun --nnodes 2 --nproc-per-node 2 … bench/chunks.py --device cuda
+    LANECAST_GPU_NICS=50GBps,12us mpiexec -n 2 python bench/chunks.py --device cuda
 
 The best pinned number is chosen by half of the rounds and judged by the others, in which it has no luck of its own;
 beside it stand the default's time in these and the ratio of the two. Rank 0 prints; with --json FILE it writes rows.

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-os.environ["LANECAST_HOST"] = f"host{os.environ['RANK']}"  # before a communicator is made
+if "LANECAST_GPU_NICS" not in os.environ:  # which makes hosts by itself
+    os.environ["LANECAST_HOST"] = f"host{os.environ['RANK']}"  # before a communicator is made
 os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
 os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # needs a fabric that not every machine lends
 
