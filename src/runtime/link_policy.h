@@ -2,6 +2,7 @@
 // What a user may say of the links between hosts: to time them, to assume them, or their latency and rate.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace lanecast {
