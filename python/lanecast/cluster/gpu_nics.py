@@ -255,6 +255,8 @@ def _environment() -> dict[str, str]:
 
 def main() -> None:
     folder, host, index, leave_after_s = sys.argv[1:]
+    # A launcher may have bound the rank that started this to one core, which a NIC does not share.
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
     def ready() -> None:
         print("ready", flush=True)
