@@ -25,9 +25,9 @@ void Shown::starts(const std::shared_ptr<Work>& work) {
   const std::lock_guard lock(mutex_);
   works_.reserve(kFewWorks);
   if (works_.size() == works_.capacity())
-    std::erase_if(works_, [](const std::weak_ptr<Work>& each) {
+    std::erase_if(works_, [&](const std::weak_ptr<Work>& each) {
       const std::shared_ptr<Work> kept = each.lock();
-      return !kept || kept->done();
+      return !kept || kept == work || kept->done();  // one that is made again and again is kept once
     });
   works_.push_back(work);
 }

@@ -23,47 +23,55 @@ bool is_registered(const Worker& worker, MemoryHandle handle) {
 }  // namespace
 
 void GpuMemoryMap::add(const Worker& worker, const GpuSpan& memory, Drivers drivers) {
+  Mapped mapped{memory.memory, type_of(memory.kind)};
+  // Else UCX finds out by itself what it can do, and says on stderr where it is asked to map what it can only copy.
+  if (drivers == Drivers::apart) map(worker, mapped);
+  mapped_.push_back(mapped);
+}
+
+void GpuMemoryMap::map(const Worker& worker, Mapped& mapped) {
   const Ucp& ucp = worker.ucp();
   MemoryParams params;
   params.field_mask = MemoryParams::kAddress | MemoryParams::kLength | MemoryParams::kMemoryType;
-  params.address = memory.memory.data;
-  params.length = memory.memory.bytes;
-  params.memory_type = type_of(memory.kind);
-  Mapped mapped{memory.memory, params.memory_type, nullptr, ucp.is_at_least(1, 13)};
+  params.address = mapped.memory.data;
+  params.length = mapped.memory.bytes;
+  params.memory_type = mapped.type;
   const auto refuse = [&](const std::string& why) {
     throw TransportError("rank " + std::to_string(worker.rank()) + ": UCX does not take the GPU's memory (" + why +
                          "); gpu_messages='staged', or LANECAST_GPU_MESSAGES, has messages lie in the host's");
   };
   if (const Status status = ucp.ucp_mem_map(worker.context(), &params, &mapped.handle); status < 0)
     refuse(ucp.words(status));
-  if (drivers == Drivers::apart && !is_registered(worker, mapped.handle)) {
-    ucp.ucp_mem_unmap(worker.context(), mapped.handle);
-    refuse("none of its NICs has registered it");
-  }
-  mapped_.push_back(mapped);
+  if (is_registered(worker, mapped.handle)) return;
+  ucp.ucp_mem_unmap(worker.context(), mapped.handle);
+  refuse("none of its NICs has registered it");
+}
+
+void GpuMemoryMap::unmap(const Worker& worker, const Mapped& mapped) {
+  if (mapped.handle) worker.ucp().ucp_mem_unmap(worker.context(), mapped.handle);
 }
 
 void GpuMemoryMap::remove(const Worker& worker, const GpuSpan& memory) {
   std::erase_if(mapped_, [&](const Mapped& mapped) {
     if (mapped.memory != memory.memory) return false;
-    worker.ucp().ucp_mem_unmap(worker.context(), mapped.handle);
+    unmap(worker, mapped);
     return true;
   });
 }
 
 void GpuMemoryMap::clear(const Worker& worker) {
-  for (const Mapped& mapped : mapped_) worker.ucp().ucp_mem_unmap(worker.context(), mapped.handle);
+  for (const Mapped& mapped : mapped_) unmap(worker, mapped);
   mapped_.clear();
 }
 
-void GpuMemoryMap::name(std::span<const Span> message, RequestParams& params) const {
+void GpuMemoryMap::name(const Ucp& ucp, std::span<const Span> message, RequestParams& params) const {
   if (mapped_.empty() || message.empty()) return;
   const auto found = std::ranges::find_if(mapped_, [at = message[0].data](const Mapped& mapped) {
     return at >= mapped.memory.data && at < mapped.memory.data + mapped.memory.bytes;
   });
   if (found == mapped_.end()) return;
   params.memory_type = found->type;
-  if (!found->is_named) return;
+  if (!found->handle || !ucp.is_at_least(1, 13)) return;
   params.field_mask |= RequestParams::kMemoryHandle;
   params.memory_handle = found->handle;
 }

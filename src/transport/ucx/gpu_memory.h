@@ -16,22 +16,25 @@ constexpr int type_of(GpuMemory memory) {
 
 class GpuMemoryMap {
  public:
-  /// Throws TransportError where UCX does not take it, or no NIC, unless drivers may copy.
+  /// Throws TransportError where UCX does not take it, or no NIC. Where drivers may be called it is only remembered
+  /// which kind it is.
   void add(const Worker& worker, const GpuSpan& memory, Drivers drivers);
   void remove(const Worker& worker, const GpuSpan& memory);
   /// All that is left; while the worker has its context.
   void clear(const Worker& worker);
 
   /// Says in params where a message lies, if that is on a GPU.
-  void name(std::span<const Span> message, RequestParams& params) const;
+  void name(const Ucp& ucp, std::span<const Span> message, RequestParams& params) const;
 
  private:
   struct Mapped {
     Span memory;
     int type = 0;
-    MemoryHandle handle = nullptr;
-    bool is_named = false;  // UCX takes handles with a message
+    MemoryHandle handle = nullptr;  // null where it is not mapped
   };
+  static void map(const Worker& worker, Mapped& mapped);
+  static void unmap(const Worker& worker, const Mapped& mapped);
+
   std::vector<Mapped> mapped_;
 };
 
