@@ -184,12 +184,12 @@ def blocking_without_threads() -> None:
 
 def threads_take_no_signals() -> None:
     """Those of the library: a program that blocks a signal in its own threads, to take it in sigwait(), would end."""
-    before = set(os.listdir("/proc/self/task"))
+    before = set(Path("/proc/self/task").iterdir())
     dist.all_reduce(torch.ones(2), async_op=True).get_future().wait()
-    started = set(os.listdir("/proc/self/task")) - before
+    started = set(Path("/proc/self/task").iterdir()) - before
     assert started
     for thread in started:
-        blocked = int(Path(f"/proc/self/task/{thread}/status").read_text().split("SigBlk:")[1].split()[0], 16)
+        blocked = int((thread / "status").read_text().split("SigBlk:")[1].split()[0], 16)
         assert all(blocked >> number - 1 & 1 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1))
 
 
