@@ -24,6 +24,7 @@
 #include "slow_links.h"
 #include "transport/loopback/world.h"
 #include "transport/mpi/communicator.h"
+#include "transport/mpi/inherited.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -191,6 +192,9 @@ void bind_runtime(nb::module_& m) {
       .def(
           "finalize", [](MpiApi& mpi) { mpi.finalize(MpiLatecomers::stay); }, nb::call_guard<WithoutGil>(),
           "End MPI if init() started it, and with it calls of other threads: these stay where they are.");
+  m.def(
+      "inherited_rank", [] { return mpi::inherited_rank(mpi::detect_launcher().family); },
+      "Why the launcher's variables of this process are no rank's of its own, and what to do; empty where they are.");
   m.def("load_mpi", [](const std::vector<std::string>& directories) { return load_mpi(directories); }, "directories"_a);
 
   nb::class_<Communicator> communicator(m, "Communicator");

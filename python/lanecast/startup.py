@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import index
 from pathlib import Path
 from typing import Any, TypeVar
@@ -77,6 +77,16 @@ def mpi() -> _core.Mpi:
     atexit.register(library.finalize)
     atexit.register(progress_thread().stop, _GRACE_S)  # runs first: the thread must not call an MPI that has ended
     return library
+
+
+def _open_mpi_that_runs() -> None:
+    """An MPI that was opened before a fork is known to be the parent's; mpi4py may have started it without us."""
+    if "mpi4py.MPI" in sys.modules and sys.modules["mpi4py.MPI"].Is_initialized():
+        with suppress(_core.Error):
+            find_mpi()
+
+
+os.register_at_fork(before=_open_mpi_that_runs)
 
 
 def init(**options: Any) -> Communicator:

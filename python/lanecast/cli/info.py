@@ -91,7 +91,7 @@ def _mpi() -> str:
     library = startup.find_mpi()
     text = f"{library.version}, {library.abi} ABI\n{library.path}"
     found = job.detect()
-    if found is None or found.obstacle():
+    if found is None or found.obstacle() or _core.inherited_rank():
         return f"{text}\nthread level: shown when a launcher has started this command"
     return f"{text}\nthread level: {_THREAD_LEVELS[startup.mpi().init()]}"
 
@@ -138,7 +138,7 @@ def _launched_by() -> str:
     if found is None:
         return "no launcher: this process is a job of one rank"
     lines = [str(found), "believed " + ", ".join(found.believed)]
-    return "\n".join([*lines, *([found.obstacle()] if found.obstacle() else [])])
+    return "\n".join([*lines, *filter(None, (found.obstacle(), _core.inherited_rank()))])
 
 
 def _variables() -> str:

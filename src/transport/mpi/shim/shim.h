@@ -13,6 +13,7 @@
 
 #include "base/quiet_thread.h"
 #include "transport/mpi/api.h"
+#include "transport/mpi/inherited.h"
 #include "transport/mpi/launcher.h"
 #include "transport/mpi/shim/binding.h"
 #include "transport/mpi/shim/collective.h"
@@ -125,6 +126,7 @@ MpiThreads Shim<Abi>::init_thread(MpiThreads wanted) {
   if (initialized()) {
     mpi_.check(calls_.Query_thread(&level), "MPI_Query_thread");
   } else {
+    if (const std::string why = inherited_rank(family_of(library_.version)); !why.empty()) throw UsageError(why);
     mpi_.check(calls_.Init_thread(nullptr, nullptr, Abi::kThreads[static_cast<int>(wanted)], &level),
                "MPI_Init_thread");
     started_here_ = true;
