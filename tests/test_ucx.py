@@ -83,6 +83,21 @@ def test_without_ucx_every_rank_is_told_what_to_do() -> None:
     assert job.end() == [0] * 2
 
 
+@pytest.mark.parametrize("lanes", ["0", "2"])
+def test_nics_that_reach_nobody_are_named_with_their_variable(lanes: str) -> None:
+    environment = {"UCX_NET_DEVICES": "none0", "LANECAST_UCX_LANES": lanes}
+    job = PipeJob(2, collectives, hosts="ab", environment=environment, timeout_s=20.0)
+    outcomes = [job.outcome(rank) for rank in range(2)]
+    assert [outcome.error for outcome in outcomes] == ["TransportError"] * 2, outcomes
+    for rank, outcome in enumerate(outcomes):
+        assert re.search(
+            rf"rank {rank} lost rank {1 - rank} \(its UCX connection has failed: Destination is unreachable; "
+            r"UCX was told UCX_NET_DEVICES=none0, and this host has [^:]*\blo\b.*: name NICs .* in LANECAST_NICS or ",
+            outcome.text,
+        ), outcome
+    job.end()
+
+
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
@@ -113,7 +128,7 @@ def test_what_was_opened_is_closed_where_another_rank_has_no_ucx() -> None:
     assert [outcome.error for outcome in outcomes] == [""] * 2, outcomes
     for outcome in outcomes:
         text, more_files = outcome.value
-        assert "rank 1: UCX: ucp_init failed" in text
+        assert "rank 1: UCX has no NIC or transport that it may use: UCX was told UCX_TLS=none_of_that_name" in text
         assert more_files <= 0
     assert job.end() == [0] * 2
 

@@ -21,7 +21,8 @@ using Address = struct ucp_address;
 using Request = void*;       // null: done at once; as a small negative number: a status
 using Status = std::int8_t;  // 0: good; below: an error. A packed enum: what else its register holds means nothing
 
-inline constexpr Status kInProgress = 1, kTruncated = -9, kCanceled = -16, kNotConnected = -24, kLeastStatus = -100;
+inline constexpr Status kInProgress = 1, kNoDevice = -14, kUnreachable = -6, kTruncated = -9, kCanceled = -16,
+                        kNotConnected = -24, kLeastStatus = -100;
 
 struct ContextParams {
   static constexpr std::uint64_t kFeatures = 1 << 0, kEstimatedEndpoints = 1 << 6;
