@@ -16,7 +16,8 @@ import pytest
 
 import lanecast
 from collective_cases import Case, run_cases
-from lanecast import Communicator
+from lanecast import Communicator, _core
+from lanecast.cli import info
 from pipe_jobs import PipeJob
 
 Tell = Callable[[Any], None]
@@ -96,6 +97,28 @@ def test_nics_that_reach_nobody_are_named_with_their_variable(lanes: str) -> Non
             outcome.text,
         ), outcome
     job.end()
+
+
+def test_info_says_which_ucx_knows_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the modules beside it: without a driver UCX itself says that it knows no GPU."""
+    for file in Path(sys.prefix, "lib/mpich").glob("*.so*"):
+        (tmp_path / file.name).symlink_to(file)
+    monkeypatch.setenv("LANECAST_UCX_LIBRARY", str(tmp_path / "libucp.so.0"))
+    asks = [sys.executable, "-c", "from lanecast.cli import info; print(info._ucx())"]
+    assert "GPUs: none" in subprocess.run(asks, check=True, capture_output=True, text=True).stdout
+    (tmp_path / "ucx").mkdir()
+    (tmp_path / "ucx" / "libuct_cuda.so").touch()
+    assert "GPUs: CUDA\n" in subprocess.run(asks, check=True, capture_output=True, text=True).stdout
+
+
+def test_info_names_a_ucx_that_knows_more_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_core, "ucx", lambda: ("1.20.1", "/a/libucp.so.0"))
+    found = [("/a/libucp.so.0", False, False), ("/b/libucp.so.0", True, False), ("/c/libucp.so.0", False, False)]
+    monkeypatch.setattr(_core, "ucx_libraries", lambda: found)
+    named = "LANECAST_UCX_LIBRARY=/b/libucp.so.0 takes the one that has them for CUDA"
+    assert info._ucx().splitlines()[2:] == ["modules for the memory of GPUs: none", named]
+    found[0] = ("/a/libucp.so.0", True, False)
+    assert info._ucx().splitlines()[2:] == ["modules for the memory of GPUs: CUDA"]
 
 
 def open_files() -> int:

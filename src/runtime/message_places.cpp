@@ -2,6 +2,7 @@
 #include "runtime/message_places.h"
 
 #include "base/error.h"
+#include "transport/ucx/libraries.h"
 
 namespace lanecast {
 namespace {
@@ -33,10 +34,11 @@ std::vector<bool> messages_on_device(std::string_view wanted, const gpu::Device&
     const std::optional<bool> takes = transport.takes(memory);
     on_device[peer] = takes.value_or(!by_itself);
     if (by_itself || on_device[peer] || hosts[peer] == hosts[rank]) continue;
+    const std::string remedy =
+        transport.name() == "ucx" ? ucx::to_take(memory, transport.moves_by_itself()) : std::string();
     throw UsageError("gpu_messages: '" + std::string(kDirect) + "', and messages from rank " + std::to_string(rank) +
                      " to rank " + std::to_string(peer) + " go over " + std::string(transport.name()) +
-                     ", which takes no GPU's memory here" +
-                     (transport.moves_by_itself() ? "; it does with LANECAST_UCX_LANES=0, where UCX knows GPUs" : ""));
+                     ", which takes no GPU's memory here" + (remedy.empty() ? "" : "; UCX takes " + remedy));
   }
   return on_device;
 }

@@ -13,6 +13,8 @@
 
 namespace lanecast::ucx {
 
+inline constexpr const char* kLibraryName = "libucp.so.0";
+
 using Context = struct ucp_context*;
 using WorkerHandle = struct ucp_worker*;
 using Endpoint = struct ucp_ep*;
