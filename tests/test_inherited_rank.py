@@ -59,6 +59,23 @@ def test_child_of_a_rank_that_found_the_others_by_a_port() -> None:
     assert sorted(line.partition(") from")[0][-1] for line in lines) == ["0", "1"], lines
 
 
+TWICE = """
+import lanecast
+try:
+    lanecast.init(timeout_s=60.0).barrier()
+    print("fine")
+except lanecast.UsageError as error:
+    print("refused:", error)
+"""
+
+
+def test_second_program_of_a_rank_is_refused() -> None:
+    """MPICH serves one for each; Open MPI serves several, one after the other."""
+    output = mpich(2, ["sh", "-c", 2 * f"{shlex.join([sys.executable, '-c', TWICE])};"])
+    assert output.count("fine") == 2, output
+    assert output.count("another program has been that rank before") == 2, output
+
+
 PASSES_ON = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:], close_fds=False).returncode)"
 
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/mpi/inherited.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -109,14 +111,19 @@ bool has_same_place(const Manager& manager, const Ancestor& other) {
   return connection.empty() || Ancestor(getpid()).descriptor(connection) == other.descriptor(connection);
 }
 
-/// The connection to the launcher's process manager was not passed on, or its number means another file by now.
-bool has_lost_connection() {
-  if (!is_set("PMI_FD") || is_here(kPmix)) return false;  // an MPI may go by the latter
+enum class Connection : std::uint8_t { good, missing, ended };
+
+/// To the launcher's process manager, which says nothing before it is asked: what can be read is its end.
+Connection connection() {
+  if (!is_set("PMI_FD") || is_here(kPmix)) return Connection::good;  // an MPI may go by the latter
   int number = -1;
   const std::string_view text = own("PMI_FD");
   std::from_chars(text.data(), text.data() + text.size(), number);
   struct stat file{};
-  return fstat(number, &file) != 0 || !S_ISSOCK(file.st_mode);
+  // Not passed on, or its number means another file by now.
+  if (fstat(number, &file) != 0 || !S_ISSOCK(file.st_mode)) return Connection::missing;
+  char next = 0;
+  return recv(number, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0 ? Connection::ended : Connection::good;
 }
 
 std::string rank_in(const Manager& manager) {
@@ -146,18 +153,25 @@ std::string inherited_rank(Family family) {
   const bool by_pmix = family == Family::open_mpi || !is_here(kPmi);
   const Manager& manager = by_pmix ? kPmix : kPmi;
   if (!is_here(manager)) return {};
-  if (!by_pmix && has_lost_connection())
-    return "MPI cannot start in this process: it has the variables of a launcher's rank (" + rank_in(manager) +
+  const Connection state = by_pmix ? Connection::good : connection();
+  const std::string begin = "MPI cannot start in this process: it has ";
+  if (state == Connection::missing)
+    return begin + "the variables of a launcher's rank (" + rank_in(manager) +
            "), but not its connection to the launcher, descriptor " + std::string(own("PMI_FD")) +
            " by PMI_FD. So it is a child of that rank, or what stands between them has closed the descriptor" +
            what_to_do(manager) + ", or to pass that descriptor on (close_fds=False of Python's subprocess)";
+  if (state == Connection::ended)
+    return begin + "the variables of a launcher's rank (" + rank_in(manager) +
+           "), but the launcher has ended the connection, descriptor " + std::string(own("PMI_FD")) +
+           " by PMI_FD: another program has been that rank before, and a launcher serves one for each rank. Start each "
+           "program by a launcher of its own, and not both by one script";
   for (int pid = getppid(); pid > 1;) {
     const Ancestor ancestor(pid);
     if (!has_same_place(manager, ancestor)) break;
     if (ancestor.has_mpi())
-      return "MPI cannot start in this process: it has inherited the variables of a launcher's rank (" +
-             rank_in(manager) + ") from process " + std::to_string(ancestor.id()) + " (" + ancestor.name() +
-             "), which has loaded MPI itself" + what_to_do(manager);
+      return begin + "inherited the variables of a launcher's rank (" + rank_in(manager) + ") from process " +
+             std::to_string(ancestor.id()) + " (" + ancestor.name() + "), which has loaded MPI itself" +
+             what_to_do(manager);
     pid = ancestor.parent();
   }
   return {};
