@@ -25,6 +25,7 @@
 #include "takes_gpus.h"
 #include "transport/loopback/world.h"
 #include "transport/mpi/communicator.h"
+#include "transport/mpi/inherited.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -138,7 +139,7 @@ std::unique_ptr<Communicator> from_mpi(const std::shared_ptr<MpiApi>& mpi, std::
                                        const SharedProgress& progress, const nb::dict& options) {
   auto parsed = options_from(options);
   const WithoutGil release;
-  const MpiComm parent = comm_address ? mpi->comm_at(reinterpret_cast<const void*>(comm_address)) : mpi->world();
+  const MpiComm parent = mpi->parent_at(reinterpret_cast<const void*>(comm_address));
   const double timeout_s = timeout_to_begin_s(parsed);
   return std::make_unique<Communicator>(among_mpi(MpiCommunicator::duplicate(mpi, parent, {timeout_s, raise_signals})),
                                         std::move(parsed), progress);
@@ -222,11 +223,19 @@ void bind_runtime(nb::module_& m) {
       .def_prop_ro("version", [](const MpiApi& mpi) { return mpi.library().version; })
       .def_prop_ro("initialized", &MpiApi::initialized)
       .def(
+          "check_parent",
+          [](const MpiApi& mpi, std::uintptr_t comm) { mpi.check_parent(reinterpret_cast<const void*>(comm)); },
+          "comm_address"_a, nb::call_guard<WithoutGil>(),
+          "UsageError for the address of an MPI_Comm, 0: MPI_COMM_WORLD, of which no communicator can be made.")
+      .def(
           "init", [](MpiApi& mpi) { return static_cast<int>(mpi.init_thread(MpiThreads::multiple)); },
           nb::call_guard<WithoutGil>(), "Start MPI unless it runs; returns its thread level, 0 to 3.")
       .def(
           "finalize", [](MpiApi& mpi) { mpi.finalize(MpiLatecomers::stay); }, nb::call_guard<WithoutGil>(),
           "End MPI if init() started it, and with it calls of other threads: these stay where they are.");
+  m.def(
+      "inherited_rank", [] { return mpi::inherited_rank(mpi::detect_launcher().family); },
+      "Why the launcher's variables of this process are no rank's of its own, and what to do; empty where they are.");
   m.def("load_mpi", [](const std::vector<std::string>& directories) { return load_mpi(directories); }, "directories"_a);
 
   nb::class_<SimulatedClock>(m, "SimulatedClock", "Of slow links: passes only while all ranks wait.")

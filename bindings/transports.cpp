@@ -24,6 +24,7 @@
 #include "transport/mpi/communicator.h"
 #include "transport/mpi/mpi.h"
 #include "transport/shm/transport.h"
+#include "transport/ucx/libraries.h"
 #include "transport/ucx/transport.h"
 
 namespace nb = nanobind;
@@ -99,6 +100,15 @@ void bind_transports(nb::module_& m) {
       "(version, path) of UCX; UsageError where there is none.");
   m.def("ucx_without_drivers", &ucx::without_drivers, "transports"_a,
         "What UCX_TLS becomes where no driver of a GPU is to be called.");
+  m.def(
+      "ucx_libraries",
+      [] {
+        std::vector<std::tuple<std::string, bool, bool>> found;
+        for (const ucx::Library& each : ucx::libraries(ucx::Ucp::loaded().path()))
+          found.emplace_back(each.path, each.cuda, each.rocm);
+        return found;
+      },
+      "(path, has a module for CUDA's memory, for ROCm's) of the UCX in use, and of the others that are found.");
   m.def(
       "open_mpi",
       [](const std::shared_ptr<MpiApi>& mpi) {

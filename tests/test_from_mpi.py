@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lanecast
-from launch import MPICH, OPENMPI, mpich
+from launch import MPICH, OPENMPI, compiled, mpich, openmpi
 
 
 def test_beside_mpi4py() -> None:
@@ -25,6 +25,21 @@ def test_timeout_in_code_wins_even_where_it_is_the_default(
     assert lanecast.from_all_gather(0, 1, lambda mine: mine, **given)._core.timeout_s == expected
     monkeypatch.delenv("LANECAST_TIMEOUT")
     assert lanecast.from_all_gather(0, 1, lambda mine: mine)._core.timeout_s == 300.0
+
+
+@pytest.mark.parametrize("compiler", [MPICH.with_name("mpicc"), MPICH.with_name("mpicc_abi"), OPENMPI / "mpicc"])
+def test_what_is_no_communicator_of_one_group_is_refused(compiler: Path, tmp_path: Path) -> None:
+    program = compiled(Path(__file__).parent / "c/parents.c", tmp_path, compiler=compiler)
+    launch = openmpi if compiler.parent == OPENMPI else mpich
+    assert launch(2, [str(program)]).count("as it should be") == 2
+
+
+@pytest.mark.parametrize(
+    ("communicators", "ranks", "processes"), [("spawns", 2, 3), ("session", 3, 3), ("ordered", 3, 3)]
+)
+def test_communicators_of_mpi4py(communicators: str, ranks: int, processes: int) -> None:
+    output = mpich(ranks, [sys.executable, str(Path(__file__).parent / "parents_rank.py"), communicators])
+    assert output.count("as it should be") == processes
 
 
 LATE = """

@@ -50,6 +50,7 @@ FLUX = {"FLUX_TASK_RANK": "1", "FLUX_JOB_SIZE": "8", "FLUX_TASK_LOCAL_ID": "1", 
         (TORCHRUN, "torchrun", (3, 4, 1, 2, None), False),
         ({**FLUX, "PMI_FD": "12"}, "flux", (1, 8, 1, None, 2), True),
         ({"PMI_RANK": "1", "PMI_SIZE": "2"}, "PMI", (1, 2, None, None, None), True),
+        ({"PMI_PORT": "n1:4711", "PMI_ID": "1", "MPI_LOCALRANKID": "1"}, "Hydra", (1, None, 1, None, None), True),
         ({"PMIX_RANK": "1"}, "PMIx", (1, None, None, None, None), True),
         # Those that start their ranks through srun: its variables are those of the daemon.
         ({**SRUN, **OPEN_MPI}, "Open MPI", (6, 8, 2, 4, None), True),
@@ -126,6 +127,11 @@ sys.stdout.write(f"{comm.rank} {comm.size} {job.detect()}\\n")  # in one piece: 
 def test_real_mpich_agrees_with_its_environment() -> None:
     lines = sorted(mpich(2, [sys.executable, "-c", PROGRAM]).splitlines())
     assert lines == [f"{r} 2 mpiexec of MPICH (Hydra): rank {r} of 2, {r} of 2 on its host" for r in range(2)]
+
+
+def test_real_mpich_whose_ranks_find_each_other_by_a_port() -> None:
+    lines = sorted(mpich(2, [sys.executable, "-c", PROGRAM], options=["-pmi-port"]).splitlines())
+    assert lines == [f"{r} 2 mpiexec of MPICH (Hydra): rank {r} of ?, {r} of 2 on its host" for r in range(2)]
 
 
 def test_real_open_mpi_agrees_with_its_environment() -> None:

@@ -17,6 +17,7 @@ import pytest
 import lanecast
 from collective_cases import Case, run_cases
 from lanecast import Communicator, _core
+from lanecast.cli import info
 from pipe_jobs import PipeJob
 
 Tell = Callable[[Any], None]
@@ -83,6 +84,43 @@ def test_without_ucx_every_rank_is_told_what_to_do() -> None:
     assert job.end() == [0] * 2
 
 
+@pytest.mark.parametrize("lanes", ["0", "2"])
+def test_nics_that_reach_nobody_are_named_with_their_variable(lanes: str) -> None:
+    environment = {"UCX_NET_DEVICES": "none0", "LANECAST_UCX_LANES": lanes}
+    job = PipeJob(2, collectives, hosts="ab", environment=environment, timeout_s=20.0)
+    outcomes = [job.outcome(rank) for rank in range(2)]
+    assert [outcome.error for outcome in outcomes] == ["TransportError"] * 2, outcomes
+    for rank, outcome in enumerate(outcomes):
+        assert re.search(
+            rf"rank {rank} lost rank {1 - rank} \(its UCX connection has failed: Destination is unreachable; "
+            r"UCX was told UCX_NET_DEVICES=none0, and this host has [^:]*\blo\b.*: name NICs .* in LANECAST_NICS or ",
+            outcome.text,
+        ), outcome
+    job.end()
+
+
+def test_info_says_which_ucx_knows_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the modules beside it: without a driver UCX itself says that it knows no GPU."""
+    for file in Path(sys.prefix, "lib/mpich").glob("*.so*"):
+        (tmp_path / file.name).symlink_to(file)
+    monkeypatch.setenv("LANECAST_UCX_LIBRARY", str(tmp_path / "libucp.so.0"))
+    asks = [sys.executable, "-c", "from lanecast.cli import info; print(info._ucx())"]
+    assert "GPUs: none" in subprocess.run(asks, check=True, capture_output=True, text=True).stdout
+    (tmp_path / "ucx").mkdir()
+    (tmp_path / "ucx" / "libuct_cuda.so").touch()
+    assert "GPUs: CUDA\n" in subprocess.run(asks, check=True, capture_output=True, text=True).stdout
+
+
+def test_info_names_a_ucx_that_knows_more_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_core, "ucx", lambda: ("1.20.1", "/a/libucp.so.0"))
+    found = [("/a/libucp.so.0", False, False), ("/b/libucp.so.0", True, False), ("/c/libucp.so.0", False, False)]
+    monkeypatch.setattr(_core, "ucx_libraries", lambda: found)
+    named = "LANECAST_UCX_LIBRARY=/b/libucp.so.0 takes the one that has them for CUDA"
+    assert info._ucx().splitlines()[2:] == ["modules for the memory of GPUs: none", named]
+    found[0] = ("/a/libucp.so.0", True, False)
+    assert info._ucx().splitlines()[2:] == ["modules for the memory of GPUs: CUDA"]
+
+
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
@@ -113,7 +151,7 @@ def test_what_was_opened_is_closed_where_another_rank_has_no_ucx() -> None:
     assert [outcome.error for outcome in outcomes] == [""] * 2, outcomes
     for outcome in outcomes:
         text, more_files = outcome.value
-        assert "rank 1: UCX: ucp_init failed" in text
+        assert "rank 1: UCX has no NIC or transport that it may use: UCX was told UCX_TLS=none_of_that_name" in text
         assert more_files <= 0
     assert job.end() == [0] * 2
 

@@ -169,7 +169,8 @@ LANECAST_API lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, in
 /** Makes a communicator of the ranks of an MPI communicator; messages never mix with the caller's. mpi_comm: address of
  * an MPI_Comm, or NULL for MPI_COMM_WORLD. The MPI library is found at run time (the one in the process, else that of
  * the launcher, or LANECAST_MPI_LIBRARY). If MPI does not run yet it is started, with MPI_THREAD_MULTIPLE, and ends
- * with the process. config, errors: as above. */
+ * with the process. config: as above. Errors: as above; usage also for an intercommunicator (merge its groups first),
+ * MPI_COMM_NULL, one that has been freed, and after MPI_Finalize. */
 LANECAST_API lanecastResult_t lanecastCommInitMPI(lanecastComm_t* comm, const void* mpi_comm,
                                                   const lanecastConfig_t* config);
 

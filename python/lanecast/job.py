@@ -42,6 +42,9 @@ _LAUNCHERS = (
               ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_LOCAL_SIZE",)),
     _Launcher("mpiexec of MPICH (Hydra)", ("MPI_LOCALRANKID", "PMI_SIZE"), ("PMI_RANK",), ("PMI_SIZE",),
               ("MPI_LOCALRANKID",), ("MPI_LOCALNRANKS",)),
+    # With -pmi-port, where the process manager itself tells the size.
+    _Launcher("mpiexec of MPICH (Hydra)", ("PMI_PORT", "PMI_ID"), ("PMI_ID",), (), ("MPI_LOCALRANKID",),
+              ("MPI_LOCALNRANKS",)),
     _Launcher("mpirun of MVAPICH", ("MV2_COMM_WORLD_SIZE",), ("MV2_COMM_WORLD_RANK",), ("MV2_COMM_WORLD_SIZE",),
               ("MV2_COMM_WORLD_LOCAL_RANK",), ("MV2_COMM_WORLD_LOCAL_SIZE",)),
     _Launcher("flux run", ("FLUX_TASK_RANK", "FLUX_JOB_SIZE"), ("FLUX_TASK_RANK",), ("FLUX_JOB_SIZE",),

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import index
 from pathlib import Path
 from typing import Any, TypeVar
@@ -68,6 +68,7 @@ def _missing_ranks_told(found: job.Job | None) -> Iterator[None]:
 def mpi() -> _core.Mpi:
     """The MPI library of this process, started if it was not; it ends with the process if we started it."""
     library = find_mpi()
+    library.check_parent(0)
     found = job.detect()
     if found is not None and found.obstacle() and not library.initialized:
         raise _core.UsageError(found.obstacle())
@@ -76,6 +77,16 @@ def mpi() -> _core.Mpi:
     atexit.register(library.finalize)
     atexit.register(progress_thread().stop, _GRACE_S)  # runs first: the thread must not call an MPI that has ended
     return library
+
+
+def _open_mpi_that_runs() -> None:
+    """An MPI that was opened before a fork is known to be the parent's; mpi4py may have started it without us."""
+    if "mpi4py.MPI" in sys.modules and sys.modules["mpi4py.MPI"].Is_initialized():
+        with suppress(_core.Error):
+            find_mpi()
+
+
+os.register_at_fork(before=_open_mpi_that_runs)
 
 
 def init(**options: Any) -> Communicator:
@@ -154,16 +165,19 @@ def _tuned(core: _core.Communicator, profile: str | Path | None) -> Communicator
 def from_mpi(comm: Any, **options: Any) -> Communicator:
     """Make a communicator of the ranks of `comm`, an mpi4py communicator; messages never mix with the caller's.
 
-    options: as for init(). Collective over `comm`.
+    options: as for init(). Collective over `comm`. Raises UsageError for an intercommunicator (give comm.Merge()),
+    COMM_NULL, one that has been freed, and after MPI has ended.
     """
     from mpi4py import MPI
 
     if not isinstance(comm, MPI.Comm):
         raise _core.UsageError(f"from_mpi: comm is a {type(comm).__name__}, expected an mpi4py communicator")
     nics.emulate()
+    address = MPI._addressof(comm)
+    find_mpi().check_parent(address)
     options = _placed(options, comm.Get_size)
     profile = options.pop("profile", None)
-    return _tuned(_core.Communicator.from_mpi(mpi(), MPI._addressof(comm), progress_thread(), options), profile)
+    return _tuned(_core.Communicator.from_mpi(mpi(), address, progress_thread(), options), profile)
 
 
 def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], **options: Any) -> Communicator:

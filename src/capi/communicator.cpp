@@ -61,10 +61,10 @@ void end_with_process(std::shared_ptr<MpiApi> mpi) {
   throw std::bad_alloc();
 }
 
-/// The MPI library of this process, started if it was not.
-std::shared_ptr<MpiApi> running_mpi() {
+/// The MPI library of this process, started if it was not. mpi_comm: what a communicator is to be made of.
+std::shared_ptr<MpiApi> running_mpi(const void* mpi_comm) {
   std::shared_ptr<MpiApi> mpi = load_mpi({});
-  if (mpi->finalized()) throw UsageError("MPI has been finalized; make communicators before");
+  mpi->check_parent(mpi_comm);
   if (!mpi->initialized()) {
     mpi->init_thread(MpiThreads::multiple);
     end_with_process(mpi);
@@ -83,7 +83,7 @@ lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int n
   return init(comm, config, [&] {
     Surroundings around = among_processes(bootstrap_from(rank, nranks, all_gather, ctx));
     if (over_mpi(config))
-      around.mpi = MpiCommunicator::among(running_mpi(), around.bootstrap,
+      around.mpi = MpiCommunicator::among(running_mpi(nullptr), around.bootstrap,
                                           {timeout_to_begin_s(options_from(config, nranks)), interrupt_of(config)});
     return around;
   });
@@ -91,10 +91,9 @@ lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int n
 
 lanecastResult_t lanecastCommInitMPI(lanecastComm_t* comm, const void* mpi_comm, const lanecastConfig_t* config) {
   return init(comm, config, [&] {
-    std::shared_ptr<MpiApi> mpi = running_mpi();
-    const MpiComm parent = mpi_comm ? mpi->comm_at(mpi_comm) : mpi->world();
-    return among_mpi(
-        MpiCommunicator::duplicate(mpi, parent, {timeout_to_begin_s(options_from(config, 0)), interrupt_of(config)}));
+    std::shared_ptr<MpiApi> mpi = running_mpi(mpi_comm);
+    const double timeout_s = timeout_to_begin_s(options_from(config, 0));
+    return among_mpi(MpiCommunicator::duplicate(mpi, mpi->parent_at(mpi_comm), {timeout_s, interrupt_of(config)}));
   });
 }
 

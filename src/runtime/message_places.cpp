@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "transport/ucx/libraries.h"
 
 namespace lanecast {
 namespace {
@@ -54,10 +55,11 @@ MessagePlaces places_of_messages(std::string_view wanted, const gpu::Device& dev
     places.needs_context |= !takes && places.on_device[peer];
     if (by_itself && !takes && hosts[peer] != hosts[rank]) places.why_staged = transport.why_undecided(memory);
     if (by_itself || places.on_device[peer] || hosts[peer] == hosts[rank]) continue;
+    const std::string remedy =
+        transport.name() == "ucx" ? ucx::to_take(memory, transport.moves_by_itself()) : std::string();
     throw UsageError("gpu_messages: '" + std::string(kDirect) + "', and messages from rank " + std::to_string(rank) +
                      " to rank " + std::to_string(peer) + " go over " + std::string(transport.name()) +
-                     ", which takes no GPU's memory here" +
-                     (transport.moves_by_itself() ? "; it does with LANECAST_UCX_LANES=0, where UCX knows GPUs" : ""));
+                     ", which takes no GPU's memory here" + (remedy.empty() ? "" : "; UCX takes " + remedy));
   }
   return places;
 }

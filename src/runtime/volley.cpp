@@ -64,8 +64,8 @@ void Volley::look_around(double waited_s) {
     if (message.done) continue;
     if (awaited.empty() || awaited.back() != message.peer) awaited.push_back(message.peer);
     if (const Loss loss = router_.to(message.peer).lost(message.peer))
-      raise(
-          {loss.cause.kind, gathering_.what + ": lost rank " + std::to_string(message.peer) + " (" + loss.str() + ")"});
+      raise({loss.cause.kind, "rank " + std::to_string(gathering_.ranks[gathering_.me]) + " lost rank " +
+                                  std::to_string(message.peer) + " (" + loss.str() + ") in " + gathering_.what});
   }
   router_.publish_wait(awaited, waited_s >= kAskFrom * gathering_.timeout_s);
   end_at_deadline(router_, {gathering_.ranks[gathering_.me], awaited, waited_s, gathering_.timeout_s, ran_,

@@ -29,3 +29,30 @@ def test_two_hosts_of_two_under_torchrun() -> None:
         timeout=110, check=False,
     )  # fmt: skip
     assert all_done(job.stdout), job.stdout + job.stderr[-5000:]
+
+
+SPAWNS = """
+import sys
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+
+def main(rank, port):
+    dist.init_process_group("lanecast", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    values = torch.ones(4)
+    dist.all_reduce(values)
+    assert values.tolist() == [2.0] * 4
+    dist.destroy_process_group()
+    print("done", flush=True)
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(main, (int(sys.argv[1]),), 2)
+"""
+
+
+def test_ranks_that_a_launchers_rank_spawns(tmp_path: Path) -> None:
+    """They have its variables, but are no ranks of an MPI."""
+    program = tmp_path / "spawns.py"
+    program.write_text(SPAWNS)
+    output = mpich(1, [sys.executable, str(program), str(free_port())], OMP_NUM_THREADS="1")
+    assert output.count("done") == 2

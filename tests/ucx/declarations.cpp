@@ -82,5 +82,6 @@ static_assert(ours::ActiveMessageHandler::kArgument == UCP_AM_HANDLER_PARAM_FIEL
 
 static_assert(sizeof(ours::Status) == sizeof(ucs_status_t));
 static_assert(ours::kInProgress == UCS_INPROGRESS && ours::kTruncated == UCS_ERR_MESSAGE_TRUNCATED);
+static_assert(ours::kNoDevice == UCS_ERR_NO_DEVICE && ours::kUnreachable == UCS_ERR_UNREACHABLE);
 static_assert(ours::kNotConnected == UCS_ERR_NOT_CONNECTED);
 static_assert(ours::kCanceled == UCS_ERR_CANCELED && ours::kLeastStatus == UCS_ERR_LAST);

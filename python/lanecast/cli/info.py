@@ -91,7 +91,7 @@ def _mpi() -> str:
     library = startup.find_mpi()
     text = f"{library.version}, {library.abi} ABI\n{library.path}"
     found = job.detect()
-    if found is None or found.obstacle():
+    if found is None or found.obstacle() or _core.inherited_rank():
         return f"{text}\nthread level: shown when a launcher has started this command"
     return f"{text}\nthread level: {_THREAD_LEVELS[startup.mpi().init()]}"
 
@@ -101,6 +101,20 @@ def _mpiexec() -> str:
     if launcher is None:
         return "none beside this Python or on PATH; lanecast bench runs its ranks as threads"
     return f"{launcher.path} ({launcher.mpi_name})"
+
+
+def _ucx() -> str:
+    """With what it knows of GPUs, and the others here that know more."""
+    version, path = _core.ucx()
+    (_, *in_use), *others = _core.ucx_libraries()
+    kinds = ("CUDA", "ROCm")
+    known = [kind for kind, is_known in zip(kinds, in_use, strict=True) if is_known]
+    lines = [f"{version}\n{path}", f"modules for the memory of GPUs: {', '.join(known) or 'none'}"]
+    for other, *knows in others:
+        more = [kind for kind, is_known in zip(kinds, knows, strict=True) if is_known and kind not in known]
+        if more:
+            lines.append(f"LANECAST_UCX_LIBRARY={other} takes the one that has them for {' and '.join(more)}")
+    return "\n".join(lines)
 
 
 def _gpu_compiler() -> str:
@@ -138,7 +152,7 @@ def _launched_by() -> str:
     if found is None:
         return "no launcher: this process is a job of one rank"
     lines = [str(found), "believed " + ", ".join(found.believed)]
-    return "\n".join([*lines, *([found.obstacle()] if found.obstacle() else [])])
+    return "\n".join([*lines, *filter(None, (found.obstacle(), _core.inherited_rank()))])
 
 
 def _variables() -> str:
@@ -198,7 +212,7 @@ _SECTIONS: dict[str, Callable[[], str]] = {
     "GPUs": _or_none(_gpus),
     "GPU compiler": _or_none(_gpu_compiler),
     "NCCL": _or_none(lambda: "\n".join(_core.nccl(gpu_libraries.folders()))),
-    "UCX": _or_none(lambda: "\n".join(_core.ucx())),
+    "UCX": _or_none(_ucx),
     "started by": _launched_by,
     "NIC": lambda: str(nics.pin()),
     "transports": lambda: ", ".join(_core.TRANSPORTS),

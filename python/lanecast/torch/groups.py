@@ -33,7 +33,13 @@ def make(given: Any, options: Any) -> Any:
     options.job_size, options.job_ranks = _part_of_job(list(given.global_ranks_in_group))
     nics.pin()
     launched = job.detect()
-    options.mpi = launched is not None and launched.starts_mpi
+    # Not of processes that a rank has started, as torch.multiprocessing.spawn does.
+    options.mpi = (
+        launched is not None
+        and launched.starts_mpi
+        and (launched.size is None or given.group_size <= launched.size)
+        and not _core.inherited_rank()
+    )
     options.kernel_cache = options.kernel_cache or _core.user_cache("kernels")
     options.gpu_libraries = options.gpu_libraries or ":".join(gpu_libraries.folders())
     options.profile = finding.written_out(options.profile)

@@ -110,7 +110,11 @@ class MpiApi {
   virtual void finalize(MpiLatecomers latecomers) = 0;
 
   virtual MpiComm world() const = 0;
-  virtual MpiComm comm_at(const void* mpi_comm) const = 0;  // the address of a user's MPI_Comm
+  /// Throws UsageError, without a call of others, where of a user's MPI_Comm at this address, null: MPI_COMM_WORLD, no
+  /// communicator can be made: MPI has ended or is another process's, it is no MPI_Comm, or one between two groups.
+  virtual void check_parent(const void* mpi_comm) const = 0;
+  /// Once MPI runs; throws as check_parent() does.
+  virtual MpiComm parent_at(const void* mpi_comm) const = 0;
   virtual int rank(MpiComm comm) const = 0;
   virtual int size(MpiComm comm) const = 0;
   virtual int tag_upper_bound() const = 0;

@@ -38,6 +38,7 @@ Launcher detect_launcher() {
   // Open MPI first: under a batch system's PMI its launcher's own variables are there as well.
   if (const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE")) return {Family::open_mpi, number(ranks)};
   if (const char* ranks = std::getenv("PMI_SIZE")) return {Family::mpich, number(ranks)};
+  if (std::getenv("PMI_PORT") != nullptr && std::getenv("PMI_ID") != nullptr) return {Family::mpich};
   if (std::getenv("SLURM_STEP_ID") != nullptr)
     if (const char* ranks = std::getenv("SLURM_STEP_NUM_TASKS")) return {Family::unknown, number(ranks), true};
   return {};

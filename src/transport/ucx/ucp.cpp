@@ -1,29 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/ucx/ucp.h"
 
-#include <dlfcn.h>
-
 #include <array>
-#include <filesystem>
 
 #include "base/error.h"
+#include "transport/ucx/libraries.h"
 
 namespace lanecast::ucx {
-namespace {
-
-constexpr std::array kNames{"libucp.so.0"};
-
-/// Where wheels put UCX: beside the package that this code lies in (libucx-cu12 and its like), or as a part of MPICH.
-std::vector<std::string> wheel_folders() {
-  Dl_info own{};
-  if (dladdr(reinterpret_cast<const void*>(&wheel_folders), &own) == 0) return {};
-  const std::filesystem::path packages = std::filesystem::path(own.dli_fname).parent_path().parent_path();
-  return {packages / "libucx" / "lib", packages.parent_path().parent_path() / "mpich"};
-}
-
-}  // namespace
 
 const Ucp& Ucp::loaded() {
+  static constexpr std::array kNames{kLibraryName};
   // A cluster's own UCX comes first: those of wheels may not know its network.
   static const Ucp ucp(SharedLibrary::open({
       .what = "UCX",

@@ -14,6 +14,8 @@
 
 namespace lanecast::ucx {
 
+inline constexpr const char* kLibraryName = "libucp.so.0";
+
 using Context = struct ucp_context*;
 using WorkerHandle = struct ucp_worker*;
 using Endpoint = struct ucp_ep*;
@@ -23,7 +25,8 @@ using MemoryHandle = struct ucp_mem*;
 using Request = void*;       // null: done at once; as a small negative number: a status
 using Status = std::int8_t;  // 0: good; below: an error. A packed enum: what else its register holds means nothing
 
-inline constexpr Status kInProgress = 1, kTruncated = -9, kCanceled = -16, kNotConnected = -24, kLeastStatus = -100;
+inline constexpr Status kInProgress = 1, kNoDevice = -14, kUnreachable = -6, kTruncated = -9, kCanceled = -16,
+                        kNotConnected = -24, kLeastStatus = -100;
 
 struct ContextParams {
   static constexpr std::uint64_t kFeatures = 1 << 0, kEstimatedEndpoints = 1 << 6;

@@ -2,6 +2,9 @@
 #include "transport/ucx/worker.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -9,8 +12,27 @@
 namespace lanecast::ucx {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr unsigned kApiMajor = 1, kApiMinor = 12;
 constexpr auto kFarewell = std::chrono::milliseconds(1000);
+
+/// What was set here of the variables that say which NICs and transports UCX may use.
+std::string told() {
+  std::string text;
+  for (const char* variable : {"UCX_NET_DEVICES", "UCX_TLS", "LANECAST_NICS"})
+    if (const char* value = std::getenv(variable))
+      text += std::string(text.empty() ? " was told " : ", ") + variable + "=" + value;
+  std::string here;
+  for (const char* kind : {"net", "infiniband"}) {
+    std::error_code none;
+    for (const fs::directory_entry& nic : fs::directory_iterator(fs::path("/sys/class") / kind, none))
+      here += (here.empty() ? "" : ", ") + nic.path().filename().string();
+  }
+  return "UCX" + (text.empty() ? " was told nothing" : text) + ", and this host has " + here +
+         ": name NICs by which all hosts reach each other in LANECAST_NICS or UCX_NET_DEVICES, and a network's "
+         "transports in UCX_TLS, on all ranks (ucx_info -d lists both)";
+}
 
 RequestParams at_once() {
   RequestParams params;
@@ -50,7 +72,9 @@ void Worker::open(std::string& address, const WorkerOptions& options) {
   context.features = ContextParams::kTagFeature | ContextParams::kActiveMessageFeature;
   if (options.sleeps) context.features |= ContextParams::kWakeUpFeature;
   context.estimated_num_eps = peers_.size();
-  ucp_->check(ucp_->ucp_init_version(kApiMajor, kApiMinor, &context, settings.get(), &context_), "ucp_init");
+  const Status opened = ucp_->ucp_init_version(kApiMajor, kApiMinor, &context, settings.get(), &context_);
+  if (opened == kNoDevice) throw TransportError("UCX has no NIC or transport that it may use: " + told());
+  ucp_->check(opened, "ucp_init");
 
   WorkerParams worker;
   worker.field_mask = WorkerParams::kThreadMode | WorkerParams::kFlags;
@@ -97,8 +121,10 @@ Endpoint Worker::to(int peer) {
 
 std::string Worker::failure(int peer) const {
   const Status status = peers_.at(peer).status;
+  if (status == 0) return {};
   const std::string over = device_.empty() ? "" : " over " + device_;
-  return status == 0 ? "" : "its connection" + over + " has failed: " + ucp_->words(status);
+  return "its UCX connection" + over + " has failed: " + ucp_->words(status) +
+         (status == kUnreachable ? "; " + told() : "");
 }
 
 void Worker::close_endpoints(const RequestParams& how) {

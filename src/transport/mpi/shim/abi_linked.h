@@ -35,6 +35,8 @@ struct LinkedAbi {
 
   Comm world() const { return MPI_COMM_WORLD; }
   Comm self() const { return MPI_COMM_SELF; }
+  Comm null() const { return MPI_COMM_NULL; }
+  static bool is_object(const void* /*given*/) { return false; }  // see OpenMpiAbi: cannot be told
   Errhandler errors_return() const { return MPI_ERRORS_RETURN; }
   void* in_place() const { return MPI_IN_PLACE; }
   Datatype byte() const { return MPI_BYTE; }

@@ -40,6 +40,8 @@ struct MpichAbi {
 
   Comm world() const { return 0x44000000; }
   Comm self() const { return 0x44000001; }
+  Comm null() const { return 0x04000000; }
+  static bool is_object(const void* /*given*/) { return false; }  // see OpenMpiAbi: cannot be told
   Errhandler errors_return() const { return 0x54000001; }
   void* in_place() const { return reinterpret_cast<void*>(std::intptr_t{-1}); }
   Datatype byte() const { return 0x4c00010d; }

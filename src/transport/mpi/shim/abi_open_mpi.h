@@ -51,12 +51,20 @@ struct OpenMpiAbi {
     for (int i = 0; i < kReduceOps; ++i) ops[i] = object<Op>(library, std::string("op_") + kOps[i]);
     world_ = object<Comm>(library, "comm_world");
     self_ = object<Comm>(library, "comm_self");
+    null_ = object<Comm>(library, "comm_null");
     errors_return_ = object<Errhandler>(library, "errors_return");
     byte_ = object<Datatype>(library, "byte");
   }
 
   Comm world() const { return world_; }
   Comm self() const { return self_; }
+  Comm null() const { return null_; }
+  /// Whether a communicator lies there and not the address of one: all begin with the same word, which names their
+  /// class.
+  bool is_object(const void* given) const {
+    const void* const of_all = *reinterpret_cast<void* const*>(world_);
+    return of_all != nullptr && *static_cast<void* const*>(given) == of_all;
+  }
   Errhandler errors_return() const { return errors_return_; }
   void* in_place() const { return reinterpret_cast<void*>(std::uintptr_t{1}); }
   Datatype byte() const { return byte_; }
@@ -77,6 +85,7 @@ struct OpenMpiAbi {
 
   Comm world_;
   Comm self_;
+  Comm null_;
   Errhandler errors_return_;
   Datatype byte_;
 };

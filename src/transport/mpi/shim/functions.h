@@ -24,6 +24,9 @@ namespace lanecast::mpi {
   CALL(Group_free, Group*)                                                                      \
   CALL(Comm_create_group, Comm, Group, int, Comm*)                                              \
   CALL(Comm_free, Comm*)                                                                        \
+  CALL(Comm_test_inter, Comm, int*)                                                             \
+  CALL(Comm_get_errhandler, Comm, Errhandler*)                                                  \
+  CALL(Errhandler_free, Errhandler*)                                                            \
   CALL(Comm_set_errhandler, Comm, Errhandler)                                                   \
   CALL(Comm_get_attr, Comm, int, void*, int*)                                                   \
   CALL(Comm_set_attr, Comm, int, void*)                                                         \

@@ -13,10 +13,12 @@
 
 #include "base/quiet_thread.h"
 #include "transport/mpi/api.h"
+#include "transport/mpi/inherited.h"
 #include "transport/mpi/launcher.h"
 #include "transport/mpi/shim/binding.h"
 #include "transport/mpi/shim/collective.h"
 #include "transport/mpi/shim/entrance.h"
+#include "transport/mpi/shim/parent.h"
 #include "transport/mpi/shim/requests.h"
 #include "transport/mpi/wait_for.h"
 
@@ -47,7 +49,11 @@ class Shim final : public MpiApi {
   }
 
   MpiComm world() const override { return mpi_.wrap(mpi_.abi.world()); }
-  MpiComm comm_at(const void* mpi_comm) const override { return mpi_.wrap(*static_cast<const Comm*>(mpi_comm)); }
+  void check_parent(const void* mpi_comm) const override;
+  MpiComm parent_at(const void* mpi_comm) const override {
+    check_parent(mpi_comm);
+    return mpi_comm ? mpi_.wrap(*static_cast<const Comm*>(mpi_comm)) : world();
+  }
   int rank(MpiComm comm) const override { return mpi_.rank(mpi_.unwrap(comm)); }
   int size(MpiComm comm) const override { return mpi_.size(mpi_.unwrap(comm)); }
   int tag_upper_bound() const override;
@@ -120,6 +126,7 @@ MpiThreads Shim<Abi>::init_thread(MpiThreads wanted) {
   if (initialized()) {
     mpi_.check(calls_.Query_thread(&level), "MPI_Query_thread");
   } else {
+    if (const std::string why = inherited_rank(family_of(library_.version)); !why.empty()) throw UsageError(why);
     mpi_.check(calls_.Init_thread(nullptr, nullptr, Abi::kThreads[static_cast<int>(wanted)], &level),
                "MPI_Init_thread");
     started_here_ = true;
@@ -135,6 +142,17 @@ MpiThreads Shim<Abi>::init_thread(MpiThreads wanted) {
   }
   const auto found = std::find(Abi::kThreads.begin(), Abi::kThreads.end(), level);
   return static_cast<MpiThreads>(found - Abi::kThreads.begin());
+}
+
+template <class Abi>
+void Shim<Abi>::check_parent(const void* mpi_comm) const {
+  if (finalized())
+    throw UsageError("MPI has ended in this process, and cannot be started twice: make communicators before");
+  if (initialized() && !alive())
+    throw UsageError(
+        "this process was forked from a rank that had started MPI, which is its parent's: make the communicator there, "
+        "or bring processes that do not use MPI together by an all-gather of their own (from_all_gather)");
+  if (mpi_comm) mpi::check_parent(mpi_, mpi_comm, initialized());
 }
 
 template <class Abi>
