@@ -43,7 +43,8 @@ std::vector<fs::path> files_in(const fs::path& folder, const JobShape& here) {
   std::vector<fs::path> found;
   std::error_code unreadable;
   for (fs::directory_iterator entry(folder, unreadable), end; !unreadable && entry != end; entry.increment(unreadable))
-    if (may_be_ours(entry->path().filename(), here)) found.push_back(entry->path());
+    if (std::error_code gone; may_be_ours(entry->path().filename(), here) && entry->is_regular_file(gone))
+      found.push_back(entry->path());
   std::ranges::sort(found);
   return found;
 }
@@ -53,17 +54,17 @@ class Found {
   explicit Found(JobShape here) : here_(std::move(here)) {}
 
   void add_file(const fs::path& path) {
-    ProfileFile file = read_profile_file(path, here_);
+    ProfileFile file = read_profile_file(path, here_, NamedBy::user);
     for (PeerFits& each : file.models.peers) each.file = path.string();
     keep(path, std::move(file));
   }
 
   /// Files that hold for other jobs or versions are no concern of this job. `left_aside`: takes why others are not
   /// used, instead of an exception.
-  void add_folder(const fs::path& folder, std::vector<std::string>* left_aside) {
+  void add_folder(const fs::path& folder, NamedBy named_by, std::vector<std::string>* left_aside) {
     for (const fs::path& path : files_in(folder, here_)) {
       try {
-        keep(path, read_profile_file(path, here_));
+        keep(path, read_profile_file(path, here_, named_by));
       } catch (const OtherJobsError&) {
         continue;
       } catch (const UsageError& error) {
@@ -123,15 +124,17 @@ class Found {
 
 Models find(const Communicator& communicator, const std::string& wanted, std::vector<std::string>& left_aside) {
   Found found(JobShape::of(communicator));
-  if (wanted.empty()) found.add_folder(user_cache("profiles"), &left_aside);
+  if (wanted.empty()) found.add_folder(user_cache("profiles"), NamedBy::nobody, &left_aside);
   std::istringstream places(wanted);
   for (std::string place; wanted != "none" && std::getline(places, place, ',');) {
     std::error_code missing;
     if (place.starts_with(kShipped))
       throw UsageError("profile " + place +
                        ": what comes with Lanecast lies in its Python package, in learn/shipped; " + "name the file");
-    if (place.empty() || fs::is_directory(place, missing))
-      found.add_folder(place.empty() ? user_cache("profiles") : fs::path(place), nullptr);
+    if (place.empty())
+      found.add_folder(user_cache("profiles"), NamedBy::nobody, nullptr);
+    else if (fs::is_directory(place, missing))
+      found.add_folder(place, NamedBy::user, nullptr);
     else
       found.add_file(place);
   }
