@@ -117,7 +117,8 @@ def test_usage_errors_exit_with_2_and_no_traceback() -> None:
 def test_a_cache_that_cannot_be_made_is_said_before_anything_is_measured() -> None:
     refused = run("tune", "--quick", "--ranks", "2", XDG_CACHE_HOME="/proc")
     assert refused.returncode == 2
-    assert "/proc/lanecast/profiles: No such file or directory; name a file by --output, or set" in refused.stderr
+    words = "/proc/lanecast/profiles cannot be used: /proc/lanecast: No such file or directory; name a file by --output"
+    assert f"{words}, or set XDG_CACHE_HOME" in refused.stderr
     assert "measuring" not in refused.stderr
 
 

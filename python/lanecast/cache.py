@@ -1,11 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where this user keeps what can be made again."""
+"""Where this user keeps what can be made again; what lies there is taken through the door of the core's base/trust.h.
+
+Two places are looked at: the user's cache and, where nothing can be kept in it, a folder of temporary files, so that a
+read-only or a shared cache costs time and not the job.
+"""
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from lanecast import _core
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder, and the variable that moves it."""
+
+    folder: Path
+    variable: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder in which something can be kept, and why not in those before it, each with its variable."""
+
+    folder: Path
+    passed_over: list[str]
 
 
 def folder(name: str) -> Path:
@@ -17,3 +39,58 @@ def folder(name: str) -> Path:
     if not path:
         raise _core.UsageError("this user has no home folder to keep things in; set HOME or XDG_CACHE_HOME")
     return Path(path)
+
+
+def places(name: str) -> list[Place]:
+    """Both places, the first the user's cache unless the user has none. Neither need exist."""
+    user = _core.user_cache(name)
+    variable = "XDG_CACHE_HOME" if os.environ.get("XDG_CACHE_HOME", "").startswith("/") else "HOME"
+    found = [Place(Path(user), variable)] if user else []
+    return [*found, Place(_core.temporary_cache(name), "TMPDIR")]
+
+
+def find(name: str, file: str) -> Path | None:
+    """A file that lies in one of them, also in one that cannot be written to, and is to be trusted."""
+    for place in places(name):
+        try:
+            real = _core.trusted_path(place.folder / file)
+        except _core.UsageError:
+            continue  # as where there is none; who makes it anew says why
+        if real is not None and real.is_file():
+            return real
+    return None
+
+
+def place_for(name: str, subfolder: str = "", *, runs: bool = False) -> Kept:
+    """The first place that takes files, made for this user alone. runs: its files are to be loaded as programs.
+
+    Raises UsageError with every folder, its variable and what is wrong with it.
+    """
+    refused: list[str] = []
+    for place in places(name):
+        made = place.folder / subfolder
+        try:
+            _core.make_private(made)
+        except _core.UsageError as error:
+            refused.append(f"{place.variable}: {error}")
+            continue
+        if runs and os.statvfs(made).f_flag & os.ST_NOEXEC:
+            refused.append(f"{place.variable}: {made}: mounted noexec, so no program runs from there")
+            continue
+        return Kept(made, refused)
+    if not _core.user_cache(name):
+        refused.insert(0, "HOME: not set, and the system knows no home of this user")
+    raise _core.UsageError(
+        f"{name}: there is no folder to keep it in; {'; '.join(refused)}; set XDG_CACHE_HOME to a folder of yours"
+    )
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all, so that a reader never meets half of it.
+
+    Makes the folder, for this user alone. Raises UsageError with the file and the reason.
+    """
+    _core.make_folders(path.parent)
+    error = _core.write_whole(path, text.encode())
+    if error:
+        raise _core.UsageError(f"{path}: cannot be written: {os.strerror(error)}")

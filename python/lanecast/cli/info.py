@@ -162,14 +162,24 @@ def _described() -> str:
 def _torch() -> str:
     if importlib.util.find_spec("torch") is None:
         return "not installed; with it, torch.distributed has the backend lanecast"
-    compiled = [str(path) for path in sorted(cache.folder("torch").glob("*/*.so"))]
+    places = cache.places("torch")
+    compiled = [_with_trust(path) for place in places for path in sorted(place.folder.glob("*/*.so"))]
     return "\n".join(
         [
             f"{importlib.metadata.version('torch')}; torch.distributed has the backend {lanecast_torch.NAME}",
-            *(compiled or [f"its adapter is compiled at first use, into {cache.folder('torch')}"]),
+            *(compiled or [f"its adapter is compiled at first use, into {places[0].folder}"]),
             *(f"passed to {name}: {', '.join(calls)}" for name, calls in lanecast_torch.PASSED_ON.items()),
         ]
     )
+
+
+def _with_trust(path: Path) -> str:
+    """A file of the cache, and why it is not used if it is not."""
+    try:
+        _core.trusted_path(path)
+    except lanecast.UsageError as error:
+        return f"{path} is not used: {error}"
+    return str(path)
 
 
 def _profiles() -> str:
