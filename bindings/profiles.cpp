@@ -24,8 +24,12 @@ namespace lanecast {
 
 void bind_profiles(nb::module_& m) {
   m.def(
-      "user_cache", [](const std::string& name) { return user_cache(name).native(); }, "name"_a,
-      "Where this user's caches of that name lie; need not exist. Empty for a user without a home.");
+      "user_cache", [](const std::string& name) -> std::optional<std::filesystem::path> {
+        auto found = user_cache(name);
+        if (found.empty()) return {};
+        return found;
+      },
+      "name"_a, "Where this user's caches of that name lie; need not exist. None for a user without a home.");
   m.def(
       "temporary_cache", [](const std::string& name) { return temporary_cache(name); }, "name"_a,
       "Where what can be made again lies if nothing can be kept in the user's cache; need not exist.");

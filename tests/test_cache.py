@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where things are kept: what goes on where a folder is shared, read-only, impossible or not there at all."""
 
-import contextlib
 import errno
 import json
 import os
 import re
-import sqlite3
 import stat
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-import file_formats
 import lanecast
-from lanecast import UsageError, _core, cache, compiler, marked_json, traces
-from lanecast.cluster import registry
-from lanecast.learn.database import Database
-from lanecast.learn.scope import Scope
+import other_users
+from lanecast import UsageError, _core, cache, compiler, marked_json
 from lanecast.scale import build, point
 from lanecast.scale.build import SimGrid, Simulator
 from lanecast.tune import finding, surprises
@@ -44,7 +39,7 @@ def test_the_folder_of_temporary_files_stands_in_for_a_shared_cache(places: Simp
     assert kept.folder == places.temporary / "things" / "some"
     assert len(kept.passed_over) == 1
     assert kept.passed_over[0].startswith(
-        f"XDG_CACHE_HOME: every user may write to {places.shared}, and is not trusted"
+        f"XDG_CACHE_HOME: every user may write to {places.shared}, so what lies there is not trusted"
     )
     assert stat.S_IMODE(kept.folder.stat().st_mode) == 0o700
     (kept.folder / "file").write_text("")
@@ -77,7 +72,7 @@ def test_an_error_names_every_folder_and_its_variable(
 
 
 def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(_core, "user_cache", lambda _: "")
+    monkeypatch.setattr(_core, "user_cache", lambda _: None)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert cache.place_for("things").folder == tmp_path / OWN / "things"
     monkeypatch.setenv("TMPDIR", "/proc")
@@ -109,6 +104,22 @@ def test_programs_are_not_kept_where_none_can_run(monkeypatch: pytest.MonkeyPatc
     assert kept.folder == tmp_path / "TMPDIR" / OWN / "things"
     assert kept.passed_over == [f"XDG_CACHE_HOME: {asked[0]}: mounted noexec, so no program runs from there"]
     assert cache.place_for("things").passed_over == []
+
+
+def test_programs_are_not_compiled_where_none_fits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("XDG_CACHE_HOME", "TMPDIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    sizes = [errno.EDQUOT, 0]
+
+    def allocate(*_: object) -> None:
+        if error := sizes.pop(0):
+            raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(os, "posix_fallocate", allocate)
+    kept = cache.place_for("things", runs=True)
+    assert kept.folder == tmp_path / "TMPDIR" / OWN / "things"
+    assert kept.passed_over == [f"XDG_CACHE_HOME: {tmp_path}/XDG_CACHE_HOME/lanecast/things: Disk quota exceeded"]
+    assert list(kept.folder.iterdir()) == []
 
 
 def test_what_is_written_is_whole_private_to_write_and_goes_through_no_link(tmp_path: Path) -> None:
@@ -158,7 +169,7 @@ def test_profiles_of_a_shared_cache_are_left_aside(places: SimpleNamespace, monk
     shape = shape_here("4", 4)
     default = lanecast.run_threads(4, chosen, profile="none")
     save(profile_for(shape), default_folder() / file_name(shape))
-    with pytest.warns(RuntimeWarning, match=f"left aside: profile .*: every user may write to {places.shared}, and is"):
+    with pytest.warns(RuntimeWarning, match=f"left aside: profile .*: every user may write to {places.shared}, so"):
         assert lanecast.run_threads(4, chosen) == default
     # One that the user names is believed, whoever may write to it.
     named = lanecast.run_threads(4, chosen, profile=str(default_folder() / file_name(shape)))
@@ -170,6 +181,24 @@ def test_profiles_of_a_shared_cache_are_left_aside(places: SimpleNamespace, monk
 def test_a_pipe_in_a_folder_of_profiles_holds_nobody_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / file_name(shape_here("2", 2)))
     assert lanecast.run_threads(2, lambda comm: comm.size, profile=str(tmp_path)) == [2, 2]
+
+
+def test_profiles_that_cannot_be_looked_at_are_said() -> None:
+    """As where root has made the cache, in a sudo."""
+    other_users.needs_root()
+    look = (
+        "import os, sys, warnings, lanecast\n"
+        "os.environ['XDG_CACHE_HOME'] = sys.argv[1]\n"
+        "with warnings.catch_warnings(record=True) as told:\n"
+        "    lanecast.run_threads(2, lambda comm: comm.size)\n"
+        "print(*(each.message for each in told))"
+    )
+    with other_users.shared_folder() as name:
+        folder = Path(name) / "lanecast" / "profiles"
+        folder.mkdir(mode=0o700, parents=True)
+        assert other_users.run(look, name) == f"left aside: profiles {folder}: Permission denied\n"
+        folder.rmdir()
+        assert other_users.run(look, name) == "\n"
 
 
 def surprised(measured_s: float = 1.0) -> Surprises:
@@ -256,69 +285,3 @@ def test_a_compiler_that_cannot_be_run_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("CXX", "/nowhere/g++ -x")
     with pytest.raises(UsageError, match=r"^needed, and CXX=/nowhere/g\+\+ -x names none that can be run"):
         compiler.command("needed")
-
-
-def test_clusters_are_not_taken_from_a_folder_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their files name processes to stop."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    (tmp_path / "lanecast").mkdir()
-    (tmp_path / "lanecast" / "cluster-c.json").write_text(file_formats.CLUSTER)
-    (tmp_path / "lanecast").chmod(0o777)
-    with pytest.raises(UsageError, match=f"every user may write to {tmp_path}/lanecast.*; set XDG_RUNTIME_DIR"):
-        registry.find("c")
-    (tmp_path / "lanecast").chmod(0o755)
-    (tmp_path / "lanecast" / "cluster-c.json").chmod(0o666)
-    with pytest.raises(UsageError, match=r"cluster file .*: every user may write to .*cluster-c.json"):
-        registry.find("c")
-
-
-def test_traces_go_through_no_link_and_their_folder_is_private(tmp_path: Path) -> None:
-    def body(comm: lanecast.Communicator) -> None:
-        comm.write_trace(tmp_path / "a" / "traces")
-        (trace,) = (tmp_path / "a" / "traces").iterdir()
-        assert stat.S_IMODE(trace.parent.stat().st_mode) == stat.S_IMODE(trace.parent.parent.stat().st_mode) == 0o700
-        trace.unlink()
-        (tmp_path / "target").write_text("before")
-        trace.symlink_to(tmp_path / "target")
-        comm.write_trace(tmp_path / "a" / "traces")
-        assert (tmp_path / "target").read_text() == "before"
-        assert not trace.is_symlink()
-        with pytest.raises(lanecast.TransportError, match=r"cannot be written: /proc/x: No such .*LANECAST_TRACE_DIR"):
-            comm.write_trace("/proc/x/y")
-
-    lanecast.run_threads(1, body)
-
-
-def test_text_of_a_strangers_trace_moves_no_cursor(tmp_path: Path) -> None:
-    def body(comm: lanecast.Communicator) -> None:
-        comm.write_trace(tmp_path)
-        (trace,) = tmp_path.iterdir()
-        trace.write_text(
-            trace.read_text().replace('"failure": ""', '"failure": "\\u001b[2J\\u009b2J\\u0007 lost\\nrank 1"')
-        )
-        os.mkfifo(tmp_path / "pipe.jsonl")
-        (tmp_path / "device.jsonl").symlink_to("/dev/zero")
-        (job,) = traces.read(tmp_path)
-        assert "failed: ?[2J?2J? lost\nrank 1" in traces.report(job)
-
-    lanecast.run_threads(1, body)
-
-
-def test_a_database_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"database /proc/x/t.sqlite: /proc/x: No such file or directory"):
-        Database(Path("/proc/x/t.sqlite"), create=True)
-    with Database(tmp_path / "a" / "t.sqlite", create=True) as database:
-        assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
-        database._connection.execute("PRAGMA query_only = ON")  # as a file that may only be read
-        with pytest.raises(UsageError, match="cannot be written: attempt to write a readonly database; is the file"):
-            database.add_run(Scope(**json.loads(file_formats.SCOPE)), {})
-
-
-@pytest.mark.parametrize("acts", ["VIEW v AS SELECT 1", "TRIGGER t AFTER INSERT ON times BEGIN SELECT 1; END"])
-def test_a_database_with_code_in_it_is_refused(acts: str, tmp_path: Path) -> None:
-    path = tmp_path / "t.sqlite"
-    Database(path, create=True).close()
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"CREATE {acts}")
-    with pytest.raises(UsageError, match=f"holds a {acts.split(maxsplit=1)[0].lower()}, as no database of times does"):
-        Database(path)

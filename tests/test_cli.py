@@ -314,6 +314,12 @@ def test_info_names_what_it_finds_and_what_is_missing(tmp_path: Path) -> None:
     assert "LANECAST_FOO is unknown" in missing.stdout
 
 
+def test_info_says_which_folder_is_not_used(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    found = run("info", XDG_CACHE_HOME=str(tmp_path), LANECAST_PROFILE="")
+    assert f"not used: every user may write to {tmp_path}, so what lies there is not trusted" in found.stdout
+
+
 def test_algorithms_are_those_of_the_registry() -> None:
     shown = CliRunner().invoke(app, ["plan", "algorithms", "--topology", "2x3"]).output
     for name in _core.algorithms_for("all_reduce", _core.Topology(4)):

@@ -34,6 +34,11 @@ def only_file(folder: Path) -> Path:
     return file
 
 
+@pytest.fixture(autouse=True)
+def _own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Of a cache that holds CODE under KEY."""
@@ -132,6 +137,19 @@ def test_the_folder_of_temporary_files_stands_in(name: str, tmp_path: Path, monk
     assert _core.cached_code(str(tmp_path / name), KEY, refuse) == CODE
     assert only_file(tmp_path / "own" / f"lanecast-{os.geteuid()}" / "kernels").read_bytes().endswith(CODE)
     assert not list((tmp_path / "shared").iterdir())
+
+
+def test_what_one_place_does_not_take_goes_to_the_next(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk; here its name is taken."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    file = only_file(folder)
+    file.unlink()
+    file.mkdir()
+    assert _core.cached_code(str(folder), KEY, made(CODE, [])) == CODE
+    assert _core.cached_code(str(folder), KEY, refuse) == CODE
+    assert not [path for path in folder.iterdir() if path.suffix == ".tmp"]
 
 
 def test_a_full_cache_of_an_image_is_enough(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

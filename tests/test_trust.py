@@ -20,7 +20,7 @@ for path in sys.argv[1:]:
     try:
         print(_core.trusted_path(path))
     except _core.UsageError as error:
-        print(str(error).partition(", and is not")[0])
+        print(str(error).partition(", so what")[0])
 """
 
 
@@ -70,7 +70,9 @@ def test_names_are_taken_as_the_system_takes_them(folder: Path, monkeypatch: pyt
 @pytest.mark.parametrize("mode", [0o777, 0o722])
 def test_what_every_user_may_write_to_is_named(folder: Path, who: str, mode: int) -> None:
     (folder / who).chmod(mode)
-    words = re.escape(f"every user may write to {folder / who}, and is not trusted: only you and root")
+    words = re.escape(
+        f"every user may write to {folder / who}, so what lies there is not trusted: nobody but you and root"
+    )
     for door in (_core.trusted_path, _core.trusted_text):
         with pytest.raises(UsageError, match=words):
             door(folder / "a" / "b" / "file")

@@ -7,11 +7,15 @@ read-only or a shared cache costs time and not the job.
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from lanecast import _core
+
+_PROGRAM_BYTES = 16 << 20  # more than any that is compiled here
 
 
 @dataclass(frozen=True)
@@ -36,16 +40,16 @@ def folder(name: str) -> Path:
     Raises UsageError for a user without a home.
     """
     path = _core.user_cache(name)
-    if not path:
+    if path is None:
         raise _core.UsageError("this user has no home folder to keep things in; set HOME or XDG_CACHE_HOME")
-    return Path(path)
+    return path
 
 
 def places(name: str) -> list[Place]:
     """Both places, the first the user's cache unless the user has none. Neither need exist."""
     user = _core.user_cache(name)
     variable = "XDG_CACHE_HOME" if os.environ.get("XDG_CACHE_HOME", "").startswith("/") else "HOME"
-    found = [Place(Path(user), variable)] if user else []
+    found = [Place(user, variable)] if user else []
     return [*found, Place(_core.temporary_cache(name), "TMPDIR")]
 
 
@@ -74,15 +78,27 @@ def place_for(name: str, subfolder: str = "", *, runs: bool = False) -> Kept:
         except _core.UsageError as error:
             refused.append(f"{place.variable}: {error}")
             continue
-        if runs and os.statvfs(made).f_flag & os.ST_NOEXEC:
-            refused.append(f"{place.variable}: {made}: mounted noexec, so no program runs from there")
-            continue
-        return Kept(made, refused)
+        if not runs or not (wrong := _unfit_for_programs(made)):
+            return Kept(made, refused)
+        refused.append(f"{place.variable}: {made}: {wrong}")
     if not _core.user_cache(name):
         refused.insert(0, "HOME: not set, and the system knows no home of this user")
     raise _core.UsageError(
         f"{name}: there is no folder to keep it in; {'; '.join(refused)}; set XDG_CACHE_HOME to a folder of yours"
     )
+
+
+def _unfit_for_programs(folder: Path) -> str:
+    """Why no program can be made and run there; empty: nothing is in the way. Better known before one is compiled."""
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        return "mounted noexec, so no program runs from there"
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            os.posix_fallocate(probe.fileno(), 0, _PROGRAM_BYTES)
+    except OSError as error:  # a disk may be full, or a user's share of it
+        if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:  # a file system that cannot tell
+            return error.strerror or str(error)
+    return ""
 
 
 def write(path: Path, text: str) -> None:

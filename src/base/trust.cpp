@@ -28,7 +28,7 @@ constexpr int kMostLinks = 40;  // as the kernel's
 
 void refuse_strangers(const std::string& strangers) {
   if (!strangers.empty())
-    throw UsageError(strangers + ", and is not trusted: only you and root may be able to (docs/trust.md)");
+    throw UsageError(strangers + ", so what lies there is not trusted: nobody but you and root may (docs/trust.md)");
 }
 
 /// From / to a path, one name at a time.
@@ -147,6 +147,7 @@ std::optional<std::string> trusted_text(const fs::path& path) {
 }
 
 void make_folders(const fs::path& folder) {
+  if (folder.empty()) throw UsageError("the name of the folder is empty");
   fs::path made;
   for (const fs::path& name : fs::absolute(folder)) {
     made /= name;

@@ -42,7 +42,10 @@ bool may_be_ours(const std::string& name, const JobShape& here) {
 std::vector<fs::path> files_in(const fs::path& folder, const JobShape& here) {
   std::vector<fs::path> found;
   std::error_code unreadable;
-  for (fs::directory_iterator entry(folder, unreadable), end; !unreadable && entry != end; entry.increment(unreadable))
+  fs::directory_iterator entry(folder, unreadable);
+  if (unreadable == std::errc::permission_denied)
+    throw UsageError("profiles " + folder.string() + ": " + unreadable.message());
+  for (const fs::directory_iterator end; !unreadable && entry != end; entry.increment(unreadable))
     if (std::error_code gone; may_be_ours(entry->path().filename(), here) && entry->is_regular_file(gone))
       found.push_back(entry->path());
   std::ranges::sort(found);
@@ -62,16 +65,20 @@ class Found {
   /// Files that hold for other jobs or versions are no concern of this job. `left_aside`: takes why others are not
   /// used, instead of an exception.
   void add_folder(const fs::path& folder, NamedBy named_by, std::vector<std::string>* left_aside) {
-    for (const fs::path& path : files_in(folder, here_)) {
+    const auto unless_left_aside = [&](const auto& add) {
       try {
-        keep(path, read_profile_file(path, here_, named_by));
+        add();
       } catch (const OtherJobsError&) {
-        continue;
+        return;
       } catch (const UsageError& error) {
         if (!left_aside) throw;
         left_aside->emplace_back(error.what());
       }
-    }
+    };
+    std::vector<fs::path> paths;
+    unless_left_aside([&] { paths = files_in(folder, here_); });
+    for (const fs::path& path : paths)
+      unless_left_aside([&] { keep(path, read_profile_file(path, here_, named_by)); });
   }
 
   /// Without links where nothing was found.

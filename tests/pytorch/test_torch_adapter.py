@@ -118,7 +118,9 @@ def test_a_strangers_adapter_is_not_loaded(image: Image) -> None:
     image.cache.chmod(0o777)
     path, warning = image.load()
     assert path == str(image.stand_in)
-    assert f"warning: XDG_CACHE_HOME: every user may write to {image.cache}, and is not trusted" in warning
+    assert (
+        f"warning: XDG_CACHE_HOME: every user may write to {image.cache}, so what lies there is not trusted" in warning
+    )
     assert image.load() == [path], "said once"
     image.cache.chmod(0o700)
     image.file.chmod(0o777)

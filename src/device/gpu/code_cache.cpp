@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -79,15 +80,16 @@ std::string CodeCache::get(const std::string& key, const std::function<std::stri
   const std::array<fs::path, 2> places{folder_, temporary_cache("kernels")};
   for (const fs::path& place : places)  // also one that cannot be written to, as of an image
     if (auto code = code_in(place / name, key)) return *code;
-  for (const fs::path& place : places) {
-    if (!can_keep(place)) continue;
-    const FileDescriptor locked = lock(place / (name + ".lock"));
-    if (auto code = code_in(place / name, key)) return *code;
-    std::string code = make();
-    write_whole(place / name, header_of(key, code) + code, S_IRUSR | S_IWUSR);  // if not, the next one makes it again
-    return code;
-  }
-  return make();
+  const auto keeps = [&](const fs::path& place, const std::string& code) {
+    return can_keep(place) && write_whole(place / name, header_of(key, code) + code, S_IRUSR | S_IWUSR) == 0;
+  };
+  const auto* place = std::ranges::find_if(places, can_keep);
+  const FileDescriptor locked = place == places.end() ? FileDescriptor() : lock(*place / (name + ".lock"));
+  if (place != places.end())
+    if (auto code = code_in(*place / name, key)) return *code;
+  std::string code = make();
+  while (place != places.end() && !keeps(*place, code)) ++place;  // a disk may be full, or a user's share of it
+  return code;
 }
 
 }  // namespace lanecast::gpu
