@@ -267,11 +267,16 @@ def test_simulations_are_kept_and_strangers_are_not_believed(places: SimpleNames
     assert runs(tmp_path) == 2
 
 
+def touched(folder: Path) -> Path:
+    (folder / "new").touch()
+    return folder / "new"
+
+
 def test_a_simulator_that_is_there_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(build, "find_simgrid", lambda: SimGrid(Path("/usr"), "3.32"))
     monkeypatch.delenv(compiler.VARIABLE, raising=False)
-    monkeypatch.setattr(build, "_compile", lambda _words, _simgrid, program: program.write_text(""))
+    monkeypatch.setattr(build, "_compile", lambda _words, _simgrid, program: cache.seal(touched(tmp_path), program))
     made = build.simulator(print)
     assert made.program.parent.parent == tmp_path / "lanecast" / "simulator"
     monkeypatch.setenv("PATH", "/nowhere")

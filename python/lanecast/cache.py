@@ -8,6 +8,7 @@ read-only or a shared cache costs time and not the job.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import tempfile
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from lanecast import _core
 
+_SEAL_BYTES = 32
 _PROGRAM_BYTES = 16 << 20  # more than any that is compiled here
 
 
@@ -55,14 +57,40 @@ def places(name: str) -> list[Place]:
 
 def find(name: str, file: str) -> Path | None:
     """A file that lies in one of them, also in one that cannot be written to, and is to be trusted."""
-    for place in places(name):
-        try:
-            real = _core.trusted_path(place.folder / file)
-        except _core.UsageError:
-            continue  # as where there is none; who makes it anew says why
-        if real is not None and real.is_file():
-            return real
-    return None
+    return next((real for place in places(name) if (real := _trusted(place.folder / file))), None)
+
+
+def find_program(name: str, file: str) -> Path | None:
+    """The same of a program that was sealed."""
+    return next((program for place in places(name) if (program := usable(place.folder / file))), None)
+
+
+def usable(program: Path) -> Path | None:
+    """A program where it is to be trusted and as it was sealed, links followed."""
+    real = _trusted(program)
+    if real is None:
+        return None
+    content = real.read_bytes()
+    return real if hashlib.sha256(content[:-_SEAL_BYTES]).digest() == content[-_SEAL_BYTES:] else None
+
+
+def _trusted(path: Path) -> Path | None:
+    try:
+        real = _core.trusted_path(path)
+    except _core.UsageError:
+        return None  # as where there is none; who makes it anew says why
+    return real if real is not None and real.is_file() else None
+
+
+def seal(program: Path, path: Path) -> None:
+    """Let a program that was just made take its name, for this user alone to write, whatever the umask.
+
+    Its checksum is put behind it, where no loader looks: one that is cut off ends the process that loads it.
+    """
+    with program.open("ab") as file:
+        file.write(hashlib.sha256(program.read_bytes()).digest())
+    program.chmod(0o755)
+    program.replace(path)  # at once: another process may be doing the same
 
 
 def place_for(name: str, subfolder: str = "", *, runs: bool = False) -> Kept:

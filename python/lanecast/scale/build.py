@@ -62,7 +62,7 @@ def simulator(say: Callable[[str], None]) -> Simulator:
             f"libsimgrid-dev (Debian, Ubuntu), or build it from https://simgrid.org and set {VARIABLE} to its folder"
         )
     digest = _digest(simgrid)
-    program = cache.find("simulator", f"{digest}/{_PROGRAM}")
+    program = cache.find_program("simulator", f"{digest}/{_PROGRAM}")
     if program is None:
         words = compiler.command("simulating needs a C++20 compiler")
         place = cache.place_for("simulator", digest, runs=True)
@@ -106,5 +106,4 @@ def _compile(words: list[str], simgrid: SimGrid, program: Path) -> None:
                 f"the simulator does not compile against SimGrid {simgrid.version} (3.32 is known to work):\n"
                 + done.stderr[-2000:]
             )
-        made.chmod(0o755)  # whatever the umask: others may not write
-        made.replace(program)  # at once: another process may be doing the same
+        cache.seal(made, program)

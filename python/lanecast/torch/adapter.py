@@ -40,13 +40,14 @@ def load() -> ModuleType:
     where it does not compile.
     """
     key = _key()
-    found = cache.find(_FOLDER, f"{key}/{_FILE}")
+    found = cache.find_program(_FOLDER, f"{key}/{_FILE}")
     if found is None:
         folders = ", ".join(f"{place.folder} ({place.variable})" for place in cache.places(_FOLDER))
-        return _loaded(_made(key, f"no adapter for torch {torch.__version__} that is to be trusted lies in {folders}"))
+        why = f"no adapter for torch {torch.__version__} that is whole and to be trusted lies in {folders}"
+        return _loaded(_made(key, why))
     try:
         return _loaded(found)
-    except _core.TransportError as error:  # cut off, say, or torch was built anew under the same version
+    except _core.TransportError as error:  # torch was built anew under the same version, say
         return _loaded(_made(key, str(error), found.stat()))
 
 
@@ -81,11 +82,8 @@ def _made(key: str, why: str, spoilt: os.stat_result | None = None) -> Path:
 
 def _is_usable(path: Path, spoilt: os.stat_result | None) -> bool:
     """Another rank may have made it meanwhile."""
-    try:
-        real = _core.trusted_path(path)
-    except _core.UsageError:
-        return False
-    return real is not None and real.is_file() and not (spoilt and os.path.samestat(real.stat(), spoilt))
+    real = cache.usable(path)
+    return real is not None and not (spoilt and os.path.samestat(real.stat(), spoilt))
 
 
 @contextlib.contextmanager
@@ -141,5 +139,4 @@ def _compile(words: list[str], path: Path) -> None:
                 f"the adapter for torch {torch.__version__} does not compile in {path.parent}; {' '.join(command)} "
                 f"says: {errors[:2000]}"
             )
-        made.chmod(0o755)  # whatever the umask: nobody else may write
-        made.replace(path)
+        cache.seal(made, path)
