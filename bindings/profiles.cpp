@@ -24,7 +24,8 @@ namespace lanecast {
 
 void bind_profiles(nb::module_& m) {
   m.def(
-      "user_cache", [](const std::string& name) -> std::optional<std::filesystem::path> {
+      "user_cache",
+      [](const std::string& name) -> std::optional<std::filesystem::path> {
         auto found = user_cache(name);
         if (found.empty()) return {};
         return found;

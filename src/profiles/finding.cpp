@@ -77,8 +77,7 @@ class Found {
     };
     std::vector<fs::path> paths;
     unless_left_aside([&] { paths = files_in(folder, here_); });
-    for (const fs::path& path : paths)
-      unless_left_aside([&] { keep(path, read_profile_file(path, here_, named_by)); });
+    for (const fs::path& path : paths) unless_left_aside([&] { keep(path, read_profile_file(path, here_, named_by)); });
   }
 
   /// Without links where nothing was found.
