@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files that communicators choose by, where they lie, and what they hold for.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <sys/stat.h>
 
+#include "base/trust.h"
 #include "base/user_cache.h"
+#include "base/whole_file.h"
 #include "bindings.h"
 #include "calls.h"
 #include "gil.h"
@@ -19,8 +24,42 @@ namespace lanecast {
 
 void bind_profiles(nb::module_& m) {
   m.def(
-      "user_cache", [](const std::string& name) { return user_cache(name).native(); }, "name"_a,
-      "Where this user's caches of that name lie; need not exist. Empty for a user without a home.");
+      "user_cache",
+      [](const std::string& name) -> std::optional<std::filesystem::path> {
+        auto found = user_cache(name);
+        if (found.empty()) return {};
+        return found;
+      },
+      "name"_a, "Where this user's caches of that name lie; need not exist. None for a user without a home.");
+  m.def(
+      "temporary_cache", [](const std::string& name) { return temporary_cache(name); }, "name"_a,
+      "Where what can be made again lies if nothing can be kept in the user's cache; need not exist.");
+  m.def(
+      "trusted_path",
+      [](const std::filesystem::path& path) -> std::optional<std::filesystem::path> {
+        auto real = trusted_path(path);
+        if (real.empty()) return {};
+        return real;
+      },
+      "path"_a, "Without links, None where there is nothing. Raises UsageError that names who else may write there.");
+  m.def(
+      "trusted_text",
+      [](const std::filesystem::path& path) -> std::optional<nb::bytes> {
+        const auto text = trusted_text(path);
+        if (!text) return {};
+        return nb::bytes(text->data(), text->size());
+      },
+      "path"_a, "What a file holds, None where there is none. Raises UsageError as trusted_path().");
+  m.def("make_folders", &make_folders, "folder"_a, "With those above it, for this user alone. Raises UsageError.");
+  m.def("make_private", &make_private, "folder"_a,
+        "The same. Raises UsageError as well where it is not trusted, or cannot be written to.");
+  m.def(
+      "write_whole",
+      [](const std::filesystem::path& path, const nb::bytes& content) {
+        constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH;
+        return write_whole(path, {content.c_str(), content.size()}, kMode);
+      },
+      "path"_a, "content"_a, "Whole or not at all, and through no link: 0, or the error's number.");
   m.def("cpu_model", &cpu_model, "The processor's name as the kernel gives it.");
   m.def(
       "shape_of",

@@ -116,7 +116,8 @@ def test_usage_errors_exit_with_2_and_no_traceback() -> None:
 def test_a_cache_that_cannot_be_made_is_said_before_anything_is_measured() -> None:
     refused = run("tune", "--quick", "--ranks", "2", XDG_CACHE_HOME="/proc")
     assert refused.returncode == 2
-    assert "/proc/lanecast/profiles: No such file or directory; name a file by --output, or set" in refused.stderr
+    words = "/proc/lanecast/profiles cannot be used: /proc/lanecast: No such file or directory; name a file by --output"
+    assert f"{words}, or set XDG_CACHE_HOME" in refused.stderr
     assert "measuring" not in refused.stderr
 
 
@@ -308,6 +309,12 @@ def test_info_names_what_it_finds_and_what_is_missing(tmp_path: Path) -> None:
     assert missing.returncode == 0, missing.stderr
     assert "names no usable MPI library" in missing.stdout
     assert "LANECAST_FOO is unknown" in missing.stdout
+
+
+def test_info_says_which_folder_is_not_used(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    found = run("info", XDG_CACHE_HOME=str(tmp_path), LANECAST_PROFILE="")
+    assert f"not used: every user may write to {tmp_path}, so what lies there is not trusted" in found.stdout
 
 
 def test_algorithms_are_those_of_the_registry() -> None:

@@ -34,6 +34,11 @@ def only_file(folder: Path) -> Path:
     return file
 
 
+@pytest.fixture(autouse=True)
+def _own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Of a cache that holds CODE under KEY."""
@@ -91,7 +96,7 @@ def test_a_spoilt_file_is_made_again(folder: Path, spoil: Callable[[bytes], byte
     assert _core.cached_code(str(folder), KEY, refuse) == CODE
 
 
-@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+@pytest.mark.parametrize("mode", [0o602, 0o666])
 def test_a_file_that_others_can_write_is_not_trusted(folder: Path, mode: int) -> None:
     only_file(folder).chmod(mode)
     log: list[bytes] = []
@@ -108,22 +113,51 @@ def test_another_users_file_is_not_trusted(folder: Path) -> None:
     assert only_file(folder).stat().st_uid == os.geteuid()
 
 
-def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
+def test_links_of_this_user_are_followed(folder: Path, tmp_path: Path) -> None:
     file = only_file(folder)
-    target = file.rename(tmp_path / "elsewhere")
-    file.symlink_to(target)
-    log: list[bytes] = []
-    _core.cached_code(str(folder), KEY, made(CODE, log))
-    assert log
-    assert not file.is_symlink()
+    file.symlink_to(file.rename(tmp_path / "elsewhere"))
+    assert _core.cached_code(str(folder), KEY, refuse) == CODE
 
 
 @pytest.mark.parametrize("name", ["", "/proc/lanecast", "/dev/null/lanecast"])
-def test_without_a_folder_that_can_be_written(name: str) -> None:
+def test_without_a_folder_that_can_be_written(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/proc")
     log: list[bytes] = []
     for _ in range(2):
         assert _core.cached_code(name, KEY, made(CODE, log)) == CODE
     assert len(log) == 2
+
+
+@pytest.mark.parametrize("name", ["/proc/lanecast", "shared"])
+def test_the_folder_of_temporary_files_stands_in(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "own"))
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    assert _core.cached_code(str(tmp_path / name), KEY, made(CODE, [])) == CODE
+    assert _core.cached_code(str(tmp_path / name), KEY, refuse) == CODE
+    assert only_file(tmp_path / "own" / f"lanecast-{os.geteuid()}" / "kernels").read_bytes().endswith(CODE)
+    assert not list((tmp_path / "shared").iterdir())
+
+
+def test_what_one_place_does_not_take_goes_to_the_next(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk; here its name is taken."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    file = only_file(folder)
+    file.unlink()
+    file.mkdir()
+    assert _core.cached_code(str(folder), KEY, made(CODE, [])) == CODE
+    assert _core.cached_code(str(folder), KEY, refuse) == CODE
+    assert not [path for path in folder.iterdir() if path.suffix == ".tmp"]
+
+
+def test_a_full_cache_of_an_image_is_enough(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be read-only, and belong to root."""
+    for each in (folder, *folder.iterdir()):
+        each.chmod(0o555 if each.is_dir() else 0o444)
+    monkeypatch.setenv("TMPDIR", "/proc")
+    assert _core.cached_code(str(folder), KEY, refuse) == CODE
 
 
 def test_an_error_of_the_compiler_is_handed_on_and_leaves_nothing(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_the_home_that_only_the_system_knows(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     assert cache.folder("profiles") == Path(pwd.getpwuid(os.getuid()).pw_dir) / ".cache/lanecast/profiles"
-    monkeypatch.setattr(_core, "user_cache", lambda _: "")
+    monkeypatch.setattr(_core, "user_cache", lambda _: None)
     with pytest.raises(UsageError, match=r"no home folder.*XDG_CACHE_HOME"):
         cache.folder("profiles")
 

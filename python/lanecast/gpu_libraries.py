@@ -18,4 +18,4 @@ def folders() -> list[str]:
 
 def with_gpu(options: dict[str, Any]) -> dict[str, Any]:
     """A communicator's options with what its first call on a GPU has to know."""
-    return {"gpu_library_folders": folders(), "kernel_cache": _core.user_cache("kernels"), **options}
+    return {"gpu_library_folders": folders(), "kernel_cache": _core.user_cache("kernels") or "", **options}

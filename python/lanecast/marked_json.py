@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lanecast import _core
+from lanecast import _core, cache
 from lanecast.fields import FieldError, read_fields
 
 
@@ -57,21 +58,27 @@ def fields(form: Format, path: Path, check: Callable[[bytes], object]) -> dict[s
 
 
 def save(form: Format, record: Any, path: Path) -> None:
-    """Write a dataclass whole or not at all, so that a reader never meets half a file. Makes the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text(form, record))
-    draft.replace(path)
+    """Write a dataclass whole or not at all. Makes the folder. Raises UsageError that names the file."""
+    try:
+        cache.write(path, text(form, record))
+    except _core.UsageError as error:
+        raise _core.UsageError(f"{form.name} {error}") from None
 
 
-def load(form: Format, kind: Any, path: Path) -> Any:
+def load(form: Format, kind: Any, path: Path, *, named: bool = True) -> Any:
     """Read one, a dataclass of this kind with a check() that raises FieldError for what types alone do not say.
 
-    Raises UsageError that names the file and the field for whatever is wrong with it.
+    named: by the user, who may name a file of anybody; one that was found has to be trusted. Raises UsageError that
+    names the file and the field for whatever is wrong with it.
     """
     where = f"{form.name} {path}"
     try:
-        data = json.loads(path.read_text())
+        found = path.read_bytes() if named else _core.trusted_text(path)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        data = json.loads(found.decode())
+    except _core.UsageError as error:
+        raise _core.UsageError(f"{where}: {error}") from None
     except OSError as error:
         raise _core.UsageError(f"{where}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

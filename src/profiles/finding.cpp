@@ -42,8 +42,12 @@ bool may_be_ours(const std::string& name, const JobShape& here) {
 std::vector<fs::path> files_in(const fs::path& folder, const JobShape& here) {
   std::vector<fs::path> found;
   std::error_code unreadable;
-  for (fs::directory_iterator entry(folder, unreadable), end; !unreadable && entry != end; entry.increment(unreadable))
-    if (may_be_ours(entry->path().filename(), here)) found.push_back(entry->path());
+  fs::directory_iterator entry(folder, unreadable);
+  if (unreadable == std::errc::permission_denied)
+    throw UsageError("profiles " + folder.string() + ": " + unreadable.message());
+  for (const fs::directory_iterator end; !unreadable && entry != end; entry.increment(unreadable))
+    if (std::error_code gone; may_be_ours(entry->path().filename(), here) && entry->is_regular_file(gone))
+      found.push_back(entry->path());
   std::ranges::sort(found);
   return found;
 }
@@ -55,7 +59,7 @@ class Found {
   /// left_aside: as of a folder, for a file of other jobs.
   void add_file(const fs::path& path, std::vector<std::string>* left_aside) {
     try {
-      ProfileFile file = read_profile_file(path, here_);
+      ProfileFile file = read_profile_file(path, here_, NamedBy::user);
       for (PeerFits& each : file.models.peers) each.file = path.string();
       keep(path, std::move(file));
     } catch (const OtherJobsError& error) {
@@ -66,17 +70,20 @@ class Found {
 
   /// Files that hold for other jobs or versions are no concern of this job. `left_aside`: takes why others are not
   /// used, instead of an exception.
-  void add_folder(const fs::path& folder, std::vector<std::string>* left_aside) {
-    for (const fs::path& path : files_in(folder, here_)) {
+  void add_folder(const fs::path& folder, NamedBy named_by, std::vector<std::string>* left_aside) {
+    const auto unless_left_aside = [&](const auto& add) {
       try {
-        keep(path, read_profile_file(path, here_));
+        add();
       } catch (const OtherJobsError&) {
-        continue;
+        return;
       } catch (const UsageError& error) {
         if (!left_aside) throw;
         left_aside->emplace_back(error.what());
       }
-    }
+    };
+    std::vector<fs::path> paths;
+    unless_left_aside([&] { paths = files_in(folder, here_); });
+    for (const fs::path& path : paths) unless_left_aside([&] { keep(path, read_profile_file(path, here_, named_by)); });
   }
 
   /// Without links where nothing was found.
@@ -131,15 +138,17 @@ Models find(const Communicator& communicator, const std::string& wanted, std::ve
   Found found(JobShape::of(communicator));
   // A file that is named for the job need not be for each part of it.
   std::vector<std::string>* const of_the_job = communicator.options().part ? &left_aside : nullptr;
-  if (wanted.empty()) found.add_folder(user_cache("profiles"), &left_aside);
+  if (wanted.empty()) found.add_folder(user_cache("profiles"), NamedBy::nobody, &left_aside);
   std::istringstream places(wanted);
   for (std::string place; wanted != "none" && std::getline(places, place, ',');) {
     std::error_code missing;
     if (place.starts_with(kShipped))
       throw UsageError("profile " + place +
                        ": what comes with Lanecast lies in its Python package, in learn/shipped; " + "name the file");
-    if (place.empty() || fs::is_directory(place, missing))
-      found.add_folder(place.empty() ? user_cache("profiles") : fs::path(place), nullptr);
+    if (place.empty())
+      found.add_folder(user_cache("profiles"), NamedBy::nobody, nullptr);
+    else if (fs::is_directory(place, missing))
+      found.add_folder(place, NamedBy::user, nullptr);
     else
       found.add_file(place, of_the_job);
   }

@@ -25,8 +25,11 @@ struct OtherJobsError : UsageError {
   using UsageError::UsageError;
 };
 
+/// A file that the user has named is read whoever has written it; one that was found only where nobody else can have.
+enum class NamedBy : std::uint8_t { user, nobody };
+
 /// Throws UsageError (file and field) for one that is missing, damaged, stale, or holds for other jobs.
-ProfileFile read_profile_file(const std::filesystem::path& path, const JobShape& here);
+ProfileFile read_profile_file(const std::filesystem::path& path, const JobShape& here, NamedBy named_by);
 /// The text of a file that has to be of this kind, of whatever jobs. Throws UsageError (field).
 Models read_profile(const std::string& text, FileKind kind);
 

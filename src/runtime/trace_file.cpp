@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/trace_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include <sstream>
+#include <system_error>
 
 #include "base/error.h"
+#include "base/trust.h"
+#include "base/whole_file.h"
 
 namespace lanecast {
 namespace {
@@ -117,24 +120,24 @@ void write_lines(std::ostream& file, const TraceOwner& owner, const CallLog& log
 }  // namespace
 
 void write_trace(const std::string& directory, const TraceOwner& owner, const CallLog& log) {
-  const std::string path = directory + "/" + id_text(owner.communicator) + ".rank" + std::to_string(owner.rank);
-  // A failure may write in one thread while a signal's handler writes in another: the last complete file stays.
-  const std::string unfinished = path + "." + std::to_string(gettid()) + ".tmp", finished = path + ".jsonl";
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
+  const std::string path =
+      directory + "/" + id_text(owner.communicator) + ".rank" + std::to_string(owner.rank) + ".jsonl";
   const auto refuse = [&](const std::string& why) {
-    std::error_code ignored;
-    std::filesystem::remove(unfinished, ignored);  // half a trace, where the disk is full
-    throw TransportError("the trace " + finished + " cannot be written" + why);
+    throw TransportError("the trace " + path + " cannot be written: " + why +
+                         "; name a folder that can be written to, by LANECAST_TRACE_DIR or trace_dir if one of them " +
+                         "named this one");
   };
-  {
-    std::ofstream file(unfinished);
-    write_lines(file, owner, log);
-    file.close();
-    if (!file) refuse("; is the directory writable?");
+  try {
+    make_folders(directory);
+  } catch (const UsageError& error) {
+    refuse(error.what());
   }
-  std::filesystem::rename(unfinished, finished, error);
-  if (error) refuse(": " + error.message());
+  std::ostringstream lines;
+  write_lines(lines, owner, log);
+  // A failure may write in one thread while a signal's handler writes in another: the last complete file stays.
+  constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH;
+  if (const int error = write_whole(path, lines.view(), kMode); error != 0)
+    refuse(std::generic_category().message(error));
 }
 
 }  // namespace lanecast

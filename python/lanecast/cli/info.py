@@ -176,14 +176,26 @@ def _described() -> str:
 def _torch() -> str:
     if importlib.util.find_spec("torch") is None:
         return "not installed; with it, torch.distributed has the backend lanecast"
-    compiled = [str(path) for path in sorted(cache.folder("torch").glob("*/*.so"))]
+    places = cache.places("torch")
+    found = [path for place in places for path in sorted(place.folder.glob("*/*.so"))]
+    kept = [*map(str, found), *map(_distrust, found)]
+    first = [f"its adapter is compiled at first use, into {places[0].folder}", _distrust(places[0].folder)]
     return "\n".join(
         [
             f"{importlib.metadata.version('torch')}; torch.distributed has the backend {lanecast_torch.NAME}",
-            *(compiled or [f"its adapter is compiled at first use, into {cache.folder('torch')}"]),
+            *filter(None, kept or first),
             *(f"passed to {name}: {', '.join(calls)}" for name, calls in lanecast_torch.PASSED_ON.items()),
         ]
     )
+
+
+def _distrust(path: Path) -> str:
+    """Why what lies there is not used; empty: it is."""
+    try:
+        _core.trusted_path(path)
+    except lanecast.UsageError as error:
+        return f"not used: {error}"
+    return ""
 
 
 def _profiles() -> str:
@@ -192,7 +204,8 @@ def _profiles() -> str:
         return f"{finding.VARIABLE}={where}"
     folder = default_folder()
     names = sorted(path.name for path in folder.glob("*.json"))
-    return f"{folder}: {', '.join(names) if names else 'none; `lanecast tune --quick` measures one'}"
+    found = f"{folder}: {', '.join(names) if names else 'none; `lanecast tune --quick` measures one'}"
+    return "\n".join(filter(None, [found, _distrust(folder)]))
 
 
 def _surprises() -> str:

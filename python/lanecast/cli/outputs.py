@@ -30,13 +30,11 @@ def check_picture(file: Path | None) -> None:
         raise _core.UsageError(f"{file}: pictures end in {', '.join(PICTURES)}")
 
 
-def make_folder(folder: Path) -> None:
-    """Make it unless it is there. Raises UsageError that says what else the user can name."""
+def make_cache(folder: Path) -> None:
+    """Make one of the user's cache, from which communicators read. Raises UsageError that says what else to name."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
+        _core.make_private(folder)
+    except _core.UsageError as error:
         raise _core.UsageError(
-            f"{folder}: {error.strerror}; name a file by --output, or set XDG_CACHE_HOME to a folder of yours"
+            f"{folder} cannot be used: {error}; name a file by --output, or set XDG_CACHE_HOME to a folder of yours"
         ) from None
-    if not os.access(folder, os.W_OK):
-        raise _core.UsageError(f"{folder}: cannot be written; name a file by --output, or set XDG_CACHE_HOME")

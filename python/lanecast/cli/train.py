@@ -45,6 +45,8 @@ def train(  # noqa: PLR0913, PLR0917  one per option
     version = require_scikit_learn()
     outputs.check(output, json_file)
     outputs.check_picture(plot)
+    if output is None:
+        outputs.make_cache(default_folder())
     with Database(database) as opened:
         scope = one_of(opened.scopes(), machine, origin, database)
         times = opened.read(scope)

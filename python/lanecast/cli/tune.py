@@ -84,7 +84,7 @@ def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Pa
         raise _core.UsageError("ranks: one has nobody to talk to; tune with 2 or more")
     say = partial(_say, comm.rank)
     if comm.rank == 0 and output is None:
-        outputs.make_folder(default_folder())
+        outputs.make_cache(default_folder())
     surprised = [one for one in surprises.known_to_all(comm) if one[0] in collectives]
     for collective, size in surprised:
         say(f"also what surprised: {collective} of {size} bytes")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,10 +33,11 @@ class Entry:
 
 def _folder() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    folder = Path(runtime) / "lanecast" if runtime else Path(tempfile.gettempdir()) / f"lanecast-{os.getuid()}"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise _core.UsageError(f"{folder} belongs to another user; set XDG_RUNTIME_DIR to a folder of yours")
+    folder = Path(runtime) / "lanecast" if runtime else _core.temporary_cache("clusters")
+    try:
+        _core.make_private(folder)  # its files name processes to stop
+    except _core.UsageError as error:
+        raise _core.UsageError(f"{error}; set XDG_RUNTIME_DIR to a folder of yours") from None
     return folder
 
 
@@ -65,7 +65,7 @@ def find(name: str) -> Cluster | None:
     file = _file(name)
     if not file.exists():
         return None
-    entry: Entry = marked_json.load(FORMAT, Entry, file)
+    entry: Entry = marked_json.load(FORMAT, Entry, file, named=False)
     if _started(entry.init) != entry.started:
         file.unlink(missing_ok=True)  # it has ended by itself, or the machine has been restarted
         return None

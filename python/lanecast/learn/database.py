@@ -7,10 +7,11 @@ run that was killed leaves whole ones only and goes on behind them.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from lanecast.learn.scope import Scope
 VERSION = 1  # of the tables; raise it when a column changes its meaning
 _APPLICATION = 0x4C414E45  # "LANE", by which a file of ours is known
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # the latter where SQLite's own words quote damaged text
+_ACTING = "SELECT group_concat(DISTINCT type) FROM sqlite_master WHERE type IN ('view', 'trigger')"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
   id INTEGER PRIMARY KEY,
@@ -71,9 +73,9 @@ class Database:
             raise self._error("No such file")
         try:
             if create:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                _core.make_folders(path.parent)
             self._connection = sqlite3.connect(path, timeout=30)
-        except (OSError, sqlite3.Error) as error:
+        except (_core.UsageError, sqlite3.Error) as error:
             raise self._error(str(error)) from None
         try:
             self._open(create)
@@ -113,7 +115,7 @@ class Database:
 
     def add_run(self, scope: Scope, software: dict[str, Any]) -> int:
         """What the times to come were taken with; add() wants its number."""
-        with self._connection:
+        with self._written():
             cursor = self._connection.execute(
                 "INSERT INTO runs (scope, software) VALUES (?, ?)",
                 (json.dumps(asdict(scope), sort_keys=True), json.dumps(software, sort_keys=True)),
@@ -129,7 +131,7 @@ class Database:
             for timed in times
             for number, seconds in enumerate(timed.seconds)
         ]
-        with self._connection:
+        with self._written():
             self._connection.executemany("INSERT INTO times VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def software(self, scope: Scope) -> list[dict[str, Any]]:
@@ -145,8 +147,19 @@ class Database:
                 raise self._error(f"runs.software: {software!r} is no JSON") from None
         return found
 
+    @contextlib.contextmanager
+    def _written(self) -> Iterator[None]:
+        """One transaction, whole or not at all."""
+        try:
+            with self._connection:
+                yield
+        except sqlite3.OperationalError as error:  # read-only, full or locked
+            raise self._error(f"cannot be written: {error}; is the file, and its folder, writable?") from None
+
     def _open(self, create: bool) -> None:
-        self._connection.execute("PRAGMA foreign_keys = ON")
+        # The file may come from somebody else: a schema of ours calls no function, and has tables alone.
+        for pragma in ("foreign_keys = ON", "trusted_schema = OFF", "cell_size_check = ON"):
+            self._connection.execute(f"PRAGMA {pragma}")
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -158,6 +171,9 @@ class Database:
             raise self._error("application_id: is another program's database")
         elif version != VERSION:
             raise self._error(f"user_version: {version}, this Lanecast reads {VERSION}; take the times again")
+        (acting,) = self._connection.execute(_ACTING).fetchone()
+        if acting:
+            raise self._error(f"holds a {acting}, as no database of times does")
 
     def _runs(self) -> dict[int, Scope]:
         found = {}

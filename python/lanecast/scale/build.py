@@ -6,19 +6,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lanecast import _core, cache
+from lanecast import _core, cache, compiler
 
 VARIABLE = "SimGrid_PATH"  # as SimGrid's own CMake file names it
 _PREFIXES = ("/usr", "/usr/local", "/opt/simgrid")
 _SOURCES = Path(_core.__file__).parent / "simulator"
 _ARCHIVE = _SOURCES / "libsimulated_core.a"
+_PROGRAM = "simulate"
 _FLAGS = ("-std=c++20", "-O2", "-DLANECAST_MPI_HEADER")
 
 
@@ -62,14 +61,16 @@ def simulator(say: Callable[[str], None]) -> Simulator:
             "simulating needs SimGrid 3.32 with SMPI, which is not here: apt-get install --no-install-recommends "
             f"libsimgrid-dev (Debian, Ubuntu), or build it from https://simgrid.org and set {VARIABLE} to its folder"
         )
-    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
-    if compiler is None:
-        raise _core.UsageError("simulating needs a C++20 compiler: apt-get install g++, or set CXX")
-    digest = _digest(compiler, simgrid)
-    program = cache.folder("simulator") / digest / "simulate"
-    if not program.exists():
-        say(f"compiling the simulator against SimGrid {simgrid.version} with {compiler}, once …")
-        _compile(compiler, simgrid, program)
+    digest = _digest(simgrid)
+    program = cache.find_program("simulator", f"{digest}/{_PROGRAM}")
+    if program is None:
+        words = compiler.command("simulating needs a C++20 compiler")
+        place = cache.place_for("simulator", digest, runs=True)
+        for why in place.passed_over:
+            say(f"{why}: the simulator goes into {place.folder}")
+        say(f"compiling the simulator against SimGrid {simgrid.version} with {words[0]}, once …")
+        program = place.folder / _PROGRAM
+        _compile(words, simgrid, program)
     return Simulator(program, digest, simgrid.version)
 
 
@@ -83,26 +84,26 @@ def core_digest() -> str:
     return found.hexdigest()
 
 
-def _digest(compiler: str, simgrid: SimGrid) -> str:
-    version = subprocess.run([*compiler.split(), "--version"], capture_output=True, text=True, check=False).stdout
-    return hashlib.sha256("\n".join([version, simgrid.version, *_FLAGS, core_digest()]).encode()).hexdigest()[:16]
+def _digest(simgrid: SimGrid) -> str:
+    """Of all but a compiler that nobody has named: a machine without one may have the program."""
+    facts = [compiler.named(), simgrid.version, *_FLAGS, core_digest()]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 
 
-def _compile(compiler: str, simgrid: SimGrid, program: Path) -> None:
-    program.parent.mkdir(parents=True, exist_ok=True)
+def _compile(words: list[str], simgrid: SimGrid, program: Path) -> None:
     include, library = simgrid.prefix / "include", simgrid.prefix / "lib"
     command = [
-        *compiler.split(), *_FLAGS, f"-I{include}", f"-I{include / 'smpi'}", f"-I{_SOURCES}",
+        *words, *_FLAGS, f"-I{include}", f"-I{include / 'smpi'}", f"-I{_SOURCES}",
         *(str(path) for path in sorted(_SOURCES.glob("*.cpp"))),
         # Before the archive, so that what simulates comes instead of what it stands for; exported, for SMPI to see.
         str(_ARCHIVE), "-rdynamic", f"-L{library}", f"-Wl,-rpath,{library}", "-lsimgrid", "-ldl", "-pthread",
     ]  # fmt: skip
     with tempfile.TemporaryDirectory(dir=program.parent) as folder:
         made = Path(folder) / "simulate"
-        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
+        done = compiler.run([*command, "-o", str(made)])
         if done.returncode != 0:
             raise _core.UsageError(
                 f"the simulator does not compile against SimGrid {simgrid.version} (3.32 is known to work):\n"
                 + done.stderr[-2000:]
             )
-        made.replace(program)  # at once: another process may be doing the same
+        cache.seal(made, program)

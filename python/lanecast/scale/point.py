@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -30,12 +31,10 @@ class Outcome:
 def run(simulator: Simulator, words: list[str]) -> Outcome:
     """The outcome of the simulator with these arguments. Raises InternalError with its own words."""
     digest = hashlib.sha256(" ".join([simulator.digest, *words]).encode()).hexdigest()[:24]
-    kept = cache.folder("scale") / f"{digest}.json"
-    if kept.exists():
-        try:
-            return read(kept.read_text())
-        except ValueError:
-            kept.unlink()  # cut off
+    file = f"{digest}.json"
+    if (kept := cache.find("scale", file)) is not None:
+        with contextlib.suppress(ValueError, _core.UsageError):  # damaged: simulated again
+            return read((_core.trusted_text(kept) or b"").decode())
     surroundings = {**_MEMORY, **os.environ}
     command = [str(simulator.program), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=surroundings)
@@ -44,8 +43,8 @@ def run(simulator: Simulator, words: list[str]) -> Outcome:
             f"the simulator failed ({done.returncode}) with {' '.join(words)}:\n{done.stderr[-2000:]}"
         )
     outcome = read(done.stdout)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(done.stdout)
+    with contextlib.suppress(_core.UsageError):  # where nothing can be kept it is simulated each time
+        cache.write(cache.place_for("scale").folder / file, done.stdout)
     return outcome
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
@@ -40,7 +41,7 @@ def make(given: Any, options: Any) -> Any:
         and (launched.size is None or given.group_size <= launched.size)
         and not _core.inherited_rank()
     )
-    options.kernel_cache = options.kernel_cache or _core.user_cache("kernels")
+    options.kernel_cache = options.kernel_cache or os.fsencode(_core.user_cache("kernels") or "")
     options.gpu_libraries = options.gpu_libraries or ":".join(gpu_libraries.folders())
     options.profile = finding.written_out(options.profile)
     return compiled.make(given.store, given.group_rank, given.group_size, options, _understudy, memory.of_group)

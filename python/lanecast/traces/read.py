@@ -64,7 +64,8 @@ class CommunicatorTrace:
 def read(directory: Path) -> list[CommunicatorTrace]:
     """All communicators of which `directory` holds traces, the largest first. Raises UsageError (file, line)."""
     found: dict[str, CommunicatorTrace] = {}
-    for path in sorted(directory.glob("*.jsonl")):
+    # Where others may write, a pipe or a device could lie there, and be read for ever.
+    for path in sorted(each for each in directory.glob("*.jsonl") if each.is_file()):
         trace = _read_rank(path)
         owner = trace.owner
         job = found.setdefault(owner["id"], CommunicatorTrace(owner["id"], owner["size"], owner["topology"], {}))

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from lanecast.traces.read import CommunicatorTrace, RankTrace
-from lanecast.wording import counted
+from lanecast.wording import counted, for_a_terminal
 
 _COMPARED = ("collective", "op", "dtype", "root", "bytes", "algorithm", "chunks")
 _MORE = 8  # ranks that are named one by one
@@ -20,7 +20,7 @@ def report(job: CommunicatorTrace) -> str:
     lines = [f"communicator {job.id}: {counted(job.size, 'rank')}, topology {job.topology}"]
     lines += [f"  rank {rank}: {_standing(trace)}" for rank, trace in job.ranks.items()]
     lines += _missing(job) + _behind(job) + _different(job) + _traffic(job)
-    return "\n".join(lines) + "\n"
+    return for_a_terminal("\n".join(lines) + "\n")
 
 
 def describe(call: dict[str, Any]) -> str:

@@ -73,8 +73,8 @@ def folder() -> Path:
 
 
 def load(path: Path) -> Surprises:
-    """Read a file. Raises UsageError that names the file and the field for whatever is wrong with it."""
-    surprises: Surprises = marked_json.load(FORMAT, Surprises, path)
+    """Read a file of that folder. Raises UsageError that names the file and the field for whatever is wrong with it."""
+    surprises: Surprises = marked_json.load(FORMAT, Surprises, path, named=False)
     return surprises
 
 
@@ -104,7 +104,14 @@ def known_to_all(comm: Communicator) -> list[Configuration]:
 def forget(shape: Shape, measured: Sequence[Configuration]) -> None:
     """These are known again."""
     classes = {(name, size.bit_length()) for name, size in measured}
-    _keep(shape, [each for each in known(shape) if each.size_class not in classes])
+    before = known(shape)
+    left = [each for each in before if each.size_class not in classes]
+    if left == before:
+        return
+    try:
+        _keep(shape, left)
+    except (OSError, _core.UsageError) as error:  # what was measured is kept all the same
+        warnings.warn(f"surprises are not forgotten: {error}", RuntimeWarning, stacklevel=2)
 
 
 def _report(core: _core.Surprises, shape: Shape) -> None:
@@ -114,8 +121,8 @@ def _report(core: _core.Surprises, shape: Shape) -> None:
     classes = {each.size_class for each in found}
     try:
         where = _keep(shape, [*(each for each in known(shape) if each.size_class not in classes), *found])
-    except OSError as error:
-        where = f"not kept: {error}"
+    except (OSError, _core.UsageError) as error:
+        where = f"not kept: {error}; XDG_CACHE_HOME names another folder"
     listed = "\n  ".join(str(each) for each in found)
     warnings.warn(
         f"slower than the profile of {shape.topology} ranks predicts, in eight calls in a row, waiting for late ranks "

@@ -4,22 +4,26 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <thread>
 
+#include "base/error.h"
 #include "base/file_descriptor.h"
 #include "base/mix.h"
 #include "base/running_time.h"
+#include "base/trust.h"
+#include "base/user_cache.h"
+#include "base/whole_file.h"
 
 namespace lanecast::gpu {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kPatience{300};  // NVRTC takes tens of them, on a loaded machine a hundred
 
@@ -34,36 +38,23 @@ std::string header_of(const std::string& key, std::string_view code) {
   return "lanecast machine code\n" + key + "\nchecksum " + in_hex(mix(0, code)) + "\n\n";
 }
 
-/// Nobody but this user can have written it.
-bool is_ours(const FileDescriptor& file) {
-  struct stat status{};
-  return fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-std::optional<std::string> content_of(const FileDescriptor& file) {
-  std::string content;
-  std::array<char, 65536> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): read() fills it
-  for (;;) {
-    const ssize_t bytes = ::read(file.get(), piece.data(), piece.size());
-    if (bytes == 0) return content;
-    if (bytes > 0) content.append(piece.data(), static_cast<std::size_t>(bytes));
-    if (bytes < 0 && errno != EINTR) return {};
+std::optional<std::string> code_in(const fs::path& path, const std::string& key) {
+  std::optional<std::string> content;
+  try {
+    content = trusted_text(path);
+  } catch (const UsageError&) {
+    return {};  // as where there is none
   }
-}
-
-bool write_all(const FileDescriptor& file, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t bytes = ::write(file.get(), content.data(), content.size());
-    if (bytes < 0 && errno != EINTR) return false;
-    if (bytes > 0) content.remove_prefix(static_cast<std::size_t>(bytes));
-  }
-  return true;
+  const std::size_t header_bytes = header_of(key, "").size();
+  if (!content || content->size() <= header_bytes) return {};
+  std::string code = content->substr(header_bytes);
+  if (!content->starts_with(header_of(key, code))) return {};
+  return code;
 }
 
 /// Held while the file is open. No file: another process is still at it when the patience ends, or there are no locks
 /// here; then each makes its own.
-FileDescriptor lock(const std::string& path) {
+FileDescriptor lock(const fs::path& path) {
   FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   Countdown left(kPatience);
   while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -73,38 +64,33 @@ FileDescriptor lock(const std::string& path) {
   return file;
 }
 
+bool can_keep(const fs::path& folder) {
+  try {
+    make_private(folder);
+    return true;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 std::string CodeCache::get(const std::string& key, const std::function<std::string()>& make) const {
   if (folder_.empty()) return make();
-  std::error_code ignored;  // a folder that cannot be made cannot be written to either
-  std::filesystem::create_directories(folder_, ignored);
-  const std::string path = folder_ + "/" + in_hex(mix(0, key)) + in_hex(mix(1, key));
-  if (auto code = read(path, key)) return *code;
-  const FileDescriptor locked = lock(path + ".lock");
-  if (auto code = read(path, key)) return *code;
+  const std::string name = in_hex(mix(0, key)) + in_hex(mix(1, key));
+  const std::array<fs::path, 2> places{folder_, temporary_cache("kernels")};
+  for (const fs::path& place : places)  // also one that cannot be written to, as of an image
+    if (auto code = code_in(place / name, key)) return *code;
+  const auto keeps = [&](const fs::path& place, const std::string& code) {
+    return can_keep(place) && write_whole(place / name, header_of(key, code) + code, S_IRUSR | S_IWUSR) == 0;
+  };
+  const auto* place = std::ranges::find_if(places, can_keep);
+  const FileDescriptor locked = place == places.end() ? FileDescriptor() : lock(*place / (name + ".lock"));
+  if (place != places.end())
+    if (auto code = code_in(*place / name, key)) return *code;
   std::string code = make();
-  write(path, header_of(key, code) + code);
+  while (place != places.end() && !keeps(*place, code)) ++place;  // a disk may be full, or a user's share of it
   return code;
-}
-
-std::optional<std::string> CodeCache::read(const std::string& path, const std::string& key) const {
-  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (file.get() < 0 || !is_ours(file)) return {};
-  auto content = content_of(file);
-  const std::size_t header_bytes = header_of(key, "").size();
-  if (!content || content->size() <= header_bytes) return {};
-  std::string code = content->substr(header_bytes);
-  if (!content->starts_with(header_of(key, code))) return {};
-  return code;
-}
-
-void CodeCache::write(const std::string& path, const std::string& content) const {
-  std::string temporary = path + ".XXXXXX";
-  const FileDescriptor file(mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0) return;
-  // Readers see the old file or the new one, never half of it.
-  if (!write_all(file, content) || std::rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
 }
 
 }  // namespace lanecast::gpu

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of this user with machine code, each file under all that it was made from: never stale, never another's.
+// Folders of this user with machine code, each file under all that it was made from: never stale, never another's.
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 
 namespace lanecast::gpu {
 
 class CodeCache {
  public:
-  /// folder: made where it is missing; empty: nothing is kept.
+  /// folder: made where it is missing; where it can hold nothing, the user's folder of temporary files stands in for
+  /// it. Empty: nothing is kept.
   explicit CodeCache(std::string folder) : folder_(std::move(folder)) {}
 
   /// The code under this key, else what `make` returns, which is kept if it can be. Of several processes (and threads)
@@ -18,9 +18,6 @@ class CodeCache {
   std::string get(const std::string& key, const std::function<std::string()>& make) const;
 
  private:
-  std::optional<std::string> read(const std::string& path, const std::string& key) const;
-  void write(const std::string& path, const std::string& content) const;
-
   std::string folder_;
 };
 

@@ -70,7 +70,8 @@ def calibrate(
     shape = _shape_of(ranks)
     path = output or default_folder() / file_name(shape)
     if ranks.rank == 0:
-        outputs.make_folder(path.parent)
+        if output is None:
+            outputs.make_cache(path.parent)
         print(f"measuring {', '.join(collectives)} on {ranks.size} x {shape.gpu} …", file=sys.stderr, flush=True)
     begin = time.monotonic()
     arenas = Arenas(ranks, 2 * max(*effort.sizes, *(effort.gain_sizes if gain else ())) + _SLACK_BYTES)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C++ compiler of this machine, for what is compiled when it is first used."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+from lanecast import _core
+
+VARIABLE = "CXX"
+
+
+def named() -> str:
+    """What the environment asks for; empty: the one that is found."""
+    return os.environ.get(VARIABLE, "")
+
+
+def command(need: str) -> list[str]:
+    """How to call it, with what CXX adds. Raises UsageError that begins with `need` where there is none."""
+    words = named().split() or [shutil.which("g++") or shutil.which("c++") or ""]
+    if not words[0]:
+        raise _core.UsageError(f"{need}: apt-get install g++, or set {VARIABLE}")
+    if not shutil.which(words[0]):
+        raise _core.UsageError(f"{need}, and {VARIABLE}={named()} names none that can be run")
+    return words
+
+
+def run(words: list[str], source: str = "") -> subprocess.CompletedProcess[str]:
+    """What it says; `source`: its standard input."""
+    return subprocess.run(words, input=source, capture_output=True, text=True, check=False)
