@@ -23,7 +23,7 @@ struct Layout {
   bool notices_tell() const { return outbox_places == 0; }
 };
 
-/// The layout when `ranks` ranks share a host: all its rings together stay near 64 MiB, and so do all outboxes.
+/// The layout when `ranks` ranks share a host.
 Layout layout_for(std::size_t ranks, const ShmOptions& options);
 
 }  // namespace lanecast::shm
