@@ -213,8 +213,8 @@ bool Outgoing::waits_for_place() {
 }
 
 std::size_t Outgoing::piece_bytes_for(std::size_t message_bytes) const {
-  const std::size_t fragment = layout_.fragment_bytes;
-  return std::clamp(message_bytes / kPiecesAtLeast, fragment, layout_.piece_bytes) / fragment * fragment;
+  const std::size_t least = layout_.least_piece_bytes;
+  return std::clamp(message_bytes / kPiecesAtLeast, least, layout_.piece_bytes) / least * least;
 }
 
 void Outgoing::finish(const Sending& sending, std::vector<Message*>& done) {

@@ -68,7 +68,7 @@ class Outgoing {
   bool put_piece();
   bool waits_for_place();
   void put_copy();
-  /// Borders of pieces are the same for all messages of a content; through the ring one goes in whole fragments.
+  /// Borders of pieces are the same for all messages of a content; through the ring one goes in packets.
   std::size_t piece_bytes_for(std::size_t message_bytes) const;
   void finish(const Sending& sending, std::vector<Message*>& done);
 
