@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import gc
@@ -178,6 +179,45 @@ def _on_an_older_kernel(me: Rank) -> int:
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_before_linux_5_14_memory_is_reserved_by_the_file(ranks: int) -> None:
     assert 0 < in_processes(ranks, _on_an_older_kernel)[0] <= 8 * MIB
+
+
+def _limited(limit: int, me: Rank) -> str:
+    """The error where rank 1 is at a limit of its own."""
+    soft, hard = resource.getrlimit(limit)
+    held = []
+    if me.rank == 1 and limit == resource.RLIMIT_NOFILE:
+        resource.setrlimit(limit, (64, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+    elif me.rank == 1:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        resource.setrlimit(limit, (pages * resource.getpagesize() + MIB // 2, hard))
+    try:
+        _core.open_shm(me.rank, me.size, me.all_gather, list(range(me.size)), {})
+    except _core.TransportError as error:
+        return str(error)
+    finally:
+        resource.setrlimit(limit, (soft, hard))
+        for file in held:
+            os.close(file)
+    return "no error"
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        (resource.RLIMIT_NOFILE, r"Too many open files; .* raise the limit \(ulimit -n\)"),
+        (
+            resource.RLIMIT_AS,
+            r"cannot map \d{7} bytes of shared memory: .*, or raise the limit of address space \(ulimit -v\)",
+        ),
+    ],
+    ids=["files", "addresses"],
+)
+def test_limits_of_a_process_are_named_on_every_rank(limit: int, told: str) -> None:
+    for text in in_processes(3, functools.partial(_limited, limit)):
+        assert re.search("shared memory cannot be set up on rank 1: .*" + told, text), text
 
 
 def own_groups() -> list[str]:
