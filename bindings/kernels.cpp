@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/overrange.h"
 #include "device/host/variant.h"
 #include "gil.h"
 
@@ -43,8 +44,9 @@ ReduceOp find_op(const std::string& name) {
 }
 
 void reduce(const std::string& dtype, const std::string& op, Bytes dst, const std::vector<ConstBytes>& sources,
-            std::size_t count, double divisor, const std::string& variant) {
-  host::Reduction reduction{find_dtype(dtype), find_op(op), dst.data(), {}, count, divisor};
+            std::size_t count, double divisor, const std::string& variant, int ranks) {
+  host::Reduction reduction{find_dtype(dtype), find_op(op), dst.data(), {}, count, {divisor, 0}};
+  reduction.finish.overrange = ranks < 0 ? kAddedAtOnce : overrange_of(reduction.dtype, reduction.op, ranks);
   const std::size_t room = dst.nbytes() / size_of(reduction.dtype);
   if (count > room) throw UsageError("reduce: dst has room for " + std::to_string(room) + " elements only");
   std::vector<const void*> addresses;
@@ -66,7 +68,9 @@ void bind_kernels(nb::module_& m) {
   m.def("kernel_variants", variant_names,
         "Builds of the CPU kernels that this CPU can run, fastest (the default) first.");
   m.def("reduce", reduce, "dtype"_a, "op"_a, "dst"_a, "sources"_a, "count"_a, "divisor"_a = 1.0, "variant"_a = "",
-        "Reduces the first `count` elements of the sources, given as bytes, into dst.");
+        "ranks"_a = 0,
+        "Reduces the first `count` elements of the sources, given as bytes, into dst. ranks: of an average, those that "
+        "bring something, so that no sum ends at the type's range; 0: all do; -1: these sources are all.");
 }
 
 }  // namespace lanecast

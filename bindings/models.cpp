@@ -22,9 +22,9 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
-/// on_gpus: buffers lie there, and messages between hosts pass through the hosts' memory.
-Request request_of(const std::string& collective, std::size_t bytes, bool on_gpus) {
-  return {.kind = kind_named(collective), .bytes = bytes, .on_gpus = on_gpus, .staged = on_gpus};
+/// on_gpus: buffers lie there; messages between hosts pass through the hosts' memory, unless they go directly.
+Request request_of(const std::string& collective, std::size_t bytes, bool on_gpus, bool directly) {
+  return {.kind = kind_named(collective), .bytes = bytes, .on_gpus = on_gpus, .staged = on_gpus && !directly};
 }
 
 }  // namespace
@@ -37,8 +37,8 @@ void bind_models(nb::module_& m) {
       .def(
           "__init__",
           [](Models* self, const std::vector<LinkTuple>& links, double reduce_s_per_byte,
-             const std::vector<FitTuple>& fits, const std::vector<OverlapTuple>& overlaps) {
-            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}, {}, {}, {}};
+             const std::vector<FitTuple>& fits, const std::vector<OverlapTuple>& overlaps, double driver_call_s) {
+            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}, {}, {}, {}, driver_call_s};
             for (const auto& [alpha_s, beta] : links) models->links.push_back({alpha_s, beta});
             for (const auto& [collective, algorithm, level, from_bytes, alpha_s, beta] : fits)
               models->fits.push_back({kind_named(collective), algorithm, level, from_bytes, alpha_s, beta});
@@ -46,10 +46,10 @@ void bind_models(nb::module_& m) {
               models->overlaps.push_back({kind_named(collective), hidden, latency, scale});
           },
           "links"_a, "reduce_s_per_byte"_a = Models{}.reduce_s_per_byte, "fits"_a = std::vector<FitTuple>{},
-          "overlaps"_a = std::vector<OverlapTuple>{},
+          "overlaps"_a = std::vector<OverlapTuple>{}, "driver_call_s"_a = Models{}.driver_call_s,
           "links: (alpha_s, beta_s_per_byte) per level, outermost first, and for the innermost domains. fits: "
           "(collective, algorithm, level or -1 for all ranks, from_bytes, alpha_s, beta_s_per_byte). overlaps: "
-          "(collective, hidden, latency, scale).")
+          "(collective, hidden, latency, scale). driver_call_s: what a GPU's driver takes for a kernel or a copy.")
       .def(
           "with_overlap",
           [](Models models, const std::string& collective, double hidden, double latency, double scale) {
@@ -83,6 +83,15 @@ void bind_models(nb::module_& m) {
                      return links;
                    })
       .def_prop_ro(
+          "sources",
+          [](const Models& models) {
+            std::vector<std::string> names;
+            for (const Link& link : models.links) names.emplace_back(name_of(link.source));
+            return names;
+          },
+          "Whence each link is: assumed, timed, given or from a profile.")
+      .def_ro("timing", &Models::timing, "When and for how long links were timed; empty: never.")
+      .def_prop_ro(
           "packed",
           [](const Models& models) {
             const std::string bytes = bytes_of(models);
@@ -97,11 +106,13 @@ void bind_models(nb::module_& m) {
           "topology"_a, "ranks"_a, "The models as a subgroup sees them.");
   m.def(
       "candidates",
-      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,
-         bool on_gpus) { return to_list(candidates(request_of(collective, bytes, on_gpus), topology, models)); },
-      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "on_gpus"_a = false,
+      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models, bool on_gpus,
+         bool directly) {
+        return to_list(candidates(request_of(collective, bytes, on_gpus, directly), topology, models));
+      },
+      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "on_gpus"_a = false, "directly"_a = false,
       "Dictionaries with algorithm, chunks, seconds (predicted), latency_s (of it) and measured, the cheapest first. "
-      "on_gpus: buffers lie there, and messages between hosts pass through the hosts' memory.");
+      "on_gpus: buffers lie there, and messages between hosts pass through the hosts' memory, unless directly.");
   m.def(
       "explain",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models, bool native,
@@ -129,17 +140,19 @@ void bind_models(nb::module_& m) {
   m.def(
       "predict",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,
-         const std::string& algorithm,
-         int chunks) { return predict({kind_named(collective), bytes}, topology, models, algorithm, chunks).seconds; },
-      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "algorithm"_a, "chunks"_a,
-      "Seconds that one of algorithms_for() takes.");
+         const std::string& algorithm, int chunks, bool on_gpus, bool directly) {
+        return predict(request_of(collective, bytes, on_gpus, directly), topology, models, algorithm, chunks).seconds;
+      },
+      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "algorithm"_a, "chunks"_a, "on_gpus"_a = false,
+      "directly"_a = false, "Seconds that one of algorithms_for() takes. on_gpus, directly: as for candidates().");
   m.def(
       "best_chunks",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,
-         const std::string& algorithm,
-         bool on_gpus) { return predict(request_of(collective, bytes, on_gpus), topology, models, algorithm).chunks; },
-      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "algorithm"_a, "on_gpus"_a = false,
-      "In how many chunks one of algorithms_for() would be run. on_gpus: as for candidates().");
+         const std::string& algorithm, bool on_gpus, bool directly) {
+        return predict(request_of(collective, bytes, on_gpus, directly), topology, models, algorithm).chunks;
+      },
+      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "algorithm"_a, "on_gpus"_a = false, "directly"_a = false,
+      "In how many chunks one of algorithms_for() would be run. on_gpus, directly: as for candidates().");
   m.def(
       "cost",
       [](const std::string& collective, const std::string& algorithm, int ranks) {

@@ -20,7 +20,9 @@ NB_MODULE(_core, m) {
   lanecast::bind_gpu_libraries(m);
   lanecast::bind_surprises(m);
   lanecast::bind_runtime(m);
+  lanecast::bind_link_times(m);
   lanecast::bind_transports(m);
+  lanecast::bind_emulated(m);
   lanecast::bind_shm_ways(m);
   lanecast::bind_profiles(m);
   lanecast::bind_mpi_baseline(m);

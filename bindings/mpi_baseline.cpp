@@ -38,8 +38,8 @@ class MpiBaseline {
     const bool has_place =
         collective == Kind::broadcast || collective == Kind::all_to_all ? false : !has_root(collective) || root;
     const WithoutGil others_may_run;
-    comm_->api().run({comm_->handle(), collective, static_cast<DType>(dtype), static_cast<ReduceOp>(op), input.data(),
-                      const_cast<void*>(output.data()), counts_, in_place && has_place});
+    comm_->api().run({comm_->handle(), collective, static_cast<DType>(dtype), static_cast<ReduceOp>(op), nullptr,
+                      input.data(), const_cast<void*>(output.data()), counts_, in_place && has_place});
   }
 
  private:

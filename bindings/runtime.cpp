@@ -22,6 +22,7 @@
 #include "runtime/coming_together.h"
 #include "runtime/communicator.h"
 #include "slow_links.h"
+#include "takes_gpus.h"
 #include "transport/loopback/world.h"
 #include "transport/mpi/communicator.h"
 
@@ -41,6 +42,7 @@ T option(const std::string& name, nb::handle value, const char* expected) {
 
 CommunicatorOptions options_from(const nb::dict& d) {
   CommunicatorOptions options;
+  options.interrupt = raise_signals;
   const auto text = [](const std::string& name, nb::handle value) {
     return option<std::string>(name, value, "a text");
   };
@@ -77,6 +79,8 @@ CommunicatorOptions options_from(const nb::dict& d) {
       options.max_ctas = number(name, value);
     else if (name == "gpu_messages")
       options.gpu_messages = text(name, value);
+    else if (name == "links")
+      options.links = text(name, value);
     else if (name == "gpu_library_folders")
       options.gpu_library_folders = option<std::vector<std::string>>(name, value, "a list of folders");
     else if (name == "kernel_cache")
@@ -88,7 +92,7 @@ CommunicatorOptions options_from(const nb::dict& d) {
     else
       throw UsageError("option '" + name +
                        "' is unknown; known: topology transports algorithm chunks reproducible profile timeout_s "
-                       "check_calls trace_dir trace_steps device allow_shared_gpu max_ctas gpu_messages "
+                       "check_calls trace_dir trace_steps device allow_shared_gpu max_ctas gpu_messages links "
                        "gpu_library_folders kernel_cache window chunks_in_flight");
   }
   return options;
@@ -106,6 +110,8 @@ std::unique_ptr<Communicator> from_threads(const std::shared_ptr<LoopbackWorld>&
 struct Slowness {
   std::vector<std::pair<double, double>> links;  // seconds a message, seconds a byte
   std::vector<int> link_of_peer;
+  std::shared_ptr<SimulatedClock> clock;  // null: the links are as they are
+  std::vector<std::string> hosts;         // that the ranks take themselves to be on; empty: this one
 };
 
 std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWorld>& world, int rank,
@@ -114,14 +120,17 @@ std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWo
   auto parsed = options_from(options);
   const WithoutGil release;
   Surroundings around = among_threads(world, rank);
-  around.decorate = [slowness](std::unique_ptr<Transport> transport,
-                               const std::vector<int>& ranks) -> std::unique_ptr<Transport> {
-    std::vector<SlowLink> links;
-    std::vector<int> link_of_peer;
-    for (int r : ranks) link_of_peer.push_back(slowness.link_of_peer[r]);
-    for (const auto& [alpha_s, beta_s_per_byte] : slowness.links) links.push_back({alpha_s, beta_s_per_byte});
-    return std::make_unique<SlowLinks>(std::move(transport), links, std::move(link_of_peer));
-  };
+  if (!slowness.hosts.empty()) around.hosts = slowness.hosts;
+  if (slowness.clock)
+    around.decorate = [slowness, rank](std::unique_ptr<Transport> transport,
+                                       const std::vector<int>& ranks) -> std::unique_ptr<Transport> {
+      std::vector<SlowLink> links;
+      std::vector<int> link_of_peer;
+      for (int r : ranks) link_of_peer.push_back(slowness.link_of_peer[r]);
+      for (const auto& [alpha_s, beta_s_per_byte] : slowness.links) links.push_back({alpha_s, beta_s_per_byte});
+      return std::make_unique<SlowLinks>(std::move(transport), links, std::move(link_of_peer),
+                                         ClockOfRank{slowness.clock, rank, ranks});
+    };
   return std::make_unique<Communicator>(std::move(around), std::move(parsed), progress);
 }
 
@@ -137,24 +146,41 @@ std::unique_ptr<Communicator> from_mpi(const std::shared_ptr<MpiApi>& mpi, std::
 
 using PyAllGather = std::function<nb::object(nb::bytes)>;
 
+Bootstrap bootstrap_by(int rank, int size, const PyAllGather& all_gather) {
+  return {rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
+            const WithGil gil;
+            const nb::object returned = all_gather(nb::bytes(in, bytes));
+            if (!nb::isinstance<nb::bytes>(returned))
+              throw UsageError("all_gather: returned " + nb::cast<std::string>(nb::repr(nb::handle(returned.type()))) +
+                               ", expected bytes");
+            const auto all = nb::borrow<nb::bytes>(returned);
+            if (all.size() != bytes * size)
+              throw UsageError("all_gather: returned " + std::to_string(all.size()) + " bytes, expected " +
+                               std::to_string(bytes * size));
+            std::memcpy(out, all.data(), all.size());
+          }};
+}
+
 std::unique_ptr<Communicator> from_all_gather(int rank, int size, const PyAllGather& all_gather,
                                               const SharedProgress& progress, const nb::dict& options) {
-  Bootstrap bootstrap{rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
-                        const WithGil gil;
-                        const nb::object returned = all_gather(nb::bytes(in, bytes));
-                        if (!nb::isinstance<nb::bytes>(returned))
-                          throw UsageError("all_gather: returned " +
-                                           nb::cast<std::string>(nb::repr(nb::handle(returned.type()))) +
-                                           ", expected bytes");
-                        const auto all = nb::borrow<nb::bytes>(returned);
-                        if (all.size() != bytes * size)
-                          throw UsageError("all_gather: returned " + std::to_string(all.size()) + " bytes, expected " +
-                                           std::to_string(bytes * size));
-                        std::memcpy(out, all.data(), all.size());
-                      }};
+  Bootstrap bootstrap = bootstrap_by(rank, size, all_gather);
   auto parsed = options_from(options);
   const WithoutGil release;
   return std::make_unique<Communicator>(among_processes(std::move(bootstrap)), std::move(parsed), progress);
+}
+
+/// how: see TakesGpus.
+std::unique_ptr<Communicator> from_all_gather_on_gpus(int rank, int size, const PyAllGather& all_gather,
+                                                      const std::pair<SharedProgress, TakesGpus::How>& with,
+                                                      const nb::dict& options) {
+  Bootstrap bootstrap = bootstrap_by(rank, size, all_gather);
+  auto parsed = options_from(options);
+  const WithoutGil release;
+  Surroundings around = among_processes(std::move(bootstrap));
+  around.decorate = [how = with.second](std::unique_ptr<Transport> transport, const std::vector<int>&) {
+    return std::make_unique<TakesGpus>(std::move(transport), how);
+  };
+  return std::make_unique<Communicator>(std::move(around), std::move(parsed), with.first);
 }
 
 }  // namespace
@@ -168,6 +194,21 @@ void bind_runtime(nb::module_& m) {
         return std::make_shared<LoopbackWorld>(size, std::chrono::milliseconds(std::llround(deadline_s * 1e3)));
       },
       "size"_a, "deadline_s"_a = 30.0, "deadline_s: how long a rank waits for the others while they come together.");
+
+  m.def(
+      "running_seconds",
+      [](const std::vector<std::pair<double, double>>& looks, double timeout_s, double then_s) {
+        using Clock = RunningTime::Clock;
+        const auto ticks = [](double s) {
+          return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+        };
+        RunningTime ran;
+        for (const auto& [at_s, worked_s] : looks)
+          ran.look({Clock::time_point(ticks(at_s)), ticks(worked_s)}, timeout_s);
+        return ran.seconds_since(Clock::time_point(ticks(then_s)), Clock::time_point(ticks(looks.back().first)));
+      },
+      "looks"_a, "timeout_s"_a, "then_s"_a,
+      "looks: the time and the processor time of each; how much of the time from then_s to the last the process ran.");
 
   nb::class_<ProgressThread>(m, "ProgressThread", "Moves started calls; sleeps while there are none.")
       .def(
@@ -188,18 +229,38 @@ void bind_runtime(nb::module_& m) {
           "End MPI if init() started it, and with it calls of other threads: these stay where they are.");
   m.def("load_mpi", [](const std::vector<std::string>& directories) { return load_mpi(directories); }, "directories"_a);
 
+  nb::class_<SimulatedClock>(m, "SimulatedClock", "Of slow links: passes only while all ranks wait.")
+      .def("seconds", &SimulatedClock::read_s, "As time.perf_counter().");
+  m.def("make_simulated_clock", [](int ranks) { return std::make_shared<SimulatedClock>(ranks); }, "ranks"_a);
+  nb::class_<Slowness>(m, "Slowness", "Links of (seconds a message, seconds a byte), by the clock of all ranks.")
+      .def(
+          "__init__",
+          [](Slowness* made, std::vector<std::pair<double, double>> links, std::vector<int> link_of_peer,
+             std::shared_ptr<SimulatedClock> clock, std::vector<std::string> hosts) {
+            new (made) Slowness{std::move(links), std::move(link_of_peer), std::move(clock), std::move(hosts)};
+          },
+          "links"_a, "link_of_peer"_a, "clock"_a.none(), "hosts"_a = std::vector<std::string>());
+
   nb::class_<Communicator> communicator(m, "Communicator");
   communicator.def_static("from_threads", &from_threads, "world"_a, "rank"_a, "progress"_a, "options"_a)
       .def_static(
           "from_slow_threads",
           [](const std::shared_ptr<LoopbackWorld>& world, int rank, const SharedProgress& progress,
-             const nb::dict& options, std::vector<std::pair<double, double>> links, std::vector<int> link_of_peer) {
-            return from_slow_threads(world, rank, progress, options, {std::move(links), std::move(link_of_peer)});
-          },
-          "world"_a, "rank"_a, "progress"_a, "options"_a, "links"_a, "link_of_peer"_a,
-          "For tests: threads whose messages pass links of (seconds a message, seconds a byte).")
+             const nb::dict& options,
+             const Slowness& slowness) { return from_slow_threads(world, rank, progress, options, slowness); },
+          "world"_a, "rank"_a, "progress"_a, "options"_a, "slowness"_a,
+          "For tests: threads whose messages pass slow links.")
       .def_static("from_mpi", &from_mpi, "mpi"_a, "comm_address"_a, "progress"_a, "options"_a)
       .def_static("from_all_gather", &from_all_gather, "rank"_a, "size"_a, "all_gather"_a, "progress"_a, "options"_a)
+      .def_static(
+          "from_all_gather_on_gpus",
+          [](int rank, int size, const PyAllGather& all_gather, const SharedProgress& progress, const nb::dict& options,
+             bool takes, bool calls_driver, std::string stuck_while) {
+            return from_all_gather_on_gpus(rank, size, all_gather,
+                                           {progress, {takes, calls_driver, std::move(stuck_while)}}, options);
+          },
+          "rank"_a, "size"_a, "all_gather"_a, "progress"_a, "options"_a, "takes"_a, "calls_driver"_a, "stuck_while"_a,
+          "For tests: transports that take the memory of GPUs without one.")
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("topology", &Communicator::topology, nb::rv_policy::copy)

@@ -5,11 +5,11 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,6 +19,7 @@
 #include "bindings.h"
 #include "gil.h"
 #include "open_transport.h"
+#include "python_bootstrap.h"
 #include "runtime/options.h"
 #include "transport/loopback/transport.h"
 #include "transport/mpi/communicator.h"
@@ -31,17 +32,6 @@ using namespace nb::literals;
 
 namespace lanecast {
 namespace {
-
-using PyAllGather = std::function<nb::bytes(nb::bytes)>;
-
-Bootstrap bootstrap_from(int rank, int size, const PyAllGather& all_gather) {
-  return {rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
-            const WithGil gil;
-            const nb::bytes all = all_gather(nb::bytes(in, bytes));
-            if (all.size() != bytes * size) throw UsageError("all_gather returned a wrong number of bytes");
-            std::memcpy(out, all.data(), all.size());
-          }};
-}
 
 nb::bytes gathered(const Bootstrap& bootstrap, const nb::bytes& mine) {
   std::string all(mine.size() * bootstrap.size, '\0');
@@ -119,6 +109,8 @@ void bind_transports(nb::module_& m) {
   m.def(
       "ucx", [] { return std::tuple(ucx::Ucp::loaded().version(), ucx::Ucp::loaded().path()); },
       "(version, path) of UCX; UsageError where there is none.");
+  m.def("ucx_without_drivers", &ucx::without_drivers, "transports"_a,
+        "What UCX_TLS becomes where no driver of a GPU is to be called.");
   m.def(
       "open_mpi",
       [](const std::shared_ptr<MpiApi>& mpi) {

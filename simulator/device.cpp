@@ -50,9 +50,9 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores /*stor
 void wait_for_stores(Stores /*stores*/) {}
 
 void host::reduce(DType dtype, ReduceOp op, void* dst, std::span<const void* const> sources, std::size_t count,
-                  double divisor) {
+                  const Finish& finish) {
   simulator::owe((sources.size() + 1) * count * size_of(dtype));
-  if (simulator::holds_data()) reduce_with(*usable_variants().front(), {dtype, op, dst, sources, count, divisor});
+  if (simulator::holds_data()) reduce_with(*usable_variants().front(), {dtype, op, dst, sources, count, finish});
 }
 
 }  // namespace lanecast

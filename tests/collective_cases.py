@@ -70,6 +70,7 @@ class Case:
     exact: bool = True  # values whose results need no rounding; else any
     root: int = 0
     own_counts: bool = False  # each rank is told its own counts only
+    end: str = ""  # of an average: values at this end of the type's range, "largest" or "smallest"
 
     @property
     def total(self) -> int:
@@ -132,6 +133,8 @@ def _drawn(case: Case, rank: int, size: int) -> Array:
     if case.dtype in INTEGERS:
         info = np.iinfo(dtype)
         return rng.integers(info.min, info.max, case.total, dtype, endpoint=True)
+    if case.end:
+        return _at_an_end(case, rank, size)
     if not case.exact:
         return rng.standard_normal(case.total).astype(dtype)
     if case.op == "prod":  # powers of two, so that only exponents add up
@@ -140,6 +143,17 @@ def _drawn(case: Case, rank: int, size: int) -> Array:
         most = 2 ** (int(_limits(case.dtype).nmant) + 1) // size
         return rng.integers(0, min(most, 2**30), case.total, endpoint=True).astype(dtype)
     return rng.integers(-100, 100, case.total).astype(dtype)
+
+
+def _at_an_end(case: Case, rank: int, size: int) -> Array:
+    """Other ones for each rank and element, as far as the type has so many."""
+    limits, unique = _limits(case.dtype), np.arange(case.total) * size + rank
+    if case.end == "smallest":  # subnormals of which even the sum is one
+        steps = 2 ** int(limits.nmant) // size
+        return np.asarray(unique % (steps + 1) * np.longdouble(limits.smallest_subnormal)).astype(DTYPES[case.dtype])
+    # Below the largest number, and mostly positive, so that few sums of two have a number.
+    below = 1 - (unique % 61) / np.longdouble(128)
+    return (np.where(unique % 11 == 0, -below, below) * np.longdouble(limits.max)).astype(DTYPES[case.dtype])
 
 
 def even(kind: str, count: int, size: int) -> tuple[int, ...]:
@@ -163,9 +177,11 @@ def expected(case: Case, size: int, parts: Sequence[int]) -> tuple[Array, Array]
     result = UFUNCS[case.op].reduce(wide, axis=0)
     if case.exact and case.op != "avg":
         return result, np.zeros(stack.shape[1])
+    if case.end == "smallest":  # the division rounds, and nothing else
+        return result / size, np.full(stack.shape[1], np.longdouble(_limits(case.dtype).smallest_subnormal) / 2)
     # Each of the size − 1 operations may round to the type once and to fp32 before, an average once more.
     roundings = 2 * size if case.op in ("sum", "prod", "avg") else 0
-    epsilon = float(_limits(case.dtype).eps)
+    epsilon = np.longdouble(_limits(case.dtype).eps)
     magnitude = np.abs(result) if case.op == "prod" else np.abs(wide).sum(axis=0)
     tiny = float(_limits(case.dtype).smallest_subnormal)
     tolerance = roundings * (epsilon * magnitude + tiny)

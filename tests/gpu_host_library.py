@@ -113,6 +113,87 @@ def program(name: str, *, sanitized: bool = False) -> Path:
     return _built(build, target)
 
 
+def watched_calls() -> list[str]:
+    """What the library calls of NVIDIA's driver, and this one has."""
+    text = (SOURCE / "device/gpu/driver.h").read_text()
+    called = set(re.findall(r"\b(?:required|optional|cuda)\(\s*\"(cu\w+)\"", text))
+    return sorted(name for name in called if hasattr(opened(), name))
+
+
+# A call goes through a function of ours first, and on with its arguments as they are.
+_THROUGH = """
+.globl {name}
+.type {name}, @function
+{name}:
+  push %rdi
+  push %rsi
+  push %rdx
+  push %rcx
+  push %r8
+  push %r9
+  push %rax
+  mov ${number}, %edi
+  call gpu_watched_enter@PLT
+  pop %rax
+  pop %r9
+  pop %r8
+  pop %rcx
+  pop %rdx
+  pop %rsi
+  pop %rdi
+  mov gpu_watched_real@GOTPCREL(%rip), %r11
+  jmp *{place}(%r11)
+"""
+
+
+@functools.cache
+def watched_library() -> Path:
+    """library() behind one that counts the calls of each thread, and has a lock as CUDA's driver has; on x86-64."""
+
+    def build(folder: Path) -> None:
+        names = watched_calls()
+        through = [_THROUGH.format(name=name, number=k, place=8 * k) for k, name in enumerate(names)]
+        (folder / "through.s").write_text(".text\n" + "".join(through) + '.section .note.GNU-stack,"",@progbits\n')
+        listed = ", ".join(f'"{name}"' for name in names)
+        (folder / "names.cpp").write_text(
+            f'extern "C" {{ extern const char* const gpu_watched_names[] = {{{listed}}}; void* gpu_watched_real'
+            f"[{len(names)}]; extern const unsigned gpu_watched_count = {len(names)}; }}\n"
+        )
+        sources = [str(folder / "through.s"), str(folder / "names.cpp"), str(HERE / "gpu_host/watched/watched.cpp")]
+        flags = [*FLAGS, "-O1", "-fPIC", "-shared", f'-DGPU_HOST_PATH="{library()}"']
+        subprocess.run(["g++", *flags, *sources, "-ldl", "-o", str(folder / "libgpu_watched.so")], check=True)
+
+    return _built(build, "libgpu_watched.so")
+
+
+class Watched:
+    """That library in this process, which has opened it as its driver."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(str(watched_library()))
+        self._library.gpu_watched_calls.restype = ctypes.c_char_p
+
+    def load_a_kernel(self, most_s: float) -> bool:
+        """As a kernel's first launch does it: with the driver's lock, when the device has nothing to do. Is it so far
+        before the deadline?"""
+        return bool(self._library.gpu_watched_load(int(most_s * 1e3)))
+
+    def is_held(self) -> bool:
+        """Does somebody load one now?"""
+        return bool(self._library.gpu_watched_is_held())
+
+    def reset(self) -> None:
+        self._library.gpu_watched_reset()
+
+    def calls(self) -> dict[int, list[str]]:
+        """Of each thread since then."""
+        found: dict[int, list[str]] = {}
+        for line in self._library.gpu_watched_calls().decode().splitlines():
+            thread, name, count = line.split()
+            found.setdefault(int(thread), []).append(f"{name} {count} times")
+        return found
+
+
 # Of 64 blocks, each a thread of the host with hundreds of stacks; more than one, and no divisor of much.
 FEW_BLOCKS = {"LANECAST_MAX_CTAS": "3"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,8 @@ import gpu_host_library
 import lanecast
 from collective_cases import Array, Call, Case
 from exchange_api import Described, exchange_api
-from lanecast import Communicator
+from lanecast import Communicator, _core
+from lanecast.startup import progress_thread
 from pipe_jobs import Outcome, PipeJob, Tell
 
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter", "all_to_all")
@@ -110,12 +112,33 @@ def tensor(comm: Communicator, count: int) -> Tensor:
     return Tensor(np.ones(count, np.float32), "float32", comm.rank)
 
 
+def _gather(comm: Communicator, mine: bytes) -> bytes:
+    everyone = np.empty(comm.size * len(mine), np.uint8)
+    comm.all_gather_into_tensor(everyone, np.frombuffer(mine, np.uint8))
+    return everyone.tobytes()
+
+
 def another(comm: Communicator, **options: Any) -> Communicator:
     """Of the same ranks."""
+    return lanecast.from_all_gather(comm.rank, comm.size, partial(_gather, comm), **options)
 
-    def gather(mine: bytes) -> bytes:
-        everyone = np.empty(comm.size * len(mine), np.uint8)
-        comm.all_gather_into_tensor(everyone, np.frombuffer(mine, np.uint8))
-        return everyone.tobytes()
 
-    return lanecast.from_all_gather(comm.rank, comm.size, gather, **options)
+@dataclass(frozen=True)
+class Taking:
+    """What transports do that take a GPU's memory: stuck_while: such a file is there, they do not return."""
+
+    takes: bool = True
+    calls_driver: bool = False
+    stuck_while: str = ""
+
+
+FREE_OF_DRIVER = Taking()
+
+
+def taking_gpus(comm: Communicator, how: Taking, **options: Any) -> Communicator:
+    """Of the same ranks, with such transports."""
+    gather, progress = partial(_gather, comm), progress_thread()
+    core = _core.Communicator.from_all_gather_on_gpus(
+        comm.rank, comm.size, gather, progress, options, how.takes, how.calls_driver, how.stuck_while
+    )
+    return Communicator(core)

@@ -108,9 +108,10 @@ class PipeJob:
         except EOFError:
             process = self.processes[rank]
             process.join(30)
-            return Outcome(None, f"ends with exit code {process.exitcode}", self._words(rank), time.monotonic())
+            return Outcome(None, f"ends with exit code {process.exitcode}", self.words(rank), time.monotonic())
 
-    def _words(self, rank: int) -> str:
+    def words(self, rank: int) -> str:
+        """What the rank has printed."""
         return (Path(self._stacks.name) / f"{rank}").read_text(errors="replace")
 
     def _where(self) -> str:
@@ -119,7 +120,7 @@ class PipeJob:
             if process.is_alive():
                 os.kill(process.pid or 0, signal.SIGUSR2)
         time.sleep(1)
-        return "\n".join(f"rank {rank}:\n{self._words(rank)}" for rank in range(len(self.processes)))
+        return "\n".join(f"rank {rank}:\n{self.words(rank)}" for rank in range(len(self.processes)))
 
     def outcome(self, rank: int, timeout_s: float = PATIENCE_S) -> Outcome:
         """How the rank ended, past whatever it still had to tell."""

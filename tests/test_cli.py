@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -246,7 +245,6 @@ if launch.rank() == 1:
 {MAIN}"""
     launcher = launch.find_launcher()
     assert launcher is not None
-    start = time.monotonic()
     program = [sys.executable, "-c", broken, "bench", "--sizes", "4K"]
     done = subprocess.run(
         launcher.command(3, program), capture_output=True, text=True, timeout=60, check=False,
@@ -255,7 +253,6 @@ if launch.rank() == 1:
     assert done.returncode != 0
     assert "TransportError: the cable of rank 1 was cut" in done.stderr
     assert "Traceback" not in done.stderr
-    assert time.monotonic() - start < 20
 
 
 NO_MPI = f"import sys; sys.executable = '/nowhere/python'; {MAIN}"

@@ -5,44 +5,21 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from lanecast import Communicator, _core
-from lanecast.startup import progress_thread
 from lanecast.tune.fit import Curve, crossover, fit_curve
 from lanecast.tune.measure import Effort, Stopwatch, calls_for
 from lanecast.tune.tuner import tune
 from launch import mpich
+from slow_links import on_slow_links
 
 FAST, SLOW = (2e-6, 1 / 2e9), (75e-6, 1 / 60e6)
 
 
-def on_slow_links(size: int, links: list[tuple[float, float]], link_of: Callable[[int, int], int],
-                  function: Callable[[Communicator], Any], topology: str) -> list[Any]:  # fmt: skip
-    """Threads whose messages take links of known speed: link_of(rank, peer) says which."""
-    world, progress, results = _core.make_world(size), progress_thread(), [None] * size
-
-    def main(rank: int) -> None:
-        core = _core.Communicator.from_slow_threads(
-            world, rank, progress, {"timeout_s": 60.0, "topology": topology}, links,
-            [link_of(rank, peer) for peer in range(size)],
-        )  # fmt: skip
-        results[rank] = function(Communicator(core))
-
-    threads = [threading.Thread(target=main, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
-
-
 def times_of(comm: Communicator, names: list[str], sizes: list[int]) -> dict[str, list[float]]:
-    watch = Stopwatch(comm, Effort((), 4, 1.0))
+    watch = Stopwatch(comm, Effort((), 1, 1.0))
     found: dict[str, list[float]] = {name: [] for name in names}
     for size in sizes:
         calls = calls_for(comm, "all_gather", size, [(name, 1) for name in names])
@@ -66,32 +43,33 @@ def test_measured_crossover_lies_where_the_fits_predict_it() -> None:
     predicted = crossover(curves["ring"], curves["recursive_doubling"], 1 << 10, 1 << 28)
     assert predicted is not None
     true = 2 * near[0] / (far[1] - near[1])  # 3 alpha + 3/4 m beta = 2 alpha + 1/4 m beta + 1/2 m beta'
-    assert predicted.low_bytes / 1.5 < true < predicted.high_bytes * 1.5
+    assert predicted.low_bytes < true < predicted.high_bytes
     below, above = ({name: checked[name][k] for name in names} for k in range(2))
     assert below["recursive_doubling"] < below["ring"]
     assert above["ring"] < above["recursive_doubling"]
     assert between[0] < predicted.at_bytes < between[1]
 
 
+@pytest.mark.timeout(400)  # hundreds of calls of four threads, which take turns on a crowded machine
 def test_slow_nics_are_tuned_to_a_hierarchy_in_chunks() -> None:
-    """2 x 4 ranks with a slow NIC each: the choice has to be about as fast as the best of many that are tried."""
-    domain = [0] * 4 + [1] * 4
+    """2 x 2 ranks with a slow NIC each: the choice has to be about as fast as the best of many that are tried."""
+    domain = [0] * 2 + [1] * 2
     size = 4 << 20
-    tried = [(f"hierarchical({a},direct)", n) for a in ("ring", "bruck") for n in (1, 4, 8)] + [("ring", 1)]
+    tried = [(f"hierarchical({a},direct)", n) for a in ("ring", "bruck") for n in (1, 4)] + [("ring", 1)]
 
     def body(comm: Communicator) -> tuple[tuple[str, int], list[float]]:
-        effort = Effort((1 << 14, 1 << 18, 1 << 22), 2, 0.15)
+        effort = Effort((1 << 14, 1 << 22), 1, 0.15)
         comm._core.adopt(tune(comm, effort, ["all_gather"]).models())
         chosen = comm.chosen("all_gather", size // 4 // comm.size)
         calls = calls_for(comm, "all_gather", size, [chosen, *tried])
-        return chosen, Stopwatch(comm, Effort((), 6, 1.0)).fastest(calls)
+        return chosen, Stopwatch(comm, Effort((), 1, 1.0)).fastest(calls)
 
     (algorithm, _), times = on_slow_links(
-        8, [FAST, SLOW], lambda rank, peer: int(domain[rank] != domain[peer]), body, "2x4"
+        4, [FAST, SLOW], lambda rank, peer: int(domain[rank] != domain[peer]), body, "2x2"
     )[0]
     assert algorithm.startswith("hierarchical(")
-    assert times[0] < 1.6 * min(times)
-    assert times[0] < times[-1]
+    assert times[0] < 1.1 * min(times)
+    assert times[0] < times[-1] / 2
 
 
 CROSSING = """

@@ -137,7 +137,7 @@ def test_what_passes_through_the_hosts_memory_is_cut(collective: str) -> None:
         return int(best["chunks"])
 
     assert [chunks(mib, on_gpus=False) for mib in (1, 16, 256)] == [1, 1, 1]
-    assert chunks(1, on_gpus=True) == 1
+    assert chunks(1, on_gpus=True) <= 2
     assert 4 <= chunks(8, on_gpus=True) <= chunks(16, on_gpus=True) <= 8 <= chunks(64, on_gpus=True) <= 16
 
 
@@ -147,17 +147,15 @@ def _between_hosts(collective: str) -> _core.Models:
 
 @pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter"])
 def test_a_chunk_costs_a_program_what_it_enqueues(collective: str) -> None:
-    """Calls of GPUs with groups on each host, whose kernels come on top: short ones are about as fast in few chunks,
-    and long ones leave the program time enough for many."""
+    """Calls of GPUs with groups on each host, whose kernels come on top: one more chunk has to shorten the call by what
+    it costs the program's thread. So they have fewer than calls of CPUs, and long ones more than short ones."""
     hosts, models = Topology.parse("2x2", 4), _between_hosts(collective)
 
     def chunks(mib: int, on_gpus: bool) -> int:
         return _core.best_chunks(collective, mib << 20, hosts, models, "hierarchical(ring,native)", on_gpus)
 
-    assert all(chunks(mib, on_gpus=True) <= 4 < chunks(mib, on_gpus=False) for mib in (3, 6))
-    assert chunks(12, on_gpus=True) <= 8 < chunks(12, on_gpus=False)
-    assert chunks(16, on_gpus=True) >= 16
-    assert 32 <= chunks(64, on_gpus=True) <= chunks(256, on_gpus=True)
+    assert all(2 <= chunks(mib, on_gpus=True) <= 4 < chunks(mib, on_gpus=False) for mib in (3, 6, 12, 16))
+    assert 8 <= chunks(64, on_gpus=True) < chunks(256, on_gpus=True) <= 16
 
 
 def test_chunks_of_groups_on_gpus_are_powers_of_two() -> None:

@@ -78,18 +78,35 @@ def test_a_late_rank_finds_nothing_on_the_world() -> None:
 
 
 STARTS_LATE = """
-import time
+import sys, time
+from pathlib import Path
 from lanecast import job, startup
 
-startup._STARTS_WITHIN_S = 0.3
-if job.detect().rank == 1:
-    time.sleep(2.0)
+said = Path(sys.argv[1])
+
+
+class Told:
+    def write(self, text):
+        sys.__stderr__.write(text)
+        if "has waited" in text:
+            said.touch()
+
+    def flush(self):
+        sys.__stderr__.flush()
+
+
+if job.detect().rank == 0:
+    startup._STARTS_WITHIN_S = 0.3
+    sys.stderr = Told()
+else:
+    while not said.exists():
+        time.sleep(0.02)
 startup.init(timeout_s=20.0).barrier()
 """
 
 
-def test_who_waits_for_mpi_to_start_says_so() -> None:
-    command = [str(MPICH), "-n", "2", sys.executable, "-c", STARTS_LATE]
+def test_who_waits_for_mpi_to_start_says_so(tmp_path: Path) -> None:
+    command = [str(MPICH), "-n", "2", sys.executable, "-c", STARTS_LATE, str(tmp_path / "said")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert "lanecast: rank 0 has waited 0.3 s for MPI to start, which waits for all ranks" in done.stderr

@@ -376,6 +376,14 @@ def test_an_mpi_that_is_handed_the_memory_of_gpus(hosts: str, kernel_cache: str)
     assert found == ["right"] * (hosts.count(",") + 1)
 
 
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("ranks", "nics"), [(2, "2GBps,20us"), pytest.param(4, "2GBps,20us,2", marks=pytest.mark.long)])
+def test_emulated_nics_move_the_memory_of_gpus(ranks: int, nics: str, kernel_cache: str) -> None:
+    hosts = ",".join([""] * ranks)  # the variable names them
+    found = run_hosts(hosts, kernel_cache, LANECAST_GPU_NICS=nics, LANECAST_GPU_MESSAGES="direct")
+    assert found == ["right"] * ranks
+
+
 def test_messages_that_no_transport_takes_from_a_gpu(kernel_cache: str) -> None:
     for line in run_hosts("a,b", kernel_cache, LANECAST_TRANSPORTS="ucx", LANECAST_GPU_MESSAGES="direct"):
         assert "LANECAST_GPU_MESSAGES: gpu_messages: 'direct', and messages from rank" in line

@@ -25,8 +25,8 @@ NO_SUMS = ("float8_e4m3", "float8_e5m2", "int16", "uint16")
 
 
 def has(dtype: str, op: str) -> bool:
-    """NCCL's min and max lose NaN."""
-    return dtype not in NO_SUMS and op in ("sum", "prod", "avg", *(("min", "max") if "int" in dtype else ()))
+    """NCCL's min and max lose NaN, and its averages small numbers."""
+    return dtype not in NO_SUMS and op in ("sum", "prod", *(("min", "max") if "int" in dtype else ()))
 
 
 @pytest.mark.timeout(400)  # the first one builds the driver
@@ -49,7 +49,7 @@ def test_each_type_and_operator(kernel_cache: str) -> None:
         if has(dtype, op)
     ]
     moves = [Case(kind, even(kind, 7, 2), "native", dtype) for kind in ("all_gather",) for dtype in _core.DTYPES]
-    assert len(sums) == 36
+    assert len(sums) == 32
     judge(2, sums + moves, kernel_cache)
 
 
@@ -84,6 +84,7 @@ def refused(comm: Communicator, _: Tell) -> None:
     x, whole, own = tensor(comm, 8), tensor(comm, 5), tensor(comm, 2 + comm.rank)
     calls = {
         "min of float32: NCCL has none, or another than Lanecast's": partial(comm.all_reduce, x, "min"),
+        "avg of float32: NCCL has none, or another than Lanecast's": partial(comm.all_reduce, x, "avg"),
         "counts: NCCL's are equal on all ranks": partial(comm.all_gather_into_tensor, whole, own, counts=[2, 3]),
         "chunks=3: NCCL cuts messages by itself": partial(comm.all_reduce, x, chunks=3),
         "reproducible: NCCL adds in an order of its own": partial(comm.all_reduce, x, reproducible=True),

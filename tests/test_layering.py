@@ -29,8 +29,8 @@ ALLOWED = {
     },
 }
 # Rooms inside a room that may include one more: peer memory is reached by launching kernels (decision 0027), and NCCL
-# takes a stream.
-ALSO_ALLOWED = {"transport/ipc": "device/gpu", "transport/nccl": "device/gpu"}
+# takes a stream; emulated NICs are played by copy engines.
+ALSO_ALLOWED = {"transport/ipc": "device/gpu", "transport/nccl": "device/gpu", "transport/emulated": "device/gpu"}
 # What every transport may include: the border itself, helpers of those that match and copy by themselves, and how those
 # that wait tell each other of it.
 TRANSPORT_BORDER = {

@@ -34,7 +34,7 @@ WRONG_VALUES: tuple[Any, ...] = (
     *(-1, 0, 2**31 - 1, 2**31, 2**63, 10**400, 1e308, float("nan"), None, True, [], {}, "", "\ud800"),
 )
 PLACES = 100  # of a sample in which each value is replaced in turn
-LIMIT_S = 5.0  # for one text, on a busy machine
+LIMIT_S = 5.0  # of processor time, for one text
 
 
 def with_variable(name: str) -> Callable[[str], Any]:
@@ -106,6 +106,7 @@ PARSERS = {
     "LANECAST_MAX_CTAS": Parser(with_variable("LANECAST_MAX_CTAS"), ("24", "0", "2147483648")),
     "LANECAST_UCX_LANES": Parser(with_variable("LANECAST_UCX_LANES"), ("0", "2", "65")),
     "LANECAST_GPU_MESSAGES": Parser(with_variable("LANECAST_GPU_MESSAGES"), ("staged", "direct")),
+    "LANECAST_LINKS": Parser(with_variable("LANECAST_LINKS"), ("measure", "assume", "12us,50GBps", "0.5ms,10gbit")),
     "LANECAST_NICS": Parser(named_nics, ("lo", "lo,lo:one_to_one", "lo:round_robin", "eth0, mlx5_0:1")),
     "LANECAST_HOST": Parser(with_variable("LANECAST_HOST"), ("node1", "")),
     "LANECAST_ and anything": Parser(
@@ -222,10 +223,10 @@ def texts_for(parser: Parser) -> st.SearchStrategy[str]:
 
 
 def try_to_read(parser: Parser, text: str) -> None:
-    begin = time.monotonic()
+    begin = time.thread_time()
     with contextlib.suppress(*parser.refusals):
         parser.read(text)
-    assert time.monotonic() - begin < LIMIT_S
+    assert time.thread_time() - begin < LIMIT_S
 
 
 fixture_is_fine = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

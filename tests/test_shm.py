@@ -22,7 +22,7 @@ from lanecast import _core
 from ranks import Rank, in_processes
 from transport_endpoint import Endpoint, Item
 
-SOON_S = 5.0  # milliseconds on an idle machine; nothing here has a deadline below a minute
+SOON_S = 30.0  # milliseconds on an idle machine; nothing here has a deadline below a minute
 
 
 def open_shm(me: Rank, **options: int) -> _core.Transport:

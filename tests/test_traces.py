@@ -86,8 +86,17 @@ def test_waits_outside_of_collectives(
 ) -> None:
     seen = threading.Event()
 
+    def says(part: Communicator, name: str, waiting: bool) -> None:
+        """Writes until the trace says so: ranks look around now and then, and may be late."""
+        for _ in range(500):
+            part.write_trace(tmp_path / name)
+            texts = [file.read_text() for file in (tmp_path / name).glob(f"*rank{part.rank}.jsonl")]
+            if any(waits in text for text in texts) == waiting:
+                return
+            time.sleep(0.02)
+
     def write(part: Communicator) -> None:
-        part.write_trace(tmp_path / "before")
+        says(part, "before", waiting=True)
         seen.set()
 
     def body(comm: Communicator) -> None:
@@ -96,12 +105,13 @@ def test_waits_outside_of_collectives(
         for _ in range(calls_before):
             part.barrier()
         if comm.rank == 0:
-            threading.Timer(0.3, write, [part]).start()
+            threading.Thread(target=write, args=[part]).start()
         else:
             assert seen.wait(60)
         late(part)
-        time.sleep(0.05)  # who moves messages ends a work first, and then looks what is left to wait for
-        part.write_trace(tmp_path / "after")
+        says(
+            part, "after", waiting=False
+        )  # who moves messages ends a work first, and then looks what is left to wait for
 
     lanecast.run_threads(2, body)
     number = calls_before + (waits == "split")
@@ -195,13 +205,14 @@ def test_calls_that_are_kept(tmp_path: Path) -> None:
 
 
 def test_failure_leaves_a_trace_that_names_who_is_behind(tmp_path: Path) -> None:
+    ended = threading.Barrier(3, timeout=60)
+
     def body(comm: Communicator) -> None:
         comm.all_reduce(np.ones(10), algorithm="ring")
-        if comm.rank == 2:
-            time.sleep(1)
-            return
-        with pytest.raises(lanecast.TimeoutError):
-            comm.all_reduce(np.ones(20), algorithm="ring")
+        if comm.rank != 2:
+            with pytest.raises(lanecast.TimeoutError):
+                comm.all_reduce(np.ones(20), algorithm="ring")
+        ended.wait()
 
     lanecast.run_threads(3, body, timeout_s=0.5, trace_dir=str(tmp_path))
     (job,) = traces.read(tmp_path)
@@ -213,13 +224,13 @@ def test_failure_leaves_a_trace_that_names_who_is_behind(tmp_path: Path) -> None
 def test_who_failed_in_a_call_is_not_through_with_it(tmp_path: Path) -> None:
     """Rank 2 does not come to a broadcast, of which rank 0 gets its part; as if killed, it leaves no trace."""
 
+    ended = threading.Barrier(3, timeout=60)
+
     def body(comm: Communicator) -> None:
-        if comm.rank == 2:
-            time.sleep(1)
-            return
         with contextlib.suppress(lanecast.Error):
-            while True:
+            while comm.rank != 2:
                 comm.broadcast(np.ones(10), 1, algorithm="direct")
+        ended.wait()
 
     lanecast.run_threads(3, body, timeout_s=0.5, trace_dir=str(tmp_path))
     (lost,) = tmp_path.glob("*.rank2.jsonl")
@@ -245,20 +256,25 @@ def hangs(comm: Communicator, tell: Callable[[Any], None], folder: Path) -> None
     traces.write_on_signal(folder)
     comm.all_reduce(np.ones(10))
     tell("ready")
-    if comm.rank == 1:
-        time.sleep(1.5)
+    while comm.rank == 1 and not (folder / "go").exists():
+        time.sleep(0.02)
     comm.all_reduce(np.ones(10))
 
 
 def test_signal_writes_traces_of_a_call_that_hangs(tmp_path: Path) -> None:
     job = PipeJob(2, functools.partial(hangs, folder=tmp_path), timeout_s=60.0)
     assert [job.told(rank) for rank in range(2)] == ["ready"] * 2
-    time.sleep(0.3)
-    for process in job.processes:
-        os.kill(process.pid or 0, signal.SIGUSR1)
-    assert [job.outcome(rank).error for rank in range(2)] == [""] * 2  # and both go on
-    (trace,) = traces.read(tmp_path)
-    assert "behind: rank 1, through with call 1" in traces.report(trace)
+    report, turns = "", 0
+    while "behind: rank 1, through with call 1" not in report:  # rank 0 may not be in its call yet
+        turns += 1
+        assert turns < 200, report
+        for process in job.processes:
+            os.kill(process.pid or 0, signal.SIGUSR1)
+        time.sleep(0.1)
+        if len(list(tmp_path.glob("*.jsonl"))) == 2:
+            report = traces.report(traces.read(tmp_path)[0])
+    (tmp_path / "go").touch()
+    assert [job.outcome(rank).error for rank in range(2)] == [""] * 2  # both go on
     job.end()
 
 

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import emulated_network
 import transport_scenarios as scenarios
 from lanecast import _core
-from ranks import Rank, in_processes, in_threads, under_mpiexec
+from ranks import Rank, RankMain, in_processes, in_threads, under_mpiexec
 from transport_endpoint import Endpoint
 
 Scenario = Callable[[Endpoint], None]
@@ -29,6 +32,20 @@ def open_shm(me: Rank, **options: int) -> _core.Transport:
 
 def open_ucx(me: Rank) -> _core.Transport:
     return _core.open_ucx(me.rank, me.size, me.all_gather)
+
+
+def open_emulated(me: Rank) -> _core.Transport:
+    return emulated_network.open_emulated(Path(os.environ["LANECAST_GPU_NICS"]), me)
+
+
+def in_emulated_network(size: int, main: RankMain) -> None:
+    folder = emulated_network.network("10GBps,10us").folder
+    in_processes(size, functools.partial(_in_network, str(folder), main))
+
+
+def _in_network(folder: str, main: RankMain, me: Rank) -> None:
+    os.environ["LANECAST_GPU_NICS"] = folder
+    main(me)
 
 
 def open_mpi(me: Rank) -> _core.Transport:
@@ -58,6 +75,7 @@ KINDS = {
     ),
     "mpi": Kind(under_mpiexec, open_mpi, sizes=(2, 3), knows_lost_peers=False, one_job=True),
     "ucx": Kind(in_processes, open_ucx, sizes=(1, 2, 3)),
+    "emulated": Kind(in_emulated_network, open_emulated, sizes=(1, 2, 3), long_sizes=(7,)),
 }
 
 

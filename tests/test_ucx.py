@@ -16,7 +16,7 @@ import pytest
 
 import lanecast
 from collective_cases import Case, run_cases
-from lanecast import Communicator
+from lanecast import Communicator, _core
 from pipe_jobs import PipeJob
 
 Tell = Callable[[Any], None]
@@ -116,6 +116,34 @@ def test_what_was_opened_is_closed_where_another_rank_has_no_ucx() -> None:
         assert "rank 1: UCX: ucp_init failed" in text
         assert more_files <= 0
     assert job.end() == [0] * 2
+
+
+@pytest.mark.parametrize(
+    ("set_by_the_user", "becomes"),
+    [
+        ("all", "^cuda,gdr_copy,rocm,ze,gaudi"),
+        ("", "^cuda,gdr_copy,rocm,ze,gaudi"),
+        ("^ib", "^ib,cuda,gdr_copy,rocm,ze,gaudi"),
+        ("^cuda_ipc,tcp", "^tcp,cuda,gdr_copy,rocm,ze,gaudi"),
+        ("rc,cuda_copy,cuda_ipc,self", "rc,self"),
+        ("self,gdr_copy:aux,rocm,sm", "self,sm"),
+    ],
+)
+def test_transports_that_call_a_driver_are_left_out(set_by_the_user: str, becomes: str) -> None:
+    assert _core.ucx_without_drivers(set_by_the_user) == becomes
+
+
+def hears_nothing_from_ucx(comm: Communicator, _: Tell) -> str:
+    comm.all_reduce(np.ones(100_000))
+    return comm.transports
+
+
+@pytest.mark.parametrize("transports", ["all", "tcp,self,cuda_copy", "^ib"])
+def test_ucx_does_not_complain_of_what_is_left_out(transports: str) -> None:
+    job = PipeJob(2, hears_nothing_from_ucx, hosts="ab", environment={"UCX_TLS": transports})
+    assert [job.outcome(rank).value for rank in range(2)] == ["ucx"] * 2
+    assert job.end() == [0, 0]
+    assert [job.words(rank) for rank in range(2)] == ["", ""]
 
 
 def test_declarations_are_those_of_the_header() -> None:

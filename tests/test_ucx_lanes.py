@@ -141,4 +141,4 @@ def test_rest_of_a_message_is_not_waited_for(sent: signal.Signals, deadline_s: f
     job.processes[0].kill()
     job.end()
     assert outcome.error in {"TimeoutError", "TransportError"}, outcome
-    assert outcome.at_s - happened_s < deadline_s + 1.5, outcome
+    assert outcome.at_s - happened_s < deadline_s + 10, outcome  # for ever, if it were waited for

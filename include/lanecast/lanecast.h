@@ -72,7 +72,7 @@ typedef enum {
   lanecastProd = 1,
   lanecastMin = 2,
   lanecastMax = 3,
-  lanecastAvg = 4,  /* floats only */
+  lanecastAvg = 4,  /* floats only; finite for finite inputs, whatever their sum is */
   lanecastBand = 5, /* bitwise: integers only */
   lanecastBor = 6,
   lanecastBxor = 7
@@ -83,11 +83,17 @@ typedef struct {
   char text[1024]; /* ends with a zero; longer texts are cut */
 } lanecastError_t;
 
+/** Asked by a thread of the program that waits in a call, some 20 ms apart; anything but 0 ends the wait. Where a call
+ * was under way the communicator then fails, and the peers hear `why`, which the function may fill. It makes no other
+ * call on the communicator than lanecastCommAbort. lanecastWait does not ask: the buffers are the call's until it ends,
+ * which lanecastTest tells. `ctx`: as given with the function. */
+typedef int (*lanecastInterruptFn)(lanecastError_t* why, void* ctx);
+
 /** Options of a communicator, equal on every rank. Start from LANECAST_CONFIG_INITIALIZER, so that fields that later
  * versions add have their defaults. What is left at its default here is taken from the environment, where the variable
  * is set: LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM, LANECAST_CHUNKS, LANECAST_TIMEOUT,
  * LANECAST_REPRODUCIBLE, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR, LANECAST_TRACE_STEPS, LANECAST_MAX_CTAS,
- * LANECAST_GPU_MESSAGES, LANECAST_ALLOW_SHARED_GPU, LANECAST_PROFILE. */
+ * LANECAST_GPU_MESSAGES, LANECAST_LINKS, LANECAST_ALLOW_SHARED_GPU, LANECAST_PROFILE. */
 typedef struct {
   size_t size;            /* of this struct, in bytes: its version */
   const char* topology;   /* "2x4": 2 nodes of 4 ranks; "2x2x2", "3+2+4", "2x4:cyclic"; NULL: the hosts of the ranks */
@@ -110,10 +116,41 @@ typedef struct {
                           cache */
   const char* gpu_messages; /* of a GPU's memory, between hosts: "staged", through the host, or "direct", which the MPI
                                or UCX must be able to; NULL: direct where its library says so and nothing is against */
+  lanecastInterruptFn interrupt; /* of this communicator and its splits; NULL: only the deadline ends a wait */
+  void* interrupt_ctx;
+  int job_size; /* lanecastCommInitAllGather of some of a job's ranks: how many the job has. The variables describe the
+                   job then, and the communicator takes of them what lanecastCommSplit would; 0: it has all ranks */
+  const int* job_ranks; /* which ranks of the job these are, nranks numbers; NULL where job_size is 0 */
+  int job_options;      /* 1: topology, transports and algorithm above describe the job as well; 0: this communicator */
+  lanecastError_t* left_aside; /* receives what variables, and files in the user's cache, say that is of no use here,
+                                  and why, a line each; empty: nothing. NULL: it is written to stderr */
 } lanecastConfig_t;
 
 #define LANECAST_CONFIG_INITIALIZER \
-  {sizeof(lanecastConfig_t), NULL, NULL, NULL, 0, 0.0, NULL, 0, 1, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL}
+  {sizeof(lanecastConfig_t),        \
+   NULL,                            \
+   NULL,                            \
+   NULL,                            \
+   0,                               \
+   0.0,                             \
+   NULL,                            \
+   0,                               \
+   1,                               \
+   NULL,                            \
+   0,                               \
+   0,                               \
+   0,                               \
+   0,                               \
+   NULL,                            \
+   NULL,                            \
+   NULL,                            \
+   NULL,                            \
+   NULL,                            \
+   NULL,                            \
+   0,                               \
+   NULL,                            \
+   0,                               \
+   NULL}
 
 /* ---- Communicators: collective calls over the ranks named ---------------------------------------------------------*/
 
@@ -374,6 +411,11 @@ LANECAST_API lanecastResult_t lanecastWait(lanecastWork_t work);
 
 /** *done becomes 1 when the call is done, also by an error, which lanecastWait then returns; else 0. Never blocks. */
 LANECAST_API lanecastResult_t lanecastTest(lanecastWork_t work, int* done);
+
+/** What keeps a started call, as text for people: the ranks that it waits for and in which step, or the call before it;
+ * empty where it is done. text: receives it, ended with a zero, and cut to `bytes` bytes. Any thread may call it beside
+ * other calls on `comm`, on which `work` was started, and not beside lanecastWait of that work. Errors: usage. */
+LANECAST_API lanecastResult_t lanecastWaitsFor(lanecastWork_t work, lanecastComm_t comm, char* text, size_t bytes);
 
 /** Hears how a started call has ended. `error`: its text, empty after lanecastSuccess, valid until this returns. */
 typedef void (*lanecastDoneFn)(lanecastResult_t result, const char* error, void* ctx);

@@ -225,9 +225,9 @@ class Communicator(Collectives, Rooted, PointToPoint):
     def explain(self, collective: str, count: int, dtype: str = "float32", own_counts: bool = False) -> Explanation:
         """Why a call takes what chosen() says: all candidates with predicted times, what decided, a sentence; print it.
 
-        Predictions come from the profile that `lanecast tune` has measured here, else from assumed speeds of links. Of
-        calls on the CPU's memory; those between GPUs of several hosts differ as docs/gpu.md says. Arguments and errors:
-        as for chosen().
+        Predictions come from the profile that `lanecast tune` has measured here, else from links: those between hosts
+        were timed when the communicator was made, and the sentence has the values. Of calls on the CPU's memory.
+        Arguments and errors: as for chosen().
         """
         codes = _call_codes(collective, count, dtype, own_counts)
         return explained(self._core.explain(*codes, own_counts=own_counts))
@@ -235,10 +235,10 @@ class Communicator(Collectives, Rooted, PointToPoint):
     def explain_on_gpu(
         self, collective: str, count: int, dtype: str = "float32", symmetric: bool = False
     ) -> Explanation:
-        """The same of a call among the GPUs of one host, by what `lanecast tune --device cuda` has measured, if it has.
+        """The same of a call on GPUs: of one host by what `lanecast tune --device cuda` has measured, if it has.
 
-        symmetric: do the buffers lie in symmetric memory? Raises UsageError where the GPU is not open yet, or the ranks
-        are on several hosts.
+        Of several hosts by their links and by what a call of the driver takes here. symmetric: do the buffers lie in
+        symmetric memory? Raises UsageError where the GPU is not open yet.
         """
         return explained(self._core.explain_on_gpu(*_call_codes(collective, count, dtype, False), symmetric))
 

@@ -99,8 +99,10 @@ def init(**options: Any) -> Communicator:
       device (code only): the ordinal of this rank's GPU, opened at once. Default: that of the first call with a GPU's
         tensors, which then comes together with the other ranks.
       max_ctas: multiprocessors of the GPU that a call may take. Default: up to 64.
-      gpu_messages: between hosts, "staged" in the hosts' memory, or "direct", for an MPI or UCX that takes a GPU's.
-        Default: the latter where it says so and nothing speaks against it, see docs/gpu.md. Equal on all ranks.
+      gpu_messages: between hosts, "staged" in the hosts' memory, or "direct" on the GPUs, whatever library moves them.
+        Default: the latter where that calls no driver and nothing speaks against it: docs/gpu.md. Equal on all ranks.
+      links: of hosts, "measure", times them now where no profile knows them; "assume", or a latency and a rank's rate,
+        "12us,50GBps": see docs/tuning.md. Default: measure. Equal on all ranks.
       allow_shared_gpu: may ranks share a GPU? To try things out. Default: False.
       window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
         a time, up to 1,024; each takes scratch memory of its own. Defaults: 256, 4.
@@ -109,6 +111,7 @@ def init(**options: Any) -> Communicator:
     Collective. Raises UsageError for options that do not fit, and under a launcher by which no MPI finds the other
     ranks; TransportError where no transport can be opened.
     """
+    nics.emulate()
     found = job.detect()
     if found is not None:
         options = _placed(options, lambda: found.size or _core.mpi_world(mpi())[1])
@@ -157,6 +160,7 @@ def from_mpi(comm: Any, **options: Any) -> Communicator:
 
     if not isinstance(comm, MPI.Comm):
         raise _core.UsageError(f"from_mpi: comm is a {type(comm).__name__}, expected an mpi4py communicator")
+    nics.emulate()
     options = _placed(options, comm.Get_size)
     profile = options.pop("profile", None)
     return _tuned(_core.Communicator.from_mpi(mpi(), MPI._addressof(comm), progress_thread(), options), profile)
@@ -171,6 +175,7 @@ def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], 
     rank, size = _whole("from_all_gather", "rank", rank), _whole("from_all_gather", "size", size)
     if not callable(all_gather):
         raise _core.UsageError(f"from_all_gather: all_gather is a {type(all_gather).__name__}, expected a function")
+    nics.emulate()
     nics.pin()
     options = _placed(options, lambda: size)
     profile = options.pop("profile", None)

@@ -21,13 +21,14 @@ def register() -> None:
         from torch.version import cuda, hip
 
         if not hasattr(Backend, NAME.upper()):
-            from lanecast_torch import monitored_barrier
+            from lanecast_torch import monitored_barrier, set_timeout
 
             # torch takes a group's tensors to be on a GPU where its backend is for one (ShardedTensor.gather). Both are
             # of one class; two backends of one's own in a group would be taken for one.
             devices = ["cpu", "cuda"] if cuda or hip else ["cpu"]
             Backend.register_backend(NAME, _make, extended_api=True, devices=devices)
             monitored_barrier.replace(NAME)
+            set_timeout.replace(NAME)
     except Exception:  # an error here would break `import torch`; asking for the backend then says that there is none
         return
 

@@ -17,7 +17,7 @@ double posted_at_once(int n) { return std::max(1.0, 0.3 * (n - 1)); }  // n − 
 
 Cost in_turn(int n) { return {n - 1.0, shared(n), false, true}; }
 Cost doubling(int n) { return {rounds_log2(n), shared(n)}; }
-Cost at_once(int n) { return {posted_at_once(n), shared(n)}; }
+Cost at_once(int n) { return {posted_at_once(n), shared(n), false, false, 1, n - 1.0}; }
 
 constexpr AllGatherRow kAllGathers[] = {
     {"ring", ring, any, in_turn, "PCCL, IV-B"},
@@ -30,7 +30,8 @@ constexpr AllGatherRow kAllGathers[] = {
 constexpr AllReduceRow kAllReduces[] = {
     {"folding", folding, false,
      [](int n) { return Cost{std::floor(std::log2(n)) + (power_of_two(n) ? 0 : 2), rounds_log2(n)}; }, "Thakur et al."},
-    {"one_shot", one_shot, true, [](int n) { return Cost{posted_at_once(n), n - 1.0}; }, "peer-memory libraries"},
+    {"one_shot", one_shot, true, [](int n) { return Cost{posted_at_once(n), n - 1.0, false, false, 1, n - 1.0}; },
+     "peer-memory libraries"},
     {"double_tree", double_tree, false,
      [](int n) { return Cost{3 * rounds_log2(n), n > 1 ? 2.0 : 0.0, true, false, shared(n), 4}; },
      "Sanders et al., NCCL"},
@@ -41,7 +42,7 @@ constexpr AllReduceRow kAllReduces[] = {
 // A tree's root sends the vector in every round; a chain passes it on once. All ranks together send it n − 1 times.
 Cost tree(int n) { return {rounds_log2(n), rounds_log2(n), false, false, shared(n) / std::max(1.0, rounds_log2(n))}; }
 Cost chain(int n) { return {n - 1.0, n > 1 ? 1.0 : 0.0, true, true, shared(n)}; }
-Cost to_everyone(int n) { return {posted_at_once(n), n - 1.0, false, false, 1.0 / n}; }
+Cost to_everyone(int n) { return {posted_at_once(n), n - 1.0, false, false, 1.0 / n, n - 1.0}; }
 Cost scattered(int n) {
   const double handed_out = rounds_log2(n) / 2, gathered = n - 1;  // of the vector, by all ranks
   return {rounds_log2(n) + n - 1, 2 * shared(n), false, false, (handed_out + gathered) / std::max(1.0, 2 * gathered)};
@@ -58,7 +59,7 @@ constexpr BroadcastRow kBroadcasts[] = {
 
 // Only the root sends all the time.
 Cost halving(int n) { return {rounds_log2(n), shared(n), false, false, rounds_log2(n) / std::max(1.0, 2.0 * (n - 1))}; }
-Cost handing_out(int n) { return {posted_at_once(n), shared(n), false, false, 1.0 / n}; }
+Cost handing_out(int n) { return {posted_at_once(n), shared(n), false, false, 1.0 / n, n - 1.0}; }
 
 constexpr ScatterRow kScatters[] = {
     {"binomial", binomial_scatter, true, halving, "Thakur et al."},

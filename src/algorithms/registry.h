@@ -15,7 +15,7 @@ struct Cost {
   bool pipelined = false;
   bool steady = false;  // every rank sends to one neighbour only
   double even = 1;      // what the ranks send on average, over what the busiest does
-  double messages = 1;  // of a pipeline: that the busiest rank sends for each chunk
+  double messages = 1;  // that the busiest rank sends for each chunk, where those are more than the rounds
 };
 
 struct AllGatherRow {

@@ -8,13 +8,13 @@ namespace lanecast::capi {
 namespace {
 
 lanecastResult_t run(const lanecastCall_t& call, lanecastComm_t comm) {
-  return guarded(comm, [&](Communicator& core) { core.run(call_from(call, core)); });
+  return guarded(comm, [&](Communicator& core) { core.run(call_from(call, core), core.options().interrupt); });
 }
 
 lanecastResult_t run_v(const lanecastCall_t& call, lanecastComm_t comm) {
   return guarded(comm, [&](Communicator& core) {
     require(call.counts, "counts", core);
-    core.run(call_from(call, core));
+    core.run(call_from(call, core), core.options().interrupt);
   });
 }
 
@@ -46,13 +46,14 @@ lanecastResult_t lanecastRunBesideOthers(const lanecastCall_t* call, double time
                                          lanecastError_t* error) {
   return beside_others(timeout_s, comm, error, [&](Communicator& core, std::optional<double> timeout) {
     require(call, "call", core);
-    core.run_beside_others(call_from(*call, core), timeout);
+    core.run_beside_others(call_from(*call, core), timeout, core.options().interrupt);
   });
 }
 
 lanecastResult_t lanecastBarrierBesideOthers(double timeout_s, lanecastComm_t comm, lanecastError_t* error) {
-  return beside_others(timeout_s, comm, error,
-                       [](Communicator& core, std::optional<double> timeout) { core.barrier_beside_others(timeout); });
+  return beside_others(timeout_s, comm, error, [](Communicator& core, std::optional<double> timeout) {
+    core.barrier_beside_others(timeout, core.options().interrupt);
+  });
 }
 
 lanecastResult_t lanecastAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, lanecastDataType_t datatype,

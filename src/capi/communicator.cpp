@@ -2,7 +2,6 @@
 // Making, splitting and freeing communicators.
 #include "transport/mpi/communicator.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -18,10 +17,16 @@ namespace {
 /// thread starts with the first started call.
 lanecastComm_t make(Surroundings around, const lanecastConfig_t* config) {
   auto comm = std::make_unique<lanecastComm>();
+  CommunicatorOptions options = options_from(config, around.bootstrap.size);
   comm->core =
-      std::make_unique<Communicator>(std::move(around), options_from(config), std::make_shared<ProgressThread>());
-  for (const std::string& why : adopt_profile(*comm->core, profile_of(config)))
-    std::fprintf(stderr, "lanecast: left aside: %s\n", why.c_str());
+      std::make_unique<Communicator>(std::move(around), std::move(options), std::make_shared<ProgressThread>());
+  const Interrupt& interrupt = comm->core->options().interrupt;
+  std::vector<std::string> left_aside =
+      adopt_profile(*comm->core, profile_of(config), /*by_variable=*/false, interrupt);
+  if (comm->core->rank() == 0)
+    left_aside.insert(left_aside.begin(), comm->core->options().left_aside.begin(),
+                      comm->core->options().left_aside.end());
+  tell_left_aside(config, left_aside);
   return comm.release();
 }
 
@@ -78,8 +83,8 @@ lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int n
   return init(comm, config, [&] {
     Surroundings around = among_processes(bootstrap_from(rank, nranks, all_gather, ctx));
     if (over_mpi(config))
-      around.mpi =
-          MpiCommunicator::among(running_mpi(), around.bootstrap, {timeout_to_begin_s(options_from(config)), {}});
+      around.mpi = MpiCommunicator::among(running_mpi(), around.bootstrap,
+                                          {timeout_to_begin_s(options_from(config, nranks)), interrupt_of(config)});
     return around;
   });
 }
@@ -88,8 +93,8 @@ lanecastResult_t lanecastCommInitMPI(lanecastComm_t* comm, const void* mpi_comm,
   return init(comm, config, [&] {
     std::shared_ptr<MpiApi> mpi = running_mpi();
     const MpiComm parent = mpi_comm ? mpi->comm_at(mpi_comm) : mpi->world();
-    const double timeout_s = timeout_to_begin_s(options_from(config));
-    return among_mpi(MpiCommunicator::duplicate(mpi, parent, {timeout_s, {}}));
+    return among_mpi(
+        MpiCommunicator::duplicate(mpi, parent, {timeout_to_begin_s(options_from(config, 0)), interrupt_of(config)}));
   });
 }
 
@@ -98,7 +103,7 @@ lanecastResult_t lanecastCommSplit(lanecastComm_t comm, int color, int key, lane
     if (!newcomm) throw UsageError("rank " + std::to_string(parent.rank()) + ": newcomm: null pointer");
     *newcomm = nullptr;
     auto made = std::make_unique<lanecastComm>();
-    made->core = parent.split(color, key);
+    made->core = parent.split(color, key, parent.options().interrupt);
     if (made->core) *newcomm = made.release();
   });
 }

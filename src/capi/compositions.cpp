@@ -125,6 +125,7 @@ lanecastResult_t lanecastCompile(lanecastComposition_t composition, const void* 
     call.counts = {counts, static_cast<std::size_t>(composition->core.parts())};
     call.dtype = dtype_from(datatype, core);
     if (knobs) apply(*knobs, core, call);
-    *persistent = new lanecastPersistent{std::make_unique<PersistentCall>(core, call), comm->error};
+    *persistent =
+        new lanecastPersistent{std::make_unique<PersistentCall>(core, call), comm->error, core.options().interrupt};
   });
 }

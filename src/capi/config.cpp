@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <sstream>
 #include <string>
@@ -35,13 +36,30 @@ lanecastConfig_t completed(const lanecastConfig_t& config) {
   return whole;
 }
 
+std::string text_or_empty(const char* text) { return text ? text : ""; }
+
 bool switched(const char* name, int value) {
   if (value != 0 && value != 1)
     throw UsageError(std::string(name) + ": " + std::to_string(value) + " is neither 0 nor 1");
   return value == 1;
 }
 
-std::string text_or_empty(const char* text) { return text ? text : ""; }
+Interrupt interrupt_in(const lanecastConfig_t& config) {
+  if (!config.interrupt) return {};
+  return [ask = config.interrupt, ctx = config.interrupt_ctx] {
+    lanecastError_t why{};
+    if (ask(&why, ctx) == 0) return;
+    throw AbortedError(why.text[0] ? why.text : "the program's interrupt function has ended the wait");
+  };
+}
+
+std::optional<PartOfJob> part_in(const lanecastConfig_t& config, int nranks) {
+  if (config.job_size == 0) return {};
+  if (config.job_size < 0) throw UsageError("job_size: " + std::to_string(config.job_size) + " is negative");
+  if (!config.job_ranks) throw UsageError("job_ranks: null pointer, with a job_size");
+  return PartOfJob{
+      config.job_size, {config.job_ranks, config.job_ranks + nranks}, switched("job_options", config.job_options)};
+}
 
 std::vector<std::string> folders_in(const char* text) {
   std::vector<std::string> folders;
@@ -53,7 +71,7 @@ std::vector<std::string> folders_in(const char* text) {
 
 }  // namespace
 
-CommunicatorOptions options_from(const lanecastConfig_t* config) {
+CommunicatorOptions options_from(const lanecastConfig_t* config, int nranks) {
   CommunicatorOptions options;
   if (!config) return options;
   const lanecastConfig_t given = completed(*config);
@@ -71,6 +89,8 @@ CommunicatorOptions options_from(const lanecastConfig_t* config) {
   options.gpu_messages = text_or_empty(given.gpu_messages);
   options.kernel_cache = text_or_empty(given.kernel_cache);
   options.gpu_library_folders = folders_in(given.gpu_libraries);
+  options.interrupt = interrupt_in(given);
+  options.part = part_in(given, nranks);
   return options;
 }
 
@@ -80,8 +100,22 @@ std::string profile_of(const lanecastConfig_t* config) {
 
 bool over_mpi(const lanecastConfig_t* config) { return config && switched("mpi", completed(*config).mpi); }
 
+Interrupt interrupt_of(const lanecastConfig_t* config) {
+  return config ? interrupt_in(completed(*config)) : Interrupt();
+}
+
 lanecastError_t* error_of(const lanecastConfig_t* config) {
   return config && config->size >= kFirstSize ? config->error : nullptr;
+}
+
+void tell_left_aside(const lanecastConfig_t* config, const std::vector<std::string>& lines) {
+  lanecastError_t* const into = config ? completed(*config).left_aside : nullptr;
+  std::string text;
+  for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
+  if (into)
+    into->text[text.copy(into->text, sizeof into->text - 1)] = '\0';
+  else
+    for (const std::string& line : lines) std::fprintf(stderr, "lanecast: left aside: %s\n", line.c_str());
 }
 
 }  // namespace lanecast::capi

@@ -3,14 +3,19 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lanecast/lanecast.h"
 #include "runtime/options.h"
 
 namespace lanecast::capi {
 
-/// Throws UsageError for a struct of no known size and for numbers out of range. Null: the defaults.
-CommunicatorOptions options_from(const lanecastConfig_t* config);
+/// Throws UsageError for a struct of no known size and for numbers out of range. Null: the defaults. nranks: of the
+/// communicator.
+CommunicatorOptions options_from(const lanecastConfig_t* config, int nranks);
+
+/// As the Communicator takes it for its waits. Throws as options_from() does.
+Interrupt interrupt_of(const lanecastConfig_t* config);
 
 /// As adopt_profile() takes it. Throws as options_from() does.
 std::string profile_of(const lanecastConfig_t* config);
@@ -20,5 +25,8 @@ bool over_mpi(const lanecastConfig_t* config);
 
 /// Where the text of a failed init goes, or null. Reads nothing of a struct of no known size.
 lanecastError_t* error_of(const lanecastConfig_t* config);
+
+/// Tells what was left aside, where the program wants it.
+void tell_left_aside(const lanecastConfig_t* config, const std::vector<std::string>& lines);
 
 }  // namespace lanecast::capi

@@ -41,7 +41,7 @@ lanecastResult_t lanecastCommHasPeerMemory(lanecastComm_t comm, int* has) {
 }
 
 lanecastResult_t lanecastCommSynchronize(lanecastComm_t comm) {
-  return guarded(comm, [](Communicator& core) { core.synchronize(); });
+  return guarded(comm, [](Communicator& core) { core.synchronize(core.options().interrupt); });
 }
 
 lanecastResult_t lanecastCommGetAsyncError(lanecastComm_t comm, lanecastResult_t* asyncError) {

@@ -27,6 +27,7 @@ struct lanecastMemory {
 struct lanecastPersistent {
   std::unique_ptr<lanecast::PersistentCall> core;
   std::shared_ptr<lanecastError_t> error;
+  lanecast::Interrupt interrupt;
 };
 
 struct lanecastWork {

@@ -6,13 +6,13 @@ namespace lanecast::capi {
 namespace {
 
 lanecastResult_t start(const lanecastCall_t& call, const Target& target) {
-  return start(target, [&](Communicator& core) { return core.start(call_from(call, core)); });
+  return start(target, [&](Communicator& core) { return core.start(call_from(call, core), core.options().interrupt); });
 }
 
 lanecastResult_t start_v(const lanecastCall_t& call, const Target& target) {
   return start(target, [&](Communicator& core) {
     require(call.counts, "counts", core);
-    return core.start(call_from(call, core));
+    return core.start(call_from(call, core), core.options().interrupt);
   });
 }
 
@@ -55,7 +55,7 @@ lanecastResult_t lanecastReduceScatterVStart(const void* sendbuff, void* recvbuf
 lanecastResult_t lanecastStart(const lanecastCall_t* call, lanecastComm_t comm, lanecastWork_t* work) {
   return start({comm, work}, [&](Communicator& core) {
     require(call, "call", core);
-    return core.start(call_from(*call, core));
+    return core.start(call_from(*call, core), core.options().interrupt);
   });
 }
 
@@ -64,6 +64,7 @@ lanecastResult_t lanecastPersistentInit(const lanecastCall_t* call, lanecastComm
   return guarded(comm, [&](Communicator& core) {
     require(call, "call", core);
     require(persistent, "persistent", core);
-    *persistent = new lanecastPersistent{std::make_unique<PersistentCall>(core, call_from(*call, core)), comm->error};
+    *persistent = new lanecastPersistent{std::make_unique<PersistentCall>(core, call_from(*call, core)), comm->error,
+                                         core.options().interrupt};
   });
 }

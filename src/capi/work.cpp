@@ -16,6 +16,14 @@ lanecastResult_t lanecastTest(lanecastWork_t work, int* done) {
   return guarded(work->error.get(), [&] { *done = work->core->done() ? 1 : 0; });
 }
 
+lanecastResult_t lanecastWaitsFor(lanecastWork_t work, lanecastComm_t comm, char* text, size_t bytes) {
+  if (!work || !comm || (bytes > 0 && !text)) return lanecastUsageError;
+  return guarded(static_cast<lanecastError_t*>(nullptr), [&] {
+    const std::string whole = comm->core->waits_for(*work->core);
+    if (bytes > 0) text[whole.copy(text, bytes - 1)] = '\0';
+  });
+}
+
 lanecastResult_t lanecastOnDone(lanecastWork_t work, lanecastDoneFn done, void* ctx) {
   if (!work || !done) return lanecastUsageError;
   // Not by `work`, which the listener's caller may free. The work is done when its listener is called.
@@ -31,17 +39,17 @@ lanecastResult_t lanecastOnDone(lanecastWork_t work, lanecastDoneFn done, void* 
 
 lanecastResult_t lanecastPersistentRun(lanecastPersistent_t persistent) {
   if (!persistent) return lanecastUsageError;
-  return guarded(persistent->error.get(), [&] { persistent->core->run(); });
+  return guarded(persistent->error.get(), [&] { persistent->core->run(persistent->interrupt); });
 }
 
 lanecastResult_t lanecastPersistentStart(lanecastPersistent_t persistent) {
   if (!persistent) return lanecastUsageError;
-  return guarded(persistent->error.get(), [&] { persistent->core->start(); });
+  return guarded(persistent->error.get(), [&] { persistent->core->start(persistent->interrupt); });
 }
 
 lanecastResult_t lanecastPersistentWait(lanecastPersistent_t persistent) {
   if (!persistent) return lanecastUsageError;
-  return guarded(persistent->error.get(), [&] { persistent->core->wait(); });
+  return guarded(persistent->error.get(), [&] { persistent->core->wait(persistent->interrupt); });
 }
 
 lanecastResult_t lanecastPersistentRebind(lanecastPersistent_t persistent, const void* sendbuff, void* recvbuff) {

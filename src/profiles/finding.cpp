@@ -52,10 +52,16 @@ class Found {
  public:
   explicit Found(JobShape here) : here_(std::move(here)) {}
 
-  void add_file(const fs::path& path) {
-    ProfileFile file = read_profile_file(path, here_);
-    for (PeerFits& each : file.models.peers) each.file = path.string();
-    keep(path, std::move(file));
+  /// left_aside: as of a folder, for a file of other jobs.
+  void add_file(const fs::path& path, std::vector<std::string>* left_aside) {
+    try {
+      ProfileFile file = read_profile_file(path, here_);
+      for (PeerFits& each : file.models.peers) each.file = path.string();
+      keep(path, std::move(file));
+    } catch (const OtherJobsError& error) {
+      if (!left_aside) throw;
+      left_aside->emplace_back(error.what());
+    }
   }
 
   /// Files that hold for other jobs or versions are no concern of this job. `left_aside`: takes why others are not
@@ -123,6 +129,8 @@ class Found {
 
 Models find(const Communicator& communicator, const std::string& wanted, std::vector<std::string>& left_aside) {
   Found found(JobShape::of(communicator));
+  // A file that is named for the job need not be for each part of it.
+  std::vector<std::string>* const of_the_job = communicator.options().part ? &left_aside : nullptr;
   if (wanted.empty()) found.add_folder(user_cache("profiles"), &left_aside);
   std::istringstream places(wanted);
   for (std::string place; wanted != "none" && std::getline(places, place, ',');) {
@@ -133,7 +141,7 @@ Models find(const Communicator& communicator, const std::string& wanted, std::ve
     if (place.empty() || fs::is_directory(place, missing))
       found.add_folder(place.empty() ? user_cache("profiles") : fs::path(place), nullptr);
     else
-      found.add_file(place);
+      found.add_file(place, of_the_job);
   }
   return found.models(communicator.models());
 }

@@ -118,6 +118,7 @@ Models profile_from(const JsonField& file) {
     for (const char* name : {"level", "transport"}) static_cast<void>(link[name].text());
     static_cast<void>(link["error"].number());
     models.links.push_back({link["alpha_s"].number(), link["beta_s_per_byte"].number()});
+    models.links.back().source = LinkSource::file;
   }
   models.reduce_s_per_byte = file["reduce_s_per_byte"].number();
   const auto levels = static_cast<std::int64_t>(models.links.size());

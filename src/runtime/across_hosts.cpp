@@ -2,6 +2,8 @@
 #include "runtime/across_hosts.h"
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <utility>
 
 #include "algorithms/algorithms.h"
@@ -20,10 +22,13 @@ constexpr double kLongerThanHost = 2;
 /// beside what starting a chunk costs.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
+/// To time a copy by.
+constexpr std::size_t kCopied = 4096;
+
 }  // namespace
 
 AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers>&& peers,
-                         std::vector<bool> on_device)
+                         MessagePlaces places)
     : gpu_(std::move(gpu)),
       topology_(topology),
       rank_(rank),
@@ -32,7 +37,7 @@ AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::
       control_(gpu_.device, sizeof(gpu::Control)),
       begun_(gpu_.device),
       peers_(std::move(peers)),
-      on_device_(std::move(on_device)) {}
+      places_(std::move(places)) {}
 
 Plan AcrossHosts::make(const Collective& collective, int rank, const std::string& algorithm) const {
   Plan plan = make_plan(collective, rank, topology_, algorithm);
@@ -49,7 +54,7 @@ Plan AcrossHosts::make(const Collective& collective, int rank, const std::string
 
 std::shared_ptr<StagedPlan> AcrossHosts::stage(Plan plan, Shape shape) {
   open_channels();
-  return std::make_shared<StagedPlan>(std::move(plan), std::move(shape), on_device_);
+  return std::make_shared<StagedPlan>(std::move(plan), std::move(shape), places_.on_device);
 }
 
 std::shared_ptr<const StagedPlan> AcrossHosts::bind(const Call& call, bool in_place,
@@ -95,12 +100,7 @@ std::shared_ptr<const StagedPlan> AcrossHosts::bind_own_counts(const Call& call,
 
 void AcrossHosts::open_channels() {
   if (channels_) return;
-  auto channels = std::make_shared<HostChannels>();
-  // Of this rank itself on_device_ says nothing.
-  const auto peers_there = static_cast<std::size_t>(std::ranges::count(on_device_, true));
-  const HostChannel::Places places{.host = peers_there + 1 < on_device_.size(), .device = peers_there > 0};
-  for (int k = 0; k < kHostChannels; ++k) channels->emplace_back(gpu_.device, places);
-  channels_ = std::move(channels);
+  channels_ = std::make_shared<HostChannels>(gpu_.device, places_);
 }
 
 void AcrossHosts::set_timeout(double timeout_s) {
@@ -116,27 +116,53 @@ StagedCall AcrossHosts::begin(std::shared_ptr<const StagedPlan> plan, const void
 }
 
 StagedRun::Parts AcrossHosts::host_half(const StagedCall& call) const {
-  return {call.plan, channels_, call.first_channel, is_direct() ? gpu_.device : nullptr, {}};
+  return {call.plan, channels_, call.first_channel, places_.needs_context ? gpu_.device : nullptr, {}};
+}
+
+gpu::Handshake AcrossHosts::handshake() const {
+  gpu::Handshake handshake{};
+  handshake.rank = static_cast<gpu::u32>(rank_);
+  handshake.timeout_ns = ipc::patience_ns(kLongerThanHost * gpu_.timeout_s);
+  handshake.control = control_.address();
+  handshake.fault = faults_.device();
+  if (peers_)
+    for (const gpu::Address control : peers_->controls()) handshake.group_control[handshake.groups++] = control;
+  return handshake;
+}
+
+double AcrossHosts::driver_call_s() {
+  constexpr int kBatches = 6, kPairs = 8;  // a few of them are fewer than a stream has room for
+  const gpu::Device& device = *gpu_.device;
+  const gpu::BesideCaptures beside(device.driver());  // another thread's; a wait for a stream would spoil them
+  const HostChannel& channel = (*channels_)[0];
+  const gpu::Handshake nothing_to_say = handshake();
+  double least_s = std::numeric_limits<double>::infinity();
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const auto begun = std::chrono::steady_clock::now();
+    for (int k = 0; k < kPairs; ++k) {
+      launches_.shake_hands(nothing_to_say, channel.stream());
+      device.check(device.driver().copy(channel.scratch(), channel.scratch() + kCopied, kCopied, channel.stream()),
+                   "cuMemcpyAsync");
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    least_s = std::min(least_s, took.count() / (2 * kPairs));
+    device.check(device.driver().cuStreamSynchronize(channel.stream()), "cuStreamSynchronize");
+  }
+  return least_s;
 }
 
 void AcrossHosts::enqueue(const StagedCall& call, gpu::Stream stream) {
   const gpu::Device& device = *gpu_.device;
   const gpu::Driver& driver = device.driver();
   const StagedPlan& plan = *call.plan;
-  gpu::Handshake handshake{};
-  handshake.rank = static_cast<gpu::u32>(rank_);
+  gpu::Handshake handshake = this->handshake();
   handshake.signature = signature(plan);
-  handshake.timeout_ns = ipc::patience_ns(kLongerThanHost * gpu_.timeout_s);
-  handshake.control = control_.address();
-  handshake.fault = faults_.device();
-  if (peers_)
-    for (const gpu::Address control : peers_->controls()) handshake.group_control[handshake.groups++] = control;
 
   device.check(driver.cuEventRecord(begun_.get(), stream), "cuEventRecord");
   StagedDevice steps(plan, {launches_, peers_.get(), handshake});
   const int chunks = plan.shape().chunks;
   const auto channel_of = [&](int chunk) -> HostChannel& {
-    return (*channels_)[(call.first_channel + static_cast<std::uint64_t>(chunk)) % kHostChannels];
+    return (*channels_)[call.first_channel + static_cast<std::uint64_t>(chunk)];
   };
   for (int c = 0; c < chunks; ++c) {
     HostChannel& channel = channel_of(c);

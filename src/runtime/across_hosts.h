@@ -27,10 +27,10 @@ struct StagedCall {
 
 class AcrossHosts {
  public:
-  /// peers: this rank's, of the topology's innermost domains; null where those are not to be used. on_device: see
-  /// messages_on_device(). Where it throws, peers are left to the caller: they go together with the others'.
+  /// peers: this rank's, of the topology's innermost domains; null where those are not to be used. Where it throws,
+  /// peers are left to the caller: they go together with the others'.
   AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers>&& peers,
-              std::vector<bool> on_device);
+              MessagePlaces places);
 
   /// Memory for the messages, which the first plan takes otherwise.
   void open_channels();
@@ -55,9 +55,15 @@ class AcrossHosts {
   static std::uint16_t signature(const StagedPlan& plan);
 
   /// Do any messages lie on the device?
-  bool is_direct() const { return std::ranges::count(on_device_, true) > 0; }
+  bool is_direct() const { return places_.any(); }
+  /// Why not, where a user may wonder; else empty.
+  const std::string& why_staged() const { return places_.why_staged; }
   /// Of a call's group steps among peers.
   bool has_groups() const { return peers_ != nullptr; }
+  /// Memory of a channel's messages on the device; with open_channels(), and while no call is under way.
+  std::byte* message_memory() { return (*channels_)[0].messages(/*on_device=*/true); }
+  /// Of enqueuing a kernel and a copy, by turns as a chunk has them, each.
+  double driver_call_s();
   /// peer: as a rank; −1 for this rank's own host.
   std::optional<ipc::PeerFault> fault() const;
   void poison();
@@ -75,6 +81,8 @@ class AcrossHosts {
                                                     const std::string& algorithm);
   /// Throws UsageError where its groups are not this communicator's.
   Plan make(const Collective& collective, int rank, const std::string& algorithm) const;
+  /// But for what a call and its plan say.
+  gpu::Handshake handshake() const;
 
   GpuParts gpu_;
   const Topology& topology_;
@@ -84,7 +92,7 @@ class AcrossHosts {
   gpu::DeviceMemory control_;
   gpu::OwnedEvent begun_;
   std::unique_ptr<DomainPeers> peers_;
-  const std::vector<bool> on_device_;
+  const MessagePlaces places_;
   std::shared_ptr<HostChannels> channels_;  // null before the first plan
   std::uint64_t next_channel_ = 0;
   std::list<Bound> bound_;  // the latest used first

@@ -3,6 +3,7 @@
 #include "runtime/communicator.h"
 #include "runtime/gpu_side.h"
 #include "runtime/models_in_bytes.h"
+#include "runtime/settling_links.h"
 
 namespace lanecast {
 
@@ -38,23 +39,27 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   const bool refused = known.front() == kRefusal;
   known.erase(0, 1);
   if (refused) throw UsageError(rank() == 0 ? known : "rank 0 refuses: " + known);
-  if (known.empty()) return;
-  Models adopted = models_from(known);
+  Models adopted = known.empty() ? this->models() : models_from(known);
   // What transports do is known here, and to no file.
   for (std::size_t level = 0; level < adopted.links.size(); ++level)
     adopted.links[level].by_itself = this->models().links[level].by_itself;
+  const TimingSite site{router_, topology_, around_.hosts, rank(), timeout_s_, [&] { ask(interrupt); }};
+  const bool are_timed = settle_links(site, choosing_, adopted);
+  if (known.empty() && !are_timed) return;
   if (gpu_) gpu_->choose_by(adopted.peers);
   choosing_.choose_by(std::move(adopted));
+  if (gpu_) settle_gpu_links(site, choosing_, *gpu_);
   plans_ = std::make_unique<PlanCache>(topology_, rank(), *router_, options_.executor);
   if (gpu_) gpu_->forget_plans();
 }
 
 Explanation Communicator::explain_on_gpu(const Call& call, bool symmetric) {
   const std::unique_lock lock = enter();
-  if (!gpu_ || !gpu_->has_peers())
+  if (!gpu_)
     throw UsageError("rank " + std::to_string(rank()) +
-                     ": device: calls on GPUs are explained among ranks of one host " +
-                     "that have opened theirs; make the communicator with device=N");
+                     ": device: calls on GPUs are explained among ranks that have opened theirs; make the " +
+                     "communicator with device=N");
+  if (!gpu_->has_peers()) return choosing_.explain_for_gpus(call, {gpu_->sends_directly(), gpu_->has_groups()});
   return gpu_->explain(call, symmetric, choosing_.pinned_for(call));
 }
 

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 
+#include "base/running_time.h"
 #include "runtime/message_counts.h"
 #include "runtime/own_counts.h"
 #include "runtime/router.h"
@@ -51,6 +52,7 @@ class CallAgreement {
   struct Wait {
     std::span<const int> awaited;
     std::chrono::steady_clock::time_point since;
+    const RunningTime& ran;
     bool blocked = false;  // this thread is in the call until it ends, and no other can make one meanwhile
   };
   /// Lets the awaited peers know what `call` wants of them.

@@ -4,6 +4,7 @@
 
 #include "runtime/chunk_run.h"
 #include "runtime/group_call.h"
+#include "runtime/native_averages.h"
 
 namespace lanecast {
 
@@ -25,6 +26,7 @@ void ChunkRun::post_group(std::uint32_t step) {
   const Group& group = plan_.groups[index];
   StepGroup& call = groups_[index];
   static_cast<GroupCall&>(call) = group_call(group, context_.shape, context_.layout, chunk_, call.elements);
+  if (reduces(group.kind)) call.add = average_adder(call.dtype, reduction(plan_.steps[step]).overrange);
   call.run = this;
   call.group = context_.prepared.handles[index];
   const auto src = bound_.src(step), dst = bound_.dst(step);
@@ -49,7 +51,9 @@ void ChunkRun::post_group(std::uint32_t step) {
     call.in = src.empty() ? nullptr : src[0].data;
   }
   call.posted_ns = begin_ns();
-  context_.router.native(call.kind, call.dtype, call.op)->post_group(call);
+  Transport& transport = *context_.router.native(call.kind, call.dtype, call.op);
+  const Router::Visit visit(context_.router, transport);
+  transport.post_group(call);
 }
 
 void ChunkRun::arrived(StepGroup& call) {

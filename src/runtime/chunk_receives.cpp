@@ -54,6 +54,7 @@ void ChunkRun::post_receive(std::uint32_t step) {
     message.staged_span = {message.staged.data.get(), message.bytes};
     message.memory = {&message.staged_span, 1};
   }
+  const Router::Visit visit(context_.router, transport, message.peer);
   transport.post_recv(message);
 }
 

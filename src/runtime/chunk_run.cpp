@@ -166,6 +166,7 @@ void ChunkRun::post_send(std::uint32_t step) {
     record_work(step, StepKind::copy, message.bytes, begin);
     message.memory = {&message.staged_span, 1};
   }
+  const Router::Visit visit(context_.router, transport, message.peer);
   transport.post_send(message);
 }
 

@@ -9,6 +9,8 @@
 #include "runtime/equal_options.h"
 #include "runtime/failing.h"
 #include "runtime/links.h"
+#include "runtime/part_of_job.h"
+#include "runtime/shown.h"
 #include "runtime/started.h"
 
 namespace lanecast {
@@ -32,7 +34,9 @@ CommunicatorOptions settled(CommunicatorOptions options, const Surroundings& aro
   if (options.from_environment) apply_environment(options);
   check(options);
   if (!options.timeout_s) options.timeout_s = kTimeout_s;
-  options.placed = topology_for(options, around);
+  if (options.part) fit_to_part(options, *options.part, around.hosts);
+  const Topology& here = options.placed.emplace(topology_for(options, around));
+  if (options.part) leave_aside_what_does_not_fit(options, here);
   return options;
 }
 
@@ -66,15 +70,21 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
       progress_(std::move(progress)),
       plans_(std::make_unique<PlanCache>(topology_, around_.bootstrap.rank, *router_, options_.executor)),
       timeout_s_(options_.timeout_s.value_or(kTimeout_s)),
-      tokens_(static_cast<std::size_t>(around_.bootstrap.size)) {
+      tokens_(static_cast<std::size_t>(around_.bootstrap.size)),
+      shown_(std::make_unique<Shown>(around_.bootstrap.rank, router_, log_, timeout_s_)) {
   Links links = gather_links(around_, topology_, *router_);
   Models models;
   models.links = std::move(links.by_level);
   models.overlaps = std::move(links.overlaps);
+  if (const LinkPolicy policy = link_policy_from(options_.links); policy.way == LinkPolicy::Way::given && hosts() > 1) {
+    replace_links(models.links, links.between_hosts, policy);
+    models.overlaps = overlaps_between_hosts(models.links[0]);
+  }
+  choosing_.know_between_hosts(std::move(links.between_hosts));
   choosing_.choose_by(std::move(models));
   if (links.crowded) share_cores();
   if (options_.trace_steps) router_->record(&log_);
-  if (options_.device >= 0) gpu_ = open_gpu(options_.device);
+  if (options_.device >= 0) shown_->opens(gpu_ = open_gpu(options_.device));
 }
 
 Communicator::~Communicator() {
@@ -95,7 +105,7 @@ Communicator::~Communicator() {
 
 void Communicator::leave_to_parent() {
   const auto keep = []<class T>(T& held) { static_cast<void>(new T(std::move(held))); };
-  keep(plans_), keep(router_), keep(around_), keep(progress_), keep(gpu_), keep(started_), keep(batches_);
+  keep(plans_), keep(router_), keep(around_), keep(progress_), keep(gpu_), keep(started_), keep(batches_), keep(shown_);
 }
 
 std::string Communicator::transport_to(int peer) const {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/own_process.h"
+#include "base/running_time.h"
 #include "runtime/batch.h"
 #include "runtime/call.h"
 #include "runtime/call_agreement.h"
@@ -33,13 +34,11 @@ struct StagedCall;
 class StagedPlan;
 class DeviceWork;
 class GpuSide;
+class Shown;
 namespace ipc {
 class SharedMemory;
 class WindowMemory;
 }  // namespace ipc
-
-/// Looks whether the user wants to stop (Ctrl-C); throws to end the wait.
-using Interrupt = std::function<void()>;
 
 class Communicator {
  public:
@@ -63,13 +62,15 @@ class Communicator {
 
   /// The same, and other threads may call this communicator meanwhile: their calls come in between, and neither ends
   /// by waiting for the other's ranks. `timeout_s`: of this call; unset: the communicator's.
-  void run_beside_others(const Call& call, std::optional<double> timeout_s);
-  void barrier_beside_others(std::optional<double> timeout_s);
+  void run_beside_others(const Call& call, std::optional<double> timeout_s, const Interrupt& interrupt = {});
+  void barrier_beside_others(std::optional<double> timeout_s, const Interrupt& interrupt = {});
 
   /// Returns at once, but where a library makes groups for the call, which all their members have to come to. Calls on
   /// one communicator run in the order in which they were made.
   std::shared_ptr<Work> start(const Call& call, const Interrupt& interrupt = {});
   static void wait(Work& work, const Interrupt& interrupt = {});
+  /// What keeps a started call, for people: the ranks that it waits for, or the call before it; empty once it is done.
+  std::string waits_for(const Work& work);
 
   /// Sends and receives posted together, in which only this rank and its peers take part: none waits for another, or
   /// for the collectives started before. Blocks until their buffers may be used again, or returns at once. Errors as
@@ -162,11 +163,13 @@ class Communicator {
 
   friend class DeviceWork;
   /// Over the transports: collective, and beside no other messages.
-  Bootstrap among_all(const std::string& what) const;
+  Bootstrap among_all(const std::string& what);
   /// Of the ranks of `gathering`, which needs no more than them and what they do.
   Bootstrap among(Gathering gathering) const;
   /// stream: of the call that needs it, if any.
   std::shared_ptr<GpuSide> open_gpu(int device, std::optional<void*> stream = {});
+  /// Once where messages lie on the host and a user may wonder.
+  void say_why_staged(const GpuSide& side) const;
   GpuSide& gpu(int device, Lock& lock, std::optional<void*> stream = {});
   /// What moves a GPU's memory: kernels on peer memory, a plan's messages through the host's, or NCCL's collective.
   enum class GpuWay : std::uint8_t { peers, plan, native };
@@ -180,8 +183,8 @@ class Communicator {
   void open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, Lock& lock);
   /// Throws UsageError where no message through the host's memory can be enqueued on the stream.
   void require_messages(GpuSide& side, void* stream) const;
-  /// Throws to give up.
-  void keep_waiting_for_nccl(double waited_s);
+  /// begun_s: how long ago the wait has begun. Throws to give up.
+  void keep_waiting_for_nccl(double begun_s);
   /// Where a call's buffers lie, and what it comes behind: on that stream, or apart on the side's own.
   struct OnStream {
     void* stream = nullptr;
@@ -258,13 +261,21 @@ class Communicator {
   /// UsageError where this thread holds it already, in ask(), and in a forked process; and what `interrupt` throws
   /// while another thread's call has it.
   Lock enter(const Interrupt& interrupt = {});
+  /// Throws TimeoutError where a library keeps the thread that has mutex_.
+  void take(Lock& lock, const Interrupt& interrupt) const;
+  /// What the watch has found becomes this communicator's failure.
+  void heed_watch();
+  /// Starts to be moved when those before it have finished.
+  void queue(const std::shared_ptr<Started>& call);
   /// Looks at what the user wants, while this thread holds mutex_; throws to end the wait. A signal's handler may run
   /// in it and call anything: abort() is heard here, other calls are refused.
   void ask(const Interrupt& interrupt);
   bool is_asking() const;
   bool advance_started();
   /// Moves what is started, in the caller's thread, until `work` is done; throws the call's error.
-  void advance_until_done(Work& work);
+  void advance_until_done(Work& work, const Interrupt& interrupt);
+  /// After an exception of an interrupt in a wait for `work`: the communicator fails, unless that is done.
+  void fail_if_interrupted(Work& work, const std::exception& error);
   bool has_started();
   /// Lets the progress thread move what was started.
   void hand_to_thread();
@@ -329,7 +340,9 @@ class Communicator {
   std::vector<std::unique_ptr<Batch>> batches_;    // started; some may be done
   std::vector<std::byte> tokens_;                  // of barriers
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
+  RunningTime ran_;  // by the looks of all waits
   std::int64_t heeded_ns_ = 0;
+  std::unique_ptr<Shown> shown_;
   std::optional<Deadline> telling_;    // of peers that are to hear of failure_
   std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU
   std::shared_ptr<Work> last_on_gpu_;  // of calls by plans and by NCCL

@@ -43,6 +43,10 @@ void Compiling::check(const Primitive& p, bool reproducible) const {
   if (!supports(p.op, call_.dtype))
     throw UsageError(describe(composition_, p) + ": op " + std::string(name_of(p.op)) + " does not take dtype " +
                      std::string(name_of(call_.dtype)));
+  if (p.op == ReduceOp::avg && size_of(call_.dtype) == 1)
+    throw UsageError(describe(composition_, p) + ": sums of " + std::string(name_of(call_.dtype)) +
+                     " end where the type does, and a composition's are on the way before they are divided; use a " +
+                     "16-bit float");
   if (reproducible && is_float(call_.dtype))
     throw UsageError(describe(composition_, p) +
                      ": adds floats along the hierarchy, and this communicator promises reproducible sums; make one "

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transports by name: one row each. The order is that of preference, but for UCX, which may go before MPI.
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/agreed.h"
 #include "runtime/level_names.h"
 #include "runtime/surroundings.h"
+#include "transport/emulated/transport.h"
 #include "transport/loopback/transport.h"
 #include "transport/mpi/mpi.h"
 #include "transport/shm/transport.h"
@@ -31,6 +33,17 @@ std::unique_ptr<Transport> open_shm(const Surroundings& around, const Wanted&) {
   return std::make_unique<ShmTransport>(around.bootstrap, local);
 }
 
+/// The folder of the one that this process takes part in; empty: none.
+std::string emulated_network() {
+  const char* const folder = std::getenv("LANECAST_GPU_NICS");
+  return folder ? folder : "";
+}
+
+std::unique_ptr<Transport> open_emulated(const Surroundings& around, const Wanted&) {
+  const std::string& host = around.hosts[around.bootstrap.rank];
+  return std::make_unique<EmulatedTransport>(around.bootstrap, emulated_network(), host.substr(0, host.find(' ')));
+}
+
 int ucx_lanes(const Surroundings& around, const Wanted& wanted) {
   if (wanted.ucx_lanes) return *wanted.ucx_lanes;
   const auto neighbours = std::ranges::count(around.hosts, around.hosts[around.bootstrap.rank]);
@@ -44,6 +57,8 @@ const TransportRow kTransports[] = {
      },
      "ranks that are threads of one process"},
     {"shm", same_host, open_shm, "ranks that are processes of one host"},
+    {"emulated", [](const Surroundings& around, int) { return around.world == nullptr && !emulated_network().empty(); },
+     open_emulated, "emulated NICs: LANECAST_GPU_NICS, see lanecast cluster run --gpu-nics"},
     {"mpi", [](const Surroundings& around, int) { return around.mpi != nullptr; },
      [](const Surroundings& around, const Wanted&) -> std::unique_ptr<Transport> {
        return std::make_unique<MpiTransport>(around.mpi);
@@ -51,7 +66,8 @@ const TransportRow kTransports[] = {
      "a start under mpirun, mpiexec or srun"},
     {"ucx", [](const Surroundings& around, int) { return around.world == nullptr; },
      [](const Surroundings& around, const Wanted& wanted) -> std::unique_ptr<Transport> {
-       return std::make_unique<UcxTransport>(around.bootstrap, ucx_lanes(around, wanted));
+       return std::make_unique<UcxTransport>(around.bootstrap, ucx_lanes(around, wanted),
+                                             wanted.on_gpus ? ucx::Drivers::called : ucx::Drivers::apart);
      },
      "ranks that are processes"},
 };

@@ -27,7 +27,12 @@ void DomainPeers::call(std::int32_t k, const Call& call, gpu::Stream stream) {
   const gpu::Driver& driver = device_->driver();
   device_->check(driver.cuStreamWaitEvent(stream, turns.passed.get(), 0), "cuStreamWaitEvent");
   turns.group->by_kernel({ipc::parcels_of(call.what, turns.group->rank(), turns.group->size(), call.places),
-                          call.what.dtype, call.what.op, call.divisor, call.signature},
+                          call.what.dtype,
+                          call.what.op,
+                          call.divisor,
+                          call.signature,
+                          {},
+                          call.overrange},
                          stream);
   device_->check(driver.cuEventRecord(turns.passed.get(), stream), "cuEventRecord");
 }

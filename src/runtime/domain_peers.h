@@ -25,6 +25,7 @@ class DomainPeers {
     ipc::PartPlaces places;
     double divisor = 1;  // an average's
     std::uint16_t signature = 0;
+    std::uint32_t overrange = 0;  // as ipc::PeerCall::overrange
   };
   /// The k-th group step of a plan. Such calls of all chunks run in the order in which they are enqueued, on whichever
   /// streams; those of other steps run beside them, since otherwise a chunk would wait for all that one before has to

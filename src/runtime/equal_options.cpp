@@ -15,8 +15,8 @@ std::string in_words(const CommunicatorOptions& options, const Topology& topolog
          options.transports + "'\nalgorithm '" + options.algorithm + "'\nchunks " + std::to_string(options.chunks) +
          "\nreproducible " + (options.reproducible.value_or(false) ? "1" : "0") + "\ncheck_calls " +
          (options.check_calls ? "1" : "0") + "\nmax_ctas " + std::to_string(options.max_ctas) + "\ngpu_messages '" +
-         options.gpu_messages + "'\nallow_shared_gpu " + (options.allow_shared_gpu ? "1" : "0") + "\ndevice " +
-         (options.device >= 0 ? "given" : "left out") + "\n";
+         options.gpu_messages + "'\nlinks '" + options.links + "'\nallow_shared_gpu " +
+         (options.allow_shared_gpu ? "1" : "0") + "\ndevice " + (options.device >= 0 ? "given" : "left out") + "\n";
 }
 
 std::string line_at(const std::string& text, std::size_t position) {

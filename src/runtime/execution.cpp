@@ -113,7 +113,10 @@ bool Execution::advance_roll_call(bool moved) {
 
 bool Execution::advance_steps(bool moved) {
   groups_done_.clear();
-  for (std::size_t t = 0; t < router_.count(); ++t) router_[t].progress_groups(groups_done_);
+  for (std::size_t t = 0; t < router_.count(); ++t) {
+    const Router::Visit visit(router_, router_[t]);
+    router_[t].progress_groups(groups_done_);
+  }
   for (GroupCall* group : groups_done_) {
     auto& mine = *static_cast<ChunkRun::StepGroup*>(group);
     mine.run->arrived(mine);

@@ -85,20 +85,24 @@ std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const Gp
   return std::make_unique<ipc::PeerGroup>(parts.device, parts.kernels, bootstrap, options);
 }
 
-std::vector<bool> agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device) {
-  std::vector<bool> mine = agreed(bootstrap, [&] { return options.on_device(device); });
-  const std::string direct(1, std::ranges::count(mine, true) > 0 ? 'd' : 's');
-  const std::vector<std::string> all = bootstrap.all_gather_strings(direct);
-  if (std::ranges::count(all, "d") < bootstrap.size) mine.assign(mine.size(), false);
+MessagePlaces agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device) {
+  MessagePlaces mine = agreed(bootstrap, [&] { return options.places(device); });
+  const std::string direct = "direct";
+  const std::vector<std::string> all = bootstrap.all_gather_strings(mine.any() ? direct : mine.why_staged);
+  if (std::ranges::count(all, direct) == bootstrap.size) return mine;
+  mine.on_device.assign(mine.on_device.size(), false);
+  mine.needs_context = false;
+  for (int r = 0; r < bootstrap.size && mine.why_staged.empty(); ++r)
+    if (all[r] != direct && !all[r].empty()) mine.why_staged = "rank " + std::to_string(r) + ": " + all[r];
   return mine;
 }
 
 AcrossHosts open_across(const Bootstrap& bootstrap, const GpuParts& parts, const Topology& topology,
-                        const GpuNeighbours& neighbours, std::vector<bool> on_device) {
+                        const GpuNeighbours& neighbours, MessagePlaces places) {
   // The members of a domain agree among themselves, and then all ranks.
   auto peers = agreed(bootstrap, [&] { return connect_domain(bootstrap.rank, parts, topology, neighbours); });
   return agreed(bootstrap,
-                [&] { return AcrossHosts(parts, topology, bootstrap.rank, std::move(peers), std::move(on_device)); });
+                [&] { return AcrossHosts(parts, topology, bootstrap.rank, std::move(peers), std::move(places)); });
 }
 
 }  // namespace lanecast

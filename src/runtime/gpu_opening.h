@@ -23,7 +23,7 @@ struct GpuOptions {
   bool shared = false;                       // may ranks share a GPU?
   int max_ctas = 0;                          // 0: as many as serve speed
   double timeout_s = 300;
-  std::function<std::vector<bool>(const gpu::Device&)> on_device;  // see messages_on_device()
+  std::function<MessagePlaces(const gpu::Device&)> places;  // see places_of_messages()
 };
 
 /// The ranks of a communicator, as those of one host find each other.
@@ -41,10 +41,10 @@ std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device);
 /// Null where the ranks are on several hosts.
 std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const GpuParts& parts,
                                             const std::vector<std::string>& hosts);
-/// By peer, where messages lie: on the device where that goes on all ranks, since they have to choose alike.
-std::vector<bool> agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device);
-/// on_device: from agreed_places().
+/// Where messages lie: on the device where that goes on all ranks, since they have to choose alike.
+MessagePlaces agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device);
+/// places: from agreed_places().
 AcrossHosts open_across(const Bootstrap& bootstrap, const GpuParts& parts, const Topology& topology,
-                        const GpuNeighbours& neighbours, std::vector<bool> on_device);
+                        const GpuNeighbours& neighbours, MessagePlaces places);
 
 }  // namespace lanecast

@@ -8,6 +8,7 @@
 #include "base/agreed.h"
 #include "plan/verify.h"
 #include "runtime/call_shape.h"
+#include "runtime/link_timer.h"
 
 namespace lanecast {
 
@@ -24,6 +25,14 @@ GpuSide::GpuSide(const Bootstrap& bootstrap, const Topology& topology, const Gpu
       streams_(agreed(bootstrap, [&] { return StreamOrder(device_); })),
       channels_(device_) {
   if (!peers_) agreed(bootstrap, [&] { return across_.open_channels(), true; });
+}
+
+double GpuSide::driver_call_s(const Bootstrap& bootstrap) {
+  const gpu::Device::Current current(*device_);
+  const int mine = agreed(bootstrap, [&] { return step_of(across_.driver_call_s()); });
+  std::vector<int> all(bootstrap.size);
+  bootstrap.all_gather(&mine, all.data(), sizeof mine);
+  return value_of(std::ranges::max(all));
 }
 
 GpuSide::~GpuSide() {

@@ -81,6 +81,12 @@ class GpuSide {
   bool has_groups() const { return across_.has_groups(); }
   /// Do messages between hosts lie on the GPU while they are moved?
   bool sends_directly() const { return across_.is_direct(); }
+  const std::string& why_staged() const { return across_.why_staged(); }
+  /// What the driver takes to enqueue a kernel or a copy, the most on any rank. Collective.
+  double driver_call_s(const Bootstrap& bootstrap);
+  const gpu::Device& opened() const { return *device_; }
+  /// On this GPU, of 16 MiB; no call may be under way.
+  std::byte* message_memory() { return across_.message_memory(); }
   void forget_plans() { across_.forget_plans(); }
   /// Collective, on one host. Memory in which the peers read and write: calls on it need no copy to and from staging.
   std::shared_ptr<ipc::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {

@@ -69,10 +69,10 @@ std::string Communicator::not_native(const Call& call) const {
 
 void Communicator::open_native(GpuSide& side, Lock& lock) {
   if (side.has_native()) return;
-  drain(lock);
+  drain(lock, options_.interrupt);
   or_fail<UsageError>([&] {
     side.open_native(among_all("the first call by NCCL"), options_.gpu_library_folders,
-                     [this](double waited_s) { keep_waiting_for_nccl(waited_s); });
+                     [this](double begun_s) { keep_waiting_for_nccl(begun_s); });
   });
 }
 
@@ -81,7 +81,7 @@ void Communicator::open_staging(GpuSide& side, void* stream, Lock& lock) {
   if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a communicator's first call by " +
                      "algorithm 'copy_engine', which takes memory for it; make one before the capture");
-  drain(lock);
+  drain(lock, options_.interrupt);
   or_fail<UsageError>([&] { side.open_staging(among_all("the first call by copy engines")); });
 }
 

@@ -13,6 +13,7 @@
 
 #include "device/gpu/memory.h"
 #include "device/gpu/stream.h"
+#include "runtime/message_places.h"
 
 namespace lanecast {
 
@@ -21,24 +22,26 @@ class HostChannel {
   static constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
   static constexpr std::size_t kScratchBytes = std::size_t{16} << 20;
 
-  /// Where messages lie: on the host, on the device, or some here and some there.
-  struct Places {
-    bool host = true, device = false;
-  };
-  HostChannel(const std::shared_ptr<gpu::Device>& device, Places places)
-      : counters_(device, sizeof(Counters)), scratch_(device, kScratchBytes), stream_(device), ended_(device) {
-    if (places.host) on_host_ = std::make_unique<gpu::PinnedMemory>(device, kMessageBytes);
-    if (places.device) on_device_ = std::make_unique<gpu::DeviceMemory>(device, kMessageBytes);
+  /// on_device: do some messages lie there? Others, and short ones, lie on the host.
+  HostChannel(const std::shared_ptr<gpu::Device>& device, bool on_device)
+      : counters_(device, sizeof(Counters)),
+        on_host_(device, kMessageBytes),
+        scratch_(device, kScratchBytes),
+        stream_(device),
+        ended_(device) {
+    if (on_device) on_device_ = std::make_unique<gpu::DeviceMemory>(device, kMessageBytes);
   }
 
   gpu::Stream stream() const { return stream_.get(); }
   gpu::Event ended() const { return ended_.get(); }
   /// The memory of messages, as transports take it.
   std::byte* messages(bool on_device) const {
-    return on_device ? reinterpret_cast<std::byte*>(on_device_->address()) : on_host_->host();
+    return on_device ? reinterpret_cast<std::byte*>(on_device_->address()) : on_host_.host();
   }
   /// The same and the counters, as the device sees them.
-  gpu::Address device_messages(bool on_device) const { return on_device ? on_device_->address() : on_host_->device(); }
+  gpu::Address device_messages(bool on_device) const { return on_device ? on_device_->address() : on_host_.device(); }
+  /// Of messages that lie on the device; null where none do.
+  const gpu::DeviceMemory* memory_on_device() const { return on_device_.get(); }
   gpu::Address said_at() const { return counters_.device() + offsetof(Counters, said); }
   gpu::Address go_on_at() const { return counters_.device() + offsetof(Counters, go_on); }
   gpu::Address scratch() const { return scratch_.address(); }
@@ -62,7 +65,7 @@ class HostChannel {
   Counters& counters() const { return *reinterpret_cast<Counters*>(counters_.host()); }
 
   gpu::PinnedMemory counters_;
-  std::unique_ptr<gpu::PinnedMemory> on_host_;
+  gpu::PinnedMemory on_host_;
   std::unique_ptr<gpu::DeviceMemory> on_device_;
   gpu::DeviceMemory scratch_;
   gpu::OwnedStream stream_;
@@ -71,6 +74,21 @@ class HostChannel {
 
 /// As many chunks are in flight.
 inline constexpr int kHostChannels = 4;
-using HostChannels = std::vector<HostChannel>;
+
+class HostChannels {
+ public:
+  HostChannels(const std::shared_ptr<gpu::Device>& device, const MessagePlaces& places) {
+    for (int k = 0; k < kHostChannels; ++k) {
+      channels_.emplace_back(device, places.any());
+      if (const auto* const memory = channels_.back().memory_on_device()) registered_.emplace_back(places, *memory);
+    }
+  }
+  /// In turns.
+  HostChannel& operator[](std::uint64_t turn) { return channels_[turn % kHostChannels]; }
+
+ private:
+  std::vector<HostChannel> channels_;
+  std::vector<RegisteredMemory> registered_;  // goes before the memory
+};
 
 }  // namespace lanecast

@@ -5,6 +5,7 @@
 #include "runtime/batch.h"
 #include "runtime/communicator.h"
 #include "runtime/failing.h"
+#include "runtime/shown.h"
 
 namespace lanecast {
 
@@ -43,10 +44,12 @@ std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
       heed_at(trace_clock_ns(), [&] { return batch->waiting_for(-1); });
       batch->post();
     });
-    if (batch->finished())  // it was empty
+    if (batch->finished()) {  // it was empty
       work->finish(nullptr);
-    else
+    } else {
+      shown_->starts(work);
       batches_.push_back(std::move(batch));
+    }
   }
   hand_to_thread();
   return work;
@@ -65,6 +68,7 @@ bool Communicator::arrived(int peer, int tag) {
 
 bool Communicator::advance_batches() {
   try {
+    if (!batches_.empty()) shown_->waits_for(batches_.front()->deadline().timeout_s);
     const bool moved = !batches_.empty() && router_->progress();
     if (!moved) look_after_batches();
     return moved;
@@ -120,8 +124,8 @@ void Communicator::barrier(const Interrupt& interrupt) {
   }
 }
 
-void Communicator::barrier_beside_others(std::optional<double> timeout_s) {
-  run_beside_others(barrier_call(), timeout_s);
+void Communicator::barrier_beside_others(std::optional<double> timeout_s, const Interrupt& interrupt) {
+  run_beside_others(barrier_call(), timeout_s, interrupt);
 }
 
 std::shared_ptr<Work> Communicator::start_barrier(const Interrupt& interrupt) {

@@ -13,7 +13,7 @@ namespace {
 
 template <class Archive>
 void each_field(Archive& archive, Link& link) {
-  archive(link.alpha_s, link.beta_s_per_byte, link.unsteady, link.crowd, link.by_itself);
+  archive(link.alpha_s, link.beta_s_per_byte, link.unsteady, link.crowd, link.by_itself, link.gap_s, link.source);
 }
 
 template <class Archive>
@@ -60,7 +60,7 @@ void each_field(Archive& archive, PeerFits& peers) {
 template <class Archive>
 void each_field(Archive& archive, Models& models) {
   archive(models.links, models.reduce_s_per_byte, models.fits, models.overlaps, models.learned, models.pins,
-          models.peers);
+          models.peers, models.driver_call_s, models.timing);
 }
 
 template <class Value>

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls on a GPU's memory: enqueued in the order of a stream, and looked after by whoever waits for them.
 #include <algorithm>
+#include <cstdio>
 
 #include "runtime/composed_call.h"
 #include "runtime/device_work.h"
 #include "runtime/exchange.h"
 #include "runtime/failing.h"
 #include "runtime/message_places.h"
+#include "runtime/settling_links.h"
+#include "runtime/shown.h"
 #include "runtime/started.h"
 
 namespace lanecast {
@@ -17,8 +20,9 @@ Bootstrap Communicator::among(Gathering gathering) const {
   return bootstrap_over(router_, std::move(gathering));
 }
 
-Bootstrap Communicator::among_all(const std::string& what) const {
-  return among({.ranks = topology_.everyone(), .what = what, .meanwhile = {}});
+Bootstrap Communicator::among_all(const std::string& what) {
+  return among(
+      {.ranks = topology_.everyone(), .what = what, .meanwhile = [this](auto...) { ask(options_.interrupt); }});
 }
 
 std::shared_ptr<GpuSide> Communicator::open_gpu(int device, std::optional<void*> stream) {
@@ -31,22 +35,39 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device, std::optional<void*>
                  options_.max_ctas, timeout_s_,
                  [&](const gpu::Device& opened) {
                    return naming("LANECAST_GPU_MESSAGES", options_, [&] {
-                     return messages_on_device(options_.gpu_messages, opened, *router_, rank(), around_.hosts);
+                     return places_of_messages(options_.gpu_messages, opened, router_, rank(), around_.hosts);
                    });
                  }},
-      GpuNeighbours{around_.hosts,
-                    [&](const Ranks& ranks) { return among({.ranks = ranks, .what = what, .meanwhile = {}}); }});
+      GpuNeighbours{around_.hosts, [&](const Ranks& ranks) {
+                      return among(
+                          {.ranks = ranks, .what = what, .meanwhile = [this](auto...) { ask(options_.interrupt); }});
+                    }});
   side->choose_by(models().peers);
+  say_why_staged(*side);
+  if (hosts() > 1) {
+    choosing_.driver_call_takes(side->driver_call_s(among_all(what)));
+    settle_gpu_links({router_, topology_, around_.hosts, rank(), timeout_s_}, choosing_, *side);
+  }
   return side;
+}
+
+void Communicator::say_why_staged(const GpuSide& side) const {
+  if (rank() != 0 || side.why_staged().empty() || !progress_->is_first(side.why_staged())) return;
+  std::fprintf(stderr,
+               "lanecast: messages between hosts pass through the hosts' memory: %s, and whoever holds that driver may "
+               "wait for a kernel that waits for the message; gpu_messages=\"direct\" has them lie on the GPUs all the "
+               "same, \"staged\" says nothing (docs/gpu.md)\n",
+               side.why_staged().c_str());
 }
 
 GpuSide& Communicator::gpu(int device, Lock& lock, std::optional<void*> stream) {
   if (!gpu_) {
-    drain(lock);
+    drain(lock, options_.interrupt);
     if (device == kUnknownDevice)
       throw UsageError("rank " + std::to_string(rank()) + ": the buffers do not say on which GPU they lie; make the " +
                        "communicator with device=N");
     gpu_ = or_fail<UsageError>([&] { return open_gpu(device, stream); });
+    shown_->opens(gpu_);
   }
   if (device != kUnknownDevice && device != gpu_->device())
     throw UsageError("rank " + std::to_string(rank()) + ": the buffers lie on GPU " + std::to_string(device) +
@@ -84,7 +105,7 @@ void Communicator::look_after(std::shared_ptr<OrderedCall> on_gpu) {
   started->on_gpu = std::move(on_gpu);
   started->deadline.timeout_s = timeout_s_;
   last_on_gpu_ = started->work;
-  started_.push_back(std::move(started));
+  queue(started);
 }
 
 void Communicator::enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on) {
@@ -175,7 +196,7 @@ std::shared_ptr<ipc::SharedMemory> Communicator::allocate_symmetric(int device, 
   if (hosts() > 1)
     throw UsageError("rank " + std::to_string(rank()) + ": symmetric memory is for the GPUs of one host, and these " +
                      "ranks are on " + std::to_string(hosts()));
-  drain(lock);
+  drain(lock, options_.interrupt);
   std::shared_ptr<ipc::SharedMemory> memory;
   or_fail<UsageError>([&] { memory = side.allocate_symmetric(among_all("symmetric memory"), bytes); });
   return memory;

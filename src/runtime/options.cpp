@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "runtime/call.h"
+#include "runtime/link_policy.h"
 #include "runtime/message_places.h"
 
 namespace lanecast {
@@ -21,13 +22,16 @@ constexpr int kMostLanes = 64;
 /// Where chunks take turns, an empty one lets the next one in before it returns: so deep may the stack become.
 constexpr int kMostChunksInFlight = 1024;
 
-constexpr std::array<std::string_view, 23> kKnown{
-    "LANECAST_TOPOLOGY",         "LANECAST_TRANSPORTS",   "LANECAST_ALGORITHM",     "LANECAST_CHUNKS",
-    "LANECAST_REPRODUCIBLE",     "LANECAST_TIMEOUT",      "LANECAST_CHECK_CALLS",   "LANECAST_HOST",
-    "LANECAST_PROFILE",          "LANECAST_NICS",         "LANECAST_MPI_LIBRARY",   "LANECAST_TRACE_DIR",
-    "LANECAST_TRACE_STEPS",      "LANECAST_UCX_LANES",    "LANECAST_MAX_CTAS",      "LANECAST_GPU_MESSAGES",
-    "LANECAST_ALLOW_SHARED_GPU", "LANECAST_CUDA_LIBRARY", "LANECAST_NVRTC_LIBRARY", "LANECAST_HIP_LIBRARY",
-    "LANECAST_HIPRTC_LIBRARY",   "LANECAST_NCCL_LIBRARY", "LANECAST_UCX_LIBRARY"};
+constexpr std::array<std::string_view, 25> kKnown{
+    "LANECAST_TOPOLOGY",       "LANECAST_TRANSPORTS",    "LANECAST_ALGORITHM",
+    "LANECAST_CHUNKS",         "LANECAST_REPRODUCIBLE",  "LANECAST_TIMEOUT",
+    "LANECAST_CHECK_CALLS",    "LANECAST_HOST",          "LANECAST_PROFILE",
+    "LANECAST_LINKS",          "LANECAST_NICS",          "LANECAST_MPI_LIBRARY",
+    "LANECAST_TRACE_DIR",      "LANECAST_TRACE_STEPS",   "LANECAST_UCX_LANES",
+    "LANECAST_MAX_CTAS",       "LANECAST_GPU_MESSAGES",  "LANECAST_ALLOW_SHARED_GPU",
+    "LANECAST_CUDA_LIBRARY",   "LANECAST_NVRTC_LIBRARY", "LANECAST_HIP_LIBRARY",
+    "LANECAST_HIPRTC_LIBRARY", "LANECAST_NCCL_LIBRARY",  "LANECAST_UCX_LIBRARY",
+    "LANECAST_GPU_NICS"};
 
 std::string_view value_of(const char* name) {
   const char* value = std::getenv(name);
@@ -94,6 +98,7 @@ void apply_environment(CommunicatorOptions& options) {
   }
   if (options.max_ctas == 0) read_number("LANECAST_MAX_CTAS", options.max_ctas, 1, std::numeric_limits<int>::max());
   read_text(options, "LANECAST_GPU_MESSAGES", options.gpu_messages);
+  read_text(options, "LANECAST_LINKS", options.links);
   if (!options.allow_shared_gpu) options.allow_shared_gpu = read_switch("LANECAST_ALLOW_SHARED_GPU").value_or(false);
 }
 
@@ -108,6 +113,7 @@ void check(const CommunicatorOptions& options) {
   if (options.device < -1) throw UsageError("device: " + std::to_string(options.device) + " is no GPU's number");
   if (options.max_ctas < 0) throw UsageError("max_ctas: " + std::to_string(options.max_ctas) + " is negative");
   naming("LANECAST_GPU_MESSAGES", options, [&] { check_places(options.gpu_messages); });
+  naming("LANECAST_LINKS", options, [&] { link_policy_from(options.links); });
   if (options.timeout_s && !(*options.timeout_s > 0)) throw UsageError("timeout_s: must be more than 0");
 }
 

@@ -2,6 +2,7 @@
 // What a user may set for a communicator, in code or by LANECAST_… in the environment.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -16,6 +17,16 @@
 namespace lanecast {
 
 inline constexpr double kTimeout_s = 300;
+
+/// Looks whether the user wants to stop (Ctrl-C); throws to end the wait.
+using Interrupt = std::function<void()>;
+
+/// Which ranks of a larger job a communicator has. Variables of the environment describe the job.
+struct PartOfJob {
+  int size = 0;              // of the job
+  std::vector<int> ranks;    // there, of each rank of the communicator
+  bool has_options = false;  // it is also what topology, transports and algorithm describe that the program gives
+};
 
 struct CommunicatorOptions {
   std::string topology;            // "2x4", …; empty: from the hosts that the ranks run on
@@ -33,10 +44,14 @@ struct CommunicatorOptions {
   bool allow_shared_gpu = false;     // ranks that share a GPU, to try things out
   int max_ctas = 0;                  // multiprocessors of a GPU that a call takes; 0: as many as serve speed
   std::string gpu_messages;          // "staged" or "direct", see message_places.h; empty: what works here
+  std::string links;                 // see link_policy.h; empty: those between hosts are timed
   std::vector<std::string> gpu_library_folders;  // where the GPU's libraries may lie beside the loader's path
   std::string kernel_cache;                      // folder of compiled kernels; empty: compiled for each process
   bool from_environment = true;                  // may LANECAST_… fill what is left at its default?
   std::set<std::string_view> set_by;             // those variables that have
+  std::optional<PartOfJob> part;                 // none: the whole job
+  std::vector<std::string> left_aside;           // what variables say of the job and does not fit the part, for people
+  Interrupt interrupt;                           // asked in waits of calls that take none of their own
   ExecutorOptions executor;
 };
 
@@ -45,9 +60,9 @@ std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
 /// LANECAST_CHUNKS, LANECAST_REPRODUCIBLE, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR,
-/// LANECAST_TRACE_STEPS, LANECAST_UCX_LANES, LANECAST_MAX_CTAS, LANECAST_GPU_MESSAGES and LANECAST_ALLOW_SHARED_GPU.
-/// Throws UsageError for values that are no such thing, and for any other variable that starts with LANECAST_: a
-/// misspelt option must not pass in silence.
+/// LANECAST_TRACE_STEPS, LANECAST_UCX_LANES, LANECAST_MAX_CTAS, LANECAST_GPU_MESSAGES, LANECAST_LINKS and
+/// LANECAST_ALLOW_SHARED_GPU. Throws UsageError for values that are no such thing, and for any other variable that
+/// starts with LANECAST_: a misspelt option must not pass in silence.
 void apply_environment(CommunicatorOptions& options);
 
 /// Throws UsageError for numbers out of range.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,31 @@ inline std::uint64_t call_tag(const Transport& transport, std::uint64_t ordinal,
 
 class Router {
  public:
+  /// Around calls of a transport that may go into a library: another thread sees where this one is.
+  class Visit {
+   public:
+    Visit(Router& router, const Transport& transport, int peer = -1) : router_(router) {
+      // Relaxed: they say where, to people. What comes behind has to be seen after them.
+      router.visited_.store(&transport, std::memory_order_relaxed);
+      router.visited_for_.store(peer, std::memory_order_relaxed);
+      step(std::memory_order_release);
+    }
+    ~Visit() { step(std::memory_order_relaxed); }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+   private:
+    /// One thread at a time is here, so nothing comes in between.
+    void step(std::memory_order order) {
+      router_.visits_.store(router_.visits_.load(std::memory_order_relaxed) + 1, order);
+    }
+    Router& router_;
+  };
+  /// How often a visit has begun or ended: odd while one lasts. Acquire: pairs with Visit.
+  std::uint64_t visits() const { return visits_.load(std::memory_order_acquire); }
+  /// Where the latest one is, and with which peers that has to do: "ucx (rank 1)". Any thread.
+  std::string visited() const;
+
   /// by_peer[r]: index of the transport that carries messages to rank r, −1 for this rank itself.
   Router(std::vector<std::unique_ptr<Transport>> transports, std::vector<int> by_peer)
       : transports_(std::move(transports)), by_peer_(std::move(by_peer)) {
@@ -42,6 +68,8 @@ class Router {
   }
 
   Transport& to(int peer) { return *transports_[by_peer_[peer]]; }
+  /// Its number among the transports; none for this rank itself.
+  std::size_t carrier(int peer) const { return static_cast<std::size_t>(by_peer_[peer]); }
   int size() const { return static_cast<int>(by_peer_.size()); }  // ranks
   std::size_t count() const { return transports_.size(); }
   Transport& operator[](std::size_t k) { return *transports_[k]; }
@@ -50,7 +78,10 @@ class Router {
   bool progress() {
     done_.clear();
     bool moved = false;
-    for (auto& transport : transports_) moved |= transport->progress(done_);
+    for (auto& transport : transports_) {
+      const Visit visit(*this, *transport);
+      moved |= transport->progress(done_);
+    }
     for (Message* message : done_) static_cast<Posted*>(message)->arrived();
     return moved || !done_.empty();
   }
@@ -118,7 +149,21 @@ class Router {
   std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<int> by_peer_;
   CallLog* log_ = nullptr;
+  std::atomic<std::uint64_t> visits_ = 0;
+  std::atomic<const Transport*> visited_ = nullptr;
+  std::atomic<int> visited_for_ = -1;
   std::vector<Message*> done_;  // kept, so that progress() allocates nothing
 };
+
+inline std::string Router::visited() const {
+  const Transport* const transport = visited_.load(std::memory_order_relaxed);
+  const int peer = visited_for_.load(std::memory_order_relaxed);
+  if (!transport) return {};
+  std::string peers;
+  for (int rank = 0; rank < size(); ++rank)
+    if (peer < 0 ? by_peer_[rank] >= 0 && transports_[by_peer_[rank]].get() == transport : rank == peer)
+      peers.append(peers.empty() ? "rank " : ", ").append(std::to_string(rank));
+  return std::string(transport->name()) + " (messages with " + (peers.empty() ? "nobody" : peers) + ")";
+}
 
 }  // namespace lanecast

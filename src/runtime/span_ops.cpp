@@ -17,7 +17,7 @@ bool overlaps(std::span<const Span> a, std::span<const Span> b) {
 void reduce_spans(const Reduction& reduction, SpanCursor dst, ReduceSources& sources, std::size_t bytes) {
   each_run(dst, sources, bytes, [&](Span target) {
     host::reduce(reduction.dtype, reduction.op, target.data, sources.addresses, target.bytes / size_of(reduction.dtype),
-                 reduction.divisor);
+                 {reduction.divisor, reduction.overrange});
   });
 }
 
@@ -27,7 +27,7 @@ void ReduceOnArrival::consume(std::size_t /*offset*/, const std::byte* data, std
     if (run == 0) throw InternalError("a message is longer than the values it is added to");
     const void* const sources[] = {src_.take(run).data, data};
     host::reduce(reduction_.dtype, reduction_.op, dst_.take(run).data, sources, run / size_of(reduction_.dtype),
-                 reduction_.divisor);
+                 {reduction_.divisor, reduction_.overrange});
     data += run;
     bytes -= run;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -17,7 +18,8 @@ bool overlaps(std::span<const Span> a, std::span<const Span> b);
 struct Reduction {
   DType dtype{};
   ReduceOp op{};
-  double divisor = 1;  // an average's, in the step that completes it
+  double divisor = 1;           // an average's, in the step that completes it
+  std::uint32_t overrange = 0;  // overrange_of() all ranks
 };
 
 /// Kept by the caller, so that a repeated reduction allocates nothing.

@@ -9,6 +9,7 @@
 #include "runtime/failing.h"
 #include "runtime/gpu_side.h"
 #include "runtime/level_names.h"
+#include "runtime/settling_links.h"
 #include "runtime/wait_chain.h"
 #include "transport/mpi/communicator.h"
 
@@ -84,8 +85,9 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   everyone.meanwhile = [&](std::span<const int> missing, std::chrono::steady_clock::time_point last_moved) {
     ask(interrupt);
     log_.waits(what + " for " + names_of(missing));
-    agreement_.compare(missing, std::chrono::steady_clock::now() - last_moved);
-    agreement_.refuse_unmet_wants(Split(missing), {missing, last_moved, /*blocked=*/true});
+    ran_.look(timeout_s_);
+    agreement_.compare(missing, ran_.since(last_moved));
+    agreement_.refuse_unmet_wants(Split(missing), {missing, last_moved, ran_, /*blocked=*/true});
   };
   among(everyone).all_gather(&mine, places.data(), sizeof mine);
   log_.waits({});
@@ -126,17 +128,20 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   options.topology.clear();
   options.placed = topology_.subset(ranks);
   options.from_environment = false;  // it has had its say
+  options.part.reset();
   options.algorithm = algorithm_for(options_.algorithm, *options.placed);
   options.transports = LevelNames(options_.transports, topology_, "topology").subset(ranks);
   auto communicator = std::make_unique<Communicator>(std::move(child), std::move(options), progress_);
   // The ranks outside the child still want the cores.
   if (rivals_ != Rivals::none) communicator->share_cores();
   Models known = subset(models(), topology_, ranks);
-  if (!models().measured()) {
-    known.links = communicator->models().links;
-    known.overlaps = communicator->models().overlaps;
-    known.reduce_s_per_byte = communicator->models().reduce_s_per_byte;
+  Choosing::GpuLinks on_gpus = choosing_.gpu_links();
+  if (!on_gpus.links.empty()) {
+    Models as_known;
+    as_known.links = std::move(on_gpus.links);
+    on_gpus.links = subset(as_known, topology_, ranks).links;
   }
+  inherit_links(communicator->choosing_, known, on_gpus);
   communicator->choosing_.choose_by(std::move(known));
   if (communicator->gpu_) communicator->gpu_->choose_by(communicator->models().peers);
   communicator->around_.bootstrap.all_gather = {};  // it holds the parent and its transports, which may go now

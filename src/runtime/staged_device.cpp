@@ -76,6 +76,7 @@ void StagedDevice::reduce(const Step& step, std::span<const Span> to, std::size_
     r.bytes = target.bytes;
     r.op = static_cast<gpu::u32>(how.op);
     r.divisor = how.divisor;
+    r.overrange = how.overrange;
     tools_.launches.reduce(how.dtype, r, ipc::Launches::blocks_for(r.bytes, kReducerBlocks), channel_->stream());
   });
 }
@@ -102,10 +103,11 @@ void StagedDevice::call_group(std::uint32_t i) {
   call.in = in.data;
   call.out = out.data;
   say_now();
-  tools_.peers->call(step.group,
-                     {call, std::move(places), reduction_of(plan_.plan(), step, plan_.shape()).divisor,
-                      static_cast<std::uint16_t>(tools_.handshake.signature)},
-                     channel_->stream());
+  const Reduction how = reduction_of(plan_.plan(), step, plan_.shape());
+  tools_.peers->call(
+      step.group,
+      {call, std::move(places), how.divisor, static_cast<std::uint16_t>(tools_.handshake.signature), how.overrange},
+      channel_->stream());
   if (apart) copy(dst, {&out, 1}, out_bytes);
 }
 

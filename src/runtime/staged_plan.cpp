@@ -9,6 +9,7 @@
 #include "plan/device_queue.h"
 #include "runtime/call_shape.h"
 #include "runtime/host_channel.h"
+#include "transport/transport.h"
 
 namespace lanecast {
 namespace {
@@ -112,7 +113,9 @@ void StagedPlan::messages(Chunk chunk, std::vector<StagedMessage>& found) const 
     std::size_t bytes = 0;
     for (const Block& block : carried(plan_, step)) bytes += layout_.place(block, chunk).bytes;
     if (bytes == 0) continue;  // the other side knows it as well
-    found.push_back({i, bytes, offset, on_device_[step.peer], number_of(step, chunk)});
+    // Both ranks know the length.
+    const bool on_device = bytes >= kLeastOnGpu && on_device_[step.peer];
+    found.push_back({i, bytes, offset, on_device, number_of(step, chunk)});
     offset += aligned(bytes);
   }
 }

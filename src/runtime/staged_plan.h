@@ -17,7 +17,7 @@ struct StagedMessage {
   std::uint32_t step = 0;
   std::size_t bytes = 0;
   std::size_t offset = 0;
-  bool on_device = false;    // else on the host
+  bool on_device = false;    // else on the host, as short ones do; see kLeastOnGpu
   std::uint64_t number = 0;  // of the call's from this rank to that one, equal on both
 };
 
@@ -32,7 +32,7 @@ constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 
 
 class StagedPlan {
  public:
-  /// on_device: where messages with each peer lie; empty for a plan without any.
+  /// on_device: where long messages with each peer lie; empty for a plan without any.
   StagedPlan(Plan plan, Shape shape, std::vector<bool> on_device = {});
   StagedPlan(const StagedPlan&) = delete;
   StagedPlan& operator=(const StagedPlan&) = delete;

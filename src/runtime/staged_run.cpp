@@ -6,14 +6,30 @@
 
 namespace lanecast {
 
-/// A library that moves a GPU's memory asks the thread for the GPU.
+/// A library that moves a GPU's memory asks the thread for the GPU. To name it is a call of the driver, which may keep
+/// the thread as that library's own may: so these are visits, too.
 class StagedRun::InContext {
  public:
-  explicit InContext(const Parts& parts) {
-    if (parts.device) current_.emplace(*parts.device);
+  InContext(const Parts& parts, Router& router) : router_(router) {
+    if (!parts.device) return;
+    const std::vector<Step>& steps = parts.plan->plan().steps;
+    const auto talking = std::ranges::find_if(steps, [](const Step& step) { return talks(step); });
+    if (talking == steps.end()) return;
+    transport_ = &router.to(talking->peer);
+    const Router::Visit visit(router_, *transport_);
+    current_.emplace(*parts.device);
   }
+  ~InContext() {
+    if (!transport_) return;
+    const Router::Visit visit(router_, *transport_);
+    current_.reset();
+  }
+  InContext(const InContext&) = delete;
+  InContext& operator=(const InContext&) = delete;
 
  private:
+  Router& router_;
+  const Transport* transport_ = nullptr;
   std::optional<gpu::Device::Current> current_;
 };
 
@@ -22,14 +38,14 @@ StagedRun::StagedRun(Parts parts, Router& router) : parts_(std::move(parts)), ro
 }
 
 void StagedRun::start(const std::byte* /*in*/, std::byte* /*out*/, std::uint32_t stamp) {
-  const InContext in_context(parts_);
+  const InContext in_context(parts_, router_);
   stamp_ = stamp;
   for (int k = 0; k < std::min(kHostChannels, parts_.plan->shape().chunks); ++k) begin(flights_[k], k);
 }
 
 void StagedRun::begin(Flight& flight, std::int32_t chunk) {
   flight.chunk = {chunk, parts_.plan->shape().chunks};
-  flight.channel = &(*parts_.channels)[(parts_.first_channel + static_cast<std::uint64_t>(chunk)) % kHostChannels];
+  flight.channel = &(*parts_.channels)[parts_.first_channel + static_cast<std::uint64_t>(chunk)];
   parts_.plan->messages(flight.chunk, flight.messages);
   flight.parts.assign(flight.messages.size(), {});
   flight.unfinished = flight.messages.size();
@@ -58,6 +74,7 @@ void StagedRun::post(Flight& flight, std::size_t message) {
   part.message = message;
   part.posted_ns = router_.log() ? trace_clock_ns() : 0;
   part.posted = true;
+  const Router::Visit visit(router_, transport, step.peer);
   if (step.kind == StepKind::send)
     transport.post_send(part);
   else
@@ -117,7 +134,7 @@ void StagedRun::end(Flight& flight) {
 }
 
 bool StagedRun::advance() {
-  const InContext in_context(parts_);
+  const InContext in_context(parts_, router_);
   bool moved = router_.progress();
   for (Flight& flight : flights_) {
     if (!flight.flies()) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's half of a call on a GPU by messages: it sends what the device says is there, receives what the device
-// waits for, and makes no call of the GPU's driver but to name the GPU to a library that moves its memory.
+// waits for, and makes no call of the GPU's driver; where a user has decided that a library below may, it names the
+// GPU.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@ class StagedRun final : public OrderedCall {
     std::shared_ptr<const StagedPlan> plan;
     std::shared_ptr<HostChannels> channels;
     std::uint64_t first_channel = 0;      // of chunk 0; the others take turns
-    std::shared_ptr<gpu::Device> device;  // where messages lie on it; else null
+    std::shared_ptr<gpu::Device> device;  // where a library below asks the thread for it; else null
     std::function<void()> raise_fault;    // throws what kernels have met
   };
   StagedRun(Parts parts, Router& router);

@@ -3,6 +3,8 @@
 #include "runtime/started.h"
 
 #include "runtime/failing.h"
+#include "runtime/shown.h"
+#include "runtime/wait_chain.h"
 
 namespace lanecast {
 namespace {
@@ -49,12 +51,32 @@ Communicator::Lock Communicator::enter(const Interrupt& interrupt) {
     ~Called() { callers.fetch_sub(1, std::memory_order_relaxed); }
   } called{callers_};
   Lock lock(mutex_, std::defer_lock);
-  if (!interrupt)
-    lock.lock();
-  else if (!lock.try_lock())  // first: it does not look at the clock
-    // By the system's clock: g++ 12's thread sanitizer does not see what is locked by another.
-    while (!lock.try_lock_until(std::chrono::system_clock::now() + kLookEvery)) interrupt();
+  take(lock, interrupt);
+  heed_watch();
   return lock;
+}
+
+void Communicator::take(Lock& lock, const Interrupt& interrupt) const {
+  if (lock.try_lock()) return;  // first: it does not look at the clock
+  // By the system's clock: g++ 12's thread sanitizer does not see what is locked by another.
+  while (!lock.try_lock_until(std::chrono::system_clock::now() + kLookEvery)) {
+    if (interrupt) interrupt();
+    shown_->refuse_if_given_up();
+  }
+}
+
+void Communicator::heed_watch() {
+  if (failure_) return;
+  try {
+    shown_->refuse_if_given_up();
+  } catch (const TimeoutError& error) {
+    fail(failure_of(error));
+  }
+}
+
+void Communicator::queue(const std::shared_ptr<Started>& call) {
+  shown_->starts(call->work);
+  started_.push_back(call);
 }
 
 std::shared_ptr<Communicator::Started> Communicator::bind(const Call& call) {
@@ -85,34 +107,45 @@ std::shared_ptr<Work> Communicator::start(const Call& call, const Interrupt& int
     started = bind(call);
     started->deadline.timeout_s = timeout_s_;
     open_groups(*started, lock, interrupt);
-    started_.push_back(started);
+    queue(started);
   }
   hand_to_thread();
   return started->work;
 }
 
-void Communicator::run_beside_others(const Call& call, std::optional<double> timeout_s) {
+void Communicator::run_beside_others(const Call& call, std::optional<double> timeout_s, const Interrupt& interrupt) {
   if (timeout_s) check_timeout(*timeout_s);
   std::shared_ptr<Started> started;
   {
-    std::unique_lock lock = enter();
+    std::unique_lock lock = enter(interrupt);
     started = bind(call);
     started->deadline.timeout_s = timeout_s.value_or(timeout_s_);
-    open_groups(*started, lock, {});
-    started_.push_back(started);
+    open_groups(*started, lock, interrupt);
+    queue(started);
   }
-  advance_until_done(*started->work);
+  advance_until_done(*started->work, interrupt);
 }
 
-void Communicator::advance_until_done(Work& work) {
+void Communicator::advance_until_done(Work& work, const Interrupt& interrupt) {
   // Programs of several threads have more than cores at times. Of two ranks on one core, each would wait for the other
   // to have spun: 220 us instead of 7 for a small call.
   Patience patience(rivals_ == Rivals::none ? Rivals::ranks : rivals_);
+  std::optional<std::chrono::steady_clock::time_point> asked;  // a short call never looks at the clock
   while (!work.done()) {
-    if (advance_started())
+    if (advance_started()) {
       patience.reset();
-    else
-      patience.pause();
+    } else if (patience.pause() && interrupt) {
+      const auto now = std::chrono::steady_clock::now();
+      if (!asked) asked = now;
+      if (now - *asked < kLookEvery) continue;
+      asked = now;
+      try {
+        interrupt();
+      } catch (const std::exception& error) {
+        fail_if_interrupted(work, error);
+        throw;
+      }
+    }
   }
   work.wait_for(std::chrono::seconds(0));
 }
@@ -128,7 +161,7 @@ void Communicator::start(const std::shared_ptr<Started>& call, const Interrupt& 
     call->deadline.timeout_s = timeout_s_;
     open_groups(*call, lock, interrupt);
     call->work->restart();
-    started_.push_back(call);
+    queue(call);
   }
   hand_to_thread();
 }
@@ -170,12 +203,32 @@ void Communicator::wait_or_fail(Work& work, const Interrupt& interrupt) {
   try {
     wait(work, interrupt);
   } catch (const std::exception& error) {
-    if (!work.done()) {  // interrupted
-      const std::unique_lock lock = enter();
-      fail(failure_of(error));
-    }
+    fail_if_interrupted(work, error);
     throw;
   }
+}
+
+void Communicator::fail_if_interrupted(Work& work, const std::exception& error) {
+  if (work.done()) return;  // it is the call's own
+  const std::unique_lock lock = enter();
+  fail(failure_of(error));
+}
+
+std::string Communicator::waits_for(const Work& work) {
+  // Not by enter(), and not for long: a call of another thread may hold mutex_ until its peers come.
+  const Lock lock(mutex_, std::chrono::system_clock::now() + kLookEvery);
+  if (!lock) return log_.waiting();
+  const auto told = [this](const UnderWay& call) {
+    return names_of(call.awaited_peers()) + " in " + describe_wait(call, -1);
+  };
+  for (const auto& batch : batches_)
+    if (batch->work.get() == &work && !batch->finished()) return told(*batch);
+  for (const auto& call : started_) {
+    if (call->work.get() != &work) continue;
+    if (!started_.front()->running) return "its turn";
+    return (call == started_.front() ? "" : "the call before it, which waits for ") + told(started_.front()->call());
+  }
+  return {};
 }
 
 bool Communicator::has_started() {
@@ -187,13 +240,15 @@ bool Communicator::advance_started() {
   if (callers_.load(std::memory_order_relaxed) > 0) return false;  // see enter()
   const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
   if (!lock.owns_lock()) return false;
+  heed_watch();
+  ran_.look(timeout_s_);  // before anything that begins to wait now
   if (telling_) {
-    const std::chrono::duration<double> told_for = std::chrono::steady_clock::now() - telling_->last_progress;
-    if (told_for.count() > telling_->timeout_s || !router_->tell()) telling_.reset();
+    if (ran_.seconds_since(telling_->last_progress) > telling_->timeout_s || !router_->tell()) telling_.reset();
   }
   if (started_.empty()) return advance_batches();
   const std::shared_ptr<Started> front = started_.front();  // its caller may let go of it meanwhile
   Started& call = *front;
+  shown_->waits_for(call.deadline.timeout_s);
   try {
     bool moved = true;
     if (!call.running) {
@@ -242,7 +297,8 @@ void Communicator::drain(Lock& lock, const Interrupt& interrupt) {
     lock.unlock();
     while (!last->is_done_within(kLookEvery))
       if (interrupt) interrupt();
-    lock.lock();
+    take(lock, interrupt);
+    heed_watch();
   }
   refuse_if_failed();
 }

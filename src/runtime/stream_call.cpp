@@ -106,13 +106,15 @@ void StreamCall::call_group(std::size_t step, const StreamBuffers& buffers, ipc:
   GroupCall call = group_call(group, shape_, layout_, kWhole, counts);
   call.in = start_of(bound_.src(step));
   call.out = const_cast<std::byte*>(start_of(bound_.dst(step)));
-  const Reduction how = reduction_of(plan_, what, shape_);
+  Reduction how = reduction_of(plan_, what, shape_);
+  if (how.overrange != 0) how.overrange = kAddedAtOnce;  // a group of all ranks adds what they bring
   const ipc::PeerCall peer_call{ipc::parcels_of(call, peers.rank(), peers.size()),
                                 how.dtype,
                                 how.op,
                                 how.divisor,
                                 signature(buffers),
-                                offered(group.kind, buffers)};
+                                offered(group.kind, buffers),
+                                how.overrange};
   switch (engine_) {
     case PeerEngine::kernel:
       return peers.by_kernel(peer_call, stream);

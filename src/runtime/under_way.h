@@ -13,7 +13,7 @@
 
 namespace lanecast {
 
-/// When a call gives up: so long after it has last made progress.
+/// When a call gives up: when this process has run for so long since the call has last made progress.
 struct Deadline {
   std::chrono::steady_clock::time_point last_progress;
   double timeout_s = 0;

@@ -99,7 +99,8 @@ bool CallAgreement::never_ends(const UnderWay& call, int peer, const Want& want,
     case Needs::perhaps:
       break;
   }
-  if (waits_for(router_, {rank_, router_.size(), wait.awaited, kSilent_s}, peer)) return lasts(peer, want, wait);
+  if (waits_for(router_, {rank_, router_.size(), wait.awaited, kSilent_s, wait.ran}, peer))
+    return lasts(peer, want, wait);
   seen_.erase(peer);
   return false;
 }

@@ -54,7 +54,8 @@ std::pair<std::vector<Link>, int> walk(Router& router, const Waiter& waiter, con
   follow(waiter.awaited, -1);
   for (int k = 0; k < static_cast<int>(links.size()); ++k) {
     const int rank = links[k].rank;
-    const auto waiting = router.to(rank).waiting(rank, waiter.silent_s);
+    auto waiting = router.to(rank).waiting(rank, waiter.silent_s);
+    if (waiting) waiting->age_s = waiter.ran.seconds_of(waiting->age_s);
     if (found(rank, waiting)) return {std::move(links), k};
     if (waiting && waiting->age_s <= waiter.silent_s) follow(waiting->peers, k);
   }
@@ -88,7 +89,8 @@ std::string names_of(std::span<const int> ranks) {
 
 void end_at_deadline(Router& router, const LateWait& wait) {
   if (wait.waited_s < kAskFrom * wait.timeout_s) return;
-  const WaitChain chain = wait_chain(router, {wait.rank, router.size(), wait.awaited, kSilentFor * wait.timeout_s});
+  const WaitChain chain =
+      wait_chain(router, {wait.rank, router.size(), wait.awaited, kSilentFor * wait.timeout_s, wait.ran});
   if (wait.waited_s < (chain.open ? kAtMost : 1) * wait.timeout_s) return;
   std::string peers = names_of(wait.awaited);
   if (peers.empty()) peers = "its own GPU";

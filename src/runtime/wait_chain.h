@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/running_time.h"
 #include "runtime/router.h"
 
 namespace lanecast {
@@ -21,14 +22,16 @@ std::string names_of(std::span<const int> ranks);
 struct Waiter {
   int rank, size;
   std::span<const int> awaited;
-  double silent_s;  // who has not said for so long that it waits is no longer thought to wait
+  double silent_s;         // who has not said for so long that it waits is no longer thought to wait
+  const RunningTime& ran;  // the waiter's: while it was stopped it could not hear who waits
 };
 
 /// A wait against its deadline.
 struct LateWait {
   int rank;
   std::span<const int> awaited;
-  double waited_s, timeout_s;         // without progress
+  double waited_s, timeout_s;  // without progress, while this process ran
+  const RunningTime& ran;
   std::function<std::string()> what;  // it waits in, for people
 };
 

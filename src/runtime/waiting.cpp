@@ -43,7 +43,10 @@ void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
       moved = true;
       patience.reset();
     } else if (patience.pause()) {
-      if (std::exchange(moved, false)) deadline.last_progress = Clock::now();
+      if (std::exchange(moved, false)) {
+        ran_.look(timeout_s_);  // what was worked before is none of this wait's time
+        deadline.last_progress = Clock::now();
+      }
       if (!std::exchange(looked, true)) last_look_ = deadline.last_progress;
       look_around(call, deadline, interrupt, Caller::blocked);
     }
@@ -76,20 +79,21 @@ void Communicator::ask(const Interrupt& interrupt) {
 
 void Communicator::look_at(const UnderWay& call, const Deadline& deadline, Caller caller) {
   const std::vector<int> awaited = call.awaited_peers();
-  const auto waited = Clock::now() - deadline.last_progress;
+  ran_.look(deadline.timeout_s);
+  const auto waited = ran_.since(deadline.last_progress);
   const double waited_s = std::chrono::duration<double>(waited).count();
   const double timeout_s = deadline.timeout_s;
   if (waited >= kLookEvery) {
     router_->publish_wait(awaited, waited_s >= kAskFrom * timeout_s || waited >= size() * kListensAfter);
     agreement_.compare(awaited, waited);
-    const CallAgreement::Wait wait{awaited, deadline.last_progress, caller == Caller::blocked};
+    const CallAgreement::Wait wait{awaited, deadline.last_progress, ran_, caller == Caller::blocked};
     agreement_.tell_wants(call, wait);
     agreement_.refuse_unmet_wants(call, wait);
   }
   for (int peer : awaited)
     if (const Loss loss = router_->to(peer).lost(peer))
       if (loss.cause || waited >= kLastParts || call.awaits_message(peer)) give_up(call, peer, loss);
-  end_at_deadline(*router_, {rank(), awaited, waited_s, timeout_s, [&] { return describe_wait(call, -1); }});
+  end_at_deadline(*router_, {rank(), awaited, waited_s, timeout_s, ran_, [&] { return describe_wait(call, -1); }});
 }
 
 void Communicator::give_up(const UnderWay& call, int peer, const Loss& loss) {

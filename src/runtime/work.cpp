@@ -4,14 +4,29 @@
 #include <algorithm>
 
 #include "base/quiet_thread.h"
+#include "base/running_time.h"
 #include "runtime/communicator.h"
 #include "runtime/patience.h"
+#include "runtime/shown.h"
 
 namespace lanecast {
 
-std::unique_lock<std::mutex> ProgressThread::enter() {
+ProgressThread::Lock ProgressThread::enter() {
   const std::lock_guard first(entrance_);
-  return std::unique_lock(mutex_);
+  return Lock(mutex_);
+}
+
+ProgressThread::Lock ProgressThread::enter_unless_stuck() {
+  const auto take = [this](Lock lock) {
+    while (!lock.owns_lock() && !lock.try_lock_until(std::chrono::system_clock::now() + kLookEvery))
+      if (sleeper_->watch.is_stuck())
+        throw TimeoutError(
+            "no call can be started: a library below keeps the thread that would move it, and has for the whole "
+            "deadline of another call, whose error names it");
+    return lock;
+  };
+  const Lock first = take(Lock(entrance_, std::try_to_lock));
+  return take(Lock(mutex_, std::try_to_lock));
 }
 
 void ProgressThread::stop(std::chrono::duration<double> grace) {
@@ -20,8 +35,8 @@ void ProgressThread::stop(std::chrono::duration<double> grace) {
     return;
   }
   {
-    std::unique_lock lock = enter();
-    sleeper_->idle.wait_for(lock, grace, [this] { return active_.empty(); });
+    Lock lock = enter();
+    wait_while_running(sleeper_->idle, lock, grace, [this] { return active_.empty(); });
     stop_ = true;
   }
   sleeper_->call_made.notify_all();
@@ -32,18 +47,27 @@ void ProgressThread::add(Communicator& communicator) {
   {
     // Relaxed: only the thread finds its own id, and it holds mutex_ while it drives.
     const bool own = thread_id_.load(std::memory_order_relaxed) == std::this_thread::get_id();
-    const std::unique_lock lock = own ? std::unique_lock<std::mutex>() : enter();
+    const Lock lock = own ? Lock() : enter_unless_stuck();
     if (stop_) throw UsageError("the process is ending: no call can be started any more");
     if (!sleeper_->thread.joinable()) sleeper_->thread = quiet_thread([this] { run(); });
-    if (std::find(active_.begin(), active_.end(), &communicator) == active_.end()) active_.push_back(&communicator);
+    if (std::find(active_.begin(), active_.end(), &communicator) == active_.end()) {
+      active_.push_back(&communicator);
+      sleeper_->watch.add(*communicator.shown_);
+    }
     communicator.is_moved_ = true;
   }
   sleeper_->call_made.notify_all();
 }
 
 void ProgressThread::remove(Communicator& communicator) {
-  const std::unique_lock lock = enter();
+  const Lock lock = enter();
   std::erase(active_, &communicator);
+  sleeper_->watch.remove(*communicator.shown_);
+}
+
+bool ProgressThread::is_first(const std::string& words) {
+  const std::lock_guard lock(said_mutex_);
+  return said_.insert(words).second;
 }
 
 bool ProgressThread::lets_go(Communicator& communicator) {
@@ -55,8 +79,9 @@ bool ProgressThread::lets_go(Communicator& communicator) {
 }
 
 void ProgressThread::run() {
+  Watch& watch = sleeper_->watch;
   Patience patience(Rivals::ranks);  // a spinning helper would take a core from the program it serves
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   thread_id_.store(std::this_thread::get_id(), std::memory_order_relaxed);  // see add()
   while (!stop_) {
     if (active_.empty()) {
@@ -67,12 +92,17 @@ void ProgressThread::run() {
     }
     bool moved = false;
     for (std::size_t k = 0; k < active_.size();) {
-      moved |= active_[k]->advance_started();
-      if (lets_go(*active_[k]))
+      Communicator& communicator = *active_[k];
+      watch.drives(communicator.shown_.get());
+      moved |= communicator.advance_started();
+      if (lets_go(communicator)) {
         active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(k));
-      else
+        watch.remove(*communicator.shown_);
+      } else {
         ++k;
+      }
     }
+    watch.drives(nullptr);
     lock.unlock();
     if (moved)
       patience.reset();
@@ -81,6 +111,7 @@ void ProgressThread::run() {
     lock = enter();
   }
   for (Communicator* communicator : active_) {
+    watch.remove(*communicator->shown_);
     communicator->is_moved_ = false;  // as in lets_go()
     communicator->give_up_started();
   }

@@ -27,22 +27,17 @@ const Link& link_of(const Load& load, const Models& models) {
   return models.links[std::max(load.level, 0)];  // of a flat call the outermost level, its slowest
 }
 
+// A GPU's kernel reads two values and writes one, at 1.5 TB/s and more where links between GPUs are fast.
+constexpr double kGpuReduceSecondsPerByte = 3 / 1.5e12;
+
 double seconds_of_adding(double reduced, const Load& load, const Models& models) {
-  return static_cast<double>(load.bytes) * reduced * models.reduce_s_per_byte;
+  return static_cast<double>(load.bytes) * reduced *
+         (load.on_gpus ? kGpuReduceSecondsPerByte : models.reduce_s_per_byte);
 }
 
-// Two hosts with an H100 and two NICs of 10 Gbit/s each, 2 to 256 MiB: at these, calls get the numbers of chunks that
-// were the fastest, 4 to 64, and reach 0.94 of the NICs' rate from 16 MiB on instead of 0.75 in one.
-constexpr double kStagedSecondsPerByte = 2 / 13.6e9;  // to one host's memory and from the other's
-constexpr double kStagedChunkSeconds = 8e-6;          // device and host wait for each other
-
-/// With the copies of the busiest rank: while one chunk crosses the network, another is copied.
-Stage staged(Stage stage, const Cost& cost, const Load& load) {
-  if (!load.staged) return stage;
-  const double copies_s = static_cast<double>(load.bytes) * cost.volume * kStagedSecondsPerByte;
-  stage.transfer_s += copies_s;
-  stage.hidden_s += copies_s;
-  stage.chunk_s = kStagedChunkSeconds;
+Stage with_sends(Stage stage, const Cost& cost, const Load& load) {
+  stage.sends = cost.pipelined ? cost.messages : std::max(cost.rounds, cost.messages);
+  stage.sent_bytes = static_cast<double>(load.bytes) * cost.volume;
   return stage;
 }
 
@@ -50,19 +45,24 @@ double hidden_in_chunks(double reduced, const Load& load, const Models& models) 
   return link_of(load, models).by_itself ? seconds_of_adding(reduced, load, models) : 0;
 }
 
+constexpr double kHeldBytes = 64 << 10;  // of each message
+
 Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& models) {
   const Link& link = link_of(load, models);
-  const auto bytes = static_cast<double>(load.bytes);
-  const double beta = link.beta_s_per_byte * (cost.steady || load.ranks <= 2 ? 1 : link.unsteady);
+  const double sent = static_cast<double>(load.bytes) * cost.volume;
+  // Hosts and switches hold a short message that meets another one, and it waits for no more than that one's bytes.
+  const bool is_steady = cost.steady || load.ranks <= 2;
+  const double waits = is_steady ? 0 : std::max(0.0, sent - std::max(cost.rounds, cost.messages) * kHeldBytes);
   const double add_s = seconds_of_adding(reduced, load, models);
-  return staged({.rounds = cost.rounds,
-                 .alpha_s = link.alpha_s,
-                 .transfer_s = bytes * cost.volume * beta + add_s,
-                 .hidden_s = hidden_in_chunks(reduced, load, models),
-                 .pipelined = cost.pipelined,
-                 .load = link.crowd * cost.even,
-                 .messages = cost.messages},
-                cost, load);
+  return with_sends({.rounds = cost.rounds,
+                     .alpha_s = link.alpha_s,
+                     .transfer_s = (sent + (link.unsteady - 1) * waits) * link.beta_s_per_byte + add_s,
+                     .hidden_s = hidden_in_chunks(reduced, load, models),
+                     .pipelined = cost.pipelined,
+                     .load = link.crowd * cost.even,
+                     .messages = cost.messages,
+                     .gap_s = link.gap_s},
+                    cost, load);
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ double Stage::seconds(int chunks, double latency_share) const {
     const double in_rounds = (rounds + chunks - 1) * (alpha_s + transfer_s / chunks);
     return chunks_s + std::max(in_rounds, load * (chunks * messages * alpha_s + transfer_s));
   }
-  const double transferred_s = transfer_s - hidden_s * (chunks - 1) / chunks;
+  const double transferred_s = std::max(transfer_s - hidden_s * (chunks - 1) / chunks, (chunks - 1) * sends * gap_s);
   return chunks_s + std::max(1.0, load) * (rounds * alpha_s * (1 + latency_share * (chunks - 1)) + transferred_s);
 }
 
@@ -84,6 +84,7 @@ Cost cost_of(std::string_view name, Kind kind, int ranks) {
       Cost both = cost_in(all_gather_rows(), name, kind, ranks);
       both.rounds *= 2;
       both.volume *= 2;
+      both.messages *= 2;
       return both;
     }
     case Kind::broadcast:
@@ -105,13 +106,13 @@ Stage flat(std::string_view name, const Load& load, const Models& models) {
   const Fit* fit = models.find(load.kind, name, load.level, load.bytes);
   if (fit == nullptr) return by_link(cost, reduces, load, models);
   const double transfer_s = cost.volume * static_cast<double>(load.bytes) * fit->beta_s_per_byte;
-  return staged({.rounds = cost.rounds,
-                 .alpha_s = fit->alpha_s,
-                 .transfer_s = transfer_s,
-                 .hidden_s = std::min(transfer_s, hidden_in_chunks(reduces, load, models)),
-                 .pipelined = cost.pipelined,
-                 .measured = true},
-                cost, load);
+  return with_sends({.rounds = cost.rounds,
+                     .alpha_s = fit->alpha_s,
+                     .transfer_s = transfer_s,
+                     .hidden_s = std::min(transfer_s, hidden_in_chunks(reduces, load, models)),
+                     .pipelined = cost.pipelined,
+                     .measured = true},
+                    cost, load);
 }
 
 Stage gather(std::string_view name, const Load& load, const Models& models) {

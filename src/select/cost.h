@@ -14,7 +14,7 @@ struct Load {
   std::size_t bytes = 0;  // the full buffer of these ranks
   int ranks = 1;
   int level = kAllRanks;  // as in Fit
-  bool staged = false;    // as in Request
+  bool on_gpus = false;   // as in Request
 };
 
 /// What one level does of a call, or all of a flat one.
@@ -22,12 +22,15 @@ struct Stage {
   double rounds = 0;
   double alpha_s = 0;      // a round's
   double transfer_s = 0;   // of all bytes that the busiest rank sends, and adds; of a pipeline: in each round
-  double hidden_s = 0;     // of that, what many chunks hide: bytes that are added or staged while others move
+  double hidden_s = 0;     // of that, what many chunks hide: bytes that are added while others move
   double chunk_s = 0;      // what each further chunk costs besides
   bool pipelined = false;  // chunks follow each other through the rounds
   bool measured = false;   // from a fit of this very algorithm
   double load = 1;         // what all ranks do, shared out evenly over the cores, over what the busiest rank does
   double messages = 1;     // of a pipeline: for each chunk
+  double gap_s = 0;        // no message follows another faster
+  double sends = 0;        // messages that the busiest rank sends for each chunk
+  double sent_bytes = 0;   // by the busiest rank, in all chunks together
 
   /// Each further chunk adds this share of the rounds' latency.
   double seconds(int chunks, double latency_share) const;

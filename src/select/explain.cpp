@@ -38,7 +38,20 @@ std::string beside_learned(const Explanation& e) {
 }  // namespace
 
 std::string known_of_links(const Models& models) {
-  return models.measured() ? "from measured links" : "from assumed links; `lanecast tune --quick` measures";
+  if (models.measured()) return "from measured links";
+  std::string known;
+  bool is_assumed = true;
+  for (std::size_t level = 0; level < models.links.size(); ++level) {
+    const Link& link = models.links[level];
+    if (link.source == LinkSource::assumed) continue;
+    is_assumed = false;
+    known += std::string("; level ") + std::to_string(level) + " " + std::string(name_of(link.source)) + ": " +
+             us(link.alpha_s) + ", " + formatted("%.3g GB/s", 1e-9 / link.beta_s_per_byte) + ", " + us(link.gap_s) +
+             " a further message";
+  }
+  if (is_assumed) return "from assumed links; `lanecast tune --quick` measures";
+  const std::string when = models.timing.empty() ? "" : ", timed " + models.timing;
+  return "from links between hosts" + when + known;
 }
 
 std::string Explanation::reason() const {

@@ -3,6 +3,19 @@
 
 namespace lanecast {
 
+std::string_view name_of(LinkSource source) {
+  switch (source) {
+    case LinkSource::timed:
+      return "timed";
+    case LinkSource::given:
+      return "given";
+    case LinkSource::file:
+      return "from a profile";
+    default:
+      return "assumed";
+  }
+}
+
 const Fit* Models::find(Kind kind, std::string_view algorithm, int level, std::size_t bytes) const {
   const Fit* best = nullptr;  // the last that begins at or below `bytes`; below the first, the first
   for (const Fit& fit : fits) {
@@ -28,6 +41,8 @@ const Pin* Models::pin(Kind kind, std::size_t bytes) const {
 
 Models subset(const Models& models, const Topology& topology, const std::vector<int>& ranks) {
   Models kept{{}, models.reduce_s_per_byte, {}, models.overlaps, {}, models.pins, models.peers};
+  kept.driver_call_s = models.driver_call_s;
+  kept.timing = models.timing;
   if (same_nodes(topology, topology.subset(ranks))) kept.learned = models.learned;
   std::vector<int> new_level(topology.levels() + 1, -1);
   for (int k = 0; k <= topology.levels(); ++k) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,11 @@
 
 namespace lanecast {
 
+/// Whence a link's values are: an order of magnitude, messages that were timed when the communicator was made, the
+/// user, or a file.
+enum class LinkSource : std::uint8_t { assumed, timed, given, file };
+std::string_view name_of(LinkSource source);
+
 /// T(message) = alpha + bytes · beta.
 struct Link {
   double alpha_s = 0;
@@ -20,6 +26,8 @@ struct Link {
   double unsteady = 1;  // times as long bytes take where a rank's peers change from round to round, or send all at once
   double crowd = 1;     // ranks that share each core which moves its messages
   bool by_itself = false;  // its bytes move while the caller's thread adds others
+  double gap_s = 0;        // what each further message of those that are under way together adds
+  LinkSource source = LinkSource::assumed;
 };
 
 inline constexpr int kAllRanks = -1;
@@ -69,6 +77,8 @@ struct Models {
   std::vector<Learned> learned;  // go before all of the above; at most one of each collective
   std::vector<Pin> pins;         // go before these
   std::vector<PeerFits> peers;   // of calls on GPUs by peer memory, which know none of the above
+  double driver_call_s = 5e-6;   // of a GPU's driver: what a kernel or copy costs the thread that enqueues it
+  std::string timing = {};       // when and how links were timed, for people
 
   bool measured() const { return !fits.empty(); }
   /// The fit for a group's buffer of so many bytes, or null.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "select/choose.h"
 #include "select/cost.h"
+#include "select/gpu_stages.h"
 
 namespace lanecast {
 namespace {
@@ -17,16 +18,6 @@ constexpr int kChunkCounts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr std::size_t kSmallestHierarchicalChunk = std::size_t{256} << 10;
 constexpr std::size_t kSmallestHidingMessage = std::size_t{1} << 20;
 constexpr std::size_t kSmallestPipelineChunk = std::size_t{4} << 10;
-
-// Of calls on GPUs with group steps within hosts: the program's thread makes all calls of the driver, some 5 us each,
-// five for every chunk and four for each of its group steps. Whether the network waits for that thread or it has time
-// to spare nobody knows, so half of what it holds up counts, beside so much of its own. Two hosts with two GPUs and two
-// NICs of 10 Gbit/s each: FSDP2, with calls of 6 and 12 MiB, took 105 ms a step in the numbers of chunks that made
-// single calls fastest, 6 and more, 91 in 3 and 4, and 92 in 2. So calls of up to 6 MiB take 2 to 4, of 12 MiB 8, and
-// of 16 MiB, which take longer than a program's own work, as many as before: in 16 they were 11 to 15 % faster
-// than in 8. With one GPU on each host, where a chunk costs a third, 2 gained nothing.
-constexpr double kDriverCallSeconds = 5e-6, kProgramSeconds = 3e-3, kHeldUp = 0.5;
-constexpr double kChunkCalls = 5, kGroupCalls = 4;
 
 /// What two or more groups of a level share: a lane of N nodes with M ranks each carries 1/M of a gathered buffer.
 std::size_t part_of(std::size_t bytes, double ranks_inside) {
@@ -47,11 +38,16 @@ std::vector<Stage> hierarchical_stages(const Request& request, const Topology& t
     inside /= sizes[k];
     begin = end + 1;
     const Load load{request.kind, request.kind == Kind::all_to_all ? request.bytes : part_of(request.bytes, inside),
-                    sizes[k], k, request.staged && name != "native"};
+                    sizes[k], k, request.on_gpus};
     // The vector's stripes come down to the ranks of the root's node before they cross, and are gathered behind that.
     if (rooted && k == 0)
-      found.push_back(stripes({request.kind, request.bytes, static_cast<int>(inside), topology.levels()}, models));
-    if (sizes[k] > 1) found.push_back(rooted && k > 0 ? gather(name, load, models) : flat(name, load, models));
+      found.push_back(
+          stripes({request.kind, request.bytes, static_cast<int>(inside), topology.levels(), request.on_gpus}, models));
+    if (sizes[k] <= 1) continue;
+    if (request.on_gpus && name == "native")
+      found.push_back(group_step(load));
+    else
+      found.push_back(rooted && k > 0 ? gather(name, load, models) : flat(name, load, models));
   }
   return found;
 }
@@ -59,7 +55,7 @@ std::vector<Stage> hierarchical_stages(const Request& request, const Topology& t
 std::vector<Stage> stages(const Request& request, const Topology& topology, const Models& models,
                           const std::string& algorithm) {
   const auto over_all = [&](const std::string& name, Kind kind) {
-    return flat(name, {kind, request.bytes, topology.size(), kAllRanks, request.staged}, models);
+    return flat(name, {kind, request.bytes, topology.size(), kAllRanks, request.on_gpus}, models);
   };
   if (request.reproducible && algorithm != "one_shot") {
     // One exchange between all pairs; then an all-reduce gathers by the algorithm.
@@ -92,13 +88,16 @@ double seconds_in(int chunks, const std::vector<Stage>& stages, const Overlap& o
   return overlap.scale * (sum - overlap.hidden * (sum - slowest) * (chunks - 1) / chunks);
 }
 
-/// To enqueue one chunk, which has a group step with each message between hosts and one with what a host has by itself.
-double enqueued_s(const Stage& outer) { return (kChunkCalls + kGroupCalls * (outer.rounds + 1)) * kDriverCallSeconds; }
-
-/// What a call of so many seconds costs a program that enqueues it; 0: there is nothing to enqueue.
-double with_program(double seconds, double enqueued_s) {
-  if (enqueued_s == 0) return seconds;
-  return seconds + kHeldUp * std::max(0.0, kProgramSeconds + enqueued_s - seconds);
+/// Those of a call on GPUs, with what else its chunks go through; the last is what the program's thread enqueues.
+std::vector<Stage> with_gpus(std::vector<Stage> levels, const Request& request, const Models& models) {
+  const bool is_all_reduce = request.kind == Kind::all_reduce;
+  std::vector<Stage> messages;
+  std::ranges::copy_if(levels, std::back_inserter(messages), [](const Stage& stage) { return stage.sends > 0; });
+  const auto groups = static_cast<int>(levels.size() - messages.size()) * (is_all_reduce ? 2 : 1);
+  for (const Stage& stage : messages)
+    if (request.staged) std::ranges::copy(staging_copies(stage), std::back_inserter(levels));
+  levels.push_back(enqueuing(messages, groups, models));
+  return levels;
 }
 
 }  // namespace
@@ -109,29 +108,37 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
     throw UsageError("models: have links for " + std::to_string(models.links.size()) + " levels, topology " +
                      topology.str() + " has " + std::to_string(topology.levels() + 1));
   const bool is_flat = !is_hierarchical(algorithm);
-  const std::vector<Stage> levels = stages(request, topology, models, algorithm);
-  const bool hides = is_flat && !levels[0].pipelined && levels[0].hidden_s > 0;
+  std::vector<Stage> levels = stages(request, topology, models, algorithm);
+  Choice best{algorithm};
+  best.measured = std::ranges::all_of(levels, &Stage::measured);
+  const bool is_pipeline = !levels.empty() && levels[0].pipelined;
+  const bool hides = is_flat && !is_pipeline && !levels.empty() && (levels[0].hidden_s > 0 || request.staged);
+  // Nothing to overlap with; a rank alone has no level at all.
+  const bool one_is_best = levels.empty() || (is_flat && !is_pipeline && !hides);
+  if (request.on_gpus && !levels.empty()) levels = with_gpus(std::move(levels), request, models);
   const Overlap overlap = is_flat && !hides ? Overlap{} : models.overlap(request.kind);
 
   const int first = chunks > 0 ? chunks : least_chunks(request, topology, algorithm);
-  Choice best{algorithm, first, seconds_in(first, levels, overlap)};
-  best.measured = std::ranges::all_of(levels, &Stage::measured);
+  best.chunks = first;
+  best.seconds = seconds_in(first, levels, overlap);
   for (const Stage& stage : levels) best.latency_s += stage.rounds * stage.alpha_s;
-  // Nothing to overlap with; a rank alone has no level at all.
-  const bool one_is_best = levels.empty() || (is_flat && !levels[0].pipelined && !hides);
-  const std::size_t smallest = !is_flat ? kSmallestHierarchicalChunk
-                               : hides  ? kSmallestHidingMessage * static_cast<std::size_t>(topology.size())
-                                        : kSmallestPipelineChunk;
+  const double enqueued_s = request.on_gpus && !levels.empty() ? levels.back().chunk_s : 0;
+  best.latency_s += enqueued_s;
+  const std::size_t smallest = is_flat && is_pipeline ? kSmallestPipelineChunk
+                               : !is_flat || request.staged
+                                   ? kSmallestHierarchicalChunk
+                                   : kSmallestHidingMessage * static_cast<std::size_t>(topology.size());
   if (chunks > 0 || one_is_best) return best;
-  const bool groups = request.on_gpus && has_native(algorithm);  // whose kernels the program enqueues
-  const double chunk_s = groups ? enqueued_s(levels.front()) : 0;
-  double least = with_program(best.seconds, first * chunk_s);
+  const bool groups = request.on_gpus && has_native(algorithm);
+  // A chunk is the program's to enqueue, in time that it may have none of: one more has to shorten the call by at least
+  // what it costs there.
+  double least = best.seconds + first * enqueued_s;
   for (const int count : kChunkCounts) {
     if (count <= first) continue;
     if (request.bytes / count < smallest) break;
     // Others cut most vectors where no access of 16 bytes begins, and what a group takes would have to be packed.
     if (groups && !std::has_single_bit(static_cast<unsigned>(count))) continue;
-    const double time = seconds_in(count, levels, overlap), cost = with_program(time, count * chunk_s);
+    const double time = seconds_in(count, levels, overlap), cost = time + count * enqueued_s;
     if (cost >= least) continue;
     least = cost;
     best.seconds = time;

@@ -5,6 +5,7 @@
 // executor above it does the waiting. All calls on one transport come from one thread at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -32,6 +33,20 @@ struct Span {
 
 /// Whose GPUs' memory a message may lie in.
 enum class GpuMemory : std::uint8_t { cuda, rocm };
+
+/// Memory of a GPU in which messages will lie.
+struct GpuSpan {
+  GpuMemory kind{};
+  Span memory;
+  std::array<char, 64> handle{};  // as another process opens it; zeros where the driver offers none
+  std::array<char, 32> bus_id{};  // of the GPU: "0000:3B:00.0"
+};
+
+/// Shorter messages leave from and come into the host's memory, also where a transport takes a GPU's. Libraries send
+/// short ones by protocols that copy them, which is a call of the GPU's driver where they lie on it, and over RDMA all
+/// of these end well below. On the way through the host's memory a copy engine takes 3 us for so many bytes, no more
+/// than it takes to begin.
+inline constexpr std::size_t kLeastOnGpu = std::size_t{64} << 10;
 
 /// Takes an arriving message piece by piece instead of having it written to memory: a reduction at the receiver.
 class Consumer {
@@ -77,6 +92,9 @@ struct Message {
   throw MismatchError(text);
 }
 
+/// in_and_out[i] += in[i], in words that MPI's libraries know: the last argument is nothing to us.
+using GroupAdd = void(void* in, void* in_and_out, int* elements, void* datatype);
+
 /// One collective on a subgroup, run by the transport's own library. Member k has counts[k] elements: its share of an
 /// all-gather's or gather's output, or of a reduce-scatter's or scatter's input; where ranks know their own counts
 /// only, the other members' are 0 on all but the root. An all-reduce, broadcast or reduce has one count in all. An
@@ -87,7 +105,8 @@ struct GroupCall {
   int group = -1;  // from open_group
   Kind kind{};
   DType dtype{};
-  ReduceOp op{};                  // avg adds like sum; the executor divides
+  ReduceOp op{};                  // avg adds; the executor divides
+  GroupAdd* add = nullptr;        // by this, where the library's own sum would end at the type's range
   const std::byte* in = nullptr;  // equal to its place in `out` for an in-place call
   std::byte* out = nullptr;
   std::span<const std::size_t> counts;  // elements
@@ -130,8 +149,17 @@ class Transport {
   /// How to store what is then sent to `peer`, which may read it straight from this process's memory. Nothing where it
   /// never does.
   virtual std::optional<Stores> stores_for_reader(int /*peer*/) const { return {}; }
-  /// May `Message::memory` lie on a GPU of this kind? Nothing where only the user can know.
+  /// May `Message::memory` lie on a GPU of this kind? Nothing where only the user can decide: the library below may not
+  /// know, or would call the GPU's driver while messages move.
   virtual std::optional<bool> takes(GpuMemory) const { return false; }
+  /// Why the user has to decide, for people, where there is something to decide: "the MPI library calls …"; else empty.
+  virtual std::string why_undecided(GpuMemory) const { return {}; }
+  /// Takes note of a GPU's memory in which messages will lie, before the first of them does. From a thread that may
+  /// call the GPU's driver, with the GPU current: no other call of a transport that takes() such memory calls it.
+  virtual void register_memory(const GpuSpan& /*memory*/) {}
+  /// It goes, and nothing lies in it any more; from such a thread. Memory that is there for longer than the transport
+  /// gets no such call.
+  virtual void unregister_memory(const GpuSpan& /*memory*/) {}
 
   /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the
   /// executor makes the stamp part of the tag: messages of different calls then never meet.

@@ -468,6 +468,89 @@ static void endings(void) {
   SUCCEEDS(lanecastCommDestroy(late));
 }
 
+static int interrupts(lanecastError_t* why, void* ctx) {
+  if (!*(const int*)ctx) return 0;
+  snprintf(why->text, sizeof why->text, "the user has had enough");
+  return 1;
+}
+
+static int gather_by_comm(const void* in, void* out, size_t bytes, void* ctx) {
+  return lanecastAllGather(in, out, bytes, lanecastUint8, ctx) != lanecastSuccess;
+}
+
+/* A function of the program ends waits, and the peers hear why; of a started call it is said what keeps it. */
+static void interrupted(void) {
+  lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
+  lanecastComm_t meeting, made;
+  lanecastWork_t work;
+  char text[200] = "before";
+  int wanted = 0;
+  int32_t x = 1;
+  config.interrupt = interrupts;
+  config.interrupt_ctx = &wanted;
+  SUCCEEDS(lanecastCommSplit(comm, 0, rank, &meeting));
+  SUCCEEDS(lanecastCommInitAllGather(&made, rank, size, gather_by_comm, meeting, &config));
+  if (size > 1 && rank == 0) {
+    const lanecastMessage_t never = {NULL, &x, 1, lanecastInt32, 1, 3};
+    SUCCEEDS(lanecastBatchStart(&never, 1, made, &work));
+    EXPECT(lanecastWaitsFor(NULL, made, text, sizeof text) == lanecastUsageError);
+    EXPECT(lanecastWaitsFor(work, made, NULL, 1) == lanecastUsageError);
+    SUCCEEDS(lanecastWaitsFor(work, made, text, sizeof text));
+    EXPECT(strstr(text, "rank 1 in recv of 4 bytes from rank 1, tag 3"));
+    SUCCEEDS(lanecastWaitsFor(work, made, text, 7));
+    EXPECT(strcmp(text, "rank 1") == 0);
+    wanted = 1;
+    EXPECT(lanecastBarrier(made) == lanecastTransportError);
+    EXPECT(strstr(lanecastGetLastError(made), "the user has had enough"));
+    EXPECT(lanecastWait(work) == lanecastTransportError);
+  }
+  SUCCEEDS(lanecastBarrier(comm));
+  if (rank == 1) {
+    EXPECT(lanecastBarrier(made) == lanecastTransportError);
+    EXPECT(strstr(lanecastGetLastError(made), "rank 0: the user has had enough"));
+  }
+  SUCCEEDS(lanecastBarrier(comm));
+  SUCCEEDS(lanecastCommDestroy(made));
+  SUCCEEDS(lanecastCommDestroy(meeting));
+}
+
+/* A communicator of some of a job's ranks takes of the environment, which describes the job, what a split would. */
+static void part_of_job(void) {
+  lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
+  lanecastError_t left_aside, error;
+  lanecastComm_t half, made;
+  const int ranks[] = {rank % 2, rank % 2 + 2}, wrong[] = {7, 1};
+  int same = 0;
+  int32_t x = 1;
+  if (size != 4) return;
+  setenv("LANECAST_TOPOLOGY", "2x2:cyclic", 1);
+  setenv("LANECAST_ALGORITHM", "hierarchical(ring,direct)", 1);
+  SUCCEEDS(lanecastCommSplit(comm, rank % 2, rank, &half));
+  SUCCEEDS(lanecastCommCount(half, &same));
+  config.job_size = size;
+  config.job_ranks = ranks;
+  config.left_aside = &left_aside;
+  config.error = &error;
+  SUCCEEDS(lanecastCommInitAllGather(&made, rank / 2, same, gather_by_comm, half, &config));
+  EXPECT((left_aside.text[0] != '\0') == (rank < 2));
+  EXPECT(rank >= 2 || strstr(left_aside.text, "LANECAST_ALGORITHM='hierarchical(ring,direct)'"));
+  SUCCEEDS(lanecastAllReduce(&x, &x, 1, lanecastInt32, lanecastSum, made));
+  EXPECT(x == same);
+  SUCCEEDS(lanecastCommDestroy(made));
+  config.job_ranks = wrong;
+  EXPECT(lanecastCommInitAllGather(&made, rank / 2, same, gather_by_comm, half, &config) == lanecastUsageError);
+  EXPECT(strstr(error.text, "job_ranks: 7 does not exist in a job of"));
+  config.job_ranks = NULL;
+  EXPECT(lanecastCommInitAllGather(&made, rank / 2, same, gather_by_comm, half, &config) == lanecastUsageError);
+  EXPECT(strstr(error.text, "job_ranks: null pointer"));
+  config.job_size = -1;
+  EXPECT(lanecastCommInitAllGather(&made, rank / 2, same, gather_by_comm, half, &config) == lanecastUsageError);
+  EXPECT(strstr(error.text, "job_size"));
+  unsetenv("LANECAST_TOPOLOGY");
+  unsetenv("LANECAST_ALGORITHM");
+  SUCCEEDS(lanecastCommDestroy(half));
+}
+
 static int gather_alone(const void* in, void* out, size_t bytes, void* ctx) {
   ++*(int*)ctx;
   memcpy(out, in, bytes);
@@ -476,10 +559,6 @@ static int gather_alone(const void* in, void* out, size_t bytes, void* ctx) {
 static int gather_fails(const void* in, void* out, size_t bytes, void* ctx) {
   (void)in, (void)out, (void)bytes, (void)ctx;
   return 7;
-}
-
-static int gather_by_comm(const void* in, void* out, size_t bytes, void* ctx) {
-  return lanecastAllGather(in, out, bytes, lanecastUint8, ctx) != lanecastSuccess;
 }
 
 /* Ranks in another order than MPI's, found by an all-gather and reached by MPI. */
@@ -585,6 +664,8 @@ int main(int argc, char** argv) {
   endings();
   inits();
   over_mpi();
+  interrupted();
+  part_of_job();
   SUCCEEDS(lanecastCommWriteTrace(comm, argv[1]));
   SUCCEEDS(lanecastCommDestroy(comm));
   if (failures == 0) printf("rank %d of %d: version %d\n", rank, size, version);

@@ -88,7 +88,7 @@ def _sums_of_codes(campaign: Campaign, comm: Communicator, dtype: str, op: str) 
     expected = np.empty_like(brought[0])
     sources = [codes.view(np.uint8) for codes in brought]
     divisor = float(comm.size) if op == "avg" else 1.0
-    _core.reduce(dtype, op, expected.view(np.uint8), sources, expected.size, divisor, "")
+    _core.reduce(dtype, op, expected.view(np.uint8), sources, expected.size, divisor, "", -1)
     mine = torch.from_numpy(brought[comm.rank].view(np.int16)).to(campaign.ranks.device.device)
     wrong = []
     for algorithm in ALGORITHMS if campaign.on_gpu else OF_STAND_IN:

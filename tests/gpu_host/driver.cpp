@@ -137,7 +137,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
       return *value = 0, kOk;
   }
 }
-int cuDeviceCanAccessPeer(int* can, int, int) { return *can = 1, kOk; }
+int cuDeviceCanAccessPeer(int* can, int, int) { return *can = std::getenv("GPU_HOST_NO_PEERS") ? 0 : 1, kOk; }
 
 int cuDevicePrimaryCtxRetain(Device** context, int device) {
   if (spoils_a_capture()) return kCaptureUnsupported;

@@ -53,6 +53,7 @@ struct State {
   std::atomic<int> capturing{0};               // what streams say of themselves
   std::atomic<bool> captures{false};           // some thread does, in global mode
   std::atomic<int> spoilt{0};                  // how often others have asked what they may not
+  std::atomic<int> under_way{0};               // what was enqueued and is not done
   std::atomic<int> streams{0}, events{0}, modules{0}, nccl{0};
 };
 

@@ -49,11 +49,18 @@ int wait_value(Queue* stream, std::uint64_t address, Word value, unsigned flags)
 int enqueue(Queue* stream, std::function<void()> task) {
   Queue* const queue = queue_of(stream);
   if (queue == nullptr) return kInvalidContext;
-  queue->push(std::move(task));
+  ++state().under_way;
+  queue->push([task = std::move(task)] {
+    task();
+    --state().under_way;
+  });
   return kOk;
 }
 
 extern "C" {
+
+/// Is 0 where the device has nothing to do.
+int gpu_host_under_way() { return state().under_way; }
 
 int cuStreamCreateWithPriority(Queue** stream, unsigned, int) {
   if (spoils_a_capture()) return kCaptureUnsupported;

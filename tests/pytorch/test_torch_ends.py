@@ -38,6 +38,7 @@ def end_codes(name: str) -> list[int]:
         "nobody_comes_to_gloo",
         "abort_while_gloo_is_awaited",
         "blocking_without_threads",
+        "threads_take_no_signals",
         "message_beside_blocking",
         "shutdown_while_blocked",
         "forked",

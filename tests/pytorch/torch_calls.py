@@ -86,7 +86,7 @@ def check_average_and_scaled_sum() -> None:
 
 
 def check_average_of_integers() -> None:
-    """As NCCL's: the sum, divided towards zero."""
+    """The sum, divided towards zero, whatever the type holds of the sum."""
     shares = [torch.tensor([[3 + r, -4 - r, 7], [100 * r, -9, 2]]) for r in ranks()]
     expected = torch.div(sum(shares), size(), rounding_mode="trunc")
     for dtype in (torch.int64, torch.int32, torch.int16):
@@ -100,6 +100,39 @@ def check_average_of_integers() -> None:
         y = torch.empty(2, 3, dtype=dtype)
         dist.reduce_scatter_tensor(y, shares[me()].to(dtype).repeat(size(), 1), ReduceOp.AVG)
         same(y, expected.to(dtype))
+    for dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):
+        limits = torch.iinfo(dtype)
+        shares = [
+            torch.tensor([limits.max - r, limits.min + r, limits.max // (r + 1), r - 1 if limits.min else r])
+            for r in ranks()
+        ]
+        totals = [sum(int(share[k]) for share in shares) for k in range(4)]
+        means = torch.tensor([abs(t) // size() * (1 if t >= 0 else -1) for t in totals]).to(dtype)
+        x = shares[me()].to(dtype)
+        dist.all_reduce(x, ReduceOp.AVG)
+        same(x, means)
+        x = shares[me()].to(dtype)
+        dist.reduce(x, 0, ReduceOp.AVG)
+        same(x, means if me() == 0 else shares[me()].to(dtype))
+        y = torch.empty(4, dtype=dtype)
+        dist.reduce_scatter_tensor(y, shares[me()].to(dtype).repeat(size()), ReduceOp.AVG)
+        same(y, means)
+
+
+def check_averages_at_both_ends() -> None:
+    """No mean is lost because the type has no number for a sum, or none for a share."""
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        limits = torch.finfo(dtype)
+        for value in (limits.max, limits.smallest_normal * limits.eps):
+            for count in (3, 40_000):
+                x = torch.full((count,), value, dtype=dtype)
+                dist.all_reduce(x, ReduceOp.AVG)
+                same(x, torch.full((count,), value, dtype=dtype))
+                dist.reduce(x, 0, ReduceOp.AVG)
+                same(x, torch.full((count,), value, dtype=dtype))
+                y = torch.empty(count, dtype=dtype)
+                dist.reduce_scatter_tensor(y, x.repeat(size()), ReduceOp.AVG)
+                same(y, x)
 
 
 def check_inference() -> None:

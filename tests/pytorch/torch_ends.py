@@ -80,13 +80,28 @@ def work_timeout() -> None:
     x = torch.ones(2)
     if dist.get_rank() == 0:
         work = dist.all_reduce(x, async_op=True)
-        raised(lambda: work.wait(timedelta(milliseconds=200)), RuntimeError, "timed out")
+        words: tuple[str, ...] = ("rank 0 waited 200 ms for rank 1 in ", "all_reduce", "timed out")
+        raised(lambda: work.wait(timedelta(milliseconds=200)), dist.DistBackendError, *words)
+        behind = dist.all_reduce(torch.ones(2), async_op=True)
+        words = ("rank 0 waited 1 ms for the call before it, which waits for rank 1 in ", "timed out")
+        raised(lambda: behind.wait(timedelta(milliseconds=1)), dist.DistBackendError, *words)
+        work_of_message = dist.irecv(torch.ones(1), 1)
+        words = ("rank 0 waited 200 ms for rank 1 in recv of 4 bytes from rank 1", "timed out")
+        raised(lambda: work_of_message.wait(timedelta(milliseconds=200)), dist.DistBackendError, *words)
+        from_any = dist.irecv(torch.ones(1), tag=9)
+        raised(lambda: from_any.wait(timedelta(milliseconds=200)), dist.DistBackendError, "from any rank", "timed out")
         dist.barrier(async_op=True)
         dist.send(torch.ones(1), 1)
         work.wait()
+        behind.wait()
+        work_of_message.wait()
+        from_any.wait()
     else:
         dist.recv(torch.ones(1), 0)
         dist.all_reduce(x)
+        dist.all_reduce(torch.ones(2))
+        dist.send(torch.ones(1), 0)
+        dist.send(torch.ones(1), 0, tag=9)
         dist.barrier(async_op=True)
     assert x.tolist() == [2, 2]
 
@@ -165,6 +180,17 @@ def blocking_without_threads() -> None:
     dist.barrier()
     assert len(list(Path("/proc/self/task").iterdir())) == before
     assert whole.tolist() == [2, 2, 2, 2]
+
+
+def threads_take_no_signals() -> None:
+    """Those of the library: a program that blocks a signal in its own threads, to take it in sigwait(), would end."""
+    before = set(os.listdir("/proc/self/task"))
+    dist.all_reduce(torch.ones(2), async_op=True).get_future().wait()
+    started = set(os.listdir("/proc/self/task")) - before
+    assert started
+    for thread in started:
+        blocked = int(Path(f"/proc/self/task/{thread}/status").read_text().split("SigBlk:")[1].split()[0], 16)
+        assert all(blocked >> number - 1 & 1 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1))
 
 
 def message_beside_blocking() -> None:

@@ -34,11 +34,11 @@ def rank_environment(rank: int, size: int, port: int) -> dict[str, str]:
 
 class Job:
     """`size` processes in a group with the backend lanecast. environment: of all ranks, beside their own. apart: as if
-    each were on a host of its own."""
+    so many ranks were on each host; 0: all are on this one."""
 
-    def __init__(self, size: int, environment: dict[str, str] | None = None, *, apart: bool = False) -> None:
+    def __init__(self, size: int, environment: dict[str, str] | None = None, *, apart: int = 0) -> None:
         def of_rank(rank: int) -> dict[str, str]:
-            host = {"LANECAST_HOST": f"host{rank}"} if apart else {}
+            host = {"LANECAST_HOST": f"host{rank // apart}"} if apart else {}
             return {**rank_environment(rank, size, port), **(environment or {}), **host}
 
         port = free_port()

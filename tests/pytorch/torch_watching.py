@@ -2,6 +2,7 @@
 """Calls by which programs watch their groups: functions that the ranks of test_torch_watching.py run."""
 
 import time
+import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -42,6 +43,23 @@ def check_monitored_barrier() -> None:
     part = dist.new_group([r for r in ranks() if r != 0] or [0])
     dist.monitored_barrier(part)  # not for the rank that is in no such group
     end(part)
+
+
+def check_set_pg_timeout() -> None:
+    """By torch's function, which programs of others call: it knows no backend but its own."""
+    group = dist.new_group(timeout=timedelta(seconds=90))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        distributed_c10d._set_pg_timeout(SHORT, group)
+        distributed_c10d._set_pg_timeout(timedelta(seconds=90))
+        dist.distributed_c10d._set_pg_timeout(timeout=SHORT, group=group)
+    if me() == 0 and size() > 1:
+        assert "rank 0 waited 0.4 s for rank 1" in raised(lambda: dist.all_reduce(torch.ones(1), group=group))
+    dist.barrier()
+    mixed = dist.new_group([me()], backend="gloo", use_local_synchronization=True)
+    distributed_c10d._set_pg_timeout(SHORT, mixed)
+    end(mixed)
+    end(group)
 
 
 def check_monitored_barrier_names_the_missing() -> None:

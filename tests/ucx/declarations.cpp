@@ -49,7 +49,12 @@ SAME_PLACE(RequestParams, flags, ucp_request_param_t, flags);
 SAME_PLACE(RequestParams, callback, ucp_request_param_t, cb);
 SAME_PLACE(RequestParams, datatype, ucp_request_param_t, datatype);
 SAME_PLACE(RequestParams, user_data, ucp_request_param_t, user_data);
+SAME_PLACE(RequestParams, memory_type, ucp_request_param_t, memory_type);
 SAME_PLACE(RequestParams, receive_info, ucp_request_param_t, recv_info);
+SAME_PLACE(RequestParams, memory_handle, ucp_request_param_t, memh);
+static_assert(ours::RequestParams::kMemoryType == UCP_OP_ATTR_FIELD_MEMORY_TYPE);
+static_assert(ours::RequestParams::kMemoryHandle == UCP_OP_ATTR_FIELD_MEMH);
+static_assert(UCS_MEMORY_TYPE_HOST == 0 && UCS_CONFIG_PRINT_CONFIG == 1);
 static_assert(ours::RequestParams::kCallback == UCP_OP_ATTR_FIELD_CALLBACK);
 static_assert(ours::RequestParams::kUserData == UCP_OP_ATTR_FIELD_USER_DATA);
 static_assert(ours::RequestParams::kDatatype == UCP_OP_ATTR_FIELD_DATATYPE);
@@ -60,6 +65,13 @@ static_assert(ours::RequestParams::kVectors == UCP_DATATYPE_IOV);
 static_assert(ours::RequestParams::kForceClose == UCP_EP_CLOSE_FLAG_FORCE);
 static_assert(ours::RequestParams::kEagerCopied == (UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_COPY_HEADER));
 static_assert(sizeof(ucp_dt_iov_t) == 2 * sizeof(void*) && offsetof(ucp_dt_iov_t, length) == sizeof(void*));
+
+SAME_PLACE(MemoryParams, address, ucp_mem_map_params_t, address);
+SAME_PLACE(MemoryParams, length, ucp_mem_map_params_t, length);
+SAME_PLACE(MemoryParams, memory_type, ucp_mem_map_params_t, memory_type);
+static_assert(ours::MemoryParams::kAddress == UCP_MEM_MAP_PARAM_FIELD_ADDRESS);
+static_assert(ours::MemoryParams::kLength == UCP_MEM_MAP_PARAM_FIELD_LENGTH);
+static_assert(ours::MemoryParams::kMemoryType == UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE);
 
 SAME_PLACE(ActiveMessageHandler, id, ucp_am_handler_param_t, id);
 SAME_PLACE(ActiveMessageHandler, callback, ucp_am_handler_param_t, cb);

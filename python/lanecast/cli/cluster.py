@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,14 +14,18 @@ import typer
 from rich.table import Table
 
 from lanecast import _core
-from lanecast.cli import launch, tables
-from lanecast.cluster import job, registry
+from lanecast.cli import launch, outputs, tables
+from lanecast.cluster import gpu_nics, job, registry
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate
 
 app = typer.Typer(no_args_is_help=True, help="Jobs on emulated hosts: namespaces with NICs of a chosen rate.")
 
 _USUAL = "default"
+_GPU_NICS = (
+    "Also an emulated NIC for each rank's GPU, with a rate in each direction and a latency: 50GBps,12us. Lanecast's "
+    "messages between hosts then go over those."
+)
 Name = Annotated[str, typer.Option(help="Of the cluster, where there are several.")]
 Hosts = Annotated[int | None, typer.Option(help="Hosts; default 2.")]
 Nics = Annotated[int | None, typer.Option(help="NICs of each host; default 1.")]
@@ -61,6 +67,7 @@ def run(  # noqa: PLR0913, PLR0917  one per option
     ranks_per_host: Annotated[int, typer.Option(min=1, help="Ranks of each host.")] = 1,
     nics: Nics = None,
     rate: Rate = None,
+    gpu_nics_text: Annotated[str | None, typer.Option("--gpu-nics", help=_GPU_NICS)] = None,
     mpiexec: Annotated[Path | None, typer.Option(help="Of the MPI to use; default: beside this Python.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the bytes of each NIC here.")] = None,
     name: Annotated[str | None, typer.Option(help="Of a cluster that is up; default: default, if that is.")] = None,
@@ -69,9 +76,12 @@ def run(  # noqa: PLR0913, PLR0917  one per option
 
     On the cluster that is up, else, where no name is given, on one that lasts as long as the job.
     """
+    outputs.check(json_file)
     launcher = launch.find_launcher(mpiexec)
     if launcher is None:
         raise _core.UsageError(f"no MPI launcher {mpiexec or 'beside this Python or on PATH'}: pip install mpich")
+    wanted = None if gpu_nics_text is None else gpu_nics.parse(gpu_nics_text, "--gpu-nics")
+    program = Program(launcher, ranks_per_host, command, wanted)
     cluster = registry.find(_USUAL if name is None else name)
     if cluster is None and name is not None:
         raise _core.UsageError(
@@ -80,33 +90,66 @@ def run(  # noqa: PLR0913, PLR0917  one per option
         )
     if cluster is None:
         with Cluster.start(_shape(hosts, nics, rate)) as cluster:
-            sys.exit(_run(cluster, launcher, ranks_per_host, command, json_file))
+            sys.exit(run_job(cluster, program, json_file))
     there = cluster.shape
     bps = parse_rate(rate) if rate else there.rate_bps
     if Shape(hosts or there.hosts, nics or there.nics, bps) != there:
         raise _core.UsageError(f"the cluster is up with {there}: leave --hosts, --nics and --rate out, or end it")
-    sys.exit(_run(cluster, launcher, ranks_per_host, command, json_file))
+    if damage := cluster.damage():
+        end = "lanecast cluster down" + (f" --name {name}" if name else "")
+        raise _core.TransportError(f"the cluster is no longer as it was made: {'; '.join(damage)}; end it with {end}")
+    sys.exit(run_job(cluster, program, json_file))
 
 
-def _run(
-    cluster: Cluster, launcher: launch.Launcher, ranks_per_host: int, command: list[str], json_file: Path | None
-) -> int:
-    shape = cluster.shape
+@dataclass(frozen=True)
+class Program:
+    """What runs on each rank of a cluster."""
+
+    launcher: launch.Launcher
+    ranks_per_host: int
+    command: list[str]
+    gpu_nics: gpu_nics.Nics | None = None  # of each rank
+
+
+def run_job(cluster: Cluster, program: Program, json_file: Path | None) -> int:
+    """Run a program on every rank and tell the bytes of each NIC; the job's exit status."""
+    shape, ranks = cluster.shape, program.ranks_per_host
     before = cluster.traffic()
-    status = cluster.run(
-        job.command(launcher, shape, ranks_per_host, command), job.environment(launcher, shape, ranks_per_host)
-    )
+    environment = job.environment(program.launcher, shape, ranks)
+    gpu_rows: list[dict[str, Any]] = []
+    with contextlib.ExitStack() as ended:
+        network = None
+        if program.gpu_nics is not None:
+            network = ended.enter_context(gpu_nics.on_cluster(cluster, program.gpu_nics, ranks))
+            environment |= network.environment()
+        status = cluster.run(job.command(program.launcher, shape, ranks, program.command), environment)
+        if network is not None:
+            gpu_rows = [
+                {**row, "host": shape.host_names[row["host"]], "nic": f"gpu{row['nic']}"} for row in network.traffic()
+            ]
     rows = [
-        {**new, **{key: new[key] - old[key] for key in ("received_bytes", "sent_bytes")}}
+        {**new, **{key: _difference(old[key], new[key]) for key in ("received_bytes", "sent_bytes")}}
         for old, new in zip(before, cluster.traffic(), strict=True)
     ]
     console = tables.console("stderr")
     console.print(f"\nbytes through each NIC of {shape}")
     console.print(traffic_table(rows))
+    facts = {"hosts": shape.hosts, "nics": shape.nics, "rate_bps": shape.rate_bps, "traffic": rows}
+    if gpu_rows:
+        console.print(f"\nbytes through each emulated NIC of {program.gpu_nics}")
+        console.print(traffic_table(gpu_rows))
+        facts |= {"gpu_nics": str(program.gpu_nics), "gpu_traffic": gpu_rows}
     if json_file is not None:
-        facts = {"hosts": shape.hosts, "nics": shape.nics, "rate_bps": shape.rate_bps, "traffic": rows}
-        json_file.write_text(json.dumps(facts, indent=1) + "\n")
+        try:
+            json_file.write_text(json.dumps(facts, indent=1) + "\n")
+        except OSError as error:
+            print(f"lanecast cluster: {json_file}: {error.strerror}", file=sys.stderr)
+            return status or 1
     return status
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
 
 
 def traffic_table(rows: list[dict[str, Any]]) -> Table:
@@ -114,5 +157,6 @@ def traffic_table(rows: list[dict[str, Any]]) -> Table:
     for heading in ("host", "NIC", "received (MB)", "sent (MB)"):
         table.add_column(heading, justify="left" if heading in {"host", "NIC"} else "right")
     for row in rows:
-        table.add_row(row["host"], row["nic"], f"{row['received_bytes'] / 1e6:.1f}", f"{row['sent_bytes'] / 1e6:.1f}")
+        moved = ["gone" if row[key] is None else f"{row[key] / 1e6:.1f}" for key in ("received_bytes", "sent_bytes")]
+        table.add_row(row["host"], row["nic"], *moved)
     return table

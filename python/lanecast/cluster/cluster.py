@@ -18,7 +18,7 @@ from typing import Any
 from lanecast import _core
 from lanecast.cluster import agent
 from lanecast.cluster.host import COMMANDS
-from lanecast.cluster.shape import Shape, host_pid
+from lanecast.cluster.shape import Shape, address, host_pid, port_name
 from lanecast.nics import traffic
 
 _START_S = 60
@@ -88,22 +88,58 @@ class Cluster:
         """Run `command` on a host with the caller's files and streams; its exit status. `ssh` leads to other hosts."""
         settings = dict(os.environ if environment is None else environment)
         settings["PATH"] = os.pathsep.join([str(COMMANDS), settings.get("PATH", os.defpath)])
-        join = [sys.executable, "-S", "-E", agent.__file__, "--join", str(self.init), self.shape.host_names[host]]
-        with subprocess.Popen([*join, *command], env=settings) as job:
+        with subprocess.Popen([*self.way_in(host), *command], env=settings) as job:
             while True:
                 try:
                     return job.wait()
                 except KeyboardInterrupt:
                     continue  # the terminal has told the job as well; how it ends is its own affair
 
+    def way_in(self, host: int) -> list[str]:
+        """Words before a command that make it run on a host, until it or the process that starts it ends."""
+        return [sys.executable, "-S", "-E", agent.__file__, "--join", str(self.init), self.shape.host_names[host]]
+
     def traffic(self) -> list[dict[str, Any]]:
-        """Bytes that each NIC has received and sent since the cluster was started."""
+        """Bytes that each NIC has received and sent since the cluster was started; None of one that is no more.
+
+        As the switch has counted them: a job may rename the NICs of its host and add others, or end the host.
+        """
+        ports = self._interfaces(f"/proc/{self.init}/net")
         rows = []
         for host, name in enumerate(self.shape.host_names):
-            text = Path(f"/proc/{self.init}/root/proc/{host_pid(host)}/net/dev").read_text()
-            for nic, (received, sent) in sorted(traffic(text).items()):
+            for number, nic in enumerate(self.shape.nic_names):
+                sent, received = ports.get(port_name(host, number), (None, None))
                 rows.append({"host": name, "nic": nic, "received_bytes": received, "sent_bytes": sent})
         return rows
+
+    def damage(self) -> list[str]:
+        """What earlier jobs have left of the hosts unlike it was made, as far as the next job needs it."""
+        found = []
+        for host, name in enumerate(self.shape.host_names):
+            proc = f"/proc/{self.init}/root/proc/{host_pid(host)}"
+            if not Path(proc, "net").exists():
+                found.append(f"the process that holds {name} has been killed")
+                continue
+            there = self._interfaces(f"{proc}/net")
+            addresses = Path(f"{proc}/net/fib_trie").read_text()
+            routed = {line.split()[0] for line in Path(f"{proc}/net/route").read_text().splitlines()}
+            for number, nic in enumerate(self.shape.nic_names):
+                if nic not in there:
+                    found.append(f"{name} has no {nic} any more")
+                elif nic not in routed or f"-- {address(host, number)}\n" not in addresses:
+                    found.append(
+                        f"{nic} of {name} is down, or has lost its address {address(host, number)} or its routes"
+                    )
+            if not Path(f"{proc}/root{COMMANDS}/ssh").exists():
+                found.append(f"{COMMANDS} of {name} has been removed or mounted over")
+        return found
+
+    @staticmethod
+    def _interfaces(folder: str) -> dict[str, tuple[int, int]]:
+        try:
+            return traffic(Path(folder, "dev").read_text())
+        except OSError:  # the process has ended
+            return {}
 
     def __enter__(self) -> Cluster:
         return self

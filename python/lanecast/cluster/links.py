@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from lanecast.cluster.shape import Shape, address
+from lanecast.cluster.shape import Shape, address, port_name
 
 _SWITCH = "switch"
 _MTU = 9000
@@ -16,10 +16,6 @@ _QUEUE_BYTES = 2 << 20
 _SUBNET, _PREFIX = "10.77.0.0", 16
 _TABLE = 100  # of the routes for what comes from NIC 0; the next for NIC 1
 _NO_PREFIX_ROUTE = 0x200  # IFA_F_NOPREFIXROUTE
-
-
-def _port(host: int, nic: int) -> str:
-    return f"node{host}-eth{nic}"
 
 
 def _index(ip: Any, name: str) -> int:
@@ -58,7 +54,7 @@ def plug_in(shape: Shape) -> None:
         switch = _index(ip, _SWITCH)
         for host in range(shape.hosts):
             for nic in range(shape.nics):
-                port = _index(ip, _port(host, nic))
+                port = _index(ip, port_name(host, nic))
                 ip.link("set", index=port, master=switch, mtu=_MTU, state="up")
                 _limit(ip, port, shape.rate_bps)
 
@@ -79,7 +75,7 @@ def add_nics(host: int, shape: Shape) -> None:
         ip.link("set", index=_index(ip, "lo"), state="up")
         for nic, name in enumerate(shape.nic_names):
             init = os.getppid()
-            ip.link("add", ifname=name, kind="veth", peer={"ifname": _port(host, nic), "net_ns_pid": init})
+            ip.link("add", ifname=name, kind="veth", peer={"ifname": port_name(host, nic), "net_ns_pid": init})
             index = _index(ip, name)
             mine = address(host, nic)
             ip.link("set", index=index, mtu=_MTU, state="up")

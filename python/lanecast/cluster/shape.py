@@ -46,6 +46,11 @@ def address(host: int, nic: int) -> str:
     return f"10.77.{nic}.{host + 1}"
 
 
+def port_name(host: int, nic: int) -> str:
+    """The other end of a NIC's cable, at the switch, where no job comes."""
+    return f"node{host}-eth{nic}"
+
+
 def host_pid(host: int) -> int:
     """The process that holds a host: a fresh pid namespace numbers from 1, and the hosts start right after its init."""
     return host + 2

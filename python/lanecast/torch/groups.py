@@ -29,6 +29,8 @@ def make(given: Any, options: Any) -> Any:
     elif not isinstance(options, compiled.Options):
         raise ValueError(f"lanecast: pg_options: expected lanecast.torch.Options, got {type(options).__name__}")
     options.timeout = given.timeout
+    nics.emulate()
+    options.job_size, options.job_ranks = _part_of_job(list(given.global_ranks_in_group))
     nics.pin()
     launched = job.detect()
     options.mpi = launched is not None and launched.starts_mpi
@@ -36,6 +38,30 @@ def make(given: Any, options: Any) -> Any:
     options.gpu_libraries = options.gpu_libraries or ":".join(gpu_libraries.folders())
     options.profile = finding.written_out(options.profile)
     return compiled.make(given.store, given.group_rank, given.group_size, options, _understudy, memory.of_group)
+
+
+def _part_of_job(ranks: list[int]) -> tuple[int, list[int]]:
+    """Which ranks of the job that the environment describes a group has; (0, []) where it has all of them.
+
+    ranks: the group's among those of the default group; none: it is that one, which is yet to be made.
+    """
+    if not ranks or not dist.is_initialized():
+        return 0, []
+    size, places = _job_of(dist.group.WORLD)
+    if size == 0:
+        size, places = dist.get_world_size(), list(range(dist.get_world_size()))
+    part = [places[rank] for rank in ranks]
+    return (0, []) if part == list(range(size)) else (size, part)
+
+
+def _job_of(group: Any) -> tuple[int, list[int]]:
+    """Of a group of Lanecast that was made without ranks that are lost, say; (0, []) where it has all of them."""
+    for device in group._device_types:
+        backend = group._get_backend(device)
+        if backend.name() == "lanecast":
+            size, ranks = backend.job
+            return size, ranks
+    return 0, []
 
 
 @functools.cache

@@ -16,6 +16,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/mix.h"
+#include "base/running_time.h"
 
 namespace lanecast::gpu {
 namespace {
@@ -64,9 +65,9 @@ bool write_all(const FileDescriptor& file, std::string_view content) {
 /// here; then each makes its own.
 FileDescriptor lock(const std::string& path) {
   FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  Countdown left(kPatience);
   while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if ((errno != EWOULDBLOCK && errno != EINTR) || std::chrono::steady_clock::now() > deadline) return {};
+    if ((errno != EWOULDBLOCK && errno != EINTR) || left.over()) return {};
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return file;

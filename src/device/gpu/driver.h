@@ -117,6 +117,7 @@ class Driver {
   int (*const cuDeviceGetName)(char*, int, int) = required("cuDeviceGetName", "hipDeviceGetName");
   int (*const cuDeviceGetUuid)(std::array<char, 16>*, int) = required("cuDeviceGetUuid_v2", "hipDeviceGetUuid");
   int (*const cuDeviceGetPCIBusId)(char*, int, int) = required("cuDeviceGetPCIBusId", "hipDeviceGetPCIBusId");
+  int (*const cuDeviceCanAccessPeer)(int*, int, int) = required("cuDeviceCanAccessPeer", "hipDeviceCanAccessPeer");
   int (*const cuDeviceGetAttribute)(int*, int, int) = required("cuDeviceGetAttribute", "hipDeviceGetAttribute");
 
   int (*const cuDevicePrimaryCtxRetain)(Context*, int) = cuda("cuDevicePrimaryCtxRetain");

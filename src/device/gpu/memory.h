@@ -17,6 +17,7 @@ class DeviceMemory {
 
   Address address() const { return memory_.get(); }
   std::size_t bytes() const { return bytes_; }
+  const std::shared_ptr<Device>& device() const { return memory_.shared_device(); }
   /// What a peer process opens it by.
   IpcHandle ipc_handle() const;
 

@@ -42,6 +42,7 @@ class Owned {
 
   Handle get() const { return handle_; }
   const Device& device() const { return *device_; }
+  const std::shared_ptr<Device>& shared_device() const { return device_; }
 
  private:
   std::shared_ptr<Device> device_;

@@ -16,7 +16,7 @@ void check(const Reduction& reduction) {
                      (is_float(reduction.dtype) ? ": bitwise operators need an integer type"
                                                 : ": an average needs a floating-point type"));
   if (reduction.sources.empty()) throw UsageError("reduce: " + name + " needs at least one source");
-  if (reduction.divisor != 1.0 && !is_float(reduction.dtype))
+  if (reduction.finish.divisor != 1.0 && !is_float(reduction.dtype))
     throw UsageError("reduce: " + name + " with a divisor: only floating-point types can be divided");
 }
 
@@ -24,16 +24,16 @@ void check(const Reduction& reduction) {
 
 void reduce_with(const Variant& variant, const Reduction& reduction) {
   check(reduction);
-  const auto& [dtype, op, dst, sources, count, divisor] = reduction;
+  const auto& [dtype, op, dst, sources, count, finish] = reduction;
   if (count == 0) return;
-  if (sources.size() == 1 && divisor == 1.0) {
+  if (sources.size() == 1 && finish.divisor == 1.0) {
     if (dst != sources[0])
       copy(static_cast<std::byte*>(dst), static_cast<const std::byte*>(sources[0]), count * size_of(dtype),
            Stores::ordinary);
     return;
   }
   const ReduceKernel kernel = variant.reduce[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)];
-  kernel(dst, sources.data(), sources.size(), count, divisor);
+  kernel(dst, sources.data(), sources.size(), count, finish);
 }
 
 }  // namespace lanecast::host

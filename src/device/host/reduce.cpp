@@ -7,8 +7,8 @@
 namespace lanecast::host {
 
 void reduce(DType dtype, ReduceOp op, void* dst, std::span<const void* const> sources, std::size_t count,
-            double divisor) {
-  reduce_with(*usable_variants().front(), {dtype, op, dst, sources, count, divisor});
+            const Finish& finish) {
+  reduce_with(*usable_variants().front(), {dtype, op, dst, sources, count, finish});
 }
 
 }  // namespace lanecast::host

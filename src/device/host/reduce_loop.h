@@ -8,8 +8,9 @@
 
 #include <type_traits>
 
-#include "device/host/formats.h"
+#include "device/host/kernels.h"
 #include "device/host/operators.h"
+#include "device/host/overrange.h"
 
 namespace lanecast::host {
 namespace {
@@ -26,18 +27,28 @@ struct Batch {
   const void* const* sources;
   std::size_t count;
   bool first, last;
+  const Stretch& whole;  // all sources
 };
 
-/// Floats only: divides, and gives every NaN the same bits. (Those of NaN + NaN depend on which operand the compiler
-/// puts first, and those of inf - inf on the CPU.)
+/// Floats only.
 template <class T, class V>
-V finish(V value, double divisor) {
-  if constexpr (std::is_floating_point_v<T>) {
+V divided(V value, double divisor) {
+  if constexpr (std::is_floating_point_v<T>)
     if (divisor != 1.0) value /= V{} + static_cast<T>(divisor);
-    value = value == value ? value : V{} + static_cast<T>(__builtin_nan(""));
-  }
   return value;
 }
+
+/// Floats only: gives every NaN the same bits. (Those of NaN + NaN depend on which operand the compiler puts first, and
+/// those of inf - inf on the CPU.)
+template <class T, class V>
+V with_one_nan(V value) {
+  if constexpr (std::is_floating_point_v<T>) value = value == value ? value : V{} + static_cast<T>(__builtin_nan(""));
+  return value;
+}
+
+/// Averages share their kernel with sums.
+template <class Format, class Op>
+constexpr bool kAverages = kHasOverrange<Format> && std::is_same_v<Op, Sum>;
 
 template <class Format>
 void load_group(const std::byte* from, typename Format::Value* values) {
@@ -52,10 +63,10 @@ void store_group(std::byte* to, const typename Format::Value* values) {
 }
 
 /// Takes a batch into one group. `group_of(s)` points at its bytes in the batch's source s; `partial` is what the
-/// batches before have left and this one leaves.
+/// batches before have left and this one leaves. False where nothing is stored, since an average leaves its range.
 template <class Format, class Op, class GroupOf>
-void reduce_group(std::byte* dst, GroupOf group_of, const Batch& batch, typename Format::Value* partial,
-                  double divisor) {
+bool reduce_group(std::byte* dst, GroupOf group_of, const Batch& batch, typename Format::Value* partial,
+                  const Finish& finish) {
   typename Format::Value values[kGroup], more[kGroup];
   std::size_t s = 0;
   if (batch.first)
@@ -68,20 +79,34 @@ void reduce_group(std::byte* dst, GroupOf group_of, const Batch& batch, typename
   }
   if (!batch.last) {
     for (int k = 0; k < kGroup; ++k) partial[k] = values[k];
-    return;
+    return true;
   }
-  for (int k = 0; k < kGroup; ++k) values[k] = finish<typename Format::Element>(values[k], divisor);
+  using Element = typename Format::Element;
+  for (int k = 0; k < kGroup; ++k) values[k] = divided<Element>(values[k], finish.divisor);
+  bool has_numbers_alone = false;
+  if constexpr (kAverages<Format, Op>) {
+    has_numbers_alone = finish.overrange != 0;
+    if (has_numbers_alone && leaves_range<Format>(values, kGroup)) return false;
+  }
+  if (!has_numbers_alone)
+    for (int k = 0; k < kGroup; ++k) values[k] = with_one_nan<Element>(values[k]);
   store_group<Format>(dst, values);
+  return true;
 }
 
 /// Takes a batch into the bytes of a tile.
 template <class Format, class Op>
-void reduce_tile(std::byte* dst, Bytes tile, const Batch& batch, typename Format::Value* partial, double divisor) {
+void reduce_tile(std::byte* dst, Bytes tile, const Batch& batch, typename Format::Value* partial,
+                 const Finish& finish) {
+  const auto beyond = [&](std::size_t at, std::size_t bytes) {
+    if constexpr (kAverages<Format, Op>)
+      average_beyond<Format>({dst + at, batch.whole.sources, batch.whole.source_count, at, bytes}, finish);
+  };
   constexpr std::size_t kGroupBytes = kGroup / Format::kVectors * kVectorBytes;
   std::size_t at = tile.begin;
   for (; at + kGroupBytes <= tile.end; at += kGroupBytes, partial += kGroup) {
     const auto in_place = [&](std::size_t s) { return static_cast<const std::byte*>(batch.sources[s]) + at; };
-    reduce_group<Format, Op>(dst + at, in_place, batch, partial, divisor);
+    if (!reduce_group<Format, Op>(dst + at, in_place, batch, partial, finish)) beyond(at, kGroupBytes);
   }
   if (at == tile.end) return;
   // The rest goes through a buffer as long as a group, so that every element takes the same instructions.
@@ -90,21 +115,25 @@ void reduce_tile(std::byte* dst, Bytes tile, const Batch& batch, typename Format
     __builtin_memcpy(staging, static_cast<const std::byte*>(batch.sources[s]) + at, tile.end - at);
     return staging;
   };
-  reduce_group<Format, Op>(staging, staged, batch, partial, divisor);
-  if (batch.last) __builtin_memcpy(dst + at, staging, tile.end - at);
+  if (!reduce_group<Format, Op>(staging, staged, batch, partial, finish))
+    beyond(at, tile.end - at);
+  else if (batch.last)
+    __builtin_memcpy(dst + at, staging, tile.end - at);
 }
 
 template <class Format, class Op>
-void reduce_loop(void* dst, const void* const* sources, std::size_t source_count, std::size_t count, double divisor) {
+void reduce_loop(void* dst, const void* const* sources, std::size_t source_count, std::size_t count,
+                 const Finish& finish) {
   typename Format::Value partial[kTileBytes / kVectorBytes];
   constexpr std::size_t kTile = kTileBytes / Format::kVectors;
   const std::size_t bytes = count * (sizeof(typename Format::Element) / Format::kVectors);
+  const Stretch whole{static_cast<std::byte*>(dst), sources, source_count, 0, bytes};
   for (std::size_t begin = 0; begin < bytes; begin += kTile) {
     const Bytes tile{begin, begin + kTile < bytes ? begin + kTile : bytes};
     for (std::size_t s = 0; s < source_count; s += kBatch) {
       const bool last = s + kBatch >= source_count;
-      const Batch batch{sources + s, last ? source_count - s : kBatch, s == 0, last};
-      reduce_tile<Format, Op>(static_cast<std::byte*>(dst), tile, batch, partial, divisor);
+      const Batch batch{sources + s, last ? source_count - s : kBatch, s == 0, last, whole};
+      reduce_tile<Format, Op>(static_cast<std::byte*>(dst), tile, batch, partial, finish);
     }
   }
 }

@@ -8,12 +8,12 @@
 #include <span>
 #include <string_view>
 
-#include "base/dtype.h"
+#include "device/host/kernels.h"
 
 namespace lanecast::host {
 
 using ReduceKernel = void (*)(void* dst, const void* const* sources, std::size_t source_count, std::size_t count,
-                              double divisor);
+                              const Finish& finish);
 
 struct Variant {
   std::string_view name;
@@ -36,7 +36,7 @@ struct Reduction {
   void* dst;
   std::span<const void* const> sources;
   std::size_t count;
-  double divisor = 1.0;
+  Finish finish = {};
 };
 
 void reduce_with(const Variant& variant, const Reduction& reduction);

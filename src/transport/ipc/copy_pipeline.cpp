@@ -143,6 +143,7 @@ class CopyPipeline {
     r.target[0] = target.at + c * chunk_;
     r.bytes = bytes_of(target, c);
     r.divisor = call_.divisor;
+    r.overrange = call_.overrange;
     r.sources = static_cast<gpu::u32>(members_);
     r.op = static_cast<gpu::u32>(call_.op);
     // In the order of the ranks, so that all get the same bits.

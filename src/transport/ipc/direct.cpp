@@ -97,6 +97,7 @@ void PeerGroup::direct_reduce(const PeerCall& call, const SharedMemory& input, c
   if (!output) r.target[r.targets++] = target.at;
   r.op = static_cast<gpu::u32>(call.op);
   r.divisor = call.divisor;
+  r.overrange = call.overrange;
   launches_.direct_reduce(call.dtype, d, direct_blocks(call.parcels, largest), stream);
 }
 
@@ -111,6 +112,7 @@ void PeerGroup::offer(const PeerCall& call, gpu::Stream stream) const {
   d.work.bytes = share.bytes;
   d.work.op = static_cast<gpu::u32>(call.op);
   d.work.divisor = call.divisor;
+  d.work.overrange = call.overrange;
   d.offering = {buffers.table,
                 buffers.in_place,
                 buffers.out_place,

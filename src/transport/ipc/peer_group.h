@@ -37,6 +37,7 @@ struct PeerCall {
   double divisor = 1;           // an average's
   std::uint16_t signature = 0;  // equal on ranks that make the same call
   WindowBuffers windows = {};   // of a call by kernels, to be offered to the peers first
+  std::uint32_t overrange = 0;  // of an average, as base/overrange.h says
 };
 
 /// A message to or from a member, which may be this one itself.

@@ -12,6 +12,7 @@
 
 #include "base/agreed.h"
 #include "base/error.h"
+#include "base/running_time.h"
 
 namespace lanecast::ipc {
 namespace {
@@ -98,9 +99,9 @@ SharedMemory::~SharedMemory() {
     device_->check(device_->driver().cuCtxSynchronize(), "cuCtxSynchronize");  // kernels may be at work there
     say_goodbye();
     opened_.clear();
-    const auto deadline = std::chrono::steady_clock::now() + kGoodbye;
+    Countdown left(kGoodbye);
     while (!own_->is_back()) {
-      if (std::chrono::steady_clock::now() > deadline) {
+      if (left.over()) {
         LentMemory::leave(std::move(own_));
         return;
       }

@@ -54,6 +54,7 @@ gpu::Exchange PeerGroup::exchange_arguments(const PeerCall& call) const {
   x.offered = call.windows.table != 0;
   x.own_counts = call.parcels.own_counts;
   x.divisor = call.divisor;
+  x.overrange = call.overrange;
   x.timeout_ns = timeout_ns_;
   x.control = memory_.control();
   x.fault = faults_.device();

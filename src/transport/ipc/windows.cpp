@@ -9,6 +9,7 @@
 
 #include "base/agreed.h"
 #include "base/error.h"
+#include "base/running_time.h"
 
 namespace lanecast::ipc {
 namespace {
@@ -136,9 +137,9 @@ Windows::~Windows() {
   opened_.clear();
   // Release: pairs with WindowBoard::has_gone().
   board_.of(rank_).gone.store(1, std::memory_order_release);
-  const auto deadline = std::chrono::steady_clock::now() + kGoodbye;
+  Countdown left(kGoodbye);
   while (used_ != 0 && !all_have_gone()) {
-    if (std::chrono::steady_clock::now() > deadline) {
+    if (left.over()) {
       leave_mapped();
       return;
     }

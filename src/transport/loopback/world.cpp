@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/running_time.h"
 #include "transport/loopback/channel.h"
 
 namespace lanecast {
@@ -61,7 +62,7 @@ void LoopbackWorld::all_gather(int rank, const void* in, void* out, std::size_t 
     arrivals_ = 0;
     ++round_;
     round_over_.notify_all();
-  } else if (!round_over_.wait_for(lock, deadline_, [&] { return round_ != mine || !broken_.empty(); })) {
+  } else if (!wait_while_running(round_over_, lock, deadline_, [&] { return round_ != mine || !broken_.empty(); })) {
     std::string missing;
     for (int r = 0; r < size_; ++r)
       if (!arrived_[r]) missing += (missing.empty() ? "" : ", ") + std::to_string(r);

@@ -38,11 +38,14 @@ struct MpiMessage {
   std::size_t bytes = 0;  // any size; no limit at 2^31
 };
 
+using MpiAdd = GroupAdd;
+
 struct MpiCollective {
   MpiComm comm{};
   Kind kind{};
   DType dtype{};
-  ReduceOp op{};  // avg adds like sum
+  ReduceOp op{};          // avg adds like sum
+  MpiAdd* add = nullptr;  // instead of `op`, where set
   /// Unused when in_place. A reduce-scatter's `out` may lie within it; no other overlap is allowed.
   const void* in = nullptr;
   void* out = nullptr;
@@ -116,8 +119,9 @@ class MpiApi {
   virtual std::optional<bool> takes(GpuMemory memory) const = 0;
 
   // New communicators return errors instead of aborting the job. Those still alive are freed when MPI ends.
-  /// Collective. Calls `meanwhile` with the seconds since the beginning, again and again; that may throw to give up.
-  virtual MpiComm dup(MpiComm comm, const std::function<void(double waited_s)>& meanwhile) = 0;
+  /// Collective. Calls `meanwhile` again and again, with the seconds that this process has run since the beginning;
+  /// that may throw to give up, after timeout_s.
+  virtual MpiComm dup(MpiComm comm, double timeout_s, const std::function<void(double waited_s)>& meanwhile) = 0;
   virtual MpiComm split(MpiComm comm, int color, int key) = 0;
   /// Collective over `ranks` of `comm` only; member k of the result is ranks[k]. MPI waits for all of them: with
   /// MPI_THREAD_MULTIPLE in a thread of its own, which is left there where a member never comes; without, here.

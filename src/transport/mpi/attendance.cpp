@@ -71,7 +71,7 @@ void Attendance::take(std::span<const std::uint8_t> told) {
       if (peer != rank_ && told[peer] != 0 && !here_[peer]) return false;
     return true;
   };
-  wait_until(taken, [&](double waited_s) {
+  wait_until(taken, event_.timeout_s, [&](double waited_s) {
     if (waited_s >= event_.timeout_s)
       throw TimeoutError("rank " + std::to_string(rank_) + ": what other ranks have told does not arrive over MPI");
   });

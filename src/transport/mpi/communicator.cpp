@@ -51,7 +51,7 @@ std::shared_ptr<MpiCommunicator> MpiCommunicator::duplicate(std::shared_ptr<MpiA
   const double timeout_s = patience.timeout_s;
   const std::string wanted = "to make a communicator: have all ranks called init, from_mpi or lanecastCommInitMPI?";
   const auto made = [&](Look meanwhile) {
-    const MpiComm handle = api->dup(parent, with_interrupt(patience, std::move(meanwhile)));
+    const MpiComm handle = api->dup(parent, timeout_s, with_interrupt(patience, std::move(meanwhile)));
     return std::shared_ptr<MpiCommunicator>(new MpiCommunicator(api, handle, patience));
   };
   if (!api->started_here() || parent != api->world()) {
@@ -88,7 +88,7 @@ std::shared_ptr<MpiCommunicator> MpiCommunicator::among(std::shared_ptr<MpiApi> 
     if (comm) handle = *comm;
     return comm.has_value();
   };
-  wait_until(made, with_interrupt(patience, [&](double waited_s) {
+  wait_until(made, patience.timeout_s, with_interrupt(patience, [&](double waited_s) {
                if (waited_s >= patience.timeout_s)
                  throw TimeoutError("rank " + std::to_string(bootstrap.rank) + " of " + std::to_string(bootstrap.size) +
                                     " waited " + seconds_text(patience.timeout_s) +
@@ -130,7 +130,8 @@ Bootstrap mpi_bootstrap(std::shared_ptr<const MpiCommunicator> comm) {
     Attendance attendance(comm->api(), {comm->handle(), comm->attendance_tag(), ++round, comm->patience().timeout_s,
                                         "to go on making the communicator: are all ranks alive?"});
     try {
-      wait_until(finished, with_interrupt(comm->patience(), [&](double waited_s) { attendance.look(waited_s); }));
+      wait_until(finished, comm->patience().timeout_s,
+                 with_interrupt(comm->patience(), [&](double waited_s) { attendance.look(waited_s); }));
     } catch (...) {
       static_cast<void>(memory.release());  // MPI may write there until the process ends
       throw;

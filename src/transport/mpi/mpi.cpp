@@ -68,6 +68,11 @@ MpiMessage MpiTransport::native(const Message& message) const {
           .bytes = message.bytes};
 }
 
+std::string MpiTransport::why_undecided(GpuMemory memory) const {
+  if (!comm_->api().takes(memory)) return {};
+  return "this MPI says that it takes GPUs' memory, and calls the GPU's driver while messages move";
+}
+
 void MpiTransport::post_send(Message& message) { messages_->send(native(message), &message); }
 
 void MpiTransport::post_recv(Message& message) { messages_->receive(native(message), &message); }
@@ -142,6 +147,7 @@ void MpiTransport::post_group(GroupCall& call) {
                       .kind = call.kind,
                       .dtype = call.dtype,
                       .op = call.op,
+                      .add = call.add,
                       .in = call.in,
                       .out = call.out,
                       .counts = call.counts,

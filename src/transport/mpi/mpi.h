@@ -21,7 +21,9 @@ class MpiTransport final : public NotingTransport {
 
   std::string_view name() const override { return "mpi"; }
   bool reaches(int peer) const override { return peer >= 0 && peer < comm_->size(); }
-  std::optional<bool> takes(GpuMemory memory) const override { return comm_->api().takes(memory); }
+  /// It asks the driver about memory and has it copy, in whichever thread calls MPI.
+  std::optional<bool> takes(GpuMemory) const override { return {}; }
+  std::string why_undecided(GpuMemory memory) const override;
   bool shares_wires() const override { return true; }
   std::uint64_t max_tag() const override { return max_tag_; }
 

@@ -8,16 +8,21 @@
 #include <string>
 #include <thread>
 
+#include "base/running_time.h"
+
 namespace lanecast {
 
-/// Until `done` returns true; calls `meanwhile` with the seconds since the beginning, which may throw.
+/// Until `done` returns true; calls `meanwhile` with the seconds that this process has run since the beginning, which
+/// may throw. timeout_s: when it will.
 template <class Done, class Meanwhile>
-void wait_until(const Done& done, const Meanwhile& meanwhile) {
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
+void wait_until(const Done& done, double timeout_s, const Meanwhile& meanwhile) {
+  RunningTime ran;
+  ran.look(timeout_s);
+  const auto begin = RunningTime::Clock::now();
   auto nap = std::chrono::microseconds(0);
   while (!done()) {
-    meanwhile(std::chrono::duration<double>(Clock::now() - begin).count());
+    ran.look(timeout_s);
+    meanwhile(ran.seconds_since(begin));
     std::this_thread::sleep_for(nap);  // first only lets others run; ranks may outnumber cores
     nap = std::min(nap + std::chrono::microseconds(1), std::chrono::microseconds(200));
   }

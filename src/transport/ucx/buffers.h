@@ -14,9 +14,11 @@ namespace lanecast::ucx {
 // UCX's vectors are our spans.
 static_assert(sizeof(Span) == sizeof(void*) + sizeof(std::size_t) && offsetof(Span, bytes) == sizeof(void*));
 
+/// Of the host's memory, which is said, since UCX may ask a GPU's driver otherwise.
 inline RequestParams params_for(std::span<const Span> memory, void* user_data) {
   RequestParams params;
-  params.field_mask = RequestParams::kCallback | RequestParams::kUserData | RequestParams::kDatatype;
+  params.field_mask =
+      RequestParams::kCallback | RequestParams::kUserData | RequestParams::kDatatype | RequestParams::kMemoryType;
   params.datatype = memory.size() > 1 ? RequestParams::kVectors : RequestParams::kBytes;
   params.user_data = user_data;
   return params;

@@ -4,16 +4,12 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <sstream>
 
 #include "transport/span_cursor.h"
+#include "transport/ucx/nics.h"
 
 namespace lanecast::ucx {
 namespace {
-
-namespace fs = std::filesystem;
 
 // One lane for a NIC of 10 Gbit/s is busy 93 to 97 % of the time, so one way waits where the other has more to move. Of
 // 16 cores, two for each of two NICs bring all-gathers of 16 MiB from 0.85 to 0.92 of what the NICs can, three to 0.96,
@@ -30,30 +26,6 @@ constexpr int lanes_of(int spare_cores, int nics) {
 }
 static_assert(lanes_of(0, 2) == 0 && lanes_of(1, 2) == 1 && lanes_of(7, 2) == 2);
 static_assert(lanes_of(8, 2) == 4 && lanes_of(15, 2) == 6 && lanes_of(63, 1) == 3);
-
-/// Those that UCX has been told to use; empty: it chooses.
-std::vector<std::string> devices() {
-  const char* named = std::getenv("UCX_NET_DEVICES");
-  std::vector<std::string> found;
-  std::istringstream list(named ? named : "");
-  for (std::string device; std::getline(list, device, ',');)
-    if (!device.empty() && device != "all") found.push_back(device);
-  return found;
-}
-
-bool has_any(const char* class_of_devices) {
-  std::error_code unreadable;
-  const fs::path devices = fs::path("/sys/class") / class_of_devices;
-  return fs::exists(devices, unreadable) && !fs::is_empty(devices, unreadable);
-}
-
-/// Does the kernel carry the messages, and not the NIC by itself?
-bool over_tcp(const std::vector<std::string>& devices) {
-  std::error_code unreadable;
-  if (devices.empty()) return !has_any("infiniband");
-  return std::ranges::all_of(
-      devices, [&](const std::string& device) { return fs::exists("/sys/class/net/" + device, unreadable); });
-}
 
 }  // namespace
 

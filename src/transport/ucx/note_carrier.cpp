@@ -42,7 +42,8 @@ void NoteCarrier::send(int rank, std::span<const std::byte> note) {
       std::make_unique<Sending>(&under_way_, std::string(reinterpret_cast<const char*>(note.data()), note.size()));
   const int own = worker_.rank();
   RequestParams params;
-  params.field_mask = RequestParams::kCallback | RequestParams::kUserData | RequestParams::kFlags;
+  params.field_mask =
+      RequestParams::kCallback | RequestParams::kUserData | RequestParams::kFlags | RequestParams::kMemoryType;
   params.flags = RequestParams::kEagerCopied;
   params.user_data = sending.get();
   params.callback.sent = [](void* request, Status, void* user_data) {

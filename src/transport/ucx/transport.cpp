@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "transport/ucx/buffers.h"
+#include "transport/ucx/nics.h"
 
 namespace lanecast {
 namespace {
@@ -19,8 +20,9 @@ constexpr auto kToTellPeers = std::chrono::milliseconds(200);
 
 }  // namespace
 
-UcxTransport::UcxTransport(const Bootstrap& bootstrap, int lanes)
-    : worker_(bootstrap),
+UcxTransport::UcxTransport(const Bootstrap& bootstrap, int lanes, ucx::Drivers drivers)
+    : drivers_(drivers),
+      worker_(bootstrap, {.device = {}, .drivers = drivers}),
       note_carrier_(worker_),
       notes_(note_carrier_),
       failures_(bootstrap.size),
@@ -30,7 +32,22 @@ UcxTransport::~UcxTransport() {
   if (!left_ && free_.size() != transfers_.size())
     abort({FailureKind::user, "the communicator was destroyed during a call"});
   if (left_ && note_carrier_.sent()) worker_.disconnect();  // nothing else is worth waiting for
+  gpu_memory_.clear(worker_);
   worker_.close();  // a peer's note may still come, and what it is kept in goes before the worker
+}
+
+std::optional<bool> UcxTransport::takes(GpuMemory memory) const {
+  if (lanes_.count() > 0) return false;
+  if (drivers_ == ucx::Drivers::apart) return ucx::reach(memory) ? std::optional(true) : std::nullopt;
+  // UCX says so of all that it can have copied by the driver.
+  if (!worker_.takes(ucx::type_of(memory))) return false;
+  return {};
+}
+
+std::string UcxTransport::why_undecided(GpuMemory memory) const {
+  if (lanes_.count() > 0 || !ucx::has_any("infiniband") || ucx::reach(memory)) return {};
+  return "the NICs here do not take the GPUs' memory by themselves (is nvidia_peermem loaded?), so UCX would call the "
+         "GPU's driver while messages move";
 }
 
 UcxTransport::Transfer& UcxTransport::begin(Message& message, bool receive) {
@@ -92,6 +109,7 @@ void UcxTransport::post_send(Message& message) {
   if (!endpoint) return;  // lost() says why
   const std::span<const Span> memory = own_part(transfer);
   RequestParams params = ucx::params_for(memory, &transfer);
+  gpu_memory_.name(memory, params);
   params.callback.sent = [](void* request, ucx::Status status, void* user_data) {
     auto& sent = *static_cast<Transfer*>(user_data);
     sent.transport->worker_.ucp().ucp_request_free(request);
@@ -108,6 +126,7 @@ void UcxTransport::post_recv(Message& message) {
   worker_.to(message.peer);  // or its end would not be noticed
   const std::span<const Span> memory = own_part(transfer);
   RequestParams params = ucx::params_for(memory, &transfer);
+  gpu_memory_.name(memory, params);
   params.callback.received = [](void* request, ucx::Status status, const ucx::TagInfo* info, void* user_data) {
     auto& received = *static_cast<Transfer*>(user_data);
     received.transport->worker_.ucp().ucp_request_free(request);
@@ -198,8 +217,14 @@ bool UcxTransport::has_let_go() const { return std::ranges::none_of(transfers_, 
 Loss UcxTransport::lost(int peer) {
   if (!is_stuck())
     if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
-  const std::string failure = worker_.failure(peer);
-  return {failure.empty() ? failures_.at(peer) : failure, {}};
+  std::string failure = worker_.failure(peer);
+  if (failure.empty()) failure = failures_.at(peer);
+  if (failure.empty()) return {};
+  take_shares();
+  // To look for notes moves messages as well. What has come before the connection ended is taken first: it may be all
+  // that the peer had to send before it left.
+  if (std::ranges::any_of(ended_, [](const Transfer* transfer) { return !transfer->failed; })) return {};
+  return {std::move(failure), {}};
 }
 
 }  // namespace lanecast

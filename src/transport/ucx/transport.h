@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "transport/noting_transport.h"
+#include "transport/ucx/gpu_memory.h"
 #include "transport/ucx/lanes.h"
 #include "transport/ucx/note_carrier.h"
 #include "transport/ucx/worker.h"
@@ -15,8 +16,9 @@ namespace lanecast {
 
 class UcxTransport final : public NotingTransport {
  public:
-  /// Collective. lanes: threads beside the caller's; the least number of all ranks counts.
-  explicit UcxTransport(const Bootstrap& bootstrap, int lanes = 0);
+  /// Collective. lanes: threads beside the caller's; the least number of all ranks counts. drivers: has the user
+  /// decided that messages lie on GPUs, whatever UCX does about it?
+  explicit UcxTransport(const Bootstrap& bootstrap, int lanes = 0, ucx::Drivers drivers = ucx::Drivers::apart);
   ~UcxTransport() override;
 
   std::string_view name() const override { return "ucx"; }
@@ -27,10 +29,10 @@ class UcxTransport final : public NotingTransport {
   bool scatters() const override { return true; }
   bool moves_by_itself() const override { return lanes_.count() > 0; }
   /// Not where lanes move bytes: they are there for networks to which a GPU's memory has to be copied anyway.
-  std::optional<bool> takes(GpuMemory memory) const override {
-    using Attributes = ucx::ContextAttributes;
-    return lanes_.count() == 0 && worker_.takes(memory == GpuMemory::cuda ? Attributes::kCuda : Attributes::kRocm);
-  }
+  std::optional<bool> takes(GpuMemory memory) const override;
+  std::string why_undecided(GpuMemory memory) const override;
+  void register_memory(const GpuSpan& memory) override { gpu_memory_.add(worker_, memory, drivers_); }
+  void unregister_memory(const GpuSpan& memory) override { gpu_memory_.remove(worker_, memory); }
 
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
@@ -84,7 +86,9 @@ class UcxTransport final : public NotingTransport {
   /// Throws for one that went wrong; whether it is done: what a failed connection has ended is not.
   bool judge(const Transfer& transfer);
 
+  const ucx::Drivers drivers_;
   ucx::Worker worker_;
+  ucx::GpuMemoryMap gpu_memory_;
   ucx::NoteCarrier note_carrier_;
   Notes notes_;
   std::deque<Transfer> transfers_;  // stay where they are

@@ -50,12 +50,18 @@ Ucp::Ucp(SharedLibrary library) : library_(std::move(library)) {
   const auto load = [this](auto& function, const char* name) { function = library_.required(name); };
 #define LANECAST_LOAD(name) load(name, #name)
   LANECAST_LOAD(ucp_get_version_string);
+  LANECAST_LOAD(ucp_get_version);
   LANECAST_LOAD(ucp_config_read);
   LANECAST_LOAD(ucp_config_modify);
+  LANECAST_LOAD(ucp_config_print);
   LANECAST_LOAD(ucp_config_release);
   LANECAST_LOAD(ucp_init_version);
   LANECAST_LOAD(ucp_context_query);
   LANECAST_LOAD(ucp_cleanup);
+  LANECAST_LOAD(ucp_mem_map);
+  LANECAST_LOAD(ucp_mem_unmap);
+  LANECAST_LOAD(ucp_rkey_pack);
+  LANECAST_LOAD(ucp_rkey_buffer_release);
   LANECAST_LOAD(ucp_worker_create);
   LANECAST_LOAD(ucp_worker_destroy);
   LANECAST_LOAD(ucp_worker_query);
@@ -79,6 +85,12 @@ Ucp::Ucp(SharedLibrary library) : library_(std::move(library)) {
 }
 
 std::string Ucp::version() const { return ucp_get_version_string(); }
+
+bool Ucp::is_at_least(unsigned major, unsigned minor) const {
+  unsigned found_major = 0, found_minor = 0, release = 0;
+  ucp_get_version(&found_major, &found_minor, &release);
+  return std::pair(found_major, found_minor) >= std::pair(major, minor);
+}
 
 void Ucp::check(Status status, const char* what) const {
   if (status < 0) throw TransportError(std::string("UCX: ") + what + " failed: " + words(status));

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 
 #include "base/shared_library.h"
 
@@ -18,6 +19,7 @@ using WorkerHandle = struct ucp_worker*;
 using Endpoint = struct ucp_ep*;
 using Config = struct ucp_config;
 using Address = struct ucp_address;
+using MemoryHandle = struct ucp_mem*;
 using Request = void*;       // null: done at once; as a small negative number: a status
 using Status = std::int8_t;  // 0: good; below: an error. A packed enum: what else its register holds means nothing
 
@@ -91,7 +93,8 @@ struct TagInfo {
 
 struct RequestParams {
   static constexpr std::uint32_t kCallback = 1 << 1, kUserData = 1 << 2, kDatatype = 1 << 3, kFlags = 1 << 4,
-                                 kReceiveInfo = 1 << 7;
+                                 kMemoryType = 1 << 6, kReceiveInfo = 1 << 7;
+  static constexpr std::uint32_t kMemoryHandle = 1 << 8;          // since 1.13
   static constexpr std::uint64_t kBytes = std::uint64_t{1} << 3;  // a contiguous type of 1 byte
   static constexpr std::uint64_t kVectors = 2;                    // of struct { void*; std::size_t; }
   static constexpr std::uint32_t kForceClose = 1 << 0;            // flags of ucp_ep_close_nbx
@@ -107,8 +110,20 @@ struct RequestParams {
   std::uint64_t datatype = 0;
   void* user_data = nullptr;
   void* reply_buffer = nullptr;
-  int memory_type = 0;
+  int memory_type = 0;  // the host's
   TagInfo* receive_info = nullptr;
+  MemoryHandle memory_handle = nullptr;
+};
+
+struct MemoryParams {
+  static constexpr std::uint64_t kAddress = 1 << 0, kLength = 1 << 1, kMemoryType = 1 << 4;
+
+  std::uint64_t field_mask = 0;
+  void* address = nullptr;
+  std::size_t length = 0;
+  unsigned flags = 0;
+  unsigned protection = 0;
+  int memory_type = 0;
 };
 
 struct ActiveMessageHandler {
@@ -132,18 +147,25 @@ class Ucp {
 
   const std::string& path() const { return library_.path(); }
   std::string version() const;
+  bool is_at_least(unsigned major, unsigned minor) const;
   std::string words(Status status) const { return ucs_status_string(status); }
   /// Throws TransportError with UCX's words for a status below 0.
   void check(Status status, const char* what) const;
 
   const char* (*ucp_get_version_string)();
+  void (*ucp_get_version)(unsigned* major, unsigned* minor, unsigned* release);
   Status (*ucp_config_read)(const char* prefix, const char* file, Config** config);
   Status (*ucp_config_modify)(Config* config, const char* name, const char* value);
+  void (*ucp_config_print)(const Config* config, std::FILE* to, const char* title, int flags);
   void (*ucp_config_release)(Config* config);
   Status (*ucp_init_version)(unsigned major, unsigned minor, const ContextParams* params, const Config* config,
                              Context* context);
   Status (*ucp_context_query)(Context context, ContextAttributes* attributes);
   void (*ucp_cleanup)(Context context);
+  Status (*ucp_mem_map)(Context context, const MemoryParams* params, MemoryHandle* handle);
+  Status (*ucp_mem_unmap)(Context context, MemoryHandle handle);
+  Status (*ucp_rkey_pack)(Context context, MemoryHandle handle, void** key, std::size_t* bytes);
+  void (*ucp_rkey_buffer_release)(void* key);
   Status (*ucp_worker_create)(Context context, const WorkerParams* params, WorkerHandle* worker);
   void (*ucp_worker_destroy)(WorkerHandle worker);
   Status (*ucp_worker_query)(WorkerHandle worker, WorkerAttributes* attributes);

@@ -2,7 +2,6 @@
 #include "transport/ucx/worker.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "base/error.h"
@@ -45,17 +44,13 @@ Worker::Worker(const Bootstrap& bootstrap, const WorkerOptions& options)
 
 void Worker::open(std::string& address, const WorkerOptions& options) {
   ucp_ = &Ucp::loaded();
-  Config* config = nullptr;
-  ucp_->check(ucp_->ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
-  const std::unique_ptr<Config, decltype(ucp_->ucp_config_release)> released(config, ucp_->ucp_config_release);
-  if (!options.device.empty())
-    ucp_->check(ucp_->ucp_config_modify(config, "NET_DEVICES", options.device.c_str()), "ucp_config_modify");
+  const Settings settings(*ucp_, options.device, options.drivers);
   ContextParams context;
   context.field_mask = ContextParams::kFeatures | ContextParams::kEstimatedEndpoints;
   context.features = ContextParams::kTagFeature | ContextParams::kActiveMessageFeature;
   if (options.sleeps) context.features |= ContextParams::kWakeUpFeature;
   context.estimated_num_eps = peers_.size();
-  ucp_->check(ucp_->ucp_init_version(kApiMajor, kApiMinor, &context, config, &context_), "ucp_init");
+  ucp_->check(ucp_->ucp_init_version(kApiMajor, kApiMinor, &context, settings.get(), &context_), "ucp_init");
 
   WorkerParams worker;
   worker.field_mask = WorkerParams::kThreadMode | WorkerParams::kFlags;

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "base/bootstrap.h"
-#include "transport/ucx/ucp.h"
+#include "base/running_time.h"
+#include "transport/ucx/settings.h"
 
 namespace lanecast::ucx {
 
@@ -20,6 +21,7 @@ inline constexpr auto kAfterClosing = std::chrono::milliseconds(100);
 struct WorkerOptions {
   std::string device;   // the NIC to use; empty: as UCX chooses, or has been told by its own variables
   bool sleeps = false;  // may its thread wait for messages without looking for them?
+  Drivers drivers = Drivers::apart;
 };
 
 class Worker {
@@ -32,6 +34,7 @@ class Worker {
 
   const Ucp& ucp() const { return *ucp_; }
   WorkerHandle handle() const { return worker_; }
+  Context context() const { return context_; }
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_.size()); }
 
@@ -85,9 +88,9 @@ class Worker {
 
 template <class Done>
 bool Worker::progress_until(const Done& done, std::chrono::milliseconds most) {
-  const auto end = std::chrono::steady_clock::now() + most;
+  Countdown left(most);
   while (!done()) {
-    if (!progress() && std::chrono::steady_clock::now() > end) return false;
+    if (!progress() && left.over()) return false;
   }
   return true;
 }

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <utility>
 #include <vector>
 
 #include "device_work.h"
@@ -22,6 +23,7 @@
 #include "host_work.h"
 #include "options.h"
 #include "tensors.h"
+#include "types.h"
 #include "watch.h"
 
 namespace lanecast_torch {
@@ -114,6 +116,8 @@ class Backend final : public c10d::Backend {
   BackendPtr shrink(const std::vector<std::int64_t>& excluded, int flags,
                     const c10::intrusive_ptr<c10d::Backend::Options>& opts) override;
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
+  /// The job that the environment describes: how many ranks it has, and which this group; 0: all.
+  std::pair<int, std::vector<int>> job() const { return {options_->job_size, options_->job_ranks}; }
   void setTimeout(std::chrono::milliseconds timeout) override;
   void setSequenceNumberForGroup() override {}
   void enableCollectivesTiming() override { watch_->time_works(); }
@@ -168,6 +172,9 @@ class Backend final : public c10d::Backend {
   bool passes_on(const Tensors& tensors);
   /// Has the understudy for a GPU's messages make the call.
   WorkPtr pass_on(const std::function<WorkPtr(c10d::Backend&)>& call);
+  /// The call, or of an average of integers the sums that make it up. arrived: what this rank gets; null: nothing.
+  void start_reduction(Work& work, lanecastCall_t call, const Reduction& what, const SideBySide* arrived,
+                       std::chrono::milliseconds timeout);
   void start_all_reduce(Work& work, const at::Tensor& tensor, const c10d::AllreduceOptions& opts);
   void start_reduce_scatter(Work& work, const at::Tensor& output, const at::Tensor& input,
                             const c10d::ReduceScatterOptions& opts);

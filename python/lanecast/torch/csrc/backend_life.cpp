@@ -78,6 +78,7 @@ BackendPtr Backend::split(const c10::intrusive_ptr<c10d::Store>& store, const st
   auto engine = engine_->split(mine == ranks.end() ? -1 : lowest, rank);
   if (!engine) return nullptr;
   const auto options = options_of_child(opts);
+  options->take_part(getSize(), ranks);
   engine->set_timeout(options->timeout);
   const Group group{store, rank, static_cast<int>(ranks.size())};
   return c10::make_intrusive<Backend>(group, std::move(engine), options, helpers_);
@@ -86,7 +87,10 @@ BackendPtr Backend::split(const c10::intrusive_ptr<c10d::Store>& store, const st
 BackendPtr Backend::merge(const c10::intrusive_ptr<c10d::Store>& store,
                           const c10::intrusive_ptr<c10d::Backend::Options>& opts, const int& rank, const int& size) {
   const auto options = options_of_child(opts);
-  options->topology.clear();  // that of this group, and others come
+  // That of this group, and others come.
+  options->topology.clear();
+  options->job_size = 0;
+  options->job_ranks.clear();
   const lanecast::WithoutGil unlocked;
   auto engine = std::make_unique<Engine>(StoreBootstrap(store, rank, size, options->timeout), rank, size, *options);
   return c10::make_intrusive<Backend>(Group{store, rank, size}, std::move(engine), options, helpers_);
@@ -121,7 +125,7 @@ void Backend::abort() {
 
 void Backend::shutdown() {
   const lanecast::WithoutGil unlocked;
-  engine_->close(options_->timeout);
+  engine_->close_hearing_signals(options_->timeout);
   watch_->drop_hook();
   drop_pool();
   for (const BackendPtr& other : end_understudies("shut down")) other->shutdown();

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between two ranks, and the barrier.
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/ScopeExit.h>
 #include <gil.h>
+#include <quiet_thread.h>
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "backend.h"
 #include "monitored_barrier.h"
 #include "process_end.h"
+#include "signals.h"
 #include "types.h"
 
 namespace lanecast_torch {
@@ -100,7 +102,7 @@ WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
       c10::make_intrusive<HostWork>(describe({OpType::RECVANYSOURCE, "lanecast:recvAnySource", tensors, tensors}));
   work->deliver(data);
   // A thread for each, so that it holds up nothing else: such receives are few.
-  std::thread([engine = engine_, work, message, timeout = options_->timeout] {
+  lanecast::quiet_thread([engine = engine_, work, message, timeout = options_->timeout] {
     try {
       engine->receive_from_any(*work, message, timeout);
       work->launched();
@@ -143,8 +145,10 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_for_a
   const Blocks blocks;
   const auto timeout = opts.timeout == c10d::kUnsetTimeout ? options_->timeout : opts.timeout;
   const lanecast::WithoutGil unlocked;
-  MonitoredBarrier(*store_, getRank(), getSize(), monitored_barriers_++)
-      .pass(timeout, std::max(timeout, options_->timeout), wait_for_all);
+  const auto barrier = std::make_shared<MonitoredBarrier>(store_, getRank(), getSize(), monitored_barriers_++);
+  const auto give_up = c10::make_scope_exit([&] { barrier->give_up(); });
+  const auto patience = std::max(timeout, options_->timeout);
+  run_hearing_signals([=] { barrier->pass(timeout, patience, wait_for_all); });
 }
 
 }  // namespace lanecast_torch

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-reduce, reduce and reduce-scatter.
 #include "backend.h"
+#include "integer_averages.h"
 #include "types.h"
 
 namespace lanecast_torch {
@@ -17,20 +18,37 @@ lanecastCall_t call_for(lanecastCollective_t collective, const Reduction& reduct
   return call;
 }
 
-void divide_on_arrival(Work& work, const Reduction& reduction, const at::Tensor& sums, int ranks) {
-  if (reduction.divides) work.on_arrival([sums, ranks] { sums.div_(ranks, "trunc"); });
-}
-
 }  // namespace
+
+void Backend::start_reduction(Work& work, lanecastCall_t call, const Reduction& what, const SideBySide* arrived,
+                              std::chrono::milliseconds timeout) {
+  work.keep(what.from);
+  if (!what.averages_integers) {
+    if (arrived) work.deliver(*arrived);
+    return work.start(*engine_, call, timeout);
+  }
+  const int ranks = getSize();
+  const std::vector<at::Tensor> parts = summands(what.from, ranks);
+  std::vector<at::Tensor> sums;
+  if (arrived) {
+    for (const at::Tensor& part : parts) sums.push_back(at::empty(arrived->buffer().sizes(), part.options()));
+    work.on_arrival([mean = arrived->buffer(), sums, ranks] { mean.copy_(mean_of(sums, ranks)); });
+    work.deliver(*arrived);
+  }
+  call.datatype = lanecastInt64;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    work.keep(parts[k]);
+    call.sendbuff = parts[k].data_ptr();
+    call.recvbuff = arrived ? sums[k].data_ptr() : nullptr;
+    work.start(*engine_, call, timeout);
+  }
+}
 
 void Backend::start_all_reduce(Work& work, const at::Tensor& tensor, const c10d::AllreduceOptions& opts) {
   const SideBySide vector("all_reduce", "tensor", {tensor});
   vector.pack();
   const Reduction what = reduction("all_reduce", vector.buffer(), opts.reduceOp);
-  work.keep(what.from);
-  divide_on_arrival(work, what, vector.buffer(), getSize());
-  work.deliver(vector);
-  work.start(*engine_, call_for(lanecastCollAllReduce, what, vector.buffer()), opts.timeout);
+  start_reduction(work, call_for(lanecastCollAllReduce, what, vector.buffer()), what, &vector, opts.timeout);
 }
 
 WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) {
@@ -60,14 +78,9 @@ WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
     const Reduction what = reduction("reduce", vector.buffer(), opts.reduceOp);
     lanecastCall_t call = call_for(lanecastCollReduce, what, vector.buffer());
     call.root = static_cast<int>(opts.rootRank);
-    work.keep(what.from);
-    if (call.root == getRank()) {
-      divide_on_arrival(work, what, vector.buffer(), getSize());
-      work.deliver(vector);
-    } else {
-      call.recvbuff = nullptr;
-    }
-    work.start(*engine_, call, opts.timeout);
+    const bool is_root = call.root == getRank();
+    if (!is_root) call.recvbuff = nullptr;
+    start_reduction(work, call, what, is_root ? &vector : nullptr, opts.timeout);
   });
 }
 
@@ -82,10 +95,7 @@ void Backend::start_reduce_scatter(Work& work, const at::Tensor& output, const S
   std::vector<std::size_t> counts = shares.counts();
   for (std::size_t& count : counts) count *= what.per_element;
   if (!shares.even()) call.counts = counts.data();
-  work.keep(what.from);
-  divide_on_arrival(work, what, share.buffer(), getSize());
-  work.deliver(share);
-  work.start(*engine_, call, opts.timeout);
+  start_reduction(work, call, what, &share, opts.timeout);
 }
 
 void Backend::start_reduce_scatter(Work& work, const at::Tensor& output, const at::Tensor& input,

@@ -23,23 +23,27 @@ BackendPtr Backend::shrink(const std::vector<std::int64_t>& excluded, int flags,
                            const c10::intrusive_ptr<c10d::Backend::Options>& opts) {
   const lanecast::WithoutGil unlocked;
   std::string left_out;
-  int rank = 0, size = 0;
+  std::vector<int> staying;
+  int rank = 0;
   for (int each = 0; each < getSize(); ++each) {
     if (has(excluded, each)) {
       left_out += "/" + std::to_string(each);
       continue;
     }
     if (each < getRank()) ++rank;
-    ++size;
+    staying.push_back(each);
   }
+  const int size = static_cast<int>(staying.size());
   TORCH_CHECK_VALUE(!has(excluded, getRank()), "lanecast: shrink: rank ", getRank(), " leaves itself out: only those ",
                     "that stay call it");
   if (flags & kShrinkAbort) engine_->abort("the process group is made again without ranks that are lost");
   auto options = options_of_child(opts);
-  options->topology.clear();  // that of all ranks
+  options->take_part(getSize(), staying);
   if (const auto given = c10::dynamic_intrusive_pointer_cast<Options>(opts)) {
-    options = c10::make_intrusive<Options>(*given);
+    const auto of_job = std::exchange(options, c10::make_intrusive<Options>(*given));
     options->take_findings(*options_);
+    options->job_size = of_job->job_size;
+    options->job_ranks = of_job->job_ranks;
   }
   // Over the store, as nobody can tell what those who are lost have left half done in the group's calls.
   const auto store = c10::make_intrusive<c10d::PrefixStore>(

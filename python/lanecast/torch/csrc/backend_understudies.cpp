@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backend.h"
+#include "signals.h"
 
 namespace lanecast_torch {
 namespace {
@@ -52,6 +53,7 @@ c10d::Backend& Backend::understudy(const std::string& name) {
     }
     lock.unlock();
   }
+  while (other.wait_for(kBetweenSignals) != std::future_status::ready) Signals::hear();
   return *other.get();
 }
 

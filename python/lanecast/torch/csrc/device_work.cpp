@@ -8,6 +8,7 @@
 
 #include "engine.h"
 #include "process_end.h"
+#include "signals.h"
 #include "watcher.h"
 
 namespace lanecast_torch {
@@ -136,10 +137,13 @@ bool DeviceWork::wait(std::chrono::milliseconds timeout) {
 void DeviceWork::wait_on_host(std::chrono::milliseconds timeout) {
   const Blocks blocks;
   const auto begin = std::chrono::steady_clock::now();
+  Signals::Ear ear;
   while (!isCompleted()) {
     raise_device_error();
+    ear.hear();
     TORCH_CHECK_WITH(DistBackendError, timeout == kNoTimeout || std::chrono::steady_clock::now() - begin < timeout,
-                     "lanecast: Timed out waiting: this call has been under way for ", timeout.count(), " ms");
+                     "lanecast: Timed out waiting: ", c10d::opTypeToString(opType_), " of rank ", rank_,
+                     " has been under way on its GPU for ", timeout.count(), " ms; it goes on");
     std::this_thread::sleep_for(kBetweenLooks);
   }
   if (const std::exception_ptr error = exception()) std::rethrow_exception(error);

@@ -2,12 +2,17 @@
 #include "engine.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <set>
+#include <sstream>
 #include <thread>
 #include <utility>
 
 #include "errors.h"
+#include "of_this_process.h"
 #include "process_end.h"
+#include "signals.h"
 
 namespace lanecast_torch {
 namespace {
@@ -43,37 +48,49 @@ lanecastConfig_t config_from(const Options& options, lanecastError_t& error) {
   config.kernel_cache = or_null(options.kernel_cache);
   config.gpu_libraries = or_null(options.gpu_libraries);
   config.profile = or_null(options.profile);
+  config.interrupt = &Signals::hear_for_core;
+  config.job_size = options.job_size;
+  config.job_ranks = options.job_ranks.empty() ? nullptr : options.job_ranks.data();
+  config.job_options = options.job_options;
   return config;
+}
+
+/// Of all groups of a process: a mesh has many that are alike.
+struct Said {
+  std::mutex mutex;
+  std::set<std::string> lines;
+};
+
+void say_once(const std::string& text) {
+  Said& said = of_this_process<Said>();
+  const std::lock_guard lock(said.mutex);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (said.lines.insert(line).second) TORCH_WARN("lanecast: left aside: ", line);
 }
 
 }  // namespace
 
 Engine::Engine(StoreBootstrap bootstrap, int rank, int size, const Options& options) : timeout_(options.timeout) {
   lanecastError_t error{};
-  const lanecastConfig_t config = config_from(options, error);
+  lanecastError_t left_aside{};
+  lanecastConfig_t config = config_from(options, error);
+  config.left_aside = &left_aside;
   const lanecastResult_t result =
       lanecastCommInitAllGather(&comm_, rank, size, &StoreBootstrap::all_gather, &bootstrap, &config);
   check(result, bootstrap.failure().empty() ? error.text : bootstrap.failure());
   bootstrap.leave();
+  say_once(left_aside.text);
 }
 
 Engine::~Engine() { close(std::chrono::milliseconds(0)); }
 
 std::unique_ptr<Engine> Engine::split(int color, int key) {
-  const auto lock = enter();
+  const Entry entry(*this);
   set_core_timeout(c10d::kUnsetTimeout);
   lanecastComm_t child = nullptr;
   check_core(lanecastCommSplit(comm_, color, key, &child));
   return child ? std::unique_ptr<Engine>(new Engine(child, timeout_)) : nullptr;
-}
-
-std::unique_lock<std::mutex> Engine::enter() {
-  TORCH_CHECK_WITH(DistBackendError, !is_inherited(), "lanecast: process ", getpid(), " was forked from process ",
-                   process_, ", which made this process group, and cannot use it: have each process make groups of ",
-                   "its own, or start it by torch.multiprocessing's \"spawn\"");
-  std::unique_lock lock(mutex_);
-  TORCH_CHECK_WITH(DistBackendError, comm_, "lanecast: this process group has been shut down");
-  return lock;
 }
 
 lanecastResult_t Engine::UnderWay::note(lanecastResult_t result) {
@@ -93,7 +110,7 @@ void Engine::set_core_timeout(std::chrono::milliseconds timeout) {
 
 template <class Start>
 void Engine::start_with(HostWork& work, std::chrono::milliseconds timeout, const Start& start) {
-  const auto lock = enter();
+  const Entry entry(*this);
   start_locked(work, timeout, start);
 }
 
@@ -106,10 +123,11 @@ void Engine::start_locked(HostWork& work, std::chrono::milliseconds timeout, con
     const std::lock_guard counting(under_way_->mutex);
     ++under_way_->calls;
   }
-  work.add(started, [under_way = under_way_](lanecastResult_t result) {
+  work.add(started, weak_from_this(), [started, under_way = under_way_](lanecastResult_t result) {
     under_way->note(result);
     const std::lock_guard counting(under_way->mutex);
     --under_way->calls;
+    under_way->abandoned.erase(started);
     under_way->changed.notify_all();
   });
 }
@@ -119,18 +137,19 @@ void Engine::run_with(std::chrono::milliseconds timeout, const Run& run) {
   const Blocks blocks;
   double timeout_s = 0;
   {
-    const auto lock = enter();
+    const Entry entry(*this);
     timeout_s = seconds(timeout == c10d::kUnsetTimeout ? timeout_ : timeout);
     const std::lock_guard counting(under_way_->mutex);
     ++under_way_->calls;
-    ++under_way_->blocking;
+    under_way_->blocking.push_back(std::this_thread::get_id());
   }
   lanecastError_t error{};
   const lanecastResult_t result = run(timeout_s, &error);
   {
     const std::lock_guard counting(under_way_->mutex);
     --under_way_->calls;
-    --under_way_->blocking;
+    auto& blocking = under_way_->blocking;
+    blocking.erase(std::find(blocking.begin(), blocking.end(), std::this_thread::get_id()));
     under_way_->changed.notify_all();
   }
   check(under_way_->note(result), error.text);
@@ -171,7 +190,7 @@ void Engine::receive_from_any(HostWork& work, lanecastMessage_t message, std::ch
 }
 
 bool Engine::start_if_arrived(HostWork& work, lanecastMessage_t message) {
-  const auto lock = enter();  // also from seeing a message until its receive is posted
+  const Entry entry(*this);  // also from seeing a message until its receive is posted
   int size = 0, rank = 0;
   lanecastCommCount(comm_, &size);
   lanecastCommUserRank(comm_, &rank);
@@ -192,49 +211,20 @@ void Engine::start_barrier(HostWork& work, std::chrono::milliseconds timeout) {
 }
 
 void Engine::set_timeout(std::chrono::milliseconds timeout) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   timeout_ = timeout;
 }
 
-void Engine::abort(const std::string& reason) {
-  if (is_inherited()) return;
-  const std::lock_guard lock(mutex_);
-  if (comm_) lanecastCommAbort(comm_, reason.c_str());
-}
-
-bool Engine::idle_by(std::chrono::steady_clock::time_point deadline) {
-  {
-    std::unique_lock counting(under_way_->mutex);
-    if (!under_way_->changed.wait_until(counting, deadline, [this] { return under_way_->calls == 0; })) return false;
-  }
-  while (!device_idle()) {
-    if (std::chrono::steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(kLongestPause);
-  }
-  return true;
-}
-
-void Engine::wait_until_idle() {
-  while (!idle_by(std::chrono::steady_clock::now() + std::chrono::hours(1))) {
-  }
+std::string Engine::waits_for(lanecastWork_t started) {
+  const std::unique_lock lock(mutex_, kBetweenSignals);
+  std::array<char, sizeof(lanecastError_t::text)> text{};
+  if (lock && comm_) lanecastWaitsFor(started, comm_, text.data(), text.size());
+  return text.data();
 }
 
 lanecastResult_t Engine::failure() {
   device_error();  // notes it
   return under_way_->failure;
-}
-
-void Engine::close(std::chrono::milliseconds grace) {
-  if (is_inherited()) return;  // it is the other process's to give back, and its locks may be held here for good
-  if (!idle_by(std::chrono::steady_clock::now() + grace))
-    abort("the process group was shut down while calls were under way");
-  const std::lock_guard lock(mutex_);  // no call comes in any more
-  {
-    std::unique_lock counting(under_way_->mutex);
-    under_way_->changed.wait(counting, [this] { return under_way_->blocking == 0; });
-  }
-  last_on_device_.clear();
-  lanecastCommDestroy(std::exchange(comm_, nullptr));
 }
 
 }  // namespace lanecast_torch

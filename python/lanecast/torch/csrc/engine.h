@@ -4,17 +4,21 @@
 
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
+#include <gil.h>
 #include <lanecast/lanecast.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,7 +29,7 @@
 
 namespace lanecast_torch {
 
-class Engine {
+class Engine : public std::enable_shared_from_this<Engine> {
  public:
   /// Collective. Raises ValueError, or DistBackendError (rank, who has not come).
   Engine(StoreBootstrap bootstrap, int rank, int size, const Options& options);
@@ -75,6 +79,11 @@ class Engine {
 
   void set_timeout(std::chrono::milliseconds timeout);
 
+  /// A handler has ended the wait for a call that was started here and is not done: close() does not wait for it
+  /// either.
+  void abandon(lanecastWork_t started);
+  /// What keeps a call that was started here and is not done, for people.
+  std::string waits_for(lanecastWork_t started);
   /// Waits until nothing is under way.
   void wait_until_idle();
   /// How the communicator has failed, as far as this rank knows.
@@ -82,15 +91,20 @@ class Engine {
 
   /// Ends what is under way, here and on the peers.
   void abort(const std::string& reason);
-  /// Waits up to `grace` for what is under way, ends the rest, and gives the communicator back.
+  /// Waits up to `grace` for what is under way, ends the rest, and gives the communicator back. Where a handler runs
+  /// inside a call of this thread, that cannot end meanwhile: it is ended at once, and its caller gives the
+  /// communicator back.
   void close(std::chrono::milliseconds grace);
+  /// The same, and signals are heard: what a handler raises leaves the group as it is.
+  void close_hearing_signals(std::chrono::milliseconds grace);
 
  private:
   struct UnderWay {
     std::mutex mutex;
     std::condition_variable changed;
     int calls = 0;
-    int blocking = 0;                                         // of these; they need comm_ until they return
+    std::vector<std::thread::id> blocking;                    // whose they are; these need comm_ until they return
+    std::set<lanecastWork_t> abandoned;                       // of these
     std::atomic<lanecastResult_t> failure = lanecastSuccess;  // the first
 
     lanecastResult_t note(lanecastResult_t result);
@@ -106,19 +120,45 @@ class Engine {
   bool start_if_arrived(HostWork& work, lanecastMessage_t message);
   /// Of the core's next call, which otherwise would have that of the last one. Unset: the group's.
   void set_core_timeout(std::chrono::milliseconds timeout);
-  /// Waits until nothing is under way.
-  bool idle_by(std::chrono::steady_clock::time_point deadline);
+  /// Waits until nothing is under way. `meanwhile` is called now and then; may throw.
+  bool idle_by(std::chrono::steady_clock::time_point deadline, const std::function<void()>& meanwhile);
+  void close_when_idle(std::chrono::milliseconds grace, const std::function<void()>& meanwhile);
   bool device_idle();
   void let_peers_map_locked(const void* buffer);
-  /// Locks mutex_ for a call on comm_. Throws where there is none to use: after close(), and in a forked process.
-  std::unique_lock<std::mutex> enter();
+  /// mutex_, without Python's lock: who has the one may run a handler, for which it takes the other. Throws where this
+  /// is a handler's call, and the one that it interrupts has mutex_.
+  class Lock {
+   public:
+    explicit Lock(Engine& engine);
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    const lanecast::WithoutGil unlocked_;
+    Engine& engine_;
+  };
+  /// For a call on comm_. Throws where there is none to use: after close(), and in a forked process.
+  class Entry {
+   public:
+    explicit Entry(Engine& engine);
+
+   private:
+    const Lock lock_;
+  };
+  bool has_lock() const { return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
+  /// Is this a handler that runs inside a call that needs comm_ until it returns?
+  bool is_inside_call();
+  void refuse_in_forked() const;
   /// This process was forked from the one that made it: its threads have not come along.
   bool is_inherited() const { return getpid() != process_; }
   /// Throws for the result of a call on comm_ that has returned.
   void check_core(lanecastResult_t result) const;
 
   const pid_t process_ = getpid();
-  std::mutex mutex_;  // guards what follows
+  std::timed_mutex mutex_;  // guards what follows
+  // Relaxed: a thread finds only its own id, which it has stored itself.
+  std::atomic<std::thread::id> owner_{};
   lanecastComm_t comm_ = nullptr;
   std::chrono::milliseconds timeout_;           // of the group
   std::chrono::milliseconds core_timeout_{-1};  // of the core's next call

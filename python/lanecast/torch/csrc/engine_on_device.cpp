@@ -11,13 +11,13 @@
 namespace lanecast_torch {
 
 void Engine::open(c10::Device device) {
-  const auto lock = enter();
+  const Entry entry(*this);
   set_core_timeout(c10d::kUnsetTimeout);
   check_core(lanecastCommSetDevice(comm_, device.index()));
 }
 
 void Engine::let_peers_map(const void* buffer) {
-  const auto lock = enter();
+  const Entry entry(*this);
   let_peers_map_locked(buffer);
 }
 
@@ -32,14 +32,14 @@ void Engine::let_peers_map_locked(const void* buffer) {
 }
 
 std::uint64_t Engine::calls_without_copies() {
-  const auto lock = enter();
+  const Entry entry(*this);
   unsigned long long calls = 0;
   check_core(lanecastCommRegisteredCalls(comm_, &calls));
   return calls;
 }
 
 void Engine::enqueue(const lanecastCall_t& call, const c10::Stream& stream, std::chrono::milliseconds timeout) {
-  const auto lock = enter();
+  const Entry entry(*this);
   set_core_timeout(timeout);
   let_peers_map_locked(call.sendbuff);
   let_peers_map_locked(call.recvbuff);
@@ -47,33 +47,33 @@ void Engine::enqueue(const lanecastCall_t& call, const c10::Stream& stream, std:
 }
 
 void Engine::enqueue_messages(const std::vector<lanecastMessage_t>& messages, const c10::Stream& stream) {
-  const auto lock = enter();
+  const Entry entry(*this);
   set_core_timeout(c10d::kUnsetTimeout);
   check_core(
       lanecastEnqueueBatch(messages.data(), messages.size(), stream.device_index(), stream.native_handle(), comm_));
 }
 
 bool Engine::has_peer_memory() {
-  const auto lock = enter();
+  const Entry entry(*this);
   int has = 0;
   if (!has_peer_memory_) check_core(lanecastCommHasPeerMemory(comm_, &has));
   return has_peer_memory_ |= has == 1;
 }
 
 void Engine::enqueued(const c10::Stream& stream, std::shared_ptr<const c10::Event> done) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   last_on_device_[stream.id()] = std::move(done);
 }
 
 c10::Stream Engine::own_stream(c10::Device device) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   if (!own_stream_ || own_stream_->device() != device)
     own_stream_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
   return *own_stream_;
 }
 
 c10::Stream Engine::message_stream(c10::Device device, bool sends, int peer) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   const std::pair channel(sends, peer);
   auto known = message_streams_.find(channel);
   if (known == message_streams_.end()) {
@@ -85,14 +85,14 @@ c10::Stream Engine::message_stream(c10::Device device, bool sends, int peer) {
 }
 
 std::exception_ptr Engine::device_error() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   lanecastResult_t met = lanecastSuccess;
   if (comm_) lanecastCommGetAsyncError(comm_, &met);
   return comm_ ? exception_for(under_way_->note(met), lanecastGetLastError(comm_)) : nullptr;
 }
 
 bool Engine::device_idle() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);  // not by Lock, which throws: a destructor may ask
   try {
     return std::all_of(last_on_device_.begin(), last_on_device_.end(),
                        [](const auto& last) { return last.second->query(); });

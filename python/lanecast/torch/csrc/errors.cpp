@@ -5,6 +5,8 @@
 
 #include <string_view>
 
+#include "signals.h"
+
 namespace lanecast_torch {
 namespace {
 
@@ -14,6 +16,7 @@ constexpr const char* kTimedOut = "Timed out waiting: ";
 }  // namespace
 
 void check(lanecastResult_t result, const std::string& text) {
+  Signals::rethrow_kept();
   TORCH_CHECK_VALUE(result != lanecastUsageError, "lanecast: ", text);
   TORCH_CHECK_WITH(DistBackendError, result != lanecastTimeoutError, "lanecast: ", kTimedOut, text);
   TORCH_CHECK_WITH(DistBackendError, result == lanecastSuccess, "lanecast: ", text);

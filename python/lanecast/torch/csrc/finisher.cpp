@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "finisher.h"
 
-#include <thread>
+#include <quiet_thread.h>
 
 #include "of_this_process.h"
 
@@ -13,7 +13,7 @@ void Finisher::push(std::function<void()> job) {
   const std::lock_guard lock(mutex_);
   jobs_.push_back(std::move(job));
   if (static_cast<std::size_t>(idle_) < jobs_.size() && threads_ < kThreads) {
-    std::thread([this] { run(); }).detach();
+    lanecast::quiet_thread([this] { run(); }).detach();
     ++threads_;
   }
   pushed_.notify_one();

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_work.h"
 
+#include <torch/csrc/utils/pybind.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "engine.h"
 #include "errors.h"
 #include "finisher.h"
 #include "process_end.h"
+#include "signals.h"
 
 namespace lanecast_torch {
 
@@ -29,12 +33,52 @@ int HostWork::sourceRank() const {
 
 bool HostWork::wait(std::chrono::milliseconds timeout) {
   const Blocks blocks;
-  return c10d::Work::wait(timeout);
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = timeout == kNoTimeout ? Clock::time_point::max() : Clock::now() + timeout;
+  if (!ends_by(deadline))
+    check(lanecastTimeoutError, "rank " + std::to_string(rank_) + " waited " + std::to_string(timeout.count()) +
+                                    " ms for " + awaited() + "; this wait has timed out, and the call goes on");
+  return c10d::Work::wait(kNoTimeout);
+}
+
+bool HostWork::ends_by(std::chrono::steady_clock::time_point deadline) {
+  using Clock = std::chrono::steady_clock;
+  std::unique_lock lock(mutex_);
+  while (!cv_.wait_until(lock, std::min(deadline, Clock::now() + kBetweenSignals), [this] { return completed_; })) {
+    if (Clock::now() >= deadline) return false;
+    lock.unlock();
+    try {
+      Signals::hear();
+    } catch (...) {
+      abandon();
+      throw;
+    }
+    lock.lock();
+  }
+  return true;
+}
+
+void HostWork::abandon() {
+  const std::lock_guard lock(calls_mutex_);
+  if (const auto engine = engine_.lock())
+    for (lanecastWork_t call : calls_) engine->abandon(call);
+}
+
+std::string HostWork::awaited() {
+  const std::lock_guard lock(calls_mutex_);
+  if (const auto engine = engine_.lock())
+    for (lanecastWork_t call : calls_)
+      if (std::string text = engine->waits_for(call); !text.empty()) return text;
+  return calls_.empty() ? "a message from any rank" : "its last steps";
 }
 
 void HostWork::launch(const std::function<void(Work&)>& start) {
   try {
     start(*this);
+  } catch (const pybind11::error_already_set&) {
+    // A handler's, for the caller: nobody else is to hold what is Python's.
+    launched(exception_for(lanecastTransportError, "a signal's handler has ended the wait"));
+    throw;
   } catch (...) {
     launched(std::current_exception());
     throw;
@@ -49,10 +93,14 @@ void HostWork::start(Engine& engine, const lanecastCall_t& call, std::chrono::mi
     engine.start(*this, call, timeout);
 }
 
-void HostWork::add(lanecastWork_t started, std::function<void(lanecastResult_t)> when_done) {
+void HostWork::add(lanecastWork_t started, std::weak_ptr<Engine> of, std::function<void(lanecastResult_t)> when_done) {
   // Relaxed: what the call's end reads is handed over by the core's own lock.
   pending_.fetch_add(1, std::memory_order_relaxed);
-  calls_.push_back(started);
+  {
+    const std::lock_guard lock(calls_mutex_);
+    calls_.push_back(started);
+    engine_ = std::move(of);
+  }
   auto listener = std::make_unique<Listener>();
   listener->work = c10::intrusive_ptr<HostWork>::reclaim_copy(this);
   listener->when_done = std::move(when_done);
@@ -84,7 +132,10 @@ void HostWork::settle() {
     }
     finish(error_);
   }
-  for (lanecastWork_t call : calls_) lanecastWait(call);
+  {
+    const std::lock_guard lock(calls_mutex_);
+    for (lanecastWork_t call : std::exchange(calls_, {})) lanecastWait(call);
+  }
   on_arrival_.clear();
   kept_.clear();
   if (error_)

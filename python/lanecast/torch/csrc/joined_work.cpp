@@ -73,8 +73,14 @@ class JoinedWork final : public c10d::Work {
     return nullptr;
   }
 
+  /// The timeout is that of all of them.
   bool wait(std::chrono::milliseconds timeout) override {
-    for (const auto& member : members_) member->wait(timeout);
+    const auto begin = std::chrono::steady_clock::now();
+    for (const auto& member : members_) {
+      const auto gone = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+      // Not 0, which is none.
+      member->wait(timeout == kNoTimeout ? timeout : std::max(timeout - gone, std::chrono::milliseconds(1)));
+    }
     return true;
   }
 

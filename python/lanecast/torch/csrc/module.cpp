@@ -3,6 +3,7 @@
 #include <gil.h>
 #include <pybind11/chrono.h>
 #include <pybind11/functional.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -18,7 +19,9 @@ c10::intrusive_ptr<Backend> make(const c10::intrusive_ptr<c10d::Store>& store, i
                                  const c10::intrusive_ptr<Options>& options, Backend::MakeUnderstudy make_understudy,
                                  std::function<Backend::TakeFromPool()> make_pool) {
   auto engine = std::make_unique<Engine>(StoreBootstrap(store, rank, size, options->timeout), rank, size, *options);
-  return c10::make_intrusive<Backend>(Backend::Group{store, rank, size}, std::move(engine), options,
+  // Its own: a program may hand the same options to another group.
+  return c10::make_intrusive<Backend>(Backend::Group{store, rank, size}, std::move(engine),
+                                      c10::make_intrusive<Options>(*options),
                                       Backend::Helpers{std::move(make_understudy), std::move(make_pool)});
 }
 
@@ -48,7 +51,9 @@ void bind(py::module_& module) {
       .def_readwrite("max_ctas", &Options::max_ctas)
       .def_readwrite("kernel_cache", &Options::kernel_cache)
       .def_readwrite("gpu_libraries", &Options::gpu_libraries)
-      .def_readwrite("profile", &Options::profile);
+      .def_readwrite("profile", &Options::profile)
+      .def_readwrite("job_size", &Options::job_size)
+      .def_readwrite("job_ranks", &Options::job_ranks);
   py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(module, "Backend")
       .def_property_readonly(
           "calls_without_copies",
@@ -57,6 +62,7 @@ void bind(py::module_& module) {
             return backend.calls_without_copies();
           },
           "How many calls on memory from allocate_tensor() or lanecast.torch.mem_pool() have copied nothing.")
+      .def_property_readonly("job", &Backend::job, "How many ranks the job has, and which this group; (0, []): all.")
       // As torch binds them for NCCL alone.
       .def("get_error", &Backend::getError, "How the group has failed, as far as this rank knows.")
       .def_property_readonly(

@@ -7,7 +7,7 @@ namespace lanecast_torch {
 
 void MonitoredBarrier::pass(std::chrono::milliseconds timeout, std::chrono::milliseconds patience, bool name_all) {
   if (rank_ != 0) {
-    store_.set(arrival(round_, rank_), std::string("here"));
+    watch_.store().set(arrival(round_, rank_), std::string("here"));
     return ask_rank_0(patience);
   }
   const std::vector<int> late = missing(timeout, name_all);
@@ -18,39 +18,28 @@ void MonitoredBarrier::pass(std::chrono::milliseconds timeout, std::chrono::mill
     for (std::size_t k = 0; k < late.size(); ++k) failure += (k == 0 ? "" : ", ") + std::to_string(late[k]);
     failure += " failed to pass monitoredBarrier in " + std::to_string(timeout.count()) + " ms";
   }
-  store_.set(outcome(round_), failure);
+  watch_.store().set(outcome(round_), failure);
   TORCH_CHECK_WITH(DistBackendError, late.empty(), "lanecast: Rank 0 timed out in monitoredBarrier: ", failure,
                    name_all ? "" : "; wait_all_ranks=True would name all that are missing");
-  for (int peer = 1; peer < size_; ++peer) store_.deleteKey(arrival(round_, peer));
-  if (round_ > 0) store_.deleteKey(outcome(round_ - 1));  // all have read it: they have come to this round
+  for (int peer = 1; peer < size_; ++peer) watch_.store().deleteKey(arrival(round_, peer));
+  if (round_ > 0) watch_.store().deleteKey(outcome(round_ - 1));  // all have read it: they have come to this round
 }
 
 std::vector<int> MonitoredBarrier::missing(std::chrono::milliseconds timeout, bool name_all) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   std::vector<int> late;
   for (int peer = 1; peer < size_ && (late.empty() || name_all); ++peer)
-    if (!is_set(arrival(round_, peer), deadline)) late.push_back(peer);
+    if (!watch_.is_set_by(deadline, arrival(round_, peer))) late.push_back(peer);
   return late;
 }
 
 void MonitoredBarrier::ask_rank_0(std::chrono::milliseconds patience) {
-  const bool told = is_set(outcome(round_), std::chrono::steady_clock::now() + patience);
-  const std::string failure =
-      told ? store_.get_to_str(outcome(round_)) : "it did not come in " + std::to_string(patience.count()) + " ms";
+  const bool told = watch_.is_set_by(std::chrono::steady_clock::now() + patience, outcome(round_));
+  const std::string failure = told ? watch_.store().get_to_str(outcome(round_))
+                                   : "it did not come in " + std::to_string(patience.count()) + " ms";
   TORCH_CHECK_WITH(DistBackendError, failure.empty(), "lanecast: Rank ", rank_,
                    " successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank ",
                    "0: ", failure);
-}
-
-bool MonitoredBarrier::is_set(const std::string& key, std::chrono::steady_clock::time_point deadline) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  if (left.count() <= 0) return store_.check({key});
-  try {
-    store_.wait({key}, left);
-    return true;
-  } catch (const c10::Error&) {  // too late, or there is no store any more, which this one tells
-    return store_.check({key});
-  }
 }
 
 std::string MonitoredBarrier::arrival(std::uint64_t round, int rank) {

@@ -4,6 +4,8 @@
 
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <utility>
+#include <vector>
 
 namespace lanecast_torch {
 
@@ -24,6 +26,26 @@ struct Options final : c10d::Backend::Options {
   int max_ctas = 0;                         // 0: as many as leave enough to the computation
   std::string kernel_cache, gpu_libraries;  // folders
   std::string profile;
+  int job_size = 0;            // of the job that variables describe, where the group has not all of its ranks
+  std::vector<int> job_ranks;  // which ones it has
+  bool job_options = false;    // what stands above describes the job, too
+
+  /// For a group of these ranks of one that has these options, and `size` ranks: all that they say describes that one's
+  /// job.
+  void take_part(int size, const std::vector<int>& ranks) {
+    // What the program has said of a part alone goes before what variables say of the whole.
+    const bool of_part_alone = job_size != 0 && !job_options && !(topology + transports + algorithm).empty();
+    if (job_size == 0 || of_part_alone) {
+      job_size = size;
+      job_ranks = ranks;
+    } else {
+      std::vector<int> places;
+      places.reserve(ranks.size());
+      for (const int rank : ranks) places.push_back(job_ranks[rank]);
+      job_ranks = std::move(places);
+    }
+    job_options = true;
+  }
 
   /// What was found out about this process when another group was made, where nothing is said here.
   void take_findings(const Options& of_another) {

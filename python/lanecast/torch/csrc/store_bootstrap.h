@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace lanecast_torch {
 
 /// All-gathers over a store, each with keys of its own. A rank deletes its key when the next round shows that all have
-/// read it, so nothing is left that a later group with the same store could take for its own.
+/// read it, so nothing is left that a later group with the same store could take for its own. Signals are heard.
 class StoreBootstrap {
  public:
   StoreBootstrap(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::chrono::milliseconds timeout);
@@ -26,15 +27,11 @@ class StoreBootstrap {
   const std::string& failure() const { return failure_; }
 
  private:
-  std::string key(std::uint64_t round, int rank) const;
-  void gather(const std::uint8_t* in, std::uint8_t* out, std::size_t bytes);
-  std::vector<std::uint8_t> value_of(int peer);
+  class Rounds;
 
-  c10::intrusive_ptr<c10d::Store> store_;
-  int rank_, size_;
-  std::chrono::milliseconds timeout_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::uint64_t round_ = 0;
+  void gather(const std::uint8_t* in, std::uint8_t* out, std::size_t bytes);
+
+  const std::shared_ptr<Rounds> rounds_;
   std::string failure_;
 };
 

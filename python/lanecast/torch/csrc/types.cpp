@@ -117,18 +117,19 @@ Elements moved(const at::Tensor& tensor, std::size_t count) {
 Elements moved(const at::Tensor& tensor) { return moved(tensor, static_cast<std::size_t>(tensor.numel())); }
 
 Reduction reduction(const char* call, const at::Tensor& tensor, const c10d::ReduceOp& op) {
-  const bool divides = op.op_ == c10d::ReduceOp::AVG && divisible(tensor.scalar_type());
+  const bool averages_integers = op.op_ == c10d::ReduceOp::AVG && divisible(tensor.scalar_type());
   const bool linear = op.op_ == c10d::ReduceOp::SUM || op.op_ == c10d::ReduceOp::AVG;
   const at::Tensor numbers = tensor.is_complex() && linear ? at::view_as_real(tensor) : tensor;
   const auto dtype = known(numbers.scalar_type());
-  const auto how = divides ? std::optional(lanecastSum) : operator_for(op.op_, numbers.scalar_type() == at::kBool);
+  const auto how =
+      averages_integers ? std::optional(lanecastSum) : operator_for(op.op_, numbers.scalar_type() == at::kBool);
   TORCH_CHECK_VALUE(dtype && how, "lanecast: ", call, ": tensors of type ", tensor.scalar_type(),
                     " cannot be reduced by ", name_of(op.op_), "; see Tensor.to() for another type");
   const bool bitwise = *how == lanecastBand || *how == lanecastBor || *how == lanecastBxor;
   TORCH_CHECK_VALUE(!bitwise || !numbers.is_floating_point(), "lanecast: ", call,
                     ": bitwise operators (BAND, BOR, BXOR) need integers, not ", tensor.scalar_type());
   const at::Tensor from = op.op_ == c10d::ReduceOp::PREMUL_SUM ? scaled(numbers, op) : numbers;
-  return {numbers, from, *dtype, *how, tensor.is_complex() && linear ? 2u : 1u, divides};
+  return {numbers, from, *dtype, *how, tensor.is_complex() && linear ? 2u : 1u, averages_integers};
 }
 
 }  // namespace lanecast_torch

@@ -27,7 +27,7 @@ struct Reduction {
   lanecastDataType_t dtype;
   lanecastRedOp_t op;
   std::size_t per_element;  // numbers
-  bool divides;             // the sum of integers, by the ranks, as NCCL does: the core averages floats alone
+  bool averages_integers;   // which the core does not: `op` sums
 };
 
 /// Raises ValueError (call, type, operator) for what cannot be reduced.

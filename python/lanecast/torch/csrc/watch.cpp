@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "signals.h"
+
 namespace lanecast_torch {
 
 void Watch::set_hook(Hook hook) {
@@ -26,7 +28,11 @@ void Watch::drop_hook() {
 
 void Watch::wait_until_none_is_pending() {
   std::unique_lock lock(mutex_);
-  none_.wait(lock, [this] { return pending_ == 0; });
+  while (!none_.wait_for(lock, kBetweenSignals, [this] { return pending_ == 0; })) {
+    lock.unlock();
+    Signals::hear();
+    lock.lock();
+  }
 }
 
 void Watch::count(int change) {

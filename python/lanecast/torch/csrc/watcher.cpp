@@ -3,8 +3,8 @@
 
 #include <c10/util/Exception.h>
 #include <lanecast/lanecast.h>
+#include <quiet_thread.h>
 
-#include <thread>
 #include <utility>
 
 #include "of_this_process.h"
@@ -22,7 +22,7 @@ void Watcher::add(std::function<bool()> over) {
   const std::lock_guard lock(mutex_);
   new_.push_back(std::move(over));
   idle_ = false;
-  if (!std::exchange(running_, true)) std::thread([this] { run(); }).detach();
+  if (!std::exchange(running_, true)) lanecast::quiet_thread([this] { run(); }).detach();
   added_.notify_one();
 }
 

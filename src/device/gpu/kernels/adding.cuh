@@ -77,13 +77,13 @@ class Adding {
   // By the groups of adders.
 
   template <class Format>
-  __device__ void add_all(double divisor) {
+  __device__ void add_all(const Averaging& how) {
     const Team team{threadIdx.x % kAdders, kAdders};
     for (stage_ = threadIdx.x / kAdders;; stage_ += kAdderGroups) {
       Stage& stage = current();
       await_mark(&stage.loaded, parity());
       const bool ends = stage.kind == Stage::end;
-      add_tiles<Format>(team, tile(0), tile_bytes_, ranks_, stage.bytes, divisor);
+      add_tiles<Format>(team, tile(0), tile_bytes_, ranks_, stage.bytes, how);
       order_bulk_shared();
       come_to(&stage.reduced);  // each by itself, since racecheck does not see that a warp's threads come together
       if (ends) return;

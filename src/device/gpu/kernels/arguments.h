@@ -97,6 +97,7 @@ struct Exchange {
   u32 offered;                   // in case that the offer before it is not taken
   u32 own_counts;                // of a message only its two ranks know the length, so those compare it
   u32 pace_ps;                   // that a KiB to the peers takes a block at least, by pumps; 0: as fast as it goes
+  u32 overrange;                 // of an average: how sums beyond the range lie; 0: there are none
   double divisor;                // of an average
   u64 slice_bytes;               // of a message's piece, per block; a multiple of 16, at most slot_bytes
   u64 slot_bytes;                // the blocks of a call share the room: the fewer, the longer their slots
@@ -194,7 +195,7 @@ struct Reduction {
   double divisor;
   u32 targets, sources;
   u32 op;
-  u32 unused;
+  u32 overrange;  // as in Exchange
 };
 
 /// Of a call whose buffers lie in windows, each rank's wherever it has put them.

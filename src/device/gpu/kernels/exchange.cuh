@@ -85,6 +85,7 @@ class BlockExchange : public BlockPieces {
     r.sources = x_.ranks;
     r.op = x_.op;
     r.divisor = x_.divisor;
+    r.overrange = x_.overrange;
     // In the order of the ranks, so that all get the same bits.
 #pragma unroll 1
     for (u32 q = 0; q < x_.ranks; ++q)

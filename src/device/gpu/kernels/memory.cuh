@@ -5,7 +5,7 @@
 #pragma once
 
 #include "device/gpu/kernels/arguments.h"
-#include "device/gpu/kernels/formats.cuh"
+#include "device/gpu/kernels/overrange.cuh"
 
 namespace lanecast::gpu {
 
@@ -80,11 +80,19 @@ __device__ __noinline__ void multicast_bytes(Team team, const u64* to, int n, u6
   for (int q = 0; q < n; ++q) copy_as<u8>(team, to[q] + 16 * vectors, from + 16 * vectors, bytes % 16);
 }
 
+/// Of vectors i, i + step, …, whose sums leave an average's range.
+template <class Format>
+__device__ inline void average_beyond(const Reduction& r, u64 i, u32 step, u32 vectors) {
+  average_vectors<Format>({r.source, 0, 0, r.sources}, {r.target, 0, 0, r.targets}, i, step, vectors,
+                          {r.divisor, r.overrange});
+}
+
 /// Sums of vectors i, i + step, … below n, of two sources: what is asked for most, with many loads under way.
 template <class Format>
 __device__ inline void add_pairs(const Reduction& r, u64 i, u32 step, u64 n) {
   const u32 left = within<kUnroll>(n - i, step);
   Elements<Format> a[kUnroll] = {}, b[kUnroll] = {};
+  bool leaves = false;
   for (int k = 0; k < kUnroll; ++k) {
     if (k * step >= left) continue;
     a[k].vector = reinterpret_cast<const Vector*>(r.source[0])[i + k * step];
@@ -95,9 +103,13 @@ __device__ inline void add_pairs(const Reduction& r, u64 i, u32 step, u64 n) {
     typename Format::Value sums[Elements<Format>::kCount];
     for (int e = 0; e < Elements<Format>::kCount; ++e)
       sums[e] = combine<Format>(kSum, Format::widen(a[k].each[e]), Format::widen(b[k].each[e]));
-    const Vector result = finish<Format>(sums, r.divisor);
-    for (u32 t = 0; t < r.targets; ++t) reinterpret_cast<Vector*>(r.target[t])[i + k * step] = result;
+    a[k].vector = finish<Format>(sums, r.divisor);
+    leaves |= leaves_range<Format>(sums, r.overrange);
   }
+  if (leaves) return average_beyond<Format>(r, i, step, (left + step - 1) / step);
+  for (int k = 0; k < kUnroll; ++k)
+    for (u32 t = 0; t < r.targets && k * step < left; ++t)
+      reinterpret_cast<Vector*>(r.target[t])[i + k * step] = a[k].vector;
 }
 
 /// Sums of a thread's next vectors, which are `step` apart, of any number of sources: at(s) is where those of source s
@@ -131,11 +143,16 @@ __device__ inline void add_several(const Reduction& r, u64 i, u32 step, u64 n) {
   typename Format::Value sums[kSums][Elements<Format>::kCount];
   add_up<Format, kSums, /*kAtOnce=*/3>(sums, r.sources, left, step,
                                        [&](u32 s) { return reinterpret_cast<const Vector*>(r.source[s]) + i; });
+  Vector results[kSums];
+  bool leaves = false;
   for (int k = 0; k < kSums; ++k) {
-    if (k * step >= left) continue;
-    const Vector result = finish<Format>(sums[k], r.divisor);
-    for (u32 t = 0; t < r.targets; ++t) reinterpret_cast<Vector*>(r.target[t])[i + k * step] = result;
+    results[k] = finish<Format>(sums[k], r.divisor);
+    leaves |= k * step < left && leaves_range<Format>(sums[k], r.overrange);
   }
+  if (leaves) return average_beyond<Format>(r, i, step, (left + step - 1) / step);
+  for (int k = 0; k < kSums; ++k)
+    for (u32 t = 0; t < r.targets && k * step < left; ++t)
+      reinterpret_cast<Vector*>(r.target[t])[i + k * step] = results[k];
 }
 
 /// Element i, by any operator.
@@ -146,6 +163,9 @@ __device__ inline void reduce_element(const Reduction& r, u64 i) {
 #pragma unroll 1
   for (u32 s = 1; s < r.sources; ++s)
     value = combine<Format>(r.op, value, Format::widen(reinterpret_cast<const Stored*>(r.source[s])[i]));
+  const Averaging how{r.divisor, r.overrange};
+  if (leaves_range<Format>(value, how))
+    return average_element<Format>({r.source, 0, 0, r.sources}, {r.target, 0, 0, r.targets}, i, how);
   const Stored result = finish<Format>(value, r.divisor);
   for (u32 t = 0; t < r.targets; ++t) reinterpret_cast<Stored*>(r.target[t])[i] = result;
 }

@@ -43,6 +43,7 @@ __device__ inline bool accept(const Direct& d, Reduction& work) {
     declined = failed = peek(&control->failed);
     work.bytes = d.work.bytes;
     work.divisor = d.work.divisor;
+    work.overrange = d.work.overrange;
     work.op = d.work.op;
     work.sources = o.in ? g.ranks : 1;
     work.source[0] = o.own_in + o.in_at;

@@ -96,7 +96,7 @@ __device__ inline void pumped_two_shot(const Exchange& x) {
   const Begun begun = begin(x, kAreas);
   if (begun.idle) return;
   PumpedTwoShot block(x, begun);
-  if (threadIdx.x < kAllAdders) return Adding(x.ranks).add_all<Format>(x.divisor);
+  if (threadIdx.x < kAllAdders) return Adding(x.ranks).add_all<Format>({x.divisor, x.overrange});
   const u32 warp = (threadIdx.x - kAllAdders) / kWarp;
   if (warp < 4 && threadIdx.x % kWarp != 0) return;
   switch (warp) {

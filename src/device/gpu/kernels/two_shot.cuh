@@ -55,6 +55,7 @@ class BlockTwoShot : public BlockPieces {
       if (r.bytes == 0) return;
       r.op = x_.op;
       r.divisor = x_.divisor;
+      r.overrange = x_.overrange;
       r.sources = r.targets = x_.ranks;
       // In the order of the ranks, so that all get the same bits wherever their shares begin.
 #pragma unroll 1

@@ -5,12 +5,14 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 
 #include "base/error.h"
 #include "transport/mpi/api.h"
 #include "transport/mpi/shim/functions.h"
+#include "transport/mpi/shim/operators.h"
 
 namespace lanecast::mpi {
 
@@ -22,6 +24,7 @@ struct Binding {
 
   Abi abi;
   Functions<Abi> functions;
+  std::shared_ptr<Operators<Abi>> operators = std::make_shared<Operators<Abi>>();
 
   static MpiComm wrap(Comm comm) {
     if constexpr (std::is_pointer_v<Comm>)
@@ -62,6 +65,21 @@ struct Binding {
     text.resize(length);
     return text;
   }
+
+  typename Abi::Op op_of(const MpiCollective& call) const {
+    if (call.add == nullptr) return abi.ops[static_cast<std::size_t>(call.op)];
+    typename Abi::Op op{};
+    const auto make = [this](MpiAdd* add, typename Abi::Op* made) {
+      // Of our functions' arguments the last one is a pointer to a handle, which they do not look at.
+      using Function = typename Calls<Abi>::UserFunction;
+      return functions.calls.Op_create(reinterpret_cast<Function*>(add), 1, made);
+    };
+    check(operators->find(call.add, op, make), "MPI_Op_create");
+    return op;
+  }
+
+  /// Counts beyond an int: operators of ours are handed ints.
+  bool takes_large(const MpiCollective& call) const { return functions.has_large() && call.add == nullptr; }
 
   void check(int code, const char* call) const {
     if (code != 0) fail(code, call);

@@ -49,7 +49,7 @@ std::shared_ptr<void> start(const Binding<Abi>& mpi, const Counted& calls, const
                             typename Abi::Request* request) {
   const auto comm = mpi.unwrap(call.comm);
   const auto type = mpi.abi.datatypes[static_cast<std::size_t>(call.dtype)];
-  const auto op = mpi.abi.ops[static_cast<std::size_t>(call.op)];
+  const auto op = mpi.op_of(call);
   const void* in = call.in_place ? mpi.abi.in_place() : call.in;
   const auto first = static_cast<typename Counted::Count>(call.counts[0]);
   const bool even = are_equal(call.counts);

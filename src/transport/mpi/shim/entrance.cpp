@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/running_time.h"
 
 namespace lanecast::mpi {
 
@@ -16,9 +17,9 @@ bool Entrance::close(MpiLatecomers latecomers) {
     latecomers_.store(latecomers, std::memory_order_relaxed);  // before closer_, after which it is read
     closer_.store(std::this_thread::get_id());
   }
-  const auto until = std::chrono::steady_clock::now() + kGrace;
+  Countdown left(kGrace);
   while (inside_.load() > 0) {
-    if (std::chrono::steady_clock::now() > until) return false;
+    if (left.over()) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   return true;

@@ -32,6 +32,8 @@ namespace lanecast::mpi {
   CALL(Comm_free_keyval, int*)                                                                  \
   CALL(Iprobe, int, int, Comm, int*, Status*)                                                   \
   CALL(Barrier, Comm)                                                                           \
+  CALL(Op_create, UserFunction*, int, Op*)                                                      \
+  CALL(Op_free, Op*)                                                                            \
   CALL(Testsome, int, Request*, int*, int*, Status*)                                            \
   CALL(Waitsome, int, Request*, int*, int*, Status*)                                            \
   CALL(Cancel, Request*)                                                                        \
@@ -88,6 +90,7 @@ struct Calls {
   using Errhandler = typename Types::Errhandler;
   using Status = typename Types::Status;
   using Aint = typename Types::Aint;
+  using UserFunction = void(void*, void*, int*, Datatype*);
   using CopyAttribute = int(Comm, int, void*, void*, void*, int*);
   using DeleteAttribute = int(Comm, int, void*, void*);
   LANECAST_MPI_CALLS(LANECAST_MPI_MEMBER)

@@ -33,7 +33,7 @@ template <class Abi>
 bool needs_scratch(const Binding<Abi>& mpi, const MpiCollective& call) {
   if (call.kind != Kind::reduce_scatter) return false;
   const std::size_t total = total_count(call);
-  if (call.in_place) return !fits_int(total) && !mpi.functions.has_large();
+  if (call.in_place) return !fits_int(total) && !mpi.takes_large(call);
   const std::byte* end = static_cast<const std::byte*>(call.in) + total * size_of(call.dtype);
   return std::less_equal<const void*>()(call.in, call.out) && std::less<const void*>()(call.out, end);
 }

@@ -95,7 +95,7 @@ class Requests final : public MpiRequests {
     // Members with counts of their own would not agree on which is small.
     if (fits_int(total_count(call)) && !(call.own_counts && mpi_.functions.has_large()))
       start_one(mpi_.functions.small, call);
-    else if (mpi_.functions.has_large())
+    else if (mpi_.takes_large(call))
       start_one(mpi_.functions.large, call);
     else
       for_each_window(call, rank, [&](const MpiCollective& window) { start_one(mpi_.functions.small, window); });

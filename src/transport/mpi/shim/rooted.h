@@ -15,7 +15,7 @@ struct Arguments {
       : comm(mpi.unwrap(call.comm)),
         rank(mpi.rank(comm)),
         type(mpi.abi.datatypes[static_cast<std::size_t>(call.dtype)]),
-        op(mpi.abi.ops[static_cast<std::size_t>(call.op)]),
+        op(mpi.op_of(call)),
         in(call.in_place && call.kind != Kind::scatter ? mpi.abi.in_place() : call.in),
         out(call.in_place && call.kind == Kind::scatter ? mpi.abi.in_place() : call.out),
         first(static_cast<typename Counted::Count>(call.counts[0])) {}

@@ -53,7 +53,7 @@ class Shim final : public MpiApi {
   int tag_upper_bound() const override;
   std::optional<bool> takes(GpuMemory memory) const override;
 
-  MpiComm dup(MpiComm comm, const std::function<void(double waited_s)>& meanwhile) override;
+  MpiComm dup(MpiComm comm, double timeout_s, const std::function<void(double waited_s)>& meanwhile) override;
   MpiComm split(MpiComm comm, int color, int key) override {
     const auto visit = entrance_->enter();
     Comm made;
@@ -161,7 +161,7 @@ std::optional<bool> Shim<Abi>::takes(GpuMemory memory) const {
 }
 
 template <class Abi>
-MpiComm Shim<Abi>::dup(MpiComm comm, const std::function<void(double waited_s)>& meanwhile) {
+MpiComm Shim<Abi>::dup(MpiComm comm, double timeout_s, const std::function<void(double waited_s)>& meanwhile) {
   auto made = std::make_shared<Comm>();
   typename Abi::Request request;
   {
@@ -176,7 +176,7 @@ MpiComm Shim<Abi>::dup(MpiComm comm, const std::function<void(double waited_s)>&
     return count != 0;
   };
   try {
-    wait_until(test, meanwhile);
+    wait_until(test, timeout_s, meanwhile);
   } catch (...) {
     parked_.keep(made);  // MPI may write there yet
     throw;
@@ -308,6 +308,7 @@ int Shim<Abi>::at_end(Comm, int, void*, void* shim) noexcept {
     }
     self.calls_.Comm_free(&comm);
   }
+  self.mpi_.operators->free_all(self.calls_.Op_free);
   return 0;
 }
 

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's `_set_pg_timeout` for groups of Lanecast.
+
+torch's function knows gloo's and NCCL's backends by their classes, and warns that others have no timeout to set. This
+one sets that of a group's backends of Lanecast, and leaves the others to torch's.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+
+def replace(name: str) -> None:
+    """In torch.distributed, for groups with the backend of this name."""
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d
+
+    torchs = getattr(distributed_c10d, "_set_pg_timeout", None)
+    if torchs is None:
+        return
+
+    @functools.wraps(torchs)
+    def _set_pg_timeout(timeout: Any, group: Any = None) -> None:
+        here = dist.group.WORLD if group is None else group
+        ours = [] if not isinstance(here, dist.ProcessGroup) else _backends_of(here, name)
+        for backend in ours:
+            backend.set_timeout(timeout)
+        with warnings.catch_warnings():
+            if ours:  # torch's warns of a group without gloo and NCCL
+                warnings.filterwarnings("ignore", "Set timeout is now only supported")
+            torchs(timeout, group)
+
+    distributed_c10d._set_pg_timeout = _set_pg_timeout
+
+
+def _backends_of(group: Any, name: str) -> list[Any]:
+    backends = []
+    for device in group._device_types:
+        backend = group._get_backend(device)
+        if backend.name() == name and backend not in backends:
+            backends.append(backend)
+    return backends

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The links between hosts, timed by all ranks together.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/exchange.h"
+#include "runtime/link_timer.h"
+#include "select/models.h"
+#include "topology/topology.h"
+
+namespace lanecast {
+
+/// Where a rank's messages lie while links are timed: room for one that leaves and kMostMessages that come.
+struct ProbeMemory {
+  static constexpr std::size_t kBytes = (LinkProbe::kMostMessages + 1) * LinkProbe::kLongBytes;
+  std::byte* base = nullptr;
+};
+
+struct TimingParts {
+  Router& router;
+  const Gathering& gathering;  // of all ranks
+  const Bootstrap& bootstrap;  // over the same
+  const Topology& topology;
+  const std::vector<std::string>& hosts;  // of each rank
+  ProbeMemory memory;
+  std::function<double()> now_s;  // by this rank's own clock
+};
+
+/// What was found, equal on all ranks.
+struct TimedLinks {
+  std::vector<std::optional<Link>> by_level;  // none where no two ranks that part there were timed
+  double took_s = 0;                          // on the slowest rank
+  std::int64_t at = 0;                        // seconds since 1970, by rank 0's clock
+};
+
+/// Collective. All hosts at once, and all ranks of a host that have a counterpart on each: first each host with the
+/// next, then with one far away, however many there are. The slowest rate counts, and the middle latency.
+TimedLinks time_links(const TimingParts& parts);
+
+}  // namespace lanecast

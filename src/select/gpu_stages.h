@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call on GPUs between hosts does beside its messages, as stages of the cost model.
+#pragma once
+
+#include <vector>
+
+#include "select/cost.h"
+
+namespace lanecast {
+
+/// A group step of a host's GPUs, by peer memory.
+Stage group_step(const Load& load);
+
+/// Each rank's copies to the memory in which its messages leave, and from that in which they come. Of the host's.
+std::vector<Stage> staging_copies(const Stage& messages);
+
+/// What the thread that makes the call enqueues, chunk by chunk. groups: of them each chunk has so many steps.
+Stage enqueuing(const std::vector<Stage>& messages, int groups, const Models& models);
+
+}  // namespace lanecast

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/emulated/engine.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace lanecast::emulated {
+namespace {
+
+std::shared_ptr<gpu::Device> device_at(const std::string& bus_id) {
+  const auto driver = gpu::Driver::open();
+  int count = 0;
+  driver->check(driver->cuDeviceGetCount(&count), "cuDeviceGetCount");
+  for (int k = 0; k < count; ++k) {
+    auto device = gpu::Device::open(k);
+    if (device->pci_bus_id() == bus_id) return device;
+  }
+  throw UsageError("the GPU " + bus_id + " is none of the " + std::to_string(count) +
+                   " that it sees; start it without CUDA_VISIBLE_DEVICES");
+}
+
+}  // namespace
+
+Engine::Engine(const std::string& bus_id) : device_(device_at(bus_id)), stream_(device_) {}
+
+gpu::Address Engine::locate(const PortMemory& port, const Place& place, std::uint64_t bytes) {
+  if (place.key >= kMostRegistrations) throw InternalError("no key of GPU memory: " + std::to_string(place.key));
+  Registration& entry = port.head().memory[place.key];
+  // Acquire: pairs with the rank's release, behind which handle and bytes lie.
+  if (entry.state.load(std::memory_order_acquire) != Registration::known)
+    throw TransportError("a work names GPU memory that has been withdrawn");
+  if (place.offset > entry.bytes || bytes > entry.bytes - place.offset)
+    throw InternalError("a work reaches beyond the end of GPU memory");
+  const auto [at, is_new] = opened_.try_emplace(&entry);
+  if (is_new) {
+    try {
+      at->second = {std::make_unique<gpu::OpenedMemory>(device_, entry.handle), &entry};
+    } catch (const Error& error) {
+      opened_.erase(at);
+      throw TransportError("GPU " + device_->pci_bus_id() + " cannot reach memory of GPU " + entry.bus_id.data() +
+                           ", so no copy engine can play a NIC between them: " + error.what());
+    }
+    entry.openers.fetch_add(1, std::memory_order_relaxed);
+  }
+  return at->second.memory->address() + place.offset;
+}
+
+template <class Goes>
+void Engine::close_where(const Goes& goes) {
+  for (auto at = opened_.begin(); at != opened_.end();) {
+    Opened& opened = at->second;
+    if (!goes(*opened.entry)) {
+      ++at;
+      continue;
+    }
+    opened.memory.reset();
+    // Release: the rank that sees nobody has it open may give it back.
+    opened.entry->openers.fetch_sub(1, std::memory_order_release);
+    at = opened_.erase(at);
+  }
+}
+
+void Engine::close_withdrawn() {
+  close_where(
+      [](const Registration& entry) { return entry.state.load(std::memory_order_acquire) != Registration::known; });
+}
+
+void Engine::forget(const PortMemory& port) {
+  check(device_->driver().cuStreamSynchronize(stream_.get()), "cuStreamSynchronize");
+  const auto& table = port.head().memory;
+  close_where(
+      [&](const Registration& entry) { return &entry >= table.data() && &entry < table.data() + table.size(); });
+}
+
+void Engine::copy(gpu::Address to, gpu::Address from, std::uint64_t bytes) {
+  check(device_->driver().copy(to, from, bytes, stream_.get()), "cuMemcpyAsync");
+}
+
+void Engine::write(gpu::Address at, std::uint32_t value) {
+  check(device_->driver().cuStreamWriteValue32(stream_.get(), at, value, 0), "cuStreamWriteValue32");
+}
+
+std::uint64_t Engine::mark() {
+  if (unused_.empty()) unused_.emplace_back(device_);
+  marks_.push_back(std::move(unused_.front()));
+  unused_.pop_front();
+  check(device_->driver().cuEventRecord(marks_.back().get(), stream_.get()), "cuEventRecord");
+  return reached_ + marks_.size();
+}
+
+bool Engine::reached(std::uint64_t mark) {
+  while (reached_ < mark) {
+    const int result = device_->driver().cuEventQuery(marks_.front().get());
+    if (result == gpu::kNotReady) return false;
+    check(result, "cuEventQuery");
+    unused_.push_back(std::move(marks_.front()));
+    marks_.pop_front();
+    ++reached_;
+  }
+  return true;
+}
+
+}  // namespace lanecast::emulated

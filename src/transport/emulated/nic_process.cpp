@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/emulated/nic_process.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "transport/emulated/control.h"
+#include "transport/emulated/nic.h"
+
+namespace lanecast::emulated {
+namespace {
+
+constexpr int kLook_ms = 100;
+constexpr auto kForTheFirst = std::chrono::seconds(60);
+
+/// What messages may lie in, if this process reaches any GPU. Throws where two of them do not reach each other.
+std::optional<GpuMemory> gpus_here() {
+  std::shared_ptr<const gpu::Driver> driver;
+  try {
+    driver = gpu::Driver::open();
+  } catch (const UsageError&) {
+    return {};  // messages in the hosts' memory need none
+  }
+  int count = 0;
+  driver->check(driver->cuDeviceGetCount(&count), "cuDeviceGetCount");
+  for (int a = 0; a < count; ++a)
+    for (int b = 0; b < count; ++b) {
+      int can = 1;
+      if (a != b) driver->check(driver->cuDeviceCanAccessPeer(&can, a, b), "cuDeviceCanAccessPeer");
+      if (can == 0)
+        throw UsageError("GPU " + std::to_string(a) + " has no peer access to GPU " + std::to_string(b) +
+                         ": no copy engine can play a NIC between them; hide one (CUDA_VISIBLE_DEVICES)");
+    }
+  return driver->vendor() == gpu::Vendor::amd ? GpuMemory::rocm : GpuMemory::cuda;
+}
+
+class NicProcess {
+ public:
+  explicit NicProcess(const NicProcessOptions& options)
+      : options_(options),
+        fabric_(options.folder),
+        gpus_(gpus_here()),
+        listener_(listen_at(options.folder, options.host)),
+        nics_(fabric_.state().nics) {
+    if (options.host_index < 0 || options.host_index >= static_cast<int>(fabric_.state().hosts))
+      throw UsageError("host " + std::to_string(options.host_index) + " is none of the network's " +
+                       std::to_string(fabric_.state().hosts));
+  }
+  ~NicProcess() { stop_listening(options_.folder, options_.host); }
+  NicProcess(const NicProcess&) = delete;
+  NicProcess& operator=(const NicProcess&) = delete;
+
+  void serve(const std::function<bool()>& may_go_on);
+
+ private:
+  struct Rank {
+    FileDescriptor socket;
+    int pid = -1;
+    std::uint32_t nic = 0;  // of this host
+    std::uint64_t port = 0;
+  };
+  struct Slot {
+    std::unique_ptr<Nic> nic;
+    int pid = -1;   // the process that has it
+    int ports = 0;  // of that
+  };
+  void look(std::vector<pollfd>& watched);
+  bool answer(Rank& rank);
+  Reply attach(Rank& rank, const Request& request);
+  void leave(Rank& rank);
+  /// That of the process, else one that nobody has.
+  std::uint32_t slot_of(int pid);
+
+  const NicProcessOptions options_;
+  const Fabric fabric_;
+  const std::optional<GpuMemory> gpus_;
+  const FileDescriptor listener_;
+  std::vector<Slot> nics_;
+  std::deque<Rank> ranks_;
+  std::vector<PortAddress> addresses_;
+};
+
+std::uint32_t NicProcess::slot_of(int pid) {
+  std::optional<std::uint32_t> free;
+  for (std::uint32_t k = 0; k < nics_.size(); ++k) {
+    if (nics_[k].pid == pid) return k;
+    if (nics_[k].ports == 0 && !free) free = k;
+  }
+  if (!free)
+    throw UsageError("its " + std::to_string(nics_.size()) +
+                     " NICs all have a rank's process already: the network was made for so many ranks of a host");
+  return *free;
+}
+
+Reply NicProcess::attach(Rank& rank, const Request& request) {
+  if (request.ranks < 1 || request.ranks > static_cast<int>(kMostRanksOfPort)) throw InternalError("ranks of a port");
+  const std::uint32_t index = slot_of(request.port.pid);
+  Slot& slot = nics_[index];
+  const std::uint32_t global = static_cast<std::uint32_t>(options_.host_index) * fabric_.state().nics + index;
+  if (slot.pid != request.port.pid) slot.nic = std::make_unique<Nic>(fabric_, global);  // perhaps with another GPU
+  slot.pid = request.port.pid;
+  rank.port = slot.nic->attach(request.port, request.ranks);
+  ++slot.ports;
+  rank.pid = request.port.pid;
+  rank.nic = index;
+  Reply reply;
+  reply.nic = global;
+  reply.pid = getpid();
+  reply.gpus = gpus_ ? static_cast<int>(*gpus_) : Reply::kNoGpus;
+  return reply;
+}
+
+bool NicProcess::answer(Rank& rank) {
+  const std::optional<Request> request = receive_request(rank.socket, addresses_);
+  if (!request) return false;
+  Reply reply;
+  try {
+    switch (request->what) {
+      case Request::What::attach:
+        reply = attach(rank, *request);
+        break;
+      case Request::What::meet:
+        nics_[rank.nic].nic->meet(rank.port, request->rank, addresses_);
+        break;
+      case Request::What::open:
+        nics_[rank.nic].nic->open(rank.port, request->key);
+        break;
+    }
+    reply.good = true;
+  } catch (const Error& error) {
+    reply = Reply::refusal(error.what());
+  }
+  return send(rank.socket, reply);
+}
+
+void NicProcess::leave(Rank& rank) {
+  if (rank.pid < 0) return;
+  Slot& slot = nics_[rank.nic];
+  slot.nic->detach(rank.port);
+  if (--slot.ports == 0) slot = {};
+}
+
+void NicProcess::look(std::vector<pollfd>& watched) {
+  watched.assign(1, {listener_.get(), POLLIN, 0});
+  for (const Rank& rank : ranks_) watched.push_back({rank.socket.get(), POLLIN, 0});
+  if (poll(watched.data(), watched.size(), kLook_ms) <= 0) return;
+  for (std::size_t k = watched.size() - 1; k > 0; --k) {
+    if (watched[k].revents == 0) continue;
+    const auto rank = ranks_.begin() + static_cast<std::ptrdiff_t>(k - 1);
+    if (answer(*rank)) continue;
+    leave(*rank);
+    ranks_.erase(rank);
+  }
+  if (watched[0].revents == 0) return;
+  FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (socket.get() >= 0) ranks_.push_back({.socket = std::move(socket)});
+}
+
+void NicProcess::serve(const std::function<bool()>& may_go_on) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point alone_at = Clock::now() + kForTheFirst;
+  std::vector<pollfd> watched;
+  while (may_go_on()) {
+    look(watched);
+    const auto now = Clock::now();
+    if (!ranks_.empty()) alone_at = now + std::chrono::seconds(options_.leave_after_s);
+    if (options_.leave_after_s > 0 && now > alone_at) return;
+  }
+}
+
+}  // namespace
+
+void run_nic_process(const NicProcessOptions& options, const std::function<void()>& ready,
+                     const std::function<bool()>& may_go_on) {
+  NicProcess process(options);
+  ready();
+  process.serve(may_go_on);
+}
+
+}  // namespace lanecast::emulated

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/emulated/transport.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/error.h"
+
+namespace lanecast {
+
+using emulated::Envelope;
+using emulated::Letter;
+using emulated::Mail;
+using emulated::Queue;
+
+namespace {
+
+constexpr auto kFarewell = std::chrono::milliseconds(2000);
+constexpr auto kToLetGo = std::chrono::milliseconds(1000);
+
+std::vector<Mail> mail_of(const emulated::OwnPort& port) {
+  std::vector<Mail> mail;
+  for (int peer = 0; peer < port.size(); ++peer) mail.emplace_back(port, peer);
+  return mail;
+}
+
+}  // namespace
+
+EmulatedTransport::EmulatedTransport(const Bootstrap& bootstrap, const std::string& folder, const std::string& host)
+    : port_(bootstrap, folder, host),
+      mail_(mail_of(port_)),
+      note_carrier_(port_.rank(), mail_, [this] { move(); }),
+      notes_(note_carrier_),
+      peers_(mail_.size()) {}
+
+EmulatedTransport::~EmulatedTransport() {
+  if (!left_)
+    for (int peer = 0; peer < port_.size(); ++peer)
+      if (peer != port_.rank()) mail_[peer].send({.letter = Letter::goodbye});
+  push_until([this] { return std::ranges::all_of(mail_, &Mail::sent); }, kFarewell);
+}
+
+template <class Ended>
+void EmulatedTransport::push_until(const Ended& ended, std::chrono::milliseconds most) {
+  const auto end = std::chrono::steady_clock::now() + most;
+  while (!ended()) {
+    for (Mail& mail : mail_) mail.push();
+    if (std::chrono::steady_clock::now() > end || !port_.trouble(port_.rank()).empty()) return;
+    std::this_thread::yield();
+  }
+}
+
+std::optional<emulated::Place> EmulatedTransport::gpu_place(const Message& message) const {
+  if (message.bytes == 0 || message.memory.size() != 1) return {};
+  return port_.find(message.memory[0].data);
+}
+
+void EmulatedTransport::post_send(Message& message) {
+  Mail& mail = mail_[message.peer];
+  Envelope envelope{.letter = Letter::whole, .stamp = message.stamp, .tag = message.tag, .bytes = message.bytes};
+  const bool in_gpu = gpu_place(message).has_value();
+  if (in_gpu || message.bytes > emulated::kMostInLetter) {
+    envelope.letter = Letter::announce;
+    envelope.own = ++last_number_;
+    envelope.in_gpu = in_gpu ? 1 : 0;
+    announced_[envelope.own] = &message;
+    return mail.send(envelope);
+  }
+  const auto write = [&](std::byte* to) { SpanCursor(message.memory).gather(to, message.bytes); };
+  if (!mail.send_now(envelope, message.bytes, write)) {
+    std::vector<std::byte> content(message.bytes);
+    write(content.data());
+    mail.send(envelope, content);
+  }
+  done_.push_back(&message);
+}
+
+void EmulatedTransport::post_recv(Message& message) {
+  Peer& peer = peers_[message.peer];
+  if (const auto early = peer.early.pop(message.tag))
+    meet(message, early->envelope, early->content);
+  else
+    peer.receives.push(message.tag, &message);
+}
+
+void EmulatedTransport::meet(Message& receive, const Envelope& envelope, std::span<const std::byte> content) {
+  const auto place = gpu_place(receive);
+  const bool other_memory = envelope.letter == Letter::announce && place.has_value() != (envelope.in_gpu != 0);
+  if (envelope.bytes != receive.bytes || envelope.stamp != receive.stamp || other_memory ||
+      (place && envelope.letter == Letter::whole))
+    return mismatches_.push_back({&receive, envelope.bytes, envelope.stamp});
+  if (envelope.letter == Letter::whole) {
+    if (receive.consumer && !content.empty())
+      receive.consumer->consume(0, content.data(), content.size());
+    else if (!receive.consumer)
+      SpanCursor(receive.memory).scatter(content.data(), content.size());
+    return done_.push_back(&receive);
+  }
+  const std::uint64_t number = ++last_number_;
+  called_[number] = {&receive, SpanCursor(receive.memory), 0};
+  mail_[receive.peer].send(
+      {.letter = Letter::call_for, .own = number, .other = envelope.own, .place = place.value_or(emulated::Place{})});
+}
+
+void EmulatedTransport::called_for(int from, const Envelope& envelope) {
+  const auto found = announced_.find(envelope.other);
+  if (found == announced_.end()) return;
+  Message& message = *found->second;
+  announced_.erase(found);
+  if (const auto place = gpu_place(message)) {
+    const std::uint64_t put =
+        mail_[from].put({*place, envelope.place, message.bytes}, {.letter = Letter::put_done, .other = envelope.own});
+    peers_[from].puts.push_back({put, &message});
+  } else {
+    peers_[from].streams.push_back({&message, SpanCursor(message.memory), message.bytes, envelope.own});
+  }
+}
+
+void EmulatedTransport::take(int from, const Envelope& envelope, std::span<const std::byte> content) {
+  Peer& peer = peers_[from];
+  if (envelope.letter == Letter::note) return note_carrier_.arrived(from, content);
+  if (envelope.letter == Letter::goodbye) peer.gone = true;
+  if (left_) return;
+  switch (envelope.letter) {
+    case Letter::whole:
+    case Letter::announce:
+      if (const auto receive = peer.receives.pop(envelope.tag))
+        meet(**receive, envelope, content);
+      else
+        peer.early.push(envelope.tag, {envelope, {content.begin(), content.end()}});
+      return;
+    case Letter::call_for:
+      return called_for(from, envelope);
+    case Letter::fragment:
+    case Letter::put_done: {
+      const auto called = called_.find(envelope.other);
+      if (called == called_.end()) return;
+      auto& [message, cursor, received] = called->second;
+      if (message->consumer)
+        message->consumer->consume(received, content.data(), content.size());
+      else
+        cursor.scatter(content.data(), content.size());
+      received += content.size();
+      if (envelope.letter == Letter::fragment && received < message->bytes) return;
+      done_.push_back(message);
+      called_.erase(called);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+bool EmulatedTransport::stream(int to) {
+  bool any = false;
+  std::deque<Stream>& streams = peers_[to].streams;
+  while (!streams.empty()) {
+    Stream& next = streams.front();
+    const std::size_t bytes = std::min<std::uint64_t>(next.left, emulated::kMostInLetter);
+    if (!mail_[to].send_now({.letter = Letter::fragment, .other = next.number}, bytes,
+                            [&](std::byte* at) { next.cursor.gather(at, bytes); }))
+      return any;
+    any = true;
+    next.left -= bytes;
+    if (next.left > 0) continue;
+    done_.push_back(next.message);
+    streams.pop_front();
+  }
+  return any;
+}
+
+bool EmulatedTransport::move() {
+  bool any = false;
+  for (int peer = 0; peer < port_.size(); ++peer) {
+    Mail& mail = mail_[peer];
+    for (const Queue queue : {Queue::messages, Queue::puts})
+      for (const Envelope* envelope = nullptr; (envelope = mail.arrived(queue)); any = true) {
+        take(peer, *envelope, mail.content(queue));
+        mail.done(queue);
+      }
+    any |= mail.push();
+    any |= stream(peer);
+    std::deque<UnderWay>& puts = peers_[peer].puts;
+    for (; !puts.empty() && puts.front().put <= mail.puts_done(); puts.pop_front(), any = true)
+      done_.push_back(puts.front().message);
+  }
+  return any;
+}
+
+bool EmulatedTransport::progress(std::vector<Message*>& done) {
+  const bool moved = move();
+  if (!mismatches_.empty()) {
+    const Mismatch mismatch = mismatches_.front();
+    mismatches_.erase(mismatches_.begin());
+    const Message& receive = *mismatch.receive;
+    const bool same_stamp = mismatch.stamp == receive.stamp;
+    if (mismatch.bytes != receive.bytes || !same_stamp)
+      raise_mismatch(receive, port_.rank(), std::to_string(mismatch.bytes), max_tag(), same_stamp);
+    throw TransportError("rank " + std::to_string(port_.rank()) + ": of a message from rank " +
+                         std::to_string(receive.peer) + " one end lies in a GPU's memory and the other on a host");
+  }
+  const bool any = moved || !done_.empty();
+  done.insert(done.end(), done_.begin(), done_.end());
+  done_.clear();
+  return any;
+}
+
+bool EmulatedTransport::arrived(int peer, std::uint64_t tag) {
+  move();
+  return peers_[peer].early.front(tag) != nullptr;
+}
+
+void EmulatedTransport::forget_messages() {
+  for (Peer& peer : peers_) {
+    peer.receives = {};
+    peer.early = {};
+    peer.streams.clear();
+    peer.puts.clear();
+  }
+  announced_.clear();
+  called_.clear();
+  done_.clear();
+  mismatches_.clear();
+}
+
+void EmulatedTransport::abort(const Failure& cause) {
+  if (std::exchange(left_, true)) return;
+  notes_.give_up(cause);
+  // A NIC may be reading this rank's memory, and write what the rank has called for.
+  push_until([this] { return std::ranges::all_of(mail_, &Mail::sent); }, kToLetGo);
+  const bool may_be_written =
+      std::ranges::any_of(called_, [&](const auto& called) { return gpu_place(*called.second.message).has_value(); });
+  if (may_be_written) port_.withdraw_all();
+  forget_messages();
+}
+
+Loss EmulatedTransport::lost(int peer) {
+  move();
+  if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
+  if (!done_.empty()) return {};  // let progress() report it first
+  if (peers_[peer].gone) return {"its process has closed its transport", {}};
+  return {port_.trouble(peer), {}};
+}
+
+}  // namespace lanecast

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transport over emulated NICs: what RDMA offers, registered memory, puts with a word or a message behind and
+// queue pairs, at a rate and a latency that are given. For networks as fast as clusters have, on one machine.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "transport/emulated/mail.h"
+#include "transport/emulated/note_carrier.h"
+#include "transport/noting_transport.h"
+#include "transport/span_cursor.h"
+#include "transport/tag_queues.h"
+
+namespace lanecast {
+
+class EmulatedTransport final : public NotingTransport {
+ public:
+  /// Collective. folder: of the network that runs; host: of this rank, as its NIC process is called.
+  EmulatedTransport(const Bootstrap& bootstrap, const std::string& folder, const std::string& host);
+  ~EmulatedTransport() override;
+
+  std::string_view name() const override { return "emulated"; }
+  bool reaches(int peer) const override { return peer >= 0 && peer < port_.size() && peer != port_.rank(); }
+  bool scatters() const override { return true; }
+  bool consumes() const override { return true; }
+  bool shares_wires() const override { return true; }
+  bool compares_stamps() const override { return true; }
+  std::optional<bool> takes(GpuMemory memory) const override { return port_.gpus() == memory; }
+  void register_memory(const GpuSpan& memory) override { port_.enroll(memory); }
+  void unregister_memory(const GpuSpan& memory) override { port_.withdraw(memory.memory.data); }
+
+  void post_send(Message& message) override;
+  void post_recv(Message& message) override;
+  bool progress(std::vector<Message*>& done) override;
+  bool arrived(int peer, std::uint64_t tag) override;
+  void abort(const Failure& cause) override;
+  Loss lost(int peer) override;
+
+ private:
+  /// A letter that no receive has met yet.
+  struct Early {
+    emulated::Envelope envelope;
+    std::vector<std::byte> content;
+  };
+  /// A long message whose receive has called for it.
+  struct Stream {
+    Message* message = nullptr;
+    SpanCursor cursor;
+    std::uint64_t left = 0, number = 0;  // bytes; the receiver's
+  };
+  struct Called {
+    Message* message = nullptr;
+    SpanCursor cursor;
+    std::uint64_t received = 0;
+  };
+  struct UnderWay {
+    std::uint64_t put = 0;
+    Message* message = nullptr;
+  };
+  struct Peer {
+    TagQueues<Message*> receives;
+    TagQueues<Early> early;
+    std::deque<Stream> streams;
+    std::deque<UnderWay> puts;
+    bool gone = false;
+  };
+  struct Mismatch {
+    Message* receive = nullptr;
+    std::uint64_t bytes = 0;
+    std::uint32_t stamp = 0;
+  };
+
+  Notes& notes() override { return notes_; }
+  std::optional<emulated::Place> gpu_place(const Message& message) const;
+  /// Takes letters, and sends what has room. True when anything moved. Throws nothing that is about a message.
+  bool move();
+  void take(int peer, const emulated::Envelope& envelope, std::span<const std::byte> content);
+  void meet(Message& receive, const emulated::Envelope& envelope, std::span<const std::byte> content);
+  void called_for(int peer, const emulated::Envelope& envelope);
+  bool stream(int peer);
+  void forget_messages();
+  /// Pushes what waits until `ended` or so long.
+  template <class Ended>
+  void push_until(const Ended& ended, std::chrono::milliseconds most);
+
+  emulated::OwnPort port_;
+  std::vector<emulated::Mail> mail_;
+  emulated::NoteCarrier note_carrier_;
+  Notes notes_;
+  std::vector<Peer> peers_;
+  std::map<std::uint64_t, Message*> announced_;  // by this rank's numbers
+  std::map<std::uint64_t, Called> called_;       // likewise
+  std::uint64_t last_number_ = 0;
+  std::vector<Message*> done_;
+  std::vector<Mismatch> mismatches_;
+  bool left_ = false;  // aborted
+};
+
+}  // namespace lanecast
