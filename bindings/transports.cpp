@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/memory_limits.h"
 #include "bindings.h"
 #include "gil.h"
 #include "open_transport.h"
@@ -87,6 +88,17 @@ void bind_transports(nb::module_& m) {
       },
       "rank"_a, "size"_a, "all_gather"_a, "local_ranks"_a, "options"_a = std::map<std::string, std::size_t>{},
       "Collective. Options are those of ShmOptions; single_copy is 0 (off) or 1 (on), automatic when left out.");
+  m.def(
+      "memory_shortage",
+      [](std::size_t bytes, const std::vector<std::string>& groups, const std::string& meminfo) {
+        return memory_shortage(bytes, groups, meminfo);
+      },
+      "bytes"_a, "groups"_a, "meminfo"_a,
+      "Why so many bytes more are too much in these control groups' folders, on a host with that /proc/meminfo.");
+  m.def(
+      "memory_groups",
+      [](const std::string& cgroup, const std::string& mountinfo) { return memory_groups(cgroup, mountinfo); },
+      "cgroup"_a, "mountinfo"_a, "Folders of the control groups that count a process' memory, by its files in /proc.");
   m.def(
       "open_ucx",
       [](int rank, int size, const PyAllGather& all_gather) {

@@ -154,6 +154,19 @@ def from_file(name: str, read: Callable[[Path], Any]) -> Callable[[str], Any]:
     return read_text
 
 
+MOUNTS = (
+    "35 31 0:32 /docker/1 /cg/memory rw,relatime shared:9 - cgroup cgroup rw,memory\n"
+    "36 31 0:33 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n"
+)
+
+
+def read_memory_group(path: Path) -> str:
+    """The same text as the group's limit, use and figures."""
+    for name in ("memory.current", "memory.stat", "memory.swap.max", "memory.limit_in_bytes", "memory.usage_in_bytes"):
+        path.with_name(name).write_bytes(path.read_bytes())
+    return _core.memory_shortage(1, [str(path.parent)], "MemTotal: 9 kB\nMemAvailable: 9 kB\nSwapFree: 1 kB\n")
+
+
 def read_cluster(path: Path) -> None:
     """As `lanecast cluster run` does, where the processes of the sample are there."""
     there = mock.patch.object(registry, "_started", lambda pid: "123456" if pid == 4711 else "")

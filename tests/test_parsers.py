@@ -141,6 +141,16 @@ PARSERS = {
     "numbers of a launcher": Parser(numbers_of_a_launcher, ("0", "1", "8", "-1", "2147483648")),
     "cluster": Parser(formats.from_file("cluster.json", formats.read_cluster), (formats.CLUSTER,)),
     "trace": Parser(formats.read_trace, (formats.TRACE,)),
+    "control groups of a process": Parser(
+        lambda text: _core.memory_groups(text, formats.MOUNTS), ("0::/a/b", "3:cpu:/x\n4:memory:/docker/1\n0::/")
+    ),
+    "mounts": Parser(lambda text: _core.memory_groups("4:memory:/docker/1\n0::/a", text), (formats.MOUNTS,)),
+    "memory of a host": Parser(
+        lambda text: _core.memory_shortage(1, [], text), ("MemTotal:  9 kB\nMemAvailable: 5 kB\nSwapFree: 0 kB\n",)
+    ),
+    "limit of a control group": Parser(
+        formats.from_file("memory.max", formats.read_memory_group), ("max\n", "0\n", "68719476736\n")
+    ),
 }
 
 PIECES = (

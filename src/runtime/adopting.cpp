@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0's models become those of all ranks.
-#include "base/agreed.h"
 #include "runtime/communicator.h"
 #include "runtime/gpu_side.h"
 #include "runtime/models_in_bytes.h"
@@ -12,20 +11,34 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   const std::unique_lock lock = enter(interrupt);
   refuse_if_failed();
   if (!started_.empty()) throw UsageError("models: wait for the started calls of this communicator first");
-  const Bootstrap bootstrap =
-      among({.ranks = topology_.everyone(), .what = "a profile for all ranks", .meanwhile = [&](auto...) {
-               ask(interrupt);
-             }});
-  const std::string packed = agreed(bootstrap, [&] {
-    if (rank() != 0) return std::string();
+  // Rank 0 tells each of the others by itself: were all to exchange, each pair of a host would open its lanes for it.
+  const auto told = [&](int peer, const std::string& mine) {
+    return among({.ranks = {0, peer}, .what = "a profile for all ranks", .meanwhile = [&](auto...) { ask(interrupt); }})
+        .all_gather_strings(mine)[0];
+  };
+  const auto packed = [&] {
     if (!refusal.empty()) throw UsageError(refusal);
     if (models.links.empty()) return std::string();
     if (models.links.size() != this->models().links.size())
       throw UsageError("models: have links for " + std::to_string(models.links.size()) + " levels, topology " +
                        topology_.str() + " has " + std::to_string(this->models().links.size()));
     return bytes_of(models);
-  });
-  const std::string known = bootstrap.all_gather_strings(packed)[0];
+  };
+  constexpr char kModels = '+', kRefusal = '-';
+  std::string known;
+  if (rank() == 0) {
+    try {
+      known = kModels + packed();
+    } catch (const UsageError& error) {
+      known = kRefusal + std::string(error.what());
+    }
+    for (int peer = 1; peer < size(); ++peer) told(peer, known);
+  } else {
+    known = told(rank(), {});
+  }
+  const bool refused = known.front() == kRefusal;
+  known.erase(0, 1);
+  if (refused) throw UsageError(rank() == 0 ? known : "rank 0 refuses: " + known);
   Models adopted = known.empty() ? this->models() : models_from(known);
   // What transports do is known here, and to no file.
   for (std::size_t level = 0; level < adopted.links.size(); ++level)

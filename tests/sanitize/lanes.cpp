@@ -111,10 +111,10 @@ class End {
       : me_(me),
         outbox_(outbox_at(out.outbox(), layout)),
         outgoing_(out.lane(), layout, ways_, outbox_),
-        incoming_(me, in.lane(), layout,
-                  {getpid(), &out.lane().control->owner_state, me == 1 ? SingleCopy::on : SingleCopy::automatic,
-                   outbox_at(in.outbox(), layout)},
-                  ways_) {}
+        incoming_(
+            me, in.lane(), layout,
+            {getpid(), &peer_state_, me == 1 ? SingleCopy::on : SingleCopy::automatic, outbox_at(in.outbox(), layout)},
+            ways_) {}
 
   bool round(unsigned number) {
     std::mt19937 random(number * 7919 + static_cast<unsigned>(me_));
@@ -158,6 +158,7 @@ class End {
 
  private:
   const int me_;
+  const std::atomic<OwnerState> peer_state_ = OwnerState::open;
   WayBoard board_{};
   Ways ways_{board_, nullptr, 1};
   Outbox outbox_;

@@ -39,7 +39,7 @@ void Fabric::create(const std::string& folder, const FabricShape& shape) {
   const std::string file = file_of(folder);
   const FileDescriptor opened(open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (opened.get() < 0 || ftruncate(opened.get(), sizeof(FabricState)) != 0) refuse(file, errno);
-  const Mapping memory(opened, 0, sizeof(FabricState));
+  const Mapping memory(opened, sizeof(FabricState));
   auto& state = *reinterpret_cast<FabricState*>(memory.data());
   state.hosts = static_cast<std::uint32_t>(shape.hosts);
   state.nics = static_cast<std::uint32_t>(shape.nics);
@@ -54,7 +54,7 @@ Fabric::Fabric(const std::string& folder) {
   struct stat status{};
   if (opened.get() < 0 || fstat(opened.get(), &status) != 0) refuse(file, errno);
   if (status.st_size != sizeof(FabricState)) refuse(file, EINVAL);
-  memory_ = Mapping(opened, 0, sizeof(FabricState));
+  memory_ = Mapping(opened, sizeof(FabricState));
   if (state().magic != FabricState::kMagic) refuse(file, EINVAL);
 }
 

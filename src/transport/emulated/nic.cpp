@@ -32,7 +32,7 @@ Nic::~Nic() {
 
 std::uint64_t Nic::attach(const PortAddress& port, int ranks) {
   const FileDescriptor file = open_memory_of(port.pid, port.fd, port.file);
-  PortMemory memory(Mapping(file, 0, PortMemory::bytes(ranks)), ranks);
+  PortMemory memory(Mapping(file, PortMemory::bytes(ranks)), ranks);
   const std::lock_guard lock(mutex_);
   ports_.push_back({.number = next_, .ranks = ranks, .memory = std::move(memory), .peers = {}, .flows = {}});
   return next_++;
@@ -45,7 +45,7 @@ void Nic::meet(std::uint64_t number, int rank, const std::vector<PortAddress>& a
   for (const PortAddress& port : all) {
     const FileDescriptor file = open_memory_of(port.pid, port.fd, port.file);
     peers.push_back(
-        {PortMemory(Mapping(file, 0, PortMemory::bytes(static_cast<int>(all.size()))), static_cast<int>(all.size())),
+        {PortMemory(Mapping(file, PortMemory::bytes(static_cast<int>(all.size()))), static_cast<int>(all.size())),
          port.nic});
   }
   const std::lock_guard lock(mutex_);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <thread>
+#include <utility>
 
 #include "base/agreed.h"
 #include "base/error.h"
@@ -32,8 +33,10 @@ OwnPort::OwnPort(const Bootstrap& bootstrap, const std::string& folder, const st
       throw UsageError("emulated NICs: " + std::to_string(size) + " ranks, and a communicator may have " +
                        std::to_string(kMostRanksOfPort));
     const std::size_t bytes = PortMemory::bytes(size);
-    file_ = reserve_memory(bytes);
-    memory_ = PortMemory(Mapping(file_, 0, bytes), size);
+    file_ = make_memory(bytes);
+    Mapping mapping(file_, bytes);
+    mapping.reserve(mapping.data(), bytes);
+    memory_ = PortMemory(std::move(mapping), size);
     socket_ = connect_to(folder, host);
     const PortAddress address{.pid = getpid(), .fd = file_.get(), .file = id_of(file_)};
     const Reply reply = ask({.what = Request::What::attach, .rank = rank_, .ranks = size, .port = address});

@@ -26,8 +26,9 @@ struct OwnPage {
 WindowBoard::WindowBoard(const Bootstrap& members) {
   OwnPage own = agreed(members, [] {
     OwnPage made;
-    made.file = reserve_memory(sizeof(WindowPage));
-    made.page = Mapping(made.file, 0, sizeof(WindowPage));
+    made.file = make_memory(sizeof(WindowPage));
+    made.page = Mapping(made.file, sizeof(WindowPage));
+    made.page.reserve(made.page.data(), sizeof(WindowPage));
     return made;
   });
   const Introduction mine{Process(getpid()), own.file.get(), id_of(own.file)};
@@ -39,7 +40,7 @@ WindowBoard::WindowBoard(const Bootstrap& members) {
       if (q == members.rank)
         pages.push_back(std::move(own.page));
       else
-        pages.emplace_back(open_memory_of(all[q].process.id(), all[q].file, all[q].id), 0, sizeof(WindowPage));
+        pages.emplace_back(open_memory_of(all[q].process.id(), all[q].file, all[q].id), sizeof(WindowPage));
     }
     return pages;
   });  // and only now the file is closed

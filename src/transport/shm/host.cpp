@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "transport/shm/cma.h"
@@ -21,10 +22,26 @@ static_assert(sizeof(Boards) <= kBoardBytes);
 /// What a rank tells the others of its host.
 struct Greeting {
   int pid;
-  int fd;
-  FileId file;
-  std::byte* inbox_address;  // in its memory
+  int fd;       // of the memory of all, on the first rank
+  FileId file;  // likewise
+  const Host* host;
   Layout layout;
+};
+
+/// Where things lie in the memory of a host, by the places of the ranks.
+struct Parts {
+  const Layout& layout;
+
+  std::size_t lane_bytes() const { return kControlBytes + layout.ring_bytes; }
+  std::size_t boards(std::size_t rank) const { return rank * kBoardBytes; }
+  std::size_t lane(std::size_t from, std::size_t to) const {
+    const std::size_t others = layout.ranks - 1, lane = from * others + (to < from ? to : to - 1);
+    return boards(layout.ranks) + lane * lane_bytes();
+  }
+  std::size_t outbox(std::size_t rank) const {
+    return boards(layout.ranks) + layout.ranks * (layout.ranks - 1) * lane_bytes() + rank * outbox_bytes(layout);
+  }
+  std::size_t bytes() const { return outbox(layout.ranks); }
 };
 
 /// Gathers what `step` returns. If it throws on one rank, that rank's error is thrown on every rank: nobody waits for
@@ -54,18 +71,17 @@ Greeting greeting_of(int rank, const std::string& text, const Layout& layout) {
   return greeting;
 }
 
-/// Which lane of `receiver`'s inbox belongs to `sender`, both as places among the ranks of the host.
-std::size_t lane_index(std::size_t sender, std::size_t receiver) { return sender < receiver ? sender : sender - 1; }
-
-Lane lane_at(std::byte* memory, std::size_t ring_bytes) {
-  return {reinterpret_cast<LaneControl*>(memory), memory + kControlBytes, ring_bytes};
+Lane lane_at(const Mapping& memory, std::size_t offset, const Layout& layout) {
+  std::byte* const begin = memory.data() + offset;
+  return {reinterpret_cast<LaneControl*>(begin), begin + kControlBytes, layout.ring_bytes, &memory};
 }
 
 /// What was asked for, or `off` where the system does not let us read the peer.
 SingleCopy single_copy_from(const Greeting& peer, SingleCopy choice) {
   if (choice == SingleCopy::off) return choice;
   try {
-    std::byte here, *const there = peer.inbox_address;
+    // Any memory of the peer's will do: it waits meanwhile, in the constructor of its Host.
+    std::byte here, *const there = reinterpret_cast<std::byte*>(const_cast<Host*>(peer.host));
     const Span to{&here, 1}, from{there, 1};
     SpanCursor local({&to, 1}), remote({&from, 1});
     if (read_remote(peer.pid, local, remote, 1) == 0)
@@ -82,57 +98,73 @@ SingleCopy single_copy_from(const Greeting& peer, SingleCopy choice) {
 Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layout& layout, SingleCopy single_copy) {
   std::ranges::sort(local_ranks);
   const std::size_t ranks = local_ranks.size();
-  const std::size_t me = std::ranges::find(local_ranks, bootstrap.rank) - local_ranks.begin();
-  const std::size_t lane_bytes = kControlBytes + layout.ring_bytes;
-  const std::size_t lanes_at = kBoardBytes + outbox_bytes(layout);
-  const std::size_t inbox_bytes = lanes_at + (ranks - 1) * lane_bytes;
+  place_ = std::ranges::find(local_ranks, bootstrap.rank) - local_ranks.begin();
+  const Parts parts{layout};
 
   FileDescriptor file;  // closed when all have mapped it: from then on only mappings keep the memory alive
   const std::vector<std::string> greetings = all_gather_or_throw(bootstrap, [&] {
-    if (me == ranks) throw UsageError("the list of this host's ranks leaves out the rank that hands it in");
+    if (place_ == ranks) throw UsageError("the list of this host's ranks leaves out the rank that hands it in");
+    if (ranks > kMostRanks) throw UsageError("more than " + std::to_string(kMostRanks) + " ranks of one host");
     if (ranks == 1) return std::string{};
-    file = reserve_memory(inbox_bytes);
-    inbox_ = Mapping(file, 0, inbox_bytes);
-    boards_ = reinterpret_cast<Boards*>(inbox_.data());
-    outbox_ = outbox_at(inbox_.data() + kBoardBytes, layout);
-    const Greeting mine{getpid(), file.get(), id_of(file), inbox_.data(), layout};
+    if (place_ == 0) file = make_memory(parts.bytes());
+    const Greeting mine{getpid(), file.get(), place_ == 0 ? id_of(file) : FileId{}, this, layout};
     return std::string(reinterpret_cast<const char*>(&mine), sizeof mine);
   });
 
   all_gather_or_throw(bootstrap, [&] {
+    if (ranks == 1) return std::string{};
+    std::vector<Greeting> all;
+    all.reserve(ranks);
+    for (const int rank : local_ranks) all.push_back(greeting_of(rank, greetings[rank], layout));
+    if (place_ > 0) file = open_memory_of(all[0].pid, all[0].fd, all[0].file);
+    memory_ = Mapping(file, parts.bytes());
+    const auto boards_of = [&](std::size_t rank) {
+      return reinterpret_cast<Boards*>(memory_.data() + parts.boards(rank));
+    };
+    const auto outbox_of = [&](std::size_t rank) { return outbox_at(memory_, parts.outbox(rank), layout); };
+    boards_ = boards_of(place_);
+    outbox_ = outbox_of(place_);
+    memory_.reserve(memory_.data() + parts.boards(place_), kBoardBytes);
     for (std::size_t peer = 0; peer < ranks; ++peer) {
-      if (peer == me) continue;
-      const int rank = local_ranks[peer];
-      const Greeting theirs = greeting_of(rank, greetings[rank], layout);
-      const FileDescriptor their_file = open_memory_of(theirs.pid, theirs.fd, theirs.file);
-      std::byte* const common = neighbouring_.emplace_back(their_file, 0, lanes_at).data();
-      const Mapping& lane =
-          neighbouring_.emplace_back(their_file, lanes_at + lane_index(me, peer) * lane_bytes, lane_bytes);
-      neighbours_.push_back(
-          {.rank = rank,
-           .process = Process(theirs.pid),
-           .in = lane_at(inbox_.data() + lanes_at + lane_index(peer, me) * lane_bytes, layout.ring_bytes),
-           .out = lane_at(lane.data(), layout.ring_bytes),
-           .boards = reinterpret_cast<const Boards*>(common),
-           .outbox = outbox_at(common + kBoardBytes, layout),
-           .single_copy = single_copy_from(theirs, single_copy)});
+      if (peer == place_) continue;
+      neighbours_.push_back({.rank = local_ranks[peer],
+                             .process = Process(all[peer].pid),
+                             .in = lane_at(memory_, parts.lane(peer, place_), layout),
+                             .out = lane_at(memory_, parts.lane(place_, peer), layout),
+                             .place = peer,
+                             .boards = boards_of(peer),
+                             .outbox = outbox_of(peer),
+                             .single_copy = single_copy_from(all[peer], single_copy)});
     }
     return std::string{};
   });
 }
 
+void Host::open_lanes(const Neighbour& neighbour) {
+  neighbour.in.open();
+  neighbour.out.open();
+  // Release: pairs with has_opened_lanes(); the pages are there for whoever sees the bit.
+  boards_->talks_to[neighbour.place / 64].fetch_or(std::uint64_t{1} << neighbour.place % 64, std::memory_order_release);
+}
+
+bool Host::has_opened_lanes(const Neighbour& neighbour) const {
+  const auto talks = [](const Boards& boards, std::size_t to) {
+    return (boards.talks_to[to / 64].load(std::memory_order_acquire) >> to % 64 & 1) != 0;  // pairs with open_lanes()
+  };
+  return talks(*boards_, neighbour.place) || talks(*neighbour.boards, place_);
+}
+
 void Host::announce(OwnerState state, const Failure& cause) {
-  for (const Neighbour& neighbour : neighbours_) {
-    LaneControl& control = *neighbour.in.control;
-    // Relaxed: nobody else writes it.
-    if (control.owner_state.load(std::memory_order_relaxed) != OwnerState::open) continue;
-    control.owner_failure = cause.kind;
-    const std::size_t length = cause.text.copy(control.owner_reason, sizeof control.owner_reason - 1);
-    control.owner_reason[length] = '\0';
+  if (!boards_) return;
+  // Relaxed: nobody else writes it.
+  if (boards_->state.load(std::memory_order_relaxed) == OwnerState::open) {
+    boards_->failure = cause.kind;
+    const std::size_t length = cause.text.copy(boards_->reason, sizeof boards_->reason - 1);
+    boards_->reason[length] = '\0';
     // Release: whoever sees the state sees the cause, and everything this rank has sent before.
-    control.owner_state.store(state, std::memory_order_release);
+    boards_->state.store(state, std::memory_order_release);
   }
-  // The other fence of Readings::take_ended(): whatever this process writes from here on comes after the states, so a
+  // The other fence of Readings::take_ended(): whatever this process writes from here on comes after the state, so a
   // receiver that has read such a byte sees that this rank has given up.
   std::atomic_thread_fence(std::memory_order_release);
 }

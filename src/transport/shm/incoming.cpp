@@ -151,8 +151,8 @@ void Incoming::take_piece(const PacketHeader& packet, std::vector<Message*>& don
   PieceNote note;
   std::memcpy(&note, PacketReader::payload(packet).data(), sizeof note);
   // What goes to several peers is part of a collective, mostly, and the caches have to hold what all ranks receive.
-  begin_stream(packet, note.messages * layout_.ranks);
-  stream_.shared = true;
+  begin_stream(packet, note.messages > 1 ? note.messages * layout_.ranks : 1);
+  stream_.shared |= note.messages > 1;
   take_data(sender_.outbox.at(note.place), note.bytes, done);
   pieces_bytes_ += note.bytes;
   // Release: pairs with the acquire in Outbox::free_place(); our loads of the piece come before its place is reused.

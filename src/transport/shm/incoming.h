@@ -61,7 +61,7 @@ class Incoming {
     Stores stores = Stores::ordinary;
     bool timed = false;
     std::int64_t copies_ns = 0;  // that taking it out of the ring has cost
-    bool shared = false;         // any of it came from an outbox
+    bool shared = false;         // any of it with other messages
   };
 
   static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared memory between one sender and one receiver, byte for byte. It lies in the receiver's inbox: a page of
-// control words, then the ring of packets.
+// The shared memory between one sender and one receiver, byte for byte: a page of control words, then the ring of
+// packets.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "base/failure.h"
+#include "base/shared_pages.h"
 #include "transport/want_board.h"
 
 namespace lanecast::shm {
@@ -54,16 +54,14 @@ struct alignas(kLine) ControlSlot {
   std::uint64_t tag;
 };
 
+/// Of the rank at one end.
 enum class OwnerState : std::uint32_t { open = 0, closed, aborted };
 
 struct LaneControl {
   static constexpr std::size_t kSlots = 32;
 
   alignas(kLine) std::atomic<std::uint64_t> consumed_bytes;  // of the ring, ever; written by the receiver
-  alignas(kLine) std::atomic<OwnerState> owner_state;        // of the receiver
-  FailureKind owner_failure;                                 // why it has aborted; set before owner_state
-  char owner_reason[1024];                                   // the same in words
-  WantBoard wants;                                           // of the receiver, from the sender
+  alignas(kLine) WantBoard wants;                            // of the receiver, from the sender
   ControlSlot slots[kSlots];
 };
 inline constexpr std::size_t kControlBytes = 4096;  // a page, so that the ring starts on one
@@ -73,7 +71,15 @@ static_assert(sizeof(LaneControl) <= kControlBytes && std::atomic<std::uint64_t>
 struct Lane {
   LaneControl* control = nullptr;
   std::byte* ring = nullptr;
-  std::size_t ring_bytes = 0;  // power of two
+  std::size_t ring_bytes = 0;       // power of two
+  const Mapping* memory = nullptr;  // of which the lane is a part; null: all of its pages are there
+
+  /// Before the first look at it, at both ends: the control words, and where a short ring's packets go.
+  void open() const {
+    if (memory) memory->reserve(reinterpret_cast<const std::byte*>(control), kControlBytes + kOpenedBytes);
+  }
+  /// Of the ring; the sender reserves more as it comes to where no packet has been.
+  static constexpr std::size_t kOpenedBytes = std::size_t{4} << 10;
 };
 
 }  // namespace lanecast::shm

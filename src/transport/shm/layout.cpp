@@ -6,27 +6,31 @@
 #include <string>
 
 #include "base/error.h"
-#include "transport/shm/lane.h"
+#include "transport/shm/outbox.h"
 
 namespace lanecast::shm {
 
 namespace {
 
-constexpr std::size_t kBudgetBytes = std::size_t{64} << 20;
-constexpr std::size_t kSmallestRingBytes = std::size_t{16} << 10;
-// A line fetched from the cache of the sender's core comes about four times slower than one that has moved on to the
-// cache both cores share. A ring beyond a core's own cache (1 MiB on today's servers) has most lines there.
-constexpr std::size_t kLargestRingBytes = std::size_t{2} << 20;
-// An outbox no larger than that, in few and long pieces: each piece is a turn of its sender and of every receiver, and
-// all outboxes of a host should fit into its cache. By 4 ranks on two cores, all-gathers of 64 MiB took 14 ms in 8
-// pieces of 256 KiB, 17 to 22 ms in 16 or 32 of them, and 30 ms in pieces of 32 KiB.
-constexpr std::size_t kLargestOutboxBytes = std::size_t{2} << 20;
-constexpr std::size_t kPlaces = 8;
-constexpr std::size_t kMostFragments = 8;  // in a piece
+// Of all rings of a host, and of all outboxes, where they can be as short as that. Among 8 ranks of a host, a
+// communicator then takes less than 8 MiB, whatever it is used for.
+constexpr std::size_t kBudgetBytes = std::size_t{4} << 20;
+constexpr std::size_t kSmallestRingBytes = std::size_t{16} << 10;  // to be asked for
+// With 32 KiB, calls of 64 KiB among 16 ranks took 1.2 times as long.
+constexpr std::size_t kSmallestChosenBytes = std::size_t{64} << 10;
+// Between two ranks on 16 cores (L2 of 2 MiB), all that a sender writes had best be 256 KiB or more: with 128 KiB, also
+// of a longer ring, messages of 16 to 256 KiB took 1.2 to 1.5 times as long. A ring of 2 MiB was no faster.
+constexpr std::size_t kLargestRingBytes = std::size_t{512} << 10;
+// In few and long pieces: each piece is a turn of its sender and of every receiver, and all outboxes of a host should
+// fit into its cache. By 4 ranks on two cores, all-gathers of 64 MiB took 14 ms in 8 pieces of 256 KiB, and 30 ms in
+// pieces of 32 KiB.
+constexpr std::size_t kSmallestOutboxBytes = std::size_t{512} << 10, kLargestOutboxBytes = std::size_t{1} << 20;
+constexpr std::size_t kPieces = 8;     // of the longest, that find place in an outbox
+constexpr std::size_t kMostUnits = 8;  // in a piece
 
 std::size_t ring_bytes_for(std::size_t ranks, std::size_t wish) {
-  if (wish == 0)
-    return std::bit_floor(std::clamp(kBudgetBytes / (ranks * ranks), kSmallestRingBytes, kLargestRingBytes));
+  const std::size_t lanes = std::max(ranks * (ranks - 1), std::size_t{1});
+  if (wish == 0) return std::bit_floor(std::clamp(kBudgetBytes / lanes, kSmallestChosenBytes, kLargestRingBytes));
   if (wish < kSmallestRingBytes || !std::has_single_bit(wish))
     throw UsageError("ShmOptions::ring_bytes is " + std::to_string(wish) + "; it has to be a power of two from " +
                      std::to_string(kSmallestRingBytes) + " on");
@@ -37,19 +41,24 @@ std::size_t ring_bytes_for(std::size_t ranks, std::size_t wish) {
 
 Layout layout_for(std::size_t ranks, const ShmOptions& options) {
   const std::size_t ring_bytes = ring_bytes_for(ranks, options.ring_bytes);
-  // A packet takes at most a quarter of the ring; with their headers, fragments fill a ring without a rest.
+  // A packet of a stream takes at most a quarter of the ring; with their headers, fragments fill a ring without a rest.
   const std::size_t quarter = ring_bytes / 4;
   const std::size_t least_packet = std::bit_floor(std::clamp(options.fragment_bytes, std::size_t{1024}, quarter));
   const std::size_t fragment_bytes = least_packet - kLine;
-  const std::size_t outbox_bytes = std::bit_floor(std::min(kBudgetBytes / ranks, kLargestOutboxBytes));
-  const std::size_t fragments = std::clamp(outbox_bytes / kPlaces / least_packet, std::size_t{1}, kMostFragments);
-  const std::size_t places = ranks > 2 ? std::max(outbox_bytes / (fragments * least_packet), kPlaces) : 0;
+  const std::size_t outbox_bytes =
+      std::bit_floor(std::clamp(kBudgetBytes / ranks, kSmallestOutboxBytes, kLargestOutboxBytes));
+  // Of a piece: more than a short ring's packet, since each piece costs its notes.
+  const std::size_t unit =
+      std::bit_floor(std::clamp(options.fragment_bytes, least_packet, std::max(least_packet, outbox_bytes / kPieces)));
+  const std::size_t units = std::clamp(outbox_bytes / kPieces / unit, std::size_t{1}, kMostUnits);
+  const std::size_t places = ranks > 2 ? std::max(outbox_bytes, kPieces * unit) / kPlaceBytes : 0;
   return {.ranks = ranks,
           .ring_bytes = ring_bytes,
-          .eager_bytes = std::min(options.eager_bytes, fragment_bytes),
+          .eager_bytes = std::min(options.eager_bytes, ring_bytes / 3),
           .fragment_bytes = fragment_bytes,
           .packet_bytes = (quarter - kLine) / fragment_bytes * fragment_bytes,
-          .piece_bytes = fragments * fragment_bytes,
+          .least_piece_bytes = unit - kLine,
+          .piece_bytes = units * (unit - kLine),
           .outbox_places = places};
 }
 

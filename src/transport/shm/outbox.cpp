@@ -2,7 +2,6 @@
 #include "transport/shm/outbox.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace lanecast::shm {
@@ -11,8 +10,6 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-std::size_t place_bytes(const Layout& layout) { return std::bit_ceil(layout.piece_bytes); }
-
 std::size_t control_bytes(const Layout& layout) {
   return (layout.outbox_places * sizeof(PlaceControl) + kPage - 1) / kPage * kPage;
 }
@@ -20,17 +17,25 @@ std::size_t control_bytes(const Layout& layout) {
 }  // namespace
 
 std::size_t outbox_bytes(const Layout& layout) {
-  return (control_bytes(layout) + layout.outbox_places * place_bytes(layout) + kPage - 1) / kPage * kPage;
+  return (control_bytes(layout) + layout.outbox_places * kPlaceBytes + kPage - 1) / kPage * kPage;
 }
 
-OutboxMemory outbox_at(std::byte* memory, const Layout& layout) {
-  return {{reinterpret_cast<PlaceControl*>(memory), layout.outbox_places},
-          memory + control_bytes(layout),
-          place_bytes(layout)};
+OutboxMemory outbox_at(std::byte* begin, const Layout& layout) {
+  return {{reinterpret_cast<PlaceControl*>(begin), layout.outbox_places}, begin + control_bytes(layout)};
+}
+
+OutboxMemory outbox_at(const Mapping& memory, std::size_t offset, const Layout& layout) {
+  OutboxMemory outbox = outbox_at(memory.data() + offset, layout);
+  outbox.memory = &memory;
+  return outbox;
+}
+
+Outbox::Outbox(const OutboxMemory& memory) : memory_(memory), pieces_(memory.controls.size()) {
+  for (std::uint32_t place = 0; place < pieces_.size(); ++place) pieces_[place].covered_by = place;
 }
 
 Outbox::ContentIndex Outbox::enter(const Message& message) {
-  if (!has_places()) return kNone;
+  if (!has_places()) return kNone;  // of two ranks
   ContentIndex unused = kNone;
   for (ContentIndex k = 0; k < contents_.size(); ++k) {
     Content& content = contents_[k];
@@ -77,9 +82,8 @@ std::optional<std::uint32_t> Outbox::find(ContentIndex content, std::size_t offs
 
 std::optional<std::uint32_t> Outbox::put(ContentIndex content, std::size_t offset, SpanCursor& from,
                                          std::size_t bytes) {
-  const auto place = free_place();
+  const auto place = copy(from, bytes, copy_in_);
   if (!place) return {};
-  copy_in_.gather(from, memory_.at(*place), bytes);
   Content& of = contents_[content];
   Piece& piece = pieces_[*place];
   piece.content = of.id;
@@ -89,6 +93,34 @@ std::optional<std::uint32_t> Outbox::put(ContentIndex content, std::size_t offse
   return place;
 }
 
+std::optional<std::uint32_t> Outbox::put_alone(SpanCursor& from, std::size_t bytes, CopyIn& copy_in) {
+  const auto place = copy(from, bytes, copy_in);
+  if (place) {
+    pieces_[*place].content = 0;
+    pieces_[*place].owed = 1;
+  }
+  return place;
+}
+
+std::optional<std::uint32_t> Outbox::copy(SpanCursor& from, std::size_t bytes, CopyIn& copy_in) {
+  if (memory_.memory && !controls_reserved_) {
+    const auto controls = std::as_bytes(memory_.controls);
+    memory_.memory->reserve(controls.data(), controls.size());
+    controls_reserved_ = true;
+  }
+  const auto count = static_cast<std::uint32_t>((bytes + kPlaceBytes - 1) / kPlaceBytes);
+  const auto first = free_places(count);
+  if (!first) return {};
+  for (std::uint32_t place = *first; place < *first + count; ++place) {
+    Piece& piece = pieces_[place];
+    pieces_[std::exchange(piece.covered_by, *first)].content = 0;
+    if (memory_.memory && !piece.reserved) memory_.memory->reserve(memory_.at(place), kPlaceBytes);
+    piece.reserved = true;
+  }
+  copy_in.gather(from, memory_.at(*first), bytes);
+  return first;
+}
+
 void Outbox::give(std::uint32_t place) {
   Piece& piece = pieces_[place];
   ++piece.given;
@@ -96,21 +128,33 @@ void Outbox::give(std::uint32_t place) {
 }
 
 void Outbox::pass(ContentIndex content, std::size_t offset) {
+  if (content == kNone) return;
   contents_[content].front = std::max(contents_[content].front, offset + 1);
 }
 
-std::optional<std::uint32_t> Outbox::free_place() {
-  const auto after = [&](std::uint32_t place) { return static_cast<std::uint32_t>((place + 1) % pieces_.size()); };
+bool Outbox::are_free(std::uint32_t first, std::uint32_t count) const {
   // Acquire: pairs with the release in Incoming::take_piece(); the receivers' loads come before our next stores.
-  const auto is_free = [&](std::uint32_t place) {
-    const Piece& piece = pieces_[place];
-    return piece.owed == 0 && memory_.controls[place].taken.load(std::memory_order_acquire) == piece.given;
+  const auto is_free = [&](std::uint32_t begin) {
+    const Piece& piece = pieces_[begin];
+    return piece.owed == 0 && memory_.controls[begin].taken.load(std::memory_order_acquire) == piece.given;
   };
-  if (is_free(oldest_)) return std::exchange(oldest_, after(oldest_));
+  for (std::uint32_t place = first; place < first + count; ++place) {
+    const std::uint32_t begin = pieces_[place].covered_by;
+    if (place > first && begin == pieces_[place - 1].covered_by) continue;  // has just been looked at
+    if (!is_free(begin)) return false;
+  }
+  return true;
+}
+
+std::optional<std::uint32_t> Outbox::free_places(std::uint32_t count) {
+  const auto places = static_cast<std::uint32_t>(pieces_.size());
+  const auto fitting = [&](std::uint32_t first) { return first + count <= places ? first : 0; };
+  oldest_ = fitting(oldest_);
+  if (are_free(oldest_, count)) return std::exchange(oldest_, (oldest_ + count) % places);
   // A receiver that does not come holds the oldest. Only one more is looked at: receivers are writing all of these
   // lines.
-  probe_ = after(probe_);
-  if (is_free(probe_)) return probe_;
+  probe_ = fitting((probe_ + 1) % places);
+  if (are_free(probe_, count)) return probe_;
   return {};
 }
 

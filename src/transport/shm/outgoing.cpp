@@ -169,35 +169,32 @@ bool Outgoing::put_piece() {
   if (stream_.sent_bytes % piece_bytes != 0) return false;  // the rest of one that had no place
   const std::size_t bytes = std::min(piece_bytes, message.bytes - stream_.sent_bytes);
   const Outbox::ContentIndex content = stream_.sending.content;
+  // Alone, too, where the others went on without this receiver, or one of them would not wait.
   auto place = outbox_.find(content, stream_.sent_bytes);
-  if (!place && outbox_.messages_of(content) == 1) return false;
-  PieceNote note{0, static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(outbox_.messages_of(content))};
+  const bool alone = !place && (outbox_.messages_of(content) == 1 || outbox_.is_past(content, stream_.sent_bytes));
+  if (alone && (!outbox_.has_places() || message.bytes <= layout_.packet_bytes)) return false;
+  const std::size_t messages = alone ? 1 : outbox_.messages_of(content);
+  PieceNote note{0, static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(messages)};
   std::byte* payload = packets_.reserve(sizeof note);
   if (!payload) return true;
   if (place) {
     stream_.memory.skip(bytes);
-  } else if (outbox_.is_past(content, stream_.sent_bytes)) {
-    return false;  // the others went on without this receiver, or one of them would not wait
   } else {
-    place = outbox_.put(content, stream_.sent_bytes, stream_.memory, bytes);
-    if (!place) {
-      // All places wait for receivers. One that takes what it is given need not wait long for one that does not, and
-      // not again before a place is free.
-      if (!gave_up_waiting_) {
-        const std::int64_t now = clock_ns(0);
-        if (waits_since_ns_ == 0 || !packets_.is_empty()) waits_since_ns_ = now;
-        gave_up_waiting_ = now - waits_since_ns_ >= kPatienceNs;
-        if (!gave_up_waiting_) return true;
-      }
-      outbox_.pass(content, stream_.sent_bytes);
-      return false;
-    }
+    // Others want places, too. The notes of those that lie there take a line each.
+    if (alone && packets_.unread_bytes() / kLine * bytes >= outbox_.bytes() / 4 * 3) return true;
+    const std::int64_t begin = alone && stream_.timed ? clock_ns(bytes) : 0;
+    place = alone ? outbox_.put_alone(stream_.memory, bytes, copy_in_)
+                  : outbox_.put(content, stream_.sent_bytes, stream_.memory, bytes);
+    if (!place && (alone ? packets_.unread_bytes() > 0 : waits_for_place())) return true;
+    if (alone || !place) outbox_.pass(content, stream_.sent_bytes);
+    if (!place) return false;
+    if (alone && stream_.timed) stream_.copies_ns += clock_ns(bytes) - begin;
   }
   waits_since_ns_ = 0;
   gave_up_waiting_ = false;
   note.place = *place;
   outbox_.give(*place);
-  stream_.shared = true;
+  if (!alone) stream_.shared = true;
   std::memcpy(payload, &note, sizeof note);
   packets_.publish(PacketKind::piece, fields(message, sizeof note, stream_.noticed));
   pieces_bytes_ += bytes;
@@ -205,9 +202,19 @@ bool Outgoing::put_piece() {
   return true;
 }
 
+bool Outgoing::waits_for_place() {
+  // All places wait for receivers. One that takes what it is given need not wait long for one that does not, and not
+  // again before a place is free.
+  if (gave_up_waiting_) return false;
+  const std::int64_t now = clock_ns(0);
+  if (waits_since_ns_ == 0 || packets_.unread_bytes() > 0) waits_since_ns_ = now;
+  gave_up_waiting_ = now - waits_since_ns_ >= kPatienceNs;
+  return !gave_up_waiting_;
+}
+
 std::size_t Outgoing::piece_bytes_for(std::size_t message_bytes) const {
-  const std::size_t fragment = layout_.fragment_bytes;
-  return std::clamp(message_bytes / kPiecesAtLeast, fragment, layout_.piece_bytes) / fragment * fragment;
+  const std::size_t least = layout_.least_piece_bytes;
+  return std::clamp(message_bytes / kPiecesAtLeast, least, layout_.piece_bytes) / least * least;
 }
 
 void Outgoing::finish(const Sending& sending, std::vector<Message*>& done) {

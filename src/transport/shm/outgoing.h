@@ -63,10 +63,12 @@ class Outgoing {
   bool put_next(std::vector<Message*>& done);
   bool put_single(const Turn& turn, std::vector<Message*>& done);
   bool put_fragment(std::vector<Message*>& done);
-  /// Through the outbox, at once or in a later turn. False: the piece is no other message's, or is not waited for.
+  /// Through the outbox, at once or in a later turn. False: the piece is short and no other message's, or there is no
+  /// place to wait for.
   bool put_piece();
+  bool waits_for_place();
   void put_copy();
-  /// Borders of pieces are the same for all messages of a content; through the ring one goes in whole fragments.
+  /// Borders of pieces are the same for all messages of a content; through the ring one goes in packets.
   std::size_t piece_bytes_for(std::size_t message_bytes) const;
   void finish(const Sending& sending, std::vector<Message*>& done);
 

@@ -6,6 +6,7 @@
 // it publishes that packet, so that stale payload is never taken for a header.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "transport/shm/lane.h"
@@ -30,10 +31,11 @@ inline std::size_t packet_bytes(std::size_t payload_bytes) {
 
 class PacketWriter {
  public:
-  explicit PacketWriter(const Lane& lane) : lane_(lane) {}
+  explicit PacketWriter(const Lane& lane)
+      : lane_(lane), reserved_(lane.memory ? Lane::kOpenedBytes : lane.ring_bytes) {}
 
   /// Where to write the payload of the next packet, or null while the ring has no room for it. A packet of up to a
-  /// quarter of the ring gets room once the reader has caught up.
+  /// third of the ring gets room once the reader has caught up.
   std::byte* reserve(std::size_t payload_bytes) {
     const std::size_t bytes = packet_bytes(payload_bytes);
     const std::size_t to_end = lane_.ring_bytes - offset();
@@ -42,14 +44,15 @@ class PacketWriter {
     if (skip > 0) {
       advance(PacketKind::skip, skip);
     }
+    while (reserved_ < std::min(offset() + bytes + kLine, lane_.ring_bytes)) reserve_more();
     return lane_.ring + offset() + payload_offset(payload_bytes);
   }
 
   std::uint64_t written_bytes() const { return written_; }
-  /// Has the reader taken everything?
-  bool is_empty() {
-    consumed_ = lane_.control->consumed_bytes.load(std::memory_order_acquire);  // as in has_room()
-    return consumed_ == written_;
+  /// What the reader has not taken yet.
+  std::uint64_t unread_bytes() {
+    if (consumed_ != written_) consumed_ = lane_.control->consumed_bytes.load(std::memory_order_acquire);  // as below
+    return written_ - consumed_;
   }
 
   /// Hands the reserved packet to the reader.
@@ -62,6 +65,13 @@ class PacketWriter {
   std::size_t offset() const { return written_ & (lane_.ring_bytes - 1); }
   PacketHeader* header(std::uint64_t position) const {
     return reinterpret_cast<PacketHeader*>(lane_.ring + (position & (lane_.ring_bytes - 1)));
+  }
+
+  /// Pages for the rest of a ring are taken as packets come to it: most rings see few.
+  void reserve_more() {
+    const std::size_t bytes = std::min(reserved_, lane_.ring_bytes - reserved_);
+    lane_.memory->reserve(lane_.ring + reserved_, bytes);
+    reserved_ += bytes;
   }
 
   bool has_room(std::size_t bytes) {
@@ -84,6 +94,7 @@ class PacketWriter {
   Lane lane_;
   std::uint64_t written_ = 0;
   std::uint64_t consumed_ = 0;  // what is known of the reader
+  std::size_t reserved_;        // of the ring, from its start
 };
 
 class PacketReader {

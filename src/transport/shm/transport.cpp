@@ -19,8 +19,7 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
   ways_.emplace(host_.boards()->ways, is_first ? nullptr : &neighbours.front().boards->ways, neighbours.size());
   for (const shm::Neighbour& neighbour : neighbours) {
     pair_of_rank_[neighbour.rank] = static_cast<int>(pairs_.size());
-    const shm::Sender sender{neighbour.process.id(), &neighbour.out.control->owner_state, neighbour.single_copy,
-                             neighbour.outbox};
+    const shm::Sender sender{neighbour.process.id(), &neighbour.boards->state, neighbour.single_copy, neighbour.outbox};
     pairs_.emplace_back(neighbour, shm::Outgoing(neighbour.out, layout_, *ways_, outbox_),
                         shm::Incoming(rank_, neighbour.in, layout_, sender, *ways_));
   }
@@ -49,15 +48,31 @@ std::optional<Stores> ShmTransport::stores_for_reader(int peer) const {
   return pair.out.better_stores();
 }
 
+/// Where memory is reserved nobody knows whom it is for.
+template <class Part>
+void ShmTransport::naming_peer(const Pair& pair, const Part& part) {
+  try {
+    part();
+  } catch (const MemoryShortage& error) {
+    throw TransportError("rank " + std::to_string(rank_) + " cannot exchange messages with rank " +
+                         std::to_string(pair.neighbour.rank) + ": " + error.what());
+  }
+}
+
 ShmTransport::Pair& ShmTransport::activate(int peer) {
   if (left_) throw TransportError("rank " + std::to_string(rank_) + " has left; make a new communicator");
   Pair& pair = pairs_[pair_of_rank_[peer]];
+  if (!pair.open) naming_peer(pair, [&] { host_.open_lanes(pair.neighbour); });
+  pair.open = true;
   if (!pair.active) active_.push_back(&pair);
   pair.active = true;
   return pair;
 }
 
-void ShmTransport::post_send(Message& message) { activate(message.peer).out.post(message, done_); }
+void ShmTransport::post_send(Message& message) {
+  Pair& pair = activate(message.peer);
+  naming_peer(pair, [&] { pair.out.post(message, done_); });
+}
 
 void ShmTransport::post_recv(Message& message) { activate(message.peer).in.post(message, done_); }
 
@@ -70,7 +85,7 @@ bool ShmTransport::progress(std::vector<Message*>& done) {
   for (std::size_t i = 0; i < active_.size();) {
     Pair& pair = *active_[i];
     // First what a peer waits for: reading its memory takes long, and it could read ours meanwhile.
-    if (pair.out.has_pending()) moved |= pair.out.progress(done);
+    if (pair.out.has_pending()) naming_peer(pair, [&] { moved |= pair.out.progress(done); });
     if (pair.in.has_pending()) moved |= pair.in.progress(done);
     pair.active = pair.in.has_pending() || pair.out.has_pending();
     if (pair.active) {
@@ -100,21 +115,22 @@ std::optional<Waiting> ShmTransport::waiting(int peer, double /*silent_s*/) {
 }
 
 void ShmTransport::want(int peer, const Want& want) {
-  if (reaches(peer)) pairs_[pair_of_rank_[peer]].neighbour.in.control->wants.put(want);
+  if (reaches(peer) && !left_) activate(peer).neighbour.in.control->wants.put(want);
 }
 
 std::optional<Want> ShmTransport::wanted(int peer) {
   if (!reaches(peer)) return {};
-  return pairs_[pair_of_rank_[peer]].neighbour.out.control->wants.get();
+  const shm::Neighbour& neighbour = pairs_[pair_of_rank_[peer]].neighbour;
+  return host_.has_opened_lanes(neighbour) ? neighbour.out.control->wants.get() : std::nullopt;
 }
 
 Loss ShmTransport::lost(int peer) {
   if (!reaches(peer)) return {};
   Pair& pair = pairs_[pair_of_rank_[peer]];
-  const shm::LaneControl& control = *pair.neighbour.out.control;
+  const shm::Boards& boards = *pair.neighbour.boards;
   Loss loss{"process " + std::to_string(pair.neighbour.process.id()), {}};
   // Acquire: pairs with the release in Host::announce().
-  switch (control.owner_state.load(std::memory_order_acquire)) {
+  switch (boards.state.load(std::memory_order_acquire)) {
     case OwnerState::open:
       if (!pair.neighbour.process.has_ended()) return {};
       loss.what += " has ended";
@@ -124,7 +140,7 @@ Loss ShmTransport::lost(int peer) {
       break;
     case OwnerState::aborted:
       loss.what += " has given up";
-      loss.cause = {control.owner_failure, control.owner_reason};
+      loss.cause = {boards.failure, boards.reason};
       break;
   }
   // What the peer did before still counts: let progress() take it first.
@@ -135,8 +151,7 @@ Loss ShmTransport::lost(int peer) {
 std::optional<int> ShmTransport::given_up() {
   // Relaxed: lost() looks again.
   for (const Pair& pair : pairs_)
-    if (pair.neighbour.out.control->owner_state.load(std::memory_order_relaxed) == OwnerState::aborted)
-      return pair.neighbour.rank;
+    if (pair.neighbour.boards->state.load(std::memory_order_relaxed) == OwnerState::aborted) return pair.neighbour.rank;
   return {};
 }
 

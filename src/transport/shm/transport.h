@@ -61,10 +61,13 @@ class ShmTransport : public Transport {
     const shm::Neighbour& neighbour;
     shm::Outgoing out;
     shm::Incoming in;
+    bool open = false;    // its lanes may be used
     bool active = false;  // listed in active_
   };
 
   Pair& activate(int peer);
+  template <class Part>
+  void naming_peer(const Pair& pair, const Part& part);
   void leave(shm::OwnerState state, const Failure& cause);
 
   const int rank_;
