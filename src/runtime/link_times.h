@@ -15,7 +15,7 @@
 
 namespace lanecast {
 
-/// Where a rank's messages lie while links are timed: room for one that leaves and kMostMessages that come.
+/// Where a rank's long messages lie while links are timed: room for one that leaves and kMostMessages that come.
 struct ProbeMemory {
   static constexpr std::size_t kBytes = (LinkProbe::kMostMessages + 1) * LinkProbe::kLongBytes;
   std::byte* base = nullptr;

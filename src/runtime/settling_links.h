@@ -22,7 +22,7 @@ struct TimingSite {
   const std::vector<std::string>& hosts;  // of each rank
   int rank = 0;
   double timeout_s = 0;
-  std::function<void()> ask = {};  // throws where the user wants to stop; or empty
+  std::function<void()> ask;  // throws where the user wants to stop; or empty
 };
 
 /// Has the links between hosts in the models timed, where nobody has said otherwise and no file knows them. False where
