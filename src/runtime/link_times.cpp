@@ -41,7 +41,7 @@ class Pair {
   }
   template <class Post>
   void exchange(const Post& post_all) const {
-    in_volley(parts_.router, parts_.gathering, post_all);
+    in_volley(parts_.router, parts_.gathering, post_all, parts_.rivals);
   }
   int peer() const { return peer_; }
   double now_s() const { return parts_.now_s(); }
