@@ -47,7 +47,7 @@ double beta_of(LinkProbe& probe, double there_and_back_s, double budget_s) {
     half = std::min(half, timed(probe, 1, bytes / 2));
     all = std::min(all, timed(probe, 1, bytes));
   }
-  const double further = (all - half) / static_cast<double>(bytes / 2);
+  const double further = 2 * (all - half) / static_cast<double>(bytes);
   const double least = all / static_cast<double>(bytes) / 2;  // less is noise of the shorter one
   return std::max(further, least);
 }
