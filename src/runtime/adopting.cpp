@@ -43,7 +43,7 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   // What transports do is known here, and to no file.
   for (std::size_t level = 0; level < adopted.links.size(); ++level)
     adopted.links[level].by_itself = this->models().links[level].by_itself;
-  const TimingSite site{router_, topology_, around_.hosts, rank(), timeout_s_, [&] { ask(interrupt); }};
+  const TimingSite site{router_, topology_, around_.hosts, rank(), timeout_s_, rivals_, [&] { ask(interrupt); }};
   const bool are_timed = settle_links(site, choosing_, adopted);
   if (known.empty() && !are_timed) return;
   if (gpu_) gpu_->choose_by(adopted.peers);

@@ -87,11 +87,13 @@ std::vector<Choice> Choosing::candidates_for_gpus(const Request& request, const 
     if (!fits_a_kernel(choice.algorithm, topology_)) continue;
     // Within hosts by peer memory, whichever way was chosen with messages: across, their order is the same.
     const std::string name = has_groups ? within_by_groups(request.kind, topology_, choice.algorithm) : "";
-    if (!name.empty() && std::ranges::count(by_groups, name, &Choice::algorithm) == 0)
-      by_groups.push_back(predict(request, topology_, models, name));
+    if (!name.empty() && std::ranges::count(by_groups, name, &Choice::algorithm) == 0) {
+      Choice with_groups = predict(request, topology_, models, name);
+      by_groups.insert(std::ranges::upper_bound(by_groups, with_groups.seconds, {}, &Choice::seconds),
+                       std::move(with_groups));
+    }
     found.push_back(std::move(choice));
   }
-  std::ranges::stable_sort(by_groups, {}, &Choice::seconds);
   return by_groups.empty() ? found : by_groups;
 }
 

@@ -11,8 +11,8 @@ constexpr double kStep = 1.25;
 constexpr double kLeast = 1e-15;  // below any time of a message or a byte: a logarithm needs more than 0
 
 // What disturbs a message only ever makes it slower, so of several the fastest counts.
-constexpr int kFewest = 3, kMost = 20;
-constexpr double kShortBudget_s = 4e-3;
+constexpr int kFewest = 10, kMost = 40;
+constexpr double kShortBudget_s = 10e-3;
 // A link that takes longer is slow beside what disturbs it, and is timed once.
 constexpr double kRepeatBudget_s = 40e-3;
 constexpr int kRepeats = 3;
@@ -31,25 +31,24 @@ double fastest(LinkProbe& probe, int messages) {
   return least;
 }
 
-/// Of long messages, beyond what a shaper lets through in a burst: 1, 2 and 4 MiB go before the 8 that count.
+/// Of long messages, beyond what a shaper lets through in a burst: 1, 2 and 4 MiB go before the 8 that count. One at a
+/// time, as calls have them on a wire, where two would slow each other down.
 double beta_of(LinkProbe& probe, double there_and_back_s, double budget_s) {
   const double begun = probe.now_s();
-  int messages = 1;
-  double last = timed(probe, messages, LinkProbe::kLongBytes);
-  while (messages < LinkProbe::kMostMessages && probe.now_s() - begun + 2 * last <= budget_s)
-    last = timed(probe, messages *= 2, LinkProbe::kLongBytes);
-  const auto bytes_of = [](int count) { return static_cast<double>(count) * LinkProbe::kLongBytes; };
-  const double whole = std::max(last - there_and_back_s, 0.0) / bytes_of(messages);
-  if (messages < LinkProbe::kMostMessages || (1.5 * kRepeats) * last > std::min(kRepeatBudget_s, budget_s))
-    return whole;
+  std::size_t bytes = std::size_t{1} << 20;
+  double last = timed(probe, 1, bytes);
+  while (bytes < LinkProbe::kLongBytes && probe.now_s() - begun + 2 * last <= budget_s)
+    last = timed(probe, 1, bytes *= 2);
+  const double whole = std::max(last - there_and_back_s, 0.0) / static_cast<double>(bytes);
+  if (bytes < LinkProbe::kLongBytes || (1.5 * kRepeats) * last > std::min(kRepeatBudget_s, budget_s)) return whole;
   // What a long message costs before its bytes move goes by the difference of two lengths.
   double all = last, half = last;
   for (int k = 0; k < kRepeats; ++k) {
-    half = std::min(half, timed(probe, messages / 2, LinkProbe::kLongBytes));
-    all = std::min(all, timed(probe, messages, LinkProbe::kLongBytes));
+    half = std::min(half, timed(probe, 1, bytes / 2));
+    all = std::min(all, timed(probe, 1, bytes));
   }
-  const double further = (all - half) / bytes_of(messages / 2);
-  const double least = all / bytes_of(messages) / 2;  // less is noise of the shorter one
+  const double further = 2 * (all - half) / static_cast<double>(bytes);
+  const double least = all / static_cast<double>(bytes) / 2;  // less is noise of the shorter one
   return std::max(further, least);
 }
 

@@ -13,11 +13,12 @@ class LinkProbe {
   virtual ~LinkProbe() = default;
   virtual double now_s() = 0;
   /// So many messages each way, all at once. Returns when the other has all, too: that takes a short message there and
-  /// one back besides. At most kMostMessages of at most kLongBytes.
+  /// one back besides. Up to kMostMessages of kShortBytes, or one of
+  /// up to kLongBytes.
   virtual void volley(int messages, std::size_t bytes) = 0;
 
   static constexpr int kMostMessages = 8;
-  static constexpr std::size_t kLongBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kLongBytes = std::size_t{8} << 20;
   static constexpr std::size_t kShortBytes = 8;
 };
 

@@ -33,14 +33,15 @@ class Pair {
   Pair(const TimingParts& parts, int peer) : parts_(parts), peer_(peer) {}
 
   /// So many messages each way, all at once.
-  void post(Volley& volley, const Order& order) const {
+  void post(Volley& volley, const Order& order) {
+    std::byte* const base = order.bytes <= LinkProbe::kShortBytes ? short_.data() : parts_.memory.base;
     for (int k = 0; k < order.messages; ++k)
-      volley.receive(peer_, {parts_.memory.base + (k + 1) * LinkProbe::kLongBytes, order.bytes});
-    for (int k = 0; k < order.messages; ++k) volley.send(peer_, {parts_.memory.base, order.bytes});
+      volley.receive(peer_, {base + static_cast<std::size_t>(k + 1) * order.bytes, order.bytes});
+    for (int k = 0; k < order.messages; ++k) volley.send(peer_, {base, order.bytes});
   }
   template <class Post>
   void exchange(const Post& post_all) const {
-    in_volley(parts_.router, parts_.gathering, post_all);
+    in_volley(parts_.router, parts_.gathering, post_all, parts_.rivals);
   }
   int peer() const { return peer_; }
   double now_s() const { return parts_.now_s(); }
@@ -48,12 +49,14 @@ class Pair {
  private:
   const TimingParts& parts_;
   int peer_;
+  // On the host, where those of calls lie as well, see kLeastOnGpu.
+  std::array<std::byte, (LinkProbe::kMostMessages + 1) * LinkProbe::kShortBytes> short_{};
 };
 
 /// The half that says what is timed, and looks at the clock.
 class Leader final : public LinkProbe {
  public:
-  explicit Leader(const Pair& pair) : pair_(pair) {}
+  explicit Leader(Pair& pair) : pair_(pair) {}
   double now_s() override { return pair_.now_s(); }
   void volley(int messages, std::size_t bytes) override {
     Order order{messages, bytes};
@@ -70,10 +73,10 @@ class Leader final : public LinkProbe {
   }
 
  private:
-  const Pair& pair_;
+  Pair& pair_;
 };
 
-void follow(const Pair& pair) {
+void follow(Pair& pair) {
   while (true) {
     Order order;
     pair.exchange([&](Volley& volley) { volley.receive(pair.peer(), span_of(order)); });
@@ -119,7 +122,7 @@ Finding find_in_round(const TimingParts& parts, const std::vector<std::vector<in
     const bool leads = (host & apart) == 0;
     const std::size_t other = leads ? host + apart : host - apart;
     if (place >= lanes || other >= by_host.size()) return {};
-    const Pair pair(parts, by_host[other][place]);
+    Pair pair(parts, by_host[other][place]);
     if (!leads) return follow(pair), Finding{};
     Leader leader(pair);
     const Finding found{parts.topology.parting_level(rank, pair.peer()), time_link(leader, budget_s)};

@@ -10,14 +10,15 @@
 
 #include "runtime/exchange.h"
 #include "runtime/link_timer.h"
+#include "runtime/patience.h"
 #include "select/models.h"
 #include "topology/topology.h"
 
 namespace lanecast {
 
-/// Where a rank's messages lie while links are timed: room for one that leaves and kMostMessages that come.
+/// Where a rank's long messages lie while links are timed: room for one that leaves and one that comes.
 struct ProbeMemory {
-  static constexpr std::size_t kBytes = (LinkProbe::kMostMessages + 1) * LinkProbe::kLongBytes;
+  static constexpr std::size_t kBytes = 2 * LinkProbe::kLongBytes;
   std::byte* base = nullptr;
 };
 
@@ -29,6 +30,7 @@ struct TimingParts {
   const std::vector<std::string>& hosts;  // of each rank
   ProbeMemory memory;
   std::function<double()> now_s;  // by this rank's own clock
+  Rivals rivals = Rivals::ranks;  // messages are waited for as in a call
 };
 
 /// What was found, equal on all ranks.

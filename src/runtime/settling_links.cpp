@@ -25,7 +25,7 @@ TimedLinks timed_links(const TimingSite& site, ProbeMemory memory) {
                         if (site.ask) site.ask();
                       }};
   const Bootstrap bootstrap = bootstrap_over(site.router, gathering);
-  return time_links({*site.router, gathering, bootstrap, site.topology, site.hosts, memory, now_s});
+  return time_links({*site.router, gathering, bootstrap, site.topology, site.hosts, memory, now_s, site.rivals});
 }
 
 /// Those here, but for the parent's that were timed.

@@ -9,6 +9,7 @@
 
 #include "runtime/choosing.h"
 #include "runtime/exchange.h"
+#include "runtime/patience.h"
 #include "runtime/router.h"
 
 namespace lanecast {
@@ -22,7 +23,8 @@ struct TimingSite {
   const std::vector<std::string>& hosts;  // of each rank
   int rank = 0;
   double timeout_s = 0;
-  std::function<void()> ask = {};  // throws where the user wants to stop; or empty
+  Rivals rivals = Rivals::ranks;  // of calls
+  std::function<void()> ask;      // throws where the user wants to stop; or empty
 };
 
 /// Has the links between hosts in the models timed, where nobody has said otherwise and no file knows them. False where

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "runtime/patience.h"
 #include "runtime/wait_chain.h"
 
 namespace lanecast {
@@ -39,7 +38,7 @@ void Volley::look_for_reasons() const {
 }
 
 void Volley::wait() {
-  Patience patience(Rivals::ranks);
+  Patience patience(rivals_);
   ran_.look(gathering_.timeout_s);
   auto last_look = Clock::now(), last_moved = last_look;
   bool stood = true;  // still since last_moved

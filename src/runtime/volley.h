@@ -11,6 +11,7 @@
 #include "base/failure.h"
 #include "base/running_time.h"
 #include "runtime/exchange.h"
+#include "runtime/patience.h"
 #include "runtime/router.h"
 
 namespace lanecast {
@@ -18,7 +19,8 @@ namespace lanecast {
 class Volley {
  public:
   /// Both outlive it.
-  Volley(Router& router, const Gathering& gathering) : router_(router), gathering_(gathering) {}
+  Volley(Router& router, const Gathering& gathering, Rivals rivals)
+      : router_(router), gathering_(gathering), rivals_(rivals) {}
 
   /// peer: by its rank in the router. Messages between two ranks match in the order in which they are posted.
   void receive(int peer, const Span& memory) { router_.to(peer).post_recv(add(peer, memory, /*receives=*/true)); }
@@ -47,6 +49,7 @@ class Volley {
 
   Router& router_;
   const Gathering& gathering_;
+  Rivals rivals_;
   std::deque<Part> messages_;  // which stay where they are posted
   std::size_t open_ = 0;
   RunningTime ran_;
@@ -54,8 +57,8 @@ class Volley {
 
 /// Has post(volley) post messages, and waits for them. After an error the router is of no further use.
 template <class Post>
-void in_volley(Router& router, const Gathering& gathering, const Post& post) {
-  Volley volley(router, gathering);
+void in_volley(Router& router, const Gathering& gathering, const Post& post, Rivals rivals = Rivals::ranks) {
+  Volley volley(router, gathering, rivals);
   try {
     try {
       post(volley);

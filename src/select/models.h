@@ -78,7 +78,7 @@ struct Models {
   std::vector<Pin> pins;         // go before these
   std::vector<PeerFits> peers;   // of calls on GPUs by peer memory, which know none of the above
   double driver_call_s = 5e-6;   // of a GPU's driver: what a kernel or copy costs the thread that enqueues it
-  std::string timing = {};       // when and how links were timed, for people
+  std::string timing;            // when and how links were timed, for people
 
   bool measured() const { return !fits.empty(); }
   /// The fit for a group's buffer of so many bytes, or null.
