@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between hosts messages go over MPI under mpiexec, whatever the order of its ranks, and over UCX under torchrun."""
+"""Between hosts messages go over MPI under mpiexec, whatever the order of its ranks, else over UCX or emulated NICs."""
 
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from launch import mpich
 from torch_jobs import free_port
@@ -22,10 +24,12 @@ def test_two_hosts_of_two_under_mpiexec() -> None:
     assert all_done(mpich(4, command, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), OMP_NUM_THREADS="1"))
 
 
-def test_two_hosts_of_two_under_torchrun() -> None:
+@pytest.mark.parametrize("nics", ["", "1GBps,20us,2"])
+def test_two_hosts_of_two_under_torchrun(nics: str) -> None:
+    emulated = {"LANECAST_GPU_NICS": nics} if nics else {}
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=4", f"--master-port={free_port()}"]
     job = subprocess.run(
-        [*command, str(SCRIPT)], env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
+        [*command, str(SCRIPT)], env={**os.environ, "OMP_NUM_THREADS": "1", **emulated}, capture_output=True, text=True,
         timeout=110, check=False,
     )  # fmt: skip
     assert all_done(job.stdout), job.stdout + job.stderr[-5000:]
