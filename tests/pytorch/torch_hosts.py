@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that mpiexec or torchrun has started, on hosts of LANECAST_HOST or of LANECAST_GPU_NICS: test_torch_hosts.py."""
+"""Ranks that mpiexec or torchrun has started, on hosts of LANECAST_HOST or of LANECAST_GPU_NICS; see the tests."""
 
 import os
 import sys
