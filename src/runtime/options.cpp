@@ -22,16 +22,31 @@ constexpr int kMostLanes = 64;
 /// Where chunks take turns, an empty one lets the next one in before it returns: so deep may the stack become.
 constexpr int kMostChunksInFlight = 1024;
 
-constexpr std::array<std::string_view, 25> kKnown{
-    "LANECAST_TOPOLOGY",       "LANECAST_TRANSPORTS",    "LANECAST_ALGORITHM",
-    "LANECAST_CHUNKS",         "LANECAST_REPRODUCIBLE",  "LANECAST_TIMEOUT",
-    "LANECAST_CHECK_CALLS",    "LANECAST_HOST",          "LANECAST_PROFILE",
-    "LANECAST_LINKS",          "LANECAST_NICS",          "LANECAST_MPI_LIBRARY",
-    "LANECAST_TRACE_DIR",      "LANECAST_TRACE_STEPS",   "LANECAST_UCX_LANES",
-    "LANECAST_MAX_CTAS",       "LANECAST_GPU_MESSAGES",  "LANECAST_ALLOW_SHARED_GPU",
-    "LANECAST_CUDA_LIBRARY",   "LANECAST_NVRTC_LIBRARY", "LANECAST_HIP_LIBRARY",
-    "LANECAST_HIPRTC_LIBRARY", "LANECAST_NCCL_LIBRARY",  "LANECAST_UCX_LIBRARY",
-    "LANECAST_GPU_NICS"};
+constexpr std::array<std::string_view, 25> kKnown{"LANECAST_TOPOLOGY",
+                                                  "LANECAST_TRANSPORTS",
+                                                  "LANECAST_ALGORITHM",
+                                                  "LANECAST_CHUNKS",
+                                                  "LANECAST_REPRODUCIBLE",
+                                                  "LANECAST_TIMEOUT",
+                                                  "LANECAST_CHECK_CALLS",
+                                                  "LANECAST_HOST",
+                                                  "LANECAST_PROFILE",
+                                                  "LANECAST_LINKS",
+                                                  "LANECAST_NICS",
+                                                  "LANECAST_GPU_NICS",
+                                                  "LANECAST_MPI_LIBRARY",
+                                                  "LANECAST_TRACE_DIR",
+                                                  "LANECAST_TRACE_STEPS",
+                                                  "LANECAST_UCX_LANES",
+                                                  "LANECAST_MAX_CTAS",
+                                                  "LANECAST_GPU_MESSAGES",
+                                                  "LANECAST_ALLOW_SHARED_GPU",
+                                                  "LANECAST_CUDA_LIBRARY",
+                                                  "LANECAST_NVRTC_LIBRARY",
+                                                  "LANECAST_HIP_LIBRARY",
+                                                  "LANECAST_HIPRTC_LIBRARY",
+                                                  "LANECAST_NCCL_LIBRARY",
+                                                  "LANECAST_UCX_LIBRARY"};
 
 std::string_view value_of(const char* name) {
   const char* value = std::getenv(name);

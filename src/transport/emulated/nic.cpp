@@ -32,9 +32,9 @@ Nic::~Nic() {
 
 std::uint64_t Nic::attach(const PortAddress& port, int ranks) {
   const FileDescriptor file = open_memory_of(port.pid, port.fd, port.file);
-  PortMemory memory(Mapping(file, PortMemory::bytes(ranks)), ranks);
+  PortMemory memory(Mapping(file, PortMemory::bytes(ranks)));
   const std::lock_guard lock(mutex_);
-  ports_.push_back({.number = next_, .ranks = ranks, .memory = std::move(memory), .peers = {}, .flows = {}});
+  ports_.push_back({.number = next_, .memory = std::move(memory), .peers = {}, .flows = {}});
   return next_++;
 }
 
@@ -44,9 +44,7 @@ void Nic::meet(std::uint64_t number, int rank, const std::vector<PortAddress>& a
   std::vector<Peer> peers;
   for (const PortAddress& port : all) {
     const FileDescriptor file = open_memory_of(port.pid, port.fd, port.file);
-    peers.push_back(
-        {PortMemory(Mapping(file, PortMemory::bytes(static_cast<int>(all.size()))), static_cast<int>(all.size())),
-         port.nic});
+    peers.push_back({PortMemory(Mapping(file, PortMemory::bytes(static_cast<int>(all.size())))), port.nic});
   }
   const std::lock_guard lock(mutex_);
   Port& port = at(number);

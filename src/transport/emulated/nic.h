@@ -23,9 +23,9 @@ class Nic {
   /// A rank's port. Its number, by which the others name it.
   std::uint64_t attach(const PortAddress& port, int ranks);
   /// From now on its works are done. rank: its own.
-  void meet(std::uint64_t port, int rank, const std::vector<PortAddress>& all);
-  void open(std::uint64_t port, std::uint32_t key);
-  void detach(std::uint64_t port);
+  void meet(std::uint64_t number, int rank, const std::vector<PortAddress>& all);
+  void open(std::uint64_t number, std::uint32_t key);
+  void detach(std::uint64_t number);
 
  private:
   struct Peer {
@@ -34,7 +34,6 @@ class Nic {
   };
   struct Port {
     std::uint64_t number = 0;
-    int ranks = 0;
     PortMemory memory;
     std::vector<Peer> peers;
     std::vector<Flow> flows;

@@ -36,7 +36,7 @@ OwnPort::OwnPort(const Bootstrap& bootstrap, const std::string& folder, const st
     file_ = make_memory(bytes);
     Mapping mapping(file_, bytes);
     mapping.reserve(mapping.data(), bytes);
-    memory_ = PortMemory(std::move(mapping), size);
+    memory_ = PortMemory(std::move(mapping));
     socket_ = connect_to(folder, host);
     const PortAddress address{.pid = getpid(), .fd = file_.get(), .file = id_of(file_)};
     const Reply reply = ask({.what = Request::What::attach, .rank = rank_, .ranks = size, .port = address});

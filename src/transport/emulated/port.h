@@ -129,7 +129,7 @@ class PortMemory {
   static std::size_t bytes(int ranks);
 
   PortMemory() = default;
-  PortMemory(Mapping&& mapping, int ranks) : mapping_(std::move(mapping)), ranks_(ranks) {}
+  explicit PortMemory(Mapping&& mapping) : mapping_(std::move(mapping)) {}
 
   PortHead& head() const { return *reinterpret_cast<PortHead*>(mapping_.data()); }
   Ring<Work> works(int peer, Queue queue) const;
@@ -139,7 +139,6 @@ class PortMemory {
   std::byte* pair(int peer, Queue queue) const;
 
   Mapping mapping_;
-  int ranks_ = 0;
 };
 
 /// How a NIC process finds a rank's port.

@@ -20,6 +20,7 @@ constexpr auto kToLetGo = std::chrono::milliseconds(1000);
 
 std::vector<Mail> mail_of(const emulated::OwnPort& port) {
   std::vector<Mail> mail;
+  mail.reserve(static_cast<std::size_t>(port.size()));
   for (int peer = 0; peer < port.size(); ++peer) mail.emplace_back(port, peer);
   return mail;
 }

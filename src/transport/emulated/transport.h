@@ -77,10 +77,10 @@ class EmulatedTransport final : public NotingTransport {
   std::optional<emulated::Place> gpu_place(const Message& message) const;
   /// Takes letters, and sends what has room. True when anything moved. Throws nothing that is about a message.
   bool move();
-  void take(int peer, const emulated::Envelope& envelope, std::span<const std::byte> content);
+  void take(int from, const emulated::Envelope& envelope, std::span<const std::byte> content);
   void meet(Message& receive, const emulated::Envelope& envelope, std::span<const std::byte> content);
-  void called_for(int peer, const emulated::Envelope& envelope);
-  bool stream(int peer);
+  void called_for(int from, const emulated::Envelope& envelope);
+  bool stream(int to);
   void forget_messages();
   /// Pushes what waits until `ended` or so long.
   template <class Ended>
