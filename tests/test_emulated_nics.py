@@ -122,6 +122,24 @@ def _with_network(folder: str, body: Callable[[_core.PlainPuts, Rank], object], 
     _puts_main(body, Path(folder), [f"{HOST}0"] * me.size, me)
 
 
+def _long_and_short(folder: str, puts: _core.PlainPuts, me: Rank) -> None:
+    """A put to rank 2 is posted while a long one to rank 1 is under way, which would take the wire for 0.4 s."""
+    if me.rank == 0:
+        puts.put(1, 0, 4_000_000)
+        puts.put(2, 0, 8)
+        posted = time.monotonic()
+        puts.wait()
+    nics = np.frombuffer(me.all_gather(np.float64(puts.nic).tobytes()))
+    if me.rank == 0:
+        assert _core.emulated_traffic(folder)[int(nics[2])]["receives_until_s"] <= posted + 0.2
+
+
+def test_a_long_put_holds_up_no_other() -> None:
+    net = network("10MBps,1us", 1, 3, STAND_IN)
+    body = functools.partial(_long_and_short, str(net.folder))
+    in_processes(3, functools.partial(_with_network, str(net.folder), body))
+
+
 RATE, LATENCY_S = 20e6, 0.05
 
 

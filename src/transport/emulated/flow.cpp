@@ -41,10 +41,10 @@ void Clock::copied_within(std::uint64_t ns) {
   lead_ns_ = std::min(latency_ns_, static_cast<std::uint64_t>(kSafeShare * static_cast<double>(quickest_ns_)));
 }
 
-std::optional<std::uint64_t> Flow::start_ns(const Clock& clock) const {
+std::optional<Flow::Turn> Flow::turn(const Clock& clock) const {
   const Work* const work = current();
-  if (!work || segments_.size() >= kMostSegments) return {};
-  return clock.start_ns(work->posted_ns, ends_.nic);
+  if (ended_ || !work || segments_.size() >= kMostSegments) return {};
+  return Turn{clock.start_ns(work->posted_ns, ends_.nic), last_served_ns_};
 }
 
 void Flow::begin_segment(Clock& clock) {
@@ -56,6 +56,7 @@ void Flow::begin_segment(Clock& clock) {
   segment.last = offset_ == work.put.bytes;
   if (segment.last) segment.message_bytes = work.message_bytes;
   segment.due_ns = clock.take(work.posted_ns, ends_.nic, segment.put_bytes + segment.message_bytes);
+  last_served_ns_ = segment.due_ns;
   segment.launched = segment.put_bytes == 0 && !(segment.last && work.word.wanted);
   segment.reached = segment.launched;
   segments_.push_back(segment);

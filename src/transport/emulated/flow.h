@@ -3,6 +3,7 @@
 // copied when they are due, and end with the work's word and message.
 #pragma once
 
+#include <compare>
 #include <deque>
 #include <vector>
 
@@ -47,8 +48,14 @@ class Flow {
   };
   explicit Flow(const Ends& ends) : ends_(ends) {}
 
-  /// When its next segment could begin; none where it has none, or too many under way.
-  std::optional<std::uint64_t> start_ns(const Clock& clock) const;
+  /// Of queue pairs whose next segments wait, the one with the least goes first.
+  struct Turn {
+    std::uint64_t start_ns = 0;        // when its next segment could begin
+    std::uint64_t last_served_ns = 0;  // those that could begin together, as a busy NIC's all can, take turns
+    auto operator<=>(const Turn&) const = default;
+  };
+  /// None where it has no segment to begin, or too many under way.
+  std::optional<Turn> turn(const Clock& clock) const;
   void begin_segment(Clock& clock);
   /// Launches copies that are due. engine: of the NIC; null where no memory of a GPU is named. True when any was.
   bool launch(Clock& clock, Engine* engine, std::uint64_t now);
@@ -75,6 +82,7 @@ class Flow {
   std::uint64_t offset_ = 0;  // of the next one's put
   std::deque<Segment> segments_;
   std::vector<Segment*> unmarked_;
+  std::uint64_t last_served_ns_ = 0;
 };
 
 }  // namespace lanecast::emulated

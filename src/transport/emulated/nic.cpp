@@ -95,11 +95,11 @@ std::uint64_t Nic::begin_segments() {
   // One segment at a time, of the queue pair that can begin first: no long put holds up what goes elsewhere.
   for (int begun = 0; begun < kMostAtOnce; ++begun) {
     Flow* first = nullptr;
-    std::uint64_t start = UINT64_MAX;
+    Flow::Turn least{.start_ns = UINT64_MAX};
     for (Port& port : ports_)
       for (Flow& flow : port.flows)
-        if (const auto its = flow.start_ns(clock_); its && *its < start) first = &flow, start = *its;
-    if (!first || start > now_ns()) return start;
+        if (const auto its = flow.turn(clock_); its && *its < least) first = &flow, least = *its;
+    if (!first || least.start_ns > now_ns()) return least.start_ns;
     first->begin_segment(clock_);
   }
   return 0;
