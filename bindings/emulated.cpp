@@ -54,11 +54,11 @@ nb::dict shape(const std::string& folder) {
   return facts;
 }
 
-void run_nic_process(const std::string& folder, const std::string& host, int host_index, int leave_after_s,
+void run_nic_process(const std::string& folder, const std::string& host, int host_index, int starter,
                      const std::function<void()>& ready) {
   const WithoutGil release;
   emulated::run_nic_process(
-      {folder, host, host_index, leave_after_s},
+      {folder, host, host_index, starter},
       [&] {
         const WithGil gil;
         ready();
@@ -92,8 +92,8 @@ void bind_emulated(nb::module_& m) {
         }
       },
       "folder"_a, "host"_a, "Does the NIC process of that host take ranks?");
-  m.def("run_nic_process", &run_nic_process, "folder"_a, "host"_a, "host_index"_a, "leave_after_s"_a, "ready"_a,
-        "Plays the NICs of a host until a signal ends it, or nobody has used it for so long (0: never).");
+  m.def("run_nic_process", &run_nic_process, "folder"_a, "host"_a, "host_index"_a, "starter"_a, "ready"_a,
+        "Plays the NICs of a host until a signal ends it, or nobody uses it and its starter has ended (0: never).");
   m.def(
       "open_emulated",
       [](int rank, int size, const PyAllGather& all_gather, const std::string& folder, const std::string& host) {

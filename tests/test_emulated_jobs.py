@@ -26,7 +26,6 @@ from launch import MPICH, OPENMPI, mpich, openmpi
 
 HERE = Path(__file__).parent
 PROCESS_RANK = str(HERE / "process_rank.py")
-GPU_RANK = str(HERE / "gpu_over_nics_rank.py")
 NICS = "1GBps,20us"
 
 
@@ -47,6 +46,48 @@ def test_a_variable_makes_hosts_of_a_launchers_ranks(folders: Path) -> None:
 def test_the_same_under_open_mpi() -> None:
     output = openmpi(2, [str(OPENMPI / "python"), PROCESS_RANK, "2x1", "emulated"], LANECAST_GPU_NICS=NICS)
     assert output.count(" calls") == 2
+
+
+def test_ranks_that_a_script_starts_find_each_other() -> None:
+    program = ["bash", "-c", '"$@"; exit $?', "-", sys.executable, PROCESS_RANK, "-", "-", "2x1", "emulated"]
+    assert mpich(2, program, LANECAST_GPU_NICS=NICS).count(" calls") == 2
+
+
+APART = """
+import os, subprocess, lanecast
+comm = lanecast.init(timeout_s=60)
+folder = os.environ["LANECAST_GPU_NICS"]
+found = subprocess.run(["pgrep", "-f", f"{folder} host{comm.rank}"], capture_output=True, text=True).stdout.split()
+for output in (1, 2):
+    print(os.readlink(f"/proc/{found[0]}/fd/2") != os.readlink(f"/proc/self/fd/{output}"), flush=True)
+"""
+
+
+def test_a_nic_process_keeps_no_output_of_a_rank_open() -> None:
+    """Else the launcher, and who reads its output, would wait for it."""
+    assert mpich(2, [sys.executable, "-c", APART], LANECAST_GPU_NICS=NICS).split() == ["True"] * 4
+
+
+AGAIN = """
+import lanecast, time
+lanecast.init(timeout_s=60)
+time.sleep(12)  # NIC processes wait for 10
+lanecast.init(timeout_s=60)
+print("again", flush=True)
+"""
+
+
+@pytest.mark.long
+def test_a_job_without_a_communicator_keeps_its_nics() -> None:
+    assert mpich(2, [sys.executable, "-c", AGAIN], LANECAST_GPU_NICS=NICS).split() == ["again"] * 2
+
+
+def test_ranks_on_several_machines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANECAST_GPU_NICS", NICS)
+    for name, value in {"SIZE": 4, "RANK": 0, "LOCAL_SIZE": 2, "LOCAL_RANK": 0}.items():
+        monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", str(value))
+    with pytest.raises(lanecast.UsageError, match="of 4 ranks only 2 are on this one"):
+        lanecast.init()
 
 
 KILLS = """

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Emulated NICs of GPUs: networks as fast as clusters have, on one machine, played by a process for each host.
 
-python -m lanecast.cluster.gpu_nics FOLDER HOST HOST-INDEX LEAVE-AFTER-S
+python -m lanecast.cluster.gpu_nics FOLDER HOST HOST-INDEX STARTER
 
-Plays the NICs of a host of the network in FOLDER. Writes "ready" or what went wrong to its standard output.
+Plays the NICs of a host of the network in FOLDER, until its standard input ends, or, where a process is named as
+STARTER, some seconds after that and all ranks have. Writes "ready" or what went wrong to its standard output.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _LATENCY = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s)", re.IGNORECASE)
 _UNIT = {"k": 1e3, "m": 1e6, "g": 1e9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _PREFIX = "lanecast-nics-"  # of folders
 _READY_S = 60
-_LEAVE_AFTER_S = 10  # without ranks
+_LOG = "log"  # what NIC processes write that outlive who has started them
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ def parse(text: str, named: str = "gpu-nics") -> Nics:
     return found
 
 
-def command(folder: Path, host: str, index: int, leave_after_s: int = 0) -> list[str]:
+def command(folder: Path, host: str, index: int, starter: int = 0) -> list[str]:
     """The NIC process of a host."""
-    return [sys.executable, "-m", __name__, str(folder), host, str(index), str(leave_after_s)]
+    return [sys.executable, "-m", __name__, str(folder), host, str(index), str(starter)]
 
 
 def await_ready(process: subprocess.Popen[str], host: str) -> None:
@@ -194,6 +195,11 @@ def take_part() -> None:
             f"{VARIABLE}={text!r}: no launcher says which of this machine's ranks this is; start with torchrun or "
             "mpirun, or use lanecast cluster run --gpu-nics"
         )
+    if found.size is not None and found.size != found.local_size:
+        raise _core.UsageError(
+            f"{VARIABLE}={text!r} makes a network within one machine, and of {found.size} ranks only "
+            f"{found.local_size} are on this one: start all of them here"
+        )
     if os.environ.get("LANECAST_HOST"):
         raise _core.UsageError(f"{VARIABLE}={text!r} makes hosts of the ranks itself: leave LANECAST_HOST out")
     *nics_text, ranks_text = text.split(",") if text.count(",") > 1 else (text, "1")
@@ -202,7 +208,7 @@ def take_part() -> None:
         raise _core.UsageError(f"{VARIABLE}={text!r}: expected 1 to {found.local_size} ranks on each host")
     ranks = int(ranks_text)
     index = found.local_rank // ranks
-    folder = _folder_of_job(nics, -(-found.local_size // ranks), ranks)
+    folder = _folder_of_job(_launcher_process(found), nics, -(-found.local_size // ranks), ranks)
     host = f"host{index}"
     if found.local_rank % ranks == 0:
         _serve(folder, host, index)
@@ -210,11 +216,24 @@ def take_part() -> None:
     os.environ |= {VARIABLE: str(folder), "LANECAST_HOST": host}
 
 
-def _folder_of_job(nics: Nics, hosts: int, nics_of_host: int) -> Path:
+def _stat(pid: int) -> list[str]:
+    """What /proc says of a process, from its state on."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def _launcher_process(found: job.Job) -> int:
+    """The nearest parent that is no rank: a rank may be started by a script, which has the rank's environment."""
+    pid = os.getppid()
+    with contextlib.suppress(OSError):  # the environment of another user's process
+        while {name.encode() for name in found.believed} <= set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")):
+            pid = int(_stat(pid)[1])
+    return pid
+
+
+def _folder_of_job(launcher: int, nics: Nics, hosts: int, nics_of_host: int) -> Path:
     """The same for all ranks that one launcher has started on this machine: made by the first that comes."""
-    parent = os.getppid()
-    started = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
-    job_facts = (os.getuid(), parent, started, os.environ.get("MASTER_PORT"), str(nics), hosts, nics_of_host)
+    started = _stat(launcher)[19]
+    job_facts = (os.getuid(), launcher, started, os.environ.get("MASTER_PORT"), str(nics), hosts, nics_of_host)
     name = hashlib.sha256(repr(job_facts).encode()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"{_PREFIX}{name}"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -231,11 +250,13 @@ def _serve(folder: Path, host: str, index: int) -> None:
     """Start the NIC process of this host, unless one serves already, as after an elastic restart."""
     if _core.emulated_host_answers(str(folder), host):
         return
-    process = subprocess.Popen(
-        command(folder, host, index, _LEAVE_AFTER_S),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, env=_environment(),
-        start_new_session=True,  # it outlives this rank, which may be the first to end
-    )  # fmt: skip
+    with (folder / _LOG).open("a") as log:
+        process = subprocess.Popen(
+            command(folder, host, index, os.getpid()),
+            # A launcher and a pipeline wait until everybody has closed the ranks' outputs.
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=_environment(),
+            start_new_session=True,  # it outlives this rank, which may be the first to end
+        )  # fmt: skip
     await_ready(process, host)
 
 
@@ -243,7 +264,10 @@ def _await_socket(folder: Path, host: str) -> None:
     end = time.monotonic() + _READY_S
     while not _core.emulated_host_answers(str(folder), host):
         if time.monotonic() > end:
-            raise _core.TransportError(f"{VARIABLE}: the NIC process of {host} has not answered for {_READY_S} s")
+            raise _core.TransportError(
+                f"{VARIABLE}: the NIC process of {host} has not answered for {_READY_S} s; has the first rank of that "
+                "host come, and has it the same value of the variable?"
+            )
         time.sleep(0.02)
 
 
@@ -254,29 +278,29 @@ def _environment() -> dict[str, str]:
 
 
 def main() -> None:
-    folder, host, index, leave_after_s = sys.argv[1:]
+    folder, host, index, starter = sys.argv[1:]
     # A launcher may have bound the rank that started this to one core, which a NIC does not share.
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
     def ready() -> None:
         print("ready", flush=True)
-        if leave_after_s == "0":
+        if starter == "0":
             _end_with_input(folder)
 
     try:
-        _core.run_nic_process(folder, host, int(index), int(leave_after_s), ready)
+        _core.run_nic_process(folder, host, int(index), int(starter), ready)
     except (_core.UsageError, _core.TransportError) as error:
         print(str(error).replace("\n", " "), flush=True)
         sys.exit(1)
     except KeyboardInterrupt:
         pass  # the job was told as well
-    if leave_after_s != "0":
+    if starter != "0":
         _leave(Path(folder))
 
 
 def _leave(folder: Path) -> None:
     """Remove the folder, if this was the last host's."""
-    if {entry.name for entry in folder.iterdir()} <= {"fabric", "lock"}:
+    if {entry.name for entry in folder.iterdir()} <= {"fabric", "lock", _LOG}:
         shutil.rmtree(folder, ignore_errors=True)
 
 

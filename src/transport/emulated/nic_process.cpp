@@ -19,7 +19,7 @@ namespace lanecast::emulated {
 namespace {
 
 constexpr int kLook_ms = 100;
-constexpr auto kForTheFirst = std::chrono::seconds(60);
+constexpr auto kForTheNext = std::chrono::seconds(10);  // after an elastic restart, say
 
 /// What messages may lie in, if this process reaches any GPU. Throws where two of them do not reach each other.
 std::optional<GpuMemory> gpus_here() {
@@ -43,6 +43,15 @@ std::optional<GpuMemory> gpus_here() {
 }
 
 class NicProcess {
+/// None where it has ended already.
+std::optional<Process> process_at(int pid) {
+  try {
+    return Process(pid);
+  } catch (const TransportError&) {
+    return {};
+  }
+}
+
  public:
   explicit NicProcess(const NicProcessOptions& options)
       : options_(options),
@@ -166,13 +175,14 @@ void NicProcess::look(std::vector<pollfd>& watched) {
 
 void NicProcess::serve(const std::function<bool()>& may_go_on) {
   using Clock = std::chrono::steady_clock;
-  Clock::time_point alone_at = Clock::now() + kForTheFirst;
+  const std::optional<Process> starter = process_at(options_.starter);
+  Clock::time_point needed = Clock::now();
   std::vector<pollfd> watched;
   while (may_go_on()) {
     look(watched);
     const auto now = Clock::now();
-    if (!ranks_.empty()) alone_at = now + std::chrono::seconds(options_.leave_after_s);
-    if (options_.leave_after_s > 0 && now > alone_at) return;
+    if (!ranks_.empty() || options_.starter == 0 || (starter && !starter->has_ended())) needed = now;
+    if (now - needed > kForTheNext) return;
   }
 }
 

@@ -12,10 +12,11 @@ struct NicProcessOptions {
   std::string folder;  // of the network
   std::string host;    // as its ranks call it
   int host_index = 0;
-  int leave_after_s = 0;  // without ranks, once there were any or a minute has passed; 0: never
+  int starter = 0;  // the process that has started this; 0: one that ends this itself
 };
 
-/// Serves the ranks of a host until nobody needs it or may_go_on() says no, which is asked several times a second.
+/// Serves the ranks of a host until may_go_on() says no, which is asked several times a second, or nobody needs it: its
+/// starter has ended, and for some seconds there was no rank.
 /// ready: called once ranks can attach. Throws UsageError for GPUs that do not reach each other.
 void run_nic_process(const NicProcessOptions& options, const std::function<void()>& ready,
                      const std::function<bool()>& may_go_on);
