@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "transport/emulated/control.h"
 #include "transport/emulated/nic.h"
 
@@ -42,7 +43,6 @@ std::optional<GpuMemory> gpus_here() {
   return driver->vendor() == gpu::Vendor::amd ? GpuMemory::rocm : GpuMemory::cuda;
 }
 
-class NicProcess {
 /// None where it has ended already.
 std::optional<Process> process_at(int pid) {
   try {
@@ -52,6 +52,7 @@ std::optional<Process> process_at(int pid) {
   }
 }
 
+class NicProcess {
  public:
   explicit NicProcess(const NicProcessOptions& options)
       : options_(options),
@@ -73,6 +74,7 @@ std::optional<Process> process_at(int pid) {
   struct Rank {
     FileDescriptor socket;
     int pid = -1;
+    Process process;
     std::uint32_t nic = 0;  // of this host
     std::uint64_t port = 0;
   };
@@ -119,6 +121,7 @@ Reply NicProcess::attach(Rank& rank, const Request& request) {
   rank.port = slot.nic->attach(request.port, request.ranks);
   ++slot.ports;
   rank.pid = request.port.pid;
+  rank.process = Process(rank.pid);
   rank.nic = index;
   Reply reply;
   reply.nic = global;
@@ -169,6 +172,12 @@ void NicProcess::look(std::vector<pollfd>& watched) {
     ranks_.erase(rank);
   }
   if (watched[0].revents == 0) return;
+  // A process that a rank has forked may hold its socket open, and would keep its NIC from whoever comes now.
+  std::erase_if(ranks_, [this](Rank& rank) {
+    const bool ended = rank.pid >= 0 && rank.process.has_ended();
+    if (ended) leave(rank);
+    return ended;
+  });
   FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (socket.get() >= 0) ranks_.push_back({.socket = std::move(socket)});
 }
