@@ -28,6 +28,11 @@ std::uint64_t Mail::put(const Put& what, const Envelope& envelope) {
   return ++last_put_;
 }
 
+void Mail::forget() {
+  std::erase_if(letters_, [](const Letter& letter) { return letter.envelope.letter != emulated::Letter::note; });
+  puts_.clear();
+}
+
 bool Mail::push() {
   bool any = false;
   while (!letters_.empty()) {

@@ -34,6 +34,8 @@ class Mail {
     hand_over(0);
     return true;
   }
+  /// Of what waits for room, only notes go on.
+  void forget();
   /// Sends what waits, as far as there is room. True when anything was sent.
   bool push();
   /// Has the NIC taken all?

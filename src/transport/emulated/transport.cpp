@@ -38,15 +38,18 @@ EmulatedTransport::~EmulatedTransport() {
   if (!left_)
     for (int peer = 0; peer < port_.size(); ++peer)
       if (peer != port_.rank()) mail_[peer].send({.letter = Letter::goodbye});
-  push_until([this] { return std::ranges::all_of(mail_, &Mail::sent); }, kFarewell);
+  // Sends that are done may wait here, and a slow NIC takes its time for them.
+  push_all(kFarewell, std::chrono::hours(1));
 }
 
-template <class Ended>
-void EmulatedTransport::push_until(const Ended& ended, std::chrono::milliseconds most) {
-  const auto end = std::chrono::steady_clock::now() + most;
-  while (!ended()) {
-    for (Mail& mail : mail_) mail.push();
-    if (std::chrono::steady_clock::now() > end || !port_.trouble(port_.rank()).empty()) return;
+void EmulatedTransport::push_all(std::chrono::milliseconds silent, std::chrono::steady_clock::duration most) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto moved = begin;
+  while (!std::ranges::all_of(mail_, &Mail::sent)) {
+    const auto now = std::chrono::steady_clock::now();
+    for (Mail& mail : mail_)
+      if (mail.push()) moved = now;
+    if (now - moved > silent || now - begin > most || !port_.trouble(port_.rank()).empty()) return;
     std::this_thread::yield();
   }
 }
@@ -226,12 +229,14 @@ void EmulatedTransport::forget_messages() {
 
 void EmulatedTransport::abort(const Failure& cause) {
   if (std::exchange(left_, true)) return;
+  for (Mail& mail : mail_) mail.forget();
   notes_.give_up(cause);
   // A NIC may be reading this rank's memory, and write what the rank has called for.
-  push_until([this] { return std::ranges::all_of(mail_, &Mail::sent); }, kToLetGo);
+  push_all(kToLetGo, kToLetGo);
+  const bool may_be_read = !std::ranges::all_of(mail_, &Mail::sent);
   const bool may_be_written =
       std::ranges::any_of(called_, [&](const auto& called) { return gpu_place(*called.second.message).has_value(); });
-  if (may_be_written) port_.withdraw_all();
+  if (may_be_read || may_be_written) port_.withdraw_all();
   forget_messages();
 }
 

@@ -82,9 +82,8 @@ class EmulatedTransport final : public NotingTransport {
   void called_for(int from, const emulated::Envelope& envelope);
   bool stream(int to);
   void forget_messages();
-  /// Pushes what waits until `ended` or so long.
-  template <class Ended>
-  void push_until(const Ended& ended, std::chrono::milliseconds most);
+  /// Pushes letters until NICs have taken all, none of them moves for so long, or `most` is over.
+  void push_all(std::chrono::milliseconds silent, std::chrono::steady_clock::duration most);
 
   emulated::OwnPort port_;
   std::vector<emulated::Mail> mail_;
