@@ -285,6 +285,68 @@ def test_nic_processes_end_with_who_has_started_them() -> None:
         time.sleep(0.05)
 
 
+def _leaves_amid_puts(folder: Path, me: Rank) -> None:
+    puts = puts_of(me, folder, [f"{HOST}0"] * me.size)
+    me.barrier()
+    if me.rank == 0:
+        puts.put(1, 0, 4_000_000)  # 0.4 s
+        puts.put(1, 0, 8, word=3)
+    me.barrier()
+    if me.rank == 1:
+        del puts  # its memory with it
+    me.barrier()
+    if me.rank == 0:
+        puts.put(2, 0, 8, word=7)
+        puts.wait()
+    me.barrier()
+    assert me.rank != 2 or puts.word_of(0) == 7
+
+
+def test_who_withdraws_memory_amid_puts_stops_those_to_itself_alone() -> None:
+    net = network("10MBps,1us", 1, 3, STAND_IN)
+    in_processes(3, functools.partial(_leaves_amid_puts, net.folder))
+
+
+def _many_letters(end: Endpoint) -> None:
+    """3 MB that are done at once where they are sent, and take a wire of 1 MB/s 3 s."""
+    for serial in range(200):
+        item = Item(1, serial, 15_000)
+        if end.rank == 0:
+            end.send(1, item)
+        else:
+            end.receive(0, item)
+    end.wait()
+
+
+def test_a_rank_that_closes_leaves_no_message_behind() -> None:
+    net = network("1MBps,1us", 1, 2)
+    in_processes(2, functools.partial(_endpoint_main, net.folder, _many_letters))
+
+
+FORKS = """
+import os, sys, time
+from lanecast import _core
+transport = _core.open_emulated(0, 1, lambda mine: mine, sys.argv[1], sys.argv[2])
+child = os.fork()
+if child == 0:
+    os.close(1)
+    time.sleep(60)
+print(child, flush=True)
+os._exit(0)
+"""
+
+
+def test_a_forked_process_keeps_no_nic() -> None:
+    with Network(parse("1GBps,10us"), [f"{HOST}0"], 1) as net:
+        net.start()
+        program = [sys.executable, "-c", FORKS, str(net.folder), f"{HOST}0"]
+        found = subprocess.run(program, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+        try:
+            _core.open_emulated(0, 1, lambda mine: mine, str(net.folder), f"{HOST}0").close()
+        finally:
+            os.kill(int(found[0]), signal.SIGKILL)
+
+
 def test_a_second_process_takes_the_place_of_one_that_was_killed() -> None:
     with Network(parse("1GBps,10us"), [f"{HOST}0"], 1) as net:
         net.start()

@@ -27,33 +27,38 @@ Engine::Engine(const std::string& bus_id) : device_(device_at(bus_id)), stream_(
 gpu::Address Engine::locate(const PortMemory& port, const Place& place, std::uint64_t bytes) {
   if (place.key >= kMostRegistrations) throw InternalError("no key of GPU memory: " + std::to_string(place.key));
   Registration& entry = port.head().memory[place.key];
-  // Acquire: pairs with the rank's release, behind which handle and bytes lie.
-  if (entry.state.load(std::memory_order_acquire) != Registration::known)
-    throw TransportError("a work names GPU memory that has been withdrawn");
+  auto at = opened_.find(&entry);
+  if (at == opened_.end()) at = opened_.emplace(&entry, open(entry)).first;
+  if (entry.known.load(std::memory_order_seq_cst) == 0) throw Withdrawn();
   if (place.offset > entry.bytes || bytes > entry.bytes - place.offset)
     throw InternalError("a work reaches beyond the end of GPU memory");
-  const auto [at, is_new] = opened_.try_emplace(&entry);
-  if (is_new) {
-    try {
-      at->second = {std::make_unique<gpu::OpenedMemory>(device_, entry.handle), &entry};
-    } catch (const Error& error) {
-      opened_.erase(at);
-      throw TransportError("GPU " + device_->pci_bus_id() + " cannot reach memory of GPU " + entry.bus_id.data() +
-                           ", so no copy engine can play a NIC between them: " + error.what());
-    }
-    entry.openers.fetch_add(1, std::memory_order_relaxed);
-  }
   return at->second.memory->address() + place.offset;
+}
+
+Engine::Opened Engine::open(Registration& entry) const {
+  entry.openers.fetch_add(1, std::memory_order_seq_cst);  // before the look
+  try {
+    if (entry.known.load(std::memory_order_seq_cst) == 0) throw Withdrawn();
+    return {std::make_unique<gpu::OpenedMemory>(device_, entry.handle), &entry};
+  } catch (const Error& error) {
+    entry.openers.fetch_sub(1, std::memory_order_release);
+    if (dynamic_cast<const Withdrawn*>(&error) != nullptr) throw;
+    throw TransportError("GPU " + device_->pci_bus_id() + " cannot reach memory of GPU " + entry.bus_id.data() +
+                         ", so no copy engine can play a NIC between them: " + error.what());
+  }
 }
 
 template <class Goes>
 void Engine::close_where(const Goes& goes) {
+  bool quiet = false;
   for (auto at = opened_.begin(); at != opened_.end();) {
     Opened& opened = at->second;
     if (!goes(*opened.entry)) {
       ++at;
       continue;
     }
+    // A copy under way would write into memory that its rank has given back.
+    if (!std::exchange(quiet, true)) check(device_->driver().cuStreamSynchronize(stream_.get()), "cuStreamSynchronize");
     opened.memory.reset();
     // Release: the rank that sees nobody has it open may give it back.
     opened.entry->openers.fetch_sub(1, std::memory_order_release);
@@ -62,12 +67,10 @@ void Engine::close_where(const Goes& goes) {
 }
 
 void Engine::close_withdrawn() {
-  close_where(
-      [](const Registration& entry) { return entry.state.load(std::memory_order_acquire) != Registration::known; });
+  close_where([](const Registration& entry) { return entry.known.load(std::memory_order_relaxed) == 0; });
 }
 
 void Engine::forget(const PortMemory& port) {
-  check(device_->driver().cuStreamSynchronize(stream_.get()), "cuStreamSynchronize");
   const auto& table = port.head().memory;
   close_where(
       [&](const Registration& entry) { return &entry >= table.data() && &entry < table.data() + table.size(); });

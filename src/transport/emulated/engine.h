@@ -11,23 +11,28 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "device/gpu/memory.h"
 #include "device/gpu/stream.h"
 #include "transport/emulated/port.h"
 
 namespace lanecast::emulated {
 
+/// Memory that a work names is gone: its rank has given up.
+struct Withdrawn : TransportError {
+  Withdrawn() : TransportError("a work names GPU memory that has been withdrawn") {}
+};
+
 class Engine {
  public:
   /// Of the GPU with this bus id, as this process sees it. Throws UsageError where there is none.
   explicit Engine(const std::string& bus_id);
 
-  /// Where a place of the port's memory is, for this GPU. Throws for a key that is not known and bytes beyond its end.
+  /// Where a place of the port's memory is, for this GPU. Throws Withdrawn, and for bytes beyond its end.
   gpu::Address locate(const PortMemory& port, const Place& place, std::uint64_t bytes);
-  /// Lets go of what was withdrawn, or, once nothing is under way, of all memory of this port.
+  /// Once no copy is under way, lets go of what was withdrawn, or of all memory of this port.
   void close_withdrawn();
   void forget(const PortMemory& port);
-  bool has_open() const { return !opened_.empty(); }
 
   /// Copies and words are done in this order. With the GPU current, see device().
   void copy(gpu::Address to, gpu::Address from, std::uint64_t bytes);
@@ -43,6 +48,7 @@ class Engine {
     std::unique_ptr<gpu::OpenedMemory> memory;
     Registration* entry = nullptr;
   };
+  Opened open(Registration& entry) const;
   template <class Goes>
   void close_where(const Goes& goes);
   void check(int result, const char* call) const { device_->check(result, call); }

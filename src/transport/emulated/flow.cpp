@@ -99,8 +99,14 @@ void Flow::launch(const Segment& segment, const Work& work, Engine& engine) cons
     engine.write(engine.locate(ends_.there, work.word.at, sizeof work.word.value), work.word.value);
 }
 
+void Flow::end() {
+  ended_ = true;
+  segments_.clear();
+}
+
 bool Flow::finish(Clock& clock, Engine* engine, std::uint64_t now) {
   bool any = false;
+  for (; ended_ && ends_.works.to_read(); any = true) ends_.works.pop();  // whoever posts them need not wait
   for (; !segments_.empty() && segments_.front().launched; segments_.pop_front()) {
     Segment& segment = segments_.front();
     if (!segment.reached) {

@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "transport/emulated/engine.h"
@@ -62,7 +63,8 @@ class Flow {
   /// Ends segments whose time has come and whose copies are there. True when any was.
   bool finish(Clock& clock, Engine* engine, std::uint64_t now);
 
-  bool idle() const { return segments_.empty() && !ends_.works.to_read(); }
+  /// Memory that its works name is gone, with the rank that has given it: no message or word goes there any more.
+  void end();
   /// Until when there is nothing to do, as far as segments under way go; 0 where copies have to be looked at.
   std::uint64_t quiet_until_ns(const Clock& clock) const;
 
@@ -80,9 +82,10 @@ class Flow {
   Ends ends_;
   std::uint64_t begun_ = 0;   // works, of those not popped, all of whose segments have begun
   std::uint64_t offset_ = 0;  // of the next one's put
+  std::uint64_t last_served_ns_ = 0;
   std::deque<Segment> segments_;
   std::vector<Segment*> unmarked_;
-  std::uint64_t last_served_ns_ = 0;
+  bool ended_ = false;
 };
 
 }  // namespace lanecast::emulated

@@ -117,7 +117,11 @@ std::uint64_t Nic::step() {
     try {
       bool moved = false;
       for (Flow& flow : port.flows) {
-        moved |= flow.launch(clock_, engine_.get(), now_ns());
+        try {
+          moved |= flow.launch(clock_, engine_.get(), now_ns());
+        } catch (const Withdrawn&) {
+          flow.end();
+        }
         moved |= flow.finish(clock_, engine_.get(), now_ns());
         quiet_until = std::min(quiet_until, flow.quiet_until_ns(clock_));
       }

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -60,10 +61,6 @@ OwnPort::OwnPort(const Bootstrap& bootstrap, const std::string& folder, const st
 
 OwnPort::~OwnPort() { withdraw_all(); }
 
-void OwnPort::withdraw_all() {
-  while (!enrolled_.empty()) withdraw(enrolled_.begin()->first);
-}
-
 Reply OwnPort::ask(const Request& request, std::span<const PortAddress> ports) const {
   const std::optional<Reply> reply =
       send(socket_, request, ports) ? receive_reply(socket_, kAnswersWithin) : std::nullopt;
@@ -77,15 +74,19 @@ void OwnPort::enroll(const GpuSpan& memory) {
   PortHead& head = memory_.head();
   for (std::uint32_t key = 0; key < kMostRegistrations; ++key) {
     Registration& entry = head.memory[key];
-    if (entry.state.load(std::memory_order_relaxed) != Registration::none) continue;
-    entry.kind = memory.kind;
+    if (!entry.free()) continue;
     entry.handle = memory.handle;
     entry.bus_id = memory.bus_id;
     entry.bytes = memory.memory.bytes;
     // Release: a NIC that finds it known finds all of it.
-    entry.state.store(Registration::known, std::memory_order_release);
+    entry.known.store(1, std::memory_order_release);
     enrolled_[memory.memory.data] = {memory.memory.bytes, key};
-    ask({.what = Request::What::open, .rank = rank_, .port = {}, .key = key});
+    try {
+      ask({.what = Request::What::open, .rank = rank_, .port = {}, .key = key});
+    } catch (const Error&) {
+      withdraw(memory.memory.data);  // who asks again is told again
+      throw;
+    }
     return;
   }
   throw UsageError("emulated NICs: a communicator may name " + std::to_string(kMostRegistrations) +
@@ -95,18 +96,35 @@ void OwnPort::enroll(const GpuSpan& memory) {
 void OwnPort::withdraw(const std::byte* begin) {
   const auto found = enrolled_.find(begin);
   if (found == enrolled_.end()) return;
-  const std::uint32_t key = found->second.key;
+  const Registration& entry = memory_.head().memory[found->second.key];
+  forbid(found->second.key);
   enrolled_.erase(found);
-  Registration& entry = memory_.head().memory[key];
-  entry.state.store(Registration::withdrawn, std::memory_order_release);  // NICs look at it again and again
-  emulated::ring(fabric_.nic(nic_));
+  await_let_go([&] { return entry.free(); });
+}
+
+void OwnPort::withdraw_all() {
+  if (enrolled_.empty()) return;
+  for (const auto& [begin, enrolled] : enrolled_) forbid(enrolled.key);
+  await_let_go([this] {
+    return std::ranges::all_of(enrolled_,
+                               [this](const auto& its) { return memory_.head().memory[its.second.key].free(); });
+  });
+  enrolled_.clear();
+}
+
+void OwnPort::forbid(std::uint32_t key) {
+  memory_.head().memory[key].known.store(0, std::memory_order_seq_cst);  // NICs look at it again and again
+}
+
+template <class LetGo>
+void OwnPort::await_let_go(const LetGo& let_go) {
   for (const Peer& peer : peers_) emulated::ring(fabric_.nic(peer.nic_index));
   const auto end = std::chrono::steady_clock::now() + kLetsGoWithin;
-  // Acquire: pairs with a NIC's release once it has closed the memory.
-  while (entry.openers.load(std::memory_order_acquire) > 0 && std::chrono::steady_clock::now() < end)
+  while (nics_let_go_ && !let_go()) {
+    // One that was killed lets go of nothing: that is waited for once.
+    nics_let_go_ = std::chrono::steady_clock::now() < end;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
-  if (entry.openers.load(std::memory_order_relaxed) == 0)
-    entry.state.store(Registration::none, std::memory_order_release);
+  }
 }
 
 std::optional<Place> OwnPort::find(const std::byte* data) const {

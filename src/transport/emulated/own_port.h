@@ -35,7 +35,7 @@ class OwnPort {
   std::optional<GpuMemory> gpus() const { return gpus_; }
   /// The key by which works name this memory. bus_id: of its GPU.
   void enroll(const GpuSpan& memory);
-  /// Returns when no NIC has it open any more, or has had a second to let go of it.
+  /// Returns when no NIC has it open any more, or has had a second to let go of it. No copy begins any more.
   void withdraw(const std::byte* begin);
   void withdraw_all();
   /// Where this lies in what was enrolled.
@@ -55,6 +55,9 @@ class OwnPort {
     std::uint32_t key = 0;
   };
   Reply ask(const Request& request, std::span<const PortAddress> ports = {}) const;
+  void forbid(std::uint32_t key);
+  template <class LetGo>
+  void await_let_go(const LetGo& let_go);
 
   int rank_;
   Fabric fabric_;
@@ -67,6 +70,7 @@ class OwnPort {
   std::optional<GpuMemory> gpus_;
   std::vector<Peer> peers_;
   std::map<const std::byte*, Enrolled> enrolled_;  // by where it begins
+  bool nics_let_go_ = true;                        // within the time they have
 };
 
 }  // namespace lanecast::emulated

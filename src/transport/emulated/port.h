@@ -107,13 +107,18 @@ class Ring {
 
 /// Memory of a GPU that NICs may reach.
 struct Registration {
-  enum State : std::uint32_t { none, known, withdrawn };
-  GpuMemory kind;
   std::array<char, 64> handle;
   std::array<char, 32> bus_id;  // of the GPU
   std::uint64_t bytes;
-  std::atomic<std::uint32_t> state;
-  std::atomic<std::int32_t> openers;  // NICs that have it open
+  // Sequentially consistent where a NIC opens it and where the rank withdraws it: either the NIC sees that it is not
+  // known any more, or the rank sees one that has it open.
+  std::atomic<std::uint32_t> known;   // else nobody may name it; release: all of the above is written
+  std::atomic<std::int32_t> openers;  // NICs that have it open; until there are none the rest of this stays
+
+  bool free() const {
+    // As said; it pairs as well with a NIC's release once it has closed the memory.
+    return known.load(std::memory_order_relaxed) == 0 && openers.load(std::memory_order_seq_cst) == 0;
+  }
 };
 inline constexpr std::uint32_t kMostRegistrations = 256;
 
