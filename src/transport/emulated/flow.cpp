@@ -121,7 +121,6 @@ bool Flow::finish(Clock& clock, Engine* engine, std::uint64_t now) {
         Arrival* const arrival = ends_.arrivals.to_write();
         if (!arrival) break;  // its rank has not taken those before
         arrival->bytes = work.message_bytes;
-        arrival->due_ns = segment.due_ns;
         std::memcpy(Ring<Arrival>::message(arrival), Ring<Work>::message(&oldest()), work.message_bytes);
         ends_.arrivals.push();
       }
