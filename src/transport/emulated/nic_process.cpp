@@ -73,8 +73,7 @@ class NicProcess {
  private:
   struct Rank {
     FileDescriptor socket;
-    int pid = -1;
-    Process process;
+    Process process{};      // none before it has attached
     std::uint32_t nic = 0;  // of this host
     std::uint64_t port = 0;
   };
@@ -113,6 +112,7 @@ std::uint32_t NicProcess::slot_of(int pid) {
 
 Reply NicProcess::attach(Rank& rank, const Request& request) {
   if (request.ranks < 1 || request.ranks > static_cast<int>(kMostRanksOfPort)) throw InternalError("ranks of a port");
+  const Process process(request.port.pid);
   const std::uint32_t index = slot_of(request.port.pid);
   Slot& slot = nics_[index];
   const std::uint32_t global = static_cast<std::uint32_t>(options_.host_index) * fabric_.state().nics + index;
@@ -120,8 +120,7 @@ Reply NicProcess::attach(Rank& rank, const Request& request) {
   slot.pid = request.port.pid;
   rank.port = slot.nic->attach(request.port, request.ranks);
   ++slot.ports;
-  rank.pid = request.port.pid;
-  rank.process = Process(rank.pid);
+  rank.process = process;
   rank.nic = index;
   Reply reply;
   reply.nic = global;
@@ -154,7 +153,7 @@ bool NicProcess::answer(Rank& rank) {
 }
 
 void NicProcess::leave(Rank& rank) {
-  if (rank.pid < 0) return;
+  if (rank.process.id() < 0) return;
   Slot& slot = nics_[rank.nic];
   slot.nic->detach(rank.port);
   if (--slot.ports == 0) slot = {};
@@ -174,7 +173,7 @@ void NicProcess::look(std::vector<pollfd>& watched) {
   if (watched[0].revents == 0) return;
   // A process that a rank has forked may hold its socket open, and would keep its NIC from whoever comes now.
   std::erase_if(ranks_, [this](Rank& rank) {
-    const bool ended = rank.pid >= 0 && rank.process.has_ended();
+    const bool ended = rank.process.id() >= 0 && rank.process.has_ended();
     if (ended) leave(rank);
     return ended;
   });
