@@ -104,7 +104,6 @@ class SlowLinks final : public WrappedTransport {
     }
   }
 
-  std::unique_ptr<Transport> inner_;
   std::vector<int> link_of_peer_;
   ClockOfRank time_;
   std::vector<Wire> wires_;

@@ -27,7 +27,6 @@ class Engine {
   /// Lets go of what was withdrawn, or, once nothing is under way, of all memory of this port.
   void close_withdrawn();
   void forget(const PortMemory& port);
-  bool has_open() const { return !opened_.empty(); }
 
   /// Copies and words are done in this order. With the GPU current, see device().
   void copy(gpu::Address to, gpu::Address from, std::uint64_t bytes);

@@ -141,7 +141,7 @@ void Nic::work() {
       if (ends_) return;
     }
     const std::uint64_t now = now_ns();
-    if (quiet_until <= now && quiet_until == 0) {
+    if (quiet_until == 0) {
       idle_since = now;
       if (!may_look) std::this_thread::yield();
       continue;

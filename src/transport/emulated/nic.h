@@ -45,7 +45,6 @@ class Nic {
   std::uint64_t begin_segments();
   void fail(Port& port, const std::string& why);
   Port& at(std::uint64_t number);
-  Engine* engine_of(const PortMemory& port, std::uint32_t key);
 
   const Fabric& fabric_;
   std::uint32_t index_;

@@ -78,7 +78,6 @@ void OwnPort::enroll(const GpuSpan& memory) {
   for (std::uint32_t key = 0; key < kMostRegistrations; ++key) {
     Registration& entry = head.memory[key];
     if (entry.state.load(std::memory_order_relaxed) != Registration::none) continue;
-    entry.kind = memory.kind;
     entry.handle = memory.handle;
     entry.bus_id = memory.bus_id;
     entry.bytes = memory.memory.bytes;

@@ -33,7 +33,7 @@ class OwnPort {
 
   /// Of which GPUs messages may lie in memory; none where the NIC process reaches no GPU.
   std::optional<GpuMemory> gpus() const { return gpus_; }
-  /// The key by which works name this memory. bus_id: of its GPU.
+  /// Has the NIC open this memory, so that works can name it. Throws where it cannot.
   void enroll(const GpuSpan& memory);
   /// Returns when no NIC has it open any more, or has had a second to let go of it.
   void withdraw(const std::byte* begin);

@@ -108,7 +108,6 @@ class Ring {
 /// Memory of a GPU that NICs may reach.
 struct Registration {
   enum State : std::uint32_t { none, known, withdrawn };
-  GpuMemory kind;
   std::array<char, 64> handle;
   std::array<char, 32> bus_id;  // of the GPU
   std::uint64_t bytes;
