@@ -7,12 +7,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <span>
+#include <string>
 #include <system_error>
 #include <vector>
 
 #include "base/error.h"
+#include "base/mix.h"
 
 namespace lanecast::emulated {
 namespace {
@@ -47,11 +53,7 @@ class Door {
 };
 
 /// Names of hosts may be longer than a socket's.
-std::string name_of(const std::string& host) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : host) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return std::to_string(hash);
-}
+std::string name_of(const std::string& host) { return std::to_string(mix(0, host)); }
 
 FileDescriptor new_socket() {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));

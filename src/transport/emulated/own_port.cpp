@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -67,7 +68,9 @@ void OwnPort::withdraw_all() {
 Reply OwnPort::ask(const Request& request, std::span<const PortAddress> ports) const {
   const std::optional<Reply> reply =
       send(socket_, request, ports) ? receive_reply(socket_, kAnswersWithin) : std::nullopt;
-  if (!reply) throw TransportError("the NIC process of host " + host_ + " does not answer");
+  if (!reply)
+    throw TransportError("rank " + std::to_string(rank_) + ": the NIC process of host " + host_ +
+                         " does not answer; if it has ended, start the job anew");
   if (!reply->good) throw UsageError("the NIC process of host " + host_ + ": " + reply->why.data());
   return *reply;
 }
