@@ -3,7 +3,10 @@
 // copied when they are due, and end with the work's word and message.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "transport/emulated/engine.h"

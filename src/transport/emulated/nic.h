@@ -2,6 +2,7 @@
 // One emulated NIC: a thread that works on the queue pairs of its rank's ports, at the network's rate and latency.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>

@@ -2,8 +2,11 @@
 // A rank's port: its queue pairs with all peers, attached to a NIC of its host.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
