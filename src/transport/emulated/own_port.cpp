@@ -9,6 +9,7 @@
 
 #include "base/agreed.h"
 #include "base/error.h"
+#include "base/running_time.h"
 
 namespace lanecast::emulated {
 namespace {
@@ -103,9 +104,9 @@ void OwnPort::withdraw(const std::byte* begin) {
   entry.state.store(Registration::withdrawn, std::memory_order_release);  // NICs look at it again and again
   emulated::ring(fabric_.nic(nic_));
   for (const Peer& peer : peers_) emulated::ring(fabric_.nic(peer.nic_index));
-  const auto end = std::chrono::steady_clock::now() + kLetsGoWithin;
+  Countdown left(kLetsGoWithin);
   // Acquire: pairs with a NIC's release once it has closed the memory.
-  while (entry.openers.load(std::memory_order_acquire) > 0 && std::chrono::steady_clock::now() < end)
+  while (entry.openers.load(std::memory_order_acquire) > 0 && !left.over())
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   if (entry.openers.load(std::memory_order_relaxed) == 0)
     entry.state.store(Registration::none, std::memory_order_release);
@@ -129,6 +130,8 @@ std::string OwnPort::trouble(int peer) const {
   if (memory_.head().failed.load(std::memory_order_acquire) != 0)
     return fabric_.name_of(nic_) + " has failed: " + memory_.head().why.data();
   const Peer& to = peers_.at(peer);
+  // Of one host, it may have ended since it was looked at above: the next look tells.
+  if (to.nic.id() == nic_process_.id()) return ended(to.process, "its process");
   if (std::string theirs = ended(to.nic, "the NIC process of its host, with " + fabric_.name_of(to.nic_index) + ",");
       !theirs.empty())
     return theirs;

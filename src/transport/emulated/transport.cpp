@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/running_time.h"
 
 namespace lanecast {
 
@@ -45,10 +46,10 @@ EmulatedTransport::~EmulatedTransport() {
 
 template <class Ended>
 void EmulatedTransport::push_until(const Ended& ended, std::chrono::milliseconds most) {
-  const auto end = std::chrono::steady_clock::now() + most;
+  Countdown left(most);
   while (!ended()) {
     for (Mail& mail : mail_) mail.push();
-    if (std::chrono::steady_clock::now() > end || !port_.trouble(port_.rank()).empty()) return;
+    if (left.over() || !port_.trouble(port_.rank()).empty()) return;
     std::this_thread::yield();
   }
 }
