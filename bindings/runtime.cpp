@@ -19,6 +19,7 @@
 #include "calls.h"
 #include "choosing.h"
 #include "gil.h"
+#include "python_bootstrap.h"
 #include "runtime/coming_together.h"
 #include "runtime/communicator.h"
 #include "slow_links.h"
@@ -145,26 +146,9 @@ std::unique_ptr<Communicator> from_mpi(const std::shared_ptr<MpiApi>& mpi, std::
                                         std::move(parsed), progress);
 }
 
-using PyAllGather = std::function<nb::object(nb::bytes)>;
-
-Bootstrap bootstrap_by(int rank, int size, const PyAllGather& all_gather) {
-  return {rank, size, [all_gather, size](const void* in, void* out, std::size_t bytes) {
-            const WithGil gil;
-            const nb::object returned = all_gather(nb::bytes(in, bytes));
-            if (!nb::isinstance<nb::bytes>(returned))
-              throw UsageError("all_gather: returned " + nb::cast<std::string>(nb::repr(nb::handle(returned.type()))) +
-                               ", expected bytes");
-            const auto all = nb::borrow<nb::bytes>(returned);
-            if (all.size() != bytes * size)
-              throw UsageError("all_gather: returned " + std::to_string(all.size()) + " bytes, expected " +
-                               std::to_string(bytes * size));
-            std::memcpy(out, all.data(), all.size());
-          }};
-}
-
 std::unique_ptr<Communicator> from_all_gather(int rank, int size, const PyAllGather& all_gather,
                                               const SharedProgress& progress, const nb::dict& options) {
-  Bootstrap bootstrap = bootstrap_by(rank, size, all_gather);
+  Bootstrap bootstrap = bootstrap_from(rank, size, all_gather);
   auto parsed = options_from(options);
   const WithoutGil release;
   return std::make_unique<Communicator>(among_processes(std::move(bootstrap)), std::move(parsed), progress);
@@ -174,7 +158,7 @@ std::unique_ptr<Communicator> from_all_gather(int rank, int size, const PyAllGat
 std::unique_ptr<Communicator> from_all_gather_on_gpus(int rank, int size, const PyAllGather& all_gather,
                                                       const std::pair<SharedProgress, TakesGpus::How>& with,
                                                       const nb::dict& options) {
-  Bootstrap bootstrap = bootstrap_by(rank, size, all_gather);
+  Bootstrap bootstrap = bootstrap_from(rank, size, all_gather);
   auto parsed = options_from(options);
   const WithoutGil release;
   Surroundings around = among_processes(std::move(bootstrap));

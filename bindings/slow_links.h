@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -104,7 +105,6 @@ class SlowLinks final : public WrappedTransport {
     }
   }
 
-  std::unique_ptr<Transport> inner_;
   std::vector<int> link_of_peer_;
   ClockOfRank time_;
   std::vector<Wire> wires_;

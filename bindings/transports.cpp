@@ -10,6 +10,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -135,7 +136,7 @@ void bind_transports(nb::module_& m) {
             MpiCommunicator::duplicate(mpi, mpi->world(), {kTimeout_s, {}});
         const Bootstrap bootstrap = mpi_bootstrap(comm);
         const auto all_gather = [bootstrap](const nb::bytes& mine) { return gathered(bootstrap, mine); };
-        return std::tuple(comm->rank(), comm->size(), PyAllGather(all_gather));
+        return std::tuple(comm->rank(), comm->size(), std::function<nb::bytes(nb::bytes)>(all_gather));
       },
       "mpi"_a, "(rank, size, all_gather) of this process. Collective over all ranks of the job.");
 }

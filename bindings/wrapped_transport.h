@@ -2,7 +2,11 @@
 // A transport for tests that does what another one does, but for what it overrides.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -114,8 +114,8 @@ typedef struct {
   const char* profile; /* of `lanecast tune` or `lanecast learn train`, or of pins, to choose by: a file, several with
                           commas between them, a folder, or "none"; rank 0's counts; NULL: what fits in the user's
                           cache */
-  const char* gpu_messages; /* of a GPU's memory, between hosts: "staged", through the host, or "direct", which the MPI
-                               or UCX must be able to; NULL: direct where its library says so and nothing is against */
+  const char* gpu_messages; /* of a GPU's memory, between hosts: "staged", through the host, or "direct", on the GPU,
+                               also where the MPI or UCX then calls its driver; NULL: direct where none is called */
   lanecastInterruptFn interrupt; /* of this communicator and its splits; NULL: only the deadline ends a wait */
   void* interrupt_ctx;
   int job_size; /* lanecastCommInitAllGather of some of a job's ranks: how many the job has. The variables describe the

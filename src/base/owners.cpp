@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <fstream>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace lanecast {

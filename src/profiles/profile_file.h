@@ -2,6 +2,7 @@
 // The files of `lanecast tune` and `lanecast learn train`, and those of pins, as the core takes them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>

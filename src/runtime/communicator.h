@@ -19,6 +19,7 @@
 #include "runtime/call_log.h"
 #include "runtime/choosing.h"
 #include "runtime/exchange.h"
+#include "runtime/gpu_way.h"
 #include "runtime/options.h"
 #include "runtime/patience.h"
 #include "runtime/plan_cache.h"
@@ -100,8 +101,7 @@ class Communicator {
   std::shared_ptr<DeviceWork> enqueue_async(std::span<const Transfer> transfers, int device, void* stream);
   /// Is the GPU open, and are all ranks on one host? Then such messages go.
   bool has_peer_memory();
-  /// Where what goes to other hosts lies while it is moved: "staged", on the host, or "direct", on the GPU; empty: the
-  /// GPU is not open, or no rank is on another host.
+  /// Where messages to other hosts lie: "staged", on the host; "direct", on the GPU; empty: it is closed, or one host.
   std::string gpu_messages();
   /// Memory on this rank's GPU that the peers' GPUs read and write, of equal size on all ranks. Collective.
   std::shared_ptr<ipc::SharedMemory> allocate_symmetric(int device, std::size_t bytes);
@@ -133,15 +133,14 @@ class Communicator {
   /// Seconds without progress after which calls made from now on give up; this rank's own affair. Throws UsageError.
   void set_timeout(double timeout_s);
 
-  /// Writes what this rank has called, and where it stands, to a file in `directory`; see write_trace(). At any time,
-  /// also while a call of the same thread waits.
+  /// Writes what this rank has called, and where it stands, into `directory`. Any time, also in a call of this thread.
   void write_trace(const std::string& directory) const;
 
   /// What would run: algorithm and chunks after all defaults.
   Choice chosen(const Call& call) const { return choosing_.chosen(call); }
   /// The same, what else could run, and why it does not. Of calls on the CPU's memory: docs/gpu.md says what GPUs take.
   Explanation explain(const Call& call) const { return choosing_.explain(call); }
-  /// The same of a call on GPUs of one host. Throws UsageError elsewhere, and where the GPU is not open.
+  /// The same of a call on GPUs. symmetric: on such memory, on one host. Throws UsageError where the GPU is not open.
   Explanation explain_on_gpu(const Call& call, bool symmetric);
   /// Of the GPUs of all ranks, by its driver's name; empty where it is not open, or there are several kinds.
   std::string kind_of_gpu();
@@ -156,12 +155,11 @@ class Communicator {
   std::shared_ptr<const Surprises> surprises() const { return surprises_; }
 
  private:
-  friend class ProgressThread;
+  friend class DeviceWork;
   friend class PersistentCall;
+  friend class ProgressThread;
   struct Started;
   using Lock = std::unique_lock<std::timed_mutex>;  // of mutex_
-
-  friend class DeviceWork;
   /// Over the transports: collective, and beside no other messages.
   Bootstrap among_all(const std::string& what);
   /// Of the ranks of `gathering`, which needs no more than them and what they do.
@@ -171,8 +169,6 @@ class Communicator {
   /// Once where messages lie on the host and a user may wonder.
   void say_why_staged(const GpuSide& side) const;
   GpuSide& gpu(int device, Lock& lock, std::optional<void*> stream = {});
-  /// What moves a GPU's memory: kernels on peer memory, a plan's messages through the host's, or NCCL's collective.
-  enum class GpuWay : std::uint8_t { peers, plan, native };
   /// Throws UsageError for what can go no way.
   GpuWay way_of(GpuSide& side, const Call& call, int device, void* stream) const;
   /// What NCCL cannot do of the call; empty: nothing.
@@ -185,12 +181,6 @@ class Communicator {
   void require_messages(GpuSide& side, void* stream) const;
   /// begun_s: how long ago the wait has begun. Throws to give up.
   void keep_waiting_for_nccl(double begun_s);
-  /// Where a call's buffers lie, and what it comes behind: on that stream, or apart on the side's own.
-  struct OnStream {
-    void* stream = nullptr;
-    int device = 0;
-    bool apart = false;
-  };
   struct Begun;
   /// Has begin(side, lock) give a call its turn, and enqueues what that has left.
   template <class Begin>
@@ -235,8 +225,7 @@ class Communicator {
   template <class Part>
   void with_reasons(const UnderWay& call, const Part& part);
   void look_for_reasons(const UnderWay& call);
-  /// Runs a part of a call; an error in it is the communicator's, unless it is of the kind `Agreed`, on which all ranks
-  /// agree.
+  /// Runs a part of a call; an error in it is the communicator's, unless all ranks agree on it: kind `Agreed`.
   struct None {};
   template <class Agreed = None, class Part>
   auto or_fail(const Part& part);

@@ -15,7 +15,7 @@ constexpr std::string_view kNative = "native";
 
 }  // namespace
 
-Communicator::GpuWay Communicator::way_of(GpuSide& side, const Call& call, int device, void* stream) const {
+GpuWay Communicator::way_of(GpuSide& side, const Call& call, int device, void* stream) const {
   side.require_usable(call.in, "input", call.dtype, device);
   side.require_usable(call.out, "output", call.dtype, device);
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";

@@ -12,9 +12,8 @@ class LinkProbe {
  public:
   virtual ~LinkProbe() = default;
   virtual double now_s() = 0;
-  /// So many messages each way, all at once. Returns when the other has all, too: that takes a short message there and
-  /// one back besides. Up to kMostMessages of kShortBytes, or one of
-  /// up to kLongBytes.
+  /// So many messages each way, all at once: up to kMostMessages of kShortBytes, or one of up to kLongBytes. Returns
+  /// when the other has all, too: that takes a short message there and one back besides.
   virtual void volley(int messages, std::size_t bytes) = 0;
 
   static constexpr int kMostMessages = 8;
@@ -28,7 +27,7 @@ struct LinkSteps {
   int alpha = 0, beta = 0, gap = 0;
 };
 
-/// Takes some 30 ms, on slow links up to about `budget_s`.
+/// Takes some tens of milliseconds, on slow links up to about `budget_s`.
 LinkSteps time_link(LinkProbe& probe, double budget_s);
 
 /// Of seconds, or seconds a byte; the same bits everywhere.

@@ -5,7 +5,10 @@
 #include <array>
 #include <bit>
 #include <chrono>
+#include <cstdint>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "runtime/volley.h"
 

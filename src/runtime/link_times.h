@@ -2,6 +2,7 @@
 // The links between hosts, timed by all ranks together.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>

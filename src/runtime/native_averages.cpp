@@ -2,6 +2,8 @@
 #include "runtime/native_averages.h"
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "base/error.h"

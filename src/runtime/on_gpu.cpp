@@ -46,7 +46,8 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device, std::optional<void*>
   say_why_staged(*side);
   if (hosts() > 1) {
     choosing_.driver_call_takes(side->driver_call_s(among_all(what)));
-    settle_gpu_links({router_, topology_, around_.hosts, rank(), timeout_s_, rivals_, {}}, choosing_, *side);
+    const auto hear = [this] { ask(options_.interrupt); };
+    settle_gpu_links({router_, topology_, around_.hosts, rank(), timeout_s_, rivals_, hear}, choosing_, *side);
   }
   return side;
 }

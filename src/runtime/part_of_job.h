@@ -3,6 +3,9 @@
 // whole job: such a part takes of them what a split would, and goes without what does not fit it.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "runtime/options.h"
 
 namespace lanecast {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "runtime/gpu_side.h"
 #include "runtime/links.h"

@@ -16,13 +16,13 @@ ProgressThread::Lock ProgressThread::enter() {
   return Lock(mutex_);
 }
 
-ProgressThread::Lock ProgressThread::enter_unless_stuck() {
-  const auto take = [this](Lock lock) {
+ProgressThread::Lock ProgressThread::enter_unless_stuck(int rank) {
+  const auto take = [&](Lock lock) {
     while (!lock.owns_lock() && !lock.try_lock_until(std::chrono::system_clock::now() + kLookEvery))
       if (sleeper_->watch.is_stuck())
-        throw TimeoutError(
-            "no call can be started: a library below keeps the thread that would move it, and has for the whole "
-            "deadline of another call, whose error names it");
+        throw TimeoutError("rank " + std::to_string(rank) +
+                           ": no call can be started: a library below keeps the thread that would "
+                           "move it, and has for the whole deadline of another call, whose error names it");
     return lock;
   };
   const Lock first = take(Lock(entrance_, std::try_to_lock));
@@ -47,7 +47,7 @@ void ProgressThread::add(Communicator& communicator) {
   {
     // Relaxed: only the thread finds its own id, and it holds mutex_ while it drives.
     const bool own = thread_id_.load(std::memory_order_relaxed) == std::this_thread::get_id();
-    const Lock lock = own ? Lock() : enter_unless_stuck();
+    const Lock lock = own ? Lock() : enter_unless_stuck(communicator.rank());
     if (stop_) throw UsageError("the process is ending: no call can be started any more");
     if (!sleeper_->thread.joinable()) sleeper_->thread = quiet_thread([this] { run(); });
     if (std::find(active_.begin(), active_.end(), &communicator) == active_.end()) {

@@ -114,8 +114,8 @@ class ProgressThread {
   using Lock = std::unique_lock<std::timed_mutex>;  // of mutex_
   /// Locks mutex_, ahead of the thread's next round.
   Lock enter();
-  /// The same, but throws TimeoutError where a library keeps the thread.
-  Lock enter_unless_stuck();
+  /// The same for a call of this rank's, but throws TimeoutError where a library keeps the thread.
+  Lock enter_unless_stuck(int rank);
 
   // Whoever wants mutex_ holds the entrance meanwhile, and the thread passes through it between two rounds: else it
   // would take mutex_ again at once for as long as messages move.

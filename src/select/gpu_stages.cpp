@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "select/gpu_stages.h"
 
+#include <cstddef>
+
 #include "select/peer_engines.h"
 #include "select/peer_lines.h"
 

@@ -7,8 +7,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <span>
+#include <string>
 #include <system_error>
 #include <vector>
 

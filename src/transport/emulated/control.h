@@ -5,10 +5,12 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/file_descriptor.h"
 #include "transport/emulated/port.h"

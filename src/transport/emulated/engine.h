@@ -5,6 +5,7 @@
 // multiprocessors; one copy from the host's memory in it would wait until they end.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>

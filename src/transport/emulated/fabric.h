@@ -42,7 +42,7 @@ struct FabricState {
   NicState nic[kMostHosts * kMostNics];  // host after host
 };
 
-/// What a network is made of. Throws UsageError for what makes no sense.
+/// What a network is made of.
 struct FabricShape {
   int hosts = 2, nics = 1;
   double bytes_per_s = 0, latency_s = 0;
@@ -50,7 +50,7 @@ struct FabricShape {
 
 class Fabric {
  public:
-  /// Writes the file of a new network into the folder.
+  /// Writes the file of a new network into the folder. Throws UsageError for a shape that makes no sense.
   static void create(const std::string& folder, const FabricShape& shape);
   /// Throws UsageError where the folder has none.
   explicit Fabric(const std::string& folder);

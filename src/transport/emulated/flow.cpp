@@ -2,6 +2,8 @@
 #include "transport/emulated/flow.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 
 #include "base/error.h"
 

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <vector>

@@ -2,6 +2,7 @@
 #include "transport/emulated/mail.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace lanecast::emulated {
 

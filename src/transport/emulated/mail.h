@@ -2,7 +2,11 @@
 // Letters to and from one peer: what has no room in a queue pair yet waits here.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <vector>
 

@@ -2,6 +2,8 @@
 #include "transport/emulated/nic.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 
 #include "base/error.h"
 

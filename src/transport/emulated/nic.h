@@ -2,6 +2,7 @@
 // One emulated NIC: a thread that works on the queue pairs of its rank's ports, at the network's rate and latency.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -45,7 +46,6 @@ class Nic {
   std::uint64_t begin_segments();
   void fail(Port& port, const std::string& why);
   Port& at(std::uint64_t number);
-  Engine* engine_of(const PortMemory& port, std::uint32_t key);
 
   const Fabric& fabric_;
   std::uint32_t index_;

@@ -111,7 +111,8 @@ std::uint32_t NicProcess::slot_of(int pid) {
 }
 
 Reply NicProcess::attach(Rank& rank, const Request& request) {
-  if (request.ranks < 1 || request.ranks > static_cast<int>(kMostRanksOfPort)) throw InternalError("ranks of a port");
+  if (request.ranks < 1 || request.ranks > static_cast<int>(kMostRanksOfPort))
+    throw InternalError("a port of " + std::to_string(request.ranks) + " ranks");
   const Process process(request.port.pid);
   const std::uint32_t index = slot_of(request.port.pid);
   Slot& slot = nics_[index];

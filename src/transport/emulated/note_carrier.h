@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 

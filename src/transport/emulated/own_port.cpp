@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -64,7 +65,9 @@ OwnPort::~OwnPort() { withdraw_all(); }
 Reply OwnPort::ask(const Request& request, std::span<const PortAddress> ports) const {
   const std::optional<Reply> reply =
       send(socket_, request, ports) ? receive_reply(socket_, kAnswersWithin) : std::nullopt;
-  if (!reply) throw TransportError("the NIC process of host " + host_ + " does not answer");
+  if (!reply)
+    throw TransportError("rank " + std::to_string(rank_) + ": the NIC process of host " + host_ +
+                         " does not answer; if it has ended, start the job anew");
   if (!reply->good) throw UsageError("the NIC process of host " + host_ + ": " + reply->why.data());
   return *reply;
 }
@@ -145,6 +148,8 @@ std::string OwnPort::trouble(int peer) const {
   if (memory_.head().failed.load(std::memory_order_acquire) != 0)
     return fabric_.name_of(nic_) + " has failed: " + memory_.head().why.data();
   const Peer& to = peers_.at(peer);
+  // Of one host, it may have ended since it was looked at above: the next look tells.
+  if (to.nic.id() == nic_process_.id()) return ended(to.process, "its process");
   if (std::string theirs = ended(to.nic, "the NIC process of its host, with " + fabric_.name_of(to.nic_index) + ",");
       !theirs.empty())
     return theirs;

@@ -2,8 +2,11 @@
 // A rank's port: its queue pairs with all peers, attached to a NIC of its host.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +36,7 @@ class OwnPort {
 
   /// Of which GPUs messages may lie in memory; none where the NIC process reaches no GPU.
   std::optional<GpuMemory> gpus() const { return gpus_; }
-  /// The key by which works name this memory. bus_id: of its GPU.
+  /// Has the NIC open this memory, so that works can name it. Throws where it cannot.
   void enroll(const GpuSpan& memory);
   /// Returns when no NIC has it open any more, or has had a second to let go of it. No copy begins any more.
   void withdraw(const std::byte* begin);

@@ -2,6 +2,7 @@
 #include "transport/emulated/plain_puts.h"
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "base/agreed.h"

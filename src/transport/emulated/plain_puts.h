@@ -3,7 +3,12 @@
 // are judged, and what its tests hold to the nominal rate.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "device/gpu/memory.h"
 #include "device/gpu/stream.h"

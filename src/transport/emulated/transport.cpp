@@ -2,7 +2,9 @@
 #include "transport/emulated/transport.h"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 

@@ -3,9 +3,15 @@
 // queue pairs, at a rate and a latency that are given. For networks as fast as clusters have, on one machine.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "transport/emulated/mail.h"

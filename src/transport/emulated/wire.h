@@ -3,6 +3,7 @@
 // memory, is announced, called for by the receive that it meets, and then comes in fragments or as one put.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "transport/emulated/port.h"

@@ -2,7 +2,9 @@
 #include "transport/ucx/gpu_memory.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "base/error.h"
 

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <sstream>
+#include <string>
+#include <string_view>
 
 #include "transport/ucx/nics.h"
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// How and where a call on a GPU's memory is enqueued.
+#pragma once
+
+#include <cstdint>
+
+namespace lanecast {
+
+/// What moves the memory: kernels on peer memory, the messages of a plan, or NCCL's collective.
+enum class GpuWay : std::uint8_t { peers, plan, native };
+
+/// Where a call's buffers lie, and what it comes behind: on that stream, or apart on the side's own.
+struct OnStream {
+  void* stream = nullptr;
+  int device = 0;
+  bool apart = false;
+};
+
+}  // namespace lanecast
