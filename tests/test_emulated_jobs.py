@@ -146,7 +146,7 @@ def cluster() -> Cluster:
 
 SUM = """
 import lanecast, numpy as np
-comm = lanecast.init()
+comm = lanecast.init(links="assume")  # their timing sends bytes as well
 x = np.full(250_000, comm.rank + 1.0, np.float32)
 comm.all_reduce(x)
 assert (x == 10).all(), x
