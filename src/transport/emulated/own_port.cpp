@@ -148,11 +148,10 @@ std::string OwnPort::trouble(int peer) const {
   if (memory_.head().failed.load(std::memory_order_acquire) != 0)
     return fabric_.name_of(nic_) + " has failed: " + memory_.head().why.data();
   const Peer& to = peers_.at(peer);
-  // Of one host, it may have ended since it was looked at above: the next look tells.
-  if (to.nic.id() == nic_process_.id()) return ended(to.process, "its process");
-  if (std::string theirs = ended(to.nic, "the NIC process of its host, with " + fabric_.name_of(to.nic_index) + ",");
-      !theirs.empty())
-    return theirs;
+  if (to.nic.id() != nic_process_.id())  // else it has been asked, and may have ended since
+    if (std::string theirs = ended(to.nic, "the NIC process of its host, with " + fabric_.name_of(to.nic_index) + ",");
+        !theirs.empty())
+      return theirs;
   return ended(to.process, "its process");
 }
 
