@@ -73,7 +73,7 @@ class NicProcess {
  private:
   struct Rank {
     FileDescriptor socket;
-    Process process{};      // none before it has attached
+    Process process;        // none before it has attached
     std::uint32_t nic = 0;  // of this host
     std::uint64_t port = 0;
   };
@@ -179,7 +179,7 @@ void NicProcess::look(std::vector<pollfd>& watched) {
     return ended;
   });
   FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (socket.get() >= 0) ranks_.push_back({.socket = std::move(socket)});
+  if (socket.get() >= 0) ranks_.push_back({.socket = std::move(socket), .process = {}});
 }
 
 void NicProcess::serve(const std::function<bool()>& may_go_on) {
