@@ -128,7 +128,9 @@ std::unique_ptr<Communicator> from_slow_threads(const std::shared_ptr<LoopbackWo
                                        const std::vector<int>& ranks) -> std::unique_ptr<Transport> {
       std::vector<SlowLink> links;
       std::vector<int> link_of_peer;
+      link_of_peer.reserve(ranks.size());
       for (int r : ranks) link_of_peer.push_back(slowness.link_of_peer[r]);
+      links.reserve(slowness.links.size());
       for (const auto& [alpha_s, beta_s_per_byte] : slowness.links) links.push_back({alpha_s, beta_s_per_byte});
       return std::make_unique<SlowLinks>(std::move(transport), links, std::move(link_of_peer),
                                          ClockOfRank{slowness.clock, rank, ranks});

@@ -99,7 +99,7 @@ def _compile(words: list[str], simgrid: SimGrid, program: Path) -> None:
         str(_ARCHIVE), "-rdynamic", f"-L{library}", f"-Wl,-rpath,{library}", "-lsimgrid", "-ldl", "-pthread",
     ]  # fmt: skip
     with tempfile.TemporaryDirectory(dir=program.parent) as folder:
-        made = Path(folder) / "simulate"
+        made = Path(folder) / _PROGRAM
         done = compiler.run([*command, "-o", str(made)])
         if done.returncode != 0:
             raise _core.UsageError(

@@ -38,14 +38,12 @@ struct MpiMessage {
   std::size_t bytes = 0;  // any size; no limit at 2^31
 };
 
-using MpiAdd = GroupAdd;
-
 struct MpiCollective {
   MpiComm comm{};
   Kind kind{};
   DType dtype{};
-  ReduceOp op{};          // avg adds like sum
-  MpiAdd* add = nullptr;  // instead of `op`, where set
+  ReduceOp op{};            // avg adds like sum
+  GroupAdd* add = nullptr;  // instead of `op`, where set
   /// Unused when in_place. A reduce-scatter's `out` may lie within it; no other overlap is allowed.
   const void* in = nullptr;
   void* out = nullptr;

@@ -69,7 +69,7 @@ struct Binding {
   typename Abi::Op op_of(const MpiCollective& call) const {
     if (call.add == nullptr) return abi.ops[static_cast<std::size_t>(call.op)];
     typename Abi::Op op{};
-    const auto make = [this](MpiAdd* add, typename Abi::Op* made) {
+    const auto make = [this](GroupAdd* add, typename Abi::Op* made) {
       // Of our functions' arguments the last one is a pointer to a handle, which they do not look at.
       using Function = typename Calls<Abi>::UserFunction;
       return functions.calls.Op_create(reinterpret_cast<Function*>(add), 1, made);

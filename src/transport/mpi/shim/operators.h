@@ -17,7 +17,7 @@ class Operators {
 
   /// make(function, &op): MPI_Op_create, whose code is 0 where all went well.
   template <class Make>
-  int find(MpiAdd* function, Op& op, const Make& make) {
+  int find(GroupAdd* function, Op& op, const Make& make) {
     const std::lock_guard lock(mutex_);
     if (const auto known = ops_.find(function); known != ops_.end()) {
       op = known->second;
@@ -37,7 +37,7 @@ class Operators {
 
  private:
   std::mutex mutex_;  // ranks of one process may share a library
-  std::map<MpiAdd*, Op> ops_;
+  std::map<GroupAdd*, Op> ops_;
 };
 
 }  // namespace lanecast::mpi
