@@ -107,8 +107,10 @@ class Cluster:
         ports = self._interfaces(f"/proc/{self.init}/net")
         rows = []
         for host, name in enumerate(self.shape.host_names):
+            # The kernel takes the devices of a host that has ended away by and by.
+            there = ports if Path(self._proc(host), "net").exists() else {}
             for number, nic in enumerate(self.shape.nic_names):
-                sent, received = ports.get(port_name(host, number), (None, None))
+                sent, received = there.get(port_name(host, number), (None, None))
                 rows.append({"host": name, "nic": nic, "received_bytes": received, "sent_bytes": sent})
         return rows
 
@@ -116,7 +118,7 @@ class Cluster:
         """What earlier jobs have left of the hosts unlike it was made, as far as the next job needs it."""
         found = []
         for host, name in enumerate(self.shape.host_names):
-            proc = f"/proc/{self.init}/root/proc/{host_pid(host)}"
+            proc = self._proc(host)
             if not Path(proc, "net").exists():
                 found.append(f"the process that holds {name} has been killed")
                 continue
@@ -133,6 +135,10 @@ class Cluster:
             if not Path(f"{proc}/root{COMMANDS}/ssh").exists():
                 found.append(f"{COMMANDS} of {name} has been removed or mounted over")
         return found
+
+    def _proc(self, host: int) -> str:
+        """What the kernel says of the process that holds a host."""
+        return f"/proc/{self.init}/root/proc/{host_pid(host)}"
 
     @staticmethod
     def _interfaces(folder: str) -> dict[str, tuple[int, int]]:
