@@ -57,9 +57,13 @@ class Network:
 
 
 def find(comm: Communicator) -> Network | None:
-    """The network between this job's hosts; None on one host, or where a host names no NICs of TCP. Collective."""
+    """The network between this job's hosts. Collective.
+
+    None on one host, where a host names no NICs of TCP, and where messages take emulated NICs, whose rate is given.
+    """
     own = nics.pin()
-    usable = own.nics if all(address_of(nic) for nic in own.nics) else ()
+    by_tcp = "emulated" not in comm.transports and all(address_of(nic) for nic in own.nics)
+    usable = own.nics if by_tcp else ()
     mine = np.zeros(_NAME_BYTES + 2, np.uint8)
     identity = _core.host_identity().encode()[-_NAME_BYTES:]
     mine[: len(identity)] = np.frombuffer(identity, np.uint8)
