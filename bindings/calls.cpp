@@ -14,8 +14,8 @@
 
 #include "gil.h"
 #include "held_calls.h"
-#include "runtime/persistent.h"
-#include "runtime/staged_plan.h"
+#include "runtime/communicator/persistent.h"
+#include "runtime/gpu/between_hosts/device_plan.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

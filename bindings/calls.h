@@ -4,7 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "runtime/communicator.h"
+#include "runtime/communicator/communicator.h"
 
 namespace lanecast {
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "runtime/communicator.h"
+#include "runtime/communicator/communicator.h"
 #include "select/explain.h"
 
 namespace lanecast {

@@ -10,8 +10,8 @@
 #include "calls.h"
 #include "device_buffers.h"
 #include "gil.h"
-#include "runtime/composed_call.h"
-#include "runtime/device_work.h"
+#include "runtime/communicator/device_work.h"
+#include "runtime/request/composed_call.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

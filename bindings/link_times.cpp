@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests: the timing of links, on a network and by a clock of the test's own.
-#include "runtime/link_times.h"
+#include "runtime/agree/link_times.h"
 
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
@@ -19,8 +19,8 @@
 
 #include "bindings.h"
 #include "gil.h"
-#include "runtime/link_policy.h"
-#include "runtime/surroundings.h"
+#include "runtime/wires/link_policy.h"
+#include "runtime/wires/surroundings.h"
 #include "transport/loopback/world.h"
 
 namespace nb = nanobind;

@@ -11,7 +11,7 @@
 #include "bindings.h"
 #include "choosing.h"
 #include "plan_dict.h"
-#include "runtime/models_in_bytes.h"
+#include "runtime/communicator/models_in_bytes.h"
 #include "select/choose.h"
 #include "select/cost.h"
 #include "select/peer_lines.h"

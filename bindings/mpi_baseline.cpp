@@ -8,7 +8,7 @@
 
 #include "bindings.h"
 #include "gil.h"
-#include "runtime/options.h"
+#include "runtime/request/options.h"
 #include "transport/mpi/communicator.h"
 
 namespace nb = nanobind;

@@ -14,7 +14,7 @@
 #include "gil.h"
 #include "profiles/finding.h"
 #include "profiles/profile_file.h"
-#include "runtime/communicator.h"
+#include "runtime/communicator/communicator.h"
 #include "select/peer_lines.h"
 
 namespace nb = nanobind;

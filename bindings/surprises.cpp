@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What turned out slower than predicted, to Python.
-#include "runtime/surprises.h"
+#include "runtime/watch/surprises.h"
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>

@@ -21,7 +21,7 @@
 #include "gil.h"
 #include "open_transport.h"
 #include "python_bootstrap.h"
-#include "runtime/options.h"
+#include "runtime/request/options.h"
 #include "transport/loopback/transport.h"
 #include "transport/mpi/communicator.h"
 #include "transport/mpi/mpi.h"

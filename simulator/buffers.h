@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "job.h"
-#include "runtime/call.h"
-#include "runtime/composed_call.h"
+#include "runtime/request/call.h"
+#include "runtime/request/composed_call.h"
 
 namespace lanecast::simulator {
 

@@ -10,8 +10,8 @@
 #include "buffers.h"
 #include "composed.h"
 #include "device.h"
-#include "runtime/communicator.h"
-#include "runtime/persistent.h"
+#include "runtime/communicator/communicator.h"
+#include "runtime/communicator/persistent.h"
 #include "selection.h"
 #include "transport/mpi/communicator.h"
 

@@ -2,7 +2,7 @@
 // The same collectives as an MPI library would run them: SMPI has their algorithms and the rules by which they choose.
 #pragma once
 
-#include "runtime/call.h"
+#include "runtime/request/call.h"
 
 namespace lanecast::simulator {
 

@@ -13,6 +13,7 @@ SRC = ROOT / "src"
 PACKAGE = ROOT / "python" / "lanecast"
 
 # Room → the rooms it may include besides itself. Each folder under transport/ is a room of its own: none sees another.
+# Those under runtime/ are rooms, too, whose floors stand in RUNTIME.
 ALLOWED = {
     "base": set(),
     "topology": {"base"},
@@ -22,15 +23,19 @@ ALLOWED = {
     "select": {"base", "topology", "plan", "algorithms"},
     "transport": {"base"},
     "device": {"base"},
-    "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device"},
+    # Peer memory is reached by launching kernels (decision 0027), and NCCL takes a stream.
+    "peers": {"base", "device"},
+    "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers"},
     "profiles": {"base", "topology", "plan", "algorithms", "select", "runtime"},
     "capi": {
-        *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "runtime", "profiles"),
+        *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "runtime"),
+        "profiles",
     },
 }
-# Rooms inside a room that may include one more: peer memory is reached by launching kernels (decision 0027), and NCCL
-# takes a stream; emulated NICs are played by copy engines.
-ALSO_ALLOWED = {"transport/ipc": "device/gpu", "transport/nccl": "device/gpu", "transport/emulated": "device/gpu"}
+# Rooms inside a room that may include one more: emulated NICs are played by copy engines.
+ALSO_ALLOWED = {"transport/emulated": "device/gpu"}
+# The rooms of runtime/ from the ground up: each sees those below it, and those beside it on a floor do not see each other.
+RUNTIME = (("watch",), ("wires",), ("request",), ("bound",), ("agree",), ("host", "gpu"), ("communicator",))
 # What every transport may include: the border itself, helpers of those that match and copy by themselves, and how those
 # that wait tell each other of it.
 TRANSPORT_BORDER = {
@@ -82,11 +87,21 @@ def room_of(relative: str) -> str:
     return "/".join(parts[:2]) if parts[0] == "transport" and len(parts) > 2 else parts[0]
 
 
+def floor_of(relative: str) -> int:
+    """Of a file in runtime/."""
+    room = Path(relative).parts[1]
+    return next(floor for floor, rooms in enumerate(RUNTIME) if room in rooms)
+
+
 def may_include(source: str, header: str) -> bool:
+    if source.startswith("runtime/") and header.startswith("runtime/"):
+        return Path(source).parts[1] == Path(header).parts[1] or floor_of(header) < floor_of(source)
     if header in TRANSPORT_BORDER and source.startswith("transport/"):
         return True
     here, there = room_of(source), room_of(header)
     if here in ALSO_ALLOWED and header.startswith(f"{ALSO_ALLOWED[here]}/"):
+        return True
+    if here == "peers" and header == "transport/transport.h":  # which a group of peers plays a part of
         return True
     if here == "transport":  # what joins the transports, not one of them
         return there.startswith(("transport", "base"))

@@ -8,7 +8,7 @@
 #include "capi/config.h"
 #include "capi/handles.h"
 #include "profiles/finding.h"
-#include "runtime/coming_together.h"
+#include "runtime/request/coming_together.h"
 
 namespace lanecast::capi {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lanecast/lanecast.h"
-#include "runtime/options.h"
+#include "runtime/request/options.h"
 
 namespace lanecast::capi {
 

@@ -4,8 +4,8 @@
 #include "capi/messages.h"
 #include "device/gpu/beside_captures.h"
 #include "device/gpu/device.h"
-#include "transport/ipc/shared_memory.h"
-#include "transport/ipc/window_memory.h"
+#include "peers/shared_memory.h"
+#include "peers/window_memory.h"
 
 using namespace lanecast;
 using namespace lanecast::capi;

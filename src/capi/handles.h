@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "lanecast/lanecast.h"
-#include "runtime/persistent.h"
+#include "runtime/communicator/persistent.h"
 
 struct lanecastComm {
   std::unique_ptr<lanecast::Communicator> core;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/communicator.h"
+#include "runtime/communicator/communicator.h"
 
 namespace lanecast {
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trace files of ranks, put together by communicator. Their writer is src/runtime/trace_file.cpp."""
+"""Trace files of ranks, put together by communicator. Their writer is src/runtime/watch/trace_file.cpp."""
 
 from __future__ import annotations
 

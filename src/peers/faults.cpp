@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peers/faults.h"
+
+#include <algorithm>
+
+namespace lanecast::ipc {
+
+gpu::u64 patience_ns(double timeout_s) {
+  constexpr double kMost_s = 4e9;  // 127 years, which added to the time of today fit into 64 bits of nanoseconds
+  return static_cast<gpu::u64>(std::min(timeout_s, kMost_s) * 1e9);
+}
+
+std::optional<PeerFault> Faults::met() const {
+  const auto* record = reinterpret_cast<const volatile gpu::FaultRecord*>(memory_.host());
+  // Written last by the device; acquire, so that the rest is read after it.
+  const gpu::u32 what = __atomic_load_n(&record->fault, __ATOMIC_ACQUIRE);
+  if (what == static_cast<gpu::u32>(gpu::Fault::none)) return {};
+  return PeerFault{static_cast<gpu::Fault>(what),
+                   static_cast<int>(record->peer),
+                   static_cast<std::uint16_t>(record->signature),
+                   static_cast<std::uint16_t>(record->found),
+                   static_cast<gpu::Place>(record->place),
+                   record->bytes,
+                   record->found_bytes};
+}
+
+void Faults::poison() {
+  auto* record = reinterpret_cast<gpu::FaultRecord*>(memory_.host());
+  __atomic_store_n(&record->poison, 1u, __ATOMIC_RELAXED);  // orders nothing: the kernels only stop
+}
+
+}  // namespace lanecast::ipc

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peers/launches.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace lanecast::ipc {
+
+Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels)
+    : device_(std::move(device)),
+      exchange_threads_(gpu::exchange_threads(device_->warp())),
+      two_shot_threads_(gpu::two_shot_threads(device_->warp())),
+      pumped_two_shot_threads_(static_cast<int>(gpu::pumped_two_shot_threads(device_->warp()))),
+      kernels_(std::move(kernels)),
+      exchange_(kernels_->get("lanecast_exchange")),
+      broadcast_(kernels_->get("lanecast_broadcast")),
+      messages_(kernels_->get("lanecast_messages")),
+      copy_(kernels_->get("lanecast_copy")),
+      direct_(kernels_->get("lanecast_direct")),
+      meeting_(kernels_->get("lanecast_meeting")),
+      barrier_(kernels_->get("lanecast_barrier")),
+      hand_over_(kernels_->get("lanecast_handover")),
+      handshake_(kernels_->get("lanecast_handshake")) {
+  for (int k = 0; k < kDTypes; ++k) {
+    const std::string name(name_of(static_cast<DType>(k)));
+    exchange_and_reduce_[k] = kernels_->get("lanecast_exchange_" + name);
+    two_shot_[k] = kernels_->get("lanecast_two_shot_" + name);
+    reduce_[k] = kernels_->get("lanecast_reduce_" + name);
+    direct_reduce_[k] = kernels_->get("lanecast_direct_" + name);
+    pumped_two_shot_[k] = pumped_two_shot_kernel(name);
+  }
+}
+
+gpu::Function Launches::pumped_two_shot_kernel(const std::string& dtype) const {
+  const std::string name = "lanecast_pumped_two_shot_" + dtype;
+  constexpr int kBytes = static_cast<int>(gpu::kPumpedBytes);
+  if (!kernels_->has(name) || device_->shared_room() < kBytes) return nullptr;
+  const gpu::Device::Current current(*device_);
+  const gpu::Function kernel = kernels_->get(name);
+  device_->check(device_->driver().cuFuncSetAttribute(kernel, gpu::kFunctionSharedRoom, kBytes), "cuFuncSetAttribute");
+  return kernel;
+}
+
+void Launches::exchange(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(exchange_, &arguments, {blocks, exchange_threads_}, stream);
+}
+
+void Launches::exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(exchange_and_reduce_[static_cast<int>(dtype)], &arguments, {blocks, exchange_threads_}, stream);
+}
+
+void Launches::two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(two_shot_[static_cast<int>(dtype)], &arguments, {blocks, two_shot_threads_}, stream);
+}
+
+void Launches::broadcast(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(broadcast_, &arguments, {blocks, two_shot_threads_}, stream);
+}
+
+void Launches::pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(pumped_two_shot_[static_cast<int>(dtype)], &arguments,
+         {blocks, pumped_two_shot_threads_, static_cast<int>(gpu::kPumpedBytes)}, stream);
+}
+
+void Launches::reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
+  launch(reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kThreads}, stream);
+}
+
+void Launches::copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
+  launch(copy_, &arguments, {blocks, gpu::kThreads}, stream);
+}
+
+void Launches::direct_copy(const gpu::Direct& arguments, int blocks, gpu::Stream stream) const {
+  launch(direct_, &arguments, {blocks, gpu::kDirectThreads}, stream);
+}
+
+void Launches::direct_reduce(DType dtype, const gpu::Direct& arguments, int blocks, gpu::Stream stream) const {
+  launch(direct_reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kDirectThreads}, stream);
+}
+
+void Launches::meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const {
+  launch(meeting_, &arguments, {blocks, gpu::kMeetingThreads}, stream);
+}
+
+void Launches::messages(const gpu::Messages& arguments, gpu::Stream stream) const {
+  launch(messages_, &arguments, {static_cast<int>(arguments.peers * arguments.blocks), gpu::kMessageThreads}, stream);
+}
+
+void Launches::barrier(const gpu::Group& arguments, gpu::Stream stream) const {
+  launch(barrier_, &arguments, {1, gpu::kMostRanks}, stream);
+}
+
+void Launches::hand_over(const gpu::Handover& arguments, gpu::Stream stream) const {
+  launch(hand_over_, &arguments, {1, gpu::kMostRanks * gpu::kDepth}, stream);
+}
+
+void Launches::shake_hands(const gpu::Handshake& arguments, gpu::Stream stream) const {
+  launch(handshake_, &arguments, {1, 1}, stream);
+}
+
+int Launches::blocks_for(std::size_t bytes, int most) {
+  constexpr std::size_t kPerBlock = std::size_t{gpu::kThreads} * 16;
+  return static_cast<int>(std::clamp<std::size_t>(bytes / kPerBlock, 1, most));
+}
+
+void Launches::launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const {
+  void* list[] = {const_cast<void*>(arguments)};  // read before the call returns
+  device_->check(device_->driver().cuLaunchKernel(function, grid.blocks, 1, 1, grid.threads, 1, 1, grid.shared_bytes,
+                                                  stream, list, nullptr),
+                 "cuLaunchKernel");
+}
+
+}  // namespace lanecast::ipc

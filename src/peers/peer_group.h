@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of one host that run collectives by reading and writing each other's GPUs: by one kernel, or by copy engines.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "peers/engine_streams.h"
+#include "peers/faults.h"
+#include "peers/group_memory.h"
+#include "peers/launches.h"
+#include "peers/parcels.h"
+
+namespace lanecast::ipc {
+
+struct PeerOptions {
+  double timeout_s = 300;
+  int max_ctas = gpu::kMostBlocks;  // multiprocessors that a kernel takes which waits for other ranks
+  int reducer_ctas = 64;            // and one that adds up what copy engines have brought
+  bool channels = true;             // room for exchange()
+};
+
+/// Buffers of this rank in windows: where they begin, and their places as Windows::place() has them; 0 for one that no
+/// peer needs to reach.
+struct WindowBuffers {
+  gpu::Address table = 0;  // Windows::table(); 0: no offer of them is made
+  gpu::Address in = 0, out = 0;
+  gpu::u64 in_place = 0, out_place = 0;
+};
+
+/// One call, ordered by its stream.
+struct PeerCall {
+  Parcels parcels;
+  DType dtype{};
+  ReduceOp op{};
+  double divisor = 1;           // an average's
+  std::uint16_t signature = 0;  // equal on ranks that make the same call
+  WindowBuffers windows = {};   // of a call by kernels, to be offered to the peers first
+  std::uint32_t overrange = 0;  // of an average, as base/overrange.h says
+};
+
+/// A message to or from a member, which may be this one itself.
+struct PeerMessage {
+  bool sends = false;
+  int peer = 0;
+  Parcel data;
+};
+
+/// All methods but fault() make the device current by themselves; members make the same calls in the same order, but
+/// for messages.
+class PeerGroup {
+ public:
+  /// Collective over the members. Throws on all where it does on one.
+  PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels, const Bootstrap& members,
+            const PeerOptions& options);
+
+  int rank() const { return memory_.rank(); }
+  int size() const { return memory_.size(); }
+
+  void copy(void* to, const void* from, std::size_t bytes, gpu::Stream stream) const;
+  /// By one kernel, which waits for the other ranks' while it runs. Throws UsageError for too long a message before
+  /// anything is enqueued.
+  void by_kernel(const PeerCall& call, gpu::Stream stream);
+  /// The same, of an all-reduce or a broadcast: each rank reduces a share of it, or gets that from the root, and its
+  /// kernel tells the others the result.
+  void by_two_shot(const PeerCall& call, gpu::Stream stream);
+  /// Is that by the copy engines of multiprocessors? Equal on all members; one whose addresses do not suit them moves
+  /// its pieces by threads.
+  bool pumps(DType dtype, ReduceOp op, std::size_t bytes) const;
+  /// By copy engines, in chunks through staging memory, and where it reduces by a kernel that waits for nobody. Needs
+  /// open_staging(), which is collective over the members: few groups make such calls.
+  void by_copy_engine(const PeerCall& call, gpu::Stream stream);
+  void open_staging(const Bootstrap& members);
+  bool has_staging() const { return staging_ != nullptr; }
+  /// At most half of a kernel's multiprocessors are for a call: something else computes meanwhile.
+  bool has_few_blocks() const { return options_.max_ctas <= gpu::kMostBlocks / 2; }
+
+  /// With buffers in symmetric memory, at the same place on all members: the output of what is copied; the input of
+  /// what is reduced, and its output where all get the result, else null.
+  void by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output, gpu::Stream stream);
+
+  /// All at once; those between this rank and another one match in the order of the calls on both. Only the two take
+  /// part. Those to this rank itself come in pairs of equal size.
+  void exchange(std::span<const PeerMessage> messages, gpu::Stream stream) const;
+
+  /// Of the waits of the kernels that are enqueued from now on.
+  void set_timeout(double timeout_s) { timeout_ns_ = patience_ns(timeout_s); }
+
+  std::optional<PeerFault> fault() const { return faults_.met(); }
+  /// Own kernels stop waiting; the peers' do after poison_peers(), without a word: whoever has them stop says why.
+  void poison() { faults_.poison(); }
+  void poison_peers();
+  /// gpu::Control of this member.
+  gpu::Address control() const { return memory_.control(); }
+
+ private:
+  friend class CopyPipeline;
+
+  /// What a member makes by itself.
+  struct Own {
+    Launches launches;
+    Faults faults;
+    EngineStreams engines;
+    gpu::OwnedStream poison;
+  };
+  PeerGroup(Own own, std::shared_ptr<gpu::Device> device, const Bootstrap& members, const PeerOptions& options);
+
+  gpu::Messages message_arguments() const;
+  void direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
+  bool serves_engines(const Parcels& parcels) const;
+  void direct_copy_by_engines(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
+  void direct_reduce(const PeerCall& call, const SharedMemory& input, const SharedMemory* output,
+                     gpu::Stream stream) const;
+  struct Share {
+    std::size_t begin = 0, bytes = 0;
+  };
+  /// The k-th of so many shares of a vector; the first one is the largest.
+  static Share share_of(std::size_t bytes, int k, int shares);
+  gpu::Exchange exchange_arguments(const PeerCall& call) const;
+  /// A broadcast in two shots.
+  void spread(const PeerCall& call, gpu::Stream stream);
+  /// Messages into pieces, by the largest one of any two members; returns how many blocks carry them, `most` at most.
+  int cut(gpu::Exchange& x, std::size_t largest_bytes, int most, std::size_t longest_piece) const;
+  /// With buffers in windows, wherever each member has them. Where any member has them elsewhere nothing is moved, and
+  /// what stands behind this kernel makes the call. Members that do not offer enqueue that alone.
+  void offer(const PeerCall& call, gpu::Stream stream) const;
+  /// Of a kernel that carries pieces through slots, by its largest message.
+  int most_blocks(std::size_t largest_bytes) const;
+  /// Of a kernel that meets the other ranks'; equal on all for equal bytes.
+  int meeting_blocks(std::size_t bytes) const;
+  /// Of one that works at the peers; likewise.
+  int direct_blocks(const Parcels& parcels, std::size_t bytes) const;
+
+  /// Everyone has come here, and what stands before it in their streams is done.
+  void barrier(std::uint16_t signature, gpu::Stream stream) const;
+  gpu::Group group(std::uint16_t signature) const;
+  /// On this device, by a kernel of so many blocks at most.
+  void copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks, gpu::Stream stream) const;
+
+  std::shared_ptr<gpu::Device> device_;
+  Launches launches_;
+  PeerOptions options_;
+  Faults faults_;
+  GroupMemory memory_;
+  std::unique_ptr<SharedMemory> staging_;  // null before the first call by copy engines
+  gpu::u64 timeout_ns_ = 0;
+  EngineStreams engines_;
+  bool pumps_ = false;       // all members' devices have kernels with them
+  gpu::OwnedStream poison_;  // which nothing else keeps waiting
+};
+
+}  // namespace lanecast::ipc

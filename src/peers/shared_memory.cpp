@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peers/shared_memory.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/agreed.h"
+#include "base/error.h"
+#include "base/running_time.h"
+
+namespace lanecast::ipc {
+namespace {
+
+/// What members tell each other.
+struct Introduction {
+  gpu::IpcHandle handle{};
+  std::size_t bytes = 0;
+  Process process;
+};
+
+/// Throws on all members alike, since all see the same.
+void refuse_unequal(const std::vector<Introduction>& all, const Bootstrap& members) {
+  for (int q = 1; q < members.size; ++q) {
+    if (all[q].bytes != all[0].bytes)
+      throw UsageError("peer memory: " + members.name_of(0) + " wants " + std::to_string(all[0].bytes) + " bytes, " +
+                       members.name_of(q) + " " + std::to_string(all[q].bytes) + "; all have to be equal");
+    for (int p = 0; p < q; ++p)
+      if (all[p].process.id() == all[q].process.id())
+        throw UsageError("peer memory: " + members.name_of(p) + " and " + members.name_of(q) +
+                         " are threads of one process; start a process for each GPU");
+  }
+}
+
+constexpr std::size_t whole_words(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+constexpr auto kGoodbye = std::chrono::seconds(2);
+
+/// A device that is short of memory is no fault: whoever frees some may ask again.
+std::unique_ptr<LentMemory> lent(const std::shared_ptr<gpu::Device>& device, std::size_t bytes,
+                                 const Bootstrap& members) {
+  try {
+    return std::make_unique<LentMemory>(device, bytes, members.rank, members.size);
+  } catch (const Error& error) {
+    throw UsageError("peer memory: " + members.name_of(members.rank) + " finds no " + std::to_string(bytes) +
+                     " bytes on its GPU: " + error.what());
+  }
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members, std::size_t bytes,
+                           std::uint64_t ordinal)
+    : device_(std::move(device)), rank_(members.rank), ordinal_(ordinal) {
+  LentMemory::free_what_is_back();
+  own_ = agreed(members, [&] { return lent(device_, whole_words(bytes), members); });
+  const Introduction mine{own_->handle(), own_->bytes(), Process(getpid())};
+  std::vector<Introduction> all(members.size);
+  members.all_gather(&mine, all.data(), sizeof mine);
+  refuse_unequal(all, members);
+  std::vector<std::optional<Process>> processes;
+  processes.reserve(all.size());
+  for (const Introduction& member : all)
+    processes.push_back(member.process.has_ended() ? std::nullopt : std::optional(member.process));
+  own_->lend(std::move(processes));
+  bool lent_out = true;
+  const auto map = [&] {
+    for (int q = 0; q < members.size; ++q)
+      bases_.push_back(q == rank_ ? own_->address() : opened_.emplace_back(device_, all[q].handle).address());
+    return true;
+  };
+  const auto let_go = [&] {
+    opened_.clear();
+    members.barrier();
+    lent_out = false;
+  };
+  try {
+    agreed(members, map, let_go);  // and nobody writes before all have mapped
+  } catch (...) {
+    // A member has been lost, and others may not have let go yet.
+    if (lent_out) LentMemory::leave(std::move(own_));
+    throw;
+  }
+}
+
+void SharedMemory::say_goodbye() {
+  for (int q = 0; q < size(); ++q)
+    if (q != rank_) own_->give_back(of(q));
+}
+
+SharedMemory::~SharedMemory() {
+  const gpu::Device::Current current(*device_);
+  try {
+    device_->check(device_->driver().cuCtxSynchronize(), "cuCtxSynchronize");  // kernels may be at work there
+    say_goodbye();
+    opened_.clear();
+    Countdown left(kGoodbye);
+    while (!own_->is_back()) {
+      if (left.over()) {
+        LentMemory::leave(std::move(own_));
+        return;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  } catch (const std::exception& error) {  // the device is out of order: nothing to give back
+    std::fprintf(stderr, "lanecast: peer memory is not freed: %s\n", error.what());
+  }
+}
+
+}  // namespace lanecast::ipc

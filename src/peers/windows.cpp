@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peers/windows.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "base/agreed.h"
+#include "base/error.h"
+#include "base/running_time.h"
+
+namespace lanecast::ipc {
+namespace {
+
+constexpr auto kGoodbye = std::chrono::seconds(2);
+
+}  // namespace
+
+Windows::Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members)
+    : device_(std::move(device)),
+      rank_(members.rank),
+      board_(members),
+      table_(agreed(members, [&] { return gpu::PinnedMemory(device_, sizeof(gpu::WindowTable)); })),
+      own_(gpu::kMostWindows),
+      news_(members.size),
+      opened_(members.size) {
+  for (auto& windows : opened_) windows.resize(gpu::kMostWindows);
+}
+
+std::uint64_t Windows::taken() const { return *static_cast<volatile gpu::u64*>(&on_host().taken); }
+
+void Windows::take_turn(std::size_t number) {
+  WindowPage& page = board_.of(rank_);
+  ++own_[number].turn;
+  // Release, both: whoever sees the news sees the turn, and who sees the turn the rest of the notice.
+  page.notices[number].turn.store(own_[number].turn, std::memory_order_release);
+  page.news.fetch_add(1, std::memory_order_release);
+}
+
+bool Windows::open(std::shared_ptr<WindowMemory> memory) {
+  if (memory->device().ordinal() != device_->ordinal()) return false;
+  const auto free = std::ranges::find(own_, nullptr, &Own::memory);
+  if (free == own_.end()) return false;
+  const std::size_t number = free - own_.begin();
+  WindowNotice& notice = board_.of(rank_).notices[number];
+  notice.handle = memory->handle();
+  notice.offset = memory->offset();
+  free->memory = std::move(memory);
+  ++used_;
+  take_turn(number);
+  return true;
+}
+
+bool Windows::all_follow(std::size_t number) const {
+  for (int q = 0; q < board_.size(); ++q)
+    // Acquire: what a member has put into its table before is there for the calls that this answer allows.
+    if (q != rank_ && board_.of(q).followed[rank_][number].load(std::memory_order_acquire) != own_[number].turn)
+      return false;
+  return true;
+}
+
+void Windows::look_at_own() {
+  for (std::size_t number = 0; number < own_.size(); ++number) {
+    Own& own = own_[number];
+    if (!own.memory) continue;
+    const bool open = own.turn % 2 == 1;
+    if (open && own.memory->retired()) {
+      own.usable = false;
+      take_turn(number);
+    } else if (open) {
+      own.usable = own.usable || all_follow(number);
+    } else if (all_follow(number)) {
+      own.memory.reset();
+      --used_;
+    }
+  }
+}
+
+void Windows::follow(int member) {
+  const WindowPage& theirs = board_.of(member);
+  // Acquire: pairs with take_turn(); and before the notices, so that none is missed.
+  const std::uint64_t news = theirs.news.load(std::memory_order_acquire);
+  if (news == news_[member]) return;
+  news_[member] = news;
+  const gpu::Device::Current current(*device_);
+  for (std::size_t number = 0; number < own_.size(); ++number) {
+    const WindowNotice& notice = theirs.notices[number];
+    std::atomic<std::uint64_t>& followed = board_.of(rank_).followed[member][number];
+    const std::uint64_t turn = notice.turn.load(std::memory_order_acquire);  // pairs with take_turn()
+    if (turn == followed.load(std::memory_order_relaxed)) continue;          // nobody else writes it
+    std::optional<gpu::OpenedMemory>& opened = opened_[member][number];
+    opened.reset();
+    gpu::u64 at = 0;
+    try {
+      if (turn % 2 == 1) at = opened.emplace(device_, notice.handle).address() + notice.offset;
+    } catch (const Error& error) {  // never followed: the member never offers it, and calls go through slots
+      std::fprintf(stderr, "lanecast: rank %d's memory cannot be mapped: %s\n", member, error.what());
+      continue;
+    }
+    // The kernels of a call that offers the window come after what the member hears here.
+    *static_cast<volatile gpu::u64*>(&on_host().at[member][number]) = at;
+    followed.store(turn, std::memory_order_release);  // pairs with all_follow()
+  }
+}
+
+void Windows::look() {
+  for (int q = 0; q < board_.size(); ++q)
+    if (q != rank_) follow(q);
+  if (used_ != 0) look_at_own();
+}
+
+gpu::u64 Windows::place(const void* begin, std::size_t bytes) const {
+  const auto at = reinterpret_cast<gpu::Address>(begin);
+  std::size_t left = used_;
+  for (std::size_t number = 0; left != 0; ++number) {
+    const Own& own = own_[number];
+    if (!own.memory) continue;
+    --left;
+    const gpu::Address start = own.memory->begin();
+    if (own.usable && at >= start && at + bytes <= start + own.memory->bytes() && !own.memory->retired())
+      return (number + 1) << gpu::kWindowShift | (at - start);
+  }
+  return 0;
+}
+
+bool Windows::all_have_gone() const {
+  for (int q = 0; q < board_.size(); ++q)
+    if (q != rank_ && !board_.has_gone(q)) return false;
+  return true;
+}
+
+Windows::~Windows() {
+  const gpu::Device::Current current(*device_);
+  device_->driver().cuCtxSynchronize();  // kernels may be at work there
+  opened_.clear();
+  // Release: pairs with WindowBoard::has_gone().
+  board_.of(rank_).gone.store(1, std::memory_order_release);
+  Countdown left(kGoodbye);
+  while (used_ != 0 && !all_have_gone()) {
+    if (left.over()) {
+      leave_mapped();
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+void Windows::leave_mapped() {
+  for (Own& own : own_)
+    if (own.memory) own.memory->leave_mapped(own.memory);
+}
+
+}  // namespace lanecast::ipc

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of a group's ranks that their peers reach: each rank opens and closes windows as it likes, the others map them
+// when they come by, and a rank offers one to a call (device/gpu/kernels/offers.cuh) once all have.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "peers/window_board.h"
+#include "peers/window_memory.h"
+
+namespace lanecast::ipc {
+
+class Windows {
+ public:
+  /// Collective over the members. Throws on all where it does on one.
+  Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members);
+  /// Waits for this device's work, and for the members to let go of this one's memory, for a moment.
+  ~Windows();
+  Windows(const Windows&) = delete;
+  Windows& operator=(const Windows&) = delete;
+
+  /// Opens a window; no other rank need do so. False where there are too many, or the memory is another GPU's.
+  bool open(std::shared_ptr<WindowMemory> memory);
+  /// Does what the members' notices ask for, and takes note of what they have done. Blocks for nobody.
+  void look();
+  bool empty() const { return used_ == 0; }
+
+  /// As gpu::Offer has it; 0 for what lies in no window that all members have mapped.
+  gpu::u64 place(const void* begin, std::size_t bytes) const;
+  /// gpu::WindowTable of this member.
+  gpu::Address table() const { return table_.device(); }
+  /// How many calls have read and written at the peers.
+  std::uint64_t taken() const;
+
+ private:
+  struct Own {
+    std::shared_ptr<WindowMemory> memory;  // null: the number is free
+    std::uint64_t turn = 0;
+    bool usable = false;  // all members have mapped it
+  };
+
+  gpu::WindowTable& on_host() const { return *reinterpret_cast<gpu::WindowTable*>(table_.host()); }
+  void take_turn(std::size_t number);
+  bool all_follow(std::size_t number) const;
+  void look_at_own();
+  void follow(int member);
+  bool all_have_gone() const;
+  /// Peers may still have it mapped: it stays until this process ends.
+  void leave_mapped();
+
+  std::shared_ptr<gpu::Device> device_;
+  int rank_;
+  WindowBoard board_;
+  gpu::PinnedMemory table_;
+  std::vector<Own> own_;  // by number
+  std::size_t used_ = 0;
+  std::vector<std::uint64_t> news_;                                    // by member: what has been followed
+  std::vector<std::vector<std::optional<gpu::OpenedMemory>>> opened_;  // by member and number
+};
+
+}  // namespace lanecast::ipc

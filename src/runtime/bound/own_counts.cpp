@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/bound/own_counts.h"
+
+#include <algorithm>
+
+#include "algorithms/registry.h"
+#include "base/error.h"
+#include "runtime/bound/layout.h"
+
+namespace lanecast {
+
+std::shared_ptr<const OwnCounts> own_counts_of(const Plan& plan, const Shape& shape) {
+  if (!shape.own_counts()) return nullptr;
+  const Collective& what = plan.collective;
+  const auto by_rank = [&](const std::vector<std::size_t>& counts) {
+    std::vector<std::uint64_t> all(what.size);
+    if (counts.size() == all.size())
+      std::ranges::copy(counts, all.begin());
+    else if (!counts.empty())  // to or from the root alone
+      all[what.root] = counts[0];
+    return all;
+  };
+  return std::make_shared<const OwnCounts>(by_rank(shape.send_counts), by_rank(shape.recv_counts));
+}
+
+void require_own_counts_suffice(const Call& call, const Topology& topology, const std::string& algorithm) {
+  if (!call.own_counts() || !forwards(call.kind, algorithm)) return;
+  std::string known;
+  for (const std::string& name : algorithms_for(call.kind, topology))
+    if (!forwards(call.kind, name)) known += " " + name;
+  throw UsageError("algorithm '" + algorithm + "': forwards what other ranks are to get, and with send_counts and " +
+                   "recv_counts no rank knows how much that is; these do not:" + known);
+}
+
+}  // namespace lanecast

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/communicator/choosing.h"
+
+#include <algorithm>
+
+#include "device/gpu/kernels/arguments.h"
+#include "runtime/wires/link_policy.h"
+#include "runtime/wires/router.h"
+
+namespace lanecast {
+namespace {
+
+/// The hierarchy with what is innermost by groups, where it is one and has that; else empty.
+std::string within_by_groups(Kind kind, const Topology& topology, const std::string& algorithm) {
+  const std::size_t within = algorithm.rfind(',');
+  if (within == std::string::npos) return {};
+  std::string name = algorithm.substr(0, within) + ",native)";
+  return has_algorithm(kind, topology, name) ? name : std::string();
+}
+
+/// One adds up all ranks' in one step.
+bool fits_a_kernel(const std::string& algorithm, const Topology& topology) {
+  return algorithm != "one_shot" || topology.size() <= gpu::kMostRanks;
+}
+
+}  // namespace
+
+bool Choosing::may_time_links() const {
+  return std::ranges::count(between_hosts_, true) > 0 &&
+         link_policy_from(options_.links).way == LinkPolicy::Way::measure;
+}
+
+Explanation Choosing::explain(const Call& call) const {
+  const Request request = request_of(call);
+  return {call.kind, request.bytes, chosen(call, request, models_), candidates(request, topology_, models_),
+          known_of_links(models_)};
+}
+
+Request Choosing::request_of(const Call& call) const {
+  return {call.kind, full_bytes(call, topology_.size()), call.own_counts(), in_rank_order(call),
+          router_.native(call.kind, call.dtype, call.op) != nullptr};
+}
+
+std::string_view Choosing::pinned_for(const Call& call) const {
+  if (!call.algorithm.empty() || options_.algorithm.empty()) return call.algorithm;
+  // The communicator's algorithm is for the collectives that have it; a name that none has is refused by planning.
+  const std::string_view usual = options_.algorithm;
+  const bool meant = has_algorithm(call.kind, topology_, usual) || !any_has_algorithm(topology_, usual);
+  return meant ? usual : std::string_view();
+}
+
+bool Choosing::averages_in_rank_order(const Call& call) const {
+  const bool narrow = is_float(call.dtype) && size_of(call.dtype) == 1;
+  return narrow && call.op == ReduceOp::avg && Collective{call.kind}.reduces() && topology_.size() > 2 &&
+         pinned_for(call) != "native";  // which a library has, or has not
+}
+
+bool Choosing::in_rank_order(const Call& call) const {
+  const bool sums = Collective{call.kind}.reduces();
+  if (averages_in_rank_order(call)) return true;
+  if (!sums || !call.reproducible.value_or(options_.reproducible.value_or(false))) return false;
+  // Our own kernels give integers the same bits in every order; of floats, min and max take -0 and 0 for equal.
+  return is_float(call.dtype) || has_native(pinned_for(call));
+}
+
+Models Choosing::models_for(OnGpus gpus) const {
+  Models models = models_;
+  models.driver_call_s = driver_call_s_;
+  if (!gpus.sends_directly || gpu_links_.links.empty()) return models;
+  models.links = gpu_links_.links;
+  models.overlaps = gpu_links_.overlaps;
+  models.timing = gpu_links_.timing;
+  return models;
+}
+
+Request Choosing::request_of(const Call& call, OnGpus gpus) const {
+  Request request = request_of(call);
+  request.on_gpus = true;
+  request.staged = !gpus.sends_directly;
+  if (pinned_in_order(call).empty()) request.native = false;  // MPI's own; NCCL's is taken by name alone
+  return request;
+}
+
+std::vector<Choice> Choosing::candidates_for_gpus(const Request& request, const Models& models, bool has_groups) const {
+  std::vector<Choice> found, by_groups;
+  for (Choice& choice : candidates(request, topology_, models)) {
+    if (!fits_a_kernel(choice.algorithm, topology_)) continue;
+    // Within hosts by peer memory, whichever way was chosen with messages: across, their order is the same.
+    const std::string name = has_groups ? within_by_groups(request.kind, topology_, choice.algorithm) : "";
+    if (!name.empty() && std::ranges::count(by_groups, name, &Choice::algorithm) == 0) {
+      Choice with_groups = predict(request, topology_, models, name);
+      by_groups.insert(std::ranges::upper_bound(by_groups, with_groups.seconds, {}, &Choice::seconds),
+                       std::move(with_groups));
+    }
+    found.push_back(std::move(choice));
+  }
+  return by_groups.empty() ? found : by_groups;
+}
+
+Choice Choosing::chosen_for_gpus(const Call& call, OnGpus gpus) const {
+  const Request request = request_of(call, gpus);
+  const Models models = models_for(gpus);
+  const int chunks = call.chunks ? call.chunks : options_.chunks;
+  if (!pinned_in_order(call).empty()) return chosen(call, request, models);
+  const Choice first = choose(request, topology_, models);
+  const std::string name = gpus.has_groups ? within_by_groups(call.kind, topology_, first.algorithm) : "";
+  Choice choice = first;
+  if (first.decided_by == Decider::cost_model || (name.empty() && !fits_a_kernel(first.algorithm, topology_)))
+    choice = candidates_for_gpus(request, models, gpus.has_groups).front();
+  else if (!name.empty())
+    choice = predict(request, topology_, models, name, chunks);
+  choice.decided_by = first.decided_by;
+  if (chunks) choice.chunks = chunks;
+  return choice;
+}
+
+Explanation Choosing::explain_for_gpus(const Call& call, OnGpus gpus) const {
+  const Request request = request_of(call, gpus);
+  const Models models = models_for(gpus);
+  return {call.kind, request.bytes, chosen_for_gpus(call, gpus), candidates_for_gpus(request, models, gpus.has_groups),
+          known_of_links(models)};
+}
+
+Choice Choosing::chosen(const Call& call) const { return chosen(call, request_of(call), models_); }
+
+std::string Choosing::pinned_in_order(const Call& call) const {
+  const bool reproducible = in_rank_order(call);
+  // What is pinned for every call gathers finished parts, which of reproducible sums only an all-reduce has.
+  std::string pinned(reproducible && call.kind != Kind::all_reduce ? call.algorithm : pinned_for(call));
+  // Nobody has asked for the order of these averages, so nobody is refused for it.
+  const auto among = [&](bool in_order) {
+    return std::ranges::count(algorithms_for(call.kind, topology_, in_order), pinned) > 0;
+  };
+  if (averages_in_rank_order(call) && among(false) && !among(true)) pinned.clear();
+  return pinned;
+}
+
+Choice Choosing::chosen(const Call& call, const Request& request, const Models& models) const {
+  const bool reproducible = in_rank_order(call);
+  const std::string pinned = pinned_in_order(call);
+  const int chunks = call.chunks ? call.chunks : options_.chunks;
+  if (pinned.empty()) {
+    Choice choice = choose(request, topology_, models);
+    if (chunks) choice.chunks = chunks;
+    return choice;
+  }
+  if (std::ranges::count(algorithms_for(call.kind, topology_, reproducible), pinned) == 0)
+    return {pinned};  // planning refuses it
+  Choice choice = predict(request, topology_, models, pinned, chunks);
+  choice.decided_by = Decider::pinned;
+  return choice;
+}
+
+}  // namespace lanecast

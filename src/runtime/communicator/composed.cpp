@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compositions made ready to run: compiled, and bound to their buffers, or staged for a GPU's.
+#include <algorithm>
+
+#include "runtime/bound/in_place.h"
+#include "runtime/communicator/compiling.h"
+#include "runtime/communicator/persistent.h"
+#include "runtime/communicator/started.h"
+#include "runtime/gpu/gpu_executor.h"
+#include "runtime/wires/transports_by_level.h"
+
+namespace lanecast {
+namespace {
+
+/// Planning knows neither the rank nor what it is for.
+template <class Part>
+auto with_rank(int rank, const char* what, const Part& part) {
+  try {
+    return part();
+  } catch (const UsageError& error) {
+    throw UsageError("rank " + std::to_string(rank) + ": " + what + ": " + error.what());
+  }
+}
+
+constexpr const char* kCompile = "compile";
+
+/// Throws UsageError where these buffers lie to each other as those do not that the plan was made for.
+void require_placed_alike(const Plan& plan, const Shape& shape, const void* in, const void* out) {
+  with_rank(plan.rank, "other buffers", [&] {
+    if (lies_in_place(plan.collective, plan.rank, shape, in, out) != plan.collective.in_place)
+      throw UsageError(plan.collective.in_place ? "the call was bound in place, and these are not"
+                                                : "the call was bound out of place, and these are in place");
+  });
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator::Started> Communicator::bind(const ComposedCall& call) {
+  return with_rank(rank(), kCompile, [&] {
+    Compiling compiling(call, topology_, rank());
+    compiling.check(options_.reproducible.value_or(false));
+    compiling.shape(options_.chunks);
+    const auto prepared = std::make_shared<PreparedPlan>(compiling.plan());
+    if (!call.transports.empty())
+      prepared->carriers = carriers(*router_, compiling.machine().topology, rank(), call.transports);
+    // A pipeline is full when each stage works on a chunk of its own.
+    ExecutorOptions executor = options_.executor;
+    executor.chunks_in_flight = std::max(executor.chunks_in_flight, compiling.machine().stages() + 1);
+    const std::unique_lock lock = enter();
+    refuse_if_failed();
+    auto bound = std::make_shared<Started>();
+    bound->execution = plans_->bind(prepared, compiling.shape(), executor);
+    bound->in = static_cast<const std::byte*>(call.in);
+    bound->out = static_cast<std::byte*>(call.out);
+    return bound;
+  });
+}
+
+void PersistentCall::rebind(const void* in, void* out) {
+  const std::unique_lock lock = communicator_.enter();
+  const Plan& plan = call_->execution->plan();
+  if (!call_->work->done())
+    throw UsageError("rank " + std::to_string(plan.rank) +
+                     ": other buffers: this call is under way; wait for it first");
+  require_placed_alike(plan, call_->execution->shape(), in, out);
+  call_->in = static_cast<const std::byte*>(in);
+  call_->out = static_cast<std::byte*>(out);
+}
+
+std::shared_ptr<StagedPlan> Communicator::compile(const ComposedCall& call, int device) {
+  Shape shape;
+  Plan plan = with_rank(rank(), kCompile, [&] {
+    Compiling compiling(call, topology_, rank());
+    compiling.check(options_.reproducible.value_or(false));
+    compiling.shape(options_.chunks);
+    compiling.cut_for_gpus();
+    shape = compiling.shape();
+    return compiling.plan();
+  });
+  std::unique_lock lock = enter();
+  refuse_if_failed();
+  refuse_without_threads();
+  GpuSide& side = gpu(device, lock);
+  side.require_usable(call.in, "input", call.dtype, device);
+  side.require_usable(call.out, "output", call.dtype, device);
+  return side.stage(std::move(plan), std::move(shape));
+}
+
+void Communicator::require_as_compiled(GpuSide& side, const ComposedOnGpu& call, const OnStream& where) const {
+  const Shape& shape = call.plan->shape();
+  require_messages(side, where.stream);
+  side.require_usable(call.in, "input", shape.dtype, where.device);
+  side.require_usable(call.out, "output", shape.dtype, where.device);
+  require_placed_alike(call.plan->plan(), shape, call.in, call.out);
+}
+
+}  // namespace lanecast

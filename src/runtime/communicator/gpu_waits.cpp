@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits for what is enqueued on a GPU: each ends when a peer has gone, a kernel has met a fault, or the user wants it.
+#include <thread>
+
+#include "runtime/communicator/device_work.h"
+#include "runtime/communicator/failing.h"
+#include "runtime/communicator/started.h"
+
+namespace lanecast {
+namespace {
+
+/// How long the device may still be at work when a peer has gone: one whose part is done may leave, and what it has
+/// written is taken then.
+constexpr auto kLastWrites = std::chrono::seconds(2);
+
+}  // namespace
+
+void Communicator::keep_waiting_for_nccl(double begun_s) {
+  ran_.look(timeout_s_);
+  const double waited_s = ran_.seconds_of(begun_s);
+  ask(options_.interrupt);
+  lost_peer(waited_s >= std::chrono::duration<double>(kLastWrites).count());
+  if (waited_s >= timeout_s_)
+    throw TimeoutError("rank " + std::to_string(rank()) + " waited " + std::to_string(waited_s) + " s in NCCL, where " +
+                       "the other ranks have to come for its first calls; are they alive, and have they made the same "
+                       "call?");
+}
+
+void Communicator::check_gpu() {
+  const std::unique_lock lock = enter();
+  if (failure_) raise(failure_);
+  if (gpu_) look_at_gpu();
+}
+
+void Communicator::look_at_gpu() {
+  or_fail([&] {
+    gpu_->raise_fault();
+    const auto before = [] { return "a call on its GPU"; };
+    // On one host every time: what a peer's abort has ended here has ended without a word. Ranks of other hosts end no
+    // kernels here, and to look for their notes takes some 10 us.
+    if (gpu_->has_peers())
+      heed(before());
+    else
+      heed_at(trace_clock_ns(), before);
+  });
+}
+
+void Communicator::wait_for_gpu(const std::function<bool()>& done, const Interrupt& interrupt) {
+  using Clock = std::chrono::steady_clock;
+  auto looked = Clock::now();
+  std::optional<Clock::time_point> lost;
+  while (!done()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    const auto now = Clock::now();
+    if (now - looked < kLookEvery) continue;
+    looked = now;
+    const std::unique_lock lock = enter();
+    if (failure_) raise(failure_);  // it is the one that this call waits for
+    ran_.look(timeout_s_);
+    or_fail([&] {
+      ask(interrupt);
+      gpu_->raise_fault();
+      const bool has_gone = lost_peer(lost && ran_.since(*lost, now) >= kLastWrites);
+      if (has_gone && !lost) lost = now;
+    });
+  }
+  const std::unique_lock lock = enter();
+  if (failure_) raise(failure_);
+  look_at_gpu();
+}
+
+bool Communicator::lost_peer(bool is_final) {
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    const Loss loss = router_->to(peer).lost(peer);
+    if (!loss) continue;
+    if (is_final || loss.cause) lose(peer, loss, "while its GPU was at work");
+    return true;
+  }
+  return false;
+}
+
+void Communicator::synchronize(const Interrupt& interrupt) {
+  std::shared_ptr<GpuSide> side;
+  std::shared_ptr<Work> messages;
+  {
+    const std::unique_lock lock = enter();
+    refuse_if_failed();
+    side = gpu_;
+    messages = last_on_gpu_;
+  }
+  if (side) wait_for_gpu([&] { return side->idle() && (!messages || messages->done()); }, interrupt);
+}
+
+void Communicator::finish_on_gpu() {
+  std::shared_ptr<Work> messages;
+  try {
+    const std::unique_lock lock = enter();
+    messages = last_on_gpu_;
+  } catch (const TimeoutError&) {  // a library keeps the thread that moves them: their waits have ended
+    return;
+  }
+  if (messages) messages->wait_done();
+}
+
+void DeviceWork::synchronize(const Interrupt& interrupt) const {
+  communicator_.wait_for_gpu([this] { return done(); }, interrupt);
+}
+
+}  // namespace lanecast

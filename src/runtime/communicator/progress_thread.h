@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that moves calls nobody is waiting for.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/own_process.h"
+#include "runtime/watch/watch.h"
+
+namespace lanecast {
+
+class Communicator;
+
+/// Serves any number of communicators. Starts with the first call, sleeps while there is none.
+class ProgressThread {
+ public:
+  ~ProgressThread() { stop(std::chrono::seconds(0)); }
+  /// Also by the thread itself, for whom it is driving. Throws UsageError after stop().
+  void add(Communicator& communicator);
+  /// Gives the calls under way some time to finish and ends the thread: to be called before the libraries that it uses
+  /// end, MPI above all.
+  void stop(std::chrono::duration<double> grace);
+  /// Of those who share this thread, is this the first one to say that?
+  bool is_first(const std::string& words);
+  /// Returns when the thread does not touch the communicator any more.
+  void remove(Communicator& communicator);
+
+ private:
+  void run();
+  /// Has it no call under way, and will whoever starts one add it again?
+  static bool lets_go(Communicator& communicator);
+  using Lock = std::unique_lock<std::timed_mutex>;  // of mutex_
+  /// Locks mutex_, ahead of the thread's next round.
+  Lock enter();
+  /// The same for a call of this rank's, but throws TimeoutError where a library keeps the thread.
+  Lock enter_unless_stuck(int rank);
+
+  // Whoever wants mutex_ holds the entrance meanwhile, and the thread passes through it between two rounds: else it
+  // would take mutex_ again at once for as long as messages move.
+  std::timed_mutex entrance_;
+  std::timed_mutex mutex_;  // guards everything below; held while communicators are driven
+  std::vector<Communicator*> active_;
+  std::atomic<std::thread::id> thread_id_;
+  bool stop_ = false;
+  struct Sleeper {
+    std::condition_variable_any call_made;
+    std::condition_variable_any idle;  // active_ has become empty
+    Watch watch;                       // over the thread
+    std::thread thread;
+  };
+  std::unique_ptr<Sleeper> sleeper_ = std::make_unique<Sleeper>();
+  std::mutex said_mutex_;  // guards said_
+  std::set<std::string> said_;
+  OwnProcess process_;
+};
+
+}  // namespace lanecast

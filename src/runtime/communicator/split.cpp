@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator from a part of another one's ranks. They find each other over the parent's own transports, so that a
+// split needs no launcher, and afterwards over the child's, so that it may outlive its parent.
+#include <algorithm>
+
+#include "base/mix.h"
+#include "runtime/agree/bootstrap_over.h"
+#include "runtime/agree/wait_chain.h"
+#include "runtime/communicator/communicator.h"
+#include "runtime/communicator/failing.h"
+#include "runtime/communicator/settling_links.h"
+#include "runtime/gpu/gpu_executor.h"
+#include "runtime/wires/level_names.h"
+#include "transport/mpi/communicator.h"
+
+namespace lanecast {
+namespace {
+
+constexpr std::uint64_t kHash = 0x5311;  // no collective's
+
+/// A split that has not heard of some ranks, as those see it that want messages before they come to it.
+class Split final : public UnderWay {
+ public:
+  explicit Split(std::span<const int> missing) : missing_(missing) {}
+  bool advance() override { return false; }
+  bool finished() const override { return false; }
+  std::string waiting_for(int /*peer*/) const override { return "split"; }
+  std::vector<int> awaited_peers() const override { return {missing_.begin(), missing_.end()}; }
+  bool awaits_message(int peer) const override { return std::ranges::find(missing_, peer) != missing_.end(); }
+  Needs needs(int peer) const override { return awaits_message(peer) ? Needs::yes : Needs::no; }
+
+ private:
+  std::span<const int> missing_;
+};
+
+/// MPI's communicator of a split, while MPI waits for its members.
+class SplitOverMpi final : public UnderWay {
+ public:
+  SplitOverMpi(Router& router, MpiCommunicator::Making making, std::vector<int> others, std::string what)
+      : router_(router), making_(std::move(making)), others_(std::move(others)), what_(std::move(what)) {}
+  bool advance() override {
+    const bool moved = router_.progress();
+    made_ = making_();
+    return moved || made_;
+  }
+  bool finished() const override { return made_ != nullptr; }
+  std::string waiting_for(int /*peer*/) const override { return what_; }
+  std::vector<int> awaited_peers() const override { return others_; }
+  /// One that has made it may have left.
+  bool awaits_message(int /*peer*/) const override { return false; }
+  const std::shared_ptr<MpiCommunicator>& made() const { return made_; }
+
+ private:
+  Router& router_;
+  MpiCommunicator::Making making_;
+  std::vector<int> others_;
+  std::string what_;
+  std::shared_ptr<MpiCommunicator> made_;
+};
+
+/// The parent's pinned algorithm, unless it needs levels that the child does not have.
+std::string algorithm_for(const std::string& pinned, const Topology& topology) {
+  return any_has_algorithm(topology, pinned) ? pinned : std::string();
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> Communicator::split(int color, int key, const Interrupt& interrupt) {
+  const std::unique_lock lock = enter(interrupt);
+  refuse_if_failed();
+  if (!started_.empty()) throw UsageError("split: wait for the started calls of this communicator first");
+  return or_fail<UsageError>([&] { return make_child(color, key, interrupt); });
+}
+
+std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const Interrupt& interrupt) {
+  struct Place {
+    int color, key;
+  };
+  const Place mine{color, key};
+  std::vector<Place> places(size());
+  // A call as others are, which ranks compare; it leaves no record, since it moves none of the caller's data.
+  const std::uint32_t stamp = agreement_.begin(++calls_, {.text = "split", .hash = kHash, .own = {}});
+  const std::string what = "split (call " + std::to_string(calls_) + ")";
+  Gathering everyone{.ranks = topology_.everyone(), .what = what, .stamp = stamp, .meanwhile = {}};
+  everyone.meanwhile = [&](std::span<const int> missing, std::chrono::steady_clock::time_point last_moved) {
+    ask(interrupt);
+    log_.waits(what + " for " + names_of(missing));
+    ran_.look(timeout_s_);
+    agreement_.compare(missing, ran_.since(last_moved));
+    agreement_.refuse_unmet_wants(Split(missing), {missing, last_moved, ran_, /*blocked=*/true});
+  };
+  among(everyone).all_gather(&mine, places.data(), sizeof mine);
+  log_.waits({});
+  ++splits_;
+  if (color < 0) return nullptr;
+
+  std::vector<int> ranks;
+  for (int r = 0; r < size(); ++r)
+    if (places[r].color == color) ranks.push_back(r);
+  std::sort(ranks.begin(), ranks.end(),
+            [&](int a, int b) { return std::pair(places[a].key, a) < std::pair(places[b].key, b); });
+
+  Surroundings child;
+  child.bootstrap =
+      among({.ranks = ranks, .what = what, .stamp = stamp, .meanwhile = [&](auto...) { ask(interrupt); }});
+  child.world = around_.world;
+  child.channel = mix(mix(around_.channel, splits_), static_cast<std::uint64_t>(ranks[0]));
+  if (around_.mpi) {
+    child.bootstrap.barrier();  // where MPI was started without threads it waits here: only once all have heard of it
+    std::vector<int> others = ranks;
+    std::erase(others, rank());
+    SplitOverMpi split(*router_, around_.mpi->group(ranks), std::move(others),
+                       "the making of a split's MPI communicator");
+    drive(split, interrupt);
+    child.mpi = split.made();
+  }
+  for (int r : ranks) child.hosts.push_back(around_.hosts[r]);
+  if (around_.decorate)
+    child.decorate = [decorate = around_.decorate, ranks](std::unique_ptr<Transport> transport,
+                                                          const std::vector<int>& members) {
+      std::vector<int> ours;
+      ours.reserve(members.size());
+      for (int member : members) ours.push_back(ranks[member]);
+      return decorate(std::move(transport), ours);
+    };
+
+  CommunicatorOptions options = options_;
+  options.topology.clear();
+  options.placed = topology_.subset(ranks);
+  options.from_environment = false;  // it has had its say
+  options.part.reset();
+  options.algorithm = algorithm_for(options_.algorithm, *options.placed);
+  options.transports = LevelNames(options_.transports, topology_, "topology").subset(ranks);
+  auto communicator = std::make_unique<Communicator>(std::move(child), std::move(options), progress_);
+  // The ranks outside the child still want the cores.
+  if (rivals_ != Rivals::none) communicator->share_cores();
+  Models known = subset(models(), topology_, ranks);
+  Choosing::GpuLinks on_gpus = choosing_.gpu_links();
+  if (!on_gpus.links.empty()) {
+    Models as_known;
+    as_known.links = std::move(on_gpus.links);
+    on_gpus.links = subset(as_known, topology_, ranks).links;
+  }
+  inherit_links(communicator->choosing_, known, on_gpus);
+  communicator->choosing_.choose_by(std::move(known));
+  if (communicator->gpu_) communicator->gpu_->choose_by(communicator->models().peers);
+  communicator->around_.bootstrap.all_gather = {};  // it holds the parent and its transports, which may go now
+  return communicator;
+}
+
+}  // namespace lanecast

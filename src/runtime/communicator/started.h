@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call that was made without waiting for it.
+#pragma once
+
+#include <memory>
+
+#include "runtime/communicator/communicator.h"
+
+namespace lanecast {
+
+struct Communicator::Started {
+  std::shared_ptr<Execution> execution;
+  std::shared_ptr<OrderedCall> on_gpu;  // instead: messages of a call that a stream orders
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  bool running = false;  // the calls before it have finished
+  Deadline deadline;
+  std::shared_ptr<Work> work = std::make_shared<Work>();
+
+  std::shared_ptr<OrderedCall> shared() const { return on_gpu ? on_gpu : execution; }
+  OrderedCall& call() const { return on_gpu ? *on_gpu : *execution; }
+};
+
+}  // namespace lanecast

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call that does not finish: who looks at the deadline and the peers while it waits, and what is said in the end.
+#include <utility>
+
+#include "runtime/agree/wait_chain.h"
+#include "runtime/communicator/communicator.h"
+#include "runtime/communicator/failing.h"
+
+namespace lanecast {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long a library's collective may still move nothing after a member has gone: one that had done its part may
+/// leave, and unlike messages, that part does not come by the transport that sees the member go.
+constexpr auto kLastParts = std::chrono::seconds(2);
+
+/// A rank of the communicator. Where calls differ a rank may be asked by one that it does not wait for. To listen to
+/// all takes a receive each, which is nothing beside such a wait.
+constexpr auto kListensAfter = std::chrono::milliseconds(1);
+
+}  // namespace
+
+bool Communicator::advance(UnderWay& call) {
+  bool moved = false;
+  with_reasons(call, [&] { moved = call.advance(); });
+  return moved;
+}
+
+void Communicator::look_for_reasons(const UnderWay& call) {
+  const std::vector<int> awaited = call.awaited_peers();
+  agreement_.compare(awaited);
+  for (int peer : awaited)
+    if (const Loss loss = router_->to(peer).lost(peer); loss.cause) give_up(call, peer, loss);
+}
+
+void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
+  Patience patience(rivals_);
+  Deadline deadline{{}, timeout_s_};
+  bool moved = true, looked = false;  // a short call never stops to look, not even at the clock
+  while (!call.finished()) {
+    if (advance(call)) {
+      moved = true;
+      patience.reset();
+    } else if (patience.pause()) {
+      if (std::exchange(moved, false)) {
+        ran_.look(timeout_s_);  // what was worked before is none of this wait's time
+        deadline.last_progress = Clock::now();
+      }
+      if (!std::exchange(looked, true)) last_look_ = deadline.last_progress;
+      look_around(call, deadline, interrupt, Caller::blocked);
+    }
+  }
+  if (looked) log_.waits({});
+}
+
+void Communicator::look_around(const UnderWay& call, const Deadline& deadline, const Interrupt& interrupt,
+                               Caller caller) {
+  const auto now = Clock::now();
+  if (now - last_look_ < kLookEvery) return;
+  last_look_ = now;
+  ask(interrupt);
+  if (now - deadline.last_progress >= kLookEvery) log_.waits(describe_wait(call, -1));
+  look_at(call, deadline, caller);
+}
+
+void Communicator::ask(const Interrupt& interrupt) {
+  if (interrupt) {
+    // Relaxed: only this thread finds its own id.
+    asking_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    const struct Asked {
+      std::atomic<std::thread::id>& thread;
+      ~Asked() { thread.store({}, std::memory_order_relaxed); }
+    } asked{asking_thread_};
+    interrupt();
+  }
+  end_if_aborted();
+}
+
+void Communicator::look_at(const UnderWay& call, const Deadline& deadline, Caller caller) {
+  const std::vector<int> awaited = call.awaited_peers();
+  ran_.look(deadline.timeout_s);
+  const auto waited = ran_.since(deadline.last_progress);
+  const double waited_s = std::chrono::duration<double>(waited).count();
+  const double timeout_s = deadline.timeout_s;
+  if (waited >= kLookEvery) {
+    router_->publish_wait(awaited, waited_s >= kAskFrom * timeout_s || waited >= size() * kListensAfter);
+    agreement_.compare(awaited, waited);
+    const CallAgreement::Wait wait{awaited, deadline.last_progress, ran_, caller == Caller::blocked};
+    agreement_.tell_wants(call, wait);
+    agreement_.refuse_unmet_wants(call, wait);
+  }
+  for (int peer : awaited)
+    if (const Loss loss = router_->to(peer).lost(peer))
+      if (loss.cause || waited >= kLastParts || call.awaits_message(peer)) give_up(call, peer, loss);
+  end_at_deadline(*router_, {rank(), awaited, waited_s, timeout_s, ran_, [&] { return describe_wait(call, -1); }});
+}
+
+void Communicator::give_up(const UnderWay& call, int peer, const Loss& loss) {
+  lose(peer, loss, "in " + describe_wait(call, peer));
+}
+
+void Communicator::lose(int peer, const Loss& loss, const std::string& where) {
+  const std::string text =
+      "rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" + loss.str() + ") " + where;
+  // A peer that gave up has said why: that is the cause here as well, and what others should hear from this rank.
+  cause_ = loss.cause ? loss.cause : Failure{FailureKind::lost, text};
+  raise({cause_.kind, text});
+}
+
+std::string Communicator::describe_wait(const UnderWay& call, int peer) const {
+  return call.waiting_for(peer) + " over " + router_->str() + " (call " + std::to_string(calls_) + ")";
+}
+
+}  // namespace lanecast

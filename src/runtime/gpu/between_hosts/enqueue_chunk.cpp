@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/gpu/between_hosts/enqueue_chunk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/bound/group_step.h"
+#include "runtime/bound/step_reduction.h"
+#include "runtime/gpu/between_hosts/part_places.h"
+
+namespace lanecast {
+namespace {
+
+constexpr int kReducerBlocks = 32;  // more than a network or a host's memory keeps busy
+
+std::byte* pointer(gpu::Address at) { return reinterpret_cast<std::byte*>(at); }
+
+}  // namespace
+
+void StagedDevice::enqueue(Chunk chunk, HostChannel& channel, std::byte* in, std::byte* out) {
+  chunk_ = chunk;
+  channel_ = &channel;
+  bound_.bind(plan_.plan(), plan_.layout(), chunk);
+  bound_.locate({in, out, pointer(channel.scratch())});
+  plan_.messages(chunk, messages_);
+  next_message_ = 0;
+  say();
+  await(-1);  // for the memory, from which the host may still be sending
+  for (const std::uint32_t step : plan_.order()) enqueue(step);
+  say();
+  say_now();
+}
+
+void StagedDevice::enqueue(std::uint32_t i) {
+  const Step& step = plan_.plan().steps[i];
+  const auto src = bound_.src(i), dst = bound_.dst(i);
+  const std::size_t bytes = bound_.dst_bytes(i);
+  if (talks(step)) {
+    if (next_message_ == messages_.size() || messages_[next_message_].step != i) return;  // it is empty
+    const StagedMessage& message = messages_[next_message_++];
+    const Span staged{pointer(channel_->device_messages(message.on_device)) + message.offset, message.bytes};
+    if (step.kind == StepKind::send) {
+      copy({&staged, 1}, src, message.bytes);
+      return say();
+    }
+    await(step.peer);
+    if (step.kind == StepKind::recv) return copy(dst, {&staged, 1}, bytes);
+    sources_.cursors = {SpanCursor(src), SpanCursor({&staged, 1})};
+    return reduce(step, dst, bytes);
+  }
+  if (step.kind == StepKind::copy) return copy(dst, src, bytes);
+  if (step.kind == StepKind::group) return call_group(i);
+  sources_.cursors.assign(step.sources, SpanCursor(src));
+  for (std::size_t k = 0; k < sources_.cursors.size(); ++k) sources_.cursors[k].skip(k * bytes);
+  reduce(step, dst, bytes);
+}
+
+void StagedDevice::copy(std::span<const Span> to, std::span<const Span> from, std::size_t bytes) {
+  const gpu::Device& device = tools_.launches.device();
+  say_now();
+  sources_.cursors.assign(1, SpanCursor(from));
+  each_run(SpanCursor(to), sources_, bytes, [&](Span target) {
+    device.check(device.driver().copy(gpu::address_of(target.data), gpu::address_of(sources_.addresses[0]),
+                                      target.bytes, channel_->stream()),
+                 "cuMemcpyAsync");
+  });
+}
+
+void StagedDevice::reduce(const Step& step, std::span<const Span> to, std::size_t bytes) {
+  const Reduction how = reduction_of(plan_.plan(), step, plan_.shape());
+  say_now();
+  each_run(SpanCursor(to), sources_, bytes, [&](Span target) {
+    gpu::Reduction r{};
+    r.target[r.targets++] = gpu::address_of(target.data);
+    for (const void* source : sources_.addresses) r.source[r.sources++] = gpu::address_of(source);
+    r.bytes = target.bytes;
+    r.op = static_cast<gpu::u32>(how.op);
+    r.divisor = how.divisor;
+    r.overrange = how.overrange;
+    tools_.launches.reduce(how.dtype, r, ipc::Launches::blocks_for(r.bytes, kReducerBlocks), channel_->stream());
+  });
+}
+
+void StagedDevice::call_group(std::uint32_t i) {
+  const Step& step = plan_.plan().steps[i];
+  const Group& group = plan_.plan().groups[step.group];
+  const auto src = bound_.src(i), dst = bound_.dst(i);
+  const std::size_t in_bytes = bound_.src_bytes(i), out_bytes = bound_.dst_bytes(i);
+  std::vector<std::size_t> counts;
+  GroupCall call = group_call(group, plan_.shape(), plan_.layout(), chunk_, counts);
+  if (group.kind != Kind::all_to_all && std::ranges::all_of(counts, [](auto count) { return count == 0; })) return;
+
+  // As it is where each part lies together; else packed, which is the papers' shuffle.
+  ipc::PartPlaces places = places_of_parts(call, group.ranks.size(), src, dst);
+  const bool packs = src.size() > 1 && places.in.empty();
+  const bool apart = (dst.size() > 1 && places.out.empty()) ||
+                     (overlaps(src, dst) && !is_in_place(group, plan_.plan().rank, places, src, dst));
+  std::byte* const packed = pointer(channel_->scratch() + aligned(plan_.layout().scratch_bytes()));
+  const Span in = packs ? Span{packed, in_bytes} : src.empty() ? Span{} : src[0];
+  const Span out = apart ? Span{packed + aligned(in_bytes), out_bytes} : dst.empty() ? Span{} : dst[0];
+  if (packs) copy({&in, 1}, src, in_bytes);
+  if (apart) places.out.clear();
+  call.in = in.data;
+  call.out = out.data;
+  say_now();
+  const Reduction how = reduction_of(plan_.plan(), step, plan_.shape());
+  tools_.peers->call(
+      step.group,
+      {call, std::move(places), how.divisor, static_cast<std::uint16_t>(tools_.handshake.signature), how.overrange},
+      channel_->stream());
+  if (apart) copy(dst, {&out, 1}, out_bytes);
+}
+
+void StagedDevice::say() {
+  ++channel_->enqueued.said;
+  to_say_ = true;
+}
+
+void StagedDevice::say_now() {
+  if (to_say_) shake_hands(-1, false);
+}
+
+void StagedDevice::await(int peer) {
+  ++channel_->enqueued.go_on;
+  shake_hands(peer, true);
+}
+
+void StagedDevice::shake_hands(int peer, bool waits) {
+  gpu::Handshake h = tools_.handshake;
+  h.peer = static_cast<gpu::u32>(peer);
+  if (std::exchange(to_say_, false)) {
+    h.said_at = channel_->said_at();
+    h.said = channel_->enqueued.said;
+  }
+  if (waits) {
+    h.awaited_at = channel_->go_on_at();
+    h.awaited = channel_->enqueued.go_on;
+  }
+  tools_.launches.shake_hands(h, channel_->stream());
+}
+
+}  // namespace lanecast

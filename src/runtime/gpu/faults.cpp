@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has gone wrong on a GPU, in words; and how its kernels are told that something has elsewhere.
+#include <array>
+
+#include "runtime/gpu/gpu_executor.h"
+
+namespace lanecast {
+namespace {
+
+constexpr std::array<std::string_view, 4> kPlaces{
+    "where a piece was to arrive over peer memory", "in a barrier over peer memory",
+    "where a chunk was to be handed over in peer memory",
+    "where a message was to come through this host's memory"};  // gpu::Place, of collectives
+
+/// Of a message between two ranks.
+[[noreturn]] void raise_message_fault(const ipc::PeerFault& fault, const std::string& rank, const std::string& peer) {
+  const bool sends = fault.place == gpu::Place::sent;
+  const std::string message = std::string(sends ? "a send of " : "a recv of ") + std::to_string(fault.bytes) +
+                              " bytes " + (sends ? "to " : "from ") + peer + " over peer memory";
+  if (fault.what == gpu::Fault::mismatch)
+    throw MismatchError(rank + ": " + message + " met a send of " + std::to_string(fault.found_bytes) +
+                        " bytes; messages between two ranks of GPUs match in the order of the calls, whatever else " +
+                        "lies between, and have to be of equal size");
+  throw TimeoutError(rank + " waited for " + peer + " in " + message +
+                     ", until the deadline; is that rank alive, and " + "has it called " + (sends ? "recv" : "send") +
+                     " for it, not behind a message that waits for " +
+                     "this rank? What would wait for each other belongs into one group");
+}
+
+}  // namespace
+
+void GpuSide::poison() {
+  if (peers_) peers_->poison();
+  across_.poison();
+}
+
+void GpuSide::poison_peers() {
+  if (peers_) peers_->poison_peers();
+}
+
+void GpuSide::abort_native() {
+  if (native_) native_->abort();
+}
+
+void GpuSide::raise_fault() const {
+  std::optional<ipc::PeerFault> fault = peers_ ? peers_->fault() : std::nullopt;
+  if (!fault) fault = across_.fault();
+  if (!fault) return;
+  const std::string rank = "rank " + std::to_string(rank_);
+  const std::string peer = fault->peer < 0 ? "its own host" : "rank " + std::to_string(fault->peer);
+  if (fault->place == gpu::Place::sent || fault->place == gpu::Place::received) raise_message_fault(*fault, rank, peer);
+  const auto known = texts_.find(fault->signature);
+  const std::string call = known == texts_.end() ? "a call that it has made before" : known->second;
+  if (fault->what == gpu::Fault::mismatch) {
+    const auto other = texts_.find(fault->found);
+    throw MismatchError(
+        "the ranks have made different calls: " + rank + " has made " + call + ", " + peer + " " +
+        (other == texts_.end() ? "another one" : other->second) + "; a GPU's calls have to be made " +
+        "in the same order on all ranks, with equal counts, dtype, op and root; and split sizes of all_to_all have " +
+        "to be those of the peers");
+  }
+  throw TimeoutError(rank + " waited for " + peer + " in " + call + ", " +
+                     std::string(kPlaces[static_cast<int>(fault->place)]) +
+                     ", until the deadline; is that rank alive, and has it made the same call, with the same algorithm "
+                     "and kind of memory?");
+}
+
+}  // namespace lanecast

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a communicator has on its rank's GPU: kernels, peer memory, and the calls that were made with them.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/gpu/in_host_call.h"
+#include "runtime/gpu/nccl_calls.h"
+#include "runtime/gpu/opening.h"
+#include "runtime/gpu/order_of_calls.h"
+#include "runtime/gpu/order_of_messages.h"
+#include "runtime/gpu/reachable_buffers.h"
+#include "runtime/request/call.h"
+#include "runtime/request/transfer.h"
+#include "select/explain.h"
+#include "select/peer_lines.h"
+#include "topology/topology.h"
+
+namespace lanecast {
+
+/// The device of memory of which the caller does not say it.
+constexpr int kUnknownDevice = -1;
+
+class GpuSide {
+ public:
+  /// Collective over all ranks. Throws on all where it does on one.
+  GpuSide(const Bootstrap& bootstrap, const Topology& topology, const GpuOptions& options,
+          const GpuNeighbours& neighbours);
+  /// Waits for what is enqueued: it writes memory that goes now.
+  ~GpuSide();
+  GpuSide(const GpuSide&) = delete;
+  GpuSide& operator=(const GpuSide&) = delete;
+
+  int device() const { return device_->ordinal(); }
+  /// Are all ranks on one host, and reach each other's memory?
+  bool has_peers() const { return peers_ != nullptr; }
+
+  /// How long the kernels of the calls from now on wait for a peer. The host's half of a call has a deadline of its
+  /// own.
+  void set_timeout(double timeout_s);
+
+  /// Calls of one communicator run in the order in which they were made, whatever their streams. By peer memory, among
+  /// the ranks of one host:
+  void enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream);
+  /// By a plan, in two parts. The first gives the call its turn; throws UsageError for what cannot be run.
+  struct Staged {
+    StagedCall device;
+    std::shared_ptr<StagedRun> host;
+  };
+  Staged prepare(const Call& call, bool in_place, const std::function<Choice()>& choose, Router& router);
+  /// The same of a plan that was staged before, by stage() for any number of calls.
+  Staged prepare(std::shared_ptr<const StagedPlan> plan, const void* in, void* out, Router& router);
+  std::shared_ptr<StagedPlan> stage(Plan plan, Shape shape);
+  /// The second enqueues the device's half, in the order of the first parts. Where the driver has no room it blocks
+  /// until what is before has run: meanwhile somebody has to move the host's halves.
+  void enqueue(const StagedCall& call, gpu::Stream stream);
+  /// By NCCL's own collective: returns what looks after it. open_native() has to go before.
+  std::shared_ptr<NativeRun> enqueue_native(const Call& call, bool in_place, Router& router, gpu::Stream stream);
+  bool has_native() const { return native_ != nullptr; }
+  /// Collective. Throws UsageError on all ranks where one has no usable NCCL.
+  void open_native(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+                   const std::function<void(double)>& keep_waiting);
+  /// Collective, on one host. Calls by copy engines need it.
+  void open_staging(const Bootstrap& bootstrap) { peers_->open_staging(bootstrap); }
+  bool has_staging() const { return peers_->has_staging(); }
+
+  /// Choose engines by what was measured, where that was among as many ranks with GPUs of this kind. Equal on all
+  /// ranks. Throws UsageError where the user has named what was measured on others.
+  void choose_by(const std::vector<PeerFits>& measured);
+  /// Of the GPUs of all ranks; empty where they are of several kinds.
+  const std::string& kind_of_gpu() const { return kind_of_gpu_; }
+  Explanation explain(const Call& call, bool symmetric, std::string_view pinned) const;
+  /// Messages with other ranks of one host, all at once, and to this one itself. They come after what `stream` holds
+  /// and after earlier messages between the same two ranks in the same direction; no other call waits for them. Throws
+  /// UsageError before anything is enqueued.
+  void enqueue(std::span<const Transfer> transfers, gpu::Stream stream);
+  bool has_groups() const { return across_.has_groups(); }
+  /// Do messages between hosts lie on the GPU while they are moved?
+  bool sends_directly() const { return across_.is_direct(); }
+  const std::string& why_staged() const { return across_.why_staged(); }
+  /// What the driver takes to enqueue a kernel or a copy, the most on any rank. Collective.
+  double driver_call_s(const Bootstrap& bootstrap);
+  const gpu::Device& opened() const { return *device_; }
+  /// On this GPU, of 16 MiB; no call may be under way.
+  std::byte* message_memory() { return across_.message_memory(); }
+  void forget_plans() { across_.forget_plans(); }
+  /// Collective, on one host. Memory in which the peers read and write: calls on it need no copy to and from staging.
+  std::shared_ptr<ipc::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {
+    return peer_buffers_->allocate(bootstrap, bytes);
+  }
+  /// Calls on the memory need no such copies, either, where the other ranks' buffers lie in memory of that kind, too.
+  /// This rank's own affair. False where it cannot be: among several hosts, say.
+  bool open_window(std::shared_ptr<ipc::WindowMemory> memory) {
+    return peer_buffers_ && peer_buffers_->open_window(std::move(memory));
+  }
+  /// How many calls have made use of it.
+  std::uint64_t calls_by_windows() const { return peer_buffers_ ? peer_buffers_->calls_by_windows() : 0; }
+
+  StreamOrder& streams() { return streams_; }
+  /// For messages beside the caller's stream, which wait for no other calls.
+  gpu::Stream own_stream(std::span<const Transfer> transfers) { return channels_.stream(transfers); }
+  /// Throws UsageError for what does not lie on this rank's GPU; costs a question to the driver.
+  void require_own(const void* memory, const char* argument) const;
+  /// The same of memory of which nobody says where it lies, and for such as begins within an element.
+  void require_usable(const void* memory, const char* argument, DType dtype, int device) const;
+  /// Have the calls that were made run? What is replayed from a graph does not count.
+  bool idle() const { return streams_.idle() && messages_idle(); }
+
+  /// Throws TimeoutError or MismatchError for what a kernel has met while it waited.
+  void raise_fault() const;
+  /// Ends the waits of kernels.
+  void poison();
+  /// The same on the GPUs of this host's ranks. Once these can know why: their hosts find nothing else that says so.
+  void poison_peers();
+  /// Ends what NCCL does here. Takes a while: its threads and kernels end before it returns.
+  void abort_native();
+
+ private:
+  static constexpr std::size_t kCalls = 64;
+
+  PeerTraffic traffic_of(const Call& call, bool symmetric) const;
+  /// Equal on all ranks. Throws UsageError where the call is not for the pinned one.
+  PeerEngine engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const;
+  /// Would the direct engine serve the call as well as this one, which is chosen for plain memory?
+  bool offers(const Call& call, const StreamBuffers& buffers, PeerEngine engine) const;
+  StreamCall& bound(const Call& call, bool in_place, PeerEngine engine);
+  bool messages_idle() const;
+
+  int rank_;
+  const Topology& topology_;
+  GpuParts parts_;
+  std::shared_ptr<gpu::Device> device_;
+  std::string kind_of_gpu_;
+  PeerLines lines_;
+  std::unique_ptr<ipc::PeerGroup> peers_;      // all ranks; null where they are on several hosts
+  std::unique_ptr<PeerBuffers> peer_buffers_;  // of the same
+  AcrossHosts across_;
+  std::shared_ptr<NativeCalls> native_;  // null before the first call by NCCL
+  StreamOrder streams_;
+  GpuChannels channels_;
+  std::list<StreamCall> calls_;                 // the latest used first
+  std::map<std::uint16_t, std::string> texts_;  // of signatures
+};
+
+}  // namespace lanecast

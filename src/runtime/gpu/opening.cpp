@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/gpu/opening.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/agreed.h"
+#include "device/gpu/code.h"
+
+namespace lanecast {
+namespace {
+
+/// Of all ranks, told to all, so that a GPU that two of them use is found, and no third one waits for those two.
+void refuse_shared(const Bootstrap& bootstrap, const gpu::Device& device) {
+  const auto [uuid, words] =
+      agreed(bootstrap, [&] { return std::pair(device.uuid(), device.name() + ", " + device.pci_bus_id()); });
+  const std::vector<std::string> all = bootstrap.all_gather_strings(uuid + words);
+  std::map<std::string, int> first;  // rank of each GPU
+  for (int r = 0; r < bootstrap.size; ++r) {
+    const auto [other, is_new] = first.try_emplace(all[r].substr(0, uuid.size()), r);
+    if (!is_new)
+      throw UsageError("device: ranks " + std::to_string(other->second) + " and " + std::to_string(r) +
+                       " use the same GPU (" + all[r].substr(uuid.size()) +
+                       "); give each its own, or set allow_shared_gpu=True to try things out");
+  }
+}
+
+bool on_one_host(const std::vector<std::string>& hosts, const Ranks& ranks) {
+  return std::ranges::all_of(ranks, [&](int rank) { return hosts[rank] == hosts[ranks[0]]; });
+}
+
+/// Null where the topology has no domains of several ranks, each on one host. Collective among those of this one's.
+std::unique_ptr<DomainPeers> connect_domain(int rank, const GpuParts& parts, const Topology& topology,
+                                            const GpuNeighbours& neighbours) {
+  if (topology.levels() == 0) return nullptr;
+  const auto domains = topology.partition(topology.everyone(), topology.levels() - 1);
+  const auto reach_each_other = [&](const Ranks& ranks) {
+    return ranks.size() <= gpu::kMostRanks && on_one_host(neighbours.hosts, ranks);
+  };
+  if (domains.size() == topology.everyone().size() || !std::ranges::all_of(domains, reach_each_other)) return nullptr;
+  for (const Ranks& domain : domains)
+    if (std::ranges::count(domain, rank) > 0) {
+      Bootstrap members = neighbours.among(domain);
+      members.known_as = domain;
+      return std::make_unique<DomainPeers>(parts, domain, members);
+    }
+  throw InternalError("topology: rank " + std::to_string(rank) + " is in no domain");
+}
+
+}  // namespace
+
+GpuParts open_together(const Bootstrap& bootstrap, const GpuOptions& options) {
+  auto device = agreed(bootstrap, [&] {
+    auto opened = gpu::Device::open(options.device);
+    if (options.stream && opened->captures(*options.stream))
+      throw UsageError("rank " + std::to_string(bootstrap.rank) +
+                       ": no CUDA graph can capture a communicator's first call on a GPU, which opens it; make the " +
+                       "communicator with device=N, or a call before the capture");
+    return opened;
+  });
+  if (!options.shared) refuse_shared(bootstrap, *device);
+  auto kernels = agreed(bootstrap, [&] {
+    const std::string code = gpu::machine_code(device->architecture(), options.library_folders, options.cache_folder);
+    return gpu::Kernels::on(device, code);
+  });
+  return {std::move(device), std::move(kernels), options.timeout_s, options.max_ctas};
+}
+
+std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device) {
+  const std::string mine = agreed(bootstrap, [&] { return device.name(); });
+  const std::vector<std::string> all = bootstrap.all_gather_strings(mine);
+  return std::ranges::count(all, all[0]) == bootstrap.size ? all[0] : std::string();
+}
+
+std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const GpuParts& parts,
+                                            const std::vector<std::string>& hosts) {
+  if (std::ranges::count(hosts, hosts[0]) != bootstrap.size) return nullptr;
+  if (bootstrap.size > gpu::kMostRanks)
+    throw UsageError("GPUs: " + std::to_string(bootstrap.size) + " ranks on one host, and peer memory takes up to " +
+                     std::to_string(gpu::kMostRanks));
+  ipc::PeerOptions options;
+  options.timeout_s = parts.timeout_s;
+  if (parts.max_ctas) options.max_ctas = std::min(parts.max_ctas, options.max_ctas);
+  return std::make_unique<ipc::PeerGroup>(parts.device, parts.kernels, bootstrap, options);
+}
+
+MessagePlaces agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device) {
+  MessagePlaces mine = agreed(bootstrap, [&] { return options.places(device); });
+  const std::string direct = "direct";
+  const std::vector<std::string> all = bootstrap.all_gather_strings(mine.any() ? direct : mine.why_staged);
+  if (std::ranges::count(all, direct) == bootstrap.size) return mine;
+  mine.on_device.assign(mine.on_device.size(), false);
+  mine.needs_context = false;
+  for (int r = 0; r < bootstrap.size && mine.why_staged.empty(); ++r)
+    if (all[r] != direct && !all[r].empty()) mine.why_staged = "rank " + std::to_string(r) + ": " + all[r];
+  return mine;
+}
+
+AcrossHosts open_across(const Bootstrap& bootstrap, const GpuParts& parts, const Topology& topology,
+                        const GpuNeighbours& neighbours, MessagePlaces places) {
+  // The members of a domain agree among themselves, and then all ranks.
+  auto peers = agreed(bootstrap, [&] { return connect_domain(bootstrap.rank, parts, topology, neighbours); });
+  return agreed(bootstrap,
+                [&] { return AcrossHosts(parts, topology, bootstrap.rank, std::move(peers), std::move(places)); });
+}
+
+}  // namespace lanecast

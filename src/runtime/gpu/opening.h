@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks open their GPUs together: each its own, all the same kernels, and those that reach each other's memory.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bootstrap.h"
+#include "runtime/gpu/between_hosts/between_hosts.h"
+#include "runtime/gpu/open_gpu.h"
+#include "topology/topology.h"
+
+namespace lanecast {
+
+struct GpuOptions {
+  int device = 0;                            // ordinal
+  std::optional<gpu::Stream> stream;         // of the call that opens it, if one does
+  std::vector<std::string> library_folders;  // where NVRTC may lie
+  std::string cache_folder;                  // of compiled kernels
+  bool shared = false;                       // may ranks share a GPU?
+  int max_ctas = 0;                          // 0: as many as serve speed
+  double timeout_s = 300;
+  std::function<MessagePlaces(const gpu::Device&)> places;  // see places_of_messages()
+};
+
+/// The ranks of a communicator, as those of one host find each other.
+struct GpuNeighbours {
+  const std::vector<std::string>& hosts;  // of each rank
+  std::function<Bootstrap(const Ranks&)> among;
+};
+
+// All are collective, and throw on all ranks where they do on one.
+
+/// Throws UsageError where two ranks use one GPU and may not, and where the stream is captured.
+GpuParts open_together(const Bootstrap& bootstrap, const GpuOptions& options);
+/// Of all ranks' GPUs, by its driver's name; empty where there are several kinds.
+std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device);
+/// Null where the ranks are on several hosts.
+std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const GpuParts& parts,
+                                            const std::vector<std::string>& hosts);
+/// Where messages lie: on the device where that goes on all ranks, since they have to choose alike.
+MessagePlaces agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device);
+/// places: from agreed_places().
+AcrossHosts open_across(const Bootstrap& bootstrap, const GpuParts& parts, const Topology& topology,
+                        const GpuNeighbours& neighbours, MessagePlaces places);
+
+}  // namespace lanecast
