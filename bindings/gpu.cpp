@@ -11,6 +11,8 @@
 #include "device_buffers.h"
 #include "gil.h"
 #include "runtime/communicator/device_work.h"
+#include "runtime/gpu/between_hosts/device_plan.h"
+#include "runtime/gpu/bound_program.h"
 #include "runtime/request/composed_call.h"
 
 namespace nb = nanobind;
@@ -89,8 +91,11 @@ std::shared_ptr<void> kept(nb::object object) {
           }};
 }
 
-ComposedOnGpu composed(std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output) {
-  return {std::move(plan), reinterpret_cast<const void*>(input), reinterpret_cast<void*>(output)};
+/// The same on other buffers.
+ComposedOnGpu on(ComposedOnGpu call, std::uintptr_t input, std::uintptr_t output) {
+  call.in = reinterpret_cast<const void*>(input);
+  call.out = reinterpret_cast<void*>(output);
+  return call;
 }
 
 /// Is it a send?, address, bytes, peer, tag.
@@ -106,26 +111,35 @@ std::vector<Transfer> transfers_of(const DeviceMessages& messages) {
 }
 
 void bind_composed(nb::module_& m, nb::class_<Communicator>& communicator) {
-  nb::class_<StagedPlan>(m, "StagedPlan", "A composition lowered for a GPU's memory, for any number of calls.")
-      .def_prop_ro("plan", [](const StagedPlan& staged) { return staged.plan(); })
-      .def_prop_ro("scratch_bytes", &StagedPlan::scratch_bytes);
+  nb::class_<ComposedOnGpu>(m, "ComposedOnGpu", "A composition lowered for a GPU's memory, for any number of calls.")
+      .def_prop_ro("plan",
+                   [](const ComposedOnGpu& call) { return call.plan ? call.plan->plan() : call.program->plan(); })
+      .def_prop_ro(
+          "program",
+          [](const ComposedOnGpu& call) {
+            return call.program ? std::optional(call.program->program()) : std::nullopt;
+          },
+          "None among several hosts.")
+      .def_prop_ro("scratch_bytes", [](const ComposedOnGpu& call) {
+        return call.plan ? call.plan->scratch_bytes() : call.program->scratch_bytes();
+      });
   communicator
       .def(
           "enqueue_composed",
-          [](Communicator& c, std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output, int device,
+          [](Communicator& c, const ComposedOnGpu& call, std::uintptr_t input, std::uintptr_t output, int device,
              std::uintptr_t stream) {
             const WithoutGil release;
-            c.enqueue(composed(std::move(plan), input, output), device, reinterpret_cast<void*>(stream));
+            c.enqueue(on(call, input, output), device, reinterpret_cast<void*>(stream));
           },
-          "plan"_a, "input"_a, "output"_a, "device"_a, "stream"_a)
+          "call"_a, "input"_a, "output"_a, "device"_a, "stream"_a)
       .def(
           "enqueue_composed_async",
-          [](Communicator& c, std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output, int device,
+          [](Communicator& c, const ComposedOnGpu& call, std::uintptr_t input, std::uintptr_t output, int device,
              std::uintptr_t stream) {
             const WithoutGil release;
-            return c.enqueue_async(composed(std::move(plan), input, output), device, reinterpret_cast<void*>(stream));
+            return c.enqueue_async(on(call, input, output), device, reinterpret_cast<void*>(stream));
           },
-          "plan"_a, "input"_a, "output"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
+          "call"_a, "input"_a, "output"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
 }
 
 }  // namespace

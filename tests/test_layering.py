@@ -21,15 +21,16 @@ ALLOWED = {
     "algorithms": {"base", "topology", "plan"},
     "compose": {"base", "topology", "plan"},
     "select": {"base", "topology", "plan", "algorithms"},
+    "program": {"base", "topology", "plan", "device"},  # of the latter the instruction set, one text for both sides
     "transport": {"base"},
     "device": {"base"},
     # Peer memory is reached by launching kernels (decision 0027), and NCCL takes a stream.
     "peers": {"base", "device"},
-    "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers"},
+    "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"},
     "profiles": {"base", "topology", "plan", "algorithms", "select", "runtime"},
     "capi": {
-        *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "runtime"),
-        "profiles",
+        *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"),
+        *("runtime", "profiles"),
     },
 }
 # Rooms inside a room that may include one more: emulated NICs are played by copy engines.
@@ -49,7 +50,7 @@ TRANSPORT_BORDER = {
     "transport/noting_transport.h",
 }
 
-PURE_ROOMS = ("topology", "plan", "algorithms", "compose", "select")
+PURE_ROOMS = ("topology", "plan", "program", "algorithms", "compose", "select")
 IMPURE_HEADER = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|future|latch|barrier|semaphore|stop_token|atomic|chrono|ctime|time\.h)$"
     r"|(pthread|unistd|sched|signal|fcntl|poll)\.h$|sys/|mpi|cuda|hip|nccl"

@@ -21,7 +21,9 @@ std::optional<PeerFault> Faults::met() const {
                    static_cast<std::uint16_t>(record->found),
                    static_cast<gpu::Place>(record->place),
                    record->bytes,
-                   record->found_bytes};
+                   record->found_bytes,
+                   record->round,
+                   record->call};
 }
 
 void Faults::poison() {

@@ -22,6 +22,7 @@ struct PeerFault {
   std::uint16_t signature = 0, found = 0;
   gpu::Place place{};
   std::size_t bytes = 0, found_bytes = 0;  // of a message: here, and at the peer
+  std::uint32_t step = 0, chunk = 0;       // of a program's plan, and of the lane
 };
 
 class Faults {

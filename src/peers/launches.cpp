@@ -12,6 +12,7 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
       exchange_threads_(gpu::exchange_threads(device_->warp())),
       two_shot_threads_(gpu::two_shot_threads(device_->warp())),
       pumped_two_shot_threads_(static_cast<int>(gpu::pumped_two_shot_threads(device_->warp()))),
+      program_threads_(gpu::program_threads(device_->warp())),
       kernels_(std::move(kernels)),
       exchange_(kernels_->get("lanecast_exchange")),
       broadcast_(kernels_->get("lanecast_broadcast")),
@@ -27,6 +28,7 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
     exchange_and_reduce_[k] = kernels_->get("lanecast_exchange_" + name);
     two_shot_[k] = kernels_->get("lanecast_two_shot_" + name);
     reduce_[k] = kernels_->get("lanecast_reduce_" + name);
+    program_[k] = kernels_->get("lanecast_program_" + name);
     direct_reduce_[k] = kernels_->get("lanecast_direct_" + name);
     pumped_two_shot_[k] = pumped_two_shot_kernel(name);
   }
@@ -85,6 +87,10 @@ void Launches::meeting(const gpu::Group& arguments, int blocks, gpu::Stream stre
 
 void Launches::messages(const gpu::Messages& arguments, gpu::Stream stream) const {
   launch(messages_, &arguments, {static_cast<int>(arguments.peers * arguments.blocks), gpu::kMessageThreads}, stream);
+}
+
+void Launches::program(DType dtype, const gpu::ProgramRun& arguments, int lanes, gpu::Stream stream) const {
+  launch(program_[static_cast<int>(dtype)], &arguments, {lanes, program_threads_}, stream);
 }
 
 void Launches::barrier(const gpu::Group& arguments, gpu::Stream stream) const {

@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "device/gpu/kernels.h"
 #include "device/gpu/kernels/message_arguments.h"
+#include "device/gpu/kernels/program_arguments.h"
 
 namespace lanecast::ipc {
 
@@ -29,6 +30,7 @@ class Launches {
   void direct_reduce(DType dtype, const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
   void meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const;
   void messages(const gpu::Messages& arguments, gpu::Stream stream) const;
+  void program(DType dtype, const gpu::ProgramRun& arguments, int lanes, gpu::Stream stream) const;
   void barrier(const gpu::Group& arguments, gpu::Stream stream) const;
   void hand_over(const gpu::Handover& arguments, gpu::Stream stream) const;
   void shake_hands(const gpu::Handshake& arguments, gpu::Stream stream) const;
@@ -47,11 +49,11 @@ class Launches {
   void launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const;
 
   std::shared_ptr<gpu::Device> device_;
-  int exchange_threads_, two_shot_threads_, pumped_two_shot_threads_;
+  int exchange_threads_, two_shot_threads_, pumped_two_shot_threads_, program_threads_;
   std::shared_ptr<const gpu::Kernels> kernels_;
   gpu::Function exchange_, broadcast_, messages_, copy_, direct_, meeting_, barrier_, hand_over_, handshake_;
   std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, pumped_two_shot_{}, reduce_{},
-      direct_reduce_{};
+      direct_reduce_{}, program_{};
 };
 
 }  // namespace lanecast::ipc

@@ -11,6 +11,7 @@
 #include "peers/group_memory.h"
 #include "peers/launches.h"
 #include "peers/parcels.h"
+#include "peers/program_memory.h"
 
 namespace lanecast::ipc {
 
@@ -80,6 +81,14 @@ class PeerGroup {
   /// what is reduced, and its output where all get the result, else null.
   void by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output, gpu::Stream stream);
 
+  /// A program of this rank's. run: all but what the group knows, which is its ranks, memory, timeout and state. Needs
+  /// open_programs(), which is collective over the members.
+  void by_program(DType dtype, gpu::ProgramRun run, int lanes, gpu::Stream stream) const;
+  void open_programs(const Bootstrap& members);
+  bool has_programs() const { return programs_ != nullptr; }
+  /// How many lanes a program has whose longest message is of so many bytes; equal on all members for equal bytes.
+  int lanes_for(std::size_t longest_bytes) const;
+
   /// All at once; those between this rank and another one match in the order of the calls on both. Only the two take
   /// part. Those to this rank itself come in pairs of equal size.
   void exchange(std::span<const PeerMessage> messages, gpu::Stream stream) const;
@@ -143,7 +152,8 @@ class PeerGroup {
   PeerOptions options_;
   Faults faults_;
   GroupMemory memory_;
-  std::unique_ptr<SharedMemory> staging_;  // null before the first call by copy engines
+  std::unique_ptr<SharedMemory> staging_;    // null before the first call by copy engines
+  std::unique_ptr<ProgramMemory> programs_;  // null before the first program
   gpu::u64 timeout_ns_ = 0;
   EngineStreams engines_;
   bool pumps_ = false;       // all members' devices have kernels with them

@@ -91,7 +91,7 @@ class Communicator {
   /// A composition of a GPU's memory, lowered for any number of calls that are enqueued as above, with buffers of the
   /// same kind. Waits for nobody, but that the first call on a GPU comes together with the other ranks. Throws what
   /// PersistentCall does.
-  std::shared_ptr<StagedPlan> compile(const ComposedCall& call, int device);
+  ComposedOnGpu compile(const ComposedCall& call, int device);
   void enqueue(const ComposedOnGpu& call, int device, void* stream);
   std::shared_ptr<DeviceWork> enqueue_async(const ComposedOnGpu& call, int device, void* stream);
   /// Messages of a GPU's memory among the ranks of one host, all at once, in the order of a stream; this rank may be a

@@ -4,6 +4,7 @@
 
 #include "runtime/bound/in_place.h"
 #include "runtime/communicator/compiling.h"
+#include "runtime/communicator/failing.h"
 #include "runtime/communicator/persistent.h"
 #include "runtime/communicator/started.h"
 #include "runtime/gpu/gpu_executor.h"
@@ -67,13 +68,17 @@ void PersistentCall::rebind(const void* in, void* out) {
   call_->out = static_cast<std::byte*>(out);
 }
 
-std::shared_ptr<StagedPlan> Communicator::compile(const ComposedCall& call, int device) {
+ComposedOnGpu Communicator::compile(const ComposedCall& call, int device) {
   Shape shape;
+  std::vector<Plan> all;  // of all ranks, within one host
   Plan plan = with_rank(rank(), kCompile, [&] {
     Compiling compiling(call, topology_, rank());
     compiling.check(options_.reproducible.value_or(false));
     compiling.shape(options_.chunks);
-    compiling.cut_for_gpus();
+    if (hosts() > 1)
+      compiling.cut_for_gpus();
+    else
+      all = compiling.all_plans();
     shape = compiling.shape();
     return compiling.plan();
   });
@@ -83,15 +88,23 @@ std::shared_ptr<StagedPlan> Communicator::compile(const ComposedCall& call, int 
   GpuSide& side = gpu(device, lock);
   side.require_usable(call.in, "input", call.dtype, device);
   side.require_usable(call.out, "output", call.dtype, device);
-  return side.stage(std::move(plan), std::move(shape));
+  if (hosts() > 1) return {side.stage(std::move(plan), std::move(shape)), nullptr, call.in, call.out};
+  if (!side.has_programs()) {
+    drain(lock, options_.interrupt);
+    or_fail<UsageError>([&] { side.open_programs(among_all("the first composition on GPUs")); });
+  }
+  return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
+    const Slicing slicing = side.slicing_of(all, shape, call.chunks ? call.chunks : options_.chunks);
+    return {nullptr, side.bind_program(std::move(plan), std::move(shape), slicing), call.in, call.out};
+  });
 }
 
 void Communicator::require_as_compiled(GpuSide& side, const ComposedOnGpu& call, const OnStream& where) const {
-  const Shape& shape = call.plan->shape();
-  require_messages(side, where.stream);
+  const Shape& shape = call.plan ? call.plan->shape() : call.program->shape();
+  if (call.plan) require_messages(side, where.stream);
   side.require_usable(call.in, "input", shape.dtype, where.device);
   side.require_usable(call.out, "output", shape.dtype, where.device);
-  require_placed_alike(call.plan->plan(), shape, call.in, call.out);
+  require_placed_alike(call.plan ? call.plan->plan() : call.program->plan(), shape, call.in, call.out);
 }
 
 }  // namespace lanecast

@@ -162,6 +162,12 @@ std::shared_ptr<GpuSide> Communicator::enqueue_call(const OnStream& where, const
   return enqueue_behind(where, [&](GpuSide& side, Lock&) -> Begun {
     require_as_compiled(side, call, where);
     return or_fail<UsageError>([&]() -> Begun {
+      if (call.program) {
+        gpu::Stream on = static_cast<gpu::Stream>(where.stream);
+        if (where.apart) side.streams().order(on, std::exchange(on, side.streams().own()));
+        side.enqueue(call.program, call.in, call.out, on);
+        return {};
+      }
       GpuSide::Staged staged = side.prepare(call.plan, call.in, call.out, *router_);
       look_after(std::move(staged.host));
       return {true, std::move(staged.device)};

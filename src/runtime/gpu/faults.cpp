@@ -59,6 +59,14 @@ void GpuSide::raise_fault() const {
         "in the same order on all ranks, with equal counts, dtype, op and root; and split sizes of all_to_all have " +
         "to be those of the peers");
   }
+  if (fault->place == gpu::Place::program) {
+    const auto program = programs_.find(fault->signature);
+    const auto bound = program == programs_.end() ? nullptr : program->second.lock();
+    throw TimeoutError(rank + " waited for " + peer + " in " +
+                       (bound ? describe(bound->plan(), fault->step) : "step " + std::to_string(fault->step)) +
+                       ", chunk " + std::to_string(fault->chunk) + " of a lane, of " + call +
+                       ", until the deadline; is that rank alive, and has it run the same composition?");
+  }
   throw TimeoutError(rank + " waited for " + peer + " in " + call + ", " +
                      std::string(kPlaces[static_cast<int>(fault->place)]) +
                      ", until the deadline; is that rank alive, and has it made the same call, with the same algorithm "

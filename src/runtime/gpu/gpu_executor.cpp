@@ -133,6 +133,40 @@ void GpuSide::enqueue(const StagedCall& call, gpu::Stream stream) {
   streams_.in_turn(stream, streams_.capturing(stream), [&] { across_.enqueue(call, stream); });
 }
 
+std::shared_ptr<const BoundProgram> GpuSide::bind_program(Plan plan, Shape shape, Slicing slicing) {
+  const gpu::Device::Current current(*device_);
+  return std::make_shared<const BoundProgram>(device_, std::move(plan), std::move(shape), slicing);
+}
+
+Slicing GpuSide::slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks) const {
+  return lanecast::slicing_of(plans, shape, chunks, gpu::ring_bytes(static_cast<gpu::u32>(topology_.size())),
+                              [this](std::size_t bytes) { return peers_->lanes_for(bytes); });
+}
+
+void GpuSide::keep(const std::shared_ptr<const BoundProgram>& program, bool captured) {
+  constexpr std::size_t kRunning = 256;
+  if (captured) {
+    captured_.insert(program);
+    return;
+  }
+  if (running_.contains(program)) return;
+  if (running_.size() >= kRunning) device_->check(device_->driver().cuCtxSynchronize(), "cuCtxSynchronize");
+  if (running_.size() >= kRunning || idle()) running_.clear();
+  running_.insert(program);
+}
+
+void GpuSide::enqueue(const std::shared_ptr<const BoundProgram>& program, const void* in, void* out,
+                      gpu::Stream stream) {
+  const gpu::Device::Current current(*device_);
+  const bool captured = streams_.capturing(stream);
+  keep(program, captured);
+  texts_.try_emplace(program->signature(), program->text());
+  programs_[program->signature()] = program;
+  streams_.in_turn(stream, captured, [&] {
+    peers_->by_program(program->shape().dtype, program->run(in, out), program->program().slicing.lanes, stream);
+  });
+}
+
 void GpuSide::open_native(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
                           const std::function<void(double)>& keep_waiting) {
   const gpu::Device::Current current(*device_);

@@ -5,9 +5,11 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "runtime/gpu/bound_program.h"
 #include "runtime/gpu/in_host_call.h"
 #include "runtime/gpu/nccl_calls.h"
 #include "runtime/gpu/opening.h"
@@ -58,6 +60,14 @@ class GpuSide {
   /// The second enqueues the device's half, in the order of the first parts. Where the driver has no room it blocks
   /// until what is before has run: meanwhile somebody has to move the host's halves.
   void enqueue(const StagedCall& call, gpu::Stream stream);
+  /// A program, among the ranks of one host. Needs open_programs(), which is collective.
+  void enqueue(const std::shared_ptr<const BoundProgram>& program, const void* in, void* out, gpu::Stream stream);
+  void open_programs(const Bootstrap& bootstrap) { peers_->open_programs(bootstrap); }
+  bool has_programs() const { return peers_->has_programs(); }
+  std::shared_ptr<const BoundProgram> bind_program(Plan plan, Shape shape, Slicing slicing);
+  /// How programs of these plans, which are all ranks', cut their parts. chunks: of a lane; 0: as many as serve speed.
+  Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks) const;
+
   /// By NCCL's own collective: returns what looks after it. open_native() has to go before.
   std::shared_ptr<NativeRun> enqueue_native(const Call& call, bool in_place, Router& router, gpu::Stream stream);
   bool has_native() const { return native_ != nullptr; }
@@ -129,6 +139,7 @@ class GpuSide {
   bool offers(const Call& call, const StreamBuffers& buffers, PeerEngine engine) const;
   StreamCall& bound(const Call& call, bool in_place, PeerEngine engine);
   bool messages_idle() const;
+  void keep(const std::shared_ptr<const BoundProgram>& program, bool captured);
 
   int rank_;
   const Topology& topology_;
@@ -144,6 +155,9 @@ class GpuSide {
   GpuChannels channels_;
   std::list<StreamCall> calls_;                 // the latest used first
   std::map<std::uint16_t, std::string> texts_;  // of signatures
+  std::map<std::uint16_t, std::weak_ptr<const BoundProgram>> programs_;
+  std::set<std::shared_ptr<const BoundProgram>> running_;   // perhaps: they stay on the device until they have
+  std::set<std::shared_ptr<const BoundProgram>> captured_;  // by graphs, replayed for as long as this lives
 };
 
 }  // namespace lanecast

@@ -15,6 +15,7 @@
 namespace lanecast {
 
 class StagedPlan;
+class BoundProgram;
 
 struct ComposedCall {
   std::shared_ptr<const Composition> composition;
@@ -31,7 +32,8 @@ struct ComposedCall {
 
 /// One that Communicator::compile() has lowered for a GPU's memory, with the buffers of a call.
 struct ComposedOnGpu {
-  std::shared_ptr<const StagedPlan> plan;
+  std::shared_ptr<const StagedPlan> plan;       // among several hosts
+  std::shared_ptr<const BoundProgram> program;  // within one
   const void* in = nullptr;
   void* out = nullptr;
 };

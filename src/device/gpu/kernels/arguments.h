@@ -35,7 +35,7 @@ constexpr int kWindowShift = 48;     // a place in one: its number + 1, then so 
 
 /// Whether a wait has failed, and how: in the host's memory, written once by the device.
 enum class Fault : u32 { none, timeout, mismatch };
-enum class Place : u32 { piece, barrier, chunk, message, sent, received };
+enum class Place : u32 { piece, barrier, chunk, message, sent, received, program };
 struct FaultRecord {
   u32 fault;   // written last
   u32 poison;  // by the host: nothing that is waited for will come

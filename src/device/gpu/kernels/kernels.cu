@@ -5,6 +5,7 @@
 #include "device/gpu/kernels/exchange.cuh"
 #include "device/gpu/kernels/handover.cuh"
 #include "device/gpu/kernels/messages.cuh"
+#include "device/gpu/kernels/program.cuh"
 #include "device/gpu/kernels/pumped_two_shot.cuh"
 
 namespace lanecast::gpu {
@@ -55,6 +56,8 @@ extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThr
   });
 }
 
+constexpr int kProgramThreads = program_threads(kWarp);
+
 #define LANECAST_KERNELS(Format, name)                                                                               \
   extern "C" __global__ void __launch_bounds__(kExchangeThreads, resident(kExchangeThreads, 1))                      \
       lanecast_exchange_##name(const __grid_constant__ Exchange x) {                                                 \
@@ -72,6 +75,10 @@ extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThr
   extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThreads, 1))                          \
       lanecast_direct_##name(const __grid_constant__ Direct d) {                                                     \
     direct(d, [](const Reduction& r) { reduce_bytes<Format>(grid_team(), r); });                                     \
+  }                                                                                                                  \
+  extern "C" __global__ void __launch_bounds__(kProgramThreads, resident(kProgramThreads, 1))                        \
+      lanecast_program_##name(const __grid_constant__ ProgramRun x) {                                                \
+    run_program<Format>(x);                                                                                          \
   }
 
 // Under the names of DType.
