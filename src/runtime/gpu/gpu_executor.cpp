@@ -82,19 +82,13 @@ StreamCall& GpuSide::bound(const Call& call, bool in_place, PeerEngine engine) {
   const Collective collective = collective_of(call, topology_.size(), in_place);
   Call whole = call;
   whole.chunks = 1;  // kernels and copy engines cut messages by themselves
-  for (auto c = calls_.begin(); c != calls_.end(); ++c) {
-    if (c->engine() != engine || c->collective() != collective || !describes(whole, c->shape())) continue;
-    calls_.splice(calls_.begin(), calls_, c);
-    return *c;
-  }
+  if (StreamCall* const found = calls_.find(collective, whole, name_of(engine))) return *found;
   std::vector<Plan> plans;
   plans.reserve(topology_.size());
   for (int r = 0; r < topology_.size(); ++r) plans.push_back(make_plan(collective, r, topology_, "native"));
   verify(plans);
   plans[rank_].algorithm = name_of(engine);
-  calls_.emplace_front(std::move(plans[rank_]), shape_of(whole), engine);
-  if (calls_.size() > kCalls) calls_.pop_back();
-  return calls_.front();
+  return calls_.make(collective, whole, name_of(engine), std::move(plans[rank_]), shape_of(whole), engine);
 }
 
 void GpuSide::enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream) {

@@ -2,12 +2,12 @@
 // What a communicator has on its rank's GPU: kernels, peer memory, and the calls that were made with them.
 #pragma once
 
-#include <list>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/bound/bound_calls.h"
 #include "runtime/gpu/in_host_call.h"
 #include "runtime/gpu/nccl_calls.h"
 #include "runtime/gpu/opening.h"
@@ -142,7 +142,7 @@ class GpuSide {
   std::shared_ptr<NativeCalls> native_;  // null before the first call by NCCL
   StreamOrder streams_;
   GpuChannels channels_;
-  std::list<StreamCall> calls_;                 // the latest used first
+  BoundCalls<StreamCall> calls_{kCalls};
   std::map<std::uint16_t, std::string> texts_;  // of signatures
 };
 

@@ -83,7 +83,7 @@ std::uint64_t StreamCall::places_of(const StreamBuffers& buffers) const {
     if (!counts || !memory) return std::uint64_t{0};
     return mix(memory->ordinal(), reinterpret_cast<gpu::Address>(at) - memory->own());
   };
-  const bool reads = collective().reduces(), writes = collective().kind != Kind::reduce_scatter;
+  const bool reads = plan_.collective.reduces(), writes = plan_.collective.kind != Kind::reduce_scatter;
   return mix(place(reads, buffers.in, buffers.symmetric_in), place(writes, buffers.out, buffers.symmetric_out));
 }
 

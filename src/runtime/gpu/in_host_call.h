@@ -35,9 +35,6 @@ class StreamCall {
 
   void enqueue(const StreamBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream);
 
-  const Collective& collective() const { return plan_.collective; }
-  const Shape& shape() const { return shape_; }
-  PeerEngine engine() const { return engine_; }
   /// "all_reduce of 1000 float32, sum, by peer_kernel"
   const std::string& text() const { return signature_.text; }
   /// Equal on ranks that make the same call.

@@ -62,19 +62,13 @@ std::shared_ptr<const StagedPlan> AcrossHosts::bind(const Call& call, bool in_pl
   const Collective collective = collective_of(call, topology_.size(), in_place);
   // These differ from call to call, and would push the plans out that are used again.
   if (call.own_counts()) return bind_own_counts(call, collective, choose().algorithm);
-  for (auto b = bound_.begin(); b != bound_.end(); ++b) {
-    if (b->collective != collective || b->algorithm != call.algorithm || !describes(call, b->shape)) continue;
-    bound_.splice(bound_.begin(), bound_, b);
-    return b->plan;
-  }
+  if (const auto* const found = bound_.find(collective, call, call.algorithm)) return *found;
   const Choice choice = choose();
   Shape shape = shape_of(call);
   shape.chunks = choice.chunks;
   shape.chunks = chunks_that_fit(shape, topology_.size(), [&](int r) { return make(collective, r, choice.algorithm); });
-  auto plan = stage(make(collective, rank_, choice.algorithm), std::move(shape));
-  bound_.push_front({collective, shape_of(call), std::string(call.algorithm), std::move(plan)});
-  if (bound_.size() > kPlans) bound_.pop_back();
-  return bound_.front().plan;
+  return bound_.make(collective, call, call.algorithm,
+                     stage(make(collective, rank_, choice.algorithm), std::move(shape)));
 }
 
 std::shared_ptr<const StagedPlan> AcrossHosts::bind_own_counts(const Call& call, const Collective& collective,

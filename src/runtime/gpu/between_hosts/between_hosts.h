@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "runtime/bound/bound_calls.h"
 #include "runtime/gpu/between_hosts/host_groups.h"
 #include "runtime/gpu/between_hosts/network_proxy.h"
 #include "runtime/request/call.h"
@@ -71,12 +71,6 @@ class AcrossHosts {
  private:
   static constexpr std::size_t kPlans = 64;
 
-  struct Bound {
-    Collective collective;
-    Shape shape;            // as the call has asked for it
-    std::string algorithm;  // likewise
-    std::shared_ptr<const StagedPlan> plan;
-  };
   std::shared_ptr<const StagedPlan> bind_own_counts(const Call& call, const Collective& collective,
                                                     const std::string& algorithm);
   /// Throws UsageError where its groups are not this communicator's.
@@ -95,7 +89,7 @@ class AcrossHosts {
   const MessagePlaces places_;
   std::shared_ptr<HostChannels> channels_;  // null before the first plan
   std::uint64_t next_channel_ = 0;
-  std::list<Bound> bound_;  // the latest used first
+  BoundCalls<std::shared_ptr<const StagedPlan>> bound_{kPlans};
 };
 
 }  // namespace lanecast
