@@ -5,15 +5,13 @@
 
 #include "base/error.h"
 #include "base/mix.h"
-#include "runtime/bound/group_step.h"
-#include "runtime/bound/step_reduction.h"
+#include "base/overrange.h"
+#include "runtime/gpu/peer_call.h"
 
 namespace lanecast {
 namespace {
 
 constexpr Chunk kWhole{0, 1};
-
-const std::byte* start_of(std::span<const Span> spans) { return spans.empty() ? nullptr : spans[0].data; }
 
 /// Which of a rank's buffers the others read or write, where they work in its memory.
 struct Reached {
@@ -91,40 +89,30 @@ void StreamCall::enqueue(const StreamBuffers& buffers, ipc::PeerGroup& peers, gp
   // Spans serve reading and writing; no plan writes its input, which verify() proves.
   bound_.locate(
       {static_cast<std::byte*>(const_cast<void*>(buffers.in)), static_cast<std::byte*>(buffers.out), nullptr});
-  for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+  for (std::uint32_t i = 0; i < plan_.steps.size(); ++i)
     if (plan_.steps[i].kind == StepKind::group)
       call_group(i, buffers, peers, stream);
     else if (bound_.dst_bytes(i) != 0)
       peers.copy(bound_.dst(i)[0].data, bound_.src(i)[0].data, bound_.dst_bytes(i), stream);
 }
 
-void StreamCall::call_group(std::size_t step, const StreamBuffers& buffers, ipc::PeerGroup& peers,
+void StreamCall::call_group(std::uint32_t step, const StreamBuffers& buffers, ipc::PeerGroup& peers,
                             gpu::Stream stream) const {
-  const Step& what = plan_.steps[step];
-  const Group& group = plan_.groups[what.group];
   std::vector<std::size_t> counts;
-  GroupCall call = group_call(group, shape_, layout_, kWhole, counts);
-  call.in = start_of(bound_.src(step));
-  call.out = const_cast<std::byte*>(start_of(bound_.dst(step)));
-  Reduction how = reduction_of(plan_, what, shape_);
-  if (how.overrange != 0) how.overrange = kAddedAtOnce;  // a group of all ranks adds what they bring
-  const ipc::PeerCall peer_call{ipc::parcels_of(call, peers.rank(), peers.size()),
-                                how.dtype,
-                                how.op,
-                                how.divisor,
-                                signature(buffers),
-                                offered(group.kind, buffers),
-                                how.overrange};
+  const GroupStep bound = group_step({plan_, shape_, layout_, bound_, kWhole}, step, counts);
+  ipc::PeerCall call = peer_call(bound, peers, signature(buffers));
+  if (call.overrange != 0) call.overrange = kAddedAtOnce;  // a group of all ranks adds what they bring
+  call.windows = offered(bound.call.kind, buffers);
   switch (engine_) {
     case PeerEngine::kernel:
-      return peers.by_kernel(peer_call, stream);
+      return peers.by_kernel(call, stream);
     case PeerEngine::two_shot:
-      return peers.by_two_shot(peer_call, stream);
+      return peers.by_two_shot(call, stream);
     case PeerEngine::copy_engine:
-      return peers.by_copy_engine(peer_call, stream);
+      return peers.by_copy_engine(call, stream);
     case PeerEngine::direct:
-      return peers.by_direct(peer_call, buffers.symmetric_in,
-                             group.kind == Kind::reduce_scatter ? nullptr : buffers.symmetric_out, stream);
+      return peers.by_direct(call, buffers.symmetric_in,
+                             bound.call.kind == Kind::reduce_scatter ? nullptr : buffers.symmetric_out, stream);
   }
 }
 

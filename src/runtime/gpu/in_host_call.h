@@ -44,7 +44,7 @@ class StreamCall {
   /// Where the buffers that peers reach lie in symmetric memory: at equal places on all ranks.
   std::uint64_t places_of(const StreamBuffers& buffers) const;
 
-  void call_group(std::size_t step, const StreamBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream) const;
+  void call_group(std::uint32_t step, const StreamBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream) const;
 
   Plan plan_;
   Shape shape_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/gpu/between_hosts/enqueue_chunk.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "runtime/bound/group_step.h"
@@ -82,33 +81,28 @@ void StagedDevice::reduce(const Step& step, std::span<const Span> to, std::size_
 }
 
 void StagedDevice::call_group(std::uint32_t i) {
-  const Step& step = plan_.plan().steps[i];
-  const Group& group = plan_.plan().groups[step.group];
-  const auto src = bound_.src(i), dst = bound_.dst(i);
-  const std::size_t in_bytes = bound_.src_bytes(i), out_bytes = bound_.dst_bytes(i);
   std::vector<std::size_t> counts;
-  GroupCall call = group_call(group, plan_.shape(), plan_.layout(), chunk_, counts);
-  if (group.kind != Kind::all_to_all && std::ranges::all_of(counts, [](auto count) { return count == 0; })) return;
+  GroupStep bound = group_step({plan_.plan(), plan_.shape(), plan_.layout(), bound_, chunk_}, i, counts);
+  if (bound.is_empty()) return;
 
-  // As it is where each part lies together; else packed, which is the papers' shuffle.
-  ipc::PartPlaces places = places_of_parts(call, group.ranks.size(), src, dst);
-  const bool packs = src.size() > 1 && places.in.empty();
-  const bool apart = (dst.size() > 1 && places.out.empty()) ||
-                     (overlaps(src, dst) && !is_in_place(group, plan_.plan().rank, places, src, dst));
+  // What is packed lies behind the plan's own scratch memory; where each part lies together, nothing is.
+  ipc::PartPlaces places = places_of_parts(bound);
   std::byte* const packed = pointer(channel_->scratch() + aligned(plan_.layout().scratch_bytes()));
-  const Span in = packs ? Span{packed, in_bytes} : src.empty() ? Span{} : src[0];
-  const Span out = apart ? Span{packed + aligned(in_bytes), out_bytes} : dst.empty() ? Span{} : dst[0];
-  if (packs) copy({&in, 1}, src, in_bytes);
-  if (apart) places.out.clear();
-  call.in = in.data;
-  call.out = out.data;
+  const Span in{packed, bound.src_bytes}, out{packed + aligned(bound.src_bytes), bound.dst_bytes};
+  if (bound.src_apart() && places.in.empty()) {
+    copy({&in, 1}, bound.src, in.bytes);
+    bound.call.in = in.data;
+  }
+  const bool unpacks =
+      (bound.dst_apart() && places.out.empty()) || (bound.overlaps() && !is_in_place(bound, plan_.plan().rank, places));
+  if (unpacks) {
+    places.out.clear();
+    bound.call.out = out.data;
+  }
   say_now();
-  const Reduction how = reduction_of(plan_.plan(), step, plan_.shape());
-  tools_.peers->call(
-      step.group,
-      {call, std::move(places), how.divisor, static_cast<std::uint16_t>(tools_.handshake.signature), how.overrange},
-      channel_->stream());
-  if (apart) copy(dst, {&out, 1}, out_bytes);
+  tools_.peers->call(plan_.plan().steps[i].group, bound, places, static_cast<std::uint16_t>(tools_.handshake.signature),
+                     channel_->stream());
+  if (unpacks) copy(bound.dst, {&out, 1}, out.bytes);
 }
 
 void StagedDevice::say() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/agreed.h"
+#include "runtime/gpu/peer_call.h"
 
 namespace lanecast {
 
@@ -22,18 +23,12 @@ DomainPeers::DomainPeers(const GpuParts& gpu, Ranks ranks, const Bootstrap& memb
                       agreed(members, [&] { return gpu::OwnedEvent(device_); })});
 }
 
-void DomainPeers::call(std::int32_t k, const Call& call, gpu::Stream stream) {
+void DomainPeers::call(std::int32_t k, const GroupStep& step, const ipc::PartPlaces& places, std::uint16_t signature,
+                       gpu::Stream stream) {
   const Turns& turns = turns_[k % gpu::kGroups];
   const gpu::Driver& driver = device_->driver();
   device_->check(driver.cuStreamWaitEvent(stream, turns.passed.get(), 0), "cuStreamWaitEvent");
-  turns.group->by_kernel({ipc::parcels_of(call.what, turns.group->rank(), turns.group->size(), call.places),
-                          call.what.dtype,
-                          call.what.op,
-                          call.divisor,
-                          call.signature,
-                          {},
-                          call.overrange},
-                         stream);
+  turns.group->by_kernel(peer_call(step, *turns.group, signature, places), stream);
   device_->check(driver.cuEventRecord(turns.passed.get(), stream), "cuEventRecord");
 }
 

@@ -8,6 +8,7 @@
 
 #include "peers/peer_group.h"
 #include "plan/plan.h"
+#include "runtime/bound/group_step.h"
 #include "runtime/gpu/open_gpu.h"
 
 namespace lanecast {
@@ -20,17 +21,11 @@ class DomainPeers {
 
   const Ranks& ranks() const { return ranks_; }
 
-  struct Call {
-    GroupCall what;
-    ipc::PartPlaces places;
-    double divisor = 1;  // an average's
-    std::uint16_t signature = 0;
-    std::uint32_t overrange = 0;  // as ipc::PeerCall::overrange
-  };
   /// The k-th group step of a plan. Such calls of all chunks run in the order in which they are enqueued, on whichever
   /// streams; those of other steps run beside them, since otherwise a chunk would wait for all that one before has to
-  /// do.
-  void call(std::int32_t k, const Call& call, gpu::Stream stream);
+  /// do. signature: equal on ranks that make the same call.
+  void call(std::int32_t k, const GroupStep& step, const ipc::PartPlaces& places, std::uint16_t signature,
+            gpu::Stream stream);
 
   /// Of the calls from now on.
   void set_timeout(double timeout_s) const;

@@ -26,20 +26,21 @@ std::vector<gpu::Address> places_in(std::span<const Span> spans, std::span<const
 
 }  // namespace
 
-ipc::PartPlaces places_of_parts(const GroupCall& call, std::size_t members, std::span<const Span> src,
-                                std::span<const Span> dst) {
-  const std::size_t element_bytes = size_of(call.dtype);
+ipc::PartPlaces places_of_parts(const GroupStep& step) {
+  const std::span<const std::size_t> counts = step.call.counts;
+  const std::size_t element_bytes = size_of(step.call.dtype);
+  const std::size_t members = step.group.ranks.size();
   ipc::PartPlaces places;
-  switch (call.kind) {
+  switch (step.call.kind) {
     case Kind::all_gather:
-      places.out = places_in(dst, call.counts, element_bytes);
+      places.out = places_in(step.dst, counts, element_bytes);
       break;
     case Kind::reduce_scatter:
-      places.in = places_in(src, call.counts, element_bytes);
+      places.in = places_in(step.src, counts, element_bytes);
       break;
     case Kind::all_to_all:
-      places.in = places_in(src, call.counts.first(members), element_bytes);
-      places.out = places_in(dst, call.counts.subspan(members), element_bytes);
+      places.in = places_in(step.src, counts.first(members), element_bytes);
+      places.out = places_in(step.dst, counts.subspan(members), element_bytes);
       break;
     default:  // gathers and scatters of a group have a root, and there alone such parts
       break;
@@ -47,13 +48,13 @@ ipc::PartPlaces places_of_parts(const GroupCall& call, std::size_t members, std:
   return places;
 }
 
-bool is_in_place(const Group& group, int rank, const ipc::PartPlaces& places, std::span<const Span> src,
-                 std::span<const Span> dst) {
-  const auto me = static_cast<std::size_t>(std::ranges::find(group.ranks, rank) - group.ranks.begin());
-  if (group.kind == Kind::all_gather)
-    return src.size() == 1 && !places.out.empty() && places.out[me] == gpu::address_of(src[0].data);
-  if (group.kind == Kind::reduce_scatter)
-    return dst.size() == 1 && !places.in.empty() && places.in[me] == gpu::address_of(dst[0].data);
+bool is_in_place(const GroupStep& step, int rank, const ipc::PartPlaces& places) {
+  const Ranks& ranks = step.group.ranks;
+  const auto me = static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
+  if (step.call.kind == Kind::all_gather)
+    return step.src.size() == 1 && !places.out.empty() && places.out[me] == gpu::address_of(step.src[0].data);
+  if (step.call.kind == Kind::reduce_scatter)
+    return step.dst.size() == 1 && !places.in.empty() && places.in[me] == gpu::address_of(step.dst[0].data);
   return false;
 }
 
