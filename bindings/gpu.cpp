@@ -89,7 +89,7 @@ std::shared_ptr<void> kept(nb::object object) {
           }};
 }
 
-ComposedOnGpu composed(std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output) {
+ComposedOnGpu composed(std::shared_ptr<DevicePlan> plan, std::uintptr_t input, std::uintptr_t output) {
   return {std::move(plan), reinterpret_cast<const void*>(input), reinterpret_cast<void*>(output)};
 }
 
@@ -106,13 +106,13 @@ std::vector<Transfer> transfers_of(const DeviceMessages& messages) {
 }
 
 void bind_composed(nb::module_& m, nb::class_<Communicator>& communicator) {
-  nb::class_<StagedPlan>(m, "StagedPlan", "A composition lowered for a GPU's memory, for any number of calls.")
-      .def_prop_ro("plan", [](const StagedPlan& staged) { return staged.plan(); })
-      .def_prop_ro("scratch_bytes", &StagedPlan::scratch_bytes);
+  nb::class_<DevicePlan>(m, "DevicePlan", "A composition lowered for a GPU's memory, for any number of calls.")
+      .def_prop_ro("plan", [](const DevicePlan& staged) { return staged.plan(); })
+      .def_prop_ro("scratch_bytes", &DevicePlan::scratch_bytes);
   communicator
       .def(
           "enqueue_composed",
-          [](Communicator& c, std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output, int device,
+          [](Communicator& c, std::shared_ptr<DevicePlan> plan, std::uintptr_t input, std::uintptr_t output, int device,
              std::uintptr_t stream) {
             const WithoutGil release;
             c.enqueue(composed(std::move(plan), input, output), device, reinterpret_cast<void*>(stream));
@@ -120,7 +120,7 @@ void bind_composed(nb::module_& m, nb::class_<Communicator>& communicator) {
           "plan"_a, "input"_a, "output"_a, "device"_a, "stream"_a)
       .def(
           "enqueue_composed_async",
-          [](Communicator& c, std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output, int device,
+          [](Communicator& c, std::shared_ptr<DevicePlan> plan, std::uintptr_t input, std::uintptr_t output, int device,
              std::uintptr_t stream) {
             const WithoutGil release;
             return c.enqueue_async(composed(std::move(plan), input, output), device, reinterpret_cast<void*>(stream));

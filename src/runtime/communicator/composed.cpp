@@ -67,7 +67,7 @@ void PersistentCall::rebind(const void* in, void* out) {
   call_->out = static_cast<std::byte*>(out);
 }
 
-std::shared_ptr<StagedPlan> Communicator::compile(const ComposedCall& call, int device) {
+std::shared_ptr<DevicePlan> Communicator::compile(const ComposedCall& call, int device) {
   Shape shape;
   Plan plan = with_rank(rank(), kCompile, [&] {
     Compiling compiling(call, topology_, rank());
@@ -80,13 +80,13 @@ std::shared_ptr<StagedPlan> Communicator::compile(const ComposedCall& call, int 
   std::unique_lock lock = enter();
   refuse_if_failed();
   refuse_without_threads();
-  GpuSide& side = gpu(device, lock);
+  GpuExecutor& side = gpu(device, lock);
   side.require_usable(call.in, "input", call.dtype, device);
   side.require_usable(call.out, "output", call.dtype, device);
   return side.stage(std::move(plan), std::move(shape));
 }
 
-void Communicator::require_as_compiled(GpuSide& side, const ComposedOnGpu& call, const OnStream& where) const {
+void Communicator::require_as_compiled(GpuExecutor& side, const ComposedOnGpu& call, const OnStream& where) const {
   const Shape& shape = call.plan->shape();
   require_messages(side, where.stream);
   side.require_usable(call.in, "input", shape.dtype, where.device);

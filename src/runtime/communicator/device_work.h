@@ -12,7 +12,7 @@ namespace lanecast {
 class DeviceWork {
  public:
   /// stream: the call's.
-  DeviceWork(Communicator& communicator, std::shared_ptr<GpuSide> side, gpu::Stream stream)
+  DeviceWork(Communicator& communicator, std::shared_ptr<GpuExecutor> side, gpu::Stream stream)
       : communicator_(communicator),
         side_(std::move(side)),
         captured_(side_->streams().capturing(stream)),
@@ -27,7 +27,7 @@ class DeviceWork {
 
  private:
   Communicator& communicator_;
-  std::shared_ptr<GpuSide> side_;
+  std::shared_ptr<GpuExecutor> side_;
   bool captured_;
   gpu::OwnedEvent done_;
 };

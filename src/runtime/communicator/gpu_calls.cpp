@@ -25,17 +25,17 @@ Bootstrap Communicator::among_all(const std::string& what) {
       {.ranks = topology_.everyone(), .what = what, .meanwhile = [this](auto...) { ask(options_.interrupt); }});
 }
 
-std::shared_ptr<GpuSide> Communicator::open_gpu(int device, std::optional<void*> stream) {
+std::shared_ptr<GpuExecutor> Communicator::open_gpu(int device, std::optional<void*> stream) {
   const std::string what = "the first call on a GPU";
   std::optional<gpu::Stream> behind;
   if (stream) behind = static_cast<gpu::Stream>(*stream);
-  auto side = std::make_shared<GpuSide>(
+  auto side = std::make_shared<GpuExecutor>(
       among_all(what), topology_,
       GpuOptions{device, behind, options_.gpu_library_folders, options_.kernel_cache, options_.allow_shared_gpu,
                  options_.max_ctas, timeout_s_,
                  [&](const gpu::Device& opened) {
                    return naming("LANECAST_GPU_MESSAGES", options_, [&] {
-                     return places_of_messages(options_.gpu_messages, opened, router_, rank(), around_.hosts);
+                     return where_messages_lie(options_.gpu_messages, opened, router_, rank(), around_.hosts);
                    });
                  }},
       GpuNeighbours{around_.hosts, [&](const Ranks& ranks) {
@@ -52,7 +52,7 @@ std::shared_ptr<GpuSide> Communicator::open_gpu(int device, std::optional<void*>
   return side;
 }
 
-void Communicator::say_why_staged(const GpuSide& side) const {
+void Communicator::say_why_staged(const GpuExecutor& side) const {
   if (rank() != 0 || side.why_staged().empty() || !progress_->is_first(side.why_staged())) return;
   std::fprintf(stderr,
                "lanecast: messages between hosts pass through the hosts' memory: %s, and whoever holds that driver may "
@@ -61,7 +61,7 @@ void Communicator::say_why_staged(const GpuSide& side) const {
                side.why_staged().c_str());
 }
 
-GpuSide& Communicator::gpu(int device, Lock& lock, std::optional<void*> stream) {
+GpuExecutor& Communicator::gpu(int device, Lock& lock, std::optional<void*> stream) {
   if (!gpu_) {
     drain(lock, options_.interrupt);
     if (device == kUnknownDevice)
@@ -81,10 +81,10 @@ std::unique_lock<std::mutex> Communicator::enter_queue() {
   return std::unique_lock(queue_mutex_);
 }
 
-std::optional<StagedCall> Communicator::enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on) {
+std::optional<CallBetweenHosts> Communicator::enqueue_on(GpuExecutor& side, const Call& call, GpuWay way, void* on) {
   const auto stream = static_cast<gpu::Stream>(on);
   const bool in_place = check(call, rank(), size());
-  std::optional<StagedCall> rest;
+  std::optional<CallBetweenHosts> rest;
   // A call of which a part is enqueued has peers that wait for the rest.
   or_fail<UsageError>([&] {
     Call planned = call;
@@ -92,7 +92,7 @@ std::optional<StagedCall> Communicator::enqueue_on(GpuSide& side, const Call& ca
     if (way == GpuWay::peers)
       return side.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)), stream);
     if (way == GpuWay::native) return look_after(side.enqueue_native(planned, in_place, *router_, stream));
-    GpuSide::Staged staged = side.prepare(
+    GpuExecutor::Prepared staged = side.prepare(
         planned, in_place,
         [&] { return choosing_.chosen_for_gpus(planned, {side.sends_directly(), side.has_groups()}); }, *router_);
     look_after(std::move(staged.host));
@@ -109,7 +109,7 @@ void Communicator::look_after(std::shared_ptr<OrderedCall> on_gpu) {
   queue(started);
 }
 
-void Communicator::enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on) {
+void Communicator::enqueue_rest(GpuExecutor& side, const CallBetweenHosts& call, void* behind, void* on) {
   const auto stream = static_cast<gpu::Stream>(on);
   try {
     if (behind != on) side.streams().order(static_cast<gpu::Stream>(behind), stream);
@@ -122,14 +122,14 @@ void Communicator::enqueue_rest(GpuSide& side, const StagedCall& call, void* beh
 }
 
 struct Communicator::Begun {
-  bool needs_thread = false;       // which moves messages, or looks after the call
-  std::optional<StagedCall> rest;  // that enqueue_rest() has to enqueue
+  bool needs_thread = false;             // which moves messages, or looks after the call
+  std::optional<CallBetweenHosts> rest;  // that enqueue_rest() has to enqueue
 };
 
 template <class Begin>
-std::shared_ptr<GpuSide> Communicator::enqueue_behind(const OnStream& where, const Begin& begin) {
+std::shared_ptr<GpuExecutor> Communicator::enqueue_behind(const OnStream& where, const Begin& begin) {
   const std::unique_lock queue = enter_queue();
-  std::shared_ptr<GpuSide> side;
+  std::shared_ptr<GpuExecutor> side;
   Begun begun;
   {
     std::unique_lock lock = enter();
@@ -145,8 +145,8 @@ std::shared_ptr<GpuSide> Communicator::enqueue_behind(const OnStream& where, con
   return side;
 }
 
-std::shared_ptr<GpuSide> Communicator::enqueue_call(const OnStream& where, const Call& call) {
-  return enqueue_behind(where, [&](GpuSide& side, Lock& lock) -> Begun {
+std::shared_ptr<GpuExecutor> Communicator::enqueue_call(const OnStream& where, const Call& call) {
+  return enqueue_behind(where, [&](GpuExecutor& side, Lock& lock) -> Begun {
     const GpuWay way = way_of(side, call, where.device, where.stream);
     open_for(side, call, way, where.stream, lock);
     void* on = where.stream;
@@ -158,18 +158,18 @@ std::shared_ptr<GpuSide> Communicator::enqueue_call(const OnStream& where, const
   });
 }
 
-std::shared_ptr<GpuSide> Communicator::enqueue_call(const OnStream& where, const ComposedOnGpu& call) {
-  return enqueue_behind(where, [&](GpuSide& side, Lock&) -> Begun {
+std::shared_ptr<GpuExecutor> Communicator::enqueue_call(const OnStream& where, const ComposedOnGpu& call) {
+  return enqueue_behind(where, [&](GpuExecutor& side, Lock&) -> Begun {
     require_as_compiled(side, call, where);
     return or_fail<UsageError>([&]() -> Begun {
-      GpuSide::Staged staged = side.prepare(call.plan, call.in, call.out, *router_);
+      GpuExecutor::Prepared staged = side.prepare(call.plan, call.in, call.out, *router_);
       look_after(std::move(staged.host));
       return {true, std::move(staged.device)};
     });
   });
 }
 
-std::shared_ptr<DeviceWork> Communicator::work_on(std::shared_ptr<GpuSide> side) {
+std::shared_ptr<DeviceWork> Communicator::work_on(std::shared_ptr<GpuExecutor> side) {
   const gpu::Stream own = side->streams().own();
   return std::make_shared<DeviceWork>(*this, std::move(side), own);
 }
@@ -193,7 +193,7 @@ std::shared_ptr<DeviceWork> Communicator::enqueue_async(const ComposedOnGpu& cal
 std::shared_ptr<ipc::SharedMemory> Communicator::allocate_symmetric(int device, std::size_t bytes) {
   std::unique_lock lock = enter();
   refuse_if_failed();
-  GpuSide& side = gpu(device, lock);
+  GpuExecutor& side = gpu(device, lock);
   if (hosts() > 1)
     throw UsageError("rank " + std::to_string(rank()) + ": symmetric memory is for the GPUs of one host, and these " +
                      "ranks are on " + std::to_string(hosts()));

@@ -81,7 +81,7 @@ bool Communicator::lost_peer(bool is_final) {
 }
 
 void Communicator::synchronize(const Interrupt& interrupt) {
-  std::shared_ptr<GpuSide> side;
+  std::shared_ptr<GpuExecutor> side;
   std::shared_ptr<Work> messages;
   {
     const std::unique_lock lock = enter();

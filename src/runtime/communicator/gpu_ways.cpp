@@ -15,7 +15,7 @@ constexpr std::string_view kNative = "native";
 
 }  // namespace
 
-GpuWay Communicator::way_of(GpuSide& side, const Call& call, int device, void* stream) const {
+GpuWay Communicator::way_of(GpuExecutor& side, const Call& call, int device, void* stream) const {
   side.require_usable(call.in, "input", call.dtype, device);
   side.require_usable(call.out, "output", call.dtype, device);
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
@@ -48,7 +48,7 @@ GpuWay Communicator::way_of(GpuSide& side, const Call& call, int device, void* s
   return GpuWay::plan;
 }
 
-void Communicator::require_messages(GpuSide& side, void* stream) const {
+void Communicator::require_messages(GpuExecutor& side, void* stream) const {
   const std::string through_host = "messages that pass through the host's memory";
   if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a call with " + through_host +
@@ -67,7 +67,7 @@ std::string Communicator::not_native(const Call& call) const {
   return {};
 }
 
-void Communicator::open_native(GpuSide& side, Lock& lock) {
+void Communicator::open_native(GpuExecutor& side, Lock& lock) {
   if (side.has_native()) return;
   drain(lock, options_.interrupt);
   or_fail<UsageError>([&] {
@@ -76,7 +76,7 @@ void Communicator::open_native(GpuSide& side, Lock& lock) {
   });
 }
 
-void Communicator::open_staging(GpuSide& side, void* stream, Lock& lock) {
+void Communicator::open_staging(GpuExecutor& side, void* stream, Lock& lock) {
   if (side.has_staging()) return;
   if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a communicator's first call by " +
@@ -85,7 +85,7 @@ void Communicator::open_staging(GpuSide& side, void* stream, Lock& lock) {
   or_fail<UsageError>([&] { side.open_staging(among_all("the first call by copy engines")); });
 }
 
-void Communicator::open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, Lock& lock) {
+void Communicator::open_for(GpuExecutor& side, const Call& call, GpuWay way, void* stream, Lock& lock) {
   if (way == GpuWay::native) open_native(side, lock);
   if (way == GpuWay::peers && peer_engine_from(choosing_.pinned_for(call)) == PeerEngine::copy_engine)
     open_staging(side, stream, lock);

@@ -52,7 +52,7 @@ bool settle_links(const TimingSite& site, const Choosing& choosing, Models& mode
   return true;
 }
 
-void settle_gpu_links(const TimingSite& site, Choosing& choosing, GpuSide& side) {
+void settle_gpu_links(const TimingSite& site, Choosing& choosing, GpuExecutor& side) {
   const std::vector<Link>& links = choosing.models().links;
   if (!side.sends_directly() || !any_from(LinkSource::timed, links) || !choosing.gpu_links().links.empty()) return;
   const gpu::Device::Current current(side.opened());  // a library that moves a GPU's memory asks the thread for it

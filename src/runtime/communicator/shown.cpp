@@ -16,7 +16,7 @@ constexpr std::size_t kFewWorks = 64;  // kept before those that are done are lo
 
 }  // namespace
 
-void Shown::opens(const std::shared_ptr<GpuSide>& side) {
+void Shown::opens(const std::shared_ptr<GpuExecutor>& side) {
   const std::lock_guard lock(mutex_);
   side_ = side;
 }
@@ -55,7 +55,7 @@ void Shown::give_up(double waited_s, const std::string& place) {
                           "; a library that calls the GPU's driver waits there for kernels that wait for its messages: "
                           "is it handed the memory of GPUs (gpu_messages='direct'), or does it look for such memory?";
   std::vector<std::weak_ptr<Work>> works;
-  std::shared_ptr<GpuSide> side;
+  std::shared_ptr<GpuExecutor> side;
   {
     const std::lock_guard lock(mutex_);
     why_ = why;

@@ -29,22 +29,22 @@ constexpr std::array<std::string_view, 4> kPlaces{
 
 }  // namespace
 
-void GpuSide::poison() {
+void GpuExecutor::poison() {
   if (peers_) peers_->poison();
-  across_.poison();
+  between_hosts_.poison();
 }
 
-void GpuSide::poison_peers() {
+void GpuExecutor::poison_peers() {
   if (peers_) peers_->poison_peers();
 }
 
-void GpuSide::abort_native() {
+void GpuExecutor::abort_native() {
   if (native_) native_->abort();
 }
 
-void GpuSide::raise_fault() const {
+void GpuExecutor::raise_fault() const {
   std::optional<ipc::PeerFault> fault = peers_ ? peers_->fault() : std::nullopt;
-  if (!fault) fault = across_.fault();
+  if (!fault) fault = between_hosts_.fault();
   if (!fault) return;
   const std::string rank = "rank " + std::to_string(rank_);
   const std::string peer = fault->peer < 0 ? "its own host" : "rank " + std::to_string(fault->peer);

@@ -32,7 +32,7 @@ Reached reached_by_peers(Kind kind) {
   }
 }
 
-ipc::WindowBuffers offered(Kind kind, const StreamBuffers& buffers) {
+ipc::WindowBuffers offered(Kind kind, const InHostBuffers& buffers) {
   ipc::WindowBuffers windows = buffers.windows;
   windows.in = reinterpret_cast<gpu::Address>(buffers.in);
   windows.out = reinterpret_cast<gpu::Address>(buffers.out);
@@ -44,19 +44,19 @@ ipc::WindowBuffers offered(Kind kind, const StreamBuffers& buffers) {
 
 }  // namespace
 
-bool direct_takes(Kind kind, bool own_counts, const StreamBuffers& buffers) {
+bool direct_takes(Kind kind, bool own_counts, const InHostBuffers& buffers) {
   const Reached reached = reached_by_peers(kind);
   if (!reached.in && (!reached.out || own_counts)) return false;
   return (!reached.in || buffers.symmetric_in) && (!reached.out || buffers.symmetric_out);
 }
 
-bool can_offer(Kind kind, const StreamBuffers& buffers) {
+bool can_offer(Kind kind, const InHostBuffers& buffers) {
   const Reached reached = reached_by_peers(kind);
   if (kind == Kind::all_to_all || (!reached.in && !reached.out)) return false;
   return (!reached.in || buffers.windows.in_place) && (!reached.out || buffers.windows.out_place);
 }
 
-StreamCall::StreamCall(Plan plan, Shape shape, PeerEngine engine)
+InHostCall::InHostCall(Plan plan, Shape shape, PeerEngine engine)
     : plan_(std::move(plan)),
       shape_(std::move(shape)),
       engine_(engine),
@@ -71,12 +71,12 @@ StreamCall::StreamCall(Plan plan, Shape shape, PeerEngine engine)
   }
 }
 
-std::uint16_t StreamCall::signature(const StreamBuffers& buffers) const {
+std::uint16_t InHostCall::signature(const InHostBuffers& buffers) const {
   const std::uint64_t places = engine_ == PeerEngine::direct ? places_of(buffers) : 0;
   return folded(mix(signature_.hash + static_cast<std::uint64_t>(engine_), places));
 }
 
-std::uint64_t StreamCall::places_of(const StreamBuffers& buffers) const {
+std::uint64_t InHostCall::places_of(const InHostBuffers& buffers) const {
   const auto place = [](bool counts, const void* at, const ipc::SharedMemory* memory) {
     if (!counts || !memory) return std::uint64_t{0};
     return mix(memory->ordinal(), reinterpret_cast<gpu::Address>(at) - memory->own());
@@ -85,7 +85,7 @@ std::uint64_t StreamCall::places_of(const StreamBuffers& buffers) const {
   return mix(place(reads, buffers.in, buffers.symmetric_in), place(writes, buffers.out, buffers.symmetric_out));
 }
 
-void StreamCall::enqueue(const StreamBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream) {
+void InHostCall::enqueue(const InHostBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream) {
   // Spans serve reading and writing; no plan writes its input, which verify() proves.
   bound_.locate(
       {static_cast<std::byte*>(const_cast<void*>(buffers.in)), static_cast<std::byte*>(buffers.out), nullptr});
@@ -96,7 +96,7 @@ void StreamCall::enqueue(const StreamBuffers& buffers, ipc::PeerGroup& peers, gp
       peers.copy(bound_.dst(i)[0].data, bound_.src(i)[0].data, bound_.dst_bytes(i), stream);
 }
 
-void StreamCall::call_group(std::uint32_t step, const StreamBuffers& buffers, ipc::PeerGroup& peers,
+void InHostCall::call_group(std::uint32_t step, const InHostBuffers& buffers, ipc::PeerGroup& peers,
                             gpu::Stream stream) const {
   std::vector<std::size_t> counts;
   const GroupStep bound = group_step({plan_, shape_, layout_, bound_, kWhole}, step, counts);

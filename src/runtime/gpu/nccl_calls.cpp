@@ -12,7 +12,7 @@ constexpr std::string_view kAlgorithm = "native";
 
 }  // namespace
 
-NativeCalls::NativeCalls(const GpuParts& gpu, const Bootstrap& bootstrap,
+NativeCalls::NativeCalls(const OpenGpu& gpu, const Bootstrap& bootstrap,
                          const std::vector<std::string>& library_folders,
                          const std::function<void(double)>& keep_waiting)
     : device_(gpu.device),
@@ -29,13 +29,13 @@ NativeCalls::Enqueued NativeCalls::enqueue(const Call& call, bool in_place, cons
   return enqueued;
 }
 
-std::shared_ptr<const StagedPlan> NativeCalls::bind(const Call& call, bool in_place, const Topology& topology) {
+std::shared_ptr<const DevicePlan> NativeCalls::bind(const Call& call, bool in_place, const Topology& topology) {
   const Collective collective = collective_of(call, topology.size(), in_place);
   Call whole = call;
   whole.chunks = 1;  // NCCL cuts messages by itself
   if (const auto* const found = plans_.find(collective, whole, kAlgorithm)) return *found;
   Plan plan = make_plan(collective, rank_, topology, kAlgorithm);
-  return plans_.make(collective, whole, kAlgorithm, std::make_shared<StagedPlan>(std::move(plan), shape_of(whole)));
+  return plans_.make(collective, whole, kAlgorithm, std::make_shared<DevicePlan>(std::move(plan), shape_of(whole)));
 }
 
 void NativeCalls::mark(std::size_t which, gpu::Stream stream) const {

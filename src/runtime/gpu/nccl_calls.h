@@ -24,11 +24,11 @@ namespace lanecast {
 class NativeCalls {
  public:
   /// Collective. keep_waiting: asked while NCCL waits for other ranks, with the seconds since; throws to give up.
-  NativeCalls(const GpuParts& gpu, const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+  NativeCalls(const OpenGpu& gpu, const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
               const std::function<void(double)>& keep_waiting);
 
   struct Enqueued {
-    std::shared_ptr<const StagedPlan> plan;
+    std::shared_ptr<const DevicePlan> plan;
     std::uint32_t number = 0;  // of the marks
   };
   Enqueued enqueue(const Call& call, bool in_place, const Topology& topology, gpu::Stream stream);
@@ -45,13 +45,13 @@ class NativeCalls {
 
   bool reached(std::size_t mark, std::uint32_t number) const;
   void mark(std::size_t which, gpu::Stream stream) const;
-  std::shared_ptr<const StagedPlan> bind(const Call& call, bool in_place, const Topology& topology);
+  std::shared_ptr<const DevicePlan> bind(const Call& call, bool in_place, const Topology& topology);
 
   std::shared_ptr<gpu::Device> device_;
   int rank_;
   gpu::PinnedMemory marks_;  // the number of the latest call that has begun, and of that which has ended
   std::uint32_t calls_ = 0;
-  BoundCalls<std::shared_ptr<const StagedPlan>> plans_{kPlans};
+  BoundCalls<std::shared_ptr<const DevicePlan>> plans_{kPlans};
   nccl::Communicator nccl_;
 };
 

@@ -15,9 +15,9 @@
 
 namespace lanecast {
 
-class GpuChannels {
+class OrderOfMessages {
  public:
-  explicit GpuChannels(std::shared_ptr<gpu::Device> device) : device_(std::move(device)) {}
+  explicit OrderOfMessages(std::shared_ptr<gpu::Device> device) : device_(std::move(device)) {}
 
   /// What `stream` does from now on comes after earlier messages of the same channels; and what later ones come after.
   void begin(std::span<const Transfer> transfers, gpu::Stream stream) const;

@@ -12,10 +12,10 @@
 
 namespace lanecast {
 
-class PeerBuffers {
+class ReachableBuffers {
  public:
   /// Collective over all ranks. Throws on all where it does on one.
-  PeerBuffers(std::shared_ptr<gpu::Device> device, const Bootstrap& bootstrap);
+  ReachableBuffers(std::shared_ptr<gpu::Device> device, const Bootstrap& bootstrap);
 
   /// Collective. Memory in which the peers read and write: calls on it need no copy to and from staging.
   std::shared_ptr<ipc::SharedMemory> allocate(const Bootstrap& bootstrap, std::size_t bytes);
@@ -25,7 +25,7 @@ class PeerBuffers {
   std::uint64_t calls_by_windows() const { return windows_.taken(); }
 
   /// A call's buffers and where they lie, without an offer.
-  StreamBuffers of(const Call& call) const;
+  InHostBuffers of(const Call& call) const;
   /// For an offer of them: gpu::WindowTable of this rank.
   gpu::Address table() const { return windows_.table(); }
 

@@ -14,7 +14,7 @@
 
 namespace lanecast {
 
-class StagedPlan;
+class DevicePlan;
 
 struct ComposedCall {
   std::shared_ptr<const Composition> composition;
@@ -31,7 +31,7 @@ struct ComposedCall {
 
 /// One that Communicator::compile() has lowered for a GPU's memory, with the buffers of a call.
 struct ComposedOnGpu {
-  std::shared_ptr<const StagedPlan> plan;
+  std::shared_ptr<const DevicePlan> plan;
   const void* in = nullptr;
   void* out = nullptr;
 };

@@ -9,7 +9,7 @@
 
 namespace lanecast {
 
-DomainPeers::DomainPeers(const GpuParts& gpu, Ranks ranks, const Bootstrap& members)
+HostGroups::HostGroups(const OpenGpu& gpu, Ranks ranks, const Bootstrap& members)
     : device_(gpu.device), ranks_(std::move(ranks)) {
   if (ranks_.size() < 2) return;
   ipc::PeerOptions options;
@@ -23,8 +23,8 @@ DomainPeers::DomainPeers(const GpuParts& gpu, Ranks ranks, const Bootstrap& memb
                       agreed(members, [&] { return gpu::OwnedEvent(device_); })});
 }
 
-void DomainPeers::call(std::int32_t k, const GroupStep& step, const ipc::PartPlaces& places, std::uint16_t signature,
-                       gpu::Stream stream) {
+void HostGroups::call(std::int32_t k, const GroupStep& step, const ipc::PartPlaces& places, std::uint16_t signature,
+                      gpu::Stream stream) {
   const Turns& turns = turns_[k % gpu::kGroups];
   const gpu::Driver& driver = device_->driver();
   device_->check(driver.cuStreamWaitEvent(stream, turns.passed.get(), 0), "cuStreamWaitEvent");
@@ -32,18 +32,18 @@ void DomainPeers::call(std::int32_t k, const GroupStep& step, const ipc::PartPla
   device_->check(driver.cuEventRecord(turns.passed.get(), stream), "cuEventRecord");
 }
 
-void DomainPeers::set_timeout(double timeout_s) const {
+void HostGroups::set_timeout(double timeout_s) const {
   for (const Turns& turns : turns_) turns.group->set_timeout(timeout_s);
 }
 
-std::vector<gpu::Address> DomainPeers::controls() const {
+std::vector<gpu::Address> HostGroups::controls() const {
   std::vector<gpu::Address> found;
   found.reserve(turns_.size());
   for (const Turns& turns : turns_) found.push_back(turns.group->control());
   return found;
 }
 
-std::optional<ipc::PeerFault> DomainPeers::fault() const {
+std::optional<ipc::PeerFault> HostGroups::fault() const {
   for (const Turns& turns : turns_)
     if (auto fault = turns.group->fault()) {
       fault->peer = ranks_[fault->peer];
@@ -52,7 +52,7 @@ std::optional<ipc::PeerFault> DomainPeers::fault() const {
   return {};
 }
 
-void DomainPeers::poison() {
+void HostGroups::poison() {
   for (const Turns& turns : turns_) turns.group->poison();
 }
 

@@ -13,11 +13,11 @@
 
 namespace lanecast {
 
-class DomainPeers {
+class HostGroups {
  public:
   /// Collective among `ranks`; alone where there is one. members: those ranks' bootstrap. Throws on all of them where
   /// it does on one.
-  DomainPeers(const GpuParts& gpu, Ranks ranks, const Bootstrap& members);
+  HostGroups(const OpenGpu& gpu, Ranks ranks, const Bootstrap& members);
 
   const Ranks& ranks() const { return ranks_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/gpu/between_hosts/enqueue_chunk.h"
+#include "runtime/gpu/between_hosts/chunk_enqueuer.h"
 
 #include <utility>
 
@@ -16,7 +16,7 @@ std::byte* pointer(gpu::Address at) { return reinterpret_cast<std::byte*>(at); }
 
 }  // namespace
 
-void StagedDevice::enqueue(Chunk chunk, HostChannel& channel, std::byte* in, std::byte* out) {
+void ChunkEnqueuer::enqueue(Chunk chunk, ChunkChannel& channel, std::byte* in, std::byte* out) {
   chunk_ = chunk;
   channel_ = &channel;
   bound_.bind(plan_.plan(), plan_.layout(), chunk);
@@ -30,13 +30,13 @@ void StagedDevice::enqueue(Chunk chunk, HostChannel& channel, std::byte* in, std
   say_now();
 }
 
-void StagedDevice::enqueue(std::uint32_t i) {
+void ChunkEnqueuer::enqueue(std::uint32_t i) {
   const Step& step = plan_.plan().steps[i];
   const auto src = bound_.src(i), dst = bound_.dst(i);
   const std::size_t bytes = bound_.dst_bytes(i);
   if (talks(step)) {
     if (next_message_ == messages_.size() || messages_[next_message_].step != i) return;  // it is empty
-    const StagedMessage& message = messages_[next_message_++];
+    const ChannelMessage& message = messages_[next_message_++];
     const Span staged{pointer(channel_->device_messages(message.on_device)) + message.offset, message.bytes};
     if (step.kind == StepKind::send) {
       copy({&staged, 1}, src, message.bytes);
@@ -54,7 +54,7 @@ void StagedDevice::enqueue(std::uint32_t i) {
   reduce(step, dst, bytes);
 }
 
-void StagedDevice::copy(std::span<const Span> to, std::span<const Span> from, std::size_t bytes) {
+void ChunkEnqueuer::copy(std::span<const Span> to, std::span<const Span> from, std::size_t bytes) {
   const gpu::Device& device = tools_.launches.device();
   say_now();
   sources_.cursors.assign(1, SpanCursor(from));
@@ -65,7 +65,7 @@ void StagedDevice::copy(std::span<const Span> to, std::span<const Span> from, st
   });
 }
 
-void StagedDevice::reduce(const Step& step, std::span<const Span> to, std::size_t bytes) {
+void ChunkEnqueuer::reduce(const Step& step, std::span<const Span> to, std::size_t bytes) {
   const Reduction how = reduction_of(plan_.plan(), step, plan_.shape());
   say_now();
   each_run(SpanCursor(to), sources_, bytes, [&](Span target) {
@@ -80,7 +80,7 @@ void StagedDevice::reduce(const Step& step, std::span<const Span> to, std::size_
   });
 }
 
-void StagedDevice::call_group(std::uint32_t i) {
+void ChunkEnqueuer::call_group(std::uint32_t i) {
   std::vector<std::size_t> counts;
   GroupStep bound = group_step({plan_.plan(), plan_.shape(), plan_.layout(), bound_, chunk_}, i, counts);
   if (bound.is_empty()) return;
@@ -105,21 +105,21 @@ void StagedDevice::call_group(std::uint32_t i) {
   if (unpacks) copy(bound.dst, {&out, 1}, out.bytes);
 }
 
-void StagedDevice::say() {
+void ChunkEnqueuer::say() {
   ++channel_->enqueued.said;
   to_say_ = true;
 }
 
-void StagedDevice::say_now() {
+void ChunkEnqueuer::say_now() {
   if (to_say_) shake_hands(-1, false);
 }
 
-void StagedDevice::await(int peer) {
+void ChunkEnqueuer::await(int peer) {
   ++channel_->enqueued.go_on;
   shake_hands(peer, true);
 }
 
-void StagedDevice::shake_hands(int peer, bool waits) {
+void ChunkEnqueuer::shake_hands(int peer, bool waits) {
   gpu::Handshake h = tools_.handshake;
   h.peer = static_cast<gpu::u32>(peer);
   if (std::exchange(to_say_, false)) {
