@@ -10,7 +10,7 @@
 
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 constexpr std::size_t kDepth = gpu::kDepth;
@@ -181,4 +181,4 @@ void PeerGroup::by_copy_engine(const PeerCall& call, gpu::Stream stream) {
   CopyPipeline(*this, call, stream).run();
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

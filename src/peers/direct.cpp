@@ -5,7 +5,7 @@
 
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 /// Of an all-reduce that spares multiprocessors: between H100s 16, 24 and 32 take as long, and products beside it lose
@@ -137,4 +137,4 @@ void PeerGroup::by_direct(const PeerCall& call, const SharedMemory* input, const
     direct_copy(call, *output, stream);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

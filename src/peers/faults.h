@@ -10,7 +10,7 @@
 #include "device/gpu/kernels/arguments.h"
 #include "device/gpu/memory.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 /// How long a kernel waits. No deadline, which is infinity, becomes the longest that its clock can count to.
 gpu::u64 patience_ns(double timeout_s);
@@ -39,4 +39,4 @@ class Faults {
   gpu::PinnedMemory memory_;
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

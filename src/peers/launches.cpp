@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels)
     : device_(std::move(device)),
@@ -111,4 +111,4 @@ void Launches::launch(gpu::Function function, const void* arguments, Grid grid, 
                  "cuLaunchKernel");
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

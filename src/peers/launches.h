@@ -10,7 +10,7 @@
 #include "device/gpu/kernels.h"
 #include "device/gpu/kernels/message_arguments.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 class Launches {
  public:
@@ -54,4 +54,4 @@ class Launches {
       direct_reduce_{};
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -5,7 +5,7 @@
 
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 static_assert(gpu::kMostBlocks <= gpu::kMessageBlocks);  // see most_blocks()
@@ -99,4 +99,4 @@ void PeerGroup::exchange(std::span<const PeerMessage> messages, gpu::Stream stre
   }
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 class Writer {
@@ -99,4 +99,4 @@ Parcels parcels_of(const GroupCall& call, int me, int members, const PartPlaces&
   return Writer(call, me, members, places).write();
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

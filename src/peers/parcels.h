@@ -8,7 +8,7 @@
 #include "device/gpu/driver.h"
 #include "transport/transport.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 struct Parcel {
   gpu::Address at = 0;
@@ -34,4 +34,4 @@ struct PartPlaces {
 /// me: this member. The call's addresses are those of its device.
 Parcels parcels_of(const GroupCall& call, int me, int members, const PartPlaces& places = {});
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

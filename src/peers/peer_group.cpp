@@ -8,7 +8,7 @@
 
 #include "base/agreed.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels,
                      const Bootstrap& members, const PeerOptions& options)
@@ -79,4 +79,4 @@ void PeerGroup::copy_within(gpu::Address to, gpu::Address from, std::size_t byte
   launches_.copy(copy, Launches::blocks_for(copy.bytes, blocks), stream);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

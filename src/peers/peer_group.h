@@ -12,7 +12,7 @@
 #include "peers/launches.h"
 #include "peers/parcels.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 struct PeerOptions {
   double timeout_s = 300;
@@ -150,4 +150,4 @@ class PeerGroup {
   gpu::OwnedStream poison_;  // which nothing else keeps waiting
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

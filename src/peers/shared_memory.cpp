@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/running_time.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 /// What members tell each other.
@@ -112,4 +112,4 @@ SharedMemory::~SharedMemory() {
   }
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

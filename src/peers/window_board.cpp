@@ -7,7 +7,7 @@
 
 #include "base/agreed.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 struct Introduction {
@@ -52,4 +52,4 @@ bool WindowBoard::has_gone(int member) const {
   return of(member).gone.load(std::memory_order_acquire) != 0 || processes_[member].has_ended();
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/running_time.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 constexpr auto kGoodbye = std::chrono::seconds(2);
@@ -152,4 +152,4 @@ void Windows::leave_mapped() {
     if (own.memory) own.memory->leave_mapped(own.memory);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

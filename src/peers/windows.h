@@ -10,7 +10,7 @@
 #include "peers/window_board.h"
 #include "peers/window_memory.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 class Windows {
  public:
@@ -60,4 +60,4 @@ class Windows {
   std::vector<std::vector<std::optional<gpu::OpenedMemory>>> opened_;  // by member and number
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -36,10 +36,10 @@ class DevicePlan;
 class DeviceWork;
 class GpuExecutor;
 class Shown;
-namespace ipc {
+namespace peers {
 class SharedMemory;
 class WindowMemory;
-}  // namespace ipc
+}  // namespace peers
 
 class Communicator {
  public:
@@ -104,11 +104,11 @@ class Communicator {
   /// Where messages to other hosts lie: "staged", on the host; "direct", on the GPU; empty: it is closed, or one host.
   std::string gpu_messages();
   /// Memory on this rank's GPU that the peers' GPUs read and write, of equal size on all ranks. Collective.
-  std::shared_ptr<ipc::SharedMemory> allocate_symmetric(int device, std::size_t bytes);
+  std::shared_ptr<peers::SharedMemory> allocate_symmetric(int device, std::size_t bytes);
   /// Memory of this rank's GPU that peers may map from now on: where all ranks' buffers lie in such memory, wherever
   /// each has put them, calls copy nothing to and from staging. Not collective. False where it does not serve: before
   /// the GPU is open, among several hosts, and with too many of them.
-  bool open_window(std::shared_ptr<ipc::WindowMemory> memory);
+  bool open_window(std::shared_ptr<peers::WindowMemory> memory);
   /// How many calls have made use of it.
   std::uint64_t calls_by_windows();
   /// Opens the GPU of later calls; without it the first of them does. Collective. Throws UsageError.

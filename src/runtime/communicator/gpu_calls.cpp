@@ -190,7 +190,7 @@ std::shared_ptr<DeviceWork> Communicator::enqueue_async(const ComposedOnGpu& cal
   return work_on(enqueue_call({stream, device, /*apart=*/true}, call));
 }
 
-std::shared_ptr<ipc::SharedMemory> Communicator::allocate_symmetric(int device, std::size_t bytes) {
+std::shared_ptr<peers::SharedMemory> Communicator::allocate_symmetric(int device, std::size_t bytes) {
   std::unique_lock lock = enter();
   refuse_if_failed();
   GpuExecutor& side = gpu(device, lock);
@@ -198,12 +198,12 @@ std::shared_ptr<ipc::SharedMemory> Communicator::allocate_symmetric(int device, 
     throw UsageError("rank " + std::to_string(rank()) + ": symmetric memory is for the GPUs of one host, and these " +
                      "ranks are on " + std::to_string(hosts()));
   drain(lock, options_.interrupt);
-  std::shared_ptr<ipc::SharedMemory> memory;
+  std::shared_ptr<peers::SharedMemory> memory;
   or_fail<UsageError>([&] { memory = side.allocate_symmetric(among_all("symmetric memory"), bytes); });
   return memory;
 }
 
-bool Communicator::open_window(std::shared_ptr<ipc::WindowMemory> memory) {
+bool Communicator::open_window(std::shared_ptr<peers::WindowMemory> memory) {
   const std::unique_lock lock = enter();
   refuse_if_failed();
   return gpu_ && gpu_->open_window(std::move(memory));

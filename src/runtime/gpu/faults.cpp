@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 4> kPlaces{
     "where a message was to come through this host's memory"};  // gpu::Place, of collectives
 
 /// Of a message between two ranks.
-[[noreturn]] void raise_message_fault(const ipc::PeerFault& fault, const std::string& rank, const std::string& peer) {
+[[noreturn]] void raise_message_fault(const peers::PeerFault& fault, const std::string& rank, const std::string& peer) {
   const bool sends = fault.place == gpu::Place::sent;
   const std::string message = std::string(sends ? "a send of " : "a recv of ") + std::to_string(fault.bytes) +
                               " bytes " + (sends ? "to " : "from ") + peer + " over peer memory";
@@ -43,7 +43,7 @@ void GpuExecutor::abort_native() {
 }
 
 void GpuExecutor::raise_fault() const {
-  std::optional<ipc::PeerFault> fault = peers_ ? peers_->fault() : std::nullopt;
+  std::optional<peers::PeerFault> fault = peers_ ? peers_->fault() : std::nullopt;
   if (!fault) fault = between_hosts_.fault();
   if (!fault) return;
   const std::string rank = "rank " + std::to_string(rank_);

@@ -153,7 +153,7 @@ void GpuExecutor::enqueue(std::span<const Transfer> transfers, gpu::Stream strea
   const std::string rank_says = "rank " + std::to_string(rank_) + ": ";
   if (!peers_)
     throw UsageError(rank_says + "messages of a GPU's memory go among the ranks of one host, and these are on several");
-  const std::vector<ipc::PeerMessage> messages = peer_messages(transfers, rank_);
+  const std::vector<peers::PeerMessage> messages = peer_messages(transfers, rank_);
   if (messages.empty()) return;
   const gpu::Device::Current current(*device_);
   const bool captured = streams_.capturing(stream);

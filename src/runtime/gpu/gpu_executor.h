@@ -89,12 +89,12 @@ class GpuExecutor {
   std::byte* message_memory() { return between_hosts_.message_memory(); }
   void forget_plans() { between_hosts_.forget_plans(); }
   /// Collective, on one host. Memory in which the peers read and write: calls on it need no copy to and from staging.
-  std::shared_ptr<ipc::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {
+  std::shared_ptr<peers::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {
     return reachable_buffers_->allocate(bootstrap, bytes);
   }
   /// Calls on the memory need no such copies, either, where the other ranks' buffers lie in memory of that kind, too.
   /// This rank's own affair. False where it cannot be: among several hosts, say.
-  bool open_window(std::shared_ptr<ipc::WindowMemory> memory) {
+  bool open_window(std::shared_ptr<peers::WindowMemory> memory) {
     return reachable_buffers_ && reachable_buffers_->open_window(std::move(memory));
   }
   /// How many calls have made use of it.
@@ -136,7 +136,7 @@ class GpuExecutor {
   std::shared_ptr<gpu::Device> device_;
   std::string kind_of_gpu_;
   PeerLines lines_;
-  std::unique_ptr<ipc::PeerGroup> peers_;                // all ranks; null where they are on several hosts
+  std::unique_ptr<peers::PeerGroup> peers_;              // all ranks; null where they are on several hosts
   std::unique_ptr<ReachableBuffers> reachable_buffers_;  // of the same
   BetweenHosts between_hosts_;
   std::shared_ptr<NativeCalls> native_;  // null before the first call by NCCL

@@ -32,8 +32,8 @@ Reached reached_by_peers(Kind kind) {
   }
 }
 
-ipc::WindowBuffers offered(Kind kind, const InHostBuffers& buffers) {
-  ipc::WindowBuffers windows = buffers.windows;
+peers::WindowBuffers offered(Kind kind, const InHostBuffers& buffers) {
+  peers::WindowBuffers windows = buffers.windows;
   windows.in = reinterpret_cast<gpu::Address>(buffers.in);
   windows.out = reinterpret_cast<gpu::Address>(buffers.out);
   const Reached reached = reached_by_peers(kind);
@@ -77,7 +77,7 @@ std::uint16_t InHostCall::signature(const InHostBuffers& buffers) const {
 }
 
 std::uint64_t InHostCall::places_of(const InHostBuffers& buffers) const {
-  const auto place = [](bool counts, const void* at, const ipc::SharedMemory* memory) {
+  const auto place = [](bool counts, const void* at, const peers::SharedMemory* memory) {
     if (!counts || !memory) return std::uint64_t{0};
     return mix(memory->ordinal(), reinterpret_cast<gpu::Address>(at) - memory->own());
   };
@@ -85,7 +85,7 @@ std::uint64_t InHostCall::places_of(const InHostBuffers& buffers) const {
   return mix(place(reads, buffers.in, buffers.symmetric_in), place(writes, buffers.out, buffers.symmetric_out));
 }
 
-void InHostCall::enqueue(const InHostBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream) {
+void InHostCall::enqueue(const InHostBuffers& buffers, peers::PeerGroup& peers, gpu::Stream stream) {
   // Spans serve reading and writing; no plan writes its input, which verify() proves.
   bound_.locate(
       {static_cast<std::byte*>(const_cast<void*>(buffers.in)), static_cast<std::byte*>(buffers.out), nullptr});
@@ -96,11 +96,11 @@ void InHostCall::enqueue(const InHostBuffers& buffers, ipc::PeerGroup& peers, gp
       peers.copy(bound_.dst(i)[0].data, bound_.src(i)[0].data, bound_.dst_bytes(i), stream);
 }
 
-void InHostCall::call_group(std::uint32_t step, const InHostBuffers& buffers, ipc::PeerGroup& peers,
+void InHostCall::call_group(std::uint32_t step, const InHostBuffers& buffers, peers::PeerGroup& peers,
                             gpu::Stream stream) const {
   std::vector<std::size_t> counts;
   const GroupStep bound = group_step({plan_, shape_, layout_, bound_, kWhole}, step, counts);
-  ipc::PeerCall call = peer_call(bound, peers, signature(buffers));
+  peers::PeerCall call = peer_call(bound, peers, signature(buffers));
   if (call.overrange != 0) call.overrange = kAddedAtOnce;  // a group of all ranks adds what they bring
   call.windows = offered(bound.call.kind, buffers);
   switch (engine_) {

@@ -15,9 +15,9 @@ namespace lanecast {
 struct InHostBuffers {
   const void* in = nullptr;
   void* out = nullptr;
-  const ipc::SharedMemory* symmetric_in = nullptr;
-  const ipc::SharedMemory* symmetric_out = nullptr;
-  ipc::WindowBuffers windows;  // places of 0 where they lie in none; a table of 0 for no offer
+  const peers::SharedMemory* symmetric_in = nullptr;
+  const peers::SharedMemory* symmetric_out = nullptr;
+  peers::WindowBuffers windows;  // places of 0 where they lie in none; a table of 0 for no offer
 };
 
 /// Do the buffers that peers reach lie in windows of this rank?
@@ -33,7 +33,7 @@ class InHostCall {
   InHostCall(const InHostCall&) = delete;
   InHostCall& operator=(const InHostCall&) = delete;
 
-  void enqueue(const InHostBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream);
+  void enqueue(const InHostBuffers& buffers, peers::PeerGroup& peers, gpu::Stream stream);
 
   /// "all_reduce of 1000 float32, sum, by peer_kernel"
   const std::string& text() const { return signature_.text; }
@@ -44,7 +44,7 @@ class InHostCall {
   /// Where the buffers that peers reach lie in symmetric memory: at equal places on all ranks.
   std::uint64_t places_of(const InHostBuffers& buffers) const;
 
-  void call_group(std::uint32_t step, const InHostBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream) const;
+  void call_group(std::uint32_t step, const InHostBuffers& buffers, peers::PeerGroup& peers, gpu::Stream stream) const;
 
   Plan plan_;
   Shape shape_;

@@ -73,16 +73,16 @@ std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device) {
   return std::ranges::count(all, all[0]) == bootstrap.size ? all[0] : std::string();
 }
 
-std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const OpenGpu& gpu,
-                                            const std::vector<std::string>& hosts) {
+std::unique_ptr<peers::PeerGroup> connect_all(const Bootstrap& bootstrap, const OpenGpu& gpu,
+                                              const std::vector<std::string>& hosts) {
   if (std::ranges::count(hosts, hosts[0]) != bootstrap.size) return nullptr;
   if (bootstrap.size > gpu::kMostRanks)
     throw UsageError("GPUs: " + std::to_string(bootstrap.size) + " ranks on one host, and peer memory takes up to " +
                      std::to_string(gpu::kMostRanks));
-  ipc::PeerOptions options;
+  peers::PeerOptions options;
   options.timeout_s = gpu.timeout_s;
   if (gpu.max_ctas) options.max_ctas = std::min(gpu.max_ctas, options.max_ctas);
-  return std::make_unique<ipc::PeerGroup>(gpu.device, gpu.kernels, bootstrap, options);
+  return std::make_unique<peers::PeerGroup>(gpu.device, gpu.kernels, bootstrap, options);
 }
 
 WhereMessagesLie agree_where_messages_lie(const Bootstrap& bootstrap, const GpuOptions& options,

@@ -39,8 +39,8 @@ OpenGpu open_together(const Bootstrap& bootstrap, const GpuOptions& options);
 /// Of all ranks' GPUs, by its driver's name; empty where there are several kinds.
 std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device);
 /// Null where the ranks are on several hosts.
-std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const OpenGpu& gpu,
-                                            const std::vector<std::string>& hosts);
+std::unique_ptr<peers::PeerGroup> connect_all(const Bootstrap& bootstrap, const OpenGpu& gpu,
+                                              const std::vector<std::string>& hosts);
 /// Where messages lie: on the device where that goes on all ranks, since they have to choose alike.
 WhereMessagesLie agree_where_messages_lie(const Bootstrap& bootstrap, const GpuOptions& options,
                                           const gpu::Device& device);

@@ -44,8 +44,8 @@ std::shared_ptr<gpu::OwnedEvent> OrderOfMessages::unused_event() {
   return events_.back();
 }
 
-std::vector<ipc::PeerMessage> peer_messages(std::span<const Transfer> transfers, int rank) {
-  std::vector<ipc::PeerMessage> messages;
+std::vector<peers::PeerMessage> peer_messages(std::span<const Transfer> transfers, int rank) {
+  std::vector<peers::PeerMessage> messages;
   std::vector<std::size_t> sent, received;  // bytes, to this rank and from it
   messages.reserve(transfers.size());
   for (const Transfer& transfer : transfers) {

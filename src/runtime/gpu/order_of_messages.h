@@ -42,6 +42,6 @@ class OrderOfMessages {
 
 /// For peer memory. Messages to this rank itself are paired with those from it. Throws UsageError (rank) for those that
 /// are not, or not of equal size.
-std::vector<ipc::PeerMessage> peer_messages(std::span<const Transfer> transfers, int rank);
+std::vector<peers::PeerMessage> peer_messages(std::span<const Transfer> transfers, int rank);
 
 }  // namespace lanecast

@@ -8,9 +8,9 @@
 namespace lanecast {
 
 /// Without an offer of windows. signature: equal on ranks that make the same call.
-inline ipc::PeerCall peer_call(const GroupStep& step, const ipc::PeerGroup& peers, std::uint16_t signature,
-                               const ipc::PartPlaces& places = {}) {
-  return {.parcels = ipc::parcels_of(step.call, peers.rank(), peers.size(), places),
+inline peers::PeerCall peer_call(const GroupStep& step, const peers::PeerGroup& peers, std::uint16_t signature,
+                                 const peers::PartPlaces& places = {}) {
+  return {.parcels = peers::parcels_of(step.call, peers.rank(), peers.size(), places),
           .dtype = step.reduction.dtype,
           .op = step.reduction.op,
           .divisor = step.reduction.divisor,

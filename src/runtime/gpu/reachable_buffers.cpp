@@ -8,15 +8,15 @@ namespace lanecast {
 ReachableBuffers::ReachableBuffers(std::shared_ptr<gpu::Device> device, const Bootstrap& bootstrap)
     : device_(std::move(device)), rank_(bootstrap.rank), size_(bootstrap.size), windows_(device_, bootstrap) {}
 
-std::shared_ptr<ipc::SharedMemory> ReachableBuffers::allocate(const Bootstrap& bootstrap, std::size_t bytes) {
+std::shared_ptr<peers::SharedMemory> ReachableBuffers::allocate(const Bootstrap& bootstrap, std::size_t bytes) {
   const gpu::Device::Current current(*device_);
-  auto shared = std::make_shared<ipc::SharedMemory>(device_, bootstrap, bytes, ++allocations_);
+  auto shared = std::make_shared<peers::SharedMemory>(device_, bootstrap, bytes, ++allocations_);
   std::erase_if(symmetric_, [](const auto& known) { return known.expired(); });
   symmetric_.push_back(shared);
   return shared;
 }
 
-const ipc::SharedMemory* ReachableBuffers::symmetric(const void* begin, std::size_t bytes) const {
+const peers::SharedMemory* ReachableBuffers::symmetric(const void* begin, std::size_t bytes) const {
   const auto at = reinterpret_cast<gpu::Address>(begin);
   for (const auto& known : symmetric_)
     if (const auto memory = known.lock();

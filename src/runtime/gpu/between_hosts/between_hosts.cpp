@@ -116,7 +116,7 @@ NetworkProxy::HostHalf BetweenHosts::host_half(const CallBetweenHosts& call) con
 gpu::Handshake BetweenHosts::handshake() const {
   gpu::Handshake handshake{};
   handshake.rank = static_cast<gpu::u32>(rank_);
-  handshake.timeout_ns = ipc::patience_ns(kLongerThanHost * gpu_.timeout_s);
+  handshake.timeout_ns = peers::patience_ns(kLongerThanHost * gpu_.timeout_s);
   handshake.control = control_.address();
   handshake.fault = faults_.device();
   if (peers_)
@@ -173,7 +173,7 @@ void BetweenHosts::enqueue(const CallBetweenHosts& call, gpu::Stream stream) {
   }
 }
 
-std::optional<ipc::PeerFault> BetweenHosts::fault() const {
+std::optional<peers::PeerFault> BetweenHosts::fault() const {
   if (peers_)
     if (auto fault = peers_->fault()) return fault;
   return faults_.met();

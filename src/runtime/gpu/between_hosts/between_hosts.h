@@ -65,7 +65,7 @@ class BetweenHosts {
   /// Of enqueuing a kernel and a copy, by turns as a chunk has them, each.
   double driver_call_s();
   /// peer: as a rank; −1 for this rank's own host.
-  std::optional<ipc::PeerFault> fault() const;
+  std::optional<peers::PeerFault> fault() const;
   void poison();
 
  private:
@@ -81,8 +81,8 @@ class BetweenHosts {
   OpenGpu gpu_;
   const Topology& topology_;
   int rank_;
-  ipc::Launches launches_;
-  ipc::Faults faults_;
+  peers::Launches launches_;
+  peers::Faults faults_;
   gpu::DeviceMemory control_;
   gpu::OwnedEvent begun_;
   std::unique_ptr<HostGroups> peers_;

@@ -76,7 +76,7 @@ void ChunkEnqueuer::reduce(const Step& step, std::span<const Span> to, std::size
     r.op = static_cast<gpu::u32>(how.op);
     r.divisor = how.divisor;
     r.overrange = how.overrange;
-    tools_.launches.reduce(how.dtype, r, ipc::Launches::blocks_for(r.bytes, kReducerBlocks), channel_->stream());
+    tools_.launches.reduce(how.dtype, r, peers::Launches::blocks_for(r.bytes, kReducerBlocks), channel_->stream());
   });
 }
 
@@ -86,7 +86,7 @@ void ChunkEnqueuer::call_group(std::uint32_t i) {
   if (bound.is_empty()) return;
 
   // What is packed lies behind the plan's own scratch memory; where each part lies together, nothing is.
-  ipc::PartPlaces places = places_of_parts(bound);
+  peers::PartPlaces places = places_of_parts(bound);
   std::byte* const packed = pointer(channel_->scratch() + aligned(plan_.layout().scratch_bytes()));
   const Span in{packed, bound.src_bytes}, out{packed + aligned(bound.src_bytes), bound.dst_bytes};
   if (bound.src_apart() && places.in.empty()) {

@@ -14,7 +14,7 @@ namespace lanecast {
 
 /// What the steps of a call are enqueued with.
 struct EnqueueTools {
-  const ipc::Launches& launches;
+  const peers::Launches& launches;
   HostGroups* peers;         // null where a plan has no groups
   gpu::Handshake handshake;  // but for the counters and the peer
 };

@@ -12,18 +12,18 @@ namespace lanecast {
 HostGroups::HostGroups(const OpenGpu& gpu, Ranks ranks, const Bootstrap& members)
     : device_(gpu.device), ranks_(std::move(ranks)) {
   if (ranks_.size() < 2) return;
-  ipc::PeerOptions options;
+  peers::PeerOptions options;
   options.timeout_s = gpu.timeout_s;
   options.channels = false;
   // All of them may wait at once, and their blocks have to be resident together.
   const int most = gpu.max_ctas ? std::min(gpu.max_ctas, options.max_ctas) : options.max_ctas;
   options.max_ctas = std::max(1, most / gpu::kGroups);
   for (int k = 0; k < gpu::kGroups; ++k)
-    turns_.push_back({std::make_unique<ipc::PeerGroup>(device_, gpu.kernels, members, options),
+    turns_.push_back({std::make_unique<peers::PeerGroup>(device_, gpu.kernels, members, options),
                       agreed(members, [&] { return gpu::OwnedEvent(device_); })});
 }
 
-void HostGroups::call(std::int32_t k, const GroupStep& step, const ipc::PartPlaces& places, std::uint16_t signature,
+void HostGroups::call(std::int32_t k, const GroupStep& step, const peers::PartPlaces& places, std::uint16_t signature,
                       gpu::Stream stream) {
   const Turns& turns = turns_[k % gpu::kGroups];
   const gpu::Driver& driver = device_->driver();
@@ -43,7 +43,7 @@ std::vector<gpu::Address> HostGroups::controls() const {
   return found;
 }
 
-std::optional<ipc::PeerFault> HostGroups::fault() const {
+std::optional<peers::PeerFault> HostGroups::fault() const {
   for (const Turns& turns : turns_)
     if (auto fault = turns.group->fault()) {
       fault->peer = ranks_[fault->peer];
