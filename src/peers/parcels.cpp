@@ -10,7 +10,7 @@ namespace {
 
 class Writer {
  public:
-  Writer(const GroupCall& call, int me, int members, const PartPlaces& places)
+  Writer(const GroupCall& call, int me, int members, const PartAddresses& places)
       : call_(call), places_(places), element_bytes_(size_of(call.dtype)), me_(me), members_(members) {
     parcels_.send.resize(members);
     parcels_.receive.resize(members);
@@ -87,7 +87,7 @@ class Writer {
   }
 
   const GroupCall& call_;
-  const PartPlaces& places_;
+  const PartAddresses& places_;
   std::size_t element_bytes_;
   int me_, members_;
   Parcels parcels_;
@@ -95,7 +95,7 @@ class Writer {
 
 }  // namespace
 
-Parcels parcels_of(const GroupCall& call, int me, int members, const PartPlaces& places) {
+Parcels parcels_of(const GroupCall& call, int me, int members, const PartAddresses& places) {
   return Writer(call, me, members, places).write();
 }
 

@@ -42,7 +42,7 @@ std::shared_ptr<Communicator::Started> Communicator::bind(const ComposedCall& ca
     compiling.shape(options_.chunks);
     const auto prepared = std::make_shared<PreparedPlan>(compiling.plan());
     if (!call.transports.empty())
-      prepared->carriers = carriers(*router_, compiling.machine().topology, rank(), call.transports);
+      prepared->transports = transports_by_level(*router_, compiling.machine().topology, rank(), call.transports);
     // A pipeline is full when each stage works on a chunk of its own.
     ExecutorOptions executor = options_.executor;
     executor.chunks_in_flight = std::max(executor.chunks_in_flight, compiling.machine().stages() + 1);

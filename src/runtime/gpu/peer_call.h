@@ -9,7 +9,7 @@ namespace lanecast {
 
 /// Without an offer of windows. signature: equal on ranks that make the same call.
 inline peers::PeerCall peer_call(const GroupStep& step, const peers::PeerGroup& peers, std::uint16_t signature,
-                                 const peers::PartPlaces& places = {}) {
+                                 const peers::PartAddresses& places = {}) {
   return {.parcels = peers::parcels_of(step.call, peers.rank(), peers.size(), places),
           .dtype = step.reduction.dtype,
           .op = step.reduction.op,

@@ -62,14 +62,14 @@ void Lanes::connect(std::span<const int> peers) {
   for (const auto& lane : lanes_) lane->await_connected();
 }
 
-std::size_t Lanes::carriers(std::size_t bytes) const {
+std::size_t Lanes::count_for(std::size_t bytes) const {
   return bytes < kCarriedByAll ? std::min(count(), nics_) : count();
 }
 
-std::size_t Lanes::head(std::size_t bytes) const { return carriers(bytes) > nics_ ? kHeadOfMany : kHead; }
+std::size_t Lanes::head(std::size_t bytes) const { return count_for(bytes) > nics_ ? kHeadOfMany : kHead; }
 
 void Lanes::post(const Message& message, std::uint64_t tag, bool receive, void* owner, std::vector<Share>& shares) {
-  shares.assign(carriers(message.bytes), {});
+  shares.assign(count_for(message.bytes), {});
   const std::size_t count = shares.size(), head = this->head(message.bytes), all = message.bytes - head;
   const auto aligned = [](std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; };
   const std::size_t each = aligned(message.bytes / count);

@@ -26,7 +26,7 @@ class Lanes {
   std::size_t count() const { return lanes_.size(); }
   bool cut(std::size_t bytes) const { return !lanes_.empty() && bytes > kLongestWhole; }
   /// How many of them carry a message that is cut, and the bytes of it that go ahead.
-  std::size_t carriers(std::size_t bytes) const;
+  std::size_t count_for(std::size_t bytes) const;
   std::size_t head(std::size_t bytes) const;
 
   /// See Lane.

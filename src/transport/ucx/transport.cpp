@@ -60,7 +60,7 @@ UcxTransport::Transfer& UcxTransport::begin(Message& message, bool receive) {
   transfer.receive = receive;
   transfer.bytes = cut ? lanes_.head(message.bytes) : message.bytes;
   transfer.head = cut ? ucx::part_of(message.memory, 0, transfer.bytes) : std::vector<Span>();
-  transfer.unfinished = cut ? 1 + lanes_.carriers(message.bytes) : 1;
+  transfer.unfinished = cut ? 1 + lanes_.count_for(message.bytes) : 1;
   if (cut)
     lanes_.post(message, tag_of(receive ? message.peer : worker_.rank(), message.tag), receive, &transfer,
                 transfer.shares);

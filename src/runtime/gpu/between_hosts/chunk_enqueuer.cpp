@@ -5,7 +5,7 @@
 
 #include "runtime/bound/group_step.h"
 #include "runtime/bound/step_reduction.h"
-#include "runtime/gpu/between_hosts/part_places.h"
+#include "runtime/gpu/between_hosts/part_addresses.h"
 
 namespace lanecast {
 namespace {
@@ -86,7 +86,7 @@ void ChunkEnqueuer::call_group(std::uint32_t i) {
   if (bound.is_empty()) return;
 
   // What is packed lies behind the plan's own scratch memory; where each part lies together, nothing is.
-  peers::PartPlaces places = places_of_parts(bound);
+  peers::PartAddresses places = part_addresses(bound);
   std::byte* const packed = pointer(channel_->scratch() + aligned(plan_.layout().scratch_bytes()));
   const Span in{packed, bound.src_bytes}, out{packed + aligned(bound.src_bytes), bound.dst_bytes};
   if (bound.src_apart() && places.in.empty()) {

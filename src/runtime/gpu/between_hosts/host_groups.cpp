@@ -23,8 +23,8 @@ HostGroups::HostGroups(const OpenGpu& gpu, Ranks ranks, const Bootstrap& members
                       agreed(members, [&] { return gpu::OwnedEvent(device_); })});
 }
 
-void HostGroups::call(std::int32_t k, const GroupStep& step, const peers::PartPlaces& places, std::uint16_t signature,
-                      gpu::Stream stream) {
+void HostGroups::call(std::int32_t k, const GroupStep& step, const peers::PartAddresses& places,
+                      std::uint16_t signature, gpu::Stream stream) {
   const Turns& turns = turns_[k % gpu::kGroups];
   const gpu::Driver& driver = device_->driver();
   device_->check(driver.cuStreamWaitEvent(stream, turns.passed.get(), 0), "cuStreamWaitEvent");

@@ -70,7 +70,7 @@ RegisteredMemory::RegisteredMemory(const WhereMessagesLie& places, const gpu::De
   const gpu::Device::Current current(*device_);
   try {
     for (std::size_t k = 0; k < router->count(); ++k) {
-      const auto carries_on_device = [&](int peer) { return places.on_device[peer] && router->carrier(peer) == k; };
+      const auto carries_on_device = [&](int peer) { return places.on_device[peer] && router->number_of(peer) == k; };
       bool carries = false;
       for (int peer = 0; peer < router->size(); ++peer) carries |= carries_on_device(peer);
       if (!carries) continue;

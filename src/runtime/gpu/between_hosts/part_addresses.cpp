@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/gpu/between_hosts/part_places.h"
+#include "runtime/gpu/between_hosts/part_addresses.h"
 
 #include <algorithm>
 
@@ -26,11 +26,11 @@ std::vector<gpu::Address> places_in(std::span<const Span> spans, std::span<const
 
 }  // namespace
 
-peers::PartPlaces places_of_parts(const GroupStep& step) {
+peers::PartAddresses part_addresses(const GroupStep& step) {
   const std::span<const std::size_t> counts = step.call.counts;
   const std::size_t element_bytes = size_of(step.call.dtype);
   const std::size_t members = step.group.ranks.size();
-  peers::PartPlaces places;
+  peers::PartAddresses places;
   switch (step.call.kind) {
     case Kind::all_gather:
       places.out = places_in(step.dst, counts, element_bytes);
@@ -48,7 +48,7 @@ peers::PartPlaces places_of_parts(const GroupStep& step) {
   return places;
 }
 
-bool is_in_place(const GroupStep& step, int rank, const peers::PartPlaces& places) {
+bool is_in_place(const GroupStep& step, int rank, const peers::PartAddresses& places) {
   const Ranks& ranks = step.group.ranks;
   const auto me = static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
   if (step.call.kind == Kind::all_gather)

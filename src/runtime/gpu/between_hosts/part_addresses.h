@@ -10,10 +10,10 @@ namespace lanecast {
 
 /// None on a side that has no such parts, or where one of them lies in pieces, or not at a multiple of 16 bytes, where
 /// copies that pack it cost less than a kernel that takes single elements.
-peers::PartPlaces places_of_parts(const GroupStep& step);
+peers::PartAddresses part_addresses(const GroupStep& step);
 
 /// Does a call whose buffers overlap do so in the way that it may: a gathered part is where it was before, or a reduced
 /// one where this rank brought it? rank: of the communicator.
-bool is_in_place(const GroupStep& step, int rank, const peers::PartPlaces& places);
+bool is_in_place(const GroupStep& step, int rank, const peers::PartAddresses& places);
 
 }  // namespace lanecast
