@@ -138,7 +138,7 @@ class CopyPipeline {
 
   void reduce(std::size_t c) const {
     const Parcel& target = call_.parcels.receive[me_];
-    gpu::Reduction r{};
+    gpu::ReductionArguments r{};
     r.targets = 1;
     r.target[0] = target.at + c * chunk_;
     r.bytes = bytes_of(target, c);

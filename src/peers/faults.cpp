@@ -19,7 +19,7 @@ std::optional<PeerFault> Faults::met() const {
                    static_cast<int>(record->peer),
                    static_cast<std::uint16_t>(record->signature),
                    static_cast<std::uint16_t>(record->found),
-                   static_cast<gpu::Place>(record->place),
+                   static_cast<gpu::WaitKind>(record->place),
                    record->bytes,
                    record->found_bytes};
 }

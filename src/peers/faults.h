@@ -20,7 +20,7 @@ struct PeerFault {
   gpu::Fault what{};
   int peer = -1;  // as the kernel counts its peers
   std::uint16_t signature = 0, found = 0;
-  gpu::Place place{};
+  gpu::WaitKind place{};
   std::size_t bytes = 0, found_bytes = 0;  // of a message: here, and at the peer
 };
 

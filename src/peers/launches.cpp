@@ -63,11 +63,11 @@ void Launches::pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int 
          {blocks, pumped_two_shot_threads_, static_cast<int>(gpu::kPumpedBytes)}, stream);
 }
 
-void Launches::reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
+void Launches::reduce(DType dtype, const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const {
   launch(reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kThreads}, stream);
 }
 
-void Launches::copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
+void Launches::copy(const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const {
   launch(copy_, &arguments, {blocks, gpu::kThreads}, stream);
 }
 
@@ -79,7 +79,7 @@ void Launches::direct_reduce(DType dtype, const gpu::Direct& arguments, int bloc
   launch(direct_reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kDirectThreads}, stream);
 }
 
-void Launches::meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const {
+void Launches::meeting(const gpu::GroupArguments& arguments, int blocks, gpu::Stream stream) const {
   launch(meeting_, &arguments, {blocks, gpu::kMeetingThreads}, stream);
 }
 
@@ -87,7 +87,7 @@ void Launches::messages(const gpu::Messages& arguments, gpu::Stream stream) cons
   launch(messages_, &arguments, {static_cast<int>(arguments.peers * arguments.blocks), gpu::kMessageThreads}, stream);
 }
 
-void Launches::barrier(const gpu::Group& arguments, gpu::Stream stream) const {
+void Launches::barrier(const gpu::GroupArguments& arguments, gpu::Stream stream) const {
   launch(barrier_, &arguments, {1, gpu::kMostRanks}, stream);
 }
 

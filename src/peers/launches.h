@@ -23,13 +23,13 @@ class Launches {
   /// Sums by the copy engines of multiprocessors, where has_pumps(), of addresses that 16 divides.
   void pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   bool has_pumps(DType dtype) const { return pumped_two_shot_[static_cast<int>(dtype)] != nullptr; }
-  void reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
-  void copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
+  void reduce(DType dtype, const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const;
+  void copy(const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const;
   void direct_copy(const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
   void direct_reduce(DType dtype, const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
-  void meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const;
+  void meeting(const gpu::GroupArguments& arguments, int blocks, gpu::Stream stream) const;
   void messages(const gpu::Messages& arguments, gpu::Stream stream) const;
-  void barrier(const gpu::Group& arguments, gpu::Stream stream) const;
+  void barrier(const gpu::GroupArguments& arguments, gpu::Stream stream) const;
   void hand_over(const gpu::Handover& arguments, gpu::Stream stream) const;
   void shake_hands(const gpu::Handshake& arguments, gpu::Stream stream) const;
 

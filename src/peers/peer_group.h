@@ -134,7 +134,7 @@ class PeerGroup {
 
   /// Everyone has come here, and what stands before it in their streams is done.
   void barrier(std::uint16_t signature, gpu::Stream stream) const;
-  gpu::Group group(std::uint16_t signature) const;
+  gpu::GroupArguments group(std::uint16_t signature) const;
   /// On this device, by a kernel of so many blocks at most.
   void copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks, gpu::Stream stream) const;
 

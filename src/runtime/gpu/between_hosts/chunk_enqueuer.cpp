@@ -69,7 +69,7 @@ void ChunkEnqueuer::reduce(const Step& step, std::span<const Span> to, std::size
   const Reduction how = reduction_of(plan_.plan(), step, plan_.shape());
   say_now();
   each_run(SpanCursor(to), sources_, bytes, [&](Span target) {
-    gpu::Reduction r{};
+    gpu::ReductionArguments r{};
     r.target[r.targets++] = gpu::address_of(target.data);
     for (const void* source : sources_.addresses) r.source[r.sources++] = gpu::address_of(source);
     r.bytes = target.bytes;
