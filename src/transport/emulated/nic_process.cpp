@@ -84,7 +84,7 @@ class NicProcess {
   };
   void look(std::vector<pollfd>& watched);
   bool answer(Rank& rank);
-  Reply attach(Rank& rank, const Request& request);
+  Reply attach(Rank& rank, const NicRequest& request);
   void leave(Rank& rank);
   /// That of the process, else one that nobody has.
   std::uint32_t slot_of(int pid);
@@ -110,7 +110,7 @@ std::uint32_t NicProcess::slot_of(int pid) {
   return *free;
 }
 
-Reply NicProcess::attach(Rank& rank, const Request& request) {
+Reply NicProcess::attach(Rank& rank, const NicRequest& request) {
   if (request.ranks < 1 || request.ranks > static_cast<int>(kMostRanksOfPort))
     throw InternalError("a port of " + std::to_string(request.ranks) + " ranks");
   const Process process(request.port.pid);
@@ -131,18 +131,18 @@ Reply NicProcess::attach(Rank& rank, const Request& request) {
 }
 
 bool NicProcess::answer(Rank& rank) {
-  const std::optional<Request> request = receive_request(rank.socket, addresses_);
+  const std::optional<NicRequest> request = receive_request(rank.socket, addresses_);
   if (!request) return false;
   Reply reply;
   try {
     switch (request->what) {
-      case Request::What::attach:
+      case NicRequest::What::attach:
         reply = attach(rank, *request);
         break;
-      case Request::What::meet:
+      case NicRequest::What::meet:
         nics_[rank.nic].nic->meet(rank.port, request->rank, addresses_);
         break;
-      case Request::What::open:
+      case NicRequest::What::open:
         nics_[rank.nic].nic->open(rank.port, request->key);
         break;
     }

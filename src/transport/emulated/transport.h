@@ -62,7 +62,7 @@ class EmulatedTransport final : public NotingTransport {
     SpanCursor cursor;
     std::uint64_t received = 0;
   };
-  struct UnderWay {
+  struct PutUnderWay {
     std::uint64_t put = 0;
     Message* message = nullptr;
   };
@@ -70,7 +70,7 @@ class EmulatedTransport final : public NotingTransport {
     TagQueues<Message*> receives;
     TagQueues<Early> early;
     std::deque<Stream> streams;
-    std::deque<UnderWay> puts;
+    std::deque<PutUnderWay> puts;
     bool gone = false;
   };
   struct Mismatch {
@@ -80,7 +80,7 @@ class EmulatedTransport final : public NotingTransport {
   };
 
   Notes& notes() override { return notes_; }
-  std::optional<emulated::Place> gpu_place(const Message& message) const;
+  std::optional<emulated::RegisteredPlace> gpu_place(const Message& message) const;
   /// Takes letters, and sends what has room. True when anything moved. Throws nothing that is about a message.
   bool move();
   void take(int from, const emulated::Envelope& envelope, std::span<const std::byte> content);
@@ -93,7 +93,7 @@ class EmulatedTransport final : public NotingTransport {
 
   emulated::OwnPort port_;
   std::vector<emulated::Mail> mail_;
-  emulated::NoteCarrier note_carrier_;
+  emulated::EmulatedNoteCarrier note_carrier_;
   Notes notes_;
   std::vector<Peer> peers_;
   std::map<std::uint64_t, Message*> announced_;  // by this rank's numbers

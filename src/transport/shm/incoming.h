@@ -22,7 +22,7 @@ namespace lanecast::shm {
 class Incoming {
  public:
   /// `rank` and `ways`: this rank's.
-  Incoming(int rank, const Lane& lane, const Layout& layout, const Sender& sender, Ways& ways)
+  Incoming(int rank, const ShmLane& lane, const ShmLayout& layout, const Sender& sender, Ways& ways)
       : rank_(rank),
         packets_(lane),
         notes_(lane.control),
@@ -51,7 +51,7 @@ class Incoming {
   /// One that no packet has met. Of a large message:
   struct Receive {
     Message* message;
-    Way way;
+    ShmWay way;
     bool asked;  // or waits for its notice
   };
   struct Stream {
@@ -68,7 +68,7 @@ class Incoming {
 
   void check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) const;
   bool is_large(std::size_t message_bytes) const { return message_bytes > layout_.eager_bytes; }
-  Way way_for(const Message& message);
+  ShmWay way_for(const Message& message);
   void ask_for(const Receive& receive);
   /// The receive for a large message has met its notice.
   void meet(const Receive& receive, std::span<const std::byte> list);
@@ -88,7 +88,7 @@ class Incoming {
   const int rank_;
   PacketReader packets_;
   ControlWriter notes_;
-  const Layout layout_;
+  const ShmLayout layout_;
   const Sender sender_;
   Ways& ways_;
   std::size_t pending_ = 0;
@@ -101,7 +101,7 @@ class Incoming {
   TagQueues<std::monostate> unasked_;
   TagQueues<Early> early_;
   BufferPool early_buffers_{kIdleBuffers};
-  Fifo<Note> unsent_notes_;  // while the control slots are full
+  Fifo<ControlNote> unsent_notes_;  // while the control slots are full
   Stream stream_;
   Readings readings_;
 };

@@ -20,7 +20,7 @@ namespace lanecast::shm {
 class Outgoing {
  public:
   /// `ways`, `outbox`: this rank's.
-  Outgoing(const Lane& lane, const Layout& layout, Ways& ways, Outbox& outbox)
+  Outgoing(const ShmLane& lane, const ShmLayout& layout, Ways& ways, Outbox& outbox)
       : packets_(lane), notes_(lane.control), layout_(layout), ways_(ways), outbox_(outbox) {}
 
   void post(Message& message, std::vector<Message*>& done);
@@ -75,7 +75,7 @@ class Outgoing {
   PacketWriter packets_;
   ControlReader notes_;
   CopyIn copy_in_;
-  const Layout layout_;
+  const ShmLayout layout_;
   Ways& ways_;
   Outbox& outbox_;
   std::size_t pending_ = 0;

@@ -37,7 +37,7 @@ std::size_t Readings::read() {
   if (reading.timed) reading.copies_ns += clock_ns(bytes) - begin;
   ways_.receives(read_bytes);
   if (reading.is_read() && is_worth_a_choice(message))
-    ways_.received(message, Way::read, reading.timed ? std::optional(reading.copies_ns) : std::nullopt);
+    ways_.received(message, ShmWay::read, reading.timed ? std::optional(reading.copies_ns) : std::nullopt);
   return read_bytes;
 }
 

@@ -17,7 +17,7 @@ struct Sending {
 
 }  // namespace
 
-NoteCarrier::NoteCarrier(Worker& worker) : worker_(worker) {
+UcxNoteCarrier::UcxNoteCarrier(Worker& worker) : worker_(worker) {
   ActiveMessageHandler handler;
   handler.field_mask = ActiveMessageHandler::kId | ActiveMessageHandler::kCallback | ActiveMessageHandler::kArgument;
   handler.id = kId;
@@ -26,7 +26,7 @@ NoteCarrier::NoteCarrier(Worker& worker) : worker_(worker) {
                         const void*) -> Status {
     int rank = -1;
     if (header_bytes == sizeof rank) std::memcpy(&rank, header, sizeof rank);
-    auto& carrier = *static_cast<NoteCarrier*>(argument);
+    auto& carrier = *static_cast<UcxNoteCarrier*>(argument);
     if (rank >= 0 && rank < carrier.size())
       carrier.arrived_.emplace_back(rank, std::string(static_cast<const char*>(data), bytes));
     return 0;
@@ -35,7 +35,7 @@ NoteCarrier::NoteCarrier(Worker& worker) : worker_(worker) {
                       "ucp_worker_set_am_recv_handler");
 }
 
-void NoteCarrier::send(int rank, std::span<const std::byte> note) {
+void UcxNoteCarrier::send(int rank, std::span<const std::byte> note) {
   const Endpoint endpoint = worker_.to(rank);
   if (!endpoint) return;
   auto sending =
@@ -58,12 +58,12 @@ void NoteCarrier::send(int rank, std::span<const std::byte> note) {
   static_cast<void>(sending.release());  // the callback's
 }
 
-bool NoteCarrier::sending() {
+bool UcxNoteCarrier::sending() {
   worker_.progress();
   return !sent();
 }
 
-void NoteCarrier::take_arrived(const Take& take) {
+void UcxNoteCarrier::take_arrived(const Take& take) {
   worker_.progress();
   while (!arrived_.empty()) {
     const auto [rank, note] = std::move(arrived_.front());
