@@ -104,7 +104,7 @@ int Launches::blocks_for(std::size_t bytes, int most) {
   return static_cast<int>(std::clamp<std::size_t>(bytes / kPerBlock, 1, most));
 }
 
-void Launches::launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const {
+void Launches::launch(gpu::Function function, const void* arguments, LaunchShape grid, gpu::Stream stream) const {
   void* list[] = {const_cast<void*>(arguments)};  // read before the call returns
   device_->check(device_->driver().cuLaunchKernel(function, grid.blocks, 1, 1, grid.threads, 1, 1, grid.shared_bytes,
                                                   stream, list, nullptr),

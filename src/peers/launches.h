@@ -39,12 +39,12 @@ class Launches {
   const gpu::Device& device() const { return *device_; }
 
  private:
-  struct Grid {
+  struct LaunchShape {
     int blocks, threads, shared_bytes = 0;
   };
   /// Null where it is not in the source, or the device has too little shared memory.
   gpu::Function pumped_two_shot_kernel(const std::string& dtype) const;
-  void launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const;
+  void launch(gpu::Function function, const void* arguments, LaunchShape grid, gpu::Stream stream) const;
 
   std::shared_ptr<gpu::Device> device_;
   int exchange_threads_, two_shot_threads_, pumped_two_shot_threads_;

@@ -52,7 +52,7 @@ class NativeCalls {
   gpu::PinnedMemory marks_;  // the number of the latest call that has begun, and of that which has ended
   std::uint32_t calls_ = 0;
   BoundCalls<std::shared_ptr<const DevicePlan>> plans_{kPlans};
-  nccl::Communicator nccl_;
+  nccl::NcclCommunicator nccl_;
 };
 
 /// A call of those, as it is looked after.

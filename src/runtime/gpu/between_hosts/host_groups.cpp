@@ -25,7 +25,7 @@ HostGroups::HostGroups(const OpenGpu& gpu, Ranks ranks, const Bootstrap& members
 
 void HostGroups::call(std::int32_t k, const GroupStep& step, const peers::PartAddresses& places,
                       std::uint16_t signature, gpu::Stream stream) {
-  const Turns& turns = turns_[k % gpu::kGroups];
+  const GroupInTurn& turns = turns_[k % gpu::kGroups];
   const gpu::Driver& driver = device_->driver();
   device_->check(driver.cuStreamWaitEvent(stream, turns.passed.get(), 0), "cuStreamWaitEvent");
   turns.group->by_kernel(peer_call(step, *turns.group, signature, places), stream);
@@ -33,18 +33,18 @@ void HostGroups::call(std::int32_t k, const GroupStep& step, const peers::PartAd
 }
 
 void HostGroups::set_timeout(double timeout_s) const {
-  for (const Turns& turns : turns_) turns.group->set_timeout(timeout_s);
+  for (const GroupInTurn& turns : turns_) turns.group->set_timeout(timeout_s);
 }
 
 std::vector<gpu::Address> HostGroups::controls() const {
   std::vector<gpu::Address> found;
   found.reserve(turns_.size());
-  for (const Turns& turns : turns_) found.push_back(turns.group->control());
+  for (const GroupInTurn& turns : turns_) found.push_back(turns.group->control());
   return found;
 }
 
 std::optional<peers::PeerFault> HostGroups::fault() const {
-  for (const Turns& turns : turns_)
+  for (const GroupInTurn& turns : turns_)
     if (auto fault = turns.group->fault()) {
       fault->peer = ranks_[fault->peer];
       return fault;
@@ -53,7 +53,7 @@ std::optional<peers::PeerFault> HostGroups::fault() const {
 }
 
 void HostGroups::poison() {
-  for (const Turns& turns : turns_) turns.group->poison();
+  for (const GroupInTurn& turns : turns_) turns.group->poison();
 }
 
 }  // namespace lanecast

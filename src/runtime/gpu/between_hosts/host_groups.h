@@ -36,13 +36,13 @@ class HostGroups {
   void poison();
 
  private:
-  struct Turns {
+  struct GroupInTurn {
     std::unique_ptr<peers::PeerGroup> group;
     gpu::OwnedEvent passed;
   };
   std::shared_ptr<gpu::Device> device_;
   Ranks ranks_;
-  std::vector<Turns> turns_;  // of group steps k, k + their number, …
+  std::vector<GroupInTurn> turns_;  // of group steps k, k + their number, …
 };
 
 }  // namespace lanecast
