@@ -36,16 +36,16 @@ class RecentlyUsed {
   void clear() { entries_.clear(); }
 
  private:
-  struct Entry {
+  struct Kept {
     template <class... Arguments>
-    explicit Entry(Key made_for, Arguments&&... arguments)
+    explicit Kept(Key made_for, Arguments&&... arguments)
         : key(std::move(made_for)), value(std::forward<Arguments>(arguments)...) {}
     Key key;
     Value value;
   };
 
   std::size_t most_;
-  std::list<Entry> entries_;  // the latest used first
+  std::list<Kept> entries_;  // the latest used first
 };
 
 }  // namespace lanecast

@@ -8,9 +8,9 @@
 namespace lanecast::peers {
 namespace {
 
-class Writer {
+class ParcelWriter {
  public:
-  Writer(const GroupCall& call, int me, int members, const PartAddresses& places)
+  ParcelWriter(const GroupCall& call, int me, int members, const PartAddresses& places)
       : call_(call), places_(places), element_bytes_(size_of(call.dtype)), me_(me), members_(members) {
     parcels_.send.resize(members);
     parcels_.receive.resize(members);
@@ -96,7 +96,7 @@ class Writer {
 }  // namespace
 
 Parcels parcels_of(const GroupCall& call, int me, int members, const PartAddresses& places) {
-  return Writer(call, me, members, places).write();
+  return ParcelWriter(call, me, members, places).write();
 }
 
 }  // namespace lanecast::peers

@@ -18,7 +18,7 @@ class BoundCalls {
   /// Of an equal call before, or null. collective: collective_of() the call. algorithm: as it was asked for, or what
   /// stands in its place.
   Value* find(const Collective& collective, const Call& call, std::string_view algorithm) {
-    return bound_.find([&](const Key& key) {
+    return bound_.find([&](const CallKey& key) {
       return key.collective == collective && key.algorithm == algorithm && describes(call, key.shape);
     });
   }
@@ -32,12 +32,12 @@ class BoundCalls {
   void clear() { bound_.clear(); }
 
  private:
-  struct Key {
+  struct CallKey {
     Collective collective;
     Shape shape;  // with the chunks that the call asked for
     std::string algorithm;
   };
-  RecentlyUsed<Key, Value> bound_;
+  RecentlyUsed<CallKey, Value> bound_;
 };
 
 }  // namespace lanecast

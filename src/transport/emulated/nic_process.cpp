@@ -77,7 +77,7 @@ class NicProcess {
     std::uint32_t nic = 0;  // of this host
     std::uint64_t port = 0;
   };
-  struct Slot {
+  struct NicSlot {
     std::unique_ptr<Nic> nic;
     int pid = -1;   // the process that has it
     int ports = 0;  // of that
@@ -93,7 +93,7 @@ class NicProcess {
   const Fabric fabric_;
   const std::optional<GpuMemory> gpus_;
   const FileDescriptor listener_;
-  std::vector<Slot> nics_;
+  std::vector<NicSlot> nics_;
   std::deque<Rank> ranks_;
   std::vector<PortAddress> addresses_;
 };
@@ -115,7 +115,7 @@ Reply NicProcess::attach(Rank& rank, const NicRequest& request) {
     throw InternalError("a port of " + std::to_string(request.ranks) + " ranks");
   const Process process(request.port.pid);
   const std::uint32_t index = slot_of(request.port.pid);
-  Slot& slot = nics_[index];
+  NicSlot& slot = nics_[index];
   const std::uint32_t global = static_cast<std::uint32_t>(options_.host_index) * fabric_.state().nics + index;
   if (slot.pid != request.port.pid) slot.nic = std::make_unique<Nic>(fabric_, global);  // perhaps with another GPU
   slot.pid = request.port.pid;
@@ -155,7 +155,7 @@ bool NicProcess::answer(Rank& rank) {
 
 void NicProcess::leave(Rank& rank) {
   if (rank.process.id() < 0) return;
-  Slot& slot = nics_[rank.nic];
+  NicSlot& slot = nics_[rank.nic];
   slot.nic->detach(rank.port);
   if (--slot.ports == 0) slot = {};
 }

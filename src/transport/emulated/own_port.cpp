@@ -17,7 +17,7 @@ namespace {
 constexpr auto kAnswersWithin = std::chrono::seconds(30);  // opening a GPU takes a NIC process seconds at times
 constexpr auto kLetsGoWithin = std::chrono::seconds(1);
 
-struct Introduction {
+struct PortIntroduction {
   PortAddress port;
   int nic_pid = 0;
 };
@@ -30,7 +30,7 @@ OwnPort::OwnPort(const Bootstrap& bootstrap, const std::string& folder, const st
       host_(host),
       peers_(static_cast<std::size_t>(bootstrap.size)) {
   const int size = bootstrap.size;
-  const Introduction mine = agreed(bootstrap, [&]() -> Introduction {
+  const PortIntroduction mine = agreed(bootstrap, [&]() -> PortIntroduction {
     if (size > static_cast<int>(kMostRanksOfPort))
       throw UsageError("emulated NICs: " + std::to_string(size) + " ranks, and a communicator may have " +
                        std::to_string(kMostRanksOfPort));
@@ -47,7 +47,7 @@ OwnPort::OwnPort(const Bootstrap& bootstrap, const std::string& folder, const st
     if (reply.gpus != Reply::kNoGpus) gpus_ = static_cast<GpuMemory>(reply.gpus);
     return {{address.pid, address.fd, address.file, reply.nic}, reply.pid};
   });
-  std::vector<Introduction> all(static_cast<std::size_t>(size));
+  std::vector<PortIntroduction> all(static_cast<std::size_t>(size));
   bootstrap.all_gather(&mine, all.data(), sizeof mine);
   agreed(bootstrap, [&] {
     std::vector<PortAddress> ports;

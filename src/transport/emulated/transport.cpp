@@ -161,9 +161,9 @@ void EmulatedTransport::take(int from, const Envelope& envelope, std::span<const
 
 bool EmulatedTransport::stream(int to) {
   bool any = false;
-  std::deque<Stream>& streams = peers_[to].streams;
+  std::deque<FragmentStream>& streams = peers_[to].streams;
   while (!streams.empty()) {
-    Stream& next = streams.front();
+    FragmentStream& next = streams.front();
     const std::size_t bytes = std::min<std::uint64_t>(next.left, emulated::kMostInLetter);
     if (!mail_[to].send_now({.letter = Letter::fragment, .other = next.number}, bytes,
                             [&](std::byte* at) { next.cursor.gather(at, bytes); }))

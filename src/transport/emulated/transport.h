@@ -47,17 +47,17 @@ class EmulatedTransport final : public NotingTransport {
 
  private:
   /// A letter that no receive has met yet.
-  struct Early {
+  struct EarlyLetter {
     emulated::Envelope envelope;
     std::vector<std::byte> content;
   };
   /// A long message whose receive has called for it.
-  struct Stream {
+  struct FragmentStream {
     Message* message = nullptr;
     SpanCursor cursor;
     std::uint64_t left = 0, number = 0;  // bytes; the receiver's
   };
-  struct Called {
+  struct CalledFor {
     Message* message = nullptr;
     SpanCursor cursor;
     std::uint64_t received = 0;
@@ -68,8 +68,8 @@ class EmulatedTransport final : public NotingTransport {
   };
   struct Peer {
     TagQueues<Message*> receives;
-    TagQueues<Early> early;
-    std::deque<Stream> streams;
+    TagQueues<EarlyLetter> early;
+    std::deque<FragmentStream> streams;
     std::deque<PutUnderWay> puts;
     bool gone = false;
   };
@@ -97,7 +97,7 @@ class EmulatedTransport final : public NotingTransport {
   Notes notes_;
   std::vector<Peer> peers_;
   std::map<std::uint64_t, Message*> announced_;  // by this rank's numbers
-  std::map<std::uint64_t, Called> called_;       // likewise
+  std::map<std::uint64_t, CalledFor> called_;    // likewise
   std::uint64_t last_number_ = 0;
   std::vector<Message*> done_;
   std::vector<Mismatch> mismatches_;

@@ -113,7 +113,7 @@ void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& don
   const std::span data = PacketReader::payload(packet);
   const auto receive = posted_.pop(fields.tag);
   if (!receive) {
-    Early early{fields.message_bytes, {}, data.size(), fields.stamp};
+    EarlyMessage early{fields.message_bytes, {}, data.size(), fields.stamp};
     if (!data.empty()) {
       early.data = early_buffers_.take(data.size());
       std::memcpy(early.data.data.get(), data.data(), data.size());

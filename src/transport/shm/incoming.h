@@ -42,7 +42,7 @@ class Incoming {
 
  private:
   /// An eager message or a notice that came before its receive.
-  struct Early {
+  struct EarlyMessage {
     std::size_t bytes;        // of the message
     BufferPool::Buffer data;  // of a notice: the list of spans
     std::size_t data_bytes;   // 0 for a notice that tells none
@@ -54,7 +54,7 @@ class Incoming {
     ShmWay way;
     bool asked;  // or waits for its notice
   };
-  struct Stream {
+  struct IncomingStream {
     Message* message = nullptr;
     SpanCursor memory;
     std::size_t received_bytes = 0;
@@ -99,10 +99,10 @@ class Incoming {
   // Under each tag, one for each receive that was not asked for and whose message is not fetched yet. The next ones are
   // not asked for either meanwhile: a sender takes the k-th it hears of a tag for the k-th message.
   TagQueues<std::monostate> unasked_;
-  TagQueues<Early> early_;
+  TagQueues<EarlyMessage> early_;
   BufferPool early_buffers_{kIdleBuffers};
   Fifo<ControlNote> unsent_notes_;  // while the control slots are full
-  Stream stream_;
+  IncomingStream stream_;
   Readings readings_;
 };
 

@@ -38,7 +38,7 @@ Outbox::ContentIndex Outbox::enter(const Message& message) {
   if (!has_places()) return kNone;  // of two ranks
   ContentIndex unused = kNone;
   for (ContentIndex k = 0; k < contents_.size(); ++k) {
-    Content& content = contents_[k];
+    KeptContent& content = contents_[k];
     if (content.id == 0) {
       unused = k;
     } else if (content.bytes == message.bytes && std::ranges::equal(content.memory, message.memory)) {
@@ -51,7 +51,7 @@ Outbox::ContentIndex Outbox::enter(const Message& message) {
     unused = static_cast<ContentIndex>(contents_.size());
     contents_.emplace_back();
   }
-  Content& content = contents_[unused];
+  KeptContent& content = contents_[unused];
   content.memory.assign(message.memory.begin(), message.memory.end());
   content.bytes = message.bytes;
   content.id = ++last_id_;
@@ -62,7 +62,7 @@ Outbox::ContentIndex Outbox::enter(const Message& message) {
 
 void Outbox::leave(ContentIndex content) {
   if (content == kNone) return;
-  Content& left = contents_[content];
+  KeptContent& left = contents_[content];
   if (--left.messages > 0) return;
   for (PlacedPiece& piece : pieces_) {
     if (piece.content == left.id) piece.owed = 0;
@@ -84,7 +84,7 @@ std::optional<std::uint32_t> Outbox::put(ContentIndex content, std::size_t offse
                                          std::size_t bytes) {
   const auto place = copy(from, bytes, copy_in_);
   if (!place) return {};
-  Content& of = contents_[content];
+  KeptContent& of = contents_[content];
   PlacedPiece& piece = pieces_[*place];
   piece.content = of.id;
   piece.offset = offset;

@@ -84,7 +84,7 @@ class Outbox {
 
  private:
   static constexpr std::size_t kContents = 64;  // at a time
-  struct Content {
+  struct KeptContent {
     std::vector<Span> memory;
     std::size_t bytes = 0;
     std::uint64_t id = 0;      // 0: of no message
@@ -107,7 +107,7 @@ class Outbox {
 
   const OutboxMemory memory_;
   std::vector<PlacedPiece> pieces_;  // by place
-  std::vector<Content> contents_;
+  std::vector<KeptContent> contents_;
   std::uint64_t last_id_ = 0;
   std::uint32_t oldest_ = 0, probe_ = 0;  // to be had next
   bool controls_reserved_ = false;

@@ -27,7 +27,7 @@ void Readings::begin(Message& message, std::span<const std::byte> list, ControlK
 std::size_t Readings::read() {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   if (!can_read()) return 0;
-  Reading& reading = readings_.front();
+  ReadUnderWay& reading = readings_.front();
   const Message& message = *reading.message;
   const std::size_t bytes = std::min(kMostBytes, message.bytes - reading.read_bytes);
   const std::int64_t begin = reading.timed ? clock_ns(bytes) : 0;
@@ -42,7 +42,7 @@ std::size_t Readings::read() {
 }
 
 std::optional<Readings::End> Readings::take_ended(ControlWriter& notes) {
-  Reading& reading = readings_.front();
+  ReadUnderWay& reading = readings_.front();
   if (!reading.is_read() || !notes.has_room()) return {};
   const End end{reading.message, reading.then};
   // A sender that has given up may have changed the memory. The fence: its state is read after its memory.

@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned kId = 1;  // of our active messages
 
 /// A note on its way; UCX reads it until it is sent.
-struct Sending {
+struct NoteUnderWay {
   int* under_way;
   std::string note;
 };
@@ -39,7 +39,7 @@ void UcxNoteCarrier::send(int rank, std::span<const std::byte> note) {
   const Endpoint endpoint = worker_.to(rank);
   if (!endpoint) return;
   auto sending =
-      std::make_unique<Sending>(&under_way_, std::string(reinterpret_cast<const char*>(note.data()), note.size()));
+      std::make_unique<NoteUnderWay>(&under_way_, std::string(reinterpret_cast<const char*>(note.data()), note.size()));
   const int own = worker_.rank();
   RequestParams params;
   params.field_mask =
@@ -47,7 +47,7 @@ void UcxNoteCarrier::send(int rank, std::span<const std::byte> note) {
   params.flags = RequestParams::kEagerCopied;
   params.user_data = sending.get();
   params.callback.sent = [](void* request, Status, void* user_data) {
-    const std::unique_ptr<Sending> sent(static_cast<Sending*>(user_data));
+    const std::unique_ptr<NoteUnderWay> sent(static_cast<NoteUnderWay*>(user_data));
     --*sent->under_way;
     Ucp::loaded().ucp_request_free(request);
   };

@@ -61,7 +61,7 @@ void NetworkProxy::begin(Flight& flight, std::int32_t chunk) {
 void NetworkProxy::post(Flight& flight, std::size_t message) {
   const ChannelMessage& what = flight.messages[message];
   const Step& step = step_of(what);
-  Post& post = flight.posts[message];
+  PostedMessage& post = flight.posts[message];
   Transport& transport = router_.to(step.peer);
   post.proxy = this;
   post.flight = &flight;
@@ -81,14 +81,14 @@ void NetworkProxy::post(Flight& flight, std::size_t message) {
     transport.post_recv(post);
 }
 
-void NetworkProxy::arrived(Post& post) {
+void NetworkProxy::arrived(PostedMessage& post) {
   post.done = true;
   record(post);
   --post.flight->unfinished;
   let_go_on(*post.flight);
 }
 
-void NetworkProxy::record(const Post& post) const {
+void NetworkProxy::record(const PostedMessage& post) const {
   CallLog* const log = router_.log();
   if (!log) return;
   const ChannelMessage& what = post.flight->messages[post.message];
@@ -154,7 +154,7 @@ std::string NetworkProxy::waiting_for(int peer) const {
   const std::string call = ", of " + std::string(name_of(plan.collective.kind)) + " by " + plan.algorithm + " on a GPU";
   for (const Flight& flight : flights_)
     for (std::size_t k = 0; flight.flies() && k < flight.messages.size(); ++k) {
-      const Post& post = flight.posts[k];
+      const PostedMessage& post = flight.posts[k];
       if (!post.posted || post.done || (peer >= 0 && post.peer != peer)) continue;
       const std::string chunk =
           ", chunk " + std::to_string(flight.chunk.index) + " of " + std::to_string(flight.chunk.count);
@@ -167,7 +167,7 @@ std::vector<int> NetworkProxy::awaited_peers() const {
   std::vector<int> peers;
   for (const Flight& flight : flights_)
     if (flight.flies())
-      for (const Post& post : flight.posts)
+      for (const PostedMessage& post : flight.posts)
         if (post.posted && !post.done) peers.push_back(post.peer);
   const Plan& plan = half_.plan->plan();
   for (const Group& group : plan.groups)
@@ -179,7 +179,7 @@ std::vector<int> NetworkProxy::awaited_peers() const {
 
 bool NetworkProxy::awaits_message(int peer) const {
   return std::ranges::any_of(flights_, [peer](const Flight& flight) {
-    return flight.flies() && std::ranges::any_of(flight.posts, [peer](const Post& post) {
+    return flight.flies() && std::ranges::any_of(flight.posts, [peer](const PostedMessage& post) {
              return post.posted && !post.done && post.peer == peer;
            });
   });

@@ -42,7 +42,7 @@ class NetworkProxy final : public OrderedCall {
  private:
   class InContext;
   struct Flight;
-  struct Post final : Posted {
+  struct PostedMessage final : Posted {
     void arrived() override { proxy->arrived(*this); }
     NetworkProxy* proxy = nullptr;
     Flight* flight = nullptr;
@@ -56,8 +56,8 @@ class NetworkProxy final : public OrderedCall {
     Chunk chunk{0, 0};  // of 0: none
     ChunkChannel* channel = nullptr;
     std::vector<ChannelMessage> messages;
-    std::vector<Post> posts;  // of each message
-    std::size_t sends = 0;    // messages that are; the others are receives
+    std::vector<PostedMessage> posts;  // of each message
+    std::size_t sends = 0;             // messages that are; the others are receives
     std::size_t unfinished = 0;
     std::size_t next_send = 0;  // message from which on no send is posted
     std::size_t next_come = 0;  // message up to which all receives have come
@@ -74,8 +74,8 @@ class NetworkProxy final : public OrderedCall {
   void post(Flight& flight, std::size_t message);
   /// Posts what the device has said; true when it has said something.
   bool follow(Flight& flight);
-  void arrived(Post& post);
-  void record(const Post& post) const;
+  void arrived(PostedMessage& post);
+  void record(const PostedMessage& post) const;
   void let_go_on(Flight& flight) const;
   const Step& step_of(const ChannelMessage& message) const { return half_.plan->plan().steps[message.step]; }
   bool sends(const ChannelMessage& message) const { return step_of(message).kind == StepKind::send; }
