@@ -80,17 +80,17 @@ std::shared_ptr<DevicePlan> Communicator::compile(const ComposedCall& call, int 
   std::unique_lock lock = enter();
   refuse_if_failed();
   refuse_without_threads();
-  GpuExecutor& side = gpu(device, lock);
-  side.require_usable(call.in, "input", call.dtype, device);
-  side.require_usable(call.out, "output", call.dtype, device);
-  return side.stage(std::move(plan), std::move(shape));
+  GpuExecutor& executor = gpu(device, lock);
+  executor.require_usable(call.in, "input", call.dtype, device);
+  executor.require_usable(call.out, "output", call.dtype, device);
+  return executor.stage(std::move(plan), std::move(shape));
 }
 
-void Communicator::require_as_compiled(GpuExecutor& side, const ComposedOnGpu& call, const OnStream& where) const {
+void Communicator::require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const {
   const Shape& shape = call.plan->shape();
-  require_messages(side, where.stream);
-  side.require_usable(call.in, "input", shape.dtype, where.device);
-  side.require_usable(call.out, "output", shape.dtype, where.device);
+  require_messages(executor, where.stream);
+  executor.require_usable(call.in, "input", shape.dtype, where.device);
+  executor.require_usable(call.out, "output", shape.dtype, where.device);
   require_placed_alike(call.plan->plan(), shape, call.in, call.out);
 }
 

@@ -23,8 +23,8 @@ GpuExecutor::GpuExecutor(const Bootstrap& bootstrap, const Topology& topology, c
       reachable_buffers_(peers_ ? std::make_unique<ReachableBuffers>(device_, bootstrap) : nullptr),
       between_hosts_(open_between_hosts(bootstrap, gpu_, topology, neighbours,
                                         agree_where_messages_lie(bootstrap, options, *device_))),
-      streams_(agreed(bootstrap, [&] { return OrderOfCalls(device_); })),
-      channels_(device_) {
+      order_of_calls_(agreed(bootstrap, [&] { return OrderOfCalls(device_); })),
+      order_of_messages_(device_) {
   if (!peers_) agreed(bootstrap, [&] { return between_hosts_.open_channels(), true; });
 }
 
@@ -95,14 +95,14 @@ InHostCall& GpuExecutor::bound(const Call& call, bool in_place, PeerEngine engin
 
 void GpuExecutor::enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  const bool captured = streams_.capturing(stream);
+  const bool captured = order_of_calls_.capturing(stream);
   if (!captured) reachable_buffers_->look();
   InHostBuffers buffers = reachable_buffers_->of(call);
   const PeerEngine engine = engine_for(call, buffers, pinned);
   if (!pinned && offers(call, buffers, engine)) buffers.windows.table = reachable_buffers_->table();
   InHostCall& what = bound(call, in_place, engine);
   texts_.try_emplace(what.signature(buffers), what.text());
-  streams_.in_turn(stream, captured, [&] { what.enqueue(buffers, *peers_, stream); });
+  order_of_calls_.in_turn(stream, captured, [&] { what.enqueue(buffers, *peers_, stream); });
 }
 
 GpuExecutor::Prepared GpuExecutor::prepare(const Call& call, bool in_place, const std::function<Choice()>& choose,
@@ -127,7 +127,7 @@ GpuExecutor::Prepared GpuExecutor::prepare(std::shared_ptr<const DevicePlan> pla
 
 void GpuExecutor::enqueue(const CallBetweenHosts& call, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  streams_.in_turn(stream, streams_.capturing(stream), [&] { between_hosts_.enqueue(call, stream); });
+  order_of_calls_.in_turn(stream, order_of_calls_.capturing(stream), [&] { between_hosts_.enqueue(call, stream); });
 }
 
 void GpuExecutor::open_native(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
@@ -140,13 +140,14 @@ std::shared_ptr<NativeRun> GpuExecutor::enqueue_native(const Call& call, bool in
                                                        gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
   NativeCalls::Enqueued enqueued;
-  streams_.in_turn(stream, streams_.capturing(stream),
-                   [&] { enqueued = native_->enqueue(call, in_place, topology_, stream); });
+  order_of_calls_.in_turn(stream, order_of_calls_.capturing(stream),
+                          [&] { enqueued = native_->enqueue(call, in_place, topology_, stream); });
   return std::make_shared<NativeRun>(std::move(enqueued), native_, router);
 }
 
 bool GpuExecutor::messages_idle() const {
-  return std::ranges::all_of(channels_.ends(), [this](const auto& end) { return streams_.passed(*end); });
+  return std::ranges::all_of(order_of_messages_.ends(),
+                             [this](const auto& end) { return order_of_calls_.passed(*end); });
 }
 
 void GpuExecutor::enqueue(std::span<const Transfer> transfers, gpu::Stream stream) {
@@ -156,10 +157,10 @@ void GpuExecutor::enqueue(std::span<const Transfer> transfers, gpu::Stream strea
   const std::vector<peers::PeerMessage> messages = peer_messages(transfers, rank_);
   if (messages.empty()) return;
   const gpu::Device::Current current(*device_);
-  const bool captured = streams_.capturing(stream);
-  if (!captured) channels_.begin(transfers, stream);
+  const bool captured = order_of_calls_.capturing(stream);
+  if (!captured) order_of_messages_.begin(transfers, stream);
   peers_->exchange(messages, stream);
-  if (!captured) channels_.end(transfers, stream);
+  if (!captured) order_of_messages_.end(transfers, stream);
 }
 
 void GpuExecutor::require_own(const void* memory, const char* argument) const {

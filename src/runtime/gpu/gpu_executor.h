@@ -100,15 +100,15 @@ class GpuExecutor {
   /// How many calls have made use of it.
   std::uint64_t calls_by_windows() const { return reachable_buffers_ ? reachable_buffers_->calls_by_windows() : 0; }
 
-  OrderOfCalls& streams() { return streams_; }
+  OrderOfCalls& order_of_calls() { return order_of_calls_; }
   /// For messages beside the caller's stream, which wait for no other calls.
-  gpu::Stream own_stream(std::span<const Transfer> transfers) { return channels_.stream(transfers); }
+  gpu::Stream own_stream(std::span<const Transfer> transfers) { return order_of_messages_.stream(transfers); }
   /// Throws UsageError for what does not lie on this rank's GPU; costs a question to the driver.
   void require_own(const void* memory, const char* argument) const;
   /// The same of memory of which nobody says where it lies, and for such as begins within an element.
   void require_usable(const void* memory, const char* argument, DType dtype, int device) const;
   /// Have the calls that were made run? What is replayed from a graph does not count.
-  bool idle() const { return streams_.idle() && messages_idle(); }
+  bool idle() const { return order_of_calls_.idle() && messages_idle(); }
 
   /// Throws TimeoutError or MismatchError for what a kernel has met while it waited.
   void raise_fault() const;
@@ -140,8 +140,8 @@ class GpuExecutor {
   std::unique_ptr<ReachableBuffers> reachable_buffers_;  // of the same
   BetweenHosts between_hosts_;
   std::shared_ptr<NativeCalls> native_;  // null before the first call by NCCL
-  OrderOfCalls streams_;
-  OrderOfMessages channels_;
+  OrderOfCalls order_of_calls_;
+  OrderOfMessages order_of_messages_;
   BoundCalls<InHostCall> calls_{kCalls};
   std::map<std::uint16_t, std::string> texts_;  // of signatures
 };
