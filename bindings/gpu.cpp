@@ -174,31 +174,31 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
   communicator.def("symmetric_allocate", &Communicator::allocate_symmetric, "device"_a, "bytes"_a,
                    nb::call_guard<WithoutGil>());
 
-  nb::class_<ipc::SharedMemory>(m, "SymmetricMemory", "Memory of equal size on the GPUs of all ranks.")
-      .def_prop_ro("address", &ipc::SharedMemory::own)
-      .def_prop_ro("bytes", &ipc::SharedMemory::bytes);
+  nb::class_<peers::SharedMemory>(m, "SymmetricMemory", "Memory of equal size on the GPUs of all ranks.")
+      .def_prop_ro("address", &peers::SharedMemory::own)
+      .def_prop_ro("bytes", &peers::SharedMemory::bytes);
   communicator
       .def("open_window", &Communicator::open_window, "memory"_a, nb::call_guard<WithoutGil>(),
            "Not collective. False where it is of no use.")
       .def("gpu_messages", &Communicator::gpu_messages, nb::call_guard<WithoutGil>())
       .def("calls_by_windows", &Communicator::calls_by_windows, nb::call_guard<WithoutGil>(),
            "How many calls have gone from windows to windows, of what has run.");
-  nb::class_<ipc::WindowMemory>(m, "WindowMemory", "Memory of this rank's GPU that peers may map.")
+  nb::class_<peers::WindowMemory>(m, "WindowMemory", "Memory of this rank's GPU that peers may map.")
       .def(
           "__init__",
-          [](ipc::WindowMemory* memory, int device, std::size_t bytes) {
-            new (memory) ipc::WindowMemory(gpu::Device::open(device), bytes);
+          [](peers::WindowMemory* memory, int device, std::size_t bytes) {
+            new (memory) peers::WindowMemory(gpu::Device::open(device), bytes);
           },
           "device"_a, "bytes"_a)
       .def(
           "__init__",
-          [](ipc::WindowMemory* memory, int device, std::uintptr_t begin, std::size_t bytes, nb::object keep) {
-            new (memory) ipc::WindowMemory(gpu::Device::open(device), begin, bytes, kept(std::move(keep)));
+          [](peers::WindowMemory* memory, int device, std::uintptr_t begin, std::size_t bytes, nb::object keep) {
+            new (memory) peers::WindowMemory(gpu::Device::open(device), begin, bytes, kept(std::move(keep)));
           },
           "device"_a, "begin"_a, "bytes"_a, "keep"_a, "Memory that is there, and that `keep` keeps.")
-      .def_prop_ro("address", &ipc::WindowMemory::begin)
-      .def_prop_ro("bytes", &ipc::WindowMemory::bytes)
-      .def("retire", &ipc::WindowMemory::retire, nb::call_guard<WithoutGil>());
+      .def_prop_ro("address", &peers::WindowMemory::begin)
+      .def_prop_ro("bytes", &peers::WindowMemory::bytes)
+      .def("retire", &peers::WindowMemory::retire, nb::call_guard<WithoutGil>());
   nb::class_<DeviceWork>(m, "DeviceWork", "A call under way on a stream of the communicator's own.")
       .def(
           "wait", [](const DeviceWork& w, std::uintptr_t stream) { w.order(reinterpret_cast<void*>(stream)); },

@@ -10,7 +10,7 @@
 
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 constexpr std::size_t kDepth = gpu::kDepth;
@@ -138,7 +138,7 @@ class CopyPipeline {
 
   void reduce(std::size_t c) const {
     const Parcel& target = call_.parcels.receive[me_];
-    gpu::Reduction r{};
+    gpu::ReductionArguments r{};
     r.targets = 1;
     r.target[0] = target.at + c * chunk_;
     r.bytes = bytes_of(target, c);
@@ -181,4 +181,4 @@ void PeerGroup::by_copy_engine(const PeerCall& call, gpu::Stream stream) {
   CopyPipeline(*this, call, stream).run();
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

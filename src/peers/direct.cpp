@@ -5,7 +5,7 @@
 
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 /// Of an all-reduce that spares multiprocessors: between H100s 16, 24 and 32 take as long, and products beside it lose
@@ -56,7 +56,7 @@ void PeerGroup::direct_copy(const PeerCall& call, const SharedMemory& output, gp
 void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const {
   const Parcels& parcels = call.parcels;
   const gpu::Address place = parcels.receive[rank()].at;
-  const gpu::Group all = group(call.signature);
+  const gpu::GroupArguments all = group(call.signature);
   const int blocks = meeting_blocks(parcels.largest_bytes);
   launches_.meeting(all, blocks, stream);
   engines_.fork(stream);
@@ -86,7 +86,7 @@ void PeerGroup::direct_reduce(const PeerCall& call, const SharedMemory& input, c
                               gpu::Stream stream) const {
   const Parcel source = call.parcels.send[rank()], target = call.parcels.receive[rank()];
   gpu::Direct d{group(call.signature), {}, {}};
-  gpu::Reduction& r = d.work;
+  gpu::ReductionArguments& r = d.work;
   const Share share = output ? share_of(source.bytes, rank(), size()) : Share{0, source.bytes};
   const std::size_t largest = output ? share_of(source.bytes, 0, size()).bytes : call.parcels.largest_bytes;
   r.bytes = share.bytes;
@@ -137,4 +137,4 @@ void PeerGroup::by_direct(const PeerCall& call, const SharedMemory* input, const
     direct_copy(call, *output, stream);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

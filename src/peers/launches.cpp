@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels)
     : device_(std::move(device)),
@@ -65,11 +65,11 @@ void Launches::pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int 
          {blocks, pumped_two_shot_threads_, static_cast<int>(gpu::kPumpedBytes)}, stream);
 }
 
-void Launches::reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
+void Launches::reduce(DType dtype, const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const {
   launch(reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kThreads}, stream);
 }
 
-void Launches::copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
+void Launches::copy(const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const {
   launch(copy_, &arguments, {blocks, gpu::kThreads}, stream);
 }
 
@@ -81,7 +81,7 @@ void Launches::direct_reduce(DType dtype, const gpu::Direct& arguments, int bloc
   launch(direct_reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kDirectThreads}, stream);
 }
 
-void Launches::meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const {
+void Launches::meeting(const gpu::GroupArguments& arguments, int blocks, gpu::Stream stream) const {
   launch(meeting_, &arguments, {blocks, gpu::kMeetingThreads}, stream);
 }
 
@@ -93,7 +93,7 @@ void Launches::program(DType dtype, const gpu::ProgramRun& arguments, int lanes,
   launch(program_[static_cast<int>(dtype)], &arguments, {lanes, program_threads_}, stream);
 }
 
-void Launches::barrier(const gpu::Group& arguments, gpu::Stream stream) const {
+void Launches::barrier(const gpu::GroupArguments& arguments, gpu::Stream stream) const {
   launch(barrier_, &arguments, {1, gpu::kMostRanks}, stream);
 }
 
@@ -110,11 +110,11 @@ int Launches::blocks_for(std::size_t bytes, int most) {
   return static_cast<int>(std::clamp<std::size_t>(bytes / kPerBlock, 1, most));
 }
 
-void Launches::launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const {
+void Launches::launch(gpu::Function function, const void* arguments, LaunchShape grid, gpu::Stream stream) const {
   void* list[] = {const_cast<void*>(arguments)};  // read before the call returns
   device_->check(device_->driver().cuLaunchKernel(function, grid.blocks, 1, 1, grid.threads, 1, 1, grid.shared_bytes,
                                                   stream, list, nullptr),
                  "cuLaunchKernel");
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

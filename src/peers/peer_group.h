@@ -13,7 +13,7 @@
 #include "peers/parcels.h"
 #include "peers/program_memory.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 struct PeerOptions {
   double timeout_s = 300;
@@ -143,7 +143,7 @@ class PeerGroup {
 
   /// Everyone has come here, and what stands before it in their streams is done.
   void barrier(std::uint16_t signature, gpu::Stream stream) const;
-  gpu::Group group(std::uint16_t signature) const;
+  gpu::GroupArguments group(std::uint16_t signature) const;
   /// On this device, by a kernel of so many blocks at most.
   void copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks, gpu::Stream stream) const;
 
@@ -160,4 +160,4 @@ class PeerGroup {
   gpu::OwnedStream poison_;  // which nothing else keeps waiting
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

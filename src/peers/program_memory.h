@@ -6,7 +6,7 @@
 #include "device/gpu/kernels/program_arguments.h"
 #include "peers/group_memory.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 class ProgramMemory {
  public:
@@ -33,4 +33,4 @@ class ProgramMemory {
   SharedMemory memory_;
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -4,7 +4,7 @@
 
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 constexpr std::size_t kLaneBytes = 8192;  // of the longest message; shorter ones take fewer lanes
@@ -31,4 +31,4 @@ void PeerGroup::by_program(DType dtype, gpu::ProgramRun run, int lanes, gpu::Str
   launches_.program(dtype, run, lanes, stream);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 // Of a message between two ranks, by what was fastest on H200s.
@@ -105,4 +105,4 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
     launches_.exchange(x, blocks, stream);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

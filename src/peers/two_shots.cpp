@@ -6,7 +6,7 @@
 
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 // Pieces, by what was fastest on H100s; with 24 and 32 blocks longer ones made an all-reduce up to 8 % slower. So few
@@ -84,4 +84,4 @@ void PeerGroup::spread(const PeerCall& call, gpu::Stream stream) {
   launches_.broadcast(x, cut(x, largest, most_blocks(largest), kBroadcastPiece), stream);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -11,20 +11,21 @@ namespace {
 
 /// T = α + bytes·β + min(bytes, kFirst)·γ for the bytes that a rank sends, on H200s linked by NVLink 4. γ: of the first
 /// pieces, which nothing overlaps.
-struct Line {
+struct EngineLine {
   double alpha_s, beta_s_per_byte, gamma_s_per_byte = 0;
 };
 constexpr double kFirst = 16 << 20;
-constexpr Line kKernel{7.3e-6, 1 / 340e9, 0.6e-12}, kCopyEngine{35e-6, 1 / 303e9};
-constexpr Line kDirectCopy{7.5e-6, 1 / 355e9}, kDirectReduction{8.6e-6, 1 / 324e9}, kDirectMessages{20e-6, 1 / 355e9};
+constexpr EngineLine kKernel{7.3e-6, 1 / 340e9, 0.6e-12}, kCopyEngine{35e-6, 1 / 303e9};
+constexpr EngineLine kDirectCopy{7.5e-6, 1 / 355e9}, kDirectReduction{8.6e-6, 1 / 324e9},
+    kDirectMessages{20e-6, 1 / 355e9};
 // On H100s. With few multiprocessors what an all-reduce adds, reads and writes decides, not the link, of which the
 // others keep more than this: so each byte should be reduced once, and not be copied where that is not needed.
-constexpr Line kTwoShot{12e-6, 1 / 330e9}, kTwoShotByFew{12e-6, 1 / 341e9}, kTwoShotPumped{42e-6, 1 / 365e9},
+constexpr EngineLine kTwoShot{12e-6, 1 / 330e9}, kTwoShotByFew{12e-6, 1 / 341e9}, kTwoShotPumped{42e-6, 1 / 365e9},
     kDirectAllReduceByFew{8.6e-6, 1 / 345e9};
 // Of a broadcast in two shots, among four H200s.
-constexpr Line kSpread{15e-6, 1 / 260e9};
+constexpr EngineLine kSpread{15e-6, 1 / 260e9};
 
-double at(const Line& line, double bytes) {
+double at(const EngineLine& line, double bytes) {
   return line.alpha_s + bytes * line.beta_s_per_byte + std::min(bytes, kFirst) * line.gamma_s_per_byte;
 }
 

@@ -10,7 +10,7 @@
 namespace lanecast {
 namespace {
 
-struct Link {
+struct ChainLink {
   int rank;
   int awaited_by;  // link, -1: by the waiter itself
 };
@@ -21,7 +21,7 @@ constexpr double kSilentFor = 0.5, kAtMost = 1.25;
 
 constexpr std::size_t kNamed = 6;  // ranks of a long way that are named; a reason has room for some hundred letters
 
-std::string text_of(const std::vector<Link>& links, int last) {
+std::string text_of(const std::vector<ChainLink>& links, int last) {
   std::vector<int> way;  // back to the waiter
   for (int at = last; at >= 0; at = links[at].awaited_by) way.push_back(links[at].rank);
   std::reverse(way.begin(), way.end());
@@ -41,8 +41,8 @@ std::string text_of(const std::vector<Link>& links, int last) {
 /// Whom the waiter waits for, by itself or through others that say that they wait: each once, nearest first. Ends where
 /// `found`, which is told of each and what it says, returns true: at that link, or -1.
 template <class Found>
-std::pair<std::vector<Link>, int> walk(Router& router, const Waiter& waiter, const Found& found) {
-  std::vector<Link> links;
+std::pair<std::vector<ChainLink>, int> walk(Router& router, const Waiter& waiter, const Found& found) {
+  std::vector<ChainLink> links;
   std::vector<bool> seen(waiter.size);
   seen[waiter.rank] = true;
   const auto follow = [&](std::span<const int> peers, int awaited_by) {

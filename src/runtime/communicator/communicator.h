@@ -16,7 +16,7 @@
 #include "runtime/agree/bootstrap_over.h"
 #include "runtime/agree/call_agreement.h"
 #include "runtime/communicator/choosing.h"
-#include "runtime/communicator/gpu_way.h"
+#include "runtime/communicator/gpu_backend.h"
 #include "runtime/communicator/progress_thread.h"
 #include "runtime/host/batch.h"
 #include "runtime/host/plan_cache.h"
@@ -31,15 +31,15 @@ namespace lanecast {
 
 struct ComposedCall;
 struct ComposedOnGpu;
-struct StagedCall;
-class StagedPlan;
+struct CallBetweenHosts;
+class DevicePlan;
 class DeviceWork;
-class GpuSide;
+class GpuExecutor;
 class Shown;
-namespace ipc {
+namespace peers {
 class SharedMemory;
 class WindowMemory;
-}  // namespace ipc
+}  // namespace peers
 
 class Communicator {
  public:
@@ -104,11 +104,11 @@ class Communicator {
   /// Where messages to other hosts lie: "staged", on the host; "direct", on the GPU; empty: it is closed, or one host.
   std::string gpu_messages();
   /// Memory on this rank's GPU that the peers' GPUs read and write, of equal size on all ranks. Collective.
-  std::shared_ptr<ipc::SharedMemory> allocate_symmetric(int device, std::size_t bytes);
+  std::shared_ptr<peers::SharedMemory> allocate_symmetric(int device, std::size_t bytes);
   /// Memory of this rank's GPU that peers may map from now on: where all ranks' buffers lie in such memory, wherever
   /// each has put them, calls copy nothing to and from staging. Not collective. False where it does not serve: before
   /// the GPU is open, among several hosts, and with too many of them.
-  bool open_window(std::shared_ptr<ipc::WindowMemory> memory);
+  bool open_window(std::shared_ptr<peers::WindowMemory> memory);
   /// How many calls have made use of it.
   std::uint64_t calls_by_windows();
   /// Opens the GPU of later calls; without it the first of them does. Collective. Throws UsageError.
@@ -165,40 +165,40 @@ class Communicator {
   /// Of the ranks of `gathering`, which needs no more than them and what they do.
   Bootstrap among(Gathering gathering) const;
   /// stream: of the call that needs it, if any.
-  std::shared_ptr<GpuSide> open_gpu(int device, std::optional<void*> stream = {});
+  std::shared_ptr<GpuExecutor> open_gpu(int device, std::optional<void*> stream = {});
   /// Once where messages lie on the host and a user may wonder.
-  void say_why_staged(const GpuSide& side) const;
-  GpuSide& gpu(int device, Lock& lock, std::optional<void*> stream = {});
-  /// Throws UsageError for what can go no way.
-  GpuWay way_of(GpuSide& side, const Call& call, int device, void* stream) const;
+  void say_why_staged(const GpuExecutor& executor) const;
+  GpuExecutor& gpu(int device, Lock& lock, std::optional<void*> stream = {});
+  /// Throws UsageError for what no backend takes.
+  GpuBackend backend_of(GpuExecutor& executor, const Call& call, int device, void* stream) const;
   /// What NCCL cannot do of the call; empty: nothing.
   std::string not_native(const Call& call) const;
-  void open_native(GpuSide& side, Lock& lock);
-  void open_staging(GpuSide& side, void* stream, Lock& lock);
-  /// What only calls of this way need. Collective.
-  void open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, Lock& lock);
+  void open_native(GpuExecutor& executor, Lock& lock);
+  void open_staging(GpuExecutor& executor, void* stream, Lock& lock);
+  /// What only calls of this backend need. Collective.
+  void open_for(GpuExecutor& executor, const Call& call, GpuBackend backend, void* stream, Lock& lock);
   /// Throws UsageError where no message through the host's memory can be enqueued on the stream.
-  void require_messages(GpuSide& side, void* stream) const;
+  void require_messages(GpuExecutor& executor, void* stream) const;
   /// begun_s: how long ago the wait has begun. Throws to give up.
   void keep_waiting_for_nccl(double begun_s);
   struct Begun;
-  /// Has begin(side, lock) give a call its turn, and enqueues what that has left.
+  /// Has begin(executor, lock) give a call its turn, and enqueues what that has left.
   template <class Begin>
-  std::shared_ptr<GpuSide> enqueue_behind(const OnStream& where, const Begin& begin);
-  std::shared_ptr<GpuSide> enqueue_call(const OnStream& where, const Call& call);
-  std::shared_ptr<GpuSide> enqueue_call(const OnStream& where, const ComposedOnGpu& call);
+  std::shared_ptr<GpuExecutor> enqueue_behind(const OnStream& where, const Begin& begin);
+  std::shared_ptr<GpuExecutor> enqueue_call(const OnStream& where, const Call& call);
+  std::shared_ptr<GpuExecutor> enqueue_call(const OnStream& where, const ComposedOnGpu& call);
   /// Of the call that was enqueued apart just now.
-  std::shared_ptr<DeviceWork> work_on(std::shared_ptr<GpuSide> side);
+  std::shared_ptr<DeviceWork> work_on(std::shared_ptr<GpuExecutor> executor);
   /// Throws UsageError for buffers unlike those that the composition was compiled for.
-  void require_as_compiled(GpuSide& side, const ComposedOnGpu& call, const OnStream& where) const;
+  void require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const;
   /// Gives a call its turn on the stream. What a plan enqueues is left, for enqueue_rest().
-  std::optional<StagedCall> enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on);
+  std::optional<CallBetweenHosts> enqueue_on(GpuExecutor& executor, const Call& call, GpuBackend backend, void* on);
   /// The host's half of a call that has its turn.
   void look_after(std::shared_ptr<OrderedCall> on_gpu);
   /// On a stream, behind what another holds, if that is another. Without mutex_: where the driver has no room it blocks
   /// until the progress thread has moved the messages before.
-  void enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on);
-  GpuSide& gpu_for(std::span<const Transfer> transfers, int device, void* stream, Lock& lock);
+  void enqueue_rest(GpuExecutor& executor, const CallBetweenHosts& call, void* behind, void* on);
+  GpuExecutor& gpu_for(std::span<const Transfer> transfers, int device, void* stream, Lock& lock);
   /// Until the messages of all calls on the GPU are through, lest its peers lose them.
   void finish_on_gpu();
   /// Blocks until done() or the first sign that it will not be.
@@ -333,7 +333,7 @@ class Communicator {
   std::int64_t heeded_ns_ = 0;
   std::unique_ptr<Shown> shown_;
   std::optional<Deadline> telling_;    // of peers that are to hear of failure_
-  std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU
+  std::shared_ptr<GpuExecutor> gpu_;   // null before the first call on a GPU
   std::shared_ptr<Work> last_on_gpu_;  // of calls by plans and by NCCL
 };
 

@@ -36,7 +36,7 @@ void Compiling::check(bool reproducible) const {
     throw UsageError("chunks: " + std::to_string(call_.chunks) + " is not from 0 to " + std::to_string(kMostChunks));
   for (int r = 0; r < size; ++r) composition_.require_complete(r);
   for (const Primitive& p : composition_.primitives())
-    if (p.kind == Primitive::Kind::reduce && p.leaves.count > 1) check(p, reproducible);
+    if (p.kind == Primitive::Action::reduce && p.leaves.count > 1) check(p, reproducible);
 }
 
 void Compiling::check(const Primitive& p, bool reproducible) const {

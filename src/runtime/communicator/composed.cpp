@@ -43,7 +43,7 @@ std::shared_ptr<Communicator::Started> Communicator::bind(const ComposedCall& ca
     compiling.shape(options_.chunks);
     const auto prepared = std::make_shared<PreparedPlan>(compiling.plan());
     if (!call.transports.empty())
-      prepared->carriers = carriers(*router_, compiling.machine().topology, rank(), call.transports);
+      prepared->transports = transports_by_level(*router_, compiling.machine().topology, rank(), call.transports);
     // A pipeline is full when each stage works on a chunk of its own.
     ExecutorOptions executor = options_.executor;
     executor.chunks_in_flight = std::max(executor.chunks_in_flight, compiling.machine().stages() + 1);
@@ -85,25 +85,25 @@ ComposedOnGpu Communicator::compile(const ComposedCall& call, int device) {
   std::unique_lock lock = enter();
   refuse_if_failed();
   refuse_without_threads();
-  GpuSide& side = gpu(device, lock);
-  side.require_usable(call.in, "input", call.dtype, device);
-  side.require_usable(call.out, "output", call.dtype, device);
-  if (hosts() > 1) return {side.stage(std::move(plan), std::move(shape)), nullptr, call.in, call.out};
-  if (!side.has_programs()) {
+  GpuExecutor& executor = gpu(device, lock);
+  executor.require_usable(call.in, "input", call.dtype, device);
+  executor.require_usable(call.out, "output", call.dtype, device);
+  if (hosts() > 1) return {executor.stage(std::move(plan), std::move(shape)), nullptr, call.in, call.out};
+  if (!executor.has_programs()) {
     drain(lock, options_.interrupt);
-    or_fail<UsageError>([&] { side.open_programs(among_all("the first composition on GPUs")); });
+    or_fail<UsageError>([&] { executor.open_programs(among_all("the first composition on GPUs")); });
   }
   return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
-    const Slicing slicing = side.slicing_of(all, shape, call.chunks ? call.chunks : options_.chunks);
-    return {nullptr, side.bind_program(std::move(plan), std::move(shape), slicing), call.in, call.out};
+    const Slicing slicing = executor.slicing_of(all, shape, call.chunks ? call.chunks : options_.chunks);
+    return {nullptr, executor.bind_program(std::move(plan), std::move(shape), slicing), call.in, call.out};
   });
 }
 
-void Communicator::require_as_compiled(GpuSide& side, const ComposedOnGpu& call, const OnStream& where) const {
+void Communicator::require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const {
   const Shape& shape = call.plan ? call.plan->shape() : call.program->shape();
-  if (call.plan) require_messages(side, where.stream);
-  side.require_usable(call.in, "input", shape.dtype, where.device);
-  side.require_usable(call.out, "output", shape.dtype, where.device);
+  if (call.plan) require_messages(executor, where.stream);
+  executor.require_usable(call.in, "input", shape.dtype, where.device);
+  executor.require_usable(call.out, "output", shape.dtype, where.device);
   require_placed_alike(call.plan ? call.plan->plan() : call.program->plan(), shape, call.in, call.out);
 }
 

@@ -25,43 +25,43 @@ Bootstrap Communicator::among_all(const std::string& what) {
       {.ranks = topology_.everyone(), .what = what, .meanwhile = [this](auto...) { ask(options_.interrupt); }});
 }
 
-std::shared_ptr<GpuSide> Communicator::open_gpu(int device, std::optional<void*> stream) {
+std::shared_ptr<GpuExecutor> Communicator::open_gpu(int device, std::optional<void*> stream) {
   const std::string what = "the first call on a GPU";
   std::optional<gpu::Stream> behind;
   if (stream) behind = static_cast<gpu::Stream>(*stream);
-  auto side = std::make_shared<GpuSide>(
+  auto executor = std::make_shared<GpuExecutor>(
       among_all(what), topology_,
       GpuOptions{device, behind, options_.gpu_library_folders, options_.kernel_cache, options_.allow_shared_gpu,
                  options_.max_ctas, timeout_s_,
                  [&](const gpu::Device& opened) {
                    return naming("LANECAST_GPU_MESSAGES", options_, [&] {
-                     return places_of_messages(options_.gpu_messages, opened, router_, rank(), around_.hosts);
+                     return where_messages_lie(options_.gpu_messages, opened, router_, rank(), around_.hosts);
                    });
                  }},
       GpuNeighbours{around_.hosts, [&](const Ranks& ranks) {
                       return among(
                           {.ranks = ranks, .what = what, .meanwhile = [this](auto...) { ask(options_.interrupt); }});
                     }});
-  side->choose_by(models().peers);
-  say_why_staged(*side);
+  executor->choose_by(models().peers);
+  say_why_staged(*executor);
   if (hosts() > 1) {
-    choosing_.driver_call_takes(side->driver_call_s(among_all(what)));
+    choosing_.driver_call_takes(executor->driver_call_s(among_all(what)));
     const auto hear = [this] { ask(options_.interrupt); };
-    settle_gpu_links({router_, topology_, around_.hosts, rank(), timeout_s_, rivals_, hear}, choosing_, *side);
+    settle_gpu_links({router_, topology_, around_.hosts, rank(), timeout_s_, rivals_, hear}, choosing_, *executor);
   }
-  return side;
+  return executor;
 }
 
-void Communicator::say_why_staged(const GpuSide& side) const {
-  if (rank() != 0 || side.why_staged().empty() || !progress_->is_first(side.why_staged())) return;
+void Communicator::say_why_staged(const GpuExecutor& executor) const {
+  if (rank() != 0 || executor.why_staged().empty() || !progress_->is_first(executor.why_staged())) return;
   std::fprintf(stderr,
                "lanecast: messages between hosts pass through the hosts' memory: %s, and whoever holds that driver may "
                "wait for a kernel that waits for the message; gpu_messages=\"direct\" has them lie on the GPUs all the "
                "same, \"staged\" says nothing (docs/gpu.md)\n",
-               side.why_staged().c_str());
+               executor.why_staged().c_str());
 }
 
-GpuSide& Communicator::gpu(int device, Lock& lock, std::optional<void*> stream) {
+GpuExecutor& Communicator::gpu(int device, Lock& lock, std::optional<void*> stream) {
   if (!gpu_) {
     drain(lock, options_.interrupt);
     if (device == kUnknownDevice)
@@ -81,20 +81,23 @@ std::unique_lock<std::mutex> Communicator::enter_queue() {
   return std::unique_lock(queue_mutex_);
 }
 
-std::optional<StagedCall> Communicator::enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on) {
+std::optional<CallBetweenHosts> Communicator::enqueue_on(GpuExecutor& executor, const Call& call, GpuBackend backend,
+                                                         void* on) {
   const auto stream = static_cast<gpu::Stream>(on);
   const bool in_place = check(call, rank(), size());
-  std::optional<StagedCall> rest;
+  std::optional<CallBetweenHosts> rest;
   // A call of which a part is enqueued has peers that wait for the rest.
   or_fail<UsageError>([&] {
     Call planned = call;
-    planned.reproducible = way == GpuWay::plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
-    if (way == GpuWay::peers)
-      return side.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)), stream);
-    if (way == GpuWay::native) return look_after(side.enqueue_native(planned, in_place, *router_, stream));
-    GpuSide::Staged staged = side.prepare(
+    planned.reproducible =
+        backend == GpuBackend::plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
+    if (backend == GpuBackend::peers)
+      return executor.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)), stream);
+    if (backend == GpuBackend::native) return look_after(executor.enqueue_native(planned, in_place, *router_, stream));
+    GpuExecutor::Prepared staged = executor.prepare(
         planned, in_place,
-        [&] { return choosing_.chosen_for_gpus(planned, {side.sends_directly(), side.has_groups()}); }, *router_);
+        [&] { return choosing_.chosen_for_gpus(planned, {executor.sends_directly(), executor.has_groups()}); },
+        *router_);
     look_after(std::move(staged.host));
     rest = std::move(staged.device);
   });
@@ -109,11 +112,11 @@ void Communicator::look_after(std::shared_ptr<OrderedCall> on_gpu) {
   queue(started);
 }
 
-void Communicator::enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on) {
+void Communicator::enqueue_rest(GpuExecutor& executor, const CallBetweenHosts& call, void* behind, void* on) {
   const auto stream = static_cast<gpu::Stream>(on);
   try {
-    if (behind != on) side.streams().order(static_cast<gpu::Stream>(behind), stream);
-    side.enqueue(call, stream);
+    if (behind != on) executor.order_of_calls().order(static_cast<gpu::Stream>(behind), stream);
+    executor.enqueue(call, stream);
   } catch (const std::exception& error) {
     const std::unique_lock lock = enter();
     if (!failure_) fail(failure_of(error));
@@ -122,62 +125,64 @@ void Communicator::enqueue_rest(GpuSide& side, const StagedCall& call, void* beh
 }
 
 struct Communicator::Begun {
-  bool needs_thread = false;       // which moves messages, or looks after the call
-  std::optional<StagedCall> rest;  // that enqueue_rest() has to enqueue
+  bool needs_thread = false;             // which moves messages, or looks after the call
+  std::optional<CallBetweenHosts> rest;  // that enqueue_rest() has to enqueue
 };
 
 template <class Begin>
-std::shared_ptr<GpuSide> Communicator::enqueue_behind(const OnStream& where, const Begin& begin) {
+std::shared_ptr<GpuExecutor> Communicator::enqueue_behind(const OnStream& where, const Begin& begin) {
   const std::unique_lock queue = enter_queue();
-  std::shared_ptr<GpuSide> side;
+  std::shared_ptr<GpuExecutor> executor;
   Begun begun;
   {
     std::unique_lock lock = enter();
     refuse_if_failed();
     gpu(where.device, lock, where.stream);
-    side = gpu_;
+    executor = gpu_;
     look_at_gpu();
-    side->set_timeout(timeout_s_);
-    begun = begin(*side, lock);
+    executor->set_timeout(timeout_s_);
+    begun = begin(*executor, lock);
   }
   if (begun.needs_thread) hand_to_thread();
-  if (begun.rest) enqueue_rest(*side, *begun.rest, where.stream, where.apart ? side->streams().own() : where.stream);
-  return side;
+  if (begun.rest)
+    enqueue_rest(*executor, *begun.rest, where.stream, where.apart ? executor->order_of_calls().own() : where.stream);
+  return executor;
 }
 
-std::shared_ptr<GpuSide> Communicator::enqueue_call(const OnStream& where, const Call& call) {
-  return enqueue_behind(where, [&](GpuSide& side, Lock& lock) -> Begun {
-    const GpuWay way = way_of(side, call, where.device, where.stream);
-    open_for(side, call, way, where.stream, lock);
+std::shared_ptr<GpuExecutor> Communicator::enqueue_call(const OnStream& where, const Call& call) {
+  return enqueue_behind(where, [&](GpuExecutor& executor, Lock& lock) -> Begun {
+    const GpuBackend backend = backend_of(executor, call, where.device, where.stream);
+    open_for(executor, call, backend, where.stream, lock);
     void* on = where.stream;
     if (where.apart) {
-      on = side.streams().own();
-      if (way != GpuWay::plan) side.streams().order(static_cast<gpu::Stream>(where.stream), side.streams().own());
+      on = executor.order_of_calls().own();
+      if (backend != GpuBackend::plan)
+        executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), executor.order_of_calls().own());
     }
-    return {way != GpuWay::peers, enqueue_on(side, call, way, on)};
+    return {backend != GpuBackend::peers, enqueue_on(executor, call, backend, on)};
   });
 }
 
-std::shared_ptr<GpuSide> Communicator::enqueue_call(const OnStream& where, const ComposedOnGpu& call) {
-  return enqueue_behind(where, [&](GpuSide& side, Lock&) -> Begun {
-    require_as_compiled(side, call, where);
+std::shared_ptr<GpuExecutor> Communicator::enqueue_call(const OnStream& where, const ComposedOnGpu& call) {
+  return enqueue_behind(where, [&](GpuExecutor& executor, Lock&) -> Begun {
+    require_as_compiled(executor, call, where);
     return or_fail<UsageError>([&]() -> Begun {
       if (call.program) {
         gpu::Stream on = static_cast<gpu::Stream>(where.stream);
-        if (where.apart) side.streams().order(on, std::exchange(on, side.streams().own()));
-        side.enqueue(call.program, call.in, call.out, on);
+        if (where.apart) executor.order_of_calls().order(on, std::exchange(on, executor.order_of_calls().own()));
+        executor.enqueue(call.program, call.in, call.out, on);
         return {};
       }
-      GpuSide::Staged staged = side.prepare(call.plan, call.in, call.out, *router_);
+      GpuExecutor::Prepared staged = executor.prepare(call.plan, call.in, call.out, *router_);
       look_after(std::move(staged.host));
       return {true, std::move(staged.device)};
     });
   });
 }
 
-std::shared_ptr<DeviceWork> Communicator::work_on(std::shared_ptr<GpuSide> side) {
-  const gpu::Stream own = side->streams().own();
-  return std::make_shared<DeviceWork>(*this, std::move(side), own);
+std::shared_ptr<DeviceWork> Communicator::work_on(std::shared_ptr<GpuExecutor> executor) {
+  const gpu::Stream own = executor->order_of_calls().own();
+  return std::make_shared<DeviceWork>(*this, std::move(executor), own);
 }
 
 void Communicator::enqueue(const Call& call, int device, void* stream) {
@@ -196,20 +201,20 @@ std::shared_ptr<DeviceWork> Communicator::enqueue_async(const ComposedOnGpu& cal
   return work_on(enqueue_call({stream, device, /*apart=*/true}, call));
 }
 
-std::shared_ptr<ipc::SharedMemory> Communicator::allocate_symmetric(int device, std::size_t bytes) {
+std::shared_ptr<peers::SharedMemory> Communicator::allocate_symmetric(int device, std::size_t bytes) {
   std::unique_lock lock = enter();
   refuse_if_failed();
-  GpuSide& side = gpu(device, lock);
+  GpuExecutor& executor = gpu(device, lock);
   if (hosts() > 1)
     throw UsageError("rank " + std::to_string(rank()) + ": symmetric memory is for the GPUs of one host, and these " +
                      "ranks are on " + std::to_string(hosts()));
   drain(lock, options_.interrupt);
-  std::shared_ptr<ipc::SharedMemory> memory;
-  or_fail<UsageError>([&] { memory = side.allocate_symmetric(among_all("symmetric memory"), bytes); });
+  std::shared_ptr<peers::SharedMemory> memory;
+  or_fail<UsageError>([&] { memory = executor.allocate_symmetric(among_all("symmetric memory"), bytes); });
   return memory;
 }
 
-bool Communicator::open_window(std::shared_ptr<ipc::WindowMemory> memory) {
+bool Communicator::open_window(std::shared_ptr<peers::WindowMemory> memory) {
   const std::unique_lock lock = enter();
   refuse_if_failed();
   return gpu_ && gpu_->open_window(std::move(memory));

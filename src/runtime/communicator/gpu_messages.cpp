@@ -23,15 +23,15 @@ void check_on_gpu(const Transfer& transfer, int rank, int size) {
 
 }  // namespace
 
-GpuSide& Communicator::gpu_for(std::span<const Transfer> transfers, int device, void* stream, Lock& lock) {
+GpuExecutor& Communicator::gpu_for(std::span<const Transfer> transfers, int device, void* stream, Lock& lock) {
   for (const Transfer& transfer : transfers) check_on_gpu(transfer, rank(), size());
   refuse_if_failed();
-  GpuSide& side = gpu(device, lock, stream);
-  side.set_timeout(timeout_s_);
+  GpuExecutor& executor = gpu(device, lock, stream);
+  executor.set_timeout(timeout_s_);
   look_at_gpu();
   for (const Transfer& transfer : transfers)
-    if (device == kUnknownDevice && transfer.bytes > 0) side.require_own(transfer.data, "buffer");
-  return side;
+    if (device == kUnknownDevice && transfer.bytes > 0) executor.require_own(transfer.data, "buffer");
+  return executor;
 }
 
 bool Communicator::has_peer_memory() {
@@ -48,17 +48,17 @@ std::string Communicator::gpu_messages() {
 void Communicator::enqueue(std::span<const Transfer> transfers, int device, void* stream) {
   const std::unique_lock queue = enter_queue();
   std::unique_lock lock = enter();
-  GpuSide& side = gpu_for(transfers, device, stream, lock);
-  or_fail<UsageError>([&] { side.enqueue(transfers, static_cast<gpu::Stream>(stream)); });
+  GpuExecutor& executor = gpu_for(transfers, device, stream, lock);
+  or_fail<UsageError>([&] { executor.enqueue(transfers, static_cast<gpu::Stream>(stream)); });
 }
 
 std::shared_ptr<DeviceWork> Communicator::enqueue_async(std::span<const Transfer> transfers, int device, void* stream) {
   const std::unique_lock queue = enter_queue();
   std::unique_lock lock = enter();
-  GpuSide& side = gpu_for(transfers, device, stream, lock);
-  const gpu::Stream own = side.own_stream(transfers);
-  side.streams().order(static_cast<gpu::Stream>(stream), own);
-  or_fail<UsageError>([&] { side.enqueue(transfers, own); });
+  GpuExecutor& executor = gpu_for(transfers, device, stream, lock);
+  const gpu::Stream own = executor.own_stream(transfers);
+  executor.order_of_calls().order(static_cast<gpu::Stream>(stream), own);
+  or_fail<UsageError>([&] { executor.enqueue(transfers, own); });
   return std::make_shared<DeviceWork>(*this, gpu_, own);
 }
 

@@ -81,15 +81,15 @@ bool Communicator::lost_peer(bool is_final) {
 }
 
 void Communicator::synchronize(const Interrupt& interrupt) {
-  std::shared_ptr<GpuSide> side;
+  std::shared_ptr<GpuExecutor> executor;
   std::shared_ptr<Work> messages;
   {
     const std::unique_lock lock = enter();
     refuse_if_failed();
-    side = gpu_;
+    executor = gpu_;
     messages = last_on_gpu_;
   }
-  if (side) wait_for_gpu([&] { return side->idle() && (!messages || messages->done()); }, interrupt);
+  if (executor) wait_for_gpu([&] { return executor->idle() && (!messages || messages->done()); }, interrupt);
 }
 
 void Communicator::finish_on_gpu() {

@@ -73,11 +73,11 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key, const Inte
 }
 
 std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const Interrupt& interrupt) {
-  struct Place {
+  struct ColorAndKey {
     int color, key;
   };
-  const Place mine{color, key};
-  std::vector<Place> places(size());
+  const ColorAndKey mine{color, key};
+  std::vector<ColorAndKey> places(size());
   // A call as others are, which ranks compare; it leaves no record, since it moves none of the caller's data.
   const std::uint32_t stamp = agreement_.begin(++calls_, {.text = "split", .hash = kHash, .own = {}});
   const std::string what = "split (call " + std::to_string(calls_) + ")";

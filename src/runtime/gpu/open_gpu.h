@@ -8,7 +8,7 @@
 
 namespace lanecast {
 
-struct GpuParts {
+struct OpenGpu {
   std::shared_ptr<gpu::Device> device;
   std::shared_ptr<const gpu::Kernels> kernels;
   double timeout_s = 300;

@@ -20,7 +20,7 @@ void ChunkRun::receive_ahead() {
     const Step& step = plan_.steps[next_ahead_];
     if (step.kind != StepKind::recv_reduce || state_[next_ahead_] != State::waiting) continue;
     const std::size_t bytes = bound_.dst_bytes(next_ahead_);
-    if (bytes == 0 || carrier(step.peer).consumes()) continue;
+    if (bytes == 0 || transport_to(step.peer).consumes()) continue;
     if (ahead_bytes_ > 0 && ahead_bytes_ + bytes > kAheadBytes) return;
     ahead_bytes_ += bytes;
     post_receive(next_ahead_);

@@ -14,7 +14,7 @@
 
 namespace lanecast {
 
-class StagedPlan;
+class DevicePlan;
 class BoundProgram;
 
 struct ComposedCall {
@@ -32,7 +32,7 @@ struct ComposedCall {
 
 /// One that Communicator::compile() has lowered for a GPU's memory, with the buffers of a call.
 struct ComposedOnGpu {
-  std::shared_ptr<const StagedPlan> plan;       // among several hosts
+  std::shared_ptr<const DevicePlan> plan;       // among several hosts
   std::shared_ptr<const BoundProgram> program;  // within one
   const void* in = nullptr;
   void* out = nullptr;

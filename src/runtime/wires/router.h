@@ -70,7 +70,7 @@ class Router {
 
   Transport& to(int peer) { return *transports_[by_peer_[peer]]; }
   /// Its number among the transports; none for this rank itself.
-  std::size_t carrier(int peer) const { return static_cast<std::size_t>(by_peer_[peer]); }
+  std::size_t number_of(int peer) const { return static_cast<std::size_t>(by_peer_[peer]); }
   int size() const { return static_cast<int>(by_peer_.size()); }  // ranks
   std::size_t count() const { return transports_.size(); }
   Transport& operator[](std::size_t k) { return *transports_[k]; }

@@ -71,9 +71,9 @@ Reply Reply::refusal(const std::string& why) {
   return reply;
 }
 
-bool send(const FileDescriptor& socket, const Request& request, std::span<const PortAddress> ports) {
-  const std::array<iovec, 2> parts{
-      {{const_cast<Request*>(&request), sizeof request}, {const_cast<PortAddress*>(ports.data()), ports.size_bytes()}}};
+bool send(const FileDescriptor& socket, const NicRequest& request, std::span<const PortAddress> ports) {
+  const std::array<iovec, 2> parts{{{const_cast<NicRequest*>(&request), sizeof request},
+                                    {const_cast<PortAddress*>(ports.data()), ports.size_bytes()}}};
   return send_all(socket, parts);
 }
 
@@ -92,8 +92,8 @@ std::optional<Reply> receive_reply(const FileDescriptor& socket, std::chrono::mi
   return reply;
 }
 
-std::optional<Request> receive_request(const FileDescriptor& socket, std::vector<PortAddress>& ports) {
-  Request request;
+std::optional<NicRequest> receive_request(const FileDescriptor& socket, std::vector<PortAddress>& ports) {
+  NicRequest request;
   ports.resize(kMostRanksOfPort);
   std::array<iovec, 2> parts{{{&request, sizeof request}, {ports.data(), kMostRanksOfPort * sizeof(PortAddress)}}};
   msghdr message{};

@@ -17,7 +17,7 @@
 
 namespace lanecast::emulated {
 
-struct Request {
+struct NicRequest {
   enum class What : std::uint32_t {
     attach,  // here is my port
     meet,    // here are those of all ranks, which follow
@@ -44,12 +44,12 @@ struct Reply {
 inline constexpr std::size_t kMostRanksOfPort = 1024;
 
 /// Sends the request with what follows. False where the other end has gone.
-bool send(const FileDescriptor& socket, const Request& request, std::span<const PortAddress> ports = {});
+bool send(const FileDescriptor& socket, const NicRequest& request, std::span<const PortAddress> ports = {});
 bool send(const FileDescriptor& socket, const Reply& reply);
 /// Nothing where the other end has gone or is silent for so long.
 std::optional<Reply> receive_reply(const FileDescriptor& socket, std::chrono::milliseconds most);
 /// Nothing where the other end has gone.
-std::optional<Request> receive_request(const FileDescriptor& socket, std::vector<PortAddress>& ports);
+std::optional<NicRequest> receive_request(const FileDescriptor& socket, std::vector<PortAddress>& ports);
 
 /// Of the NIC process of a host, in the folder of the network. Throws UsageError.
 FileDescriptor listen_at(const std::string& folder, const std::string& host);

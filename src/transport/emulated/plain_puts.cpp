@@ -48,8 +48,8 @@ PlainPuts::PlainPuts(const Bootstrap& bootstrap, const std::string& folder, cons
 }
 
 void PlainPuts::put(int peer, std::size_t offset, std::size_t bytes, std::uint32_t word) {
-  const Ring<Work> works = port_.works(peer, Queue::puts);
-  Work* work = nullptr;
+  const Ring<NicWork> works = port_.works(peer, Queue::puts);
+  NicWork* work = nullptr;
   while (!(work = works.to_write()))
     if (done()) throw InternalError("a ring without works has no room");
   *work = {.posted_ns = now_ns(), .put = {.from = out_key_, .to = keys_[peer].in, .bytes = bytes}};

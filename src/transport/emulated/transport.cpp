@@ -56,7 +56,7 @@ void EmulatedTransport::push_all(std::chrono::milliseconds silent, std::chrono::
   }
 }
 
-std::optional<emulated::Place> EmulatedTransport::gpu_place(const Message& message) const {
+std::optional<emulated::RegisteredPlace> EmulatedTransport::gpu_place(const Message& message) const {
   if (message.bytes == 0 || message.memory.size() != 1) return {};
   return port_.find(message.memory[0].data);
 }
@@ -104,8 +104,10 @@ void EmulatedTransport::meet(Message& receive, const Envelope& envelope, std::sp
   }
   const std::uint64_t number = ++last_number_;
   called_[number] = {&receive, SpanCursor(receive.memory), 0};
-  mail_[receive.peer].send(
-      {.letter = Letter::call_for, .own = number, .other = envelope.own, .place = place.value_or(emulated::Place{})});
+  mail_[receive.peer].send({.letter = Letter::call_for,
+                            .own = number,
+                            .other = envelope.own,
+                            .place = place.value_or(emulated::RegisteredPlace{})});
 }
 
 void EmulatedTransport::called_for(int from, const Envelope& envelope) {
@@ -159,9 +161,9 @@ void EmulatedTransport::take(int from, const Envelope& envelope, std::span<const
 
 bool EmulatedTransport::stream(int to) {
   bool any = false;
-  std::deque<Stream>& streams = peers_[to].streams;
+  std::deque<FragmentStream>& streams = peers_[to].streams;
   while (!streams.empty()) {
-    Stream& next = streams.front();
+    FragmentStream& next = streams.front();
     const std::size_t bytes = std::min<std::uint64_t>(next.left, emulated::kMostInLetter);
     if (!mail_[to].send_now({.letter = Letter::fragment, .other = next.number}, bytes,
                             [&](std::byte* at) { next.cursor.gather(at, bytes); }))
@@ -186,7 +188,7 @@ bool EmulatedTransport::move() {
       }
     any |= mail.push();
     any |= stream(peer);
-    std::deque<UnderWay>& puts = peers_[peer].puts;
+    std::deque<PutUnderWay>& puts = peers_[peer].puts;
     for (; !puts.empty() && puts.front().put <= mail.puts_done(); puts.pop_front(), any = true)
       done_.push_back(puts.front().message);
   }

@@ -47,30 +47,30 @@ class EmulatedTransport final : public NotingTransport {
 
  private:
   /// A letter that no receive has met yet.
-  struct Early {
+  struct EarlyLetter {
     emulated::Envelope envelope;
     std::vector<std::byte> content;
   };
   /// A long message whose receive has called for it.
-  struct Stream {
+  struct FragmentStream {
     Message* message = nullptr;
     SpanCursor cursor;
     std::uint64_t left = 0, number = 0;  // bytes; the receiver's
   };
-  struct Called {
+  struct CalledFor {
     Message* message = nullptr;
     SpanCursor cursor;
     std::uint64_t received = 0;
   };
-  struct UnderWay {
+  struct PutUnderWay {
     std::uint64_t put = 0;
     Message* message = nullptr;
   };
   struct Peer {
     TagQueues<Message*> receives;
-    TagQueues<Early> early;
-    std::deque<Stream> streams;
-    std::deque<UnderWay> puts;
+    TagQueues<EarlyLetter> early;
+    std::deque<FragmentStream> streams;
+    std::deque<PutUnderWay> puts;
     bool gone = false;
   };
   struct Mismatch {
@@ -80,7 +80,7 @@ class EmulatedTransport final : public NotingTransport {
   };
 
   Notes& notes() override { return notes_; }
-  std::optional<emulated::Place> gpu_place(const Message& message) const;
+  std::optional<emulated::RegisteredPlace> gpu_place(const Message& message) const;
   /// Takes letters, and sends what has room. True when anything moved. Throws nothing that is about a message.
   bool move();
   void take(int from, const emulated::Envelope& envelope, std::span<const std::byte> content);
@@ -93,11 +93,11 @@ class EmulatedTransport final : public NotingTransport {
 
   emulated::OwnPort port_;
   std::vector<emulated::Mail> mail_;
-  emulated::NoteCarrier note_carrier_;
+  emulated::EmulatedNoteCarrier note_carrier_;
   Notes notes_;
   std::vector<Peer> peers_;
   std::map<std::uint64_t, Message*> announced_;  // by this rank's numbers
-  std::map<std::uint64_t, Called> called_;       // likewise
+  std::map<std::uint64_t, CalledFor> called_;    // likewise
   std::uint64_t last_number_ = 0;
   std::vector<Message*> done_;
   std::vector<Mismatch> mismatches_;

@@ -71,7 +71,7 @@ class ShmTransport : public Transport {
   void leave(shm::OwnerState state, const Failure& cause);
 
   const int rank_;
-  const shm::Layout layout_;
+  const shm::ShmLayout layout_;
   shm::Host host_;
   shm::Outbox outbox_;
   std::optional<shm::Ways> ways_;  // where there are neighbours

@@ -53,50 +53,50 @@ class UcxTransport final : public NotingTransport {
   static constexpr std::uint64_t kMostTags = std::uint64_t{1} << kTagBits;
 
   /// What has come of one of the pieces that a message is moved in: all of it, or its head and a lane's share.
-  struct Piece {
+  struct PieceOutcome {
     ucx::Status status = 0;
     std::size_t bytes = 0, arrived = 0;  // the latter of a receive
     bool share = false;
     std::string failure;  // of its connection
   };
-  struct Transfer {
+  struct MessageInPieces {
     UcxTransport* transport = nullptr;
     Message* message = nullptr;
     bool receive = false;
     ucx::Request request = nullptr;  // of what this thread moves, while UCX has it
     std::size_t bytes = 0;           // of that
     std::vector<Span> head;
-    std::vector<ucx::Share> shares;
+    std::vector<ucx::LaneShare> shares;
     std::size_t unfinished = 0;  // pieces
     bool failed = false;
-    Piece piece;  // the one that has failed, if one has
+    PieceOutcome piece;  // the one that has failed, if one has
   };
 
   static std::uint64_t tag_of(int sender, std::uint64_t tag) {
     return static_cast<std::uint64_t>(sender) << kTagBits | tag;
   }
-  Transfer& begin(Message& message, bool receive);
+  MessageInPieces& begin(Message& message, bool receive);
   /// What this thread moves of it.
-  std::span<const Span> own_part(const Transfer& transfer) const;
-  void started(Transfer& transfer, ucx::Request request, std::size_t arrived);
-  void ended(Transfer& transfer, ucx::Status status, std::size_t arrived);
-  void ended(Transfer& transfer, const Piece& piece);
+  std::span<const Span> own_part(const MessageInPieces& transfer) const;
+  void started(MessageInPieces& transfer, ucx::Request request, std::size_t arrived);
+  void ended(MessageInPieces& transfer, ucx::Status status, std::size_t arrived);
+  void ended(MessageInPieces& transfer, const PieceOutcome& piece);
   void take_shares();
-  std::string describe_arrived(const Piece& piece) const;
+  std::string describe_arrived(const PieceOutcome& piece) const;
   /// Throws for one that went wrong; whether it is done: what a failed connection has ended is not.
-  bool judge(const Transfer& transfer);
+  bool judge(const MessageInPieces& transfer);
 
   const ucx::Drivers drivers_;
   ucx::Worker worker_;
   ucx::GpuMemoryMap gpu_memory_;
-  ucx::NoteCarrier note_carrier_;
+  ucx::UcxNoteCarrier note_carrier_;
   Notes notes_;
-  std::deque<Transfer> transfers_;  // stay where they are
-  std::vector<Transfer*> free_, ended_, taken_;
-  std::vector<ucx::Share*> shares_;
+  std::deque<MessageInPieces> transfers_;  // stay where they are
+  std::vector<MessageInPieces*> free_, ended_, taken_;
+  std::vector<ucx::LaneShare*> shares_;
   std::vector<std::string> failures_;  // of lanes' connections, by peer
   bool left_ = false;                  // aborted
-  ucx::Lanes lanes_;                   // the last: their threads end before what they hand back goes
+  ucx::UcxLanes lanes_;                // the last: their threads end before what they hand back goes
 };
 
 }  // namespace lanecast

@@ -21,7 +21,7 @@ namespace lanecast::gpu {
 struct ProgramRound {
   Operation operation;
   u32 runs;
-  Reduction run[kRunsAtOnce + 1];  // one more, since a run may be cut at the end of a ring
+  ReductionArguments run[kRunsAtOnce + 1];  // one more, since a run may be cut at the end of a ring
 };
 
 /// What the queues of a lane share.
@@ -166,7 +166,7 @@ class ProgramQueue {
       const Run first = run(o[0], r.chunk);
       if (first.bytes == 0) continue;
       r.bytes += first.bytes;
-      Reduction& to = round.run[round.runs++];
+      ReductionArguments& to = round.run[round.runs++];
       to.bytes = first.bytes;
       to.targets = 1;
       to.sources = what.sources;
@@ -190,14 +190,14 @@ class ProgramQueue {
   }
 
   /// The side of a run that lies in a ring, which may cut it in two.
-  __device__ void through_ring(const Instruction& what, ProgramRound& round, Reduction& run) {
+  __device__ void through_ring(const Instruction& what, ProgramRound& round, ReductionArguments& run) {
     const u64 in_ring = at_ % x_.ring_bytes, fits = x_.ring_bytes - in_ring;
     const u64 ring = (kQueue == 0 ? x_.ring_to : x_.ring_from)[what.peer] + blockIdx.x * x_.ring_bytes;
     u64& side = kQueue == 0 ? run.target[0] : run.source[what.sources - 1];
     side = ring + in_ring;
     at_ += run.bytes;
     if (run.bytes <= fits) return;
-    Reduction& rest = round.run[round.runs++];
+    ReductionArguments& rest = round.run[round.runs++];
     rest = run;
     run.bytes = fits;
     rest.bytes -= fits;
@@ -213,7 +213,7 @@ class ProgramQueue {
   __device__ FaultRecord where(const Round& r) const {
     FaultRecord at{};
     at.peer = r.what->peer;
-    at.place = static_cast<u32>(Place::program);
+    at.place = static_cast<u32>(WaitKind::program);
     at.call = r.chunk;
     at.round = r.what->step;
     return at;

@@ -30,12 +30,12 @@ gpu::IpcHandle handle_of(const gpu::DeviceMemory& memory) {
 
 }  // namespace
 
-bool MessagePlaces::any() const { return std::ranges::count(on_device, true) > 0; }
+bool WhereMessagesLie::any() const { return std::ranges::count(on_device, true) > 0; }
 
-MessagePlaces places_of_messages(std::string_view wanted, const gpu::Device& device,
-                                 const std::shared_ptr<Router>& router, int rank,
-                                 const std::vector<std::string>& hosts) {
-  MessagePlaces places{std::vector<bool>(hosts.size(), false), false, {}, router};
+WhereMessagesLie where_messages_lie(std::string_view wanted, const gpu::Device& device,
+                                    const std::shared_ptr<Router>& router, int rank,
+                                    const std::vector<std::string>& hosts) {
+  WhereMessagesLie places{std::vector<bool>(hosts.size(), false), false, {}, router};
   if (wanted == kStagedMessages) return places;
   const bool by_itself = wanted.empty();
   const bool is_safe = device.hardware_queues() >= kLeastQueues && device.sees_remote_writes_in_order();
@@ -59,7 +59,7 @@ MessagePlaces places_of_messages(std::string_view wanted, const gpu::Device& dev
   return places;
 }
 
-RegisteredMemory::RegisteredMemory(const MessagePlaces& places, const gpu::DeviceMemory& memory)
+RegisteredMemory::RegisteredMemory(const WhereMessagesLie& places, const gpu::DeviceMemory& memory)
     : device_(memory.device()), router_(places.router) {
   const std::shared_ptr<Router> router = router_.lock();
   if (!router) throw InternalError("a GPU's memory was made for messages after their transports had gone");
@@ -70,7 +70,7 @@ RegisteredMemory::RegisteredMemory(const MessagePlaces& places, const gpu::Devic
   const gpu::Device::Current current(*device_);
   try {
     for (std::size_t k = 0; k < router->count(); ++k) {
-      const auto carries_on_device = [&](int peer) { return places.on_device[peer] && router->carrier(peer) == k; };
+      const auto carries_on_device = [&](int peer) { return places.on_device[peer] && router->number_of(peer) == k; };
       bool carries = false;
       for (int peer = 0; peer < router->size(); ++peer) carries |= carries_on_device(peer);
       if (!carries) continue;

@@ -7,9 +7,9 @@
 namespace lanecast {
 
 /// What moves the memory: kernels on peer memory, the messages of a plan, or NCCL's collective.
-enum class GpuWay : std::uint8_t { peers, plan, native };
+enum class GpuBackend : std::uint8_t { peers, plan, native };
 
-/// Where a call's buffers lie, and what it comes behind: on that stream, or apart on the side's own.
+/// Where a call's buffers lie, and what it comes behind: on that stream, or apart on the executor's own.
 struct OnStream {
   void* stream = nullptr;
   int device = 0;
