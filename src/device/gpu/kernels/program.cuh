@@ -292,7 +292,7 @@ class ProgramQueue {
   const Instruction* all_;
   const Operand* operands_;
   u32 count_, rounds_;
-  Waiter waiter_;
+  WaitContext waiter_;
   // Of the message that is being decoded.
   bool in_message_ = false;
   u64 at_ = 0;
