@@ -175,6 +175,7 @@ class Communicator {
   std::string not_native(const Call& call) const;
   void open_native(GpuExecutor& executor, Lock& lock);
   void open_staging(GpuExecutor& executor, void* stream, Lock& lock);
+  void open_programs(GpuExecutor& executor, void* stream, Lock& lock);
   /// What only calls of this backend need. Collective.
   void open_for(GpuExecutor& executor, const Call& call, GpuBackend backend, void* stream, Lock& lock);
   /// Throws UsageError where no message through the host's memory can be enqueued on the stream.

@@ -89,10 +89,7 @@ ComposedOnGpu Communicator::compile(const ComposedCall& call, int device) {
   executor.require_usable(call.in, "input", call.dtype, device);
   executor.require_usable(call.out, "output", call.dtype, device);
   if (hosts() > 1) return {executor.stage(std::move(plan), std::move(shape)), nullptr, call.in, call.out};
-  if (!executor.has_programs()) {
-    drain(lock, options_.interrupt);
-    or_fail<UsageError>([&] { executor.open_programs(among_all("the first composition on GPUs")); });
-  }
+  open_programs(executor, nullptr, lock);
   return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
     const Slicing slicing = executor.slicing_of(all, shape, call.chunks ? call.chunks : options_.chunks);
     return {nullptr, executor.bind_program(std::move(plan), std::move(shape), slicing), call.in, call.out};

@@ -41,6 +41,7 @@ GpuBackend Communicator::backend_of(GpuExecutor& executor, const Call& call, int
   if (!name.empty() && !has_algorithm(call.kind, topology_, name))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: peer_kernel " +
                      "peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan algorithms`");
+  if (executor.has_peers() && !call.own_counts()) return GpuBackend::program;
   if (call.own_counts() && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) +
                      ": messages of send_counts and recv_counts are cut pair by pair on GPUs; give 0");
@@ -89,6 +90,17 @@ void Communicator::open_for(GpuExecutor& executor, const Call& call, GpuBackend 
   if (backend == GpuBackend::native) open_native(executor, lock);
   if (backend == GpuBackend::peers && peer_engine_from(choosing_.pinned_for(call)) == PeerEngine::copy_engine)
     open_staging(executor, stream, lock);
+  if (backend == GpuBackend::program) open_programs(executor, stream, lock);
+}
+
+void Communicator::open_programs(GpuExecutor& executor, void* stream, Lock& lock) {
+  if (executor.has_programs()) return;
+  if (executor.order_of_calls().capturing(static_cast<gpu::Stream>(stream)))
+    throw UsageError("rank " + std::to_string(rank()) +
+                     ": no CUDA graph can capture a communicator's first call by a " +
+                     "plan's program, which takes memory for it; make one before the capture");
+  drain(lock, options_.interrupt);
+  or_fail<UsageError>([&] { executor.open_programs(among_all("the first program on GPUs")); });
 }
 
 }  // namespace lanecast

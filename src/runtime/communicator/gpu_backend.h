@@ -6,8 +6,9 @@
 
 namespace lanecast {
 
-/// What moves the memory: kernels on peer memory, the messages of a plan, or NCCL's collective.
-enum class GpuBackend : std::uint8_t { peers, plan, native };
+/// What moves the memory: fused kernels on peer memory, a program of a plan within one host, the messages of a plan
+/// between hosts, or NCCL's collective.
+enum class GpuBackend : std::uint8_t { peers, program, plan, native };
 
 /// Where a call's buffers lie, and what it comes behind: on that stream, or apart on the executor's own.
 struct OnStream {

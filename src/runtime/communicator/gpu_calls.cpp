@@ -89,15 +89,16 @@ std::optional<CallBetweenHosts> Communicator::enqueue_on(GpuExecutor& executor, 
   // A call of which a part is enqueued has peers that wait for the rest.
   or_fail<UsageError>([&] {
     Call planned = call;
-    planned.reproducible =
-        backend == GpuBackend::plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
+    const bool by_plan = backend == GpuBackend::plan || backend == GpuBackend::program;
+    planned.reproducible = by_plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
     if (backend == GpuBackend::peers)
       return executor.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)), stream);
     if (backend == GpuBackend::native) return look_after(executor.enqueue_native(planned, in_place, *router_, stream));
-    GpuExecutor::Prepared staged = executor.prepare(
-        planned, in_place,
-        [&] { return choosing_.chosen_for_gpus(planned, {executor.sends_directly(), executor.has_groups()}); },
-        *router_);
+    const auto choose = [&] {
+      return choosing_.chosen_for_gpus(planned, {executor.sends_directly(), executor.has_groups()});
+    };
+    if (backend == GpuBackend::program) return executor.enqueue(planned, in_place, choose().algorithm, stream);
+    GpuExecutor::Prepared staged = executor.prepare(planned, in_place, choose, *router_);
     look_after(std::move(staged.host));
     rest = std::move(staged.device);
   });
@@ -159,7 +160,8 @@ std::shared_ptr<GpuExecutor> Communicator::enqueue_call(const OnStream& where, c
       if (backend != GpuBackend::plan)
         executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), executor.order_of_calls().own());
     }
-    return {backend != GpuBackend::peers, enqueue_on(executor, call, backend, on)};
+    const bool needs_thread = backend == GpuBackend::plan || backend == GpuBackend::native;
+    return {needs_thread, enqueue_on(executor, call, backend, on)};
   });
 }
 

@@ -82,6 +82,22 @@ Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunk
   return slicing;
 }
 
+std::string without_groups(std::string_view algorithm, Kind kind) {
+  constexpr std::string_view kGroups = "native";
+  std::string name(algorithm);
+  for (auto at = name.find(kGroups); at != std::string::npos; at = name.find(kGroups, at))
+    name.replace(at, kGroups.size(), kind == Kind::all_to_all ? "pairwise" : "direct");
+  return name;
+}
+
+void check_queues(const std::vector<Plan>& plans, const Shape& shape, Slicing slicing) {
+  std::vector<Program> programs;
+  for (const Plan& plan : plans) programs.push_back(program_of(plan, program_shape(plan, shape), slicing));
+  std::size_t longest = 0;
+  for (const Program& program : programs) longest = std::max(longest, program.longest_message);
+  check_queues(programs, longest);
+}
+
 BoundProgram::BoundProgram(const std::shared_ptr<gpu::Device>& device, Plan plan, Shape shape, Slicing slicing)
     : plan_(std::move(plan)),
       shape_(std::move(shape)),

@@ -42,6 +42,13 @@ class BoundProgram {
 /// Where the parts of a plan's buffers lie.
 ProgramShape program_shape(const Plan& plan, const Shape& shape);
 
+/// The algorithm with messages between two ranks in place of a library's collectives, which no program has.
+std::string without_groups(std::string_view algorithm, Kind kind);
+
+/// Throws PlanError unless the programs of these plans, which are all ranks', come to their ends; see
+/// program/program.h.
+void check_queues(const std::vector<Plan>& plans, const Shape& shape, Slicing slicing);
+
 /// How all ranks cut their parts, from what all of them know: the longest message of any plan among them.
 /// lanes_for: by its bytes. chunks: of a lane, at least; 0: as many as serve speed. plans: of all ranks.
 Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks, std::size_t ring_bytes,

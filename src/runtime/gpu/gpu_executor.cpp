@@ -141,15 +141,36 @@ Slicing GpuExecutor::slicing_of(const std::vector<Plan>& plans, const Shape& sha
 }
 
 void GpuExecutor::keep(const std::shared_ptr<const BoundProgram>& program, bool captured) {
-  constexpr std::size_t kRunning = 256;
   if (captured) {
     captured_.insert(program);
     return;
   }
   if (running_.contains(program)) return;
-  if (running_.size() >= kRunning) device_->check(device_->driver().cuCtxSynchronize(), "cuCtxSynchronize");
-  if (running_.size() >= kRunning || idle()) running_.clear();
+  if (running_.size() >= kPrograms) device_->check(device_->driver().cuCtxSynchronize(), "cuCtxSynchronize");
+  if (running_.size() >= kPrograms || idle()) running_.clear();
   running_.insert(program);
+}
+
+std::shared_ptr<const BoundProgram> GpuExecutor::named_program(const Call& call, bool in_place,
+                                                               const std::string& algorithm) {
+  const Collective collective = collective_of(call, topology_.size(), in_place);
+  if (auto* const found = named_programs_.find(collective, call, algorithm)) return *found;
+  // Whether other ranks are in place nobody knows, and their messages are the same either way.
+  std::vector<Plan> plans;
+  for (int r = 0; r < topology_.size(); ++r)
+    plans.push_back(make_plan(collective, r, topology_, without_groups(algorithm, call.kind)));
+  verify(plans);
+  Shape shape = shape_of(call);
+  const Slicing slicing = slicing_of(plans, shape, call.chunks);
+  shape.chunks = slicing.chunks;
+  check_queues(plans, shape, slicing);
+  plans[rank_].algorithm = algorithm;
+  return named_programs_.make(collective, call, algorithm, bind_program(std::move(plans[rank_]), shape, slicing));
+}
+
+void GpuExecutor::enqueue(const Call& call, bool in_place, const std::string& algorithm, gpu::Stream stream) {
+  const gpu::Device::Current current(*device_);
+  enqueue(named_program(call, in_place, algorithm), call.in, call.out, stream);
 }
 
 void GpuExecutor::enqueue(const std::shared_ptr<const BoundProgram>& program, const void* in, void* out,

@@ -59,7 +59,10 @@ class GpuExecutor {
   /// The second enqueues the device's half, in the order of the first parts. Where the driver has no room it blocks
   /// until what is before has run: meanwhile somebody has to move the host's halves.
   void enqueue(const CallBetweenHosts& call, gpu::Stream stream);
-  /// A program, among the ranks of one host. Needs open_programs(), which is collective.
+  /// By the plan of an algorithm, as a program among the ranks of one host. chunks: of a lane; 0: as many as serve
+  /// speed. Needs open_programs(), which is collective. Throws UsageError for a plan that is none for programs.
+  void enqueue(const Call& call, bool in_place, const std::string& algorithm, gpu::Stream stream);
+  /// A composition's, likewise.
   void enqueue(const std::shared_ptr<const BoundProgram>& program, const void* in, void* out, gpu::Stream stream);
   void open_programs(const Bootstrap& bootstrap) { peers_->open_programs(bootstrap); }
   bool has_programs() const { return peers_->has_programs(); }
@@ -129,7 +132,7 @@ class GpuExecutor {
   void abort_native();
 
  private:
-  static constexpr std::size_t kCalls = 64;
+  static constexpr std::size_t kCalls = 64, kPrograms = 256;
 
   PeerTraffic traffic_of(const Call& call, bool symmetric) const;
   /// Equal on all ranks. Throws UsageError where the call is not for the pinned one.
@@ -139,6 +142,7 @@ class GpuExecutor {
   InHostCall& bound(const Call& call, bool in_place, PeerEngine engine);
   bool messages_idle() const;
   void keep(const std::shared_ptr<const BoundProgram>& program, bool captured);
+  std::shared_ptr<const BoundProgram> named_program(const Call& call, bool in_place, const std::string& algorithm);
 
   int rank_;
   const Topology& topology_;
@@ -153,6 +157,7 @@ class GpuExecutor {
   OrderOfCalls order_of_calls_;
   OrderOfMessages order_of_messages_;
   BoundCalls<InHostCall> calls_{kCalls};
+  BoundCalls<std::shared_ptr<const BoundProgram>> named_programs_{kPrograms};
   std::map<std::uint16_t, std::string> texts_;  // of signatures
   std::map<std::uint16_t, std::weak_ptr<const BoundProgram>> programs_;
   std::set<std::shared_ptr<const BoundProgram>> running_;   // perhaps: they stay on the device until they have
