@@ -13,9 +13,13 @@
 namespace lanecast {
 namespace {
 
-/// A ring holds so many of the longest message: one is put while another is taken, and both ends drift apart.
+/// A ring holds so many of the longest message at least: one is put while another is taken, and both ends drift apart.
 constexpr std::size_t kMessagesInRing = 4;
-constexpr int kMostProgramChunks = 1 << 16;  // beyond any memory
+/// Of a message. Shorter ones have both ends at work sooner and more often; each costs a signal, so where a lane has
+/// little in all it has twice as long ones. By what was fastest between two H200s.
+constexpr std::size_t kMessageBytes = std::size_t{48} << 10;
+constexpr std::size_t kLittle = 4 * kMessageBytes;  // of a lane
+constexpr int kMostProgramChunks = 1 << 16;         // beyond any memory
 
 std::vector<std::byte> image_of(const Program& program) {
   std::vector<std::byte> image;
@@ -34,6 +38,7 @@ gpu::DeviceMemory memory_of(const std::shared_ptr<gpu::Device>& device, const st
   gpu::DeviceMemory memory(device, std::max<std::size_t>(image.size(), 1));
   const gpu::PinnedMemory source(device, std::max<std::size_t>(image.size(), 1));
   const gpu::OwnedStream stream(device);
+  const gpu::BesideCaptures beside(device->driver());  // another thread's, which a wait for a stream would spoil
   std::memcpy(source.host(), image.data(), image.size());
   device->check(device->driver().copy(memory.address(), source.device(), image.size(), stream.get()), "cuMemcpyAsync");
   device->check(device->driver().cuStreamSynchronize(stream.get()), "cuStreamSynchronize");
@@ -72,7 +77,9 @@ Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunk
   };
   const std::size_t whole = longest(1);
   Slicing slicing{lanes_for(whole), std::max(chunks, 1)};
-  const std::size_t most = chunks ? ring_bytes : ring_bytes / kMessagesInRing;
+  const std::size_t wanted =
+      longest(static_cast<std::size_t>(slicing.lanes)) <= kLittle ? 2 * kMessageBytes : kMessageBytes;
+  const std::size_t most = chunks ? ring_bytes : std::min(wanted, ring_bytes / kMessagesInRing);
   while (longest(slicing.slices()) > most) {
     if (slicing.chunks > kMostProgramChunks)
       throw UsageError("a message of " + std::to_string(whole) + " bytes is cut into " +

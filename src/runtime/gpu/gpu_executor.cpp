@@ -146,6 +146,7 @@ void GpuExecutor::keep(const std::shared_ptr<const BoundProgram>& program, bool 
     return;
   }
   if (running_.contains(program)) return;
+  const gpu::BesideCaptures beside(device_->driver());
   if (running_.size() >= kPrograms) device_->check(device_->driver().cuCtxSynchronize(), "cuCtxSynchronize");
   if (running_.size() >= kPrograms || idle()) running_.clear();
   running_.insert(program);
