@@ -231,10 +231,14 @@ def build(builder: Path, folder: Path, *targets: str, nvrtc: Path | str = "") ->
 def test_the_build_compiles_what_its_compiler_knows(builder: Path, folder: Path, machine_code: bytes) -> None:
     """Once, though it packages again; and leaves none of another build that it cannot make."""
     package(folder, "sm_120", code=b"of another build")
+    (folder / "sm_120.stamp").touch()
     (folder / "sm_90").mkdir()
     (folder / "sm_90" / "no_module_any_more").touch()
     known, unknown = build(builder, folder, "sm_90", "sm_120", nvrtc=gpu_host_library.library())
     assert known == ""
+    # So the build tries again.
+    assert (folder / "sm_90.stamp").exists()
+    assert not (folder / "sm_120.stamp").exists()
     assert unknown.startswith("lanecast: no GPU kernels for sm_120 in this package: NVRTC 13.0, ")
     assert _core.gpu_kernel_package() == (str(folder), ["sm_90"])
     assert (serving("sm_90"), [path.name for path in (folder / "sm_90").iterdir()]) == (["sm_90"], ["kernels"])

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run by the build: code of all modules of the kernels for one target, into a package. Where no compiler knows the
-// target, it says so and leaves none, since a program then compiles its kernels itself.
+// Run by the build: code of all modules of the kernels for one target, into a package, and beside it TARGET.stamp,
+// which is there only if all of it is. Where no compiler knows the target, it says so and leaves none, since a program
+// then compiles its kernels itself.
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <string>
 
 #include "base/error.h"
+#include "base/whole_file.h"
 #include "device/gpu/code.h"
 #include "device/gpu/package.h"
 
@@ -16,9 +19,13 @@ using namespace lanecast;
 
 void compile(const std::filesystem::path& folder, const char* cache, const char* target) {
   const gpu::KernelPackage package(folder);
+  const std::filesystem::path stamp = folder / (std::string(target) + ".stamp");
+  std::filesystem::remove(stamp);
   std::filesystem::remove_all(folder / target);  // with what is no module any more
   for (const gpu::KernelModule& module : gpu::kernel_modules())
     package.write(module, target, gpu::machine_code(module, target, {{}, cache}));
+  if (const int error = write_whole(stamp, "", 0666); error != 0)
+    throw InternalError(stamp.string() + " cannot be written: " + std::strerror(error));
 }
 
 }  // namespace
