@@ -3,15 +3,17 @@
 // names of its own.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/shared_library.h"
 #include "device/gpu/driver.h"
-#include "device/gpu/kernel_files.h"
+#include "device/gpu/modules.h"
 
 namespace lanecast::gpu {
+
+/// What code of a module depends on beside the source, the compiler's version and the target.
+std::string compiler_options(Vendor vendor, const KernelModule& module);
 
 class Compiler {
  public:
@@ -21,13 +23,10 @@ class Compiler {
   std::string version() const;  // "NVRTC 13.0", "hipRTC 9.0"
   const std::string& path() const { return library_.path(); }
 
-  /// What code depends on beside the source, the version and the architecture.
-  std::string options() const;
-
-  /// Machine code for devices of this architecture ("sm_90", "gfx90a"): of the file named `main`, which includes others
-  /// of `files`. Throws UsageError for an architecture that this compiler or the source does not know, InternalError
-  /// with the compiler's log for a source that is wrong.
-  std::string compile(std::span<const SourceFile> files, std::string_view main, const std::string& architecture) const;
+  /// Code of a module for this target: machine code for devices of this architecture ("sm_90", "gfx90a"), or PTX
+  /// ("compute_100"). Throws UsageError for one that this compiler or the source does not know, InternalError with the
+  /// compiler's log for a source that is wrong.
+  std::string compile(const KernelModule& module, const std::string& target) const;
 
  private:
   using Program = struct _nvrtcProgram*;
@@ -38,8 +37,9 @@ class Compiler {
     return library_.required(vendor_ == Vendor::amd ? hiprtc : nvrtc);
   }
   void check(int result, const char* call) const;
-  void require_known(const std::string& architecture) const;
+  void require_known(const std::string& target) const;
   std::string log(Program program) const;
+  std::string ptx(Program program) const;
 
   Vendor vendor_;
   SharedLibrary library_;

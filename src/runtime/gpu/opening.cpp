@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/agreed.h"
-#include "device/gpu/code.h"
 
 namespace lanecast {
 namespace {
@@ -61,8 +60,7 @@ OpenGpu open_together(const Bootstrap& bootstrap, const GpuOptions& options) {
   });
   if (!options.shared) refuse_shared(bootstrap, *device);
   auto kernels = agreed(bootstrap, [&] {
-    const std::string code = gpu::machine_code(device->architecture(), options.library_folders, options.cache_folder);
-    return gpu::Kernels::on(device, code);
+    return gpu::Kernels::on(device, gpu::kCollectiveKernels, {options.library_folders, options.cache_folder});
   });
   return {std::move(device), std::move(kernels), options.timeout_s, options.max_ctas};
 }
