@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives on GPUs whose messages pass through the hosts' memory, without a GPU: plans pinned, and what is chosen."""
+"""Collectives on GPUs whose messages pass through the hosts' memory, without a GPU: plans pinned and plans chosen."""
 
 from __future__ import annotations
 
