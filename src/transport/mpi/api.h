@@ -13,6 +13,7 @@
 
 #include "base/dtype.h"
 #include "base/own_process.h"
+#include "transport/groups.h"
 #include "transport/transport.h"
 
 namespace lanecast {

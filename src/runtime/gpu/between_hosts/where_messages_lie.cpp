@@ -50,7 +50,7 @@ WhereMessagesLie where_messages_lie(std::string_view wanted, const gpu::Device& 
     if (by_itself && !takes && hosts[peer] != hosts[rank]) places.why_staged = transport.why_undecided(memory);
     if (by_itself || places.on_device[peer] || hosts[peer] == hosts[rank]) continue;
     const std::string remedy =
-        transport.name() == "ucx" ? ucx::to_take(memory, transport.moves_by_itself()) : std::string();
+        transport.name() == "ucx" ? ucx::to_take(memory, transport.traits().moves_by_itself) : std::string();
     throw UsageError("gpu_messages: '" + std::string(kDirectMessages) + "', and messages from rank " +
                      std::to_string(rank) + " to rank " + std::to_string(peer) + " go over " +
                      std::string(transport.name()) + ", which takes no GPU's memory here" +
