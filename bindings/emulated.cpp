@@ -15,11 +15,11 @@
 #include "bindings.h"
 #include "gil.h"
 #include "open_transport.h"
+#include "plain_puts.h"
 #include "python_bootstrap.h"
 #include "transport/emulated/control.h"
 #include "transport/emulated/fabric.h"
 #include "transport/emulated/nic_process.h"
-#include "transport/emulated/plain_puts.h"
 #include "transport/emulated/transport.h"
 
 namespace nb = nanobind;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/emulated/plain_puts.h"
+#include "plain_puts.h"
 
 #include <algorithm>
 #include <cstring>
