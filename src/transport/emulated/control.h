@@ -56,5 +56,9 @@ FileDescriptor listen_at(const std::string& folder, const std::string& host);
 void stop_listening(const std::string& folder, const std::string& host);
 /// Of a rank. Throws UsageError where nobody listens.
 FileDescriptor connect_to(const std::string& folder, const std::string& host);
+/// Does the NIC process of that host take ranks?
+bool answers(const std::string& folder, const std::string& host);
+/// Does any in there? True also where that cannot be told.
+bool any_may_answer(const std::string& folder);
 
 }  // namespace lanecast::emulated
