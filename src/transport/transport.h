@@ -18,6 +18,7 @@
 #include "base/copy.h"
 #include "base/error.h"
 #include "base/failure.h"
+#include "base/gpu_vendor.h"
 
 namespace lanecast {
 
@@ -30,12 +31,9 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
-/// Whose GPUs' memory a message may lie in.
-enum class GpuMemory : std::uint8_t { cuda, rocm };
-
 /// Memory of a GPU in which messages will lie.
 struct GpuSpan {
-  GpuMemory kind{};
+  GpuVendor vendor{};
   Span memory;
   std::array<char, 64> handle{};  // as another process opens it; zeros where the driver offers none
   std::array<char, 32> bus_id{};  // of the GPU: "0000:3B:00.0"
@@ -132,11 +130,11 @@ class Transport {
   /// How to store what is then sent to `peer`, which may read it straight from this process's memory. Nothing where it
   /// never does.
   virtual std::optional<Stores> stores_for_reader(int /*peer*/) const { return {}; }
-  /// May `Message::memory` lie on a GPU of this kind? Nothing where only the user can decide: the library below may not
-  /// know, or would call the GPU's driver while messages move.
-  virtual std::optional<bool> takes(GpuMemory) const { return false; }
+  /// May `Message::memory` lie on a GPU of this vendor's? Nothing where only the user can decide: the library below may
+  /// not know, or would call the GPU's driver while messages move.
+  virtual std::optional<bool> takes(GpuVendor) const { return false; }
   /// Why the user has to decide, for people, where there is something to decide: "the MPI library calls …"; else empty.
-  virtual std::string why_undecided(GpuMemory) const { return {}; }
+  virtual std::string why_undecided(GpuVendor) const { return {}; }
   /// Takes note of a GPU's memory in which messages will lie, before the first of them does. From a thread that may
   /// call the GPU's driver, with the GPU current: no other call of a transport that takes() such memory calls it.
   virtual void register_memory(const GpuSpan& /*memory*/) {}

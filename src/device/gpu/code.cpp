@@ -23,7 +23,7 @@ std::string digest_of_source() {
 
 std::string machine_code(const std::string& architecture, const std::vector<std::string>& library_folders,
                          const std::string& cache_folder) {
-  const Vendor vendor = architecture.starts_with("gfx") ? Vendor::amd : Vendor::nvidia;
+  const GpuVendor vendor = architecture.starts_with("gfx") ? GpuVendor::amd : GpuVendor::nvidia;
   const Compiler compiler = Compiler::open(vendor, library_folders);
   const std::string key = "source " + digest_of_source() + "\noptions " + compiler.options() + "\ncompiler " +
                           compiler.version() + "\narchitecture " + architecture;

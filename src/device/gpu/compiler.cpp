@@ -27,13 +27,13 @@ constexpr std::array kHiprtcOptions{"-std=c++17", "-O3", "-ffp-contract=off", "-
 // Those of amd.cuh.
 constexpr std::array kAmdArchitectures{"gfx90a", "gfx940", "gfx941", "gfx942", "gfx950"};
 
-std::span<const char* const> options_of(Vendor vendor) {
-  if (vendor == Vendor::amd) return kHiprtcOptions;
+std::span<const char* const> options_of(GpuVendor vendor) {
+  if (vendor == GpuVendor::amd) return kHiprtcOptions;
   return kNvrtcOptions;
 }
 
-LibrarySearch search_for(Vendor vendor, const std::vector<std::string>& folders) {
-  if (vendor == Vendor::amd)
+LibrarySearch search_for(GpuVendor vendor, const std::vector<std::string>& folders) {
+  if (vendor == GpuVendor::amd)
     return {
         .what = "hipRTC, AMD's run-time compiler",
         .variable = "LANECAST_HIPRTC_LIBRARY",
@@ -56,9 +56,9 @@ LibrarySearch search_for(Vendor vendor, const std::vector<std::string>& folders)
 
 }  // namespace
 
-Compiler Compiler::open(Vendor vendor, const std::vector<std::string>& folders) {
+Compiler Compiler::open(GpuVendor vendor, const std::vector<std::string>& folders) {
   Compiler compiler(vendor, SharedLibrary::open(search_for(vendor, folders)));
-  if (vendor == Vendor::amd) return compiler;
+  if (vendor == GpuVendor::amd) return compiler;
   // It opens this one by its bare name when it compiles. In a wheel the loader finds it only if it is there already;
   // where it is missing, NVRTC itself will say so.
   const std::string version = compiler.version().substr(sizeof "NVRTC");
@@ -70,7 +70,7 @@ Compiler Compiler::open(Vendor vendor, const std::vector<std::string>& folders) 
 std::string Compiler::version() const {
   int major = 0, minor = 0;
   check(nvrtcVersion(&major, &minor), "nvrtcVersion");
-  return (vendor_ == Vendor::amd ? "hipRTC " : "NVRTC ") + std::to_string(major) + "." + std::to_string(minor);
+  return (vendor_ == GpuVendor::amd ? "hipRTC " : "NVRTC ") + std::to_string(major) + "." + std::to_string(minor);
 }
 
 std::string Compiler::options() const {
@@ -116,7 +116,7 @@ void Compiler::check(int result, const char* call) const {
 }
 
 void Compiler::require_known(const std::string& architecture) const {
-  if (vendor_ == Vendor::amd) {
+  if (vendor_ == GpuVendor::amd) {
     if (std::find(kAmdArchitectures.begin(), kAmdArchitectures.end(), architecture) == kAmdArchitectures.end())
       throw UsageError("of AMD's GPUs the kernels know gfx90a, gfx940 to gfx942 and gfx950, and not " + architecture);
     return;

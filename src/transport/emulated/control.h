@@ -34,7 +34,7 @@ struct Reply {
   bool good = false;
   std::uint32_t nic = 0;        // to attach: of the network
   std::int32_t pid = 0;         // likewise: the NIC process
-  std::int32_t gpus = kNoGpus;  // likewise: a GpuMemory that it can reach
+  std::int32_t gpus = kNoGpus;  // likewise: a GpuVendor, whose memory it can reach
   std::array<char, 400> why{};  // it is not good
 
   static Reply refusal(const std::string& why);

@@ -34,7 +34,7 @@ class EmulatedTransport final : public Transport {
   Traits traits() const override {
     return {.scatters = true, .consumes = true, .shares_wires = true, .compares_stamps = true};
   }
-  std::optional<bool> takes(GpuMemory memory) const override { return port_.gpus() == memory; }
+  std::optional<bool> takes(GpuVendor vendor) const override { return port_.gpus() == vendor; }
   void register_memory(const GpuSpan& memory) override { port_.enroll(memory); }
   void unregister_memory(const GpuSpan& memory) override { port_.withdraw(memory.memory.data); }
 

@@ -32,8 +32,8 @@ MpiMessage MpiTransport::native(const Message& message) const {
           .bytes = message.bytes};
 }
 
-std::string MpiTransport::why_undecided(GpuMemory memory) const {
-  if (!comm_->api().takes(memory)) return {};
+std::string MpiTransport::why_undecided(GpuVendor vendor) const {
+  if (!comm_->api().takes(vendor)) return {};
   return "this MPI says that it takes GPUs' memory, and calls the GPU's driver while messages move";
 }
 

@@ -24,8 +24,8 @@ class MpiTransport final : public Transport {
   bool reaches(int peer) const override { return peer >= 0 && peer < comm_->size(); }
   Traits traits() const override { return {.max_tag = max_tag_, .shares_wires = true}; }
   /// It asks the driver about memory and has it copy, in whichever thread calls MPI.
-  std::optional<bool> takes(GpuMemory) const override { return {}; }
-  std::string why_undecided(GpuMemory memory) const override;
+  std::optional<bool> takes(GpuVendor) const override { return {}; }
+  std::string why_undecided(GpuVendor vendor) const override;
 
   void post_send(Message& message) override;
   void post_recv(Message& message) override;

@@ -36,16 +36,16 @@ UcxTransport::~UcxTransport() {
   worker_.close();  // a peer's note may still come, and what it is kept in goes before the worker
 }
 
-std::optional<bool> UcxTransport::takes(GpuMemory memory) const {
+std::optional<bool> UcxTransport::takes(GpuVendor vendor) const {
   if (lanes_.count() > 0) return false;
-  if (drivers_ == ucx::Drivers::apart) return ucx::reach(memory) ? std::optional(true) : std::nullopt;
+  if (drivers_ == ucx::Drivers::apart) return ucx::reach(vendor) ? std::optional(true) : std::nullopt;
   // UCX says so of all that it can have copied by the driver.
-  if (!worker_.takes(ucx::type_of(memory))) return false;
+  if (!worker_.takes(ucx::type_of(vendor))) return false;
   return {};
 }
 
-std::string UcxTransport::why_undecided(GpuMemory memory) const {
-  if (lanes_.count() > 0 || !ucx::has_any("infiniband") || ucx::reach(memory)) return {};
+std::string UcxTransport::why_undecided(GpuVendor vendor) const {
+  if (lanes_.count() > 0 || !ucx::has_any("infiniband") || ucx::reach(vendor)) return {};
   return "the NICs here do not take the GPUs' memory by themselves (is nvidia_peermem loaded?), so UCX would call the "
          "GPU's driver while messages move";
 }

@@ -28,8 +28,8 @@ class UcxTransport final : public Transport {
     return {.max_tag = kMostTags, .scatters = true, .moves_by_itself = lanes_.count() > 0, .shares_wires = true};
   }
   /// Not where lanes move bytes: they are there for networks to which a GPU's memory has to be copied anyway.
-  std::optional<bool> takes(GpuMemory memory) const override;
-  std::string why_undecided(GpuMemory memory) const override;
+  std::optional<bool> takes(GpuVendor vendor) const override;
+  std::string why_undecided(GpuVendor vendor) const override;
   void register_memory(const GpuSpan& memory) override { gpu_memory_.add(worker_, memory, drivers_); }
   void unregister_memory(const GpuSpan& memory) override { gpu_memory_.remove(worker_, memory); }
 
