@@ -24,8 +24,8 @@ ALLOWED = {
     "program": {"base", "topology", "plan", "device"},  # of the latter the instruction set, one text for both sides
     "transport": {"base"},
     "device": {"base"},
-    # Peer memory is reached by launching kernels (decision 0027), and NCCL takes a stream.
-    "peers": {"base", "device"},
+    # Peer memory is reached by launching kernels (decision 0027), NCCL takes a stream, and select says how calls are cut.
+    "peers": {"base", "device", "select"},
     "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"},
     "profiles": {"base", "topology", "plan", "algorithms", "select", "runtime"},
     "capi": {
