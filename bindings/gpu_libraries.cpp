@@ -89,7 +89,7 @@ void bind_gpu_libraries(nb::module_& m) {
   m.def(
       "gpu_compiler",
       [](bool amd, const Folders& folders) {
-        const auto compiler = gpu::Compiler::open(amd ? gpu::Vendor::amd : gpu::Vendor::nvidia, folders);
+        const auto compiler = gpu::Compiler::open(amd ? GpuVendor::amd : GpuVendor::nvidia, folders);
         return nb::make_tuple(compiler.version(), compiler.path());
       },
       "amd"_a, "folders"_a, "(\"NVRTC 13.0\", path), or of hipRTC; UsageError where there is none.");

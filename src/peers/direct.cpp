@@ -8,12 +8,6 @@
 namespace lanecast::peers {
 namespace {
 
-/// Of an all-reduce that spares multiprocessors: between H100s 16, 24 and 32 take as long, and products beside it lose
-/// half as much by 24 as by 32.
-constexpr int kAllReduceBlocks = 24;
-/// As many keep up with copy engines; more slow them down.
-constexpr int kBesideEngines = 16;
-
 /// The same place in another member's memory.
 gpu::Address at_member(const SharedMemory& memory, int member, gpu::Address own) {
   return memory.of(member) + (own - memory.own());
@@ -21,22 +15,10 @@ gpu::Address at_member(const SharedMemory& memory, int member, gpu::Address own)
 
 }  // namespace
 
-/// Copy engines begin later than a kernel, are faster then, and take no multiprocessor: 391 GB/s instead of 362 between
-/// H200s. Where a kernel has to copy what a rank keeps for itself meanwhile, they are ahead from longer messages on.
-/// Ranks need not agree.
-bool PeerGroup::serves_engines(const Parcels& parcels) const {
-  constexpr std::size_t kLong = std::size_t{16} << 20, kLongApart = std::size_t{64} << 20;
-  if (!parcels.multicast) return true;  // a message of its own to each: no kernel here has several sources
-  const bool apart = parcels.send[rank()].at != parcels.receive[rank()].at;
-  return parcels.largest_bytes >= (apart && !has_few_blocks() ? kLongApart : kLong);
-}
-
-int PeerGroup::meeting_blocks(std::size_t bytes) const { return Launches::blocks_for(bytes, options_.max_ctas); }
+int PeerGroup::meeting_blocks(std::size_t bytes) const { return Launches::blocks_for(bytes, cuts_.max_ctas()); }
 
 int PeerGroup::direct_blocks(const Parcels& parcels, std::size_t bytes) const {
-  const bool for_all = parcels.reduces && parcels.multicast;
-  const bool spares = for_all && has_few_blocks();
-  return std::min(meeting_blocks(bytes), spares ? kAllReduceBlocks : gpu::kMostBlocks);
+  return cuts_.direct_blocks(meeting_blocks(bytes), /*all_reduce=*/parcels.reduces && parcels.multicast);
 }
 
 void PeerGroup::direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const {
@@ -68,8 +50,7 @@ void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory&
       device_->check(device_->driver().copy(at_member(output, q, place), parcel.at, parcel.bytes, engines_.push(1, 0)),
                      "cuMemcpyAsync");
   }
-  copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, std::min(kBesideEngines, options_.max_ctas),
-              stream);
+  copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, cuts_.blocks_beside_engines(), stream);
   engines_.join(stream);
   launches_.meeting(all, blocks, stream);
 }
@@ -129,9 +110,11 @@ void PeerGroup::offer(const PeerCall& call, gpu::Stream stream) const {
 void PeerGroup::by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output,
                           gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  if (call.parcels.reduces)
+  const Parcels& parcels = call.parcels;
+  const bool apart = parcels.send[rank()].at != parcels.receive[rank()].at;
+  if (parcels.reduces)
     direct_reduce(call, *input, output, stream);
-  else if (serves_engines(call.parcels))
+  else if (cuts_.direct_by_engines(parcels.largest_bytes, parcels.multicast, apart))
     direct_copy_by_engines(call, *output, stream);
   else
     direct_copy(call, *output, stream);

@@ -8,7 +8,7 @@
 namespace lanecast::peers {
 namespace {
 
-static_assert(gpu::kMostBlocks <= gpu::kMessageBlocks);  // see most_blocks()
+static_assert(gpu::kMostBlocks <= gpu::kMessageBlocks);  // see PeerCuts::blocks()
 
 /// Messages of one direction between this rank and another, in their order.
 struct MessageQueue {
@@ -61,7 +61,7 @@ void PeerGroup::exchange(std::span<const PeerMessage> messages, gpu::Stream stre
     (message.sends ? queues.to : queues.from)[message.peer].parcels.push_back(message.data);
   auto &self_to = queues.to[rank()].parcels, &self_from = queues.from[rank()].parcels;
   for (std::size_t k = 0; k < self_to.size(); ++k)
-    copy_within(self_from[k].at, self_to[k].at, self_to[k].bytes, options_.reducer_ctas, stream);
+    copy_within(self_from[k].at, self_to[k].at, self_to[k].bytes, cuts_.local_blocks(), stream);
   self_to.clear();
   self_from.clear();
   const std::size_t length = queues.length();
@@ -93,7 +93,7 @@ void PeerGroup::exchange(std::span<const PeerMessage> messages, gpu::Stream stre
       peer.receives = add(arriving);
     }
     if (x.peers == 0) return;
-    const std::size_t fair = std::max<std::size_t>(static_cast<std::size_t>(most_blocks(largest)) / x.peers, 1);
+    const std::size_t fair = std::max<std::size_t>(static_cast<std::size_t>(cuts_.blocks(largest)) / x.peers, 1);
     x.blocks = static_cast<gpu::u32>(std::min(most_pieces, fair));
     launches_.messages(x, stream);
   }

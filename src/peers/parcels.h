@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/gpu/driver.h"
-#include "transport/transport.h"
+#include "transport/groups.h"
 
 namespace lanecast::peers {
 

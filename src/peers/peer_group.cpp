@@ -22,7 +22,7 @@ PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const 
 PeerGroup::PeerGroup(Own own, std::shared_ptr<gpu::Device> device, const Bootstrap& members, const PeerOptions& options)
     : device_(std::move(device)),
       launches_(std::move(own.launches)),
-      options_(options),
+      cuts_(*options.kind, options.max_ctas, gpu::kMostBlocks),
       faults_(std::move(own.faults)),
       memory_(device_, members, options.channels),
       engines_(std::move(own.engines)),

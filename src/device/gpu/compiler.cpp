@@ -30,20 +30,20 @@ constexpr std::string_view kPtx = "compute_", kBinary = "sm_";
 // Those of amd.cuh.
 constexpr std::array kAmdArchitectures{"gfx90a", "gfx940", "gfx941", "gfx942", "gfx950"};
 
-std::span<const char* const> options_of(Vendor vendor) {
-  if (vendor == Vendor::amd) return kHiprtcOptions;
+std::span<const char* const> options_of(GpuVendor vendor) {
+  if (vendor == GpuVendor::amd) return kHiprtcOptions;
   return kNvrtcOptions;
 }
 
-std::vector<std::string> words_for(Vendor vendor, const KernelModule& module) {
+std::vector<std::string> words_for(GpuVendor vendor, const KernelModule& module) {
   const auto options = options_of(vendor);
   std::vector<std::string> words(options.begin(), options.end());
   if (!module.define.empty()) words.push_back("-D" + std::string(module.define));
   return words;
 }
 
-LibrarySearch search_for(Vendor vendor, const std::vector<std::string>& folders) {
-  if (vendor == Vendor::amd)
+LibrarySearch search_for(GpuVendor vendor, const std::vector<std::string>& folders) {
+  if (vendor == GpuVendor::amd)
     return {
         .what = "hipRTC, AMD's run-time compiler",
         .variable = "LANECAST_HIPRTC_LIBRARY",
@@ -66,15 +66,15 @@ LibrarySearch search_for(Vendor vendor, const std::vector<std::string>& folders)
 
 }  // namespace
 
-std::string compiler_options(Vendor vendor, const KernelModule& module) {
+std::string compiler_options(GpuVendor vendor, const KernelModule& module) {
   std::string text;
   for (const std::string& word : words_for(vendor, module)) text += (text.empty() ? "" : " ") + word;
   return text;
 }
 
-Compiler Compiler::open(Vendor vendor, const std::vector<std::string>& folders) {
+Compiler Compiler::open(GpuVendor vendor, const std::vector<std::string>& folders) {
   Compiler compiler(vendor, SharedLibrary::open(search_for(vendor, folders)));
-  if (vendor == Vendor::amd) return compiler;
+  if (vendor == GpuVendor::amd) return compiler;
   // It opens this one by its bare name when it compiles. In a wheel the loader finds it only if it is there already;
   // where it is missing, NVRTC itself will say so.
   const std::string version = compiler.version().substr(sizeof "NVRTC");
@@ -86,7 +86,7 @@ Compiler Compiler::open(Vendor vendor, const std::vector<std::string>& folders) 
 std::string Compiler::version() const {
   int major = 0, minor = 0;
   check(nvrtcVersion(&major, &minor), "nvrtcVersion");
-  return (vendor_ == Vendor::amd ? "hipRTC " : "NVRTC ") + std::to_string(major) + "." + std::to_string(minor);
+  return (vendor_ == GpuVendor::amd ? "hipRTC " : "NVRTC ") + std::to_string(major) + "." + std::to_string(minor);
 }
 
 std::string Compiler::compile(const KernelModule& module, const std::string& target) const {
@@ -138,7 +138,7 @@ void Compiler::check(int result, const char* call) const {
 }
 
 void Compiler::require_known(const std::string& target) const {
-  if (vendor_ == Vendor::amd) {
+  if (vendor_ == GpuVendor::amd) {
     if (std::find(kAmdArchitectures.begin(), kAmdArchitectures.end(), target) == kAmdArchitectures.end())
       throw UsageError("of AMD's GPUs the kernels know gfx90a, gfx940 to gfx942 and gfx950, and not " + target);
     return;

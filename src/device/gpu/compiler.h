@@ -13,12 +13,12 @@
 namespace lanecast::gpu {
 
 /// What code of a module depends on beside the source, the compiler's version and the target.
-std::string compiler_options(Vendor vendor, const KernelModule& module);
+std::string compiler_options(GpuVendor vendor, const KernelModule& module);
 
 class Compiler {
  public:
   /// folders: looked in before the loader's path. Throws UsageError that says what is missing and what to do.
-  static Compiler open(Vendor vendor, const std::vector<std::string>& folders);
+  static Compiler open(GpuVendor vendor, const std::vector<std::string>& folders);
 
   std::string version() const;  // "NVRTC 13.0", "hipRTC 9.0"
   const std::string& path() const { return library_.path(); }
@@ -31,17 +31,17 @@ class Compiler {
  private:
   using Program = struct _nvrtcProgram*;
 
-  Compiler(Vendor vendor, SharedLibrary library) : vendor_(vendor), library_(std::move(library)) {}
+  Compiler(GpuVendor vendor, SharedLibrary library) : vendor_(vendor), library_(std::move(library)) {}
 
   SharedLibrary::Symbol call(const char* nvrtc, const char* hiprtc) const {
-    return library_.required(vendor_ == Vendor::amd ? hiprtc : nvrtc);
+    return library_.required(vendor_ == GpuVendor::amd ? hiprtc : nvrtc);
   }
   void check(int result, const char* call) const;
   void require_known(const std::string& target) const;
   std::string log(Program program) const;
   std::string ptx(Program program) const;
 
-  Vendor vendor_;
+  GpuVendor vendor_;
   SharedLibrary library_;
   const char* (*nvrtcGetErrorString)(int) = call("nvrtcGetErrorString", "hiprtcGetErrorString");
   int (*nvrtcVersion)(int*, int*) = call("nvrtcVersion", "hiprtcVersion");

@@ -62,7 +62,7 @@ void Volley::look_around(double waited_s) {
   for (const Shot& message : messages_) {
     if (message.done) continue;
     if (awaited.empty() || awaited.back() != message.peer) awaited.push_back(message.peer);
-    if (const Loss loss = router_.to(message.peer).lost(message.peer))
+    if (const Loss loss = router_.witness(message.peer).lost(message.peer))
       raise({loss.cause.kind, "rank " + std::to_string(gathering_.ranks[gathering_.me]) + " lost rank " +
                                   std::to_string(message.peer) + " (" + loss.str() + ") in " + gathering_.what});
   }

@@ -54,7 +54,7 @@ std::pair<std::vector<ChainLink>, int> walk(Router& router, const Waiter& waiter
   follow(waiter.awaited, -1);
   for (int k = 0; k < static_cast<int>(links.size()); ++k) {
     const int rank = links[k].rank;
-    auto waiting = router.to(rank).waiting(rank, waiter.silent_s);
+    auto waiting = router.witness(rank).waiting(rank, waiter.silent_s);
     if (waiting) waiting->age_s = waiter.ran.seconds_of(waiting->age_s);
     if (found(rank, waiting)) return {std::move(links), k};
     if (waiting && waiting->age_s <= waiter.silent_s) follow(waiting->peers, k);

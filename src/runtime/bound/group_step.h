@@ -6,6 +6,7 @@
 
 #include "runtime/bound/layout.h"
 #include "runtime/bound/span_ops.h"
+#include "transport/groups.h"
 
 namespace lanecast {
 

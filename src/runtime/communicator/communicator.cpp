@@ -62,6 +62,7 @@ Communicator::Communicator(Surroundings surroundings, CommunicatorOptions option
                        return connect(around_, topology_,
                                       {.transports = options_.transports,
                                        .ucx_lanes = options_.ucx_lanes,
+                                       .gpu_nics = options_.gpu_nics,
                                        .on_gpus = options_.gpu_messages == kDirectMessages});
                      })),
       log_(options_.trace_steps),

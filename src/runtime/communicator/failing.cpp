@@ -67,7 +67,7 @@ void Communicator::end_if_aborted() {
 void Communicator::heed(std::string_view before) {
   const std::optional<int> peer = router_->given_up();
   if (!peer) return;
-  const Loss loss = router_->to(*peer).lost(*peer);
+  const Loss loss = router_->witness(*peer).lost(*peer);
   if (loss.cause) lose(*peer, loss, "before " + std::string(before));
 }
 

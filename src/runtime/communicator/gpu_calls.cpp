@@ -43,6 +43,7 @@ std::shared_ptr<GpuExecutor> Communicator::open_gpu(int device, std::optional<vo
                           {.ranks = ranks, .what = what, .meanwhile = [this](auto...) { ask(options_.interrupt); }});
                     }});
   executor->choose_by(models().peers);
+  choosing_.gpus_are(gpu_kind(executor->kind_of_gpu()));
   say_why_staged(*executor);
   if (hosts() > 1) {
     choosing_.driver_call_takes(executor->driver_call_s(among_all(what)));

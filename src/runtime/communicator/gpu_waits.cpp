@@ -72,7 +72,7 @@ void Communicator::wait_for_gpu(const std::function<bool()>& done, const Interru
 bool Communicator::lost_peer(bool is_final) {
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    const Loss loss = router_->to(peer).lost(peer);
+    const Loss loss = router_->witness(peer).lost(peer);
     if (!loss) continue;
     if (is_final || loss.cause) lose(peer, loss, "while its GPU was at work");
     return true;

@@ -62,7 +62,7 @@ bool Communicator::arrived(int peer, int tag) {
   Transport& transport = router_->to(peer);
   return or_fail<UsageError>([&] {
     heed_at(trace_clock_ns(), [&] { return describe(receive); });
-    return transport.arrived(peer, first_message_tag(transport.max_tag()) + static_cast<std::uint64_t>(tag));
+    return transport.arrived(peer, first_message_tag(transport.traits().max_tag) + static_cast<std::uint64_t>(tag));
   });
 }
 

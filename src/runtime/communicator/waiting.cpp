@@ -31,7 +31,7 @@ void Communicator::look_for_reasons(const UnderWay& call) {
   const std::vector<int> awaited = call.awaited_peers();
   agreement_.compare(awaited);
   for (int peer : awaited)
-    if (const Loss loss = router_->to(peer).lost(peer); loss.cause) give_up(call, peer, loss);
+    if (const Loss loss = router_->witness(peer).lost(peer); loss.cause) give_up(call, peer, loss);
 }
 
 void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
@@ -91,7 +91,7 @@ void Communicator::look_at(const UnderWay& call, const Deadline& deadline, Calle
     agreement_.refuse_unmet_wants(call, wait);
   }
   for (int peer : awaited)
-    if (const Loss loss = router_->to(peer).lost(peer))
+    if (const Loss loss = router_->witness(peer).lost(peer))
       if (loss.cause || waited >= kLastParts || call.awaits_message(peer)) give_up(call, peer, loss);
   end_at_deadline(*router_, {rank(), awaited, waited_s, timeout_s, ran_, [&] { return describe_wait(call, -1); }});
 }

@@ -18,7 +18,7 @@ GpuExecutor::GpuExecutor(const Bootstrap& bootstrap, const Topology& topology, c
       topology_(topology),
       gpu_(open_together(bootstrap, options)),
       device_(gpu_.device),
-      kind_of_gpu_(common_kind(bootstrap, *device_)),
+      lines_(gpu_kind(gpu_.kind)),
       peers_(connect_all(bootstrap, gpu_, neighbours.hosts)),
       reachable_buffers_(peers_ ? std::make_unique<ReachableBuffers>(device_, bootstrap) : nullptr),
       between_hosts_(open_between_hosts(bootstrap, gpu_, topology, neighbours,
@@ -48,13 +48,13 @@ void GpuExecutor::set_timeout(double timeout_s) {
 }
 
 void GpuExecutor::choose_by(const std::vector<PeerFits>& measured) {
-  if (peers_) lines_ = PeerLines::among(measured, kind_of_gpu_, topology_.size());
+  if (peers_) lines_ = PeerLines::among(measured, gpu_.kind, topology_.size());
 }
 
 PeerTraffic GpuExecutor::traffic_of(const Call& call, bool symmetric) const {
   const std::size_t bytes = full_bytes(call, topology_.size());
-  return {call.kind, topology_.size(),         bytes,
-          symmetric, peers_->has_few_blocks(), peers_->pumps(call.dtype, call.op, bytes)};
+  return {call.kind, topology_.size(),          bytes,
+          symmetric, peers_->cuts().few_ctas(), peers_->pumps(call.dtype, call.op, bytes)};
 }
 
 PeerEngine GpuExecutor::engine_for(const Call& call, const InHostBuffers& buffers,
@@ -77,7 +77,7 @@ Explanation GpuExecutor::explain(const Call& call, bool symmetric, std::string_v
 
 bool GpuExecutor::offers(const Call& call, const InHostBuffers& buffers, PeerEngine engine) const {
   return (engine == PeerEngine::kernel || engine == PeerEngine::two_shot) && can_offer(call.kind, buffers) &&
-         worth_an_offer(traffic_of(call, /*symmetric=*/false));
+         worth_an_offer(traffic_of(call, /*symmetric=*/false), lines_.gpu());
 }
 
 InHostCall& GpuExecutor::bound(const Call& call, bool in_place, PeerEngine engine) {

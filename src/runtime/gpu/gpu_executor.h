@@ -84,7 +84,7 @@ class GpuExecutor {
   /// ranks. Throws UsageError where the user has named what was measured on others.
   void choose_by(const std::vector<PeerFits>& measured);
   /// Of the GPUs of all ranks; empty where they are of several kinds.
-  const std::string& kind_of_gpu() const { return kind_of_gpu_; }
+  const std::string& kind_of_gpu() const { return gpu_.kind; }
   Explanation explain(const Call& call, bool symmetric, std::string_view pinned) const;
   /// Messages with other ranks of one host, all at once, and to this one itself. They come after what `stream` holds
   /// and after earlier messages between the same two ranks in the same direction; no other call waits for them. Throws
@@ -148,7 +148,6 @@ class GpuExecutor {
   const Topology& topology_;
   OpenGpu gpu_;
   std::shared_ptr<gpu::Device> device_;
-  std::string kind_of_gpu_;
   PeerLines lines_;
   std::unique_ptr<peers::PeerGroup> peers_;              // all ranks; null where they are on several hosts
   std::unique_ptr<ReachableBuffers> reachable_buffers_;  // of the same

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "device/gpu/kernels.h"
 
@@ -13,6 +14,7 @@ struct OpenGpu {
   std::shared_ptr<const gpu::Kernels> kernels;
   double timeout_s = 300;
   int max_ctas = 0;  // 0: as many as serve speed
+  std::string kind;  // of all ranks' GPUs, by the driver's name; empty: several
 };
 
 }  // namespace lanecast

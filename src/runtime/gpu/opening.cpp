@@ -47,6 +47,13 @@ std::unique_ptr<HostGroups> connect_host_groups(int rank, const OpenGpu& gpu, co
   throw InternalError("topology: rank " + std::to_string(rank) + " is in no domain");
 }
 
+/// Of all ranks' GPUs, by its driver's name; empty where there are several kinds.
+std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device) {
+  const std::string mine = agreed(bootstrap, [&] { return device.name(); });
+  const std::vector<std::string> all = bootstrap.all_gather_strings(mine);
+  return std::ranges::count(all, all[0]) == bootstrap.size ? all[0] : std::string();
+}
+
 }  // namespace
 
 OpenGpu open_together(const Bootstrap& bootstrap, const GpuOptions& options) {
@@ -62,13 +69,8 @@ OpenGpu open_together(const Bootstrap& bootstrap, const GpuOptions& options) {
   auto kernels = agreed(bootstrap, [&] {
     return gpu::Kernels::on(device, gpu::kCollectiveKernels, {options.library_folders, options.cache_folder});
   });
-  return {std::move(device), std::move(kernels), options.timeout_s, options.max_ctas};
-}
-
-std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device) {
-  const std::string mine = agreed(bootstrap, [&] { return device.name(); });
-  const std::vector<std::string> all = bootstrap.all_gather_strings(mine);
-  return std::ranges::count(all, all[0]) == bootstrap.size ? all[0] : std::string();
+  std::string kind = common_kind(bootstrap, *device);
+  return {std::move(device), std::move(kernels), options.timeout_s, options.max_ctas, std::move(kind)};
 }
 
 std::unique_ptr<peers::PeerGroup> connect_all(const Bootstrap& bootstrap, const OpenGpu& gpu,
@@ -79,6 +81,7 @@ std::unique_ptr<peers::PeerGroup> connect_all(const Bootstrap& bootstrap, const 
                      std::to_string(gpu::kMostRanks));
   peers::PeerOptions options;
   options.timeout_s = gpu.timeout_s;
+  options.kind = &gpu_kind(gpu.kind);
   if (gpu.max_ctas) options.max_ctas = std::min(gpu.max_ctas, options.max_ctas);
   return std::make_unique<peers::PeerGroup>(gpu.device, gpu.kernels, bootstrap, options);
 }

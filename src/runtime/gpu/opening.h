@@ -36,8 +36,6 @@ struct GpuNeighbours {
 
 /// Throws UsageError where two ranks use one GPU and may not, and where the stream is captured.
 OpenGpu open_together(const Bootstrap& bootstrap, const GpuOptions& options);
-/// Of all ranks' GPUs, by its driver's name; empty where there are several kinds.
-std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device);
 /// Null where the ranks are on several hosts.
 std::unique_ptr<peers::PeerGroup> connect_all(const Bootstrap& bootstrap, const OpenGpu& gpu,
                                               const std::vector<std::string>& hosts);

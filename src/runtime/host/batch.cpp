@@ -26,7 +26,7 @@ void Batch::post() {
   deadline_.last_progress = std::chrono::steady_clock::now();
   for (PostedTransfer& part : parts_) {
     Transport& transport = router_.to(part.peer);
-    part.tag = first_message_tag(transport.max_tag()) + static_cast<std::uint64_t>(part.transfer.tag);
+    part.tag = first_message_tag(transport.traits().max_tag) + static_cast<std::uint64_t>(part.transfer.tag);
     part.ordinal = counts_.add(part.transfer);
     const Router::Visit visit(router_, transport, part.peer);
     if (part.transfer.way == Transfer::Way::send)

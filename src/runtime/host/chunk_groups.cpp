@@ -40,7 +40,7 @@ void ChunkRun::post_group(std::uint32_t step) {
   call.posted_ns = begin_ns();
   Transport& transport = *context_.router.native(call.kind, call.dtype, call.op);
   const Router::Visit visit(context_.router, transport);
-  transport.post_group(call);
+  transport.groups()->post(call);
 }
 
 void ChunkRun::arrived(StepGroup& call) {

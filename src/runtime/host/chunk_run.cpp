@@ -137,7 +137,7 @@ Stores ChunkRun::stores_for_send(std::uint32_t step) const {
 
 bool ChunkRun::takes_turns(std::uint32_t step) const {
   const Step& is = plan_.steps[step];
-  return is.kind == StepKind::send && chunk_.count > 1 && transport_to(is.peer).shares_wires();
+  return is.kind == StepKind::send && chunk_.count > 1 && transport_to(is.peer).traits().shares_wires;
 }
 
 void ChunkRun::send(std::uint32_t step) {
@@ -158,7 +158,7 @@ void ChunkRun::post_send(std::uint32_t step) {
   if (message.bytes == 0) return finish(step);  // the receiver knows it as well
   Transport& transport = address(message, step);
   message.memory = memory;
-  if (memory.size() > 1 && !transport.scatters()) {
+  if (memory.size() > 1 && !transport.traits().scatters) {
     message.staged = context_.staging.take(message.bytes);
     message.staged_span = {message.staged.data.get(), message.bytes};
     const std::int64_t begin = begin_ns();

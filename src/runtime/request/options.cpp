@@ -119,6 +119,7 @@ void apply_environment(CommunicatorOptions& options) {
   if (options.max_ctas == 0) read_number("LANECAST_MAX_CTAS", options.max_ctas, 1, std::numeric_limits<int>::max());
   read_text(options, "LANECAST_GPU_MESSAGES", options.gpu_messages);
   read_text(options, "LANECAST_LINKS", options.links);
+  read_text(options, "LANECAST_GPU_NICS", options.gpu_nics);
   if (!options.allow_shared_gpu) options.allow_shared_gpu = read_switch("LANECAST_ALLOW_SHARED_GPU").value_or(false);
 }
 

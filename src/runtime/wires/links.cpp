@@ -33,7 +33,7 @@ Link link_of(const Transport& transport) {
     return {.alpha_s = kAlpha_s,
             .beta_s_per_byte = 1 / 1e9,
             .unsteady = kUnsteady,
-            .by_itself = transport.moves_by_itself(),
+            .by_itself = transport.traits().moves_by_itself,
             .gap_s = kGapOfLatency * kAlpha_s};
   return {.alpha_s = 1e-6, .beta_s_per_byte = 1 / 5e9};
 }

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -128,6 +129,19 @@ FileDescriptor connect_to(const std::string& folder, const std::string& host) {
     throw UsageError("LANECAST_GPU_NICS: no NIC process of host " + host + " answers in " + folder + ": " +
                      std::generic_category().message(errno) + "; has it ended, or is this host none of the network's?");
   return socket;
+}
+
+bool answers(const std::string& folder, const std::string& host) {
+  return Door(folder, name_of(host)).connect(new_socket());
+}
+
+bool any_may_answer(const std::string& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (entry->is_socket(error) &&
+        (Door(folder, entry->path().filename()).connect(new_socket()) || errno != ECONNREFUSED))
+      return true;
+  return bool(error);
 }
 
 }  // namespace lanecast::emulated

@@ -34,7 +34,7 @@ struct Reply {
   bool good = false;
   std::uint32_t nic = 0;        // to attach: of the network
   std::int32_t pid = 0;         // likewise: the NIC process
-  std::int32_t gpus = kNoGpus;  // likewise: a GpuMemory that it can reach
+  std::int32_t gpus = kNoGpus;  // likewise: a GpuVendor, whose memory it can reach
   std::array<char, 400> why{};  // it is not good
 
   static Reply refusal(const std::string& why);
@@ -56,5 +56,9 @@ FileDescriptor listen_at(const std::string& folder, const std::string& host);
 void stop_listening(const std::string& folder, const std::string& host);
 /// Of a rank. Throws UsageError where nobody listens.
 FileDescriptor connect_to(const std::string& folder, const std::string& host);
+/// Does the NIC process of that host take ranks?
+bool answers(const std::string& folder, const std::string& host);
+/// Does any in there? True also where that cannot be told.
+bool any_may_answer(const std::string& folder);
 
 }  // namespace lanecast::emulated

@@ -23,7 +23,7 @@ constexpr int kLook_ms = 100;
 constexpr auto kForTheNext = std::chrono::seconds(10);  // after an elastic restart, say
 
 /// What messages may lie in, if this process reaches any GPU. Throws where two of them do not reach each other.
-std::optional<GpuMemory> gpus_here() {
+std::optional<GpuVendor> gpus_here() {
   std::shared_ptr<const gpu::Driver> driver;
   try {
     driver = gpu::Driver::open();
@@ -40,7 +40,7 @@ std::optional<GpuMemory> gpus_here() {
         throw UsageError("GPU " + std::to_string(a) + " has no peer access to GPU " + std::to_string(b) +
                          ": no copy engine can play a NIC between them; hide one (CUDA_VISIBLE_DEVICES)");
     }
-  return driver->vendor() == gpu::Vendor::amd ? GpuMemory::rocm : GpuMemory::cuda;
+  return driver->vendor();
 }
 
 /// None where it has ended already.
@@ -91,7 +91,7 @@ class NicProcess {
 
   const NicProcessOptions options_;
   const Fabric fabric_;
-  const std::optional<GpuMemory> gpus_;
+  const std::optional<GpuVendor> gpus_;
   const FileDescriptor listener_;
   std::vector<NicSlot> nics_;
   std::deque<Rank> ranks_;

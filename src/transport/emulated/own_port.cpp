@@ -44,7 +44,7 @@ OwnPort::OwnPort(const Bootstrap& bootstrap, const std::string& folder, const st
     const Reply reply = ask({.what = NicRequest::What::attach, .rank = rank_, .ranks = size, .port = address});
     nic_ = reply.nic;
     nic_process_ = Process(reply.pid);
-    if (reply.gpus != Reply::kNoGpus) gpus_ = static_cast<GpuMemory>(reply.gpus);
+    if (reply.gpus != Reply::kNoGpus) gpus_ = static_cast<GpuVendor>(reply.gpus);
     return {{address.pid, address.fd, address.file, reply.nic}, reply.pid};
   });
   std::vector<PortIntroduction> all(static_cast<std::size_t>(size));

@@ -35,7 +35,7 @@ class OwnPort {
   void ring() const { emulated::ring(fabric_.nic(nic_)); }
 
   /// Of which GPUs messages may lie in memory; none where the NIC process reaches no GPU.
-  std::optional<GpuMemory> gpus() const { return gpus_; }
+  std::optional<GpuVendor> gpus() const { return gpus_; }
   /// Has the NIC open this memory, so that works can name it. Throws where it cannot.
   void enroll(const GpuSpan& memory);
   /// Returns when no NIC has it open any more, or has had a second to let go of it. No copy begins any more.
@@ -70,7 +70,7 @@ class OwnPort {
   FileDescriptor socket_;
   std::uint32_t nic_ = 0;
   Process nic_process_;
-  std::optional<GpuMemory> gpus_;
+  std::optional<GpuVendor> gpus_;
   std::vector<Peer> peers_;
   std::map<const std::byte*, Enrolled> enrolled_;  // by where it begins
   bool nics_let_go_ = true;                        // within the time they have

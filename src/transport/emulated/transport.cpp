@@ -33,7 +33,7 @@ EmulatedTransport::EmulatedTransport(const Bootstrap& bootstrap, const std::stri
     : port_(bootstrap, folder, host),
       mail_(mail_of(port_)),
       note_carrier_(port_.rank(), mail_, [this] { move(); }),
-      notes_(note_carrier_),
+      notes_(*this),
       peers_(mail_.size()) {}
 
 EmulatedTransport::~EmulatedTransport() {
@@ -203,7 +203,7 @@ bool EmulatedTransport::progress(std::vector<Message*>& done) {
     const Message& receive = *mismatch.receive;
     const bool same_stamp = mismatch.stamp == receive.stamp;
     if (mismatch.bytes != receive.bytes || !same_stamp)
-      raise_mismatch(receive, port_.rank(), std::to_string(mismatch.bytes), max_tag(), same_stamp);
+      raise_mismatch(receive, port_.rank(), std::to_string(mismatch.bytes), traits().max_tag, same_stamp);
     throw TransportError("rank " + std::to_string(port_.rank()) + ": of a message from rank " +
                          std::to_string(receive.peer) + " one end lies in a GPU's memory and the other on a host");
   }
@@ -244,12 +244,12 @@ void EmulatedTransport::abort(const Failure& cause) {
   forget_messages();
 }
 
-Loss EmulatedTransport::lost(int peer) {
-  move();
-  if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
-  if (!done_.empty()) return {};  // let progress() report it first
-  if (peers_[peer].gone) return {"its process has closed its transport", {}};
-  return {port_.trouble(peer), {}};
+Loss EmulatedTransport::NicWitness::lost(int peer) {
+  owner_.move();
+  if (Loss said = Notes::lost(peer)) return said;
+  if (!owner_.done_.empty()) return {};  // let progress() report it first
+  if (owner_.peers_[peer].gone) return {"its process has closed its transport", {}};
+  return {owner_.port_.trouble(peer), {}};
 }
 
 }  // namespace lanecast

@@ -24,7 +24,7 @@ UcxTransport::UcxTransport(const Bootstrap& bootstrap, int lanes, ucx::Drivers d
     : drivers_(drivers),
       worker_(bootstrap, {.device = {}, .drivers = drivers}),
       note_carrier_(worker_),
-      notes_(note_carrier_),
+      notes_(*this),
       failures_(bootstrap.size),
       lanes_(bootstrap, lanes) {}
 
@@ -36,16 +36,16 @@ UcxTransport::~UcxTransport() {
   worker_.close();  // a peer's note may still come, and what it is kept in goes before the worker
 }
 
-std::optional<bool> UcxTransport::takes(GpuMemory memory) const {
+std::optional<bool> UcxTransport::takes(GpuVendor vendor) const {
   if (lanes_.count() > 0) return false;
-  if (drivers_ == ucx::Drivers::apart) return ucx::reach(memory) ? std::optional(true) : std::nullopt;
+  if (drivers_ == ucx::Drivers::apart) return ucx::reach(vendor) ? std::optional(true) : std::nullopt;
   // UCX says so of all that it can have copied by the driver.
-  if (!worker_.takes(ucx::type_of(memory))) return false;
+  if (!worker_.takes(ucx::type_of(vendor))) return false;
   return {};
 }
 
-std::string UcxTransport::why_undecided(GpuMemory memory) const {
-  if (lanes_.count() > 0 || !ucx::has_any("infiniband") || ucx::reach(memory)) return {};
+std::string UcxTransport::why_undecided(GpuVendor vendor) const {
+  if (lanes_.count() > 0 || !ucx::has_any("infiniband") || ucx::reach(vendor)) return {};
   return "the NICs here do not take the GPUs' memory by themselves (is nvidia_peermem loaded?), so UCX would call the "
          "GPU's driver while messages move";
 }
@@ -106,7 +106,7 @@ void UcxTransport::started(MessageInPieces& transfer, ucx::Request request, std:
 void UcxTransport::post_send(Message& message) {
   MessageInPieces& transfer = begin(message, /*receive=*/false);
   const ucx::Endpoint endpoint = worker_.to(message.peer);
-  if (!endpoint) return;  // lost() says why
+  if (!endpoint) return;  // WorkerWitness::lost() says why
   const std::span<const Span> memory = own_part(transfer);
   RequestParams params = ucx::params_for(memory, &transfer);
   gpu_memory_.name(worker_.ucp(), memory, params);
@@ -183,9 +183,9 @@ bool UcxTransport::progress(std::vector<Message*>& done) {
   return !taken_.empty();
 }
 
-void UcxTransport::carries(std::span<const int> peers) {
-  NotingTransport::carries(peers);
-  if (worker_.size() <= kMostConnected) lanes_.connect(peers);
+void UcxTransport::WorkerWitness::carries(std::span<const int> peers) {
+  Notes::carries(peers);
+  if (owner_.worker_.size() <= kMostConnected) owner_.lanes_.connect(peers);
 }
 
 bool UcxTransport::arrived(int peer, std::uint64_t tag) {
@@ -214,16 +214,16 @@ void UcxTransport::abort(const Failure& cause) {
 
 bool UcxTransport::has_let_go() const { return std::ranges::none_of(transfers_, &MessageInPieces::request); }
 
-Loss UcxTransport::lost(int peer) {
-  if (!is_stuck())
-    if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
-  std::string failure = worker_.failure(peer);
-  if (failure.empty()) failure = failures_.at(peer);
+Loss UcxTransport::WorkerWitness::lost(int peer) {
+  if (!owner_.is_stuck())
+    if (Loss said = Notes::lost(peer)) return said;
+  std::string failure = owner_.worker_.failure(peer);
+  if (failure.empty()) failure = owner_.failures_.at(peer);
   if (failure.empty()) return {};
-  take_shares();
+  owner_.take_shares();
   // To look for notes moves messages as well. What has come before the connection ended is taken first: it may be all
   // that the peer had to send before it left.
-  if (std::ranges::any_of(ended_, [](const MessageInPieces* transfer) { return !transfer->failed; })) return {};
+  if (std::ranges::any_of(owner_.ended_, [](const MessageInPieces* transfer) { return !transfer->failed; })) return {};
   return {std::move(failure), {}};
 }
 

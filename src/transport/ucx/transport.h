@@ -6,7 +6,8 @@
 #include <deque>
 #include <vector>
 
-#include "transport/noting_transport.h"
+#include "transport/notes.h"
+#include "transport/transport.h"
 #include "transport/ucx/gpu_memory.h"
 #include "transport/ucx/lanes.h"
 #include "transport/ucx/note_carrier.h"
@@ -14,7 +15,7 @@
 
 namespace lanecast {
 
-class UcxTransport final : public NotingTransport {
+class UcxTransport final : public Transport {
  public:
   /// Collective. lanes: threads beside the caller's; the least number of all ranks counts. drivers: has the user
   /// decided that messages lie on GPUs, whatever UCX does about it?
@@ -23,14 +24,12 @@ class UcxTransport final : public NotingTransport {
 
   std::string_view name() const override { return "ucx"; }
   bool reaches(int peer) const override { return peer >= 0 && peer < worker_.size() && peer != worker_.rank(); }
-  void carries(std::span<const int> peers) override;
-  bool shares_wires() const override { return true; }
-  std::uint64_t max_tag() const override { return kMostTags; }
-  bool scatters() const override { return true; }
-  bool moves_by_itself() const override { return lanes_.count() > 0; }
+  Traits traits() const override {
+    return {.max_tag = kMostTags, .scatters = true, .moves_by_itself = lanes_.count() > 0, .shares_wires = true};
+  }
   /// Not where lanes move bytes: they are there for networks to which a GPU's memory has to be copied anyway.
-  std::optional<bool> takes(GpuMemory memory) const override;
-  std::string why_undecided(GpuMemory memory) const override;
+  std::optional<bool> takes(GpuVendor vendor) const override;
+  std::string why_undecided(GpuVendor vendor) const override;
   void register_memory(const GpuSpan& memory) override { gpu_memory_.add(worker_, memory, drivers_); }
   void unregister_memory(const GpuSpan& memory) override { gpu_memory_.remove(worker_, memory); }
 
@@ -39,15 +38,25 @@ class UcxTransport final : public NotingTransport {
   bool progress(std::vector<Message*>& done) override;
   bool arrived(int peer, std::uint64_t tag) override;
   void abort(const Failure& cause) override;
-  /// Not where UCX has not let go of a message: it must not move while its memory may be the caller's again.
-  bool tell() override { return has_let_go() && NotingTransport::tell(); }
-  Loss lost(int peer) override;
+  Witness& witness() override { return notes_; }
 
  private:
+  /// It sees as well whose connection has ended, and makes connections to those whose messages are carried.
+  class WorkerWitness final : public Notes {
+   public:
+    explicit WorkerWitness(UcxTransport& owner) : Notes(owner.note_carrier_), owner_(owner) {}
+    void carries(std::span<const int> peers) override;
+    Loss lost(int peer) override;
+    /// Not where UCX has not let go of a message: it must not move while its memory may be the caller's again.
+    bool tell() override { return owner_.has_let_go() && Notes::tell(); }
+
+   private:
+    UcxTransport& owner_;
+  };
+
   bool has_let_go() const;
   /// Aborted, and UCX has memory that may be the caller's again: nothing may make it go on.
   bool is_stuck() const { return left_ && !has_let_go(); }
-  Notes& notes() override { return notes_; }
   // A tag of UCX's is the sender's rank and ours: messages of two senders never match one receive.
   static constexpr int kTagBits = 40;
   static constexpr std::uint64_t kMostTags = std::uint64_t{1} << kTagBits;
@@ -90,7 +99,7 @@ class UcxTransport final : public NotingTransport {
   ucx::Worker worker_;
   ucx::GpuMemoryMap gpu_memory_;
   ucx::UcxNoteCarrier note_carrier_;
-  Notes notes_;
+  WorkerWitness notes_;
   std::deque<MessageInPieces> transfers_;  // stay where they are
   std::vector<MessageInPieces*> free_, ended_, taken_;
   std::vector<ucx::LaneShare*> shares_;

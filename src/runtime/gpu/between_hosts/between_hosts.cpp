@@ -11,6 +11,7 @@
 #include "runtime/bound/own_counts.h"
 #include "runtime/bound/shape_of_call.h"
 #include "runtime/gpu/between_hosts/chunk_enqueuer.h"
+#include "select/gpu_kinds/gpu_kind.h"
 
 namespace lanecast {
 namespace {
@@ -153,7 +154,7 @@ void BetweenHosts::enqueue(const CallBetweenHosts& call, gpu::Stream stream) {
   handshake.signature = signature(plan);
 
   device.check(driver.cuEventRecord(begun_.get(), stream), "cuEventRecord");
-  ChunkEnqueuer steps(plan, {launches_, peers_.get(), handshake});
+  ChunkEnqueuer steps(plan, {launches_, peers_.get(), handshake, gpu_kind(gpu_.kind).between_hosts.reducer_blocks});
   const int chunks = plan.shape().chunks;
   const auto channel_of = [&](int chunk) -> ChunkChannel& {
     return (*channels_)[call.first_channel + static_cast<std::uint64_t>(chunk)];

@@ -10,8 +10,6 @@
 namespace lanecast {
 namespace {
 
-constexpr int kReducerBlocks = 32;  // more than a network or a host's memory keeps busy
-
 std::byte* pointer(gpu::Address at) { return reinterpret_cast<std::byte*>(at); }
 
 }  // namespace
@@ -76,7 +74,8 @@ void ChunkEnqueuer::reduce(const Step& step, std::span<const Span> to, std::size
     r.op = static_cast<gpu::u32>(how.op);
     r.divisor = how.divisor;
     r.overrange = how.overrange;
-    tools_.launches.reduce(how.dtype, r, peers::Launches::blocks_for(r.bytes, kReducerBlocks), channel_->stream());
+    tools_.launches.reduce(how.dtype, r, peers::Launches::blocks_for(r.bytes, tools_.reducer_blocks),
+                           channel_->stream());
   });
 }
 

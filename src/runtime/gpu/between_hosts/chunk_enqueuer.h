@@ -17,6 +17,7 @@ struct EnqueueTools {
   const peers::Launches& launches;
   HostGroups* peers;         // null where a plan has no groups
   gpu::Handshake handshake;  // but for the counters and the peer
+  int reducer_blocks;        // of kernels that add
 };
 
 class ChunkEnqueuer {

@@ -14,6 +14,7 @@ HostGroups::HostGroups(const OpenGpu& gpu, Ranks ranks, const Bootstrap& members
   if (ranks_.size() < 2) return;
   peers::PeerOptions options;
   options.timeout_s = gpu.timeout_s;
+  options.kind = &gpu_kind(gpu.kind);
   options.channels = false;
   // All of them may wait at once, and their blocks have to be resident together.
   const int most = gpu.max_ctas ? std::min(gpu.max_ctas, options.max_ctas) : options.max_ctas;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/emulated/plain_puts.h"
+#include "plain_puts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,7 @@ constexpr std::uint64_t kLooks_ns = 10'000'000;  // after processes that may hav
 
 GpuSpan named(const gpu::DeviceMemory& memory, const gpu::Device& device) {
   GpuSpan span;
-  span.kind = device.driver().vendor() == gpu::Vendor::amd ? GpuMemory::rocm : GpuMemory::cuda;
+  span.vendor = device.driver().vendor();
   span.memory = {reinterpret_cast<std::byte*>(memory.address()), memory.bytes()};
   span.handle = memory.ipc_handle();
   device.pci_bus_id().copy(span.bus_id.data(), span.bus_id.size() - 1);
