@@ -24,17 +24,17 @@ Hierarchy::Hierarchy(const Topology& topology) : rank_(topology.everyone()), pla
     auto& runs = runs_.emplace_back();
     for (const int n : level) {
       const int first = static_cast<int>(runs.size());
-      runs.insert(runs.end(), n, Run{first, first + n});
+      runs.insert(runs.end(), n, RowRun{first, first + n});
     }
   }
 }
 
 int Hierarchy::domains(int level) const {
   return static_cast<int>(
-      std::ranges::count_if(runs_[level], [&, place = 0](const Run& run) mutable { return run.first == place++; }));
+      std::ranges::count_if(runs_[level], [&, place = 0](const RowRun& run) mutable { return run.first == place++; }));
 }
 
-int Hierarchy::largest(int level) const { return std::ranges::max_element(runs_[level], {}, &Run::size)->size(); }
+int Hierarchy::largest(int level) const { return std::ranges::max_element(runs_[level], {}, &RowRun::size)->size(); }
 
 bool Hierarchy::in_rank_order() const { return std::ranges::is_sorted(rank_); }
 

@@ -9,7 +9,7 @@
 namespace lanecast {
 
 /// Places first, …, last - 1 of the row.
-struct Run {
+struct RowRun {
   int first = 0;
   int last = 0;
   int size() const { return last - first; }
@@ -27,12 +27,12 @@ class Hierarchy {
   int place(int rank) const { return place_[rank]; }
 
   /// The domain of a level around a place; level -1 is everything.
-  Run run(int place, int level) const { return level < 0 ? Run{0, size()} : runs_[level][place]; }
+  RowRun run(int place, int level) const { return level < 0 ? RowRun{0, size()} : runs_[level][place]; }
   int domains(int level) const;
   int largest(int level) const;
 
   /// The place in `to` of the same lane that `place` has in `from`; where nodes differ in size, at the same height.
-  static int same_lane(int place, Run from, Run to) {
+  static int same_lane(int place, RowRun from, RowRun to) {
     return to.first + static_cast<int>(static_cast<long>(place - from.first) * to.size() / from.size());
   }
 
@@ -41,7 +41,7 @@ class Hierarchy {
 
  private:
   std::vector<int> rank_, place_;
-  std::vector<std::vector<Run>> runs_;  // of each level and place
+  std::vector<std::vector<RowRun>> runs_;  // of each level and place
 };
 
 }  // namespace lanecast

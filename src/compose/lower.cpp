@@ -72,7 +72,7 @@ class Lowering {
     }
     if (machine_.stripe > 1)
       for (Spread& spread : spreads) {
-        const Run node = row_.run(spread.root, machine_.node_level);
+        const RowRun node = row_.run(spread.root, machine_.node_level);
         const int stripes = std::min(machine_.stripe, node.size());
         // Where as many ranks of the node are roots, every lane is in use without stripes.
         if (!goes_out(spread) || static_cast<int>(roots[{node.first, spread.reduces}].size()) >= stripes) continue;
@@ -84,7 +84,7 @@ class Lowering {
   }
 
   bool goes_out(const Spread& spread) const {
-    const Run node = row_.run(spread.root, machine_.node_level);
+    const RowRun node = row_.run(spread.root, machine_.node_level);
     return spread.leaves->count(row_.run(spread.root, -1)) > spread.leaves->count(node);
   }
 

@@ -12,7 +12,7 @@ LeafPlaces::LeafPlaces(std::span<const int> ranks, const Hierarchy& hierarchy)
   std::sort(places_.begin(), places_.end());
 }
 
-int LeafPlaces::count(Run run) const {
+int LeafPlaces::count(RowRun run) const {
   if (all_) return run.size();
   const auto first = std::lower_bound(places_.begin(), places_.end(), run.first);
   return static_cast<int>(std::lower_bound(first, places_.end(), run.last) - first);
@@ -30,12 +30,12 @@ void Routes::append(const Spread& spread) {
   }
 }
 
-int Routes::counterpart(const Stripe& stripe, int from, Run target, int level) const {
+int Routes::counterpart(const Stripe& stripe, int from, RowRun target, int level) const {
   int place = Hierarchy::same_lane(from, row_.run(from, level), target);
-  Run around = target;
+  RowRun around = target;
   for (int k = level + 1; k < row_.levels(); ++k) {
-    const Run here = row_.run(place, k);
-    Run there = here;
+    const RowRun here = row_.run(place, k);
+    RowRun there = here;
     for (int first = around.first; !stripe.spread.reaches(there) && first < around.last; first = there.last)
       there = row_.run(first, k);
     place = Hierarchy::same_lane(place, here, there);
@@ -46,12 +46,12 @@ int Routes::counterpart(const Stripe& stripe, int from, Run target, int level) c
 
 void Routes::chain(const Stripe& stripe, int owner) {
   const int inside = machine_.ring_level + 1;
-  const Run home = row_.run(owner, machine_.ring_level);
+  const RowRun home = row_.run(owner, machine_.ring_level);
   tree(stripe, owner, home, inside);
   int holder = owner, hops = 0;
-  Run before = home;
+  RowRun before = home;
   for (int first = home.last % row_.size(); first != home.first;) {
-    const Run run = row_.run(first, machine_.ring_level);
+    const RowRun run = row_.run(first, machine_.ring_level);
     first = run.last % row_.size();
     if (!stripe.spread.reaches(run)) continue;
     const int next = counterpart(stripe, owner, run, machine_.ring_level);
@@ -62,22 +62,22 @@ void Routes::chain(const Stripe& stripe, int owner) {
   }
 }
 
-void Routes::tree(const Stripe& stripe, int from, Run run, int level) {
+void Routes::tree(const Stripe& stripe, int from, RowRun run, int level) {
   if (level > row_.levels() || !run.has(me_)) return;
-  const Run own = row_.run(from, level), mine = row_.run(me_, level);
+  const RowRun own = row_.run(from, level), mine = row_.run(me_, level);
   if (me_ != from) {
     if (own.has(me_)) return tree(stripe, from, own, level + 1);
     return branch(stripe, from, mine, level);
   }
   for (int first = run.first; first < run.last;) {
-    const Run target = row_.run(first, level);
+    const RowRun target = row_.run(first, level);
     first = target.last;
     if (!target.has(from)) branch(stripe, from, target, level);
   }
   tree(stripe, from, own, level + 1);
 }
 
-void Routes::branch(const Stripe& stripe, int from, Run target, int level) {
+void Routes::branch(const Stripe& stripe, int from, RowRun target, int level) {
   if (!stripe.spread.reaches(target)) return;
   const int child = counterpart(stripe, from, target, level);
   if (me_ == from || me_ == child) hop(stripe, stage_of(level), from, child, adds(stripe, from, child, level));
@@ -86,14 +86,14 @@ void Routes::branch(const Stripe& stripe, int from, Run target, int level) {
 
 bool Routes::adds(const Stripe& stripe, int parent, int child, int level) const {
   const Spread& spread = stripe.spread;
-  const Run own = row_.run(parent, level);
+  const RowRun own = row_.run(parent, level);
   if (!spread.reduces) return false;
   if (spread.reaches(own)) return true;
   // Children of one level come in the order of their messages.
-  const Run around = row_.run(parent, level - 1);
+  const RowRun around = row_.run(parent, level - 1);
   const int round = round_of(child, parent, row_.size());
   for (int first = around.first; first < around.last;) {
-    const Run other = row_.run(first, level);
+    const RowRun other = row_.run(first, level);
     first = other.last;
     if (other.has(parent) || !spread.reaches(other)) continue;
     if (round_of(counterpart(stripe, parent, other, level), parent, row_.size()) < round) return true;

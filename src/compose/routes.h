@@ -14,7 +14,7 @@ namespace lanecast {
 class LeafPlaces {
  public:
   LeafPlaces(std::span<const int> ranks, const Hierarchy& hierarchy);
-  int count(Run run) const;
+  int count(RowRun run) const;
 
  private:
   bool all_;                 // ranks are leaves
@@ -30,7 +30,7 @@ struct Spread {
   std::vector<int> owners;  // places that carry a stripe each; the root alone where nothing is striped
 
   /// Does anyone in there want, or bring, what the root does not have?
-  bool reaches(Run run) const {
+  bool reaches(RowRun run) const {
     const bool root_itself = !reduces && run.has(root) && leaves->count({root, root + 1}) > 0;
     return leaves->count(run) > (root_itself ? 1 : 0);
   }
@@ -67,11 +67,11 @@ class Routes {
   };
 
   /// Who takes over in `target` from `from`, of another domain of this level: its lane there, in a domain with leaves.
-  int counterpart(const Stripe& stripe, int from, Run target, int level) const;
+  int counterpart(const Stripe& stripe, int from, RowRun target, int level) const;
   void chain(const Stripe& stripe, int owner);
   /// Spreads what place `from` has over the domains of `level` in `run`.
-  void tree(const Stripe& stripe, int from, Run run, int level);
-  void branch(const Stripe& stripe, int from, Run target, int level);
+  void tree(const Stripe& stripe, int from, RowRun run, int level);
+  void branch(const Stripe& stripe, int from, RowRun target, int level);
   void hop(const Stripe& stripe, int stage, int parent, int child, bool adds);
   /// Has the parent some value when the child's arrives?
   bool adds(const Stripe& stripe, int parent, int child, int level) const;

@@ -10,8 +10,8 @@ namespace {
 
 class ParcelWriter {
  public:
-  ParcelWriter(const GroupCall& call, int me, int members, const PartAddresses& places)
-      : call_(call), places_(places), element_bytes_(size_of(call.dtype)), me_(me), members_(members) {
+  ParcelWriter(const GroupCall& call, int me, int members, const PartAddresses& addresses)
+      : call_(call), addresses_(addresses), element_bytes_(size_of(call.dtype)), me_(me), members_(members) {
     parcels_.send.resize(members);
     parcels_.receive.resize(members);
     parcels_.reduces = reduces(call.kind);
@@ -75,19 +75,22 @@ class ParcelWriter {
   void receive_from_all(int k) { std::ranges::fill(parcels_.receive, out(k)); }
 
   /// Everybody's share of the input.
-  void deal() { share(parcels_.send, gpu::address_of(call_.in), places_.in, 0); }
+  void deal() { share(parcels_.send, gpu::address_of(call_.in), addresses_.in, 0); }
   /// A share of the output from everybody.
-  void collect(int first_count = 0) { share(parcels_.receive, gpu::address_of(call_.out), places_.out, first_count); }
+  void collect(int first_count = 0) {
+    share(parcels_.receive, gpu::address_of(call_.out), addresses_.out, first_count);
+  }
 
-  void share(std::vector<Parcel>& shares, gpu::Address at, const std::vector<gpu::Address>& places, int first_count) {
+  void share(std::vector<Parcel>& shares, gpu::Address at, const std::vector<gpu::Address>& addresses,
+             int first_count) {
     for (int q = 0; q < members_; ++q) {
-      shares[q] = {places.empty() ? at : places[q], bytes(first_count + q)};
+      shares[q] = {addresses.empty() ? at : addresses[q], bytes(first_count + q)};
       at += shares[q].bytes;
     }
   }
 
   const GroupCall& call_;
-  const PartAddresses& places_;
+  const PartAddresses& addresses_;
   std::size_t element_bytes_;
   int me_, members_;
   Parcels parcels_;
@@ -95,8 +98,8 @@ class ParcelWriter {
 
 }  // namespace
 
-Parcels parcels_of(const GroupCall& call, int me, int members, const PartAddresses& places) {
-  return ParcelWriter(call, me, members, places).write();
+Parcels parcels_of(const GroupCall& call, int me, int members, const PartAddresses& addresses) {
+  return ParcelWriter(call, me, members, addresses).write();
 }
 
 }  // namespace lanecast::peers

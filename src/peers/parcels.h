@@ -32,6 +32,6 @@ struct PartAddresses {
 };
 
 /// me: this member. The call's addresses are those of its device.
-Parcels parcels_of(const GroupCall& call, int me, int members, const PartAddresses& places = {});
+Parcels parcels_of(const GroupCall& call, int me, int members, const PartAddresses& addresses = {});
 
 }  // namespace lanecast::peers

@@ -25,15 +25,16 @@ std::size_t bytes_of(const Program& program, const gpu::Instruction& what) {
   return bytes;
 }
 
-struct Ring {
+struct SlotRing {
   std::size_t put = 0;      // bytes
   std::size_t arrived = 0;  // of whole messages
   std::size_t taken = 0, emptied = 0;
 };
 
-class Queues {
+class CheckedQueues {
  public:
-  Queues(const std::vector<Program>& programs, std::size_t ring_bytes) : programs_(programs), ring_bytes_(ring_bytes) {
+  CheckedQueues(const std::vector<Program>& programs, std::size_t ring_bytes)
+      : programs_(programs), ring_bytes_(ring_bytes) {
     for (const Program& program : programs)
       for (const auto* queue : {&program.puts, &program.takes})
         all_.push_back({queue, std::uint64_t{program.ticks()} * queue->size(), 0});
@@ -57,7 +58,7 @@ class Queues {
   }
 
  private:
-  struct Queue {
+  struct QueueUnderCheck {
     const std::vector<gpu::Instruction>* list;
     std::uint64_t rounds, ended;
   };
@@ -69,7 +70,7 @@ class Queues {
 
   bool has_what_it_needs(std::size_t q, const gpu::Instruction& what) const {
     const Program& program = programs_[q / 2];
-    const Queue& other = all_[q ^ 1];
+    const QueueUnderCheck& other = all_[q ^ 1];
     std::uint64_t rounds = what.needs == 0 ? 0 : (tick(q) - what.needs_back) * other.list->size() + what.needs;
     const std::uint64_t chunk = tick(q) - what.delay;
     if (what.writes_scratch && chunk >= program.generations)
@@ -88,12 +89,12 @@ class Queues {
       const int rank = static_cast<int>(q / 2), peer = what.peer;
       const std::size_t bytes = bytes_of(program, what);
       if (what.operation == gpu::Operation::put) {
-        Ring& ring = rings_[{rank, peer}];
+        SlotRing& ring = rings_[{rank, peer}];
         if (ring.put + bytes > ring.emptied + ring_bytes_) return false;
         ring.put += bytes;
         if (what.ends) ring.arrived = ring.put;
       } else if (talks(what)) {
-        Ring& ring = rings_[{peer, rank}];
+        SlotRing& ring = rings_[{peer, rank}];
         if (ring.taken + bytes > ring.arrived) return false;
         ring.taken += bytes;
         if (what.ends) ring.emptied = ring.taken;
@@ -105,12 +106,14 @@ class Queues {
 
   const std::vector<Program>& programs_;
   std::size_t ring_bytes_;
-  std::vector<Queue> all_;  // of each rank: puts, takes
-  std::map<std::pair<int, int>, Ring> rings_;
+  std::vector<QueueUnderCheck> all_;  // of each rank: puts, takes
+  std::map<std::pair<int, int>, SlotRing> rings_;
 };
 
 }  // namespace
 
-void check_queues(const std::vector<Program>& programs, std::size_t ring_bytes) { Queues(programs, ring_bytes).run(); }
+void check_queues(const std::vector<Program>& programs, std::size_t ring_bytes) {
+  CheckedQueues(programs, ring_bytes).run();
+}
 
 }  // namespace lanecast

@@ -19,9 +19,9 @@ struct At {
   bool puts = false;
 };
 
-class Lowering {
+class ProgramLowering {
  public:
-  Lowering(const Plan& plan, const ProgramShape& shape, Slicing slicing)
+  ProgramLowering(const Plan& plan, const ProgramShape& shape, Slicing slicing)
       : plan_(plan), shape_(shape), slices_(slicing.slices()), last_(plan.steps.size()) {
     program_.slicing = slicing;
     place_slots();
@@ -237,7 +237,7 @@ class Lowering {
 }  // namespace
 
 Program program_of(const Plan& plan, const ProgramShape& shape, Slicing slicing) {
-  return Lowering(plan, shape, slicing).run();
+  return ProgramLowering(plan, shape, slicing).run();
 }
 
 std::size_t longest_message(const Plan& plan, const std::vector<PartBytes>& parts, std::size_t slices) {

@@ -100,11 +100,11 @@ WhereMessagesLie agree_where_messages_lie(const Bootstrap& bootstrap, const GpuO
 }
 
 BetweenHosts open_between_hosts(const Bootstrap& bootstrap, const OpenGpu& gpu, const Topology& topology,
-                                const GpuNeighbours& neighbours, WhereMessagesLie places) {
+                                const GpuNeighbours& neighbours, WhereMessagesLie where) {
   // The members of a domain agree among themselves, and then all ranks.
   auto peers = agreed(bootstrap, [&] { return connect_host_groups(bootstrap.rank, gpu, topology, neighbours); });
   return agreed(bootstrap,
-                [&] { return BetweenHosts(gpu, topology, bootstrap.rank, std::move(peers), std::move(places)); });
+                [&] { return BetweenHosts(gpu, topology, bootstrap.rank, std::move(peers), std::move(where)); });
 }
 
 }  // namespace lanecast

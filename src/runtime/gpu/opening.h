@@ -42,8 +42,8 @@ std::unique_ptr<peers::PeerGroup> connect_all(const Bootstrap& bootstrap, const 
 /// Where messages lie: on the device where that goes on all ranks, since they have to choose alike.
 WhereMessagesLie agree_where_messages_lie(const Bootstrap& bootstrap, const GpuOptions& options,
                                           const gpu::Device& device);
-/// places: from agree_where_messages_lie().
+/// where: from agree_where_messages_lie().
 BetweenHosts open_between_hosts(const Bootstrap& bootstrap, const OpenGpu& gpu, const Topology& topology,
-                                const GpuNeighbours& neighbours, WhereMessagesLie places);
+                                const GpuNeighbours& neighbours, WhereMessagesLie where);
 
 }  // namespace lanecast

@@ -9,8 +9,8 @@ namespace lanecast {
 
 /// Without an offer of windows. signature: equal on ranks that make the same call.
 inline peers::PeerCall peer_call(const GroupStep& step, const peers::PeerGroup& peers, std::uint16_t signature,
-                                 const peers::PartAddresses& places = {}) {
-  return {.parcels = peers::parcels_of(step.call, peers.rank(), peers.size(), places),
+                                 const peers::PartAddresses& addresses = {}) {
+  return {.parcels = peers::parcels_of(step.call, peers.rank(), peers.size(), addresses),
           .dtype = step.reduction.dtype,
           .op = step.reduction.op,
           .divisor = step.reduction.divisor,

@@ -29,7 +29,7 @@ constexpr std::size_t kCopied = 4096;
 }  // namespace
 
 BetweenHosts::BetweenHosts(OpenGpu gpu, const Topology& topology, int rank, std::unique_ptr<HostGroups>&& peers,
-                           WhereMessagesLie places)
+                           WhereMessagesLie where)
     : gpu_(std::move(gpu)),
       topology_(topology),
       rank_(rank),
@@ -38,7 +38,7 @@ BetweenHosts::BetweenHosts(OpenGpu gpu, const Topology& topology, int rank, std:
       control_(gpu_.device, sizeof(gpu::Control)),
       begun_(gpu_.device),
       peers_(std::move(peers)),
-      places_(std::move(places)) {}
+      where_(std::move(where)) {}
 
 Plan BetweenHosts::make(const Collective& collective, int rank, const std::string& algorithm) const {
   Plan plan = make_plan(collective, rank, topology_, algorithm);
@@ -55,7 +55,7 @@ Plan BetweenHosts::make(const Collective& collective, int rank, const std::strin
 
 std::shared_ptr<DevicePlan> BetweenHosts::stage(Plan plan, Shape shape) {
   open_channels();
-  return std::make_shared<DevicePlan>(std::move(plan), std::move(shape), places_.on_device);
+  return std::make_shared<DevicePlan>(std::move(plan), std::move(shape), where_.on_device);
 }
 
 std::shared_ptr<const DevicePlan> BetweenHosts::bind(const Call& call, bool in_place,
@@ -95,7 +95,7 @@ std::shared_ptr<const DevicePlan> BetweenHosts::bind_own_counts(const Call& call
 
 void BetweenHosts::open_channels() {
   if (channels_) return;
-  channels_ = std::make_shared<ChunkChannels>(gpu_.device, places_);
+  channels_ = std::make_shared<ChunkChannels>(gpu_.device, where_);
 }
 
 void BetweenHosts::set_timeout(double timeout_s) {
@@ -111,7 +111,7 @@ CallBetweenHosts BetweenHosts::begin(std::shared_ptr<const DevicePlan> plan, con
 }
 
 NetworkProxy::HostHalf BetweenHosts::host_half(const CallBetweenHosts& call) const {
-  return {call.plan, channels_, call.first_channel, places_.needs_context ? gpu_.device : nullptr, {}};
+  return {call.plan, channels_, call.first_channel, where_.needs_context ? gpu_.device : nullptr, {}};
 }
 
 gpu::Handshake BetweenHosts::handshake() const {

@@ -30,7 +30,7 @@ class BetweenHosts {
   /// peers: this rank's, of the topology's innermost domains; null where those are not to be used. Where it throws,
   /// peers are left to the caller: they go together with the others'.
   BetweenHosts(OpenGpu gpu, const Topology& topology, int rank, std::unique_ptr<HostGroups>&& peers,
-               WhereMessagesLie places);
+               WhereMessagesLie where);
 
   /// Memory for the messages, which the first plan takes otherwise.
   void open_channels();
@@ -55,9 +55,9 @@ class BetweenHosts {
   static std::uint16_t signature(const DevicePlan& plan);
 
   /// Do any messages lie on the device?
-  bool is_direct() const { return places_.any(); }
+  bool is_direct() const { return where_.any(); }
   /// Why not, where a user may wonder; else empty.
-  const std::string& why_staged() const { return places_.why_staged; }
+  const std::string& why_staged() const { return where_.why_staged; }
   /// Of a call's group steps among peers.
   bool has_groups() const { return peers_ != nullptr; }
   /// Memory of a channel's messages on the device; with open_channels(), and while no call is under way.
@@ -86,7 +86,7 @@ class BetweenHosts {
   gpu::DeviceMemory control_;
   gpu::OwnedEvent begun_;
   std::unique_ptr<HostGroups> peers_;
-  const WhereMessagesLie places_;
+  const WhereMessagesLie where_;
   std::shared_ptr<ChunkChannels> channels_;  // null before the first plan
   std::uint64_t next_channel_ = 0;
   BoundCalls<std::shared_ptr<const DevicePlan>> bound_{kPlans};

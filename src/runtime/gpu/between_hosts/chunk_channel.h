@@ -77,10 +77,10 @@ inline constexpr int kChunkChannels = 4;
 
 class ChunkChannels {
  public:
-  ChunkChannels(const std::shared_ptr<gpu::Device>& device, const WhereMessagesLie& places) {
+  ChunkChannels(const std::shared_ptr<gpu::Device>& device, const WhereMessagesLie& where) {
     for (int k = 0; k < kChunkChannels; ++k) {
-      channels_.emplace_back(device, places.any());
-      if (const auto* const memory = channels_.back().memory_on_device()) registered_.emplace_back(places, *memory);
+      channels_.emplace_back(device, where.any());
+      if (const auto* const memory = channels_.back().memory_on_device()) registered_.emplace_back(where, *memory);
     }
   }
   /// In turns.

@@ -85,22 +85,22 @@ void ChunkEnqueuer::call_group(std::uint32_t i) {
   if (bound.is_empty()) return;
 
   // What is packed lies behind the plan's own scratch memory; where each part lies together, nothing is.
-  peers::PartAddresses places = part_addresses(bound);
+  peers::PartAddresses addresses = part_addresses(bound);
   std::byte* const packed = pointer(channel_->scratch() + aligned(plan_.layout().scratch_bytes()));
   const Span in{packed, bound.src_bytes}, out{packed + aligned(bound.src_bytes), bound.dst_bytes};
-  if (bound.src_apart() && places.in.empty()) {
+  if (bound.src_apart() && addresses.in.empty()) {
     copy({&in, 1}, bound.src, in.bytes);
     bound.call.in = in.data;
   }
-  const bool unpacks =
-      (bound.dst_apart() && places.out.empty()) || (bound.overlaps() && !is_in_place(bound, plan_.plan().rank, places));
+  const bool unpacks = (bound.dst_apart() && addresses.out.empty()) ||
+                       (bound.overlaps() && !is_in_place(bound, plan_.plan().rank, addresses));
   if (unpacks) {
-    places.out.clear();
+    addresses.out.clear();
     bound.call.out = out.data;
   }
   say_now();
-  tools_.peers->call(plan_.plan().steps[i].group, bound, places, static_cast<std::uint16_t>(tools_.handshake.signature),
-                     channel_->stream());
+  tools_.peers->call(plan_.plan().steps[i].group, bound, addresses,
+                     static_cast<std::uint16_t>(tools_.handshake.signature), channel_->stream());
   if (unpacks) copy(bound.dst, {&out, 1}, out.bytes);
 }
 

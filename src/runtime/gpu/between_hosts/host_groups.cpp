@@ -24,12 +24,12 @@ HostGroups::HostGroups(const OpenGpu& gpu, Ranks ranks, const Bootstrap& members
                       agreed(members, [&] { return gpu::OwnedEvent(device_); })});
 }
 
-void HostGroups::call(std::int32_t k, const GroupStep& step, const peers::PartAddresses& places,
+void HostGroups::call(std::int32_t k, const GroupStep& step, const peers::PartAddresses& addresses,
                       std::uint16_t signature, gpu::Stream stream) {
   const GroupInTurn& turns = turns_[k % gpu::kGroups];
   const gpu::Driver& driver = device_->driver();
   device_->check(driver.cuStreamWaitEvent(stream, turns.passed.get(), 0), "cuStreamWaitEvent");
-  turns.group->by_kernel(peer_call(step, *turns.group, signature, places), stream);
+  turns.group->by_kernel(peer_call(step, *turns.group, signature, addresses), stream);
   device_->check(driver.cuEventRecord(turns.passed.get(), stream), "cuEventRecord");
 }
 

@@ -24,7 +24,7 @@ class HostGroups {
   /// The k-th group step of a plan. Such calls of all chunks run in the order in which they are enqueued, on whichever
   /// streams; those of other steps run beside them, since otherwise a chunk would wait for all that one before has to
   /// do. signature: equal on ranks that make the same call.
-  void call(std::int32_t k, const GroupStep& step, const peers::PartAddresses& places, std::uint16_t signature,
+  void call(std::int32_t k, const GroupStep& step, const peers::PartAddresses& addresses, std::uint16_t signature,
             gpu::Stream stream);
 
   /// Of the calls from now on.

@@ -14,6 +14,6 @@ peers::PartAddresses part_addresses(const GroupStep& step);
 
 /// Does a call whose buffers overlap do so in the way that it may: a gathered part is where it was before, or a reduced
 /// one where this rank brought it? rank: of the communicator.
-bool is_in_place(const GroupStep& step, int rank, const peers::PartAddresses& places);
+bool is_in_place(const GroupStep& step, int rank, const peers::PartAddresses& addresses);
 
 }  // namespace lanecast

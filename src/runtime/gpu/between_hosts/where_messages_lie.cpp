@@ -31,20 +31,20 @@ bool WhereMessagesLie::any() const { return std::ranges::count(on_device, true) 
 WhereMessagesLie where_messages_lie(std::string_view wanted, const gpu::Device& device,
                                     const std::shared_ptr<Router>& router, int rank,
                                     const std::vector<std::string>& hosts) {
-  WhereMessagesLie places{std::vector<bool>(hosts.size(), false), false, {}, router};
-  if (wanted == kStagedMessages) return places;
+  WhereMessagesLie where{std::vector<bool>(hosts.size(), false), false, {}, router};
+  if (wanted == kStagedMessages) return where;
   const bool by_itself = wanted.empty();
   const bool is_safe = device.hardware_queues() >= kLeastQueues && device.sees_remote_writes_in_order();
-  if (by_itself && !is_safe) return places;
+  if (by_itself && !is_safe) return where;
   const GpuVendor vendor = device.driver().vendor();
   for (int peer = 0; peer < router->size(); ++peer) {
     if (peer == rank) continue;
     const Transport& transport = router->to(peer);
     const std::optional<bool> takes = transport.takes(vendor);
-    places.on_device[peer] = takes.value_or(!by_itself);
-    places.needs_context |= !takes && places.on_device[peer];
-    if (by_itself && !takes && hosts[peer] != hosts[rank]) places.why_staged = transport.why_undecided(vendor);
-    if (by_itself || places.on_device[peer] || hosts[peer] == hosts[rank]) continue;
+    where.on_device[peer] = takes.value_or(!by_itself);
+    where.needs_context |= !takes && where.on_device[peer];
+    if (by_itself && !takes && hosts[peer] != hosts[rank]) where.why_staged = transport.why_undecided(vendor);
+    if (by_itself || where.on_device[peer] || hosts[peer] == hosts[rank]) continue;
     const std::string remedy =
         transport.name() == "ucx" ? ucx::to_take(vendor, transport.traits().moves_by_itself) : std::string();
     throw UsageError("gpu_messages: '" + std::string(kDirectMessages) + "', and messages from rank " +
@@ -52,11 +52,11 @@ WhereMessagesLie where_messages_lie(std::string_view wanted, const gpu::Device& 
                      std::string(transport.name()) + ", which takes no GPU's memory here" +
                      (remedy.empty() ? "" : "; UCX takes " + remedy));
   }
-  return places;
+  return where;
 }
 
-RegisteredMemory::RegisteredMemory(const WhereMessagesLie& places, const gpu::DeviceMemory& memory)
-    : device_(memory.device()), router_(places.router) {
+RegisteredMemory::RegisteredMemory(const WhereMessagesLie& where, const gpu::DeviceMemory& memory)
+    : device_(memory.device()), router_(where.router) {
   const std::shared_ptr<Router> router = router_.lock();
   if (!router) throw InternalError("a GPU's memory was made for messages after their transports had gone");
   memory_.vendor = device_->driver().vendor();
@@ -66,7 +66,7 @@ RegisteredMemory::RegisteredMemory(const WhereMessagesLie& places, const gpu::De
   const gpu::Device::Current current(*device_);
   try {
     for (std::size_t k = 0; k < router->count(); ++k) {
-      const auto carries_on_device = [&](int peer) { return places.on_device[peer] && router->number_of(peer) == k; };
+      const auto carries_on_device = [&](int peer) { return where.on_device[peer] && router->number_of(peer) == k; };
       bool carries = false;
       for (int peer = 0; peer < router->size(); ++peer) carries |= carries_on_device(peer);
       if (!carries) continue;

@@ -32,7 +32,7 @@ WhereMessagesLie where_messages_lie(std::string_view wanted, const gpu::Device& 
 class RegisteredMemory {
  public:
   /// Throws TransportError where one does not take it.
-  RegisteredMemory(const WhereMessagesLie& places, const gpu::DeviceMemory& memory);
+  RegisteredMemory(const WhereMessagesLie& where, const gpu::DeviceMemory& memory);
   ~RegisteredMemory();
   RegisteredMemory(RegisteredMemory&&) noexcept = default;
   RegisteredMemory& operator=(RegisteredMemory&&) = delete;

@@ -39,7 +39,7 @@ bool needs_scratch(const Binding<Abi>& mpi, const MpiCollective& call) {
 }
 
 /// A collective under way: one request, or one per window.
-struct Operation {
+struct PendingCollective {
   void* owner = nullptr;
   int requests_left = 0;
   std::string error;

@@ -80,7 +80,7 @@ class Requests final : public MpiRequests {
 
   void post(const MpiCollective& wanted, void* owner) override {
     const auto visit = entrance_.enter();
-    auto operation = std::make_shared<Operation>();
+    auto operation = std::make_shared<PendingCollective>();
     operation->owner = owner;
     MpiCollective call = wanted;
     const int rank = mpi_.rank(mpi_.unwrap(call.comm));
@@ -117,10 +117,10 @@ class Requests final : public MpiRequests {
   struct Requested {
     void* owner;
     bool receive;
-    std::shared_ptr<Operation> collective;  // null for a message
+    std::shared_ptr<PendingCollective> collective;  // null for a message
   };
 
-  void post_messages(const MpiCollective& call, const std::shared_ptr<Operation>& operation) {
+  void post_messages(const MpiCollective& call, const std::shared_ptr<PendingCollective>& operation) {
     const auto comm = mpi_.unwrap(call.comm);
     const int rank = mpi_.rank(comm);
     const auto post_one = [&](const char* way, std::size_t bytes, auto post) {
@@ -207,7 +207,7 @@ void Requests<Abi>::finish(const Requested& entry, const Status& status, std::ve
     done.push_back(std::move(completion));
     return;
   }
-  Operation& operation = *entry.collective;
+  PendingCollective& operation = *entry.collective;
   if (code != 0) operation.error = mpi_.describe(code);
   if (--operation.requests_left > 0) return;
   operation.deliver();
