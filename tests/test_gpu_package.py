@@ -24,8 +24,6 @@ ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.timeout(400)  # the first one builds the driver
 
 NO_BINARY_FOR_GPU = 209
-# What the driver of these tests takes for PTX: its kernels go by their names.
-PTX = "".join(f".visible .entry {name}(\n\t.param .u64 x\n)\n" for name in sorted(NAMES)).encode()
 
 
 def listed_targets() -> list[str]:
@@ -48,6 +46,13 @@ def machine_code(monkeypatch: pytest.MonkeyPatch) -> bytes:
     code = _core.gpu_machine_code("sm_90", [], "")
     monkeypatch.delenv("LANECAST_NVRTC_LIBRARY")
     return code
+
+
+@pytest.fixture
+def ptx(machine_code: bytes) -> bytes:
+    """What that driver takes for it: its kernels go by their names."""
+    names = _core.gpu_kernel_names(machine_code)
+    return "".join(f".visible .entry {name}(\n\t.param .u64 x\n)\n" for name in names).encode()
 
 
 def package(folder: Path, *targets: str, code: bytes = b"code") -> None:
@@ -150,8 +155,8 @@ def test_a_package_needs_neither_compiler_nor_cache(folder: Path, machine_code: 
     assert not (tmp_path / "cache").exists()
 
 
-def test_ptx_where_there_is_no_machine_code(folder: Path) -> None:
-    package(folder, "compute_80", code=PTX)
+def test_ptx_where_there_is_no_machine_code(folder: Path, ptx: bytes) -> None:
+    package(folder, "compute_80", code=ptx)
     assert on_two_gpus(folder, "", **NO_COMPILER) == ([2000.0, 2000.0], "")
 
 
@@ -169,9 +174,9 @@ def test_a_spoilt_package_is_named_and_the_kernels_are_compiled(
     )
 
 
-def test_what_the_driver_refuses_gives_way_to_the_next(folder: Path, machine_code: bytes) -> None:
+def test_what_the_driver_refuses_gives_way_to_the_next(folder: Path, machine_code: bytes, ptx: bytes) -> None:
     package(folder, "sm_90", code=machine_code)
-    package(folder, "compute_80", code=PTX)
+    package(folder, "compute_80", code=ptx)
     sums, said = on_two_gpus(folder, "", refused_once, **NO_COMPILER)
     assert sums == [2000.0, 2000.0]
     assert re.fullmatch(r"lanecast: the GPU kernels .* for sm_90 are left aside: cuModuleLoadData: .*\n", said)
@@ -182,7 +187,7 @@ def test_neither_package_nor_compiler(folder: Path) -> None:
     assert all("LANECAST_NVRTC_LIBRARY names no usable library" in said for said in sums)
 
 
-def test_info_says_where_kernels_come_from(folder: Path, machine_code: bytes, tmp_path: Path) -> None:
+def test_info_says_where_kernels_come_from(folder: Path, machine_code: bytes, ptx: bytes, tmp_path: Path) -> None:
     environment = {**gpu_host_library.environment(), "LANECAST_KERNEL_FOLDER": str(folder)}
     environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
 
@@ -195,7 +200,7 @@ def test_info_says_where_kernels_come_from(folder: Path, machine_code: bytes, tm
     assert "sm_90: none: LANECAST_NVRTC_LIBRARY names no usable library" in shown(**NO_COMPILER)
     assert on_two_gpus(folder, kept)[0] == [2000.0, 2000.0]
     assert f"sm_90: compiled before, in {kept}" in shown()
-    package(folder, "compute_80", code=PTX)
+    package(folder, "compute_80", code=ptx)
     assert f"for compute_80 {folder} sm_90: those that came for compute_80, which the driver compiles once" in shown()
     package(folder, "sm_90", code=machine_code)
     assert f"for sm_90, compute_80 {folder} sm_90: those that came for sm_90" in shown()
