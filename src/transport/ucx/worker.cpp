@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quiet_thread.h"
 
 namespace lanecast::ucx {
 namespace {
@@ -66,6 +67,7 @@ Worker::Worker(const Bootstrap& bootstrap, const WorkerOptions& options)
 
 void Worker::open(std::string& address, const WorkerOptions& options) {
   ucp_ = &Ucp::loaded();
+  const QuietThreads quiet;  // UCX starts one
   const Settings settings(*ucp_, options.device, options.drivers);
   ContextParams context;
   context.field_mask = ContextParams::kFeatures | ContextParams::kEstimatedEndpoints;
