@@ -95,6 +95,10 @@ void Lanes::take_ended(std::vector<Share*>& ended) {
   for (const auto& lane : lanes_) lane->take_ended(ended);
 }
 
+void Lanes::leave() {
+  for (const auto& lane : lanes_) lane->leave();
+}
+
 void Lanes::give_up() {
   for (const auto& lane : lanes_) lane->give_up();
 }

@@ -35,6 +35,7 @@ class Lanes {
   void post(const Message& message, std::uint64_t tag, bool receive, void* owner, std::vector<Share>& shares);
   void take_ended(std::vector<Share*>& ended);
   /// See Lane: of all of them.
+  void leave();
   void give_up();
   void await_over();
 
