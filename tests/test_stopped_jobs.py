@@ -237,7 +237,7 @@ def waits_in_a_row(comm: Communicator, tell: Tell) -> None:
 
 def test_who_never_comes_after_a_stop_is_named() -> None:
     """The stop makes no rank look silent that waits, and postpones nothing for ever."""
-    jobs = [PipeJob(3, waits_in_a_row, timeout_s=2.0, **options) for options in ({}, {"hosts": "abc"})]
+    jobs = [PipeJob(3, waits_in_a_row, timeout_s=4.0, **options) for options in ({}, {"hosts": "abc"})]
     for job in jobs:
         assert [job.told(rank) for rank in range(3)] == ["ready"] * 3
     time.sleep(0.3)
@@ -247,7 +247,7 @@ def test_who_never_comes_after_a_stop_is_named() -> None:
     for job in jobs:
         outcomes = [job.outcome(rank) for rank in range(2)]
         assert [outcome.error for outcome in outcomes] == ["TimeoutError"] * 2, outcomes
-        assert all(re.search(r"waited [234]\.\d s for rank", outcome.text) for outcome in outcomes), outcomes
+        assert all(re.search(r"waited \d+\.\d s for rank", outcome.text) for outcome in outcomes), outcomes
         assert re.search(r"rank 1 waits for rank 2, which has not answered|for rank 2 in recv", outcomes[0].text)
         os.kill(job.processes[2].pid or 0, signal.SIGUSR1)
         job.end()
