@@ -194,7 +194,7 @@ class FileGather:
         unfinished.write_bytes(mine)
         unfinished.rename(unfinished.with_suffix(""))
         parts = [self._folder / f"{self._round}.{rank}" for rank in range(self._size)]
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 80
         while not all(part.exists() for part in parts):
             assert time.monotonic() < deadline, f"round {self._round}: a survivor does not come"
             time.sleep(0.001)

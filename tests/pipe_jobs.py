@@ -27,6 +27,12 @@ Tell = Callable[[Any], None]
 Body = Callable[[lanecast.Communicator, Tell], Any]
 
 
+def stays_until(ended: Path) -> None:
+    """Of a rank for which another waits in vain: it stays until that one says that its wait has ended."""
+    while not ended.exists():
+        time.sleep(0.02)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a rank's body ended: what it returned, or the name and text of what it raised; at_s as time.monotonic().

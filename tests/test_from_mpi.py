@@ -44,27 +44,40 @@ def test_communicators_of_mpi4py(communicators: str, ranks: int, processes: int)
 
 LATE = """
 import os, sys, time
+from pathlib import Path
 import lanecast
 from lanecast.startup import mpi
 
 mpi()
+ended = Path(sys.argv[1])
 rank = int(os.environ.get("PMI_RANK") or os.environ["OMPI_COMM_WORLD_RANK"])
 if rank == 1:
-    time.sleep(4.0)  # and never calls init
+    while not ended.exists():
+        time.sleep(0.02)  # and never calls init
 else:
     try:
         lanecast.init(timeout_s=0.7)
     except lanecast.TimeoutError as error:
         print(error, flush=True)
+    ended.touch()
     time.sleep(1.0)  # launchers that clean up may lose what was printed last
 os._exit(0)  # MPI could not end with a call under way
 """
 
 
 @pytest.mark.parametrize("bin", [MPICH.parent, OPENMPI], ids=["mpich", "open mpi"])
-def test_a_rank_that_never_makes_the_communicator(bin: Path) -> None:
+def test_a_rank_that_never_makes_the_communicator(bin: Path, tmp_path: Path) -> None:
     oversubscribe = ["--oversubscribe"] if bin == OPENMPI else []
-    command = [str(bin / "mpiexec"), *oversubscribe, "-n", "2", str(bin / "python"), "-c", LATE]
+    command = [
+        str(bin / "mpiexec"),
+        *oversubscribe,
+        "-n",
+        "2",
+        str(bin / "python"),
+        "-c",
+        LATE,
+        str(tmp_path / "ended"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert "rank 0 of 2 waited 0.7 s for rank 1 to make a communicator" in done.stdout, done.stdout + done.stderr
     assert "from_mpi" in done.stdout

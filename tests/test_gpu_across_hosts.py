@@ -22,7 +22,7 @@ from lanecast import Communicator, _core
 from lanecast.learn.model import save
 from launch import mpich
 from learned_models import constant, model
-from pipe_jobs import Tell
+from pipe_jobs import Tell, stays_until
 
 THREE = ("all_reduce", "all_gather", "reduce_scatter")
 # More chunks than are in flight at a time, so that their memory changes hands.
@@ -256,12 +256,12 @@ def test_different_calls(kernel_cache: str) -> None:
         assert "call 2 of this communicator differs between ranks: rank 0 calls all_reduce of 8 float32" in outcome.text
 
 
-def second_rank_comes_late(comm: Communicator, _: Tell) -> str:
+def second_rank_comes_late(ended: Path, comm: Communicator, _: Tell) -> str:
     x = tensor(comm, 8)
     comm.all_reduce(x, algorithm="ring")
     comm.synchronize()
     if comm.rank == 1:
-        time.sleep(6)
+        stays_until(ended)
     comm.all_reduce(x, algorithm="ring")
     try:
         comm.synchronize()
@@ -269,13 +269,16 @@ def second_rank_comes_late(comm: Communicator, _: Tell) -> str:
         with pytest.raises(lanecast.TransportError, match="has failed and takes no more calls"):
             comm.all_reduce(x, algorithm="ring")
         raise
+    finally:
+        ended.touch()
     return ""
 
 
-def test_a_peer_that_does_not_call(kernel_cache: str) -> None:
-    waited, late = outcomes(2, second_rank_comes_late, kernel_cache, **between_hosts("2x1"), timeout_s=2)
+def test_a_peer_that_does_not_call(kernel_cache: str, tmp_path: Path) -> None:
+    body = partial(second_rank_comes_late, tmp_path / "ended")
+    waited, late = outcomes(2, body, kernel_cache, **between_hosts("2x1"), timeout_s=2)
     assert waited.error == "TimeoutError"
-    assert "rank 0 waited 2." in waited.text
+    assert "rank 0 waited " in waited.text
     assert "s for rank 1 in step" in waited.text
     assert "recv_reduce from rank 1" in waited.text
     assert "of all_reduce by ring on a GPU over ucx (call 2)" in waited.text

@@ -167,7 +167,7 @@ def test_a_library_that_does_not_return(tmp_path: Path) -> None:
     other, kept = outcomes(2, partial(kept_by_a_library, tmp_path / "stuck"), hosts="ab")
     assert (other.text, kept.text) == ("", "")
     for what in ("wait", "call", "synchronize"):
-        assert kept.value[what].startswith("TimeoutError: rank 1 waited 2."), kept.value
+        assert kept.value[what].startswith("TimeoutError: rank 1 waited "), kept.value
         assert "s for ucx (messages with rank 0), which has not given the thread back" in kept.value[what]
         assert "all_reduce" in kept.value[what]
     assert "TransportError: rank 1: this communicator has failed and takes no more calls" in kept.value["afterwards"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from exchange_api import ROCM, Described, exchange_api
 from gpu_stand_in import Tensor, outcomes, tensor
 from lanecast import Communicator, _core
 from lanecast.compose import Composition, Knobs
-from pipe_jobs import Tell
+from pipe_jobs import Tell, stays_until
 from random_compositions import some_composition, some_knobs
 
 MANY = 5  # more chunks than are in flight, so that their memory changes hands
@@ -322,20 +322,24 @@ def test_ranks_that_differ_are_told(what: str, kernel_cache: str) -> None:
         assert re.search("rank . has made composition [0-9a-f]{16} of 100 float32, by 2x1", said), said
 
 
-def second_stays_away(comm: Communicator, _: Tell) -> None:
+def second_stays_away(ended: Path, comm: Communicator, _: Tell) -> None:
     x = tensor(comm, 8)
     call = comm.compile(form("all_reduce", comm.size), x, x)
     call.run()
     comm.synchronize()
-    if comm.rank == 0:
+    if comm.rank == 1:
+        stays_until(ended)
+        return
+    try:
         call.run()
         comm.synchronize()
-    else:
-        time.sleep(6)
+    finally:
+        ended.touch()
 
 
-def test_a_peer_that_does_not_come(kernel_cache: str) -> None:
-    waited, _ = outcomes(2, second_stays_away, kernel_cache, topology="2x1", timeout_s=2)
+def test_a_peer_that_does_not_come(kernel_cache: str, tmp_path: Path) -> None:
+    body = partial(second_stays_away, tmp_path / "ended")
+    waited, _ = outcomes(2, body, kernel_cache, topology="2x1", timeout_s=2)
     assert waited.error == "TimeoutError"
     assert "rank 0 waited for rank 1 in step 1 of 3: recv_reduce from rank 1" in waited.text
     assert "of 8 float32, by 2x1 in 1 chunk on GPUs" in waited.text

@@ -18,7 +18,7 @@ import lanecast
 from collective_cases import Case, even, ops_of
 from gpu_stand_in import Tensor, in_environment, in_place_is_offered, judge, outcomes, tensor
 from lanecast import Communicator, _core
-from pipe_jobs import PipeJob, Tell
+from pipe_jobs import PipeJob, Tell, stays_until
 
 NATIVE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 NO_SUMS = ("float8_e4m3", "float8_e5m2", "int16", "uint16")
@@ -121,18 +121,21 @@ def test_no_nccl_on_one_rank(tmp_path: Path, kernel_cache: str) -> None:
         assert (outcome.text, outcome.value) == ("", 16.0)
 
 
-def second_rank_comes_late(comm: Communicator, _: Tell) -> None:
+def second_rank_comes_late(ended: Path, comm: Communicator, _: Tell) -> None:
     x = tensor(comm, 8)
     native_sum(comm, x)
     if comm.rank == 1:
-        time.sleep(6)
-    native_sum(comm, x)
+        stays_until(ended)
+    try:
+        native_sum(comm, x)
+    finally:
+        ended.touch()
 
 
-def test_a_peer_that_does_not_call(kernel_cache: str) -> None:
-    waited, late = outcomes(2, second_rank_comes_late, kernel_cache, timeout_s=2)
+def test_a_peer_that_does_not_call(kernel_cache: str, tmp_path: Path) -> None:
+    waited, late = outcomes(2, partial(second_rank_comes_late, tmp_path / "ended"), kernel_cache, timeout_s=2)
     assert waited.error == "TimeoutError"
-    assert "rank 0 waited 2." in waited.text
+    assert "rank 0 waited " in waited.text
     assert "s for rank 1 in NCCL's all_reduce on a GPU" in waited.text
     assert "rank 0" in late.text
 

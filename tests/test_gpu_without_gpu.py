@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from gpu_stand_in import (
     tensor,
 )
 from lanecast import Communicator, P2POp, _core
-from pipe_jobs import Tell
+from pipe_jobs import Tell, stays_until
 
 ENGINES = ("peer_kernel", "copy_engine")
 # But the kernels, which stay loaded, and with CUDA their context.
@@ -457,18 +458,21 @@ def test_a_message_of_another_size(kernel_cache: str) -> None:
     assert "rank 1: a recv of 36 bytes from rank 0 over peer memory met a send of 32 bytes" in receiver.text
 
 
-def nobody_sends(comm: Communicator, tell: Tell) -> None:
+def nobody_sends(ended: Path, comm: Communicator, tell: Tell) -> None:
     comm.all_reduce(tensor(comm, 1))
     comm.synchronize()
-    if comm.rank == 0:
+    if comm.rank == 1:
+        stays_until(ended)  # or its going would be noticed
+        return
+    try:
         comm.recv(tensor(comm, 2), 1)
         comm.synchronize()
-    else:
-        time.sleep(6)  # it stays, so that its going is not what is noticed
+    finally:
+        ended.touch()
 
 
-def test_a_message_that_nobody_sends(kernel_cache: str) -> None:
-    receiver, _ = outcomes(2, nobody_sends, kernel_cache, timeout_s=2)
+def test_a_message_that_nobody_sends(kernel_cache: str, tmp_path: Path) -> None:
+    receiver, _ = outcomes(2, partial(nobody_sends, tmp_path / "ended"), kernel_cache, timeout_s=2)
     assert receiver.error == "TimeoutError"
     assert "rank 0 waited for rank 1 in a recv of 8 bytes from rank 1 over peer memory" in receiver.text
 

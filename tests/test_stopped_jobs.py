@@ -179,28 +179,24 @@ def signalled(jobs: list[PipeJob], number: signal.Signals, only: int | None = No
                 os.kill(process.pid or 0, number)
 
 
-# Over TCP a peer that leaves with something unread resets the connection, and UCX may then lose what it sent last: a
-# job over UCX does not pass every time yet.
-@pytest.mark.parametrize("over_ucx", [False, pytest.param(True, marks=pytest.mark.long)], ids=["", "ucx"])
-def test_jobs_that_are_stopped_as_a_whole_go_on(over_ucx: bool, tmp_path: Path) -> None:
+def test_jobs_that_are_stopped_as_a_whole_go_on(tmp_path: Path) -> None:
     """All at once, since most of this test is the stop."""
     piped = functools.partial(PipeJob, 2, timeout_s=DEADLINE_S)
     ucx = {"hosts": "ab", "transports": "ucx"}
     jobs = {
-        "ucx": piped(functools.partial(late, waits=all_reduces), **ucx),
-        "irecv over ucx": piped(functools.partial(late, waits=receives_later), **ucx),
-    } if over_ucx else {
         "shm": piped(functools.partial(late, waits=all_reduces)),
         "started": piped(functools.partial(late, waits=starts)),
         "split": piped(functools.partial(late, waits=splits)),
         "recv": piped(functools.partial(late, waits=receives)),
+        "ucx": piped(functools.partial(late, waits=all_reduces), **ucx),
+        "irecv over ucx": piped(functools.partial(late, waits=receives_later), **ucx),
         "threads": PipeJob(1, late_thread),
-    }  # fmt: skip
-    under_mpi = {} if over_ucx else {
+    }
+    under_mpi = {
         f"{name} {waits_in}": MpiJob(mpiexec, waits_in, tmp_path / f"{name}-{waits_in}")
         for name, mpiexec in (("MPICH", MPICH), ("Open MPI", OPENMPI / "mpiexec"))
         for waits_in in ("init", "call")
-    }  # fmt: skip
+    }
     piped_jobs, launched = list(jobs.values()), list(under_mpi.values())
     for word in ("ready", "begun"):
         for job in piped_jobs:
@@ -241,7 +237,7 @@ def waits_in_a_row(comm: Communicator, tell: Tell) -> None:
 
 def test_who_never_comes_after_a_stop_is_named() -> None:
     """The stop makes no rank look silent that waits, and postpones nothing for ever."""
-    jobs = [PipeJob(3, waits_in_a_row, timeout_s=2.0, **options) for options in ({}, {"hosts": "abc"})]
+    jobs = [PipeJob(3, waits_in_a_row, timeout_s=4.0, **options) for options in ({}, {"hosts": "abc"})]
     for job in jobs:
         assert [job.told(rank) for rank in range(3)] == ["ready"] * 3
     time.sleep(0.3)
@@ -251,7 +247,7 @@ def test_who_never_comes_after_a_stop_is_named() -> None:
     for job in jobs:
         outcomes = [job.outcome(rank) for rank in range(2)]
         assert [outcome.error for outcome in outcomes] == ["TimeoutError"] * 2, outcomes
-        assert all(re.search(r"waited [234]\.\d s for rank", outcome.text) for outcome in outcomes), outcomes
+        assert all(re.search(r"waited \d+\.\d s for rank", outcome.text) for outcome in outcomes), outcomes
         assert re.search(r"rank 1 waits for rank 2, which has not answered|for rank 2 in recv", outcomes[0].text)
         os.kill(job.processes[2].pid or 0, signal.SIGUSR1)
         job.end()

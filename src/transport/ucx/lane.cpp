@@ -60,6 +60,14 @@ void UcxLane::take_ended(std::vector<LaneShare*>& ended) {
   ended_count_.store(0, std::memory_order_relaxed);
 }
 
+void UcxLane::leave() {
+  {
+    const std::lock_guard lock(mutex_);
+    to_leave_ = to_end_ = true;
+  }
+  wake();
+}
+
 void UcxLane::give_up() {
   {
     const std::lock_guard lock(mutex_);
@@ -87,8 +95,11 @@ void UcxLane::run() {
     idle = progressed || ended ? 0 : idle + 1;
     if (idle > kIdleRounds) sleep();
   }
-  let_go();
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  const bool leaves = to_leave_;
+  lock.unlock();
+  leaves ? worker_.leave() : let_go();
+  lock.lock();
   over_ = true;
   has_changed_.notify_all();
 }
@@ -115,7 +126,7 @@ bool UcxLane::begin_posted() {
 void UcxLane::begin(LaneShare& share) {
   share.lane = this;
   under_way_.push_back(&share);
-  const Endpoint endpoint = worker_.to(share.peer);
+  const Endpoint endpoint = share.receive ? worker_.to(share.peer) : worker_.to_send_to(share.peer);
   if (!endpoint) return end(share, kNotConnected);
   RequestParams params = params_for(share.memory, &share);
   const auto [buffer, count] = buffer_of(share.memory, share.bytes);

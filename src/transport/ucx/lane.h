@@ -52,9 +52,12 @@ class UcxLane {
   /// Appends what has ended. Costs one load where nothing has.
   void take_ended(std::vector<LaneShare*>& ended);
 
+  /// Begins to take leave of the peers' lanes, where nothing is under way. They have read all by the time that it is
+  /// over: nothing else of this rank may go before, or they take it for lost.
+  void leave();
   /// Begins to end whatever is under way, with its connections; nothing is handed back from then on.
   void give_up();
-  /// After give_up(): waits until nothing moves any more. UCX may hold on to memory all the same; over
+  /// After leave() or give_up(): waits until nothing moves any more. UCX may hold on to memory all the same; over
   /// TCP, which lanes are for, it touches none where nobody makes it go on.
   void await_over();
 
@@ -72,10 +75,10 @@ class UcxLane {
 
   Worker worker_;
   FileDescriptor bell_;  // an eventfd
-  std::mutex mutex_;     // over the next five
+  std::mutex mutex_;     // over the next six
   std::vector<int> to_connect_;
   std::vector<LaneShare*> posted_, ended_;
-  bool to_end_ = false, over_ = false;
+  bool to_end_ = false, to_leave_ = false, over_ = false;
   std::condition_variable has_changed_;
   std::atomic<std::size_t> ended_count_{0};
   std::atomic<bool> asleep_{false};

@@ -96,6 +96,10 @@ void UcxLanes::take_ended(std::vector<LaneShare*>& ended) {
   for (const auto& lane : lanes_) lane->take_ended(ended);
 }
 
+void UcxLanes::leave() {
+  for (const auto& lane : lanes_) lane->leave();
+}
+
 void UcxLanes::give_up() {
   for (const auto& lane : lanes_) lane->give_up();
 }

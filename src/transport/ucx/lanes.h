@@ -35,6 +35,7 @@ class UcxLanes {
   void post(const Message& message, std::uint64_t tag, bool receive, void* owner, std::vector<LaneShare>& shares);
   void take_ended(std::vector<LaneShare*>& ended);
   /// See UcxLane: of all of them.
+  void leave();
   void give_up();
   void await_over();
 

@@ -7,7 +7,8 @@
 namespace lanecast::ucx {
 namespace {
 
-constexpr unsigned kId = 1;  // of our active messages
+constexpr unsigned kId = 1;        // of our active messages
+constexpr int kMostRounds = 1024;  // of UCX's progress, each of 8 KiB of a connection: other peers may have much to say
 
 /// A note on its way; UCX reads it until it is sent.
 struct NoteUnderWay {
@@ -36,7 +37,11 @@ UcxNoteCarrier::UcxNoteCarrier(Worker& worker) : worker_(worker) {
 }
 
 void UcxNoteCarrier::send(int rank, std::span<const std::byte> note) {
-  const Endpoint endpoint = worker_.to(rank);
+  // What has come is read first: at a peer that has gone the note brings about a reset, and what is unread then is
+  // lost.
+  for (int round = 0; round < kMostRounds && worker_.progress();) ++round;
+  if (worker_.has_left(rank)) return;
+  const Endpoint endpoint = worker_.to_send_to(rank);
   if (!endpoint) return;
   auto sending =
       std::make_unique<NoteUnderWay>(&under_way_, std::string(reinterpret_cast<const char*>(note.data()), note.size()));

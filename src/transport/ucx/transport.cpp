@@ -31,7 +31,13 @@ UcxTransport::UcxTransport(const Bootstrap& bootstrap, int lanes, ucx::Drivers d
 UcxTransport::~UcxTransport() {
   if (!left_ && free_.size() != transfers_.size())
     abort({FailureKind::user, "the communicator was destroyed during a call"});
-  if (left_ && note_carrier_.sent()) worker_.disconnect();  // nothing else is worth waiting for
+  if (!left_) {
+    lanes_.leave();
+    worker_.leave();
+    lanes_.await_over();
+  } else if (note_carrier_.sent()) {
+    worker_.disconnect();  // nothing else is worth waiting for
+  }
   gpu_memory_.clear(worker_);
   worker_.close();  // a peer's note may still come, and what it is kept in goes before the worker
 }
@@ -105,7 +111,7 @@ void UcxTransport::started(MessageInPieces& transfer, ucx::Request request, std:
 
 void UcxTransport::post_send(Message& message) {
   MessageInPieces& transfer = begin(message, /*receive=*/false);
-  const ucx::Endpoint endpoint = worker_.to(message.peer);
+  const ucx::Endpoint endpoint = worker_.to_send_to(message.peer);
   if (!endpoint) return;  // WorkerWitness::lost() says why
   const std::span<const Span> memory = own_part(transfer);
   RequestParams params = ucx::params_for(memory, &transfer);

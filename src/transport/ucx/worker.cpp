@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quiet_thread.h"
 
 namespace lanecast::ucx {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr unsigned kApiMajor = 1, kApiMinor = 12;
-constexpr auto kFarewell = std::chrono::milliseconds(1000);
+constexpr auto kToClose = std::chrono::milliseconds(800);  // a second in all with the time for a farewell
 
 /// What was set here of the variables that say which NICs and transports UCX may use.
 std::string told() {
@@ -53,6 +54,7 @@ Worker::Worker(const Bootstrap& bootstrap, const WorkerOptions& options)
   try {
     std::string address;
     open(address, options);
+    farewells_ = std::make_unique<Farewells>(*this);
     mine = "+" + address;
   } catch (const Error& error) {
     mine = std::string("-") + error.what();
@@ -66,6 +68,7 @@ Worker::Worker(const Bootstrap& bootstrap, const WorkerOptions& options)
 
 void Worker::open(std::string& address, const WorkerOptions& options) {
   ucp_ = &Ucp::loaded();
+  const QuietThreads quiet;  // UCX starts one
   const Settings settings(*ucp_, options.device, options.drivers);
   ContextParams context;
   context.field_mask = ContextParams::kFeatures | ContextParams::kEstimatedEndpoints;
@@ -130,7 +133,7 @@ std::string Worker::failure(int peer) const {
 void Worker::close_endpoints(const RequestParams& how) {
   std::vector<Request> closing;
   for (Peer& peer : peers_) close(peer, how, closing);
-  if (worker_) await(std::move(closing), kFarewell);
+  if (worker_) await(std::move(closing), kToClose);
 }
 
 void Worker::close(Peer& peer, const RequestParams& how, std::vector<Request>& closing) {
@@ -160,7 +163,7 @@ void Worker::connect(std::span<const int> peers, std::chrono::milliseconds most)
       close(peers_[waits_for[k]], at_once(), closing);
     }
   closing.insert(closing.end(), late.begin(), late.end());
-  await(std::move(closing), kFarewell);
+  await(std::move(closing), kToClose);
 }
 
 std::vector<Request> Worker::await(std::vector<Request> requests, std::chrono::milliseconds most) {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/bootstrap.h"
 #include "base/running_time.h"
+#include "transport/ucx/farewells.h"
 #include "transport/ucx/settings.h"
 
 namespace lanecast::ucx {
@@ -43,6 +45,12 @@ class Worker {
 
   /// Made at the first use; null when the connection has failed. Only who has one hears of the peer's end.
   Endpoint to(int peer);
+  /// The same, to send something: that peer hears when this rank leaves.
+  Endpoint to_send_to(int peer) {
+    farewells_->owe(peer);
+    return to(peer);
+  }
+  bool is_connected(int peer) const { return peers_.at(peer).endpoint && peers_.at(peer).status == 0; }
   /// Brings connections about before there is anything to send, for as long as `most`.
   void connect(std::span<const int> peers, std::chrono::milliseconds most);
   /// Why the connection has failed, in UCX's words; empty while it has not.
@@ -53,10 +61,17 @@ class Worker {
   bool may_sleep() const { return ucp_->ucp_worker_arm(worker_) == 0; }
 
   /// True when anything moved.
-  bool progress() { return ucp_->ucp_worker_progress(worker_) != 0; }
+  bool progress() {
+    farewells_->answer();
+    return ucp_->ucp_worker_progress(worker_) != 0;
+  }
   /// Drives UCX until done() or for as long as `most`.
   template <class Done>
   bool progress_until(const Done& done, std::chrono::milliseconds most);
+  /// Takes leave of the peers, so that what was sent last arrives. Before close(), where nothing went wrong.
+  void leave() { farewells_->say(); }
+  /// Has the peer taken leave?
+  bool has_left(int peer) const { return farewells_->has_left(peer); }
   /// Ends all connections now; what is under way ends with an error.
   void disconnect();
   /// Lets what was sent arrive, if the peers take it within a moment, and ends. Until it returns UCX may call whatever
@@ -84,6 +99,7 @@ class Worker {
   WorkerHandle worker_ = nullptr;
   int event_fd_ = -1;  // UCX's
   std::vector<Peer> peers_;
+  std::unique_ptr<Farewells> farewells_;
 };
 
 template <class Done>
