@@ -20,18 +20,18 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from lanecast import job
-from lanecast.cli import launch, tables
+from lanecast import job, launch
+from lanecast.bench import tables
+from lanecast.bench.figures import busbw_factor
+from lanecast.bench.gpu import machine, options
+from lanecast.bench.gpu.launch import start_ranks
+from lanecast.bench.gpu.measure import Contender, DeviceBench
+from lanecast.bench.gpu.memory import Arenas
+from lanecast.bench.gpu.ranks import Ranks
+from lanecast.bench.measure import Row, case_for
+from lanecast.bench.options import Settings, distinct, parse_size, parse_sizes
+from lanecast.bench.payload import MAIN, Case
 from lanecast.cli.bench import write_json
-from lanecast.cli.figures import busbw_factor
-from lanecast.cli.gpu import machine, options
-from lanecast.cli.gpu.launch import start_ranks
-from lanecast.cli.gpu.measure import Contender, DeviceBench
-from lanecast.cli.gpu.memory import Arenas
-from lanecast.cli.gpu.ranks import Ranks
-from lanecast.cli.measure import Row, case_for
-from lanecast.cli.options import Settings, distinct, parse_size, parse_sizes
-from lanecast.cli.payload import MAIN, Case
 
 _PRODUCTS_S = 30e-3  # of products alone, in each measurement
 _OUTLAST = 2.0  # the collectives, were they alone; beside products they are slower still

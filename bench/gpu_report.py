@@ -8,9 +8,9 @@ from pathlib import Path
 
 import gpu_tables as tables
 from gpu_aims import between_hosts, judged, part
-from lanecast.cli import machine, plots
-from lanecast.cli.gpu import machine as gpu_machine
-from lanecast.cli.measure import Row
+from lanecast.bench import machine, plots
+from lanecast.bench.gpu import machine as gpu_machine
+from lanecast.bench.measure import Row
 from nic_bound_report import plot as plot_shares
 from timed_steps import Outcome
 

@@ -21,12 +21,12 @@ import typer
 
 import lanecast
 from jobs import rows_of_job
-from lanecast import _core
-from lanecast.cli import launch, machine, tables
+from lanecast import _core, launch
+from lanecast.bench import machine, tables
+from lanecast.bench.measure import Bench, Contender, Row, case_for
+from lanecast.bench.options import Backend, Settings, parse_backend
+from lanecast.bench.payload import Payload
 from lanecast.cli.bench import write_json
-from lanecast.cli.measure import Bench, Contender, Row, case_for
-from lanecast.cli.options import Backend, Settings, parse_backend
-from lanecast.cli.payload import Payload
 from lanecast.startup import mpi, under_launcher
 
 BYTES = 8

@@ -21,12 +21,13 @@ import typer
 
 import lanecast
 from jobs import rows_of_job
+from lanecast import launch
+from lanecast.bench import machine, tables
+from lanecast.bench.measure import Bench, Contender, Row
+from lanecast.bench.options import Backend, Settings, parse_sizes
+from lanecast.bench.payload import Case, Payload
 from lanecast.buffers import Array
-from lanecast.cli import launch, machine, tables
 from lanecast.cli.bench import write_json
-from lanecast.cli.measure import Bench, Contender, Row
-from lanecast.cli.options import Backend, Settings, parse_sizes
-from lanecast.cli.payload import Case, Payload
 from lanecast.startup import mpi, under_launcher
 
 

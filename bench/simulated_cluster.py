@@ -22,13 +22,13 @@ from typing import Annotated, Any
 import typer
 
 import lanecast
-from lanecast import machines
-from lanecast.cli import launch, machine
-from lanecast.cli.hiccl import limits
-from lanecast.cli.measure import Bench
-from lanecast.cli.options import Settings, parse_sizes
-from lanecast.cli.software import software
-from lanecast.cli.tables import number, size_text
+from lanecast import launch, machines
+from lanecast.bench import machine
+from lanecast.bench.hiccl import limits
+from lanecast.bench.measure import Bench
+from lanecast.bench.options import Settings, parse_sizes
+from lanecast.bench.software import software
+from lanecast.bench.tables import number, size_text
 from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate

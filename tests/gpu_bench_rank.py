@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lanecast.cli.gpu import options, runner
-from lanecast.cli.gpu.ranks import Ranks
-from lanecast.cli.options import Settings, parse_sizes
+from lanecast.bench.gpu import options, runner
+from lanecast.bench.gpu.ranks import Ranks
+from lanecast.bench.options import Settings, parse_sizes
 
 
 class StandIn:

@@ -7,12 +7,12 @@ import sys
 from typing import Any, NoReturn
 
 from gpu_bench_rank import StandIn
+from lanecast.bench.gpu import backends, launch, runner
+from lanecast.bench.gpu.device import Call
+from lanecast.bench.gpu.memory import Arenas
+from lanecast.bench.gpu.ranks import Ranks
+from lanecast.bench.payload import Payload
 from lanecast.cli import main
-from lanecast.cli.gpu import backends, launch, runner
-from lanecast.cli.gpu.device import Call
-from lanecast.cli.gpu.memory import Arenas
-from lanecast.cli.gpu.ranks import Ranks
-from lanecast.cli.payload import Payload
 
 
 def ranks(shared_gpus: bool = False) -> Ranks:

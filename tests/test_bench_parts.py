@@ -9,11 +9,11 @@ import pytest
 
 import lanecast
 from lanecast import _core
-from lanecast.cli import checks, cores, figures, options, tables
-from lanecast.cli.gpu.options import parse_backend as parse_device_backend
-from lanecast.cli.measure import row_of
-from lanecast.cli.options import Backend, Settings
-from lanecast.cli.payload import Case, Payload, exact_limit, is_exact, values
+from lanecast.bench import checks, cores, figures, options, tables
+from lanecast.bench.gpu.options import parse_backend as parse_device_backend
+from lanecast.bench.measure import row_of
+from lanecast.bench.options import Backend, Settings
+from lanecast.bench.payload import Case, Payload, exact_limit, is_exact, values
 from lanecast.dtypes import numpy_dtype
 
 MIB = 1 << 20

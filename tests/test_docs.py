@@ -17,9 +17,10 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import lanecast
-from lanecast import _core
-from lanecast.cli import app, bench_train, launch, runner
-from lanecast.cli.gpu import launch as device_launch
+from lanecast import _core, launch
+from lanecast.bench import runner
+from lanecast.bench.gpu import launch as device_launch
+from lanecast.cli import app, bench_train
 from lanecast.cluster import registry
 from lanecast.cluster.cluster import Cluster
 from lanecast.scale import build

@@ -14,12 +14,12 @@ import pytest
 
 import lanecast
 from lanecast import _core
-from lanecast.cli.gpu import launch, options, summary
-from lanecast.cli.gpu.device import Cuda
-from lanecast.cli.measure import row_of
-from lanecast.cli.options import Backend, Settings
-from lanecast.cli.payload import Case, Payload
-from lanecast.cli.tables import ratio, results
+from lanecast.bench.gpu import launch, options, summary
+from lanecast.bench.gpu.device import Cuda
+from lanecast.bench.measure import row_of
+from lanecast.bench.options import Backend, Settings
+from lanecast.bench.payload import Case, Payload
+from lanecast.bench.tables import ratio, results
 
 HERE = Path(__file__).parent
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -128,7 +128,7 @@ def test_more_ranks_than_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_payloads_are_those_of_the_cpu(collective: str, dtype: str, op: str) -> None:
     import torch
 
-    from lanecast.cli.gpu.payload import TorchLibrary
+    from lanecast.bench.gpu.payload import TorchLibrary
 
     case = Case(collective, 1001, dtype, op, False, 0, 3)
     ours, theirs = Payload(case), Payload(case, TorchLibrary(torch.empty(100_000, dtype=torch.uint8)))
@@ -144,7 +144,7 @@ def test_payloads_are_those_of_the_cpu(collective: str, dtype: str, op: str) -> 
 def test_payloads_of_every_type(dtype: str) -> None:
     import torch
 
-    from lanecast.cli.gpu.payload import TorchLibrary
+    from lanecast.bench.gpu.payload import TorchLibrary
 
     case = Case("all_reduce", 500, dtype, "sum", True, 1, 2)
     payload = Payload(case, TorchLibrary(torch.empty(100_000, dtype=torch.uint8)))
@@ -162,7 +162,7 @@ def test_payloads_of_every_type(dtype: str) -> None:
 @needs_torch
 @pytest.mark.parametrize(("ranks", "dtype", "place"), [(3, "bfloat16", "in-place"), (2, "int32", "")])
 def test_all_of_it_on_a_stand_in(ranks: int, dtype: str, place: str, tmp_path: Path) -> None:
-    from lanecast.cli.gpu.launch import run_ranks
+    from lanecast.bench.gpu.launch import run_ranks
 
     file = tmp_path / "rows.json"
     program = [sys.executable, str(HERE / "gpu_bench_rank.py"), str(file), ",".join(_core.KINDS), dtype, place]
@@ -178,7 +178,7 @@ def test_all_of_it_on_a_stand_in(ranks: int, dtype: str, place: str, tmp_path: P
 
 @needs_torch
 def test_a_rank_that_fails_ends_the_others() -> None:
-    from lanecast.cli.gpu.launch import run_ranks
+    from lanecast.bench.gpu.launch import run_ranks
 
     program = "import os, time\nif os.environ['RANK'] == '1': raise SystemExit(7)\ntime.sleep(60)"
     assert run_ranks([sys.executable, "-c", program], 2) == 7

@@ -21,17 +21,17 @@ from typer.testing import CliRunner
 
 from lanecast import Topology, UsageError, _core, machines, run_threads
 from lanecast.cli import app
-from lanecast.cli.scopes import one_of
 from lanecast.learn import judging, measuring, simulating, training
-from lanecast.learn import model as models
 from lanecast.learn.cases import Case, cases_of
 from lanecast.learn.contenders import class_of, contenders
 from lanecast.learn.database import Configuration, Database, Timed
 from lanecast.learn.measuring import Grid
 from lanecast.learn.samples import samples_of
-from lanecast.learn.scope import scope_of
+from lanecast.learn.scopes import one_of
+from lanecast.profiles import model as models
+from lanecast.profiles.scope import scope_of
+from lanecast.profiles.shape import shape_of
 from lanecast.scale import build
-from lanecast.tune.shape import shape_of
 from learned_models import FLAT, cases, fitted
 
 NAMES = ("ring", "bruck", "direct", "recursive_doubling", "folding")

@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 import lanecast
 from lanecast import Communicator, UsageError, _core
 from lanecast.cli import app
-from lanecast.learn import model as models
 from lanecast.learn.database import Configuration, Database, Timed
-from lanecast.learn.model import FEATURES, Model, Trained, file_name, load, save
-from lanecast.learn.scope import SIMULATED, Scope, scope_of
-from lanecast.tune import finding
-from lanecast.tune.profile import save as save_profile
-from lanecast.tune.shape import shape_of
+from lanecast.profiles import finding
+from lanecast.profiles import model as models
+from lanecast.profiles.model import FEATURES, Model, Trained, file_name, load, save
+from lanecast.profiles.profile import save as save_profile
+from lanecast.profiles.scope import SIMULATED, Scope, scope_of
+from lanecast.profiles.shape import shape_of
 from launch import mpich
 from learned_models import FLAT, cases, constant, model
 from test_tune import profile_for, shape_here

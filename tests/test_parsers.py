@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 import file_formats as formats
 import lanecast
 from lanecast import _core, job, nics
-from lanecast.cli import options
+from lanecast.bench import options
+from lanecast.profiles import surprises
 from lanecast.scale import contenders, point
-from lanecast.tune import surprises
 
 LIMIT_BYTES = 1 << 29  # beyond what the process has; what is read below is small
 TEXTS = int(os.environ.get("FUZZ_TEXTS", "20000"))  # of the long campaign, for each row

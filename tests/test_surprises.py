@@ -20,11 +20,11 @@ from lanecast.cli import app
 from lanecast.learn import measuring
 from lanecast.learn.database import Database
 from lanecast.learn.measuring import Grid
-from lanecast.learn.model import save as save_model
-from lanecast.tune import save, surprises
-from lanecast.tune.profile import AlgorithmFit, LevelLink, Profile, Shape
-from lanecast.tune.shape import shape_of
-from lanecast.tune.surprises import Surprise, Surprises
+from lanecast.profiles import save, surprises
+from lanecast.profiles.model import save as save_model
+from lanecast.profiles.profile import AlgorithmFit, LevelLink, Profile, Shape
+from lanecast.profiles.shape import shape_of
+from lanecast.profiles.surprises import Surprise, Surprises
 from learned_models import constant, model
 
 MS = 1_000_000  # ns

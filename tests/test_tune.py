@@ -17,11 +17,11 @@ import pytest
 
 import lanecast
 from lanecast import Communicator, UsageError, _core, cache
-from lanecast.tune import finding, load, save
+from lanecast.profiles import finding, load, save
+from lanecast.profiles.profile import AlgorithmFit, LevelLink, Profile, Shape, file_name
+from lanecast.profiles.shape import shape_of
 from lanecast.tune.gain import Gain, gains
 from lanecast.tune.measure import QUICK, Effort
-from lanecast.tune.profile import AlgorithmFit, LevelLink, Profile, Shape, file_name
-from lanecast.tune.shape import shape_of
 from lanecast.tune.tuner import tune
 from launch import mpich
 

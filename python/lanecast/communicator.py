@@ -160,7 +160,7 @@ class Communicator(Collectives, Rooted, PointToPoint):
             ) from None
         if core is None:
             return None
-        from lanecast.tune import surprises  # which knows communicators
+        from lanecast.profiles import surprises
 
         child = Communicator(core)
         surprises.watch(child)

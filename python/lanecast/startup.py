@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from lanecast import _core, job, machines, nics, topologies
 from lanecast.communicator import Communicator
 from lanecast.gpu_libraries import with_gpu
-from lanecast.tune import finding
+from lanecast.profiles import finding
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
 os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # needs a fabric that not every machine lends
 
 from campaign import TIMEOUT_S, Campaign
-from lanecast.cli.gpu.ranks import Ranks
+from lanecast.bench.gpu.ranks import Ranks
 from lanecast.communicator import Communicator
 
 ELEMENTS = (1000, 8 << 20)  # messages that lie on the host, and some that may lie on the GPU

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lanecast.cli.gpu.device import Cuda
-from lanecast.cli.gpu.ranks import Ranks
+from lanecast.bench.gpu.device import Cuda
+from lanecast.bench.gpu.ranks import Ranks
 from lanecast.communicator import Communicator
 
 TIMEOUT_S = 15.0

@@ -21,7 +21,7 @@ import streams
 import symmetric_memory
 import windows
 from campaign import Campaign, ending
-from lanecast.cli.gpu.ranks import Ranks
+from lanecast.bench.gpu.ranks import Ranks
 
 SECTIONS = {
     "grid": grid.run_small,

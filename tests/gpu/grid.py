@@ -13,9 +13,9 @@ from campaign import Campaign
 from collective_cases import DTYPES, Case, even, ops_of
 from device_call import DeviceCall
 from lanecast import _core
-from lanecast.cli.gpu.payload import TorchLibrary
-from lanecast.cli.payload import REDUCING, Payload
-from lanecast.cli.payload import Case as LargeCase
+from lanecast.bench.gpu.payload import TorchLibrary
+from lanecast.bench.payload import REDUCING, Payload
+from lanecast.bench.payload import Case as LargeCase
 from lanecast.communicator import Communicator
 from lanecast.dtypes import torch_dtype
 
@@ -163,7 +163,7 @@ def run_long_sums(campaign: Campaign) -> None:
 
 
 def _one_large(campaign: Campaign, comm: Communicator, case: LargeCase, how: tuple[str, object]) -> list[str]:
-    from lanecast.cli.gpu.backends import lanecast_call
+    from lanecast.bench.gpu.backends import lanecast_call
 
     algorithm, arena = how
     payload = Payload(case, TorchLibrary(arena))

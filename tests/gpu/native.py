@@ -12,10 +12,10 @@ import lanecast
 from campaign import Campaign, expected_error
 from collective_cases import DTYPES, Case, even, ops_of
 from device_call import DeviceCall
-from lanecast.cli.gpu.backends import lanecast_call
-from lanecast.cli.gpu.payload import TorchLibrary
-from lanecast.cli.payload import REDUCING, Payload
-from lanecast.cli.payload import Case as LargeCase
+from lanecast.bench.gpu.backends import lanecast_call
+from lanecast.bench.gpu.payload import TorchLibrary
+from lanecast.bench.payload import REDUCING, Payload
+from lanecast.bench.payload import Case as LargeCase
 from lanecast.communicator import Communicator
 from streams import numbers, total, unequal
 

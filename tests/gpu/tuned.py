@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 
-from lanecast.cli.gpu.ranks import Ranks
+from lanecast.bench.gpu.ranks import Ranks
 
 COUNT = 1 << 20
 

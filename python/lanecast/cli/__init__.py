@@ -9,22 +9,8 @@ from typing import Annotated
 
 import typer
 
-from lanecast import _core
-from lanecast.cli import (
-    bench,
-    bench_train,
-    cluster,
-    compose,
-    demo,
-    explain,
-    info,
-    launch,
-    learn,
-    plan,
-    scale,
-    trace,
-    tune,
-)
+from lanecast import _core, launch
+from lanecast.cli import bench, bench_train, cluster, compose, demo, explain, info, learn, plan, scale, trace, tune
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from lanecast import _core
-from lanecast.cli import launch, outputs, runner
-from lanecast.cli.checks import choose_baseline
-from lanecast.cli.gpu import options as device_options
-from lanecast.cli.hiccl.protocol import SWEEPS, Hiccl
-from lanecast.cli.hiccl.variants import PRESETS
-from lanecast.cli.options import (
+from lanecast import _core, launch
+from lanecast.bench import outputs, runner
+from lanecast.bench.checks import choose_baseline
+from lanecast.bench.gpu import options as device_options
+from lanecast.bench.hiccl.protocol import SWEEPS, Hiccl
+from lanecast.bench.hiccl.variants import PRESETS
+from lanecast.bench.options import (
     DEVICES,
     Backend,
     Settings,
@@ -28,7 +28,7 @@ from lanecast.cli.options import (
     refuse_on_gpu,
     split_list,
 )
-from lanecast.cli.protocol import Protocol, SideBySide
+from lanecast.bench.protocol import Protocol, SideBySide
 
 PROTOCOLS = ("backends", "hiccl")
 
@@ -151,7 +151,7 @@ def _on_gpus(
     settings: device_options.DeviceSettings, ranks: int, json_file: Path | None
 ) -> list[dict[str, Any]] | None:
     """The rows on rank 0, None on others; those of whole collectives are in the file where a later one fails."""
-    from lanecast.cli.gpu import runner as device_runner
+    from lanecast.bench.gpu import runner as device_runner
 
     rows: list[dict[str, Any]] = []
     for found in device_runner.run(settings, ranks):

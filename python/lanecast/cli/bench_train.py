@@ -28,9 +28,9 @@ import typer
 from rich.table import Table
 
 from lanecast import _core
-from lanecast.cli import machine, outputs, tables
-from lanecast.cli.on_hosts import Hosts
-from lanecast.cli.options import distinct, known_name
+from lanecast.bench import machine, outputs, tables
+from lanecast.bench.on_hosts import Hosts
+from lanecast.bench.options import distinct, known_name
 
 PROGRAM = Path(_core.__file__).parent / "examples" / "train_gpt.py"
 STRATEGIES = ("ddp", "fsdp2", "zero3")

@@ -12,22 +12,22 @@ from typing import Annotated
 
 import typer
 
-from lanecast import _core, machines, startup, topologies
-from lanecast.cli import launch, paper_figures, train
-from lanecast.cli.options import distinct, known_name, parse_sizes, ranks_of, topology_for
+from lanecast import _core, launch, machines, startup, topologies
+from lanecast.bench.options import distinct, known_name, parse_sizes, ranks_of, topology_for
+from lanecast.bench.software import software
+from lanecast.cli import paper_figures, train
 from lanecast.cli.scale import rank_counts
-from lanecast.cli.software import software
 from lanecast.communicator import Communicator
 from lanecast.learn import contenders, measuring, simulating
 from lanecast.learn.database import Database
 from lanecast.learn.measuring import Grid
-from lanecast.learn.scope import MODELLED, SIMULATED
+from lanecast.profiles import finding, surprises
+from lanecast.profiles.scope import MODELLED, SIMULATED
+from lanecast.profiles.shape import shape_of
 from lanecast.scale import build, platform
 from lanecast.scale.contenders import COLLECTIVES as SIMULABLE
 from lanecast.scale.contenders import Case, evenly
 from lanecast.scale.contenders import check as check_backend
-from lanecast.tune import finding, surprises
-from lanecast.tune.shape import shape_of
 from lanecast.wording import counted
 
 app = typer.Typer(

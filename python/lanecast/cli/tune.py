@@ -11,14 +11,15 @@ from typing import Annotated
 
 import typer
 
-from lanecast import _core, startup
-from lanecast.cli import launch, models, outputs
-from lanecast.cli.options import DEVICES, distinct, known_name, ranks_of, refuse_on_gpu, split_list, topology_for
+from lanecast import _core, launch, startup
+from lanecast.bench import outputs
+from lanecast.bench.options import DEVICES, distinct, known_name, ranks_of, refuse_on_gpu, split_list, topology_for
 from lanecast.communicator import Communicator
-from lanecast.tune import finding, gpu_profile, surprises
+from lanecast.profiles import finding, gpu_profile, surprises
+from lanecast.profiles.profile import Profile, default_folder, file_name, load, save
+from lanecast.tune import tables
 from lanecast.tune.gain import gains
 from lanecast.tune.measure import COLLECTIVES, QUICK, THOROUGH, Effort
-from lanecast.tune.profile import Profile, default_folder, file_name, load, save
 from lanecast.tune.tuner import tune as measure
 
 _DEFAULT_RANKS = 4
@@ -94,22 +95,22 @@ def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Pa
     if comm.rank == 0:
         _finish(profile, output)
         surprises.forget(profile.shape, surprised)
-        models.show_gains(found)
+        tables.show_gains(found)
 
 
 def _show(file: Path) -> None:
     if not gpu_profile.is_one(file):
-        models.show(load(file))
+        tables.show(load(file))
         return
-    from lanecast.cli.gpu import tune_tables
+    from lanecast.tune import gpu_tables
 
-    tune_tables.show(gpu_profile.load(file))
+    gpu_tables.show(gpu_profile.load(file))
 
 
 def _tune_gpus(collectives: list[str], ranks: int, output: Path | None, gain: bool) -> None:
-    from lanecast.cli.gpu import tune as gpu_tune
+    from lanecast.tune import gpu_tuner
 
-    gpu_tune.run(collectives, ranks, output, gain)
+    gpu_tuner.run(collectives, ranks, output, gain)
 
 
 def _say(rank: int, what: str) -> None:
@@ -120,7 +121,7 @@ def _say(rank: int, what: str) -> None:
 def _finish(profile: Profile, output: Path | None) -> None:
     path = output or default_folder() / file_name(profile.shape)
     save(profile, path)
-    models.show(profile)
+    tables.show(profile)
     use = (
         "communicators of this shape find it by themselves" if output is None else f"use it by LANECAST_PROFILE={path}"
     )

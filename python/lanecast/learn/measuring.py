@@ -14,9 +14,9 @@ from lanecast import _core
 from lanecast.communicator import Communicator
 from lanecast.learn.contenders import NATIVE, contenders
 from lanecast.learn.database import Configuration, Database, Timed
-from lanecast.learn.scope import scope_of
+from lanecast.profiles.scope import scope_of
+from lanecast.profiles.shape import shape_of
 from lanecast.tune.measure import Effort, Stopwatch, calls_for
-from lanecast.tune.shape import shape_of
 
 Say = Callable[[str], None]
 

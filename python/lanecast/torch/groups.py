@@ -13,8 +13,8 @@ from typing import Any
 import torch.distributed as dist
 
 from lanecast import _core, gpu_libraries, job, nics
+from lanecast.profiles import finding
 from lanecast.torch import adapter, memory
-from lanecast.tune import finding
 
 
 def make(given: Any, options: Any) -> Any:

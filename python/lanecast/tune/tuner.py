@@ -14,11 +14,11 @@ import numpy as np
 import lanecast
 from lanecast import _core
 from lanecast.communicator import Communicator
+from lanecast.profiles.profile import AlgorithmFit, CollectiveOverlap, LevelLink, Profile
+from lanecast.profiles.shape import level_names, shape_of
 from lanecast.tune.fit import Curve, Segment, fit_line, fit_overlap, fit_segments
 from lanecast.tune.groups import Group, groups, pairs
 from lanecast.tune.measure import COLLECTIVES, Contest, Effort, Point, Stopwatch, calls_for, rows_for, sweep
-from lanecast.tune.profile import AlgorithmFit, CollectiveOverlap, LevelLink, Profile
-from lanecast.tune.shape import level_names, shape_of
 
 _CHUNKS = (1, 2, 4, 8, 16)
 _SMALLEST_CHUNK = 256 << 10  # as in src/select/choose.cpp
