@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lanecast.bench.gpu.summary import ratios
 from lanecast.bench.measure import Row
 from lanecast.bench.tables import size_text
-from lanecast.cli.bench_train import CLOSE
+from lanecast.bench.training import CLOSE
 from nic_bound_report import Outcome, cases
 
 MIB = 1 << 20

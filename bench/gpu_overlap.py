@@ -30,8 +30,8 @@ from lanecast.bench.gpu.memory import Arenas
 from lanecast.bench.gpu.ranks import Ranks
 from lanecast.bench.measure import Row, case_for
 from lanecast.bench.options import Settings, distinct, parse_size, parse_sizes
+from lanecast.bench.outputs import write_json
 from lanecast.bench.payload import MAIN, Case
-from lanecast.cli.bench import write_json
 
 _PRODUCTS_S = 30e-3  # of products alone, in each measurement
 _OUTLAST = 2.0  # the collectives, were they alone; beside products they are slower still

@@ -25,9 +25,10 @@ from lanecast import _core, launch
 from lanecast.bench import machine, tables
 from lanecast.bench.measure import Bench, Contender, Row, case_for
 from lanecast.bench.options import Backend, Settings, parse_backend
+from lanecast.bench.outputs import write_json
 from lanecast.bench.payload import Payload
-from lanecast.cli.bench import write_json
-from lanecast.startup import mpi, under_launcher
+from lanecast.job import under_launcher
+from lanecast.startup import mpi
 
 BYTES = 8
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")  # those that public_call() knows

@@ -31,8 +31,8 @@ from jobs import OPEN_MPI
 from lanecast import launch
 from lanecast.bench import machine
 from lanecast.bench.measure import Row
+from lanecast.bench.outputs import write_json
 from lanecast.bench.tables import mpi_name, number, of_copy, size_text
-from lanecast.cli.bench import write_json
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_TAKEN = 0.1  # of one core

@@ -33,7 +33,7 @@ from lanecast import _core, launch
 from lanecast.bench import machine, tables
 from lanecast.bench.measure import Row
 from lanecast.bench.options import distinct
-from lanecast.cli.bench import write_json
+from lanecast.bench.outputs import write_json
 from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate

@@ -25,10 +25,11 @@ from lanecast import launch
 from lanecast.bench import machine, tables
 from lanecast.bench.measure import Bench, Contender, Row
 from lanecast.bench.options import Backend, Settings, parse_sizes
+from lanecast.bench.outputs import write_json
 from lanecast.bench.payload import Case, Payload
 from lanecast.buffers import Array
-from lanecast.cli.bench import write_json
-from lanecast.startup import mpi, under_launcher
+from lanecast.job import under_launcher
+from lanecast.startup import mpi
 
 
 def ring_reduce_scatter(comm: Any, payload: Payload, scratch: list[Array]) -> None:

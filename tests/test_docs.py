@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 import lanecast
 from lanecast import _core, launch
-from lanecast.bench import runner
+from lanecast.bench import runner, training
 from lanecast.bench.gpu import launch as device_launch
-from lanecast.cli import app, bench_train
+from lanecast.cli import app
 from lanecast.cluster import registry
 from lanecast.cluster.cluster import Cluster
 from lanecast.scale import build
@@ -113,7 +113,7 @@ def test_commands_are_accepted(
     monkeypatch.setattr(launch, "job", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(device_launch, "start_ranks", lambda *_, **__: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(runner, "_compare", lambda *_: None)
-    monkeypatch.setattr(bench_train, "require_torch", lambda: (_ for _ in ()).throw(SystemExit(0)))
+    monkeypatch.setattr(training, "require_torch", lambda: (_ for _ in ()).throw(SystemExit(0)))
     # So are simulations.
     monkeypatch.setattr(build, "simulator", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     # So are clusters, and none that is up is taken down.

@@ -167,7 +167,7 @@ def by_the_file_of_rank_0(path: str, opened_before: bool, comm: Communicator, te
     """Rank 0 leaves the choice to its communicator, the other names what its own would choose: else they differ."""
     if opened_before:
         summed(comm, "peer_kernel")
-    finding.adopt(comm, path if comm.rank == 0 else finding.NONE)
+    finding.adopt(comm._core, path if comm.rank == 0 else finding.NONE)
     summed(comm, "peer_kernel")
     before = comm.explain_on_gpu("all_reduce", COUNT).algorithm
     assert before != "copy_engine"  # which needs memory that no call has taken

@@ -359,7 +359,7 @@ def test_measuring_goes_on_where_it_was(tmp_path: Path) -> None:
         return done
 
     assert run_threads(3, body, timeout_s=60.0, profile="none") == [[2, 2, 0]] * 3
-    (scope,) = set(run_threads(3, lambda comm: scope_of(shape_of(comm)), profile="none"))
+    (scope,) = set(run_threads(3, lambda comm: scope_of(shape_of(comm._core)), profile="none"))
     with Database(path) as database:
         times = database.read(scope)
     assert {(c.collective, c.ranks, c.bytes) for c in times} == {
@@ -373,10 +373,10 @@ def test_measuring_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_nodes_that_differ_have_no_scope(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="topology 2\\+1: its nodes differ"):
-        run_threads(3, lambda comm: scope_of(shape_of(comm)), topology="2+1", profile="none")
+        run_threads(3, lambda comm: scope_of(shape_of(comm._core)), topology="2+1", profile="none")
     uneven = Topology(5, [("node", [0, 0, 0, 1, 1]), ("socket", [0, 1, 1, 2, 2])])
     with pytest.raises(UsageError, match=r"topology 2xuneven.*: its nodes differ"):
-        run_threads(5, lambda comm: scope_of(shape_of(comm)), topology=uneven, profile="none")
+        run_threads(5, lambda comm: scope_of(shape_of(comm._core)), topology=uneven, profile="none")
     for topology in ("2x2:cyclic", "layout.toml"):
         refused = CliRunner().invoke(app, ["learn", "measure", str(tmp_path / "t.sqlite"), "--topologies", topology])
         assert "equal nodes that are filled one after the other" in str(refused.exception)

@@ -18,6 +18,7 @@ from lanecast.compose.on_gpu import DeviceCompiledCall, DevicePair
 from lanecast.device_calls import enqueue_async, enqueue_messages
 from lanecast.explanation import Explanation, explained
 from lanecast.point_to_point import Message, PointToPoint
+from lanecast.profiles import surprises
 from lanecast.rooted import Rooted
 from lanecast.symmetric import Registration, symmetric_empty
 from lanecast.work import PersistentCall, Work
@@ -160,10 +161,8 @@ class Communicator(Collectives, Rooted, PointToPoint):
             ) from None
         if core is None:
             return None
-        from lanecast.profiles import surprises
-
         child = Communicator(core)
-        surprises.watch(child)
+        surprises.watch(child, core)
         return child
 
     def symmetric_empty(self, count: int, dtype: Any = "float32") -> Any:

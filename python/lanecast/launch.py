@@ -16,7 +16,6 @@ from typing import NoReturn
 
 from lanecast import _core
 from lanecast import job as jobs
-from lanecast.startup import under_launcher
 from lanecast.wording import counted
 
 # Set for the ranks that start_ranks() starts: the streams of theirs that end at a terminal.
@@ -100,7 +99,7 @@ def is_terminal(stream: str) -> bool:
     if _STARTED_BY_US in os.environ:
         return stream in os.environ[_STARTED_BY_US].split(",")
     # Some launchers give each rank a terminal of their own, whatever the job writes to.
-    return _is_terminal_here(stream) and not under_launcher()
+    return _is_terminal_here(stream) and not jobs.under_launcher()
 
 
 def _is_terminal_here(stream: str) -> bool:

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 from lanecast import _core
 
@@ -38,3 +41,13 @@ def make_cache(folder: Path) -> None:
         raise _core.UsageError(
             f"{folder} cannot be used: {error}; name a file by --output, or set XDG_CACHE_HOME to a folder of yours"
         ) from None
+
+
+def write_json(path: Path, rows: list[dict[str, Any]]) -> None:
+    """A list of rows, one per line of the file; what a run shares is in each under `run`."""
+    save_rows(path, rows)
+    print(f"wrote {path}", file=sys.stderr)
+
+
+def save_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from lanecast import _core, launch, startup
+from lanecast import _core, job, launch, startup
 from lanecast.bench import machine, tables
 from lanecast.bench.checks import check, left_out, topologies, without_mpi
 from lanecast.bench.measure import Bench, Row
@@ -30,7 +30,7 @@ def run(settings: Settings, ranks: int = 0, protocol: Protocol | None = None) ->
     backend beside the others. Rank 0 prints machine, progress and tables.
     """
     protocol = protocol or SideBySide()
-    if startup.under_launcher():
+    if job.under_launcher():
         return _compare(settings, protocol, _as_process, startup.mpi())
     if not ranks:
         ranks = ranks_of(settings.topologies[0]) if settings.topologies[0] else _DEFAULT_RANKS

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `lanecast`; one file per subcommand."""
+"""The command `lanecast`; one file per subcommand: its options, and a call of the package that does the work.
+
+Nothing but the console script comes in here, and no other package imports it: what measures is `lanecast.bench`, what
+learns `lanecast.learn`, what simulates `lanecast.scale`. Begin with the `app` below, which lists the subcommands.
+"""
 
 from __future__ import annotations
 

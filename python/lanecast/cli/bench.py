@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -125,7 +123,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     if rows is None:
         return
     if json_file is not None:
-        write_json(json_file, rows)
+        outputs.write_json(json_file, rows)
     if picture is not None:
         chosen.draw(rows, picture)
     if any(row["wrong"] for row in rows):
@@ -157,7 +155,7 @@ def _on_gpus(
     for found in device_runner.run(settings, ranks):
         rows += found
         if json_file is not None and launch.rank() == 0:
-            _save(json_file, rows)
+            outputs.save_rows(json_file, rows)
     return rows if launch.rank() == 0 else None
 
 
@@ -171,13 +169,3 @@ def _protocol(name: str, of_hiccl: dict[str, Any], heatmap: Path | None) -> Prot
         if value:
             raise _core.UsageError(f"{option}: needs --protocol hiccl")
     return SideBySide()
-
-
-def write_json(path: Path, rows: list[dict[str, Any]]) -> None:
-    """A list of rows, one per line of the file; what a run shares is in each under `run`."""
-    _save(path, rows)
-    print(f"wrote {path}", file=sys.stderr)
-
-
-def _save(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")

@@ -11,9 +11,9 @@ from lanecast import _core
 from lanecast.bench import runner
 from lanecast.bench.measure import Row
 from lanecast.bench.options import Settings, parse_backend, parse_sizes
+from lanecast.bench.outputs import write_json
 from lanecast.bench.payload import MAIN
 from lanecast.bench.tables import mpi_name, ratio, size_text
-from lanecast.cli.bench import write_json
 
 _RANKS = 4
 _SETTINGS = Settings(

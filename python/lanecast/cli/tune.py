@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from lanecast import _core, launch, startup
+from lanecast import _core, job, launch, startup
 from lanecast.bench import outputs
 from lanecast.bench.options import DEVICES, distinct, known_name, ranks_of, refuse_on_gpu, split_list, topology_for
 from lanecast.communicator import Communicator
@@ -19,7 +19,7 @@ from lanecast.profiles import finding, gpu_profile, surprises
 from lanecast.profiles.profile import Profile, default_folder, file_name, load, save
 from lanecast.tune import tables
 from lanecast.tune.gain import gains
-from lanecast.tune.measure import COLLECTIVES, QUICK, THOROUGH, Effort
+from lanecast.tune.measure import COLLECTIVES, QUICK, THOROUGH, Effort, surprises_of
 from lanecast.tune.tuner import tune as measure
 
 _DEFAULT_RANKS = 4
@@ -65,7 +65,7 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
         _tune_gpus(names, ranks, output, gain)
         return
     body = partial(_tune, effort=QUICK if quick else THOROUGH, collectives=names, output=output, gain=gain)
-    if startup.under_launcher():
+    if job.under_launcher():
         body(startup.init(**options))
         return
     ranks = ranks or (ranks_of(topology) if topology else _DEFAULT_RANKS)
@@ -86,7 +86,7 @@ def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Pa
     say = partial(_say, comm.rank)
     if comm.rank == 0 and output is None:
         outputs.make_cache(default_folder())
-    surprised = [one for one in surprises.known_to_all(comm) if one[0] in collectives]
+    surprised = [one for one in surprises_of(comm) if one[0] in collectives]
     for collective, size in surprised:
         say(f"also what surprised: {collective} of {size} bytes")
     effort = replace(effort, sizes=tuple(sorted({*effort.sizes, *(size for _, size in surprised)})))

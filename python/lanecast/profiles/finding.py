@@ -8,9 +8,7 @@ import warnings
 from pathlib import Path
 
 from lanecast import _core, machines
-from lanecast.communicator import Communicator
 from lanecast.profiles import model as models
-from lanecast.profiles import surprises
 
 NONE = "none"
 VARIABLE = "LANECAST_PROFILE"
@@ -30,7 +28,7 @@ def written_out(option: str | Path | None) -> str:
     return ",".join(known.get(place, place) for place in wanted(option or None).split(","))
 
 
-def adopt(comm: Communicator, option: str | Path | None) -> None:
+def adopt(core: _core.Communicator, option: str | Path | None) -> None:
     """Let a communicator choose by rank 0's profile and model, if it has any. Collective.
 
     Raises UsageError on every rank where one that rank 0 names cannot be used; one in the cache is left aside with a
@@ -38,12 +36,11 @@ def adopt(comm: Communicator, option: str | Path | None) -> None:
     """
     places, by_variable = written_out(option), not option and bool(os.environ.get(VARIABLE))
     unknown = [place for place in places.split(",") if place.startswith(machines.PREFIX)]
-    if unknown and comm.rank == 0:
+    if unknown and core.rank == 0:
         known = ", ".join(models.shipped())
         named = f"{VARIABLE}: " if by_variable else ""
-        comm._core.adopt(
+        core.adopt(
             _core.Models(links=[]), f"{named}profile {unknown[0]}: no model of it comes with Lanecast; known: {known}"
         )
-    for why in _core.adopt_profile(comm._core, os.fsencode(places), by_variable):
+    for why in _core.adopt_profile(core, os.fsencode(places), by_variable):
         warnings.warn(f"left aside: {why}", RuntimeWarning, stacklevel=2)
-    surprises.watch(comm)

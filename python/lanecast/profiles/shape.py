@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from lanecast import _core
-from lanecast.communicator import Communicator
 from lanecast.profiles.profile import Shape
 
 
@@ -13,6 +12,6 @@ def level_names(topology: _core.Topology) -> list[str]:
     return [*(name for name, _ in topology.levels), "rank"]
 
 
-def shape_of(comm: Communicator) -> Shape:
+def shape_of(core: _core.Communicator) -> Shape:
     """The shape as this rank sees it."""
-    return Shape(**_core.shape_of(comm._core))
+    return Shape(**_core.shape_of(core))

@@ -10,17 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from lanecast import _core, cache, marked_json
-from lanecast.communicator import Communicator
 from lanecast.fields import FieldError
 from lanecast.marked_json import Format
 from lanecast.profiles.profile import Shape, file_name
 from lanecast.profiles.shape import shape_of
 
 FORMAT = Format("surprises", "lanecast_surprises", 1, "delete it, or measure again with `lanecast tune --quick`")
-_MOST = 64  # kept for a shape; a new one replaces the oldest
+MOST = 64  # kept for a shape; a new one replaces the oldest
 
 Configuration = tuple[str, int]  # collective, bytes of the full buffer
 
@@ -78,10 +75,10 @@ def load(path: Path) -> Surprises:
     return surprises
 
 
-def watch(comm: Communicator) -> None:
-    """When this communicator goes, rank 0 says what its profile has not foreseen, and keeps it."""
-    if comm.rank == 0 and comm.size > 1 and comm._core.models.measured:
-        weakref.finalize(comm, _report, comm._core.surprises, shape_of(comm))
+def watch(owner: object, core: _core.Communicator) -> None:
+    """When the owner of this communicator goes, rank 0 says what its profile has not foreseen, and keeps it."""
+    if core.rank == 0 and core.size > 1 and core.models.measured:
+        weakref.finalize(owner, _report, core.surprises, shape_of(core))
 
 
 def known(shape: Shape) -> list[Surprise]:
@@ -89,16 +86,6 @@ def known(shape: Shape) -> list[Surprise]:
     with contextlib.suppress(_core.UsageError):
         return load(folder() / file_name(shape)).found
     return []
-
-
-def known_to_all(comm: Communicator) -> list[Configuration]:
-    """The configurations that have surprised jobs of this shape, as rank 0 knows them. Collective."""
-    numbers = np.zeros(2 * _MOST, np.int64)
-    if comm.rank == 0:
-        for at, each in enumerate(known(shape_of(comm))[-_MOST:]):
-            numbers[2 * at : 2 * at + 2] = _core.KINDS.index(each.collective), each.bytes
-    comm.broadcast(numbers, 0)
-    return [(_core.KINDS[kind], int(size)) for kind, size in numbers.reshape(-1, 2) if size]
 
 
 def forget(shape: Shape, measured: Sequence[Configuration]) -> None:
@@ -136,7 +123,7 @@ def _report(core: _core.Surprises, shape: Shape) -> None:
 def _keep(shape: Shape, found: list[Surprise]) -> str:
     path = folder() / file_name(shape)
     if found:
-        marked_json.save(FORMAT, Surprises(shape, found[-_MOST:]), path)
+        marked_json.save(FORMAT, Surprises(shape, found[-MOST:]), path)
     else:
         path.unlink(missing_ok=True)
     return str(path)

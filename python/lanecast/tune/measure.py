@@ -13,6 +13,8 @@ import numpy as np
 
 from lanecast import _core
 from lanecast.communicator import Communicator
+from lanecast.profiles import surprises
+from lanecast.profiles.shape import shape_of
 from lanecast.tune.groups import ALL_RANKS, Group
 
 COLLECTIVES = _core.KINDS
@@ -50,6 +52,16 @@ class Point:
 
 
 Call = Callable[[], object]
+
+
+def surprises_of(comm: Communicator) -> list[surprises.Configuration]:
+    """The configurations that have surprised jobs of this shape, as rank 0 knows them. Collective."""
+    numbers = np.zeros(2 * surprises.MOST, np.int64)
+    if comm.rank == 0:
+        for at, each in enumerate(surprises.known(shape_of(comm._core))[-surprises.MOST :]):
+            numbers[2 * at : 2 * at + 2] = _core.KINDS.index(each.collective), each.bytes
+    comm.broadcast(numbers, 0)
+    return [(_core.KINDS[kind], int(size)) for kind, size in numbers.reshape(-1, 2) if size]
 
 
 def calls_for(comm: Communicator | None, collective: str, size: int, ways: Iterable[tuple[str, int]]) -> list[Call]:

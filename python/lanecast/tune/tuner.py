@@ -64,7 +64,7 @@ def tune(
         fits += _fitted(contest.collective, contest.group, found)
         if level < 0:
             largest[contest.collective] = max(point.size for points in found.values() for point in points)
-    profile = Profile(shape_of(comm), links, reduce_s_per_byte, fits, [], _measured(comm))
+    profile = Profile(shape_of(comm._core), links, reduce_s_per_byte, fits, [], _measured(comm))
     for collective in in_chunks:
         share = begin(f"{collective} in chunks")
         profile.overlaps.append(_overlap(watch, profile.models(), collective, largest[collective], share))
@@ -101,7 +101,7 @@ def _link_of(level: LevelLink) -> _core.Models:
 def _links(watch: Stopwatch, all_groups: Sequence[Group], seconds: float) -> tuple[list[LevelLink], float]:
     """Each level's link, outermost first, and what a byte costs that is also added."""
     comm = watch.world
-    transports = shape_of(comm).transports
+    transports = shape_of(comm._core).transports
     links: list[LevelLink] = []
     reduce_s_per_byte = 0.0
     names = level_names(comm.topology)
