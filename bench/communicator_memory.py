@@ -26,7 +26,8 @@ from rich.table import Table
 import lanecast
 from lanecast import launch
 from lanecast.bench import machine, tables
-from lanecast.bench.options import DEVICES, distinct, known_name
+from lanecast.bench.options import distinct, known_name
+from lanecast.bench.settings import DEVICES
 
 PLACES = ("process", "shared", "pinned", "device")
 CALL_BYTES = 1 << 20

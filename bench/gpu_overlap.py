@@ -23,15 +23,16 @@ from rich.table import Table
 from lanecast import job, launch
 from lanecast.bench import tables
 from lanecast.bench.figures import busbw_factor
-from lanecast.bench.gpu import machine, options
+from lanecast.bench.gpu import machine
 from lanecast.bench.gpu.launch import start_ranks
 from lanecast.bench.gpu.measure import Contender, DeviceBench
 from lanecast.bench.gpu.memory import Arenas
 from lanecast.bench.gpu.ranks import Ranks
 from lanecast.bench.measure import Row, case_for
-from lanecast.bench.options import Settings, distinct, parse_size, parse_sizes
+from lanecast.bench.options import distinct, parse_size, parse_sizes
 from lanecast.bench.outputs import write_json
 from lanecast.bench.payload import MAIN, Case
+from lanecast.bench.settings import GPU_ROUND_S, Settings, parse_backend
 
 _PRODUCTS_S = 30e-3  # of products alone, in each measurement
 _OUTLAST = 2.0  # the collectives, were they alone; beside products they are slower still
@@ -169,7 +170,7 @@ def show(overlap: list[Row], launches: list[Row]) -> None:
 
 
 def measure(
-    settings: options.DeviceSettings, width: int, launch_sizes: tuple[int, ...], max_ctas: int
+    settings: Settings, width: int, launch_sizes: tuple[int, ...], max_ctas: int
 ) -> tuple[list[Row], list[Row]]:
     """Rows of the products and of the launches, on every rank."""
     ranks = Ranks(max_ctas=max_ctas)
@@ -207,8 +208,8 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     """Measure on all GPUs of this machine, or on the ranks of torchrun."""
     if job.detect() is None:
         start_ranks(0, [sys.executable, *sys.argv])
-    contenders = tuple(options.parse_backend(name) for name in distinct(backends))
-    settings = options.of(Settings(MAIN, parse_sizes(size), contenders, rounds=rounds), graph=False)
+    contenders = tuple(parse_backend(name, "cuda") for name in distinct(backends))
+    settings = Settings(MAIN, parse_sizes(size), contenders, rounds=rounds, round_s=GPU_ROUND_S)
     beside, launches = measure(settings, matrix, tuple(parse_size(text) for text in distinct(launch_sizes)), max_ctas)
     if launch.rank() == 0 and json_file is not None:
         write_json(json_file, beside + launches)

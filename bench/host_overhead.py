@@ -24,9 +24,9 @@ from jobs import rows_of_job
 from lanecast import _core, launch
 from lanecast.bench import machine, tables
 from lanecast.bench.measure import Bench, Contender, Row, case_for
-from lanecast.bench.options import Backend, Settings, parse_backend
 from lanecast.bench.outputs import write_json
 from lanecast.bench.payload import Payload
+from lanecast.bench.settings import Backend, Settings, parse_backend
 from lanecast.job import under_launcher
 from lanecast.startup import mpi
 

@@ -24,9 +24,10 @@ from jobs import rows_of_job
 from lanecast import launch
 from lanecast.bench import machine, tables
 from lanecast.bench.measure import Bench, Contender, Row
-from lanecast.bench.options import Backend, Settings, parse_sizes
+from lanecast.bench.options import parse_sizes
 from lanecast.bench.outputs import write_json
 from lanecast.bench.payload import Case, Payload
+from lanecast.bench.settings import Backend, Settings
 from lanecast.buffers import Array
 from lanecast.job import under_launcher
 from lanecast.startup import mpi

@@ -26,7 +26,8 @@ from lanecast import launch, machines
 from lanecast.bench import machine
 from lanecast.bench.hiccl import limits
 from lanecast.bench.measure import Bench
-from lanecast.bench.options import Settings, parse_sizes
+from lanecast.bench.options import parse_sizes
+from lanecast.bench.settings import Settings
 from lanecast.bench.software import software
 from lanecast.bench.tables import number, size_text
 from lanecast.cluster import job

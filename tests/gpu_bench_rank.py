@@ -7,13 +7,13 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lanecast.bench.gpu import options, runner
+from lanecast.bench.gpu import runner
 from lanecast.bench.gpu.ranks import Ranks
-from lanecast.bench.options import Settings, parse_sizes
+from lanecast.bench.options import parse_sizes
+from lanecast.bench.settings import Settings, parse_backend
 
 
 class StandIn:
@@ -47,18 +47,19 @@ class StandIn:
 
 
 def main(file: str, collectives: str, dtype: str, in_place: str) -> None:
-    shared = Settings(
+    settings = Settings(
         collectives=tuple(collectives.split(",")),
         sizes=parse_sizes("1000,64K"),
         backends=tuple(
-            options.parse_backend(name) for name in ("lanecast", "lanecast+host", "lanecast+composed", "nccl")
+            parse_backend(name, "cuda") for name in ("lanecast", "lanecast+host", "lanecast+composed", "nccl")
         ),
         dtype=dtype,
         rounds=2,
         in_place=in_place == "in-place",
         baseline="nccl",
+        graph=True,
+        round_s=2e-3,
     )
-    settings = replace(options.of(shared, graph=True), round_s=2e-3)
     ranks = Ranks(StandIn(), "gloo")
     comm: Any = ranks.comm
     comm.synchronize = lambda: None  # of device work, of which there is none

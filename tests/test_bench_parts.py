@@ -10,10 +10,9 @@ import pytest
 import lanecast
 from lanecast import _core
 from lanecast.bench import checks, cores, figures, options, tables
-from lanecast.bench.gpu.options import parse_backend as parse_device_backend
 from lanecast.bench.measure import row_of
-from lanecast.bench.options import Backend, Settings
 from lanecast.bench.payload import Case, Payload, exact_limit, is_exact, values
+from lanecast.bench.settings import Backend, Settings, parse_backend
 from lanecast.dtypes import numpy_dtype
 
 MIB = 1 << 20
@@ -56,17 +55,17 @@ def test_sizes_that_are_none(text: str) -> None:
         ("lanecast", Backend("lanecast")),
         ("lanecast:ring", Backend("lanecast:ring", "ring")),
         ("native", Backend("native", "native")),
-        ("mpi", Backend("mpi", is_mpi=True)),
+        ("mpi", Backend("mpi", library="mpi")),
     ],
 )
 def test_backends(name: str, backend: Backend) -> None:
-    assert options.parse_backend(name) == backend
+    assert parse_backend(name) == backend
 
 
 @pytest.mark.parametrize("name", ["nccl", "lanecast:", "mpi:ring", ""])
 def test_unknown_backends_say_what_is_known(name: str) -> None:
     with pytest.raises(lanecast.UsageError, match="lanecast:ALGORITHM, reproducible, native, mpi"):
-        options.parse_backend(name)
+        parse_backend(name)
 
 
 @pytest.mark.parametrize(("text", "ranks"), [("8", 8), ("2x4", 8), ("2x2x2:cyclic", 8), ("3+2+4", 9), ("nonsense", 1)])
@@ -83,10 +82,10 @@ def test_ranks_of_a_topology(text: str, ranks: int) -> None:
         ({"sizes": (64, 1 << 50)}, "size 1125899906842624: one for each of 4 ranks is more than this host's"),
         ({"collectives": ("all_gather", "all_to_all"), "in_place": True}, "in-place: all_to_all needs two buffers"),
         ({"op": "band"}, "it takes int8"),
-        ({"op": "avg", "backends": (Backend("mpi", is_mpi=True),)}, "MPI has no op avg"),
+        ({"op": "avg", "backends": (Backend("mpi", library="mpi"),)}, "MPI has no op avg"),
         ({"dtype": "float16", "backends": (Backend("native", "native"),)}, "MPI reduces no float16"),
         (
-            {"dtype": "bfloat16", "backends": (Backend("mpi", is_mpi=True),)},
+            {"dtype": "bfloat16", "backends": (Backend("mpi", library="mpi"),)},
             "MPI reduces no bfloat16; it takes float64",
         ),
         ({"dtype": "float8_e5m2", "op": "bxor"}, "it takes int8"),
@@ -115,7 +114,7 @@ def test_an_algorithm_of_one_collective_is_left_out_of_the_others() -> None:
 def test_what_mpi_cannot_reduce_is_measured_without_it(
     changes: dict[str, object], left: list[str], sentence: str
 ) -> None:
-    backends = (Backend("lanecast"), Backend("mpi", is_mpi=True), Backend("native", "native"))
+    backends = (Backend("lanecast"), Backend("mpi", library="mpi"), Backend("native", "native"))
     asked = settings(collectives=("all_gather", "all_reduce"), backends=backends, **changes)
     checks.check(asked, ranks=4)
     flat = _core.Topology(4)
@@ -127,7 +126,7 @@ def test_what_mpi_cannot_reduce_is_measured_without_it(
 
 def test_of_nccl_it_is_said_of_none() -> None:
     names = ("nccl", "lanecast:native")
-    asked = settings(dtype="bfloat16", backends=tuple(parse_device_backend(name) for name in names))
+    asked = settings(dtype="bfloat16", backends=tuple(parse_backend(name, "cuda") for name in names))
     checks.check_reduction(asked)
     assert checks.left_out(asked) == ""
 
@@ -155,11 +154,11 @@ def test_types_that_numpy_lacks_need_a_package(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_without_mpi_another_baseline_serves() -> None:
-    asked = settings(backends=(Backend("mpi", is_mpi=True), Backend("native", "native"), Backend("lanecast")))
+    asked = settings(backends=(Backend("mpi", library="mpi"), Backend("native", "native"), Backend("lanecast")))
     left = checks.without_mpi(asked)
     assert ([backend.name for backend in left.backends], left.baseline) == (["lanecast"], "lanecast")
     with pytest.raises(lanecast.UsageError, match="pip install mpich"):
-        checks.without_mpi(settings(backends=(Backend("mpi", is_mpi=True),)))
+        checks.without_mpi(settings(backends=(Backend("mpi", library="mpi"),)))
 
 
 def test_the_kernels_accounts_of_cores() -> None:

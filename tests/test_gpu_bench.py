@@ -14,10 +14,10 @@ import pytest
 
 import lanecast
 from lanecast import _core
-from lanecast.bench.gpu import launch, options, summary
+from lanecast.bench import settings
+from lanecast.bench.gpu import launch, summary
 from lanecast.bench.gpu.device import Cuda
 from lanecast.bench.measure import row_of
-from lanecast.bench.options import Backend, Settings
 from lanecast.bench.payload import Case, Payload
 from lanecast.bench.tables import ratio, results
 
@@ -28,40 +28,33 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 @pytest.mark.parametrize(
     ("name", "algorithm", "library", "memory"),
     [
-        ("lanecast", "", "lanecast", options.PLAIN),
-        ("lanecast:peer_kernel", "peer_kernel", "lanecast", options.PLAIN),
-        ("lanecast+symm:copy_engine", "copy_engine", "lanecast", options.SYMMETRIC),
-        ("lanecast+host:ring", "ring", "host", options.PLAIN),
-        ("lanecast+composed", "", "composed", options.PLAIN),
-        ("nccl", "", "nccl", options.PLAIN),
-        ("nccl+windows", "", "nccl", options.WINDOWS),
-        ("torch_two_shot", "", "two_shot", options.TORCH_SYMMETRIC),
+        ("lanecast", "", "lanecast", settings.PLAIN),
+        ("lanecast:peer_kernel", "peer_kernel", "lanecast", settings.PLAIN),
+        ("lanecast+symm:copy_engine", "copy_engine", "lanecast", settings.SYMMETRIC),
+        ("lanecast+host:ring", "ring", "host", settings.PLAIN),
+        ("lanecast+composed", "", "composed", settings.PLAIN),
+        ("nccl", "", "nccl", settings.PLAIN),
+        ("nccl+windows", "", "nccl", settings.WINDOWS),
+        ("torch_two_shot", "", "two_shot", settings.TORCH_SYMMETRIC),
     ],
 )
 def test_backends(name: str, algorithm: str, library: str, memory: str) -> None:
-    backend = options.parse_backend(name)
+    backend = settings.parse_backend(name, "cuda")
     assert (backend.name, backend.algorithm, backend.library, backend.memory) == (name, algorithm, library, memory)
-    assert backend.needs_nccl == (library not in {"lanecast", "host", "composed"})
 
 
 @pytest.mark.parametrize("name", ["mpi", "lanecast:", "nccl:ring", "lanecast+composed:ring", "lanecast+symmetric", ""])
 def test_unknown_backends_say_what_is_known(name: str) -> None:
     with pytest.raises(lanecast.UsageError, match=r"known: lanecast, .*torch_two_shot"):
-        options.parse_backend(name)
+        settings.parse_backend(name, "cuda")
 
 
 def test_kernels_of_torch_are_sums_of_floats() -> None:
-    backend = options.parse_backend("torch_one_shot")
+    backend = settings.parse_backend("torch_one_shot", "cuda")
     assert backend.takes("all_reduce", "bfloat16", "sum")
     assert not backend.takes("all_gather", "bfloat16", "sum")
     assert not backend.takes("all_reduce", "float64", "sum")
     assert not backend.takes("all_reduce", "float32", "max")
-
-
-def test_settings_become_those_of_a_gpu() -> None:
-    shared = Settings(collectives=("all_reduce",), sizes=(4,), backends=(Backend("nccl"),), rounds=3)
-    settings = options.of(shared, graph=True)
-    assert (settings.rounds, settings.sizes, settings.graph, settings.round_s) == (3, (4,), True, options.ROUND_S)
 
 
 def test_geometric_means_over_the_baseline() -> None:

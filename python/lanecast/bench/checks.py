@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lanecast import _core
-from lanecast.bench.options import Backend, Settings, known_name, topology_for
+from lanecast.bench.options import known_name, topology_for
 from lanecast.bench.payload import REDUCING, is_exact
+from lanecast.bench.settings import MPI, Backend, Settings
 from lanecast.dtypes import DTYPE_CODES, OP_CODES, itemsize
 from lanecast.wording import counted
 
@@ -41,7 +42,7 @@ def takers(settings: Settings, collective: str, topology: _core.Topology) -> lis
 
 def _lacks_reduction(backend: Backend, settings: Settings) -> bool:
     """Would an MPI have to reduce what MPI has no reduction for?"""
-    if backend.is_mpi and settings.op == "avg":
+    if backend.library == MPI and settings.op == "avg":
         return True
     return backend.needs_mpi and not _core.mpi_reduces(DTYPE_CODES[settings.dtype])
 

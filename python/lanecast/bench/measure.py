@@ -18,8 +18,8 @@ from lanecast import _core
 from lanecast.bench import cores, network
 from lanecast.bench.checks import takers
 from lanecast.bench.figures import busbw_factor, least_traffic_bytes, nodes_of
-from lanecast.bench.options import Backend, Settings
 from lanecast.bench.payload import WHOLE, Case, Payload
+from lanecast.bench.settings import MPI, Backend, Settings
 from lanecast.buffers import Array, view_for_core
 from lanecast.communicator import Communicator
 from lanecast.dtypes import DTYPE_CODES, OP_CODES, itemsize
@@ -140,7 +140,7 @@ class Bench:
         case = payload.case
         kind, dtype, op = _core.KINDS.index(case.collective), DTYPE_CODES[case.dtype], OP_CODES[case.op]
         source = view_for_core(payload.input)
-        if backend.is_mpi:
+        if backend.library == MPI:
             assert self.mpi is not None, "checked before any rank was started"
             # MPI's in-place reduce-scatter leaves its result at the front of the input.
             front = case.in_place and case.collective == "reduce_scatter"

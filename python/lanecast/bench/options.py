@@ -1,56 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a benchmark is asked to do: names and sizes as they stand on the command line."""
+"""Names, sizes and topologies as they stand on the command line."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from lanecast import _core, topologies
 from lanecast.dtypes import numpy_dtype
 
-DEVICES = ("cpu", "cuda")
 TOPOLOGY_HELP = "8, 2x4, 2x2x2, 3+2+4, 2x4:cyclic, or a .toml file."
 
 _SIZE = re.compile(r"([0-9]+)([KMG]?)(?:I?B)?", re.IGNORECASE | re.ASCII)
 _MOST_DIGITS = 18  # fits 64 bits; far more, and Python refuses to make a number of them
 _MOST_RANKS = 1 << 20
 _UNIT_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-@dataclass(frozen=True)
-class Backend:
-    """Who runs a collective: Lanecast with its own or a pinned algorithm, or the MPI library by itself."""
-
-    name: str
-    algorithm: str = ""  # pinned; empty: chosen per call
-    is_mpi: bool = False
-    reproducible: bool = False  # sums in rank order
-
-    @property
-    def needs_mpi(self) -> bool:
-        return self.is_mpi or "native" in self.algorithm
-
-
-@dataclass(frozen=True)
-class Settings:
-    """One benchmark; sizes are bytes of the full buffer."""
-
-    collectives: tuple[str, ...]
-    sizes: tuple[int, ...]
-    backends: tuple[Backend, ...]
-    topologies: tuple[str, ...] = ("",)  # empty: as the ranks sit
-    transports: str = ""
-    dtype: str = "float32"
-    op: str = "sum"
-    rounds: int = 10
-    warmup: int = 2
-    round_s: float = 5e-3  # calls are repeated until a round lasts so long; 0: one call
-    in_place: bool = False
-    baseline: str = "mpi"
 
 
 def known_name(what: str, name: str, known: Iterable[str]) -> str:
@@ -118,23 +84,6 @@ def _doubling(text: str, parse: Callable[[str], int], what: str, unit: str) -> t
     if not numbers:
         raise _core.UsageError(f"{what}: none given")
     return tuple(dict.fromkeys(numbers))
-
-
-def parse_backend(text: str) -> Backend:
-    """One of lanecast, lanecast:ALGORITHM, reproducible, native, mpi. Algorithms are checked by check_algorithms()."""
-    name, _, algorithm = text.partition(":")
-    if name == "lanecast" and (algorithm or ":" not in text):
-        return Backend(text, algorithm)
-    if text == "reproducible":
-        return Backend(text, reproducible=True)
-    if text == "native":
-        return Backend(text, "native")
-    if text == "mpi":
-        return Backend(text, is_mpi=True)
-    raise _core.UsageError(
-        f"backend {text!r} is unknown; known: lanecast, lanecast:ALGORITHM, reproducible, native, mpi; others are "
-        "there with --device cuda"
-    )
 
 
 def parse_dtype(name: str) -> str:

@@ -13,8 +13,9 @@ from lanecast import _core, job, launch, startup
 from lanecast.bench import machine, tables
 from lanecast.bench.checks import check, left_out, topologies, without_mpi
 from lanecast.bench.measure import Bench, Row
-from lanecast.bench.options import Settings, ranks_of, topology_for
+from lanecast.bench.options import ranks_of, topology_for
 from lanecast.bench.protocol import Protocol, SideBySide
+from lanecast.bench.settings import Settings
 from lanecast.communicator import Communicator
 
 T = TypeVar("T")

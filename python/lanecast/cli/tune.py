@@ -13,7 +13,8 @@ import typer
 
 from lanecast import _core, job, launch, startup
 from lanecast.bench import outputs
-from lanecast.bench.options import DEVICES, distinct, known_name, ranks_of, refuse_on_gpu, split_list, topology_for
+from lanecast.bench.options import distinct, known_name, ranks_of, refuse_on_gpu, split_list, topology_for
+from lanecast.bench.settings import DEVICES
 from lanecast.communicator import Communicator
 from lanecast.profiles import finding, gpu_profile, surprises
 from lanecast.profiles.profile import Profile, default_folder, file_name, load, save

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from lanecast import _core
 from lanecast.bench import tables
-from lanecast.bench.gpu.options import PLAIN, SYMMETRIC
 from lanecast.bench.measure import Row
+from lanecast.bench.settings import PLAIN, SYMMETRIC
 from lanecast.profiles.gpu_profile import GpuProfile
 
 _SIZES = [1 << k for k in range(12, 31, 3)]

@@ -18,11 +18,11 @@ from lanecast.bench.gpu import launch, machine
 from lanecast.bench.gpu.backends import lanecast_call
 from lanecast.bench.gpu.measure import GRAPH, Contender, DeviceBench
 from lanecast.bench.gpu.memory import Arenas
-from lanecast.bench.gpu.options import PLAIN, SYMMETRIC, DeviceBackend, DeviceSettings
 from lanecast.bench.gpu.ranks import Ranks
 from lanecast.bench.measure import Row
 from lanecast.bench.payload import Case
 from lanecast.bench.protocol import progress
+from lanecast.bench.settings import PLAIN, SYMMETRIC, Backend, Settings
 from lanecast.communicator import Communicator
 from lanecast.profiles.gpu_profile import EngineFit, GpuProfile, GpuShape, file_name, save
 from lanecast.profiles.profile import default_folder
@@ -77,7 +77,7 @@ def calibrate(
     begin = time.monotonic()
     arenas = Arenas(ranks, 2 * max(*effort.sizes, *(effort.gain_sizes if gain else ())) + _SLACK_BYTES)
     engines = _engines(ranks)
-    settings = DeviceSettings(tuple(collectives), tuple(effort.sizes), (), rounds=effort.rounds, warmup=2,
+    settings = Settings(tuple(collectives), tuple(effort.sizes), (), rounds=effort.rounds, warmup=2,
                               round_s=effort.round_s, graph=True)  # fmt: skip
     rows = _measure(TuneBench(ranks, arenas, settings, engines), "tuning")
     profile = GpuProfile(shape, fits_of(rows), _measured(ranks))
@@ -109,7 +109,7 @@ class TuneBench(DeviceBench):
         self,
         ranks: Ranks,
         arenas: Arenas,
-        settings: DeviceSettings,
+        settings: Settings,
         engines: Sequence[str],
         tuned: Communicator | None = None,
     ) -> None:
@@ -121,16 +121,16 @@ class TuneBench(DeviceBench):
         named = [engine for engine in self.engines if collective in COLLECTIVES_OF.get(engine, _core.KINDS)]
         backends = [_backend(engine) for engine in named]
         if self.tuned is not None:
-            backends.append(DeviceBackend("lanecast", "", library="lanecast", memory=PLAIN))
+            backends.append(Backend("lanecast", "", library="lanecast", memory=PLAIN))
             if DIRECT in named:
-                backends.append(DeviceBackend("lanecast+symm", "", library="lanecast", memory=SYMMETRIC))
+                backends.append(Backend("lanecast+symm", "", library="lanecast", memory=SYMMETRIC))
         return TuneBench(
             self.ranks, self.arenas, replace(self.settings, backends=tuple(backends)), self.engines, self.tuned
         )
 
     def contenders_of_a_size(self) -> int:
         """Called one by one, and from graphs where they can be."""
-        backends = [backend for backend in self.settings.backends if isinstance(backend, DeviceBackend)]
+        backends = [backend for backend in self.settings.backends if isinstance(backend, Backend)]
         chosen = sum(not backend.algorithm for backend in backends)  # each without a profile and by it
         return len(backends) + sum(backend.can_be_captured for backend in backends) + 2 * chosen
 
@@ -165,10 +165,10 @@ def fits_of(rows: Sequence[Row]) -> list[EngineFit]:
     ]
 
 
-def _backend(engine: str) -> DeviceBackend:
+def _backend(engine: str) -> Backend:
     memory = _IN_MEMORY.get(engine, PLAIN)
     name = f"lanecast{'+symm' if memory == SYMMETRIC else ''}:{engine}"
-    return DeviceBackend(name, engine, library="lanecast", memory=memory)
+    return Backend(name, engine, library="lanecast", memory=memory)
 
 
 def _engines(ranks: Ranks) -> list[str]:

@@ -8,10 +8,10 @@ from typing import Any
 
 from lanecast.bench.composed import compiled
 from lanecast.bench.gpu.device import Call
-from lanecast.bench.gpu.options import COMPOSED, HOST, DeviceBackend
 from lanecast.bench.gpu.payload import TorchLibrary
 from lanecast.bench.gpu.ranks import Ranks
 from lanecast.bench.payload import ROOT, Payload
+from lanecast.bench.settings import COMPOSED, HOST, Backend
 from lanecast.communicator import Communicator
 
 _TORCH_OPS = {
@@ -20,7 +20,7 @@ _TORCH_OPS = {
 }  # fmt: skip
 
 
-def bind(backend: DeviceBackend, ranks: Ranks, payload: Payload) -> tuple[Call, Any]:
+def bind(backend: Backend, ranks: Ranks, payload: Payload) -> tuple[Call, Any]:
     """A call, and where it leaves its result."""
     if backend.library == "lanecast":
         return lanecast_call(ranks.comm, payload, backend.algorithm), payload.output

@@ -17,11 +17,11 @@ from lanecast.bench import network
 from lanecast.bench.gpu.backends import bind
 from lanecast.bench.gpu.device import Call
 from lanecast.bench.gpu.memory import Arenas
-from lanecast.bench.gpu.options import COMPOSED, HOST, DeviceBackend, DeviceSettings
 from lanecast.bench.gpu.payload import TorchLibrary
 from lanecast.bench.gpu.ranks import Ranks
 from lanecast.bench.measure import Row, case_for, row_of
 from lanecast.bench.payload import WHOLE, Case, Payload
+from lanecast.bench.settings import COMPOSED, HOST, Backend, Settings
 
 EAGER, GRAPH = "eager", "graph"
 _MOST_CALLS = 200  # of a round: where the device's queue is full, the host waits, and its time says nothing
@@ -33,7 +33,7 @@ _GRAPH_S = 2e-3  # of calls in a graph, so that the replay itself does not count
 class Contender:
     """A backend bound to the buffers of one case, called one way."""
 
-    backend: DeviceBackend
+    backend: Backend
     payload: Payload
     result: Any  # where a call leaves it
     call: Call  # once
@@ -50,7 +50,7 @@ class Contender:
 class DeviceBench:
     """Measures on the GPUs of some ranks; every method is collective."""
 
-    def __init__(self, ranks: Ranks, arenas: Arenas, settings: DeviceSettings) -> None:
+    def __init__(self, ranks: Ranks, arenas: Arenas, settings: Settings) -> None:
         self.ranks, self.arenas, self.settings = ranks, arenas, settings
         self.network = network.find(ranks.control)
 
@@ -171,9 +171,9 @@ class DeviceBench:
         }
 
 
-def takers(settings: DeviceSettings, collective: str) -> list[DeviceBackend]:
+def takers(settings: Settings, collective: str) -> list[Backend]:
     """The backends that run this collective with these numbers."""
-    backends = [backend for backend in settings.backends if isinstance(backend, DeviceBackend)]
+    backends = [backend for backend in settings.backends if isinstance(backend, Backend)]
     return [backend for backend in backends if backend.takes(collective, settings.dtype, settings.op)]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lanecast.bench.gpu import options
+from lanecast.bench import settings
 from lanecast.bench.gpu.ranks import Ranks
 
 
@@ -22,8 +22,8 @@ class Arenas:
         """A tensor of bytes."""
         if kind not in self._arenas:
             make = {
-                options.PLAIN: self._plain, options.SYMMETRIC: self._symmetric, options.WINDOWS: self._windows,
-                options.TORCH_SYMMETRIC: self._torch_symmetric,
+                settings.PLAIN: self._plain, settings.SYMMETRIC: self._symmetric, settings.WINDOWS: self._windows,
+                settings.TORCH_SYMMETRIC: self._torch_symmetric,
             }[kind]  # fmt: skip
             self._arenas[kind] = make()
         return self._arenas[kind]

@@ -12,15 +12,15 @@ from lanecast.bench.checks import check_elements, check_exact, check_in_place, c
 from lanecast.bench.gpu import launch, machine, summary
 from lanecast.bench.gpu.measure import DeviceBench, takers
 from lanecast.bench.gpu.memory import Arenas
-from lanecast.bench.gpu.options import DeviceSettings
 from lanecast.bench.gpu.ranks import Ranks
 from lanecast.bench.measure import Row
 from lanecast.bench.protocol import progress
+from lanecast.bench.settings import Settings
 
 _SLACK_BYTES = 4096  # of the alignment of buffers in an arena
 
 
-def run(settings: DeviceSettings, ranks: int) -> Iterator[list[Row]]:
+def run(settings: Settings, ranks: int) -> Iterator[list[Row]]:
     """The rows, collective by collective, on every rank; rank 0 shows them as they come.
 
     Starts processes where no launcher has, and does not return then; ranks: how many, default: one per GPU.
@@ -32,7 +32,7 @@ def run(settings: DeviceSettings, ranks: int) -> Iterator[list[Row]]:
     return compare(settings, Ranks(shared_gpus=settings.shared_gpus))
 
 
-def compare(settings: DeviceSettings, ranks: Ranks) -> Iterator[list[Row]]:
+def compare(settings: Settings, ranks: Ranks) -> Iterator[list[Row]]:
     """The same among ranks that have come together; in the end they part."""
     check_elements(settings, ranks.size)
     check_exact(settings, ranks.size)

@@ -28,9 +28,10 @@ from lanecast.bench.hiccl.variants import (
     ways_of,
 )
 from lanecast.bench.measure import Bench, Contender, Row, case_for
-from lanecast.bench.options import Backend, known_name, parse_depths
+from lanecast.bench.options import known_name, parse_depths
 from lanecast.bench.payload import Payload
 from lanecast.bench.protocol import Protocol, progress
+from lanecast.bench.settings import Backend
 from lanecast.compose import forms
 
 
