@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lanecast.bench.gpu.summary import ratios
 from lanecast.bench.measure import Row
+from lanecast.bench.summary import ratios
 from lanecast.bench.tables import size_text
 from lanecast.bench.training import CLOSE
 from nic_bound_report import Outcome, cases

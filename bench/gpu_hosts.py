@@ -32,7 +32,7 @@ from gpu_aims import judged
 from gpu_steps import PARTS, Asked
 from lanecast import launch
 from lanecast.bench import outputs
-from lanecast.bench.gpu.device import require_torch
+from lanecast.bench.device import require_torch
 from lanecast.bench.options import distinct, known_name
 from timed_steps import Outcome, Step, run, shares
 

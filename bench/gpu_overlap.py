@@ -21,29 +21,26 @@ import typer
 from rich.table import Table
 
 from lanecast import job, launch
-from lanecast.bench import tables
+from lanecast.bench import machine, tables
+from lanecast.bench.arenas import Arenas
+from lanecast.bench.cases import MAIN, Case
 from lanecast.bench.figures import busbw_factor
-from lanecast.bench.gpu import machine
-from lanecast.bench.gpu.launch import start_ranks
-from lanecast.bench.gpu.measure import Contender, DeviceBench
-from lanecast.bench.gpu.memory import Arenas
-from lanecast.bench.gpu.ranks import Ranks
-from lanecast.bench.measure import Row, case_for
+from lanecast.bench.gpu_processes import start_ranks
+from lanecast.bench.gpu_ranks import GpuRanks
+from lanecast.bench.measure import Bench, Contender, Row, case_for
 from lanecast.bench.options import distinct, parse_size, parse_sizes
 from lanecast.bench.outputs import write_json
-from lanecast.bench.payload import MAIN, Case
 from lanecast.bench.settings import GPU_ROUND_S, Settings, parse_backend
 
 _PRODUCTS_S = 30e-3  # of products alone, in each measurement
 _OUTLAST = 2.0  # the collectives, were they alone; beside products they are slower still
 _LAUNCHES = 50  # of calls whose cost to the host is taken: few enough that the device's queue never fills
-_SLACK_BYTES = 4096
 
 
 class Overlap:
     """Products and collectives of one rank; every method is collective."""
 
-    def __init__(self, ranks: Ranks, bench: DeviceBench, width: int) -> None:
+    def __init__(self, ranks: GpuRanks, bench: Bench, width: int) -> None:
         import torch
 
         self._torch, self._ranks, self._bench = torch, ranks, bench
@@ -94,7 +91,7 @@ class Overlap:
         calls: dict[str, int] = {}
         products_us = self.beside(None, 0)[0]
         for each in contenders:
-            alone_us[each.backend.name] = self._bench.timed(each, 5)[0]
+            alone_us[each.backend.name] = self._bench.timed(each, 5).device_us
             calls[each.backend.name] = math.ceil(_OUTLAST * products_us / alone_us[each.backend.name])
         for turn in range(rounds):
             for each in contenders[turn % len(contenders) :] + contenders[: turn % len(contenders)]:
@@ -123,14 +120,14 @@ def _busbw(case: Case, time_us: float) -> float:
     return case.full_bytes / time_us / 1e3 * busbw_factor(case.collective, case.ranks)
 
 
-def launch_rows(bench: DeviceBench, collective: str, size: int) -> list[Row]:
+def launch_rows(bench: Bench, collective: str, size: int) -> list[Row]:
     """What a call costs the host: microseconds of the slowest rank, while the device's queue has room."""
     case = case_for(bench.settings, collective, size, bench.ranks)
     contenders = bench.contenders(case)
     found: dict[str, list[float]] = {each.backend.name: [] for each in contenders}
     for _ in range(bench.settings.rounds):
         for each in contenders:
-            found[each.backend.name].append(bench.timed(each, _LAUNCHES)[1])
+            found[each.backend.name].append(bench.timed(each, _LAUNCHES).host_us)
     return [
         {"collective": collective, "backend": name, "bytes": case.full_bytes, "ranks": case.ranks,
          "host_us": statistics.median(times), "host_us_rounds": times}
@@ -173,12 +170,12 @@ def measure(
     settings: Settings, width: int, launch_sizes: tuple[int, ...], max_ctas: int
 ) -> tuple[list[Row], list[Row]]:
     """Rows of the products and of the launches, on every rank."""
-    ranks = Ranks(max_ctas=max_ctas)
+    ranks = GpuRanks(max_ctas=max_ctas)
     run: dict[str, Any] = machine.describe(ranks) | {"rounds": settings.rounds, "matrix": width, "max_ctas": max_ctas}
     if ranks.rank == 0:
         print("\n".join(machine.lines(run)), flush=True)
-    arenas = Arenas(ranks, 2 * max(*settings.sizes, *launch_sizes) + _SLACK_BYTES)
-    bench = DeviceBench(ranks, arenas, settings)
+    arenas = Arenas(ranks, max(*settings.sizes, *launch_sizes))
+    bench = Bench(ranks, settings, arenas.memory)
     overlap = Overlap(ranks, bench, width)
     beside, launches = [], []
     for collective in settings.collectives:

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from gpu_aims import LEAST, MEANS, RANGE, Aim
-from lanecast.bench.gpu.summary import ratios
 from lanecast.bench.measure import Row
+from lanecast.bench.summary import ratios
 from lanecast.bench.tables import number, ratio, shares, size_text
 from nic_bound_report import Outcome, cases
 

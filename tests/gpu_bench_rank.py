@@ -5,38 +5,32 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lanecast.bench.gpu import runner
-from lanecast.bench.gpu.ranks import Ranks
+from lanecast.bench import runner
+from lanecast.bench.device import Host
+from lanecast.bench.gpu_ranks import GpuRanks
 from lanecast.bench.options import parse_sizes
+from lanecast.bench.protocol import SideBySide
 from lanecast.bench.settings import Settings, parse_backend
 
 
-class StandIn:
+class StandIn(Host):
     """A device that does all at once."""
+
+    queues = True  # or there would be no host's times
 
     def __init__(self) -> None:
         import torch
 
         self.device = torch.device("cpu")
 
-    def synchronize(self) -> None:
-        pass
-
     def pinned(self, size_bytes: int) -> Any:
         import torch
 
         return torch.empty(size_bytes, dtype=torch.uint8)
-
-    def mark(self) -> float:
-        return time.perf_counter()
-
-    def elapsed_us(self, first: float, last: float) -> float:
-        return (last - first) * 1e6
 
     def captured(self, call: Callable[[], object], times: int) -> Callable[[], object]:
         def replay() -> None:
@@ -60,10 +54,10 @@ def main(file: str, collectives: str, dtype: str, in_place: str) -> None:
         graph=True,
         round_s=2e-3,
     )
-    ranks = Ranks(StandIn(), "gloo")
+    ranks = GpuRanks(StandIn(), "gloo")
     comm: Any = ranks.comm
     comm.synchronize = lambda: None  # of device work, of which there is none
-    rows = [row for found in runner.compare(settings, ranks) for row in found]
+    rows = [row for found in runner.compare_on_gpus(settings, ranks, SideBySide()) for row in found]
     if ranks.rank == 0:
         Path(file).write_text(json.dumps(rows))
 

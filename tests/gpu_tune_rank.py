@@ -10,9 +10,9 @@ from unittest import mock
 
 from gpu_bench_rank import StandIn
 from lanecast import _core
-from lanecast.bench.gpu import backends
-from lanecast.bench.gpu.memory import Arenas
-from lanecast.bench.gpu.ranks import Ranks
+from lanecast.bench import backends
+from lanecast.bench.arenas import Arenas
+from lanecast.bench.gpu_ranks import GpuRanks
 from lanecast.bench.payload import Payload
 from lanecast.communicator import Communicator
 from lanecast.tune import gpu_tuner
@@ -26,10 +26,10 @@ def on_cpu(comm: Communicator, payload: Payload, _: str) -> Any:
 
 
 def main(file: str, sizes: str) -> None:
-    ranks = Ranks(StandIn(), "gloo")
+    ranks = GpuRanks(StandIn(), "gloo")
     for comm in (ranks.comm, made := ranks.communicator("tuned")):
         comm.synchronize = lambda: None  # type: ignore[method-assign]  # of device work, of which there is none
-    core = mock.Mock(wraps=ranks.comm._core, hosts=1, kind_of_gpu="GPU on the host")
+    core = mock.Mock(wraps=ranks.comm._core, hosts=1, kind_of_gpu="GPU on the host", topology=ranks.comm.topology)
     given = tuple(int(size) for size in sizes.split(","))
     effort = gpu_tuner.Calibration(sizes=given, gain_sizes=(3000,), rounds=2, gain_rounds=1, round_s=1e-4)
     with (

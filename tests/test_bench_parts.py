@@ -10,8 +10,10 @@ import pytest
 import lanecast
 from lanecast import _core
 from lanecast.bench import checks, cores, figures, options, tables
+from lanecast.bench.cases import Case, exact_limit, is_exact
 from lanecast.bench.measure import row_of
-from lanecast.bench.payload import Case, Payload, exact_limit, is_exact, values
+from lanecast.bench.memory import HostMemory
+from lanecast.bench.payload import Payload
 from lanecast.bench.settings import Backend, Settings, parse_backend
 from lanecast.dtypes import numpy_dtype
 
@@ -190,7 +192,7 @@ def test_least_traffic_in_full_buffers_on_4_ranks(collective: str, in_place: boo
 
 def plain_result(case: Case) -> Any:
     """What the collective has to leave on this rank, in Python's own numbers."""
-    brought = [values(case, rank, 0, case.full_count) for rank in range(case.ranks)]
+    brought = [HostMemory().values(case, rank, 0, case.full_count) for rank in range(case.ranks)]
     own = slice(case.rank * case.count, (case.rank + 1) * case.count)
     match case.collective:
         case "all_gather" | "gather":
@@ -238,7 +240,7 @@ def test_payloads_of_types_that_numpy_lacks(collective: str, dtype: str, op: str
     payload = Payload(case)
     payload.reset()
     assert payload.wrong(payload.output) == payload.output.size, "nothing has run yet"
-    brought = [values(case, rank, 0, case.brought_count).astype(np.float64) for rank in range(2)]
+    brought = [HostMemory().values(case, rank, 0, case.brought_count).astype(np.float64) for rank in range(2)]
     if collective == "all_gather":
         exact = np.concatenate(brought)
     else:
@@ -255,7 +257,7 @@ def test_payloads_of_types_that_numpy_lacks(collective: str, dtype: str, op: str
 @pytest.mark.parametrize("collective", _core.KINDS)
 def test_payloads_differ_per_rank_and_element(collective: str) -> None:
     case = Case(collective, 5000, "float32", "sum", False, 0, 4)
-    brought = [values(case, rank, 0, 5000) for rank in range(4)]
+    brought = [HostMemory().values(case, rank, 0, 5000) for rank in range(4)]
     assert all(len(np.unique(part)) == 5000 for part in brought)
     swapped = [(a, b) for a in range(4) for b in range(a) if np.any(brought[a] == brought[b])]
     assert swapped == []
@@ -275,7 +277,7 @@ def test_payloads_in_place_share_memory() -> None:
     scatter = Payload(Case("reduce_scatter", 10, "float32", "sum", True, 1, 3))
     assert scatter.output.ctypes.data == scatter.input[10:].ctypes.data
     scatter.reset()
-    assert scatter.input[10] == values(scatter.case, 1, 10, 11)[0]
+    assert scatter.input[10] == HostMemory().values(scatter.case, 1, 10, 11)[0]
 
 
 def test_between_hosts_no_column_says_a_share_of_copies() -> None:

@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 
 import lanecast
 from lanecast import _core, launch
-from lanecast.bench import runner, training
-from lanecast.bench.gpu import launch as device_launch
+from lanecast.bench import gpu_processes, runner, training
 from lanecast.cli import app
 from lanecast.cluster import registry
 from lanecast.cluster.cluster import Cluster
@@ -111,7 +110,7 @@ def test_commands_are_accepted(
     # Benchmarks are judged, options and algorithms and all, and not run.
     monkeypatch.setattr(launch, "start_ranks", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(launch, "job", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
-    monkeypatch.setattr(device_launch, "start_ranks", lambda *_, **__: (_ for _ in ()).throw(SystemExit(0)))
+    monkeypatch.setattr(gpu_processes, "start_ranks", lambda *_, **__: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(runner, "_compare", lambda *_: None)
     monkeypatch.setattr(training, "require_torch", lambda: (_ for _ in ()).throw(SystemExit(0)))
     # So are simulations.

@@ -14,11 +14,11 @@ import pytest
 
 import lanecast
 from lanecast import _core
-from lanecast.bench import settings
-from lanecast.bench.gpu import launch, summary
-from lanecast.bench.gpu.device import Cuda
+from lanecast.bench import gpu_processes, settings, summary
+from lanecast.bench.cases import Case
+from lanecast.bench.device import Cuda
 from lanecast.bench.measure import row_of
-from lanecast.bench.payload import Case, Payload
+from lanecast.bench.payload import Payload
 from lanecast.bench.tables import ratio, results
 
 HERE = Path(__file__).parent
@@ -103,11 +103,11 @@ def test_more_ranks_than_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", lambda ordinal: None)
     monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
-    monkeypatch.setattr(launch, "run_ranks", lambda command, ranks: started.append(ranks))
+    monkeypatch.setattr(gpu_processes, "run_ranks", lambda command, ranks: started.append(ranks))
     with pytest.raises(lanecast.UsageError, match="ranks: 3, and this host has 2 GPUs"):
-        launch.start_ranks(3)
+        gpu_processes.start_ranks(3)
     with pytest.raises(SystemExit):
-        launch.start_ranks(3, shared_gpus=True)
+        gpu_processes.start_ranks(3, shared_gpus=True)
     assert started == [3]
     with pytest.raises(lanecast.UsageError, match="local rank 2: there are 2 GPUs here"):
         Cuda(2)
@@ -121,10 +121,10 @@ def test_more_ranks_than_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_payloads_are_those_of_the_cpu(collective: str, dtype: str, op: str) -> None:
     import torch
 
-    from lanecast.bench.gpu.payload import TorchLibrary
+    from lanecast.bench.memory import TorchMemory
 
     case = Case(collective, 1001, dtype, op, False, 0, 3)
-    ours, theirs = Payload(case), Payload(case, TorchLibrary(torch.empty(100_000, dtype=torch.uint8)))
+    ours, theirs = Payload(case), Payload(case, TorchMemory(torch.empty(100_000, dtype=torch.uint8)))
     for payload in (ours, theirs):
         payload.reset()
         assert payload.wrong(payload.output) == (0 if collective == "broadcast" else len(payload.output))
@@ -137,13 +137,13 @@ def test_payloads_are_those_of_the_cpu(collective: str, dtype: str, op: str) -> 
 def test_payloads_of_every_type(dtype: str) -> None:
     import torch
 
-    from lanecast.bench.gpu.payload import TorchLibrary
+    from lanecast.bench.memory import TorchMemory
 
     case = Case("all_reduce", 500, dtype, "sum", True, 1, 2)
-    payload = Payload(case, TorchLibrary(torch.empty(100_000, dtype=torch.uint8)))
+    payload = Payload(case, TorchMemory(torch.empty(100_000, dtype=torch.uint8)))
     payload.reset()
     other = Payload(
-        Case("all_reduce", 500, dtype, "sum", True, 0, 2), TorchLibrary(torch.empty(9000, dtype=torch.uint8))
+        Case("all_reduce", 500, dtype, "sum", True, 0, 2), TorchMemory(torch.empty(9000, dtype=torch.uint8))
     )
     other.reset()
     total = payload.output.to(torch.float64) + other.output.to(torch.float64)
@@ -155,7 +155,7 @@ def test_payloads_of_every_type(dtype: str) -> None:
 @needs_torch
 @pytest.mark.parametrize(("ranks", "dtype", "place"), [(3, "bfloat16", "in-place"), (2, "int32", "")])
 def test_all_of_it_on_a_stand_in(ranks: int, dtype: str, place: str, tmp_path: Path) -> None:
-    from lanecast.bench.gpu.launch import run_ranks
+    from lanecast.bench.gpu_processes import run_ranks
 
     file = tmp_path / "rows.json"
     program = [sys.executable, str(HERE / "gpu_bench_rank.py"), str(file), ",".join(_core.KINDS), dtype, place]
@@ -171,7 +171,7 @@ def test_all_of_it_on_a_stand_in(ranks: int, dtype: str, place: str, tmp_path: P
 
 @needs_torch
 def test_a_rank_that_fails_ends_the_others() -> None:
-    from lanecast.bench.gpu.launch import run_ranks
+    from lanecast.bench.gpu_processes import run_ranks
 
     program = "import os, time\nif os.environ['RANK'] == '1': raise SystemExit(7)\ntime.sleep(60)"
     assert run_ranks([sys.executable, "-c", program], 2) == 7

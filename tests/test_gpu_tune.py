@@ -263,7 +263,7 @@ def test_explaining_calls_on_gpus_needs_them() -> None:
 @needs_torch
 @pytest.mark.timeout(300)
 def test_all_of_it_on_a_stand_in(tmp_path: Path) -> None:
-    from lanecast.bench.gpu.launch import run_ranks
+    from lanecast.bench.gpu_processes import run_ranks
 
     path = tmp_path / "g.json"
     sizes = "4096,16384,65536"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lanecast.bench.gpu.launch import run_ranks
+from lanecast.bench.gpu_processes import run_ranks
 from lanecast.profiles import gpu_profile
 
 HERE = Path(__file__).parent

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lanecast import _core
+from lanecast.bench.cases import REDUCING, is_exact
 from lanecast.bench.options import known_name, topology_for
-from lanecast.bench.payload import REDUCING, is_exact
-from lanecast.bench.settings import MPI, Backend, Settings
+from lanecast.bench.settings import CPU, MPI, Backend, Settings
 from lanecast.dtypes import DTYPE_CODES, OP_CODES, itemsize
 from lanecast.wording import counted
 
@@ -30,12 +30,13 @@ def choose_baseline(wanted: str, backends: Sequence[Backend]) -> str:
 
 
 def takers(settings: Settings, collective: str, topology: _core.Topology) -> list[Backend]:
-    """The backends that run this collective on this topology."""
+    """The backends that run this collective on this topology; pinned algorithms of GPUs are judged by their calls."""
     known = _core.algorithms_for(collective, topology)
     return [
         backend
         for backend in settings.backends
-        if (not backend.algorithm or backend.algorithm in known)
+        if (not backend.algorithm or backend.memory != CPU or backend.algorithm in known)
+        and backend.takes(collective, settings.dtype, settings.op)
         and not (collective in REDUCING and _lacks_reduction(backend, settings))
     ]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lanecast.bench.payload import ROOT, Payload
+from lanecast.bench.cases import ROOT
+from lanecast.bench.payload import Payload
 from lanecast.communicator import Communicator
 from lanecast.compose import CompiledCall, forms
 

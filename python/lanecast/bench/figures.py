@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from lanecast import _core
-from lanecast.bench.payload import Case
+from lanecast.bench.cases import Case
 
 
 def busbw_factor(collective: str, ranks: int) -> float:

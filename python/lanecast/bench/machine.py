@@ -10,7 +10,8 @@ import platform
 import shlex
 import subprocess
 import sys
-import time
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import numpy as np
 import lanecast
 from lanecast import _core, nics
 from lanecast.bench import network
+from lanecast.bench.gpu_ranks import GpuRanks
+from lanecast.bench.ranks import Ranks
 from lanecast.communicator import Communicator
 from lanecast.wording import counted
 
@@ -27,6 +30,7 @@ _COPIES = 5
 _MOST_CORES = 1024
 _SETTINGS = ("LANECAST_", "MPIR_CVAR_", "MPICH_", "OMPI_MCA_", "OMPI_ALLOW_", "PRTE_MCA_", "UCX_", "FI_", "I_MPI_")
 
+_GPU_SETTINGS = ("LANECAST_", "NCCL_", "CUDA_", "TORCH_", "NVSHMEM_", "PYTORCH_")
 _SET_BY_LAUNCHERS = {"OMPI_MCA_PREFIXES", "OMPI_MCA_cpu_type", "OMPI_MCA_initial_wdir", "OMPI_MCA_num_procs"}
 
 
@@ -61,19 +65,12 @@ def set_variables() -> dict[str, str]:
     return {name: os.environ[name] for name in names}
 
 
-def copy_gbps(comm: Communicator) -> float:
+def copy_gbps(ranks: Ranks) -> float:
     """Rate of numpy copies by all ranks at once, in bytes copied per second of all of them; collective."""
-    source = np.ones(_COPY_BYTES // 8 // max(1, comm.size // 8))
+    source = np.ones(_COPY_BYTES // 8 // max(1, ranks.size // 8))
     target = np.zeros_like(source)
-    best_s = float("inf")
-    for _ in range(_COPIES):
-        comm.all_reduce(np.zeros(1))  # begin together
-        start = time.perf_counter()
-        np.copyto(target, source)
-        slowest = np.array([time.perf_counter() - start])
-        comm.all_reduce(slowest, "max")
-        best_s = min(best_s, float(slowest[0]))
-    return comm.size * source.nbytes / best_s / 1e9
+    best_us = min(ranks.timed(partial(np.copyto, target, source), 1).device_us for _ in range(_COPIES))
+    return ranks.size * source.nbytes / best_us / 1e3
 
 
 def placement(comm: Communicator) -> dict[str, int]:
@@ -116,15 +113,42 @@ def _network(comm: Communicator) -> dict[str, Any]:
     }
 
 
-def describe(comm: Communicator, mpi: _core.Mpi | None) -> dict[str, Any]:
-    """What the rows of one run on CPUs share; collective."""
-    shared = described(comm)
-    rate = copy_gbps(comm)
+def describe(ranks: Ranks, mpi: _core.Mpi | None = None) -> dict[str, Any]:
+    """What the rows of one run share; collective."""
+    shared = described(ranks.control)
+    if isinstance(ranks, GpuRanks):
+        return shared | _gpu_facts(ranks)
     return shared | {
         "oversubscribed": shared["ranks_per_host"] > shared["cores"],
         "mpi": None if mpi is None else {"version": mpi.version, "abi": mpi.abi, "path": mpi.path},
-        "copy_GBps": rate,
+        "copy_GBps": copy_gbps(ranks),
     }
+
+
+def _gpu_facts(ranks: GpuRanks) -> dict[str, Any]:
+    import torch
+
+    names = Counter(torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count()))
+    nccl = torch.cuda.nccl.version() if torch.cuda.is_available() else ()
+    return {
+        "gpus": ", ".join(f"{count} x {name}" for name, count in names.items()) or "no GPU",
+        "shared_gpus": ranks.shared_gpus,
+        "driver": _driver(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "nccl": ".".join(str(part) for part in nccl) or "none",
+        "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_GPU_SETTINGS)},
+        "mpi": None,
+    }
+
+
+def _driver() -> str:
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return found.partition("\n")[0].strip()
 
 
 def _nic_line(run: dict[str, Any]) -> str:
@@ -133,7 +157,7 @@ def _nic_line(run: dict[str, Any]) -> str:
     return f"nics      {', '.join(run['nics'])} of each host; rank 0 {run['rank0_nic']}"
 
 
-def common_lines(run: dict[str, Any]) -> list[str]:
+def _common_lines(run: dict[str, Any]) -> list[str]:
     """The lines about what any run has."""
     commit = f" ({run['commit']})" if run["commit"] else ""
     environment = " ".join(f"{name}={value}" for name, value in run["environment"].items())
@@ -147,13 +171,21 @@ def common_lines(run: dict[str, Any]) -> list[str]:
 
 def lines(run: dict[str, Any]) -> list[str]:
     """The same as text."""
-    mpi = run["mpi"]
     hosts = f"{run['hosts']} hosts of " if run["hosts"] > 1 else ""
+    if "gpus" in run:
+        return [
+            f"machine   {hosts}{run['gpus']}, driver {run['driver']}; {run['cpu']}, {run['cores']} cores, Linux "
+            f"{run['kernel']}, load {run['load']}",
+            f"ranks     {run['ranks_per_host']}, {'which share GPUs' if run['shared_gpus'] else 'one per GPU'}",
+            f"software  torch {run['torch']}, CUDA {run['cuda']}, NCCL {run['nccl']}",
+            *_common_lines(run),
+        ]
+    mpi = run["mpi"]
     crowd = ", oversubscribed" if run["oversubscribed"] else ""
     return [
         f"machine   {hosts}{run['cpu']}, {counted(run['cores'], 'core')}, Linux {run['kernel']}, load {run['load']}",
         f"ranks     {run['ranks_per_host']} on {counted(run['cores'], 'core')}{crowd}",
         f"mpi       {mpi['version']} ({mpi['abi']} ABI)" if mpi else "mpi       none: ranks are threads of one process",
-        *common_lines(run),
+        *_common_lines(run),
         f"memory    all ranks at once copy {run['copy_GBps']:.1f} GB/s (numpy)",
     ]

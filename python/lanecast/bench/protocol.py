@@ -13,7 +13,8 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lanecast import _core
-from lanecast.bench import network, payload, tables
+from lanecast.bench import network, tables
+from lanecast.bench.cases import MAIN
 from lanecast.bench.checks import takers
 from lanecast.bench.measure import Bench, Row
 
@@ -33,8 +34,8 @@ class Protocol(ABC):
         """Raise UsageError for what cannot be measured there."""
 
     @abstractmethod
-    def measure_all(self, bench: Bench, run: dict[str, Any]) -> list[Row]:
-        """All rows, `run` in each of them; collective. Rank 0 shows them as they come."""
+    def measure_all(self, bench: Bench, run: dict[str, Any]) -> Iterator[list[Row]]:
+        """The rows of one collective after the other, `run` in each; collective. Rank 0 shows them as they come."""
 
     @abstractmethod
     def footer(self, run: dict[str, Any]) -> str:
@@ -48,7 +49,7 @@ class Protocol(ABC):
 class SideBySide(Protocol):
     """Every collective and size with every backend that takes it."""
 
-    collectives = payload.MAIN
+    collectives = MAIN
     sizes = "64K,1M,16M"
     warmup = 2
     round_s = 5e-3  # so that the clock and the synchronisation before a round do not count
@@ -56,27 +57,25 @@ class SideBySide(Protocol):
     def check(self, topology: _core.Topology) -> None:
         """Every shape will do."""
 
-    def measure_all(self, bench: Bench, run: dict[str, Any]) -> list[Row]:
-        settings, comm = bench.settings, bench.comm
+    def measure_all(self, bench: Bench, run: dict[str, Any]) -> Iterator[list[Row]]:
+        settings, ranks = bench.settings, bench.ranks
         out = tables.console()
-        rows: list[Row] = []
         for collective in settings.collectives:
-            backends = takers(settings, collective, comm.topology)
+            backends = takers(settings, collective, ranks.comm.topology)
             if not backends:
                 continue
-            total = len(settings.sizes) * len(backends) * settings.rounds
-            shown = progress(f"{collective} on {comm.topology}", total if comm.rank == 0 else 0)
-            with network.bounding(comm, bench.network) as found, shown as advance:
+            total = len(settings.sizes) * len(backends) * settings.rounds * (2 if settings.graph else 1)
+            shown = progress(f"{collective} on {ranks}", total if ranks.rank == 0 else 0)
+            with network.bounding(ranks.control, bench.network) as found, shown as advance:
                 for size in settings.sizes:
                     found.extend(bench.measure(collective, size, advance))
             for row in found:
-                row["transports"] = comm.transports
+                row["transports"] = ranks.comm.transports
                 row["run"] = run
-            if comm.rank == 0:
+            for mode in dict.fromkeys(row.get("mode") for row in found) if ranks.rank == 0 else ():
                 out.print()
-                out.print(tables.results(found))
-            rows += found
-        return rows
+                out.print(tables.results([row for row in found if row.get("mode") == mode]))
+            yield found
 
     def footer(self, run: dict[str, Any]) -> str:
         return tables.footer(run)

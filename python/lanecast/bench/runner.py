@@ -5,16 +5,29 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from lanecast import _core, job, launch, startup
-from lanecast.bench import machine, tables
-from lanecast.bench.checks import check, left_out, topologies, without_mpi
+from lanecast.bench import gpu_processes, machine, summary, tables
+from lanecast.bench.arenas import Arenas
+from lanecast.bench.checks import (
+    check,
+    check_elements,
+    check_exact,
+    check_in_place,
+    check_reduction,
+    left_out,
+    topologies,
+    without_mpi,
+)
+from lanecast.bench.gpu_ranks import GpuRanks
 from lanecast.bench.measure import Bench, Row
 from lanecast.bench.options import ranks_of, topology_for
 from lanecast.bench.protocol import Protocol, SideBySide
+from lanecast.bench.ranks import Ranks
 from lanecast.bench.settings import Settings
 from lanecast.communicator import Communicator
 
@@ -65,7 +78,9 @@ def _as_threads(ranks: int, body: Callable[[Communicator], T], **options: Any) -
 
 def _compare(settings: Settings, protocol: Protocol, together: Together, mpi: _core.Mpi | None) -> list[Row] | None:
     # A named profile is that of the topology that is measured, not of this one.
-    rank, found, run = together(lambda comm: (comm.rank, comm.topology, machine.describe(comm, mpi)), profile="none")
+    rank, found, run = together(
+        lambda comm: (comm.rank, comm.topology, machine.describe(Ranks(comm), mpi)), profile="none"
+    )
     size = found.size
     _check(settings, protocol, size, found)
     run |= {"rounds": settings.rounds, "warmup": settings.warmup, "baseline": settings.baseline}
@@ -79,7 +94,7 @@ def _compare(settings: Settings, protocol: Protocol, together: Together, mpi: _c
         options = {"topology": text, "transports": settings.transports or _transports(text, size, run)}
 
         def body(comm: Communicator) -> list[Row]:
-            return protocol.measure_all(Bench(comm, baseline, settings), run)
+            return list(chain.from_iterable(protocol.measure_all(Bench(Ranks(comm, baseline), settings), run)))
 
         rows += together(body, **options)
     if rank != 0:
@@ -94,3 +109,37 @@ def _transports(topology: str, size: int, run: dict[str, Any]) -> str:
         return ""
     levels = len(topology_for(topology, size).levels)
     return ",".join(["mpi"] + ["shm"] * levels) if levels else ""
+
+
+def run_on_gpus(settings: Settings, ranks: int, protocol: Protocol) -> Iterator[list[Row]]:
+    """The rows, collective by collective, on every rank; rank 0 shows them as they come.
+
+    Starts processes where no launcher has, and does not return then; ranks: how many, default: one per GPU.
+    """
+    check_in_place(settings)
+    check_reduction(settings)
+    if job.detect() is None:
+        gpu_processes.start_ranks(ranks, shared_gpus=settings.shared_gpus)
+    return compare_on_gpus(settings, GpuRanks(shared_gpus=settings.shared_gpus), protocol)
+
+
+def compare_on_gpus(settings: Settings, ranks: GpuRanks, protocol: Protocol) -> Iterator[list[Row]]:
+    """The same among ranks that have come together; in the end they part."""
+    check_elements(settings, ranks.size)
+    check_exact(settings, ranks.size)
+    run = machine.describe(ranks)
+    run |= {"rounds": settings.rounds, "warmup": settings.warmup, "baseline": settings.baseline}
+    if ranks.rank == 0:
+        print(tables.banner(run), flush=True)
+    arenas = Arenas(ranks, max(settings.sizes))
+    rows: list[Row] = []
+    for found in protocol.measure_all(Bench(ranks, settings, arenas.memory), run):
+        rows += found
+        yield found
+    if ranks.rank == 0:
+        out = tables.console()
+        out.print(protocol.footer(run))
+        for line in summary.lines(rows) if rows else ():
+            out.print(line)
+    arenas.close()
+    ranks.close()

@@ -152,6 +152,13 @@ def shares(values: Sequence[float]) -> str:
 def footer(run: dict[str, Any]) -> str:
     """What the columns mean that nccl-tests does not have."""
     baseline = run["baseline"]
+    if "gpus" in run:
+        note = f"{BOUND_NOTE}\n" if run["nics"] else ""
+        return note + (
+            "time: median over the rounds, of the slowest rank's mean call by the device's clock, calls back to back. "
+            "GB = 1e9 bytes.\nhost: what a call costs the host, likewise; in a graph its share of the replay.\n"
+            f"x {baseline}: the time of {baseline} over this one; above 1 is faster than {baseline}."
+        )
     notes = [
         "time: median over the rounds, of the slowest rank's mean call. GB = 1e9 bytes. algorithm /c: in c chunks.",
         f"x {baseline}: the time of {baseline} over this one; above 1 is faster than {baseline}.",

@@ -107,7 +107,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     picture = heatmap or plot
     outputs.check(json_file)
     outputs.check_picture(picture)
-    rows = _on_gpus(settings, ranks, json_file) if on_gpu else runner.run(settings, ranks, chosen)
+    rows = _on_gpus(settings, ranks, chosen, json_file) if on_gpu else runner.run(settings, ranks, chosen)
     if rows is None:
         return
     if json_file is not None:
@@ -132,12 +132,10 @@ def _contenders(text: str, device: str) -> tuple[Backend, ...]:
     return found
 
 
-def _on_gpus(settings: Settings, ranks: int, json_file: Path | None) -> list[dict[str, Any]] | None:
+def _on_gpus(settings: Settings, ranks: int, protocol: Protocol, json_file: Path | None) -> list[dict[str, Any]] | None:
     """The rows on rank 0, None on others; those of whole collectives are in the file where a later one fails."""
-    from lanecast.bench.gpu import runner as device_runner
-
     rows: list[dict[str, Any]] = []
-    for found in device_runner.run(settings, ranks):
+    for found in runner.run_on_gpus(settings, ranks, protocol):
         rows += found
         if json_file is not None and launch.rank() == 0:
             outputs.save_rows(json_file, rows)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from lanecast import _core
 from lanecast.bench import runner
+from lanecast.bench.cases import MAIN
 from lanecast.bench.measure import Row
 from lanecast.bench.options import parse_sizes
 from lanecast.bench.outputs import write_json
-from lanecast.bench.payload import MAIN
 from lanecast.bench.settings import Settings, parse_backend
 from lanecast.bench.tables import mpi_name, ratio, size_text
 

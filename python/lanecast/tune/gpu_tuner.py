@@ -6,22 +6,22 @@ from __future__ import annotations
 import datetime
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import lanecast
 from lanecast import _core, job
-from lanecast.bench import outputs
-from lanecast.bench.gpu import launch, machine
-from lanecast.bench.gpu.backends import lanecast_call
-from lanecast.bench.gpu.measure import GRAPH, Contender, DeviceBench
-from lanecast.bench.gpu.memory import Arenas
-from lanecast.bench.gpu.ranks import Ranks
-from lanecast.bench.measure import Row
-from lanecast.bench.payload import Case
+from lanecast.bench import gpu_processes, machine, outputs
+from lanecast.bench.arenas import Arenas
+from lanecast.bench.backends import lanecast_call
+from lanecast.bench.cases import Case
+from lanecast.bench.gpu_ranks import GpuRanks
+from lanecast.bench.measure import GRAPH, Bench, Contender, Row
+from lanecast.bench.memory import Memory
 from lanecast.bench.protocol import progress
+from lanecast.bench.ranks import Ranks
 from lanecast.bench.settings import PLAIN, SYMMETRIC, Backend, Settings
 from lanecast.communicator import Communicator
 from lanecast.profiles.gpu_profile import EngineFit, GpuProfile, GpuShape, file_name, save
@@ -34,7 +34,6 @@ SIZES = (*(1 << k for k in range(12, 19, 2)), *(1 << k for k in range(19, 29)))
 GAIN_SIZES = tuple(3 << k for k in range(12, 27, 2))  # between those, where nothing was measured
 # Engines differ by less than the bends of their lines: a chosen one is to be no more than a few percent behind.
 _BEND = Bend(worth=0.7, least_error=0.02, least_points=3)
-_SLACK_BYTES = 4096  # of the alignment of buffers in an arena
 
 TUNED = {PLAIN: "tuned", SYMMETRIC: "tuned+symm"}
 _OF_KERNELS = (KERNEL, TWO_SHOT, DIRECT)
@@ -60,12 +59,12 @@ class Calibration:
 def run(collectives: Sequence[str], ranks: int, output: Path | None, gain: bool) -> None:
     """Measure, write, show. Starts a process per GPU where no launcher has, and does not return then."""
     if job.detect() is None:
-        launch.start_ranks(ranks)
-    calibrate(Ranks(), collectives, output, gain, Calibration())
+        gpu_processes.start_ranks(ranks)
+    calibrate(GpuRanks(), collectives, output, gain, Calibration())
 
 
 def calibrate(
-    ranks: Ranks, collectives: Sequence[str], output: Path | None, gain: bool, effort: Calibration
+    ranks: GpuRanks, collectives: Sequence[str], output: Path | None, gain: bool, effort: Calibration
 ) -> GpuProfile:
     """The same among ranks that have come together; in the end they part. Equal on all but for `measured`."""
     shape = _shape_of(ranks)
@@ -75,11 +74,11 @@ def calibrate(
             outputs.make_cache(path.parent)
         print(f"measuring {', '.join(collectives)} on {ranks.size} x {shape.gpu} …", file=sys.stderr, flush=True)
     begin = time.monotonic()
-    arenas = Arenas(ranks, 2 * max(*effort.sizes, *(effort.gain_sizes if gain else ())) + _SLACK_BYTES)
+    arenas = Arenas(ranks, max(*effort.sizes, *(effort.gain_sizes if gain else ())))
     engines = _engines(ranks)
     settings = Settings(tuple(collectives), tuple(effort.sizes), (), rounds=effort.rounds, warmup=2,
                               round_s=effort.round_s, graph=True)  # fmt: skip
-    rows = _measure(TuneBench(ranks, arenas, settings, engines), "tuning")
+    rows = _measure(TuneBench(ranks, settings, arenas.memory, engines), "tuning")
     profile = GpuProfile(shape, fits_of(rows), _measured(ranks))
     if ranks.rank == 0:
         save(profile, path)
@@ -90,9 +89,8 @@ def calibrate(
     if gain:
         tuned = ranks.communicator("tuned", profile=str(path))
         _first_call(ranks, tuned, COPY_ENGINE)  # it chooses them where a call has named them
-        bench = TuneBench(
-            ranks, arenas, replace(settings, sizes=tuple(effort.gain_sizes), rounds=effort.gain_rounds), engines, tuned
-        )
+        gaining = replace(settings, sizes=tuple(effort.gain_sizes), rounds=effort.gain_rounds)
+        bench = TuneBench(ranks, gaining, arenas.memory, engines, tuned)
         found = _measure(bench, "what it gains")
         tuned.synchronize()
         if ranks.rank == 0:
@@ -102,18 +100,18 @@ def calibrate(
     return profile
 
 
-class TuneBench(DeviceBench):
+class TuneBench(Bench):
     """Each engine by name, and, where a tuned communicator is given, the choices without it and by it beside them."""
 
     def __init__(
         self,
         ranks: Ranks,
-        arenas: Arenas,
         settings: Settings,
+        memory: Callable[[str], Memory],
         engines: Sequence[str],
         tuned: Communicator | None = None,
     ) -> None:
-        super().__init__(ranks, arenas, settings)
+        super().__init__(ranks, settings, memory)
         self.engines, self.tuned = engines, tuned
 
     def of(self, collective: str) -> TuneBench:
@@ -121,16 +119,15 @@ class TuneBench(DeviceBench):
         named = [engine for engine in self.engines if collective in COLLECTIVES_OF.get(engine, _core.KINDS)]
         backends = [_backend(engine) for engine in named]
         if self.tuned is not None:
-            backends.append(Backend("lanecast", "", library="lanecast", memory=PLAIN))
+            backends.append(Backend("lanecast", memory=PLAIN))
             if DIRECT in named:
-                backends.append(Backend("lanecast+symm", "", library="lanecast", memory=SYMMETRIC))
-        return TuneBench(
-            self.ranks, self.arenas, replace(self.settings, backends=tuple(backends)), self.engines, self.tuned
-        )
+                backends.append(Backend("lanecast+symm", memory=SYMMETRIC))
+        settings = replace(self.settings, backends=tuple(backends))
+        return TuneBench(self.ranks, settings, self._memory, self.engines, self.tuned)
 
     def contenders_of_a_size(self) -> int:
         """Called one by one, and from graphs where they can be."""
-        backends = [backend for backend in self.settings.backends if isinstance(backend, Backend)]
+        backends = self.settings.backends
         chosen = sum(not backend.algorithm for backend in backends)  # each without a profile and by it
         return len(backends) + sum(backend.can_be_captured for backend in backends) + 2 * chosen
 
@@ -141,7 +138,7 @@ class TuneBench(DeviceBench):
             assert self.tuned is not None
             call = lanecast_call(self.tuned, each.payload, "")
             backend = replace(each.backend, name=TUNED[each.backend.memory])
-            found.append(replace(each, backend=backend, call=call, batch=call, device_us=[], host_us=[]))
+            found.append(replace(each, backend=backend, call=call, times=[]))
         return found
 
 
@@ -168,10 +165,10 @@ def fits_of(rows: Sequence[Row]) -> list[EngineFit]:
 def _backend(engine: str) -> Backend:
     memory = _IN_MEMORY.get(engine, PLAIN)
     name = f"lanecast{'+symm' if memory == SYMMETRIC else ''}:{engine}"
-    return Backend(name, engine, library="lanecast", memory=memory)
+    return Backend(name, engine, memory=memory)
 
 
-def _engines(ranks: Ranks) -> list[str]:
+def _engines(ranks: GpuRanks) -> list[str]:
     """All there are; NCCL's own where it can be opened, as all ranks find alike."""
     found = [KERNEL, TWO_SHOT, COPY_ENGINE, DIRECT]
     try:
@@ -183,7 +180,7 @@ def _engines(ranks: Ranks) -> list[str]:
     return [*found, NATIVE]
 
 
-def _first_call(ranks: Ranks, comm: Communicator, algorithm: str) -> None:
+def _first_call(ranks: GpuRanks, comm: Communicator, algorithm: str) -> None:
     """The one that brings all ranks together."""
     import torch
 
@@ -206,7 +203,7 @@ def _measure(bench: TuneBench, what: str) -> list[Row]:
     return rows
 
 
-def _shape_of(ranks: Ranks) -> GpuShape:
+def _shape_of(ranks: GpuRanks) -> GpuShape:
     """Raises UsageError where no profile could hold."""
     core = ranks.comm._core
     if ranks.size < 2:
@@ -218,7 +215,7 @@ def _shape_of(ranks: Ranks) -> GpuShape:
     return GpuShape(lanecast.__version__, _core.cpu_model(), core.kind_of_gpu, ranks.size)
 
 
-def _measured(ranks: Ranks) -> dict[str, str]:
+def _measured(ranks: GpuRanks) -> dict[str, str]:
     found: dict[str, Any] = machine.describe(ranks)
     software = {name: str(found[name]) for name in ("driver", "torch", "cuda", "nccl", "kernel")}
     return {

@@ -6,6 +6,7 @@ beside the library's own choice and the MPI library's collective, in turns.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,8 +82,8 @@ class Hiccl(Protocol):
         shapes = cumulative if self.sweep == "bars" else ways_of
         return shapes(factorings, collective, self.depths[0])
 
-    def measure_all(self, bench: Bench, run: dict[str, Any]) -> list[Row]:
-        settings, comm = bench.settings, bench.comm
+    def measure_all(self, bench: Bench, run: dict[str, Any]) -> Iterator[list[Row]]:
+        settings, comm = bench.settings, bench.ranks.comm
         factorings = factorings_for(self.preset, comm.topology)
         carried = limits.measure(bench)
         out = tables.console()
@@ -94,14 +95,14 @@ class Hiccl(Protocol):
             total = len(settings.sizes) * (len(variants) + len(backends)) * settings.rounds
             with progress(f"{collective} on {comm.topology}", total if comm.rank == 0 else 0) as advance:
                 for size in settings.sizes:
-                    case = case_for(settings, collective, size, comm)
+                    case = case_for(settings, collective, size, bench.ranks)
                     payload = Payload(case)
                     composed = [contender(bench, variant, payload) for variant in variants]
                     others = [bench.contender(backend, payload) for backend in backends]
-                    bench.compete(composed + others, payload, advance)
+                    bench.compete(composed + others, advance)
                     shapes = variants + [None] * len(others)
                     for each, shape in zip(composed + others, shapes, strict=True):
-                        found.append(bench.row(case, each) | described(shape))
+                        found.append(bench.row(each) | described(shape))
             carried = bounds.best(carried, limits.measure(bench))
             g = ranks_per_node(comm.topology)
             shared = {"sweep": self.sweep, "transports": comm.transports, "run": run}
@@ -110,10 +111,10 @@ class Hiccl(Protocol):
                 out.print()
                 out.print(own_tables.results(found))
             rows += found
+            yield found
         if comm.rank == 0 and self.sweep == "bars":
             out.print()
             out.print(own_tables.peaks(rows))
-        return rows
 
     def footer(self, run: dict[str, Any]) -> str:
         return own_tables.footer(run)
@@ -127,8 +128,8 @@ class Hiccl(Protocol):
 
 def contender(bench: Bench, variant: Variant, payload: Payload) -> Contender:
     """A composition in this shape, bound to the buffers of the case."""
-    call = compiled(bench.comm, payload, **variant.knobs)
-    return Contender(Backend(variant.name), str(variant), variant.depth, call.run, payload.output)
+    call = compiled(bench.ranks.comm, payload, **variant.knobs)
+    return Contender(Backend(variant.name), payload, call.run, payload.output, str(variant), variant.depth)
 
 
 def described(variant: Variant | None) -> dict[str, Any]:

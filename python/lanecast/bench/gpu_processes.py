@@ -11,7 +11,7 @@ import time
 from typing import NoReturn
 
 from lanecast import _core, launch
-from lanecast.bench.gpu.device import require_torch
+from lanecast.bench.device import require_torch
 from lanecast.wording import counted
 
 _ADDRESS = "127.0.0.1"

@@ -6,8 +6,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from lanecast.bench.gpu.measure import EAGER, GRAPH
-from lanecast.bench.measure import Row
+from lanecast.bench.measure import EAGER, GRAPH, Row
 from lanecast.bench.tables import ratio, size_text
 
 _MIB = 1 << 20

@@ -7,40 +7,29 @@ from __future__ import annotations
 import os
 import socket
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 import lanecast
 from lanecast import _core, job
-from lanecast.bench.gpu.device import Call, Cuda
+from lanecast.bench.cases import WHOLE
+from lanecast.bench.device import Cuda, Gpu
+from lanecast.bench.ranks import Ranks
 from lanecast.communicator import Communicator
 from lanecast.rendezvous import over_store
 
 _TIMEOUT_S = 60.0
 
 
-class Device(Protocol):
-    """What a benchmark asks of a device; see Cuda."""
+class GpuRanks(Ranks):
+    """Ranks that have a GPU each; every method is collective."""
 
-    device: Any
-
-    def synchronize(self) -> None: ...
-
-    def pinned(self, size_bytes: int) -> Any: ...
-
-    def mark(self) -> Any: ...
-
-    def elapsed_us(self, first: Any, last: Any) -> float: ...
-
-    def captured(self, call: Call, times: int) -> Call: ...
-
-
-class Ranks:
-    """This process among the others; every method is collective."""
+    device: Gpu
+    one_tensor = WHOLE  # as in torch.distributed
 
     def __init__(
-        self, device: Device | None = None, backend: str = "nccl", max_ctas: int = 0, shared_gpus: bool = False
+        self, device: Gpu | None = None, backend: str = "nccl", max_ctas: int = 0, shared_gpus: bool = False
     ) -> None:
         """device: instead of this process's GPU; backend: of torch.distributed, instead of NCCL; max_ctas: as init's.
 
@@ -50,7 +39,7 @@ class Ranks:
         if found is None or found.rank is None or found.size is None:
             raise _core.UsageError("device cuda: no rank is known; start with torchrun, mpirun, or plainly")
         self.rank, self.size = found.rank, found.size
-        self.device: Device = device or Cuda(found.local_rank or 0, shared_gpus)
+        self.device = device or Cuda(found.local_rank or 0, shared_gpus)
         self._backend = backend
         self.shared_gpus = shared_gpus
         if shared_gpus:
@@ -58,7 +47,7 @@ class Ranks:
             os.environ.setdefault("NCCL_HOSTID", f"{socket.gethostname()}-{self.rank}")
         self._by_mpi = found.starts_mpi
         self._store = None if self._by_mpi else self._launchers_store()
-        self.comm = self.communicator("measured", max_ctas=max_ctas)
+        super().__init__(self.communicator("measured", max_ctas=max_ctas))
         self._control = self.communicator("control", device=-1)  # of the hosts, apart from what is measured
         self._group: Any = None
 
@@ -100,17 +89,8 @@ class Ranks:
         """For the hosts' own numbers."""
         return self._control
 
-    def latest(self, own: float) -> float:
-        """The largest of all ranks' numbers."""
-        number = np.array([own])
-        self._control.all_reduce(number, "max")
-        return float(number[0])
-
-    def total(self, own: int) -> int:
-        """The sum of all ranks' numbers."""
-        number = np.array([own])
-        self._control.all_reduce(number)
-        return int(number[0])
+    def __str__(self) -> str:
+        return f"{self.size} GPUs"
 
     def group(self) -> Any:
         """torch's process group of all ranks over NCCL, made when it is first asked for."""

@@ -1,19 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads in a GPU's memory: the numbers of lanecast.bench.payload, made and compared there."""
+"""The memory that collectives are measured on, the CPU's or a GPU's: it gives buffers, fills them and compares them."""
 
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from lanecast import _core
-from lanecast.bench.payload import ELEMENT_STEP, POISON, SIGN_BIT, Case, drawn_from_bit, offset, value_range
-from lanecast.dtypes import itemsize, torch_dtype
+from lanecast.bench.cases import ELEMENT_STEP, POISON, SIGN_BIT, Case, drawn_from_bit, offset, value_range
+from lanecast.buffers import Array
+from lanecast.dtypes import itemsize, numpy_dtype, torch_dtype
 
 _ALIGNMENT_BYTES = 512  # as torch's allocator aligns
 
+_COMBINE = {
+    "sum": np.add, "avg": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum,
+    "band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor,
+}  # fmt: skip
 
-class TorchLibrary:
+
+class Memory(Protocol):
+    """Where the buffers of a payload lie, and what fills and compares their elements there."""
+
+    block: int  # elements made at a time
+
+    def buffer(self, count: int, dtype: str) -> Any:
+        """Memory that the calls are made on."""
+
+    def empty(self, count: int, dtype: str) -> Any:
+        """Memory that no call sees."""
+
+    def poison(self, target: Any) -> None:
+        """Fill with what no call makes."""
+
+    def values(self, case: Case, rank: int, first: int, last: int) -> Any:
+        """Elements first to last of what `rank` brings."""
+
+    def reduced(self, case: Case, first: int, last: int) -> Any:
+        """Elements first to last of all ranks' reduction."""
+
+    def differing(self, one: Any, other: Any) -> int:
+        """Elements that are not equal."""
+
+
+class HostMemory:
+    """The CPU's."""
+
+    block = 1 << 18  # temporaries stay in the cache
+
+    def buffer(self, count: int, dtype: str) -> Array:
+        return np.empty(count, numpy_dtype(dtype))
+
+    empty = buffer
+
+    def poison(self, target: Array) -> None:
+        target.view(np.uint8)[:] = POISON
+
+    def values(self, case: Case, rank: int, first: int, last: int) -> Array:
+        dtype = numpy_dtype(case.dtype)
+        index = np.arange(first, last, dtype=np.uint32)
+        mixed = index * np.uint32(ELEMENT_STEP) + np.uint32(offset(case, rank))
+        small = (mixed >> np.uint32(drawn_from_bit(case))) & np.uint32(value_range(case) - 1)
+        if not case.reduces or case.op not in {"prod", "avg"}:
+            return small.astype(dtype)
+        if case.op == "avg":  # multiples of the number of ranks, so that the division leaves no rest
+            return (small * np.uint32(case.ranks)).astype(dtype)
+        one = np.ones((), dtype)
+        return np.where(mixed & np.uint32(SIGN_BIT), one, np.negative(one))
+
+    def reduced(self, case: Case, first: int, last: int) -> Array:
+        brought = (self.values(case, rank, first, last) for rank in range(case.ranks))
+        result: Array = reduce(_COMBINE[case.op], brought)
+        return result / case.ranks if case.op == "avg" else result
+
+    def differing(self, one: Array, other: Array) -> int:
+        return int(np.count_nonzero(one != other))
+
+
+class TorchMemory:
     """Buffers cut one after the other from one tensor of bytes; a new one of these begins anew."""
 
     block = 1 << 24  # large enough for the device, and small beside the buffers

@@ -1,14 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU of this process, as far as a benchmark needs one: its clock, its queue, and its graphs."""
+"""Where a benchmark runs, the CPU or a GPU: its clock, and whether all that was asked of it is done."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from lanecast import _core
 
 Call = Callable[[], object]
+
+
+class Device(Protocol):
+    """What measuring asks of any device; the only clock that it looks at."""
+
+    queues: bool  # does a call return before it is done?
+    most_calls: int  # of a round
+
+    def synchronize(self) -> None:
+        """Block until all that was enqueued is done."""
+
+    def mark(self) -> Any:
+        """This moment, or where the current queue stands."""
+
+    def elapsed_us(self, first: Any, last: Any) -> float:
+        """Microseconds between two marks, both of which the device has passed."""
+
+
+class Gpu(Device, Protocol):
+    """What backends that only GPUs have ask besides; see Cuda."""
+
+    device: Any  # torch's
+
+    def pinned(self, size_bytes: int) -> Any: ...
+
+    def captured(self, call: Call, times: int) -> Call: ...
+
+
+class Host:
+    """The CPU, which does a call before it returns."""
+
+    queues = False
+    most_calls = 10_000
+
+    def synchronize(self) -> None:
+        """Nothing is ever enqueued."""
+
+    def mark(self) -> float:
+        return time.perf_counter()
+
+    def elapsed_us(self, first: float, last: float) -> float:
+        return (last - first) * 1e6
+
+
+HOST = Host()
 
 
 def require_torch() -> Any:
@@ -24,6 +70,9 @@ def require_torch() -> Any:
 
 class Cuda:
     """One GPU through torch, made current."""
+
+    queues = True
+    most_calls = 200  # where the device's queue is full, the host waits, and its time says nothing
 
     def __init__(self, ordinal: int, shared: bool = False) -> None:
         """shared: where there is no GPU of this number, those that there are go round."""

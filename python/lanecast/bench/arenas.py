@@ -7,14 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 from lanecast.bench import settings
-from lanecast.bench.gpu.ranks import Ranks
+from lanecast.bench.gpu_ranks import GpuRanks
+from lanecast.bench.memory import TorchMemory
+
+_SLACK_BYTES = 4096  # of the alignment of buffers
 
 
 class Arenas:
     """Memory by kind, taken when a kind is first asked for; every method is collective."""
 
-    def __init__(self, ranks: Ranks, size_bytes: int) -> None:
-        self._ranks, self._size_bytes = ranks, size_bytes
+    def __init__(self, ranks: GpuRanks, largest_bytes: int) -> None:
+        """largest_bytes: of the full buffers, of which a payload has two."""
+        self._ranks, self._size_bytes = ranks, 2 * largest_bytes + _SLACK_BYTES
         self._arenas: dict[str, Any] = {}
         self._release: list[Callable[[], None]] = []
 
@@ -27,6 +31,10 @@ class Arenas:
             }[kind]  # fmt: skip
             self._arenas[kind] = make()
         return self._arenas[kind]
+
+    def memory(self, kind: str) -> TorchMemory:
+        """The whole of it, for one payload."""
+        return TorchMemory(self.of(kind))
 
     def close(self) -> None:
         """Give all of it back."""
