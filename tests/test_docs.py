@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,12 @@ from lanecast.cluster.cluster import Cluster
 from lanecast.scale import build
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "tests" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 JOB = re.compile(r"mpirun -n (\d+)")
 TORCHRUN = re.compile(r"torchrun --nproc-per-node (\d+)")  # programs that tests/pytorch runs, where torch is
@@ -185,3 +191,16 @@ def test_every_decision_is_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = re.findall(r"^\| \[\d+\]\((.+?)\)", (folder / "README.md").read_text(), re.MULTILINE)
     assert listed == sorted(page.name for page in folder.glob("0*.md"))
+
+
+def test_the_map_of_the_tests_is_whole() -> None:
+    folder = ROOT / "tests"
+    cells = [row[1] for row in table("subject", "tests/README.md")]
+    cells += [row[0] for row in table("helper", "tests/README.md")]
+    named = [name.strip().strip("`") for cell in cells for name in cell.split(",")]
+    there = {f"{at.name}/" if at.is_dir() else at.stem for at in folder.iterdir() if at.name != "README.md"}
+    there = {name for name in there if not name.startswith(("_", "."))}
+    missing = sorted(name for name in there if not any(fnmatch(name, pattern) for pattern in named))
+    assert missing == [], "tests/README.md does not name these; add each to its row"
+    gone = [pattern for pattern in named if not any(fnmatch(name, pattern) for name in there)]
+    assert gone == [], "tests/README.md names what is no longer in tests"
