@@ -2,18 +2,21 @@
 """What `lanecast bench` is made of: parsing, checks, payloads and the arithmetic of its columns."""
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lanecast
-from lanecast import _core
+from lanecast import Communicator, _core
 from lanecast.bench import checks, cores, figures, options, tables
 from lanecast.bench.cases import Case, exact_limit, is_exact
-from lanecast.bench.measure import row_of
+from lanecast.bench.device import Host
+from lanecast.bench.measure import Bench, Contender, case_for, row_of
 from lanecast.bench.memory import HostMemory
 from lanecast.bench.payload import Payload
+from lanecast.bench.ranks import Ranks
 from lanecast.bench.settings import Backend, Settings, parse_backend
 from lanecast.dtypes import numpy_dtype
 
@@ -294,3 +297,46 @@ def test_between_hosts_no_column_says_a_share_of_copies() -> None:
 def test_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     tables.console().print("x lanecast:ring: is the name of an emoji")
     assert "x lanecast:ring: is" in capsys.readouterr().out
+
+
+class Counting(Host):
+    """A device whose clock goes on by what calls take, and by nothing else."""
+
+    def __init__(self, queues: bool) -> None:
+        self.queues, self.now_us = queues, 0.0
+
+    def mark(self) -> float:
+        return self.now_us
+
+    def elapsed_us(self, first: float, last: float) -> float:
+        return last - first
+
+
+@pytest.mark.parametrize("queues", [False, True])
+def test_a_bench_looks_at_no_clock_but_its_devices(queues: bool) -> None:
+    device, calls = Counting(queues), [0, 0]
+
+    def body(comm: Communicator) -> list[dict[str, Any]]:
+        ranks = Ranks(comm)
+        ranks.device = device
+        bench = Bench(ranks, settings(rounds=3, warmup=2, round_s=1e-3))
+        payload = Payload(case_for(bench.settings, "all_gather", 4096, ranks))
+
+        def call(which: int, takes_us: float) -> None:
+            calls[which] += 1
+            device.now_us += takes_us
+            payload.output[:] = payload.input  # of one rank
+
+        contenders = [
+            Contender(Backend(f"of {takes_us}"), payload, partial(call, k, takes_us), payload.output, "made up")
+            for k, takes_us in enumerate((10.0, 300.0))
+        ]
+        bench.compete(contenders)
+        return [bench.row(each) for each in contenders]
+
+    rows = lanecast.run_threads(1, body)[0]
+    assert [row["time_us_rounds"] for row in rows] == [[10.0] * 3, [300.0] * 3]
+    assert [(row["repeats"], row["wrong"]) for row in rows] == [(100, 0), (4, 0)]
+    # Two checks; two calls to warm up, one and then 100 to find how many fill a round, and three rounds. Where calls
+    # queue, each of these six begins with a call in which the ranks meet.
+    assert calls[0] == 2 + 2 + 1 + 100 + 3 * 100 + (6 if queues else 0)
