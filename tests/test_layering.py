@@ -27,7 +27,9 @@ ALLOWED = {
     "device": {"base"},
     # Peer memory is reached by launching kernels (decision 0027), and NCCL takes a stream.
     "peers": {"base", "device"},
-    "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"},
+    "runtime": {
+        *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"),
+    },
     "profiles": {"base", "topology", "plan", "algorithms", "select", "runtime"},
     "capi": {
         *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"),
@@ -36,7 +38,8 @@ ALLOWED = {
 }
 # Rooms inside a room that may include one more: emulated NICs are played by copy engines.
 ALSO_ALLOWED = {"transport/emulated": "device/gpu"}
-# The rooms of runtime/ from the ground up: each sees those below it, and those beside it on a floor do not see each other.
+# The rooms of runtime/ from the ground up: each sees those below it, and those beside it on a floor do not see each
+# other.
 RUNTIME = (("watch",), ("wires",), ("request",), ("bound",), ("agree",), ("host", "gpu"), ("communicator",))
 # What every transport may include: the border itself, helpers of those that match and copy by themselves, and how those
 # that wait tell each other of it.
