@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import lanecast
-from lanecast.cli.options import parse_size
+from lanecast.bench.options import parse_size
 from lanecast.communicator import Communicator
 from lanecast.explanation import Explanation
 from lanecast.job import detect

@@ -24,8 +24,10 @@ import typer
 from rich.table import Table
 
 import lanecast
-from lanecast.cli import launch, machine, tables
-from lanecast.cli.options import DEVICES, distinct, known_name
+from lanecast import launch
+from lanecast.bench import machine, tables
+from lanecast.bench.options import distinct, known_name
+from lanecast.bench.settings import DEVICES
 
 PLACES = ("process", "shared", "pinned", "device")
 CALL_BYTES = 1 << 20

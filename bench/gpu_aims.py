@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lanecast.cli.bench_train import CLOSE
-from lanecast.cli.gpu.summary import ratios
-from lanecast.cli.measure import Row
-from lanecast.cli.tables import size_text
+from lanecast.bench.measure import Row
+from lanecast.bench.summary import ratios
+from lanecast.bench.tables import size_text
+from lanecast.bench.training import CLOSE
 from nic_bound_report import Outcome, cases
 
 MIB = 1 << 20

@@ -30,9 +30,10 @@ import gpu_tables
 import lanecast
 from gpu_aims import judged
 from gpu_steps import PARTS, Asked
-from lanecast.cli import launch, outputs
-from lanecast.cli.gpu.device import require_torch
-from lanecast.cli.options import distinct, known_name
+from lanecast import launch
+from lanecast.bench import outputs
+from lanecast.bench.device import require_torch
+from lanecast.bench.options import distinct, known_name
 from timed_steps import Outcome, Step, run, shares
 
 

@@ -20,29 +20,27 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from lanecast import job
-from lanecast.cli import launch, tables
-from lanecast.cli.bench import write_json
-from lanecast.cli.figures import busbw_factor
-from lanecast.cli.gpu import machine, options
-from lanecast.cli.gpu.launch import start_ranks
-from lanecast.cli.gpu.measure import Contender, DeviceBench
-from lanecast.cli.gpu.memory import Arenas
-from lanecast.cli.gpu.ranks import Ranks
-from lanecast.cli.measure import Row, case_for
-from lanecast.cli.options import Settings, distinct, parse_size, parse_sizes
-from lanecast.cli.payload import MAIN, Case
+from lanecast import job, launch
+from lanecast.bench import machine, tables
+from lanecast.bench.arenas import Arenas
+from lanecast.bench.cases import MAIN, Case
+from lanecast.bench.figures import busbw_factor
+from lanecast.bench.gpu_processes import start_ranks
+from lanecast.bench.gpu_ranks import GpuRanks
+from lanecast.bench.measure import Bench, Contender, Row, case_for
+from lanecast.bench.options import distinct, parse_size, parse_sizes
+from lanecast.bench.outputs import write_json
+from lanecast.bench.settings import GPU_ROUND_S, Settings, parse_backend
 
 _PRODUCTS_S = 30e-3  # of products alone, in each measurement
 _OUTLAST = 2.0  # the collectives, were they alone; beside products they are slower still
 _LAUNCHES = 50  # of calls whose cost to the host is taken: few enough that the device's queue never fills
-_SLACK_BYTES = 4096
 
 
 class Overlap:
     """Products and collectives of one rank; every method is collective."""
 
-    def __init__(self, ranks: Ranks, bench: DeviceBench, width: int) -> None:
+    def __init__(self, ranks: GpuRanks, bench: Bench, width: int) -> None:
         import torch
 
         self._torch, self._ranks, self._bench = torch, ranks, bench
@@ -93,7 +91,7 @@ class Overlap:
         calls: dict[str, int] = {}
         products_us = self.beside(None, 0)[0]
         for each in contenders:
-            alone_us[each.backend.name] = self._bench.timed(each, 5)[0]
+            alone_us[each.backend.name] = self._bench.timed(each, 5).device_us
             calls[each.backend.name] = math.ceil(_OUTLAST * products_us / alone_us[each.backend.name])
         for turn in range(rounds):
             for each in contenders[turn % len(contenders) :] + contenders[: turn % len(contenders)]:
@@ -122,14 +120,14 @@ def _busbw(case: Case, time_us: float) -> float:
     return case.full_bytes / time_us / 1e3 * busbw_factor(case.collective, case.ranks)
 
 
-def launch_rows(bench: DeviceBench, collective: str, size: int) -> list[Row]:
+def launch_rows(bench: Bench, collective: str, size: int) -> list[Row]:
     """What a call costs the host: microseconds of the slowest rank, while the device's queue has room."""
     case = case_for(bench.settings, collective, size, bench.ranks)
     contenders = bench.contenders(case)
     found: dict[str, list[float]] = {each.backend.name: [] for each in contenders}
     for _ in range(bench.settings.rounds):
         for each in contenders:
-            found[each.backend.name].append(bench.timed(each, _LAUNCHES)[1])
+            found[each.backend.name].append(bench.timed(each, _LAUNCHES).host_us)
     return [
         {"collective": collective, "backend": name, "bytes": case.full_bytes, "ranks": case.ranks,
          "host_us": statistics.median(times), "host_us_rounds": times}
@@ -169,15 +167,15 @@ def show(overlap: list[Row], launches: list[Row]) -> None:
 
 
 def measure(
-    settings: options.DeviceSettings, width: int, launch_sizes: tuple[int, ...], max_ctas: int
+    settings: Settings, width: int, launch_sizes: tuple[int, ...], max_ctas: int
 ) -> tuple[list[Row], list[Row]]:
     """Rows of the products and of the launches, on every rank."""
-    ranks = Ranks(max_ctas=max_ctas)
+    ranks = GpuRanks(max_ctas=max_ctas)
     run: dict[str, Any] = machine.describe(ranks) | {"rounds": settings.rounds, "matrix": width, "max_ctas": max_ctas}
     if ranks.rank == 0:
         print("\n".join(machine.lines(run)), flush=True)
-    arenas = Arenas(ranks, 2 * max(*settings.sizes, *launch_sizes) + _SLACK_BYTES)
-    bench = DeviceBench(ranks, arenas, settings)
+    arenas = Arenas(ranks, max(*settings.sizes, *launch_sizes))
+    bench = Bench(ranks, settings, arenas.memory)
     overlap = Overlap(ranks, bench, width)
     beside, launches = [], []
     for collective in settings.collectives:
@@ -207,8 +205,8 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     """Measure on all GPUs of this machine, or on the ranks of torchrun."""
     if job.detect() is None:
         start_ranks(0, [sys.executable, *sys.argv])
-    contenders = tuple(options.parse_backend(name) for name in distinct(backends))
-    settings = options.of(Settings(MAIN, parse_sizes(size), contenders, rounds=rounds), graph=False)
+    contenders = tuple(parse_backend(name, "cuda") for name in distinct(backends))
+    settings = Settings(MAIN, parse_sizes(size), contenders, rounds=rounds, round_s=GPU_ROUND_S)
     beside, launches = measure(settings, matrix, tuple(parse_size(text) for text in distinct(launch_sizes)), max_ctas)
     if launch.rank() == 0 and json_file is not None:
         write_json(json_file, beside + launches)

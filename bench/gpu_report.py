@@ -8,9 +8,8 @@ from pathlib import Path
 
 import gpu_tables as tables
 from gpu_aims import between_hosts, judged, part
-from lanecast.cli import machine, plots
-from lanecast.cli.gpu import machine as gpu_machine
-from lanecast.cli.measure import Row
+from lanecast.bench import machine, plots
+from lanecast.bench.measure import Row
 from nic_bound_report import plot as plot_shares
 from timed_steps import Outcome
 
@@ -40,7 +39,7 @@ def _machine(rows: Sequence[Row], command: str) -> Iterator[str]:
     yield from ("", f"`{command}`", "")
     runs = [row["run"] for row in rows if "run" in row]
     if runs:
-        said = [line for line in gpu_machine.lines(runs[0]) if not line.startswith("command")]
+        said = [line for line in machine.lines(runs[0]) if not line.startswith("command")]
         yield from ("```text", *said, "```", "")
     wrong = sum(row.get("wrong", 0) > 0 for row in rows)
     yield (

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lanecast.cli.on_hosts import Hosts
+from lanecast.bench.on_hosts import Hosts
 from timed_steps import Step
 
 ROOT = Path(__file__).parent.parent

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from gpu_aims import LEAST, MEANS, RANGE, Aim
-from lanecast.cli.gpu.summary import ratios
-from lanecast.cli.measure import Row
-from lanecast.cli.tables import number, ratio, shares, size_text
+from lanecast.bench.measure import Row
+from lanecast.bench.summary import ratios
+from lanecast.bench.tables import number, ratio, shares, size_text
 from nic_bound_report import Outcome, cases
 
 _SHORT = {"float32": "fp32", "bfloat16": "bf16"}

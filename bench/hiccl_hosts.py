@@ -19,11 +19,12 @@ from typing import Annotated
 import typer
 
 import lanecast
-from lanecast.cli import launch, machine, tables
-from lanecast.cli.bench import write_json
-from lanecast.cli.hiccl.tables import of_bound
-from lanecast.cli.measure import Row
-from lanecast.cli.plots import figure_of, machine_text
+from lanecast import launch
+from lanecast.bench import machine, tables
+from lanecast.bench.hiccl.tables import of_bound
+from lanecast.bench.measure import Row
+from lanecast.bench.outputs import write_json
+from lanecast.bench.plots import figure_of, machine_text
 from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate

@@ -11,9 +11,7 @@ the public method, which checks its arguments.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -21,24 +19,19 @@ import typer
 
 import lanecast
 from jobs import rows_of_job
-from lanecast import _core
-from lanecast.cli import launch, machine, tables
-from lanecast.cli.bench import write_json
-from lanecast.cli.measure import Bench, Contender, Row, case_for
-from lanecast.cli.options import Backend, Settings, parse_backend
-from lanecast.cli.payload import Payload
-from lanecast.startup import mpi, under_launcher
+from lanecast import _core, launch
+from lanecast.bench import machine, tables
+from lanecast.bench.backends import lanecast_call
+from lanecast.bench.measure import Bench, Contender, Row, case_for
+from lanecast.bench.outputs import write_json
+from lanecast.bench.payload import Payload
+from lanecast.bench.ranks import Ranks
+from lanecast.bench.settings import Backend, Settings, parse_backend
+from lanecast.job import under_launcher
+from lanecast.startup import mpi
 
 BYTES = 8
-COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")  # those that public_call() knows
-
-
-def public_call(comm: lanecast.Communicator, collective: str, payload: Payload) -> Callable[[], object]:
-    if collective == "all_gather":
-        return partial(comm.all_gather_into_tensor, payload.output, payload.input)
-    if collective == "reduce_scatter":
-        return partial(comm.reduce_scatter_tensor, payload.output, payload.input)
-    return partial(comm.all_reduce, payload.output)
+COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")
 
 
 def measure(rounds: int) -> list[Row]:
@@ -46,20 +39,19 @@ def measure(rounds: int) -> list[Row]:
     library = mpi()
     backends = (parse_backend("mpi"), parse_backend("lanecast"))
     comm = lanecast.init()
-    bench = Bench(
-        comm, _core.MpiBaseline(library), Settings(COLLECTIVES, (BYTES,), backends, rounds=rounds, warmup=100)
-    )
-    run = machine.describe(comm, library) | {"baseline": "mpi", "rounds": rounds}
+    ranks = Ranks(comm, _core.MpiBaseline(library))
+    bench = Bench(ranks, Settings(COLLECTIVES, (BYTES,), backends, rounds=rounds, warmup=100))
+    run = machine.describe(ranks, library) | {"baseline": "mpi", "rounds": rounds}
     rows: list[Row] = []
     for collective in COLLECTIVES:
         # The public all-reduce works in place.
-        case = case_for(replace(bench.settings, in_place=collective == "all_reduce"), collective, BYTES, comm)
+        case = case_for(replace(bench.settings, in_place=collective == "all_reduce"), collective, BYTES, ranks)
         payload = Payload(case)
         contenders = [bench.contender(backend, payload) for backend in backends]
-        call = public_call(comm, collective, payload)
-        contenders.append(Contender(Backend("lanecast, API"), contenders[1].algorithm, None, call, payload.output))
-        bench.compete(contenders, payload)
-        rows += [{**bench.row(case, contender), "run": run} for contender in contenders]
+        call = lanecast_call(comm, payload, "")
+        contenders.append(Contender(Backend("lanecast, API"), payload, call, payload.output, contenders[1].algorithm))
+        bench.compete(contenders)
+        rows += [{**bench.row(contender), "run": run} for contender in contenders]
     return rows
 
 

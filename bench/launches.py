@@ -28,10 +28,11 @@ import typer
 
 import lanecast
 from jobs import OPEN_MPI
-from lanecast.cli import launch, machine
-from lanecast.cli.bench import write_json
-from lanecast.cli.measure import Row
-from lanecast.cli.tables import mpi_name, number, of_copy, size_text
+from lanecast import launch
+from lanecast.bench import machine
+from lanecast.bench.measure import Row
+from lanecast.bench.outputs import write_json
+from lanecast.bench.tables import mpi_name, number, of_copy, size_text
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_TAKEN = 0.1  # of one core

@@ -29,11 +29,11 @@ import typer
 
 import lanecast
 from jobs import OPEN_MPI
-from lanecast import _core
-from lanecast.cli import launch, machine, tables
-from lanecast.cli.bench import write_json
-from lanecast.cli.measure import Row
-from lanecast.cli.options import distinct
+from lanecast import _core, launch
+from lanecast.bench import machine, tables
+from lanecast.bench.measure import Row
+from lanecast.bench.options import distinct
+from lanecast.bench.outputs import write_json
 from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate

@@ -16,8 +16,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from lanecast.cli.measure import Row
-from lanecast.cli.tables import console, number, shares, size_text
+from lanecast.bench.measure import Row
+from lanecast.bench.tables import console, number, shares, size_text
 
 _BEST = "fastest of MPI"
 

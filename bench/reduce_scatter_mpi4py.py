@@ -21,13 +21,18 @@ import typer
 
 import lanecast
 from jobs import rows_of_job
+from lanecast import launch
+from lanecast.bench import machine, tables
+from lanecast.bench.cases import Case
+from lanecast.bench.measure import Bench, Contender, Row
+from lanecast.bench.options import parse_sizes
+from lanecast.bench.outputs import write_json
+from lanecast.bench.payload import Payload
+from lanecast.bench.ranks import Ranks
+from lanecast.bench.settings import Backend, Settings
 from lanecast.buffers import Array
-from lanecast.cli import launch, machine, tables
-from lanecast.cli.bench import write_json
-from lanecast.cli.measure import Bench, Contender, Row
-from lanecast.cli.options import Backend, Settings, parse_sizes
-from lanecast.cli.payload import Case, Payload
-from lanecast.startup import mpi, under_launcher
+from lanecast.job import under_launcher
+from lanecast.startup import mpi
 
 
 def ring_reduce_scatter(comm: Any, payload: Payload, scratch: list[Array]) -> None:
@@ -53,7 +58,7 @@ def measure(size: int, rounds: int) -> list[Row]:
     settings = Settings(("reduce_scatter",), (size,), (), rounds=rounds)
     over_mpi = lanecast.init(transports="mpi")
     default = lanecast.init()
-    bench = Bench(default, None, settings)
+    bench = Bench(Ranks(default), settings)
     case = Case("reduce_scatter", size // 4 // default.size, "float32", "sum", False, default.rank, default.size)
     payload = Payload(case)
     scratch = [np.empty_like(payload.output) for _ in range(2)]
@@ -67,10 +72,10 @@ def measure(size: int, rounds: int) -> list[Row]:
         "lanecast, mpi": lanecast_ring(over_mpi),
         "lanecast, " + default.transports: lanecast_ring(default),
     }
-    contenders = [Contender(Backend(name), "ring", None, call, payload.output) for name, call in calls.items()]
-    bench.compete(contenders, payload)
-    run = machine.describe(default, library) | {"baseline": "mpi4py + numpy", "rounds": rounds}
-    return [{**bench.row(case, contender), "run": run} for contender in contenders]
+    contenders = [Contender(Backend(name), payload, call, payload.output, "ring") for name, call in calls.items()]
+    bench.compete(contenders)
+    run = machine.describe(bench.ranks, library) | {"baseline": "mpi4py + numpy", "rounds": rounds}
+    return [{**bench.row(contender), "run": run} for contender in contenders]
 
 
 def main(

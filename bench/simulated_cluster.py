@@ -22,13 +22,15 @@ from typing import Annotated, Any
 import typer
 
 import lanecast
-from lanecast import machines
-from lanecast.cli import launch, machine
-from lanecast.cli.hiccl import limits
-from lanecast.cli.measure import Bench
-from lanecast.cli.options import Settings, parse_sizes
-from lanecast.cli.software import software
-from lanecast.cli.tables import number, size_text
+from lanecast import launch, machines
+from lanecast.bench import machine
+from lanecast.bench.hiccl import limits
+from lanecast.bench.measure import Bench
+from lanecast.bench.options import parse_sizes
+from lanecast.bench.ranks import Ranks
+from lanecast.bench.settings import Settings
+from lanecast.bench.software import software
+from lanecast.bench.tables import number, size_text
 from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate
@@ -83,8 +85,8 @@ Row = dict[str, Any]
 
 def measure(comm: lanecast.Communicator, sizes: Sequence[int], rounds: int) -> list[Row]:
     """Rows on every rank, equal but for what the machine is called. Collective."""
-    network = limits.measure(Bench(comm, None, Settings((), (), ())))
-    copied_gbps = machine.copy_gbps(comm)
+    network = limits.measure(Bench(Ranks(comm), Settings((), (), ())))
+    copied_gbps = machine.copy_gbps(Ranks(comm))
     facts = {
         "ranks": comm.size, "hosts": comm._core.hosts, "transports": comm.transports, "latency_us": _latency_us(comm),
         "kf_GBps": (network.bidirectional or 0) / 1e9, "within_GBps": (network.within or 0) / 1e9,

@@ -17,14 +17,14 @@ from typing import Annotated, Any
 import typer
 
 from lanecast import machines
-from lanecast.cli.options import distinct, parse_sizes
-from lanecast.cli.plots import figure_of, footnote
-from lanecast.cli.scale_tables import bound_Bps, say
-from lanecast.cli.software import software
-from lanecast.cli.tables import console, headed, number, size_text
+from lanecast.bench.options import distinct, parse_sizes
+from lanecast.bench.plots import figure_of, footnote
+from lanecast.bench.software import software
+from lanecast.bench.tables import console, headed, number, size_text
 from lanecast.machines import Machine
 from lanecast.scale import build, contenders, platform, point
 from lanecast.scale.contenders import COLLECTIVES, Case
+from lanecast.scale.tables import bound_Bps, say
 
 _USUAL_GPUS, _USUAL_NICS = 8, 4
 _NICS, _GPUS = (1, 2, 4, 8), (4, 8, 16)

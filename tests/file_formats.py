@@ -20,12 +20,11 @@ import lanecast
 from lanecast import _core, machines, marked_json, topologies, traces
 from lanecast.cluster import registry
 from lanecast.cluster.shape import Shape
-from lanecast.learn import model
 from lanecast.learn.database import Configuration, Database, Timed
-from lanecast.learn.scope import Scope
 from lanecast.plans.json import from_json, to_json
-from lanecast.tune import gpu_profile, profile
-from lanecast.tune.surprises import Surprise
+from lanecast.profiles import gpu_profile, model, profile
+from lanecast.profiles.scope import Scope
+from lanecast.profiles.surprises import Surprise
 from learned_models import constant
 
 PLANS = tuple(

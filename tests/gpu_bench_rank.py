@@ -5,38 +5,32 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lanecast.cli.gpu import options, runner
-from lanecast.cli.gpu.ranks import Ranks
-from lanecast.cli.options import Settings, parse_sizes
+from lanecast.bench import runner
+from lanecast.bench.device import Host
+from lanecast.bench.gpu_ranks import GpuRanks
+from lanecast.bench.options import parse_sizes
+from lanecast.bench.protocol import SideBySide
+from lanecast.bench.settings import Settings, parse_backend
 
 
-class StandIn:
+class StandIn(Host):
     """A device that does all at once."""
+
+    queues = True  # or there would be no host's times
 
     def __init__(self) -> None:
         import torch
 
         self.device = torch.device("cpu")
 
-    def synchronize(self) -> None:
-        pass
-
     def pinned(self, size_bytes: int) -> Any:
         import torch
 
         return torch.empty(size_bytes, dtype=torch.uint8)
-
-    def mark(self) -> float:
-        return time.perf_counter()
-
-    def elapsed_us(self, first: float, last: float) -> float:
-        return (last - first) * 1e6
 
     def captured(self, call: Callable[[], object], times: int) -> Callable[[], object]:
         def replay() -> None:
@@ -47,22 +41,23 @@ class StandIn:
 
 
 def main(file: str, collectives: str, dtype: str, in_place: str) -> None:
-    shared = Settings(
+    settings = Settings(
         collectives=tuple(collectives.split(",")),
         sizes=parse_sizes("1000,64K"),
         backends=tuple(
-            options.parse_backend(name) for name in ("lanecast", "lanecast+host", "lanecast+composed", "nccl")
+            parse_backend(name, "cuda") for name in ("lanecast", "lanecast+host", "lanecast+composed", "nccl")
         ),
         dtype=dtype,
         rounds=2,
         in_place=in_place == "in-place",
         baseline="nccl",
+        graph=True,
+        round_s=2e-3,
     )
-    settings = replace(options.of(shared, graph=True), round_s=2e-3)
-    ranks = Ranks(StandIn(), "gloo")
+    ranks = GpuRanks(StandIn(), "gloo")
     comm: Any = ranks.comm
     comm.synchronize = lambda: None  # of device work, of which there is none
-    rows = [row for found in runner.compare(settings, ranks) for row in found]
+    rows = [row for found in runner.compare_on_gpus(settings, ranks, SideBySide()) for row in found]
     if ranks.rank == 0:
         Path(file).write_text(json.dumps(rows))
 

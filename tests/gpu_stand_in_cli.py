@@ -7,16 +7,16 @@ import sys
 from typing import Any, NoReturn
 
 from gpu_bench_rank import StandIn
+from lanecast.bench import backends, gpu_processes, runner
+from lanecast.bench.arenas import Arenas
+from lanecast.bench.device import Call
+from lanecast.bench.gpu_ranks import GpuRanks
+from lanecast.bench.payload import Payload
 from lanecast.cli import main
-from lanecast.cli.gpu import backends, launch, runner
-from lanecast.cli.gpu.device import Call
-from lanecast.cli.gpu.memory import Arenas
-from lanecast.cli.gpu.ranks import Ranks
-from lanecast.cli.payload import Payload
 
 
-def ranks(shared_gpus: bool = False) -> Ranks:
-    made = Ranks(StandIn(), "gloo", shared_gpus=shared_gpus)
+def ranks(shared_gpus: bool = False) -> GpuRanks:
+    made = GpuRanks(StandIn(), "gloo", shared_gpus=shared_gpus)
     comm: Any = made.comm
     comm.synchronize = lambda: None  # of device work, of which there is none
     return made
@@ -24,18 +24,18 @@ def ranks(shared_gpus: bool = False) -> Ranks:
 
 def start_ranks(count: int, shared_gpus: bool = False) -> NoReturn:
     assert not shared_gpus, "on one host"
-    sys.exit(launch.run_ranks([sys.executable, *sys.argv], count))
+    sys.exit(gpu_processes.run_ranks([sys.executable, *sys.argv], count))
 
 
-def symmetric_kernel(kernel: str, ranks: Ranks, payload: Payload) -> tuple[Call, Any]:
+def symmetric_kernel(kernel: str, ranks: GpuRanks, payload: Payload) -> tuple[Call, Any]:
     """Every kernel is the call of torch.distributed."""
     return backends._distributed(ranks, payload), payload.output
 
 
 if __name__ == "__main__":
     replaced: Any = runner
-    replaced.Ranks = ranks
-    replaced.launch.start_ranks = start_ranks
+    replaced.GpuRanks = ranks
+    replaced.gpu_processes.start_ranks = start_ranks
     backends._symmetric_kernel = symmetric_kernel
     for kind in ("_symmetric", "_windows", "_torch_symmetric"):
         setattr(Arenas, kind, Arenas._plain)

@@ -10,11 +10,12 @@ from unittest import mock
 
 from gpu_bench_rank import StandIn
 from lanecast import _core
-from lanecast.cli.gpu import backends, tune
-from lanecast.cli.gpu.memory import Arenas
-from lanecast.cli.gpu.ranks import Ranks
-from lanecast.cli.payload import Payload
+from lanecast.bench import backends
+from lanecast.bench.arenas import Arenas
+from lanecast.bench.gpu_ranks import GpuRanks
+from lanecast.bench.payload import Payload
 from lanecast.communicator import Communicator
+from lanecast.tune import gpu_tuner
 
 lanecast_call = backends.lanecast_call
 
@@ -25,21 +26,21 @@ def on_cpu(comm: Communicator, payload: Payload, _: str) -> Any:
 
 
 def main(file: str, sizes: str) -> None:
-    ranks = Ranks(StandIn(), "gloo")
+    ranks = GpuRanks(StandIn(), "gloo")
     for comm in (ranks.comm, made := ranks.communicator("tuned")):
         comm.synchronize = lambda: None  # type: ignore[method-assign]  # of device work, of which there is none
-    core = mock.Mock(wraps=ranks.comm._core, hosts=1, kind_of_gpu="GPU on the host")
+    core = mock.Mock(wraps=ranks.comm._core, hosts=1, kind_of_gpu="GPU on the host", topology=ranks.comm.topology)
     given = tuple(int(size) for size in sizes.split(","))
-    effort = tune.Calibration(sizes=given, gain_sizes=(3000,), rounds=2, gain_rounds=1, round_s=1e-4)
+    effort = gpu_tuner.Calibration(sizes=given, gain_sizes=(3000,), rounds=2, gain_rounds=1, round_s=1e-4)
     with (
         mock.patch.object(backends, "lanecast_call", on_cpu),
-        mock.patch.object(tune, "lanecast_call", on_cpu),
+        mock.patch.object(gpu_tuner, "lanecast_call", on_cpu),
         mock.patch.object(Arenas, "_symmetric", Arenas._plain),
-        mock.patch.object(tune, "_first_call", mock.Mock(side_effect=[_core.UsageError("no NCCL here"), None])),
+        mock.patch.object(gpu_tuner, "_first_call", mock.Mock(side_effect=[_core.UsageError("no NCCL here"), None])),
         mock.patch.object(ranks, "communicator", return_value=made),
         mock.patch.object(ranks.comm, "_core", core, create=True),
     ):
-        tune.calibrate(ranks, _core.KINDS, Path(file), gain=True, effort=effort)
+        gpu_tuner.calibrate(ranks, _core.KINDS, Path(file), gain=True, effort=effort)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import lanecast
 from lanecast.learn.cases import Case
-from lanecast.learn.model import FEATURES, Model, Trained
-from lanecast.learn.scope import SIMULATED, Scope
 from lanecast.learn.training import Fitted, train
+from lanecast.profiles.model import FEATURES, Model, Trained
+from lanecast.profiles.scope import SIMULATED, Scope
 
 FLAT = Scope("a machine", SIMULATED, "", 0, "", lanecast.__version__)
 

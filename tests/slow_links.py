@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from lanecast import Communicator, _core
+from lanecast.bench import device
 from lanecast.startup import progress_thread
-from lanecast.tune import measure
 
 
 def on_slow_links(size: int, links: list[tuple[float, float]], link_of: Callable[[int, int], int],
                   function: Callable[[Communicator], Any], topology: str) -> list[Any]:  # fmt: skip
-    """What each rank returns; link_of(rank, peer) says which link messages take. Stopwatches heed the clock."""
+    """What each rank returns; link_of(rank, peer) says which link messages take. What measures heeds the clock."""
     world, progress, results = _core.make_world(size), progress_thread(), [None] * size
     clock = _core.make_simulated_clock(size)
 
@@ -32,7 +32,7 @@ def on_slow_links(size: int, links: list[tuple[float, float]], link_of: Callable
 
     threads = [threading.Thread(target=main, args=(rank,)) for rank in range(size)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure, "time", SimpleNamespace(perf_counter=clock.seconds))
+        patch.setattr(device, "time", SimpleNamespace(perf_counter=clock.seconds))
         for thread in threads:
             thread.start()
         for thread in threads:

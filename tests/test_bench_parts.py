@@ -2,18 +2,22 @@
 """What `lanecast bench` is made of: parsing, checks, payloads and the arithmetic of its columns."""
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lanecast
-from lanecast import _core
-from lanecast.cli import checks, cores, figures, options, tables
-from lanecast.cli.gpu.options import parse_backend as parse_device_backend
-from lanecast.cli.measure import row_of
-from lanecast.cli.options import Backend, Settings
-from lanecast.cli.payload import Case, Payload, exact_limit, is_exact, values
+from lanecast import Communicator, _core
+from lanecast.bench import checks, cores, figures, options, tables
+from lanecast.bench.cases import Case, exact_limit, is_exact
+from lanecast.bench.device import Host
+from lanecast.bench.measure import Bench, Contender, case_for, row_of
+from lanecast.bench.memory import HostMemory
+from lanecast.bench.payload import Payload
+from lanecast.bench.ranks import Ranks
+from lanecast.bench.settings import Backend, Settings, parse_backend
 from lanecast.dtypes import numpy_dtype
 
 MIB = 1 << 20
@@ -56,17 +60,17 @@ def test_sizes_that_are_none(text: str) -> None:
         ("lanecast", Backend("lanecast")),
         ("lanecast:ring", Backend("lanecast:ring", "ring")),
         ("native", Backend("native", "native")),
-        ("mpi", Backend("mpi", is_mpi=True)),
+        ("mpi", Backend("mpi", library="mpi")),
     ],
 )
 def test_backends(name: str, backend: Backend) -> None:
-    assert options.parse_backend(name) == backend
+    assert parse_backend(name) == backend
 
 
 @pytest.mark.parametrize("name", ["nccl", "lanecast:", "mpi:ring", ""])
 def test_unknown_backends_say_what_is_known(name: str) -> None:
     with pytest.raises(lanecast.UsageError, match="lanecast:ALGORITHM, reproducible, native, mpi"):
-        options.parse_backend(name)
+        parse_backend(name)
 
 
 @pytest.mark.parametrize(("text", "ranks"), [("8", 8), ("2x4", 8), ("2x2x2:cyclic", 8), ("3+2+4", 9), ("nonsense", 1)])
@@ -83,10 +87,10 @@ def test_ranks_of_a_topology(text: str, ranks: int) -> None:
         ({"sizes": (64, 1 << 50)}, "size 1125899906842624: one for each of 4 ranks is more than this host's"),
         ({"collectives": ("all_gather", "all_to_all"), "in_place": True}, "in-place: all_to_all needs two buffers"),
         ({"op": "band"}, "it takes int8"),
-        ({"op": "avg", "backends": (Backend("mpi", is_mpi=True),)}, "MPI has no op avg"),
+        ({"op": "avg", "backends": (Backend("mpi", library="mpi"),)}, "MPI has no op avg"),
         ({"dtype": "float16", "backends": (Backend("native", "native"),)}, "MPI reduces no float16"),
         (
-            {"dtype": "bfloat16", "backends": (Backend("mpi", is_mpi=True),)},
+            {"dtype": "bfloat16", "backends": (Backend("mpi", library="mpi"),)},
             "MPI reduces no bfloat16; it takes float64",
         ),
         ({"dtype": "float8_e5m2", "op": "bxor"}, "it takes int8"),
@@ -115,7 +119,7 @@ def test_an_algorithm_of_one_collective_is_left_out_of_the_others() -> None:
 def test_what_mpi_cannot_reduce_is_measured_without_it(
     changes: dict[str, object], left: list[str], sentence: str
 ) -> None:
-    backends = (Backend("lanecast"), Backend("mpi", is_mpi=True), Backend("native", "native"))
+    backends = (Backend("lanecast"), Backend("mpi", library="mpi"), Backend("native", "native"))
     asked = settings(collectives=("all_gather", "all_reduce"), backends=backends, **changes)
     checks.check(asked, ranks=4)
     flat = _core.Topology(4)
@@ -127,7 +131,7 @@ def test_what_mpi_cannot_reduce_is_measured_without_it(
 
 def test_of_nccl_it_is_said_of_none() -> None:
     names = ("nccl", "lanecast:native")
-    asked = settings(dtype="bfloat16", backends=tuple(parse_device_backend(name) for name in names))
+    asked = settings(dtype="bfloat16", backends=tuple(parse_backend(name, "cuda") for name in names))
     checks.check_reduction(asked)
     assert checks.left_out(asked) == ""
 
@@ -155,11 +159,11 @@ def test_types_that_numpy_lacks_need_a_package(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_without_mpi_another_baseline_serves() -> None:
-    asked = settings(backends=(Backend("mpi", is_mpi=True), Backend("native", "native"), Backend("lanecast")))
+    asked = settings(backends=(Backend("mpi", library="mpi"), Backend("native", "native"), Backend("lanecast")))
     left = checks.without_mpi(asked)
     assert ([backend.name for backend in left.backends], left.baseline) == (["lanecast"], "lanecast")
     with pytest.raises(lanecast.UsageError, match="pip install mpich"):
-        checks.without_mpi(settings(backends=(Backend("mpi", is_mpi=True),)))
+        checks.without_mpi(settings(backends=(Backend("mpi", library="mpi"),)))
 
 
 def test_the_kernels_accounts_of_cores() -> None:
@@ -191,7 +195,7 @@ def test_least_traffic_in_full_buffers_on_4_ranks(collective: str, in_place: boo
 
 def plain_result(case: Case) -> Any:
     """What the collective has to leave on this rank, in Python's own numbers."""
-    brought = [values(case, rank, 0, case.full_count) for rank in range(case.ranks)]
+    brought = [HostMemory().values(case, rank, 0, case.full_count) for rank in range(case.ranks)]
     own = slice(case.rank * case.count, (case.rank + 1) * case.count)
     match case.collective:
         case "all_gather" | "gather":
@@ -239,7 +243,7 @@ def test_payloads_of_types_that_numpy_lacks(collective: str, dtype: str, op: str
     payload = Payload(case)
     payload.reset()
     assert payload.wrong(payload.output) == payload.output.size, "nothing has run yet"
-    brought = [values(case, rank, 0, case.brought_count).astype(np.float64) for rank in range(2)]
+    brought = [HostMemory().values(case, rank, 0, case.brought_count).astype(np.float64) for rank in range(2)]
     if collective == "all_gather":
         exact = np.concatenate(brought)
     else:
@@ -256,7 +260,7 @@ def test_payloads_of_types_that_numpy_lacks(collective: str, dtype: str, op: str
 @pytest.mark.parametrize("collective", _core.KINDS)
 def test_payloads_differ_per_rank_and_element(collective: str) -> None:
     case = Case(collective, 5000, "float32", "sum", False, 0, 4)
-    brought = [values(case, rank, 0, 5000) for rank in range(4)]
+    brought = [HostMemory().values(case, rank, 0, 5000) for rank in range(4)]
     assert all(len(np.unique(part)) == 5000 for part in brought)
     swapped = [(a, b) for a in range(4) for b in range(a) if np.any(brought[a] == brought[b])]
     assert swapped == []
@@ -276,7 +280,7 @@ def test_payloads_in_place_share_memory() -> None:
     scatter = Payload(Case("reduce_scatter", 10, "float32", "sum", True, 1, 3))
     assert scatter.output.ctypes.data == scatter.input[10:].ctypes.data
     scatter.reset()
-    assert scatter.input[10] == values(scatter.case, 1, 10, 11)[0]
+    assert scatter.input[10] == HostMemory().values(scatter.case, 1, 10, 11)[0]
 
 
 def test_between_hosts_no_column_says_a_share_of_copies() -> None:
@@ -293,3 +297,46 @@ def test_between_hosts_no_column_says_a_share_of_copies() -> None:
 def test_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     tables.console().print("x lanecast:ring: is the name of an emoji")
     assert "x lanecast:ring: is" in capsys.readouterr().out
+
+
+class Counting(Host):
+    """A device whose clock goes on by what calls take, and by nothing else."""
+
+    def __init__(self, queues: bool) -> None:
+        self.queues, self.now_us = queues, 0.0
+
+    def mark(self) -> float:
+        return self.now_us
+
+    def elapsed_us(self, first: float, last: float) -> float:
+        return last - first
+
+
+@pytest.mark.parametrize("queues", [False, True])
+def test_a_bench_looks_at_no_clock_but_its_devices(queues: bool) -> None:
+    device, calls = Counting(queues), [0, 0]
+
+    def body(comm: Communicator) -> list[dict[str, Any]]:
+        ranks = Ranks(comm)
+        ranks.device = device
+        bench = Bench(ranks, settings(rounds=3, warmup=2, round_s=1e-3))
+        payload = Payload(case_for(bench.settings, "all_gather", 4096, ranks))
+
+        def call(which: int, takes_us: float) -> None:
+            calls[which] += 1
+            device.now_us += takes_us
+            payload.output[:] = payload.input  # of one rank
+
+        contenders = [
+            Contender(Backend(f"of {takes_us}"), payload, partial(call, k, takes_us), payload.output, "made up")
+            for k, takes_us in enumerate((10.0, 300.0))
+        ]
+        bench.compete(contenders)
+        return [bench.row(each) for each in contenders]
+
+    rows = lanecast.run_threads(1, body)[0]
+    assert [row["time_us_rounds"] for row in rows] == [[10.0] * 3, [300.0] * 3]
+    assert [(row["repeats"], row["wrong"]) for row in rows] == [(100, 0), (4, 0)]
+    # Two checks; two calls to warm up, one and then 100 to find how many fill a round, and three rounds. Where calls
+    # queue, each of these six begins with a call in which the ranks meet.
+    assert calls[0] == 2 + 2 + 1 + 100 + 3 * 100 + (6 if queues else 0)

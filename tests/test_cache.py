@@ -14,11 +14,11 @@ import pytest
 import lanecast
 import other_users
 from lanecast import UsageError, _core, cache, compiler, marked_json
+from lanecast.profiles import finding, surprises
+from lanecast.profiles.profile import default_folder, file_name, save
+from lanecast.profiles.surprises import Surprise, Surprises
 from lanecast.scale import build, point
 from lanecast.scale.build import SimGrid, Simulator
-from lanecast.tune import finding, surprises
-from lanecast.tune.profile import default_folder, file_name, save
-from lanecast.tune.surprises import Surprise, Surprises
 from test_tune import profile_for, shape_here
 
 OWN = f"lanecast-{os.geteuid()}"

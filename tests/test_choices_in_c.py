@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from lanecast import _core
-from lanecast.learn import model as models
-from lanecast.learn.model import save as save_model
-from lanecast.learn.scope import scope_of
-from lanecast.tune import finding, save
-from lanecast.tune.profile import Shape, file_name
+from lanecast.profiles import finding, save
+from lanecast.profiles import model as models
+from lanecast.profiles.model import save as save_model
+from lanecast.profiles.profile import Shape, file_name
+from lanecast.profiles.scope import scope_of
 from launch import ROOT, compiled, mpich
 from learned_models import constant, model
 from test_tune import profile_for, shape_here

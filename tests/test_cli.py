@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 import lanecast
-from lanecast import _core
-from lanecast.cli import app, launch
+from lanecast import _core, launch
+from lanecast.cli import app
 
 MAIN = "from lanecast.cli import main; main()"
 needs_mpi = pytest.mark.skipif(launch.find_launcher() is None, reason="no mpiexec beside this Python or on PATH")
@@ -237,8 +237,8 @@ def test_bench_uses_the_ranks_of_a_launcher(tmp_path: Path) -> None:
 @needs_mpi
 def test_a_failing_rank_ends_the_job_with_its_message() -> None:
     broken = f"""
-from lanecast import TransportError
-from lanecast.cli import launch, measure
+from lanecast import TransportError, launch
+from lanecast.bench import measure
 def fail(*_):
     raise TransportError("the cable of rank 1 was cut")
 if launch.rank() == 1:
@@ -271,7 +271,7 @@ def test_without_mpi_ranks_are_threads(tmp_path: Path) -> None:
 
 def test_a_failing_thread_ends_the_run_too(tmp_path: Path) -> None:
     broken = f"""
-from lanecast.cli import measure
+from lanecast.bench import measure
 whole = measure.Bench.measure
 def fail(bench, *rest):
     if bench.comm.rank == 1:

@@ -18,10 +18,9 @@ from typing import Any
 import pytest
 
 import lanecast
-from lanecast import nics
-from lanecast.cli import launch
+from lanecast import launch, nics
+from lanecast.bench.network import Network
 from lanecast.cli.cluster import Program, run_job
-from lanecast.cli.network import Network
 from lanecast.cluster import job, registry
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate, rate_text

@@ -71,10 +71,13 @@ class Core:
 
     rank, size, hosts = RANK, SIZE, 1
 
-    def enqueue_at_once(self, *_: Any) -> bool:
-        return False  # so that every argument is looked at
+    def enqueue_at_once(self, kind: int, *_: Any) -> bool:
+        self.tried.append(_core.KINDS[kind])
+        return self.takes_at_once
 
     def __init__(self) -> None:
+        self.takes_at_once = False  # so that every argument is looked at
+        self.tried: list[str] = []
         self.calls: list[dict[str, Any]] = []
         self.messages: list[tuple[Any, ...]] = []
         self.work = Work()
@@ -136,6 +139,23 @@ def test_every_collective_enqueues(comm: Communicator, core: Core) -> None:
     ]  # fmt: skip
     assert [call["count"] for call in core.calls] == [3] * 8
     assert [call["root"] for call in core.calls] == [0, 0, 0, 0, 1, 1, 0, 0]
+    assert core.tried == [_core.KINDS[call["kind"]] for call in core.calls]
+
+
+def test_what_the_core_takes_at_once_is_looked_at_by_nobody_else(comm: Communicator, core: Core) -> None:
+    core.takes_at_once = True
+    assert comm.all_reduce(Tensor(3)) is None
+    comm.gather(None, Tensor(3), 0)
+    assert (core.tried, core.calls) == (["all_reduce", "gather"], [])
+
+
+def test_what_the_core_cannot_take_at_once_is_not_tried(comm: Communicator, core: Core) -> None:
+    core.takes_at_once = True
+    comm.all_reduce(Tensor(3), async_op=True)
+    comm.all_gather_into_tensor(Tensor(5), Tensor(3), counts=[2, 3])
+    comm.all_to_all_single(Tensor(6), Tensor(6), [3, 3], [3, 3])
+    assert core.tried == []
+    assert len(core.calls) == 3
 
 
 def test_amds_gpus_and_what_needs_no_strides(comm: Communicator, core: Core) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,20 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import lanecast
-from lanecast import _core
-from lanecast.cli import app, bench_train, launch, runner
-from lanecast.cli.gpu import launch as device_launch
+from lanecast import _core, launch
+from lanecast.bench import gpu_processes, runner, training
+from lanecast.cli import app
 from lanecast.cluster import registry
 from lanecast.cluster.cluster import Cluster
 from lanecast.scale import build
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "tests" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 JOB = re.compile(r"mpirun -n (\d+)")
 TORCHRUN = re.compile(r"torchrun --nproc-per-node (\d+)")  # programs that tests/pytorch runs, where torch is
@@ -110,9 +116,9 @@ def test_commands_are_accepted(
     # Benchmarks are judged, options and algorithms and all, and not run.
     monkeypatch.setattr(launch, "start_ranks", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(launch, "job", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
-    monkeypatch.setattr(device_launch, "start_ranks", lambda *_, **__: (_ for _ in ()).throw(SystemExit(0)))
+    monkeypatch.setattr(gpu_processes, "start_ranks", lambda *_, **__: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(runner, "_compare", lambda *_: None)
-    monkeypatch.setattr(bench_train, "require_torch", lambda: (_ for _ in ()).throw(SystemExit(0)))
+    monkeypatch.setattr(training, "require_torch", lambda: (_ for _ in ()).throw(SystemExit(0)))
     # So are simulations.
     monkeypatch.setattr(build, "simulator", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     # So are clusters, and none that is up is taken down.
@@ -186,3 +192,16 @@ def test_every_decision_is_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = re.findall(r"^\| \[\d+\]\((.+?)\)", (folder / "README.md").read_text(), re.MULTILINE)
     assert listed == sorted(page.name for page in folder.glob("0*.md"))
+
+
+def test_the_map_of_the_tests_is_whole() -> None:
+    folder = ROOT / "tests"
+    cells = [row[1] for row in table("subject", "tests/README.md")]
+    cells += [row[0] for row in table("helper", "tests/README.md")]
+    named = [name.strip().strip("`") for cell in cells for name in cell.split(",")]
+    there = {f"{at.name}/" if at.is_dir() else at.stem for at in folder.iterdir() if at.name != "README.md"}
+    there = {name for name in there if not name.startswith(("_", "."))}
+    missing = sorted(name for name in there if not any(fnmatch(name, pattern) for pattern in named))
+    assert missing == [], "tests/README.md does not name these; add each to its row"
+    gone = [pattern for pattern in named if not any(fnmatch(name, pattern) for name in there)]
+    assert gone == [], "tests/README.md names what is no longer in tests"

@@ -16,7 +16,7 @@ import pytest
 
 import gpu_host_library
 import lanecast
-from lanecast.cli import launch
+from lanecast import launch
 from lanecast.cli.cluster import Program, run_job
 from lanecast.cluster import gpu_nics
 from lanecast.cluster.cluster import Cluster

@@ -15,7 +15,7 @@ import lanecast
 from lanecast import UsageError, traces
 from lanecast.cluster import registry
 from lanecast.learn.database import Database
-from lanecast.learn.scope import Scope
+from lanecast.profiles.scope import Scope
 
 
 def test_clusters_are_not_taken_from_a_folder_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

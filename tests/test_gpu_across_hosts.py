@@ -19,7 +19,7 @@ import lanecast
 from collective_cases import Case, even, ops_of
 from gpu_stand_in import between_hosts, in_place_is_offered, judge, outcomes, tensor
 from lanecast import Communicator, _core
-from lanecast.learn.model import save
+from lanecast.profiles.model import save
 from launch import mpich
 from learned_models import constant, model
 from pipe_jobs import Tell, stays_until

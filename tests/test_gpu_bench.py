@@ -14,12 +14,12 @@ import pytest
 
 import lanecast
 from lanecast import _core
-from lanecast.cli.gpu import launch, options, summary
-from lanecast.cli.gpu.device import Cuda
-from lanecast.cli.measure import row_of
-from lanecast.cli.options import Backend, Settings
-from lanecast.cli.payload import Case, Payload
-from lanecast.cli.tables import ratio, results
+from lanecast.bench import gpu_processes, settings, summary
+from lanecast.bench.cases import Case
+from lanecast.bench.device import Cuda
+from lanecast.bench.measure import row_of
+from lanecast.bench.payload import Payload
+from lanecast.bench.tables import ratio, results
 
 HERE = Path(__file__).parent
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -28,40 +28,33 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 @pytest.mark.parametrize(
     ("name", "algorithm", "library", "memory"),
     [
-        ("lanecast", "", "lanecast", options.PLAIN),
-        ("lanecast:peer_kernel", "peer_kernel", "lanecast", options.PLAIN),
-        ("lanecast+symm:copy_engine", "copy_engine", "lanecast", options.SYMMETRIC),
-        ("lanecast+host:ring", "ring", "host", options.PLAIN),
-        ("lanecast+composed", "", "composed", options.PLAIN),
-        ("nccl", "", "nccl", options.PLAIN),
-        ("nccl+windows", "", "nccl", options.WINDOWS),
-        ("torch_two_shot", "", "two_shot", options.TORCH_SYMMETRIC),
+        ("lanecast", "", "lanecast", settings.PLAIN),
+        ("lanecast:peer_kernel", "peer_kernel", "lanecast", settings.PLAIN),
+        ("lanecast+symm:copy_engine", "copy_engine", "lanecast", settings.SYMMETRIC),
+        ("lanecast+host:ring", "ring", "host", settings.PLAIN),
+        ("lanecast+composed", "", "composed", settings.PLAIN),
+        ("nccl", "", "nccl", settings.PLAIN),
+        ("nccl+windows", "", "nccl", settings.WINDOWS),
+        ("torch_two_shot", "", "two_shot", settings.TORCH_SYMMETRIC),
     ],
 )
 def test_backends(name: str, algorithm: str, library: str, memory: str) -> None:
-    backend = options.parse_backend(name)
+    backend = settings.parse_backend(name, "cuda")
     assert (backend.name, backend.algorithm, backend.library, backend.memory) == (name, algorithm, library, memory)
-    assert backend.needs_nccl == (library not in {"lanecast", "host", "composed"})
 
 
 @pytest.mark.parametrize("name", ["mpi", "lanecast:", "nccl:ring", "lanecast+composed:ring", "lanecast+symmetric", ""])
 def test_unknown_backends_say_what_is_known(name: str) -> None:
     with pytest.raises(lanecast.UsageError, match=r"known: lanecast, .*torch_two_shot"):
-        options.parse_backend(name)
+        settings.parse_backend(name, "cuda")
 
 
 def test_kernels_of_torch_are_sums_of_floats() -> None:
-    backend = options.parse_backend("torch_one_shot")
+    backend = settings.parse_backend("torch_one_shot", "cuda")
     assert backend.takes("all_reduce", "bfloat16", "sum")
     assert not backend.takes("all_gather", "bfloat16", "sum")
     assert not backend.takes("all_reduce", "float64", "sum")
     assert not backend.takes("all_reduce", "float32", "max")
-
-
-def test_settings_become_those_of_a_gpu() -> None:
-    shared = Settings(collectives=("all_reduce",), sizes=(4,), backends=(Backend("nccl"),), rounds=3)
-    settings = options.of(shared, graph=True)
-    assert (settings.rounds, settings.sizes, settings.graph, settings.round_s) == (3, (4,), True, options.ROUND_S)
 
 
 def test_geometric_means_over_the_baseline() -> None:
@@ -110,11 +103,11 @@ def test_more_ranks_than_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", lambda ordinal: None)
     monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
-    monkeypatch.setattr(launch, "run_ranks", lambda command, ranks: started.append(ranks))
+    monkeypatch.setattr(gpu_processes, "run_ranks", lambda command, ranks: started.append(ranks))
     with pytest.raises(lanecast.UsageError, match="ranks: 3, and this host has 2 GPUs"):
-        launch.start_ranks(3)
+        gpu_processes.start_ranks(3)
     with pytest.raises(SystemExit):
-        launch.start_ranks(3, shared_gpus=True)
+        gpu_processes.start_ranks(3, shared_gpus=True)
     assert started == [3]
     with pytest.raises(lanecast.UsageError, match="local rank 2: there are 2 GPUs here"):
         Cuda(2)
@@ -128,10 +121,10 @@ def test_more_ranks_than_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_payloads_are_those_of_the_cpu(collective: str, dtype: str, op: str) -> None:
     import torch
 
-    from lanecast.cli.gpu.payload import TorchLibrary
+    from lanecast.bench.memory import TorchMemory
 
     case = Case(collective, 1001, dtype, op, False, 0, 3)
-    ours, theirs = Payload(case), Payload(case, TorchLibrary(torch.empty(100_000, dtype=torch.uint8)))
+    ours, theirs = Payload(case), Payload(case, TorchMemory(torch.empty(100_000, dtype=torch.uint8)))
     for payload in (ours, theirs):
         payload.reset()
         assert payload.wrong(payload.output) == (0 if collective == "broadcast" else len(payload.output))
@@ -144,13 +137,13 @@ def test_payloads_are_those_of_the_cpu(collective: str, dtype: str, op: str) -> 
 def test_payloads_of_every_type(dtype: str) -> None:
     import torch
 
-    from lanecast.cli.gpu.payload import TorchLibrary
+    from lanecast.bench.memory import TorchMemory
 
     case = Case("all_reduce", 500, dtype, "sum", True, 1, 2)
-    payload = Payload(case, TorchLibrary(torch.empty(100_000, dtype=torch.uint8)))
+    payload = Payload(case, TorchMemory(torch.empty(100_000, dtype=torch.uint8)))
     payload.reset()
     other = Payload(
-        Case("all_reduce", 500, dtype, "sum", True, 0, 2), TorchLibrary(torch.empty(9000, dtype=torch.uint8))
+        Case("all_reduce", 500, dtype, "sum", True, 0, 2), TorchMemory(torch.empty(9000, dtype=torch.uint8))
     )
     other.reset()
     total = payload.output.to(torch.float64) + other.output.to(torch.float64)
@@ -162,7 +155,7 @@ def test_payloads_of_every_type(dtype: str) -> None:
 @needs_torch
 @pytest.mark.parametrize(("ranks", "dtype", "place"), [(3, "bfloat16", "in-place"), (2, "int32", "")])
 def test_all_of_it_on_a_stand_in(ranks: int, dtype: str, place: str, tmp_path: Path) -> None:
-    from lanecast.cli.gpu.launch import run_ranks
+    from lanecast.bench.gpu_processes import run_ranks
 
     file = tmp_path / "rows.json"
     program = [sys.executable, str(HERE / "gpu_bench_rank.py"), str(file), ",".join(_core.KINDS), dtype, place]
@@ -178,7 +171,7 @@ def test_all_of_it_on_a_stand_in(ranks: int, dtype: str, place: str, tmp_path: P
 
 @needs_torch
 def test_a_rank_that_fails_ends_the_others() -> None:
-    from lanecast.cli.gpu.launch import run_ranks
+    from lanecast.bench.gpu_processes import run_ranks
 
     program = "import os, time\nif os.environ['RANK'] == '1': raise SystemExit(7)\ntime.sleep(60)"
     assert run_ranks([sys.executable, "-c", program], 2) == 7

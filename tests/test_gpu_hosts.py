@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import lanecast
-from lanecast.cli.on_hosts import Hosts, rank_environment
+from lanecast.bench.on_hosts import Hosts, rank_environment
 from lanecast.job import detect
 
 sys.path.append(str(Path(__file__).parent.parent / "bench"))

@@ -18,9 +18,9 @@ import gpu_host_library
 import lanecast
 from gpu_stand_in import Tensor, outcomes
 from lanecast import Communicator, UsageError, _core
-from lanecast.cli.gpu import tune
-from lanecast.tune import finding
-from lanecast.tune.gpu_profile import EngineFit, GpuProfile, GpuShape, file_name, is_one, load, save
+from lanecast.profiles import finding
+from lanecast.profiles.gpu_profile import EngineFit, GpuProfile, GpuShape, file_name, is_one, load, save
+from lanecast.tune import gpu_tuner
 from pipe_jobs import Tell
 
 HERE = Path(__file__).parent
@@ -35,7 +35,7 @@ def profile_for(fastest: str, gpu: str = GPU, ranks: int = 2) -> GpuProfile:
     fits = [
         EngineFit(collective, engine, 0, 1e-6 if engine == fastest else 1e-5, 1e-11, 0.01)
         for engine in (*_core.PEER_ENGINES, "native")
-        for collective in tune.COLLECTIVES_OF.get(engine, _core.KINDS)
+        for collective in gpu_tuner.COLLECTIVES_OF.get(engine, _core.KINDS)
     ]
     return GpuProfile(GpuShape(lanecast.__version__, _core.cpu_model(), gpu, ranks), fits, {"when": "now"})
 
@@ -95,7 +95,7 @@ def rows_of(times: dict[str, Any]) -> list[dict[str, Any]]:
             "time_us_rounds": [slower * 1e6 * at(size) * (1 if (mode == "graph") == (engine != "copy_engine") else 9)
                                for slower in (1.3, 1.0, 1.1)],
         }
-        for engine, at in times.items() for size in tune.SIZES for mode in ("eager", "graph")
+        for engine, at in times.items() for size in gpu_tuner.SIZES for mode in ("eager", "graph")
     ]  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_fits_follow_the_fastest_rounds_and_their_bends() -> None:
         return 4e-5 + size / 400e9
 
     times = {"peer_kernel": bent, "copy_engine": straight}
-    fits = tune.fits_of(rows_of(times))
+    fits = gpu_tuner.fits_of(rows_of(times))
     assert [fit.engine for fit in fits] == ["peer_kernel", "peer_kernel", "copy_engine"]
     assert fits[0].alpha_s == pytest.approx(1e-5)
     assert fits[1].from_bytes == pytest.approx(1.41 * (1 << 20), rel=0.01)
@@ -167,7 +167,7 @@ def by_the_file_of_rank_0(path: str, opened_before: bool, comm: Communicator, te
     """Rank 0 leaves the choice to its communicator, the other names what its own would choose: else they differ."""
     if opened_before:
         summed(comm, "peer_kernel")
-    finding.adopt(comm, path if comm.rank == 0 else finding.NONE)
+    finding.adopt(comm._core, path if comm.rank == 0 else finding.NONE)
     summed(comm, "peer_kernel")
     before = comm.explain_on_gpu("all_reduce", COUNT).algorithm
     assert before != "copy_engine"  # which needs memory that no call has taken
@@ -263,7 +263,7 @@ def test_explaining_calls_on_gpus_needs_them() -> None:
 @needs_torch
 @pytest.mark.timeout(300)
 def test_all_of_it_on_a_stand_in(tmp_path: Path) -> None:
-    from lanecast.cli.gpu.launch import run_ranks
+    from lanecast.bench.gpu_processes import run_ranks
 
     path = tmp_path / "g.json"
     sizes = "4096,16384,65536"
@@ -274,7 +274,7 @@ def test_all_of_it_on_a_stand_in(tmp_path: Path) -> None:
     assert measured == {
         (collective, engine)
         for engine in _core.PEER_ENGINES
-        for collective in tune.COLLECTIVES_OF.get(engine, _core.KINDS)
+        for collective in gpu_tuner.COLLECTIVES_OF.get(engine, _core.KINDS)
     }
     assert set(profile.measured) > {"when", "torch", "driver"}
 

@@ -14,12 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 import lanecast
-from lanecast import _core
-from lanecast.cli import app, launch, options
-from lanecast.cli.composed import FORMS
-from lanecast.cli.hiccl.bounds import Limits, best, between_nodes, within_nodes
-from lanecast.cli.hiccl.protocol import SWEEPS, Hiccl
-from lanecast.cli.hiccl.variants import PRESETS, Factorings, Variant, factorings_for, ranks_per_node
+from lanecast import _core, launch
+from lanecast.bench import options
+from lanecast.bench.composed import FORMS
+from lanecast.bench.hiccl.bounds import Limits, best, between_nodes, within_nodes
+from lanecast.bench.hiccl.protocol import SWEEPS, Hiccl
+from lanecast.bench.hiccl.variants import PRESETS, Factorings, Variant, factorings_for, ranks_per_node
+from lanecast.cli import app
 from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape
@@ -248,7 +249,7 @@ def test_between_hosts_plain_streams_are_the_limit(tmp_path: Path, capfd: pytest
 
 def test_a_wrong_result_is_counted(tmp_path: Path) -> None:
     broken = f"""
-from lanecast.cli import composed
+from lanecast.bench import composed
 from lanecast.compose import forms
 composed.FORMS["reduce"] = lambda p, op: forms.reduce(p, op="max")
 {NO_MPI}"""

@@ -2,8 +2,9 @@
 """Who may include whom: layers point downward only, and the planning layers stay pure."""
 
 import ast
+import graphlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,11 @@ ALLOWED = {
     "program": {"base", "topology", "plan", "device"},  # of the latter the instruction set, one text for both sides
     "transport": {"base"},
     "device": {"base"},
-    # Peer memory is reached by launching kernels (decision 0027), NCCL takes a stream, and select says how calls are cut.
+    # Peer memory is reached by launching kernels (decision 0027), NCCL takes a stream, select says how calls are cut.
     "peers": {"base", "device", "select"},
-    "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"},
+    "runtime": {
+        *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"),
+    },
     "profiles": {"base", "topology", "plan", "algorithms", "select", "runtime"},
     "capi": {
         *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"),
@@ -35,7 +38,8 @@ ALLOWED = {
 }
 # Rooms inside a room that may include one more: emulated NICs are played by copy engines.
 ALSO_ALLOWED = {"transport/emulated": "device/gpu"}
-# The rooms of runtime/ from the ground up: each sees those below it, and those beside it on a floor do not see each other.
+# The rooms of runtime/ from the ground up: each sees those below it, and those beside it on a floor do not see each
+# other.
 RUNTIME = (("watch",), ("wires",), ("request",), ("bound",), ("agree",), ("host", "gpu"), ("communicator",))
 # What every transport may include: the borders themselves (messages, what ranks tell each other beside them, a library's
 # own collectives), helpers of those that match and copy by themselves, and of those that let peers read or ask.
@@ -56,6 +60,31 @@ IMPURE_HEADER = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|future|latch|barrier|semaphore|stop_token|atomic|chrono|ctime|time\.h)$"
     r"|(pthread|unistd|sched|signal|fcntl|poll)\.h$|sys/|mpi|cuda|hip|nccl"
 )
+
+# Package of lanecast → the packages that it may import from besides itself, in functions as well. The modules beside
+# the packages are the library; of those the ones below look into a package.
+PACKAGES: dict[str, set[str]] = {
+    "machines": set(),
+    "compose": set(),
+    "plans": set(),
+    "traces": set(),
+    "cluster": set(),
+    "profiles": {"machines"},
+    "torch": {"profiles"},
+    "bench": {"compose"},
+    "tune": {"profiles", "bench"},
+    "scale": {"machines", "compose", "plans", "bench"},
+    "learn": {"machines", "profiles", "bench", "tune", "scale"},
+    "cli": {
+        *("machines", "compose", "plans", "traces", "cluster", "profiles", "bench", "tune", "scale", "learn"),
+    },
+}
+MODULES: dict[str, set[str]] = {
+    "topologies": {"machines"},
+    "communicator": {"compose", "profiles"},
+    "startup": {"cluster", "machines", "profiles"},
+    "__main__": {"cli"},
+}
 
 LAZY_MODULES = {"torch", "mpi4py"}
 
@@ -156,3 +185,74 @@ def imported_at_module_level(tree: ast.Module) -> Iterator[str]:
 def test_python_needs_no_framework_to_import(source: str) -> None:
     eager = LAZY_MODULES & set(imported_at_module_level(ast.parse((PACKAGE / source).read_text())))
     assert not eager, f"python/lanecast/{source} imports {eager} at module level; import where it is used"
+
+
+def modules_imported(source: str) -> set[str]:
+    """Modules of lanecast that this one imports, at its head or in functions: `bench.tables`, `wording`."""
+    found = set()
+    for node in ast.walk(ast.parse((PACKAGE / source).read_text())):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            package, *path = name.split(".")
+            if package != "lanecast":
+                continue
+            while path and not ((PACKAGE / "/".join(path)).is_dir() or (PACKAGE / f"{'/'.join(path)}.py").exists()):
+                path.pop()  # a name in a module
+            if path:
+                found.add(".".join(path))
+    return found
+
+
+def python_room(module: str) -> str:
+    """The package, or the module itself where it lies beside the packages."""
+    return module.split(".", maxsplit=1)[0]
+
+
+def as_module(source: str) -> str:
+    return source.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+ALL_PYTHON = names(sources(PACKAGE, ".py"), PACKAGE)
+
+
+@pytest.mark.parametrize("source", ALL_PYTHON)
+def test_packages_import_from_those_below_them(source: str) -> None:
+    room = python_room(as_module(source))
+    inside = "/" in source
+    assert not inside or room in PACKAGES, f"python/lanecast/{source} lies in no known package: add it to PACKAGES"
+    allowed = PACKAGES[room] | {room} if inside else MODULES.get(room, set())
+    beside = {python_room(module) for module in modules_imported(source)} & set(PACKAGES) - allowed
+    assert not beside, (
+        f"python/lanecast/{source} imports from {sorted(beside)}, which PACKAGES and MODULES do not allow"
+    )
+
+
+@pytest.mark.parametrize("of", [as_module, lambda source: python_room(as_module(source))], ids=["modules", "packages"])
+def test_python_imports_in_no_circle(of: Callable[[str], str]) -> None:
+    graph: dict[str, set[str]] = {}
+    for source in ALL_PYTHON:
+        here = of(source)
+        there = {of(module.replace(".", "/")) for module in modules_imported(source)}
+        graph.setdefault(here, set()).update(there - {here})
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"these import each other: {' → '.join(reversed(error.args[1]))}")
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_every_package_says_what_lives_there(package: str) -> None:
+    said = ast.get_docstring(ast.parse((PACKAGE / package / "__init__.py").read_text()))
+    assert said, f"python/lanecast/{package}/__init__.py: say what lives here, who comes in and where to begin"
+
+
+def test_only_what_is_started_imports_commands() -> None:
+    importers = {source for source in ALL_PYTHON if "cli" in {python_room(m) for m in modules_imported(source)}}
+    assert {source for source in importers if not source.startswith("cli/")} == {"__main__.py"}
+    scripts = [path for path in sources(ROOT / "bench", ".py") if "lanecast.cli" in path.read_text()]
+    assert scripts == [], "what scripts measure with is in lanecast.bench"

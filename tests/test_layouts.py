@@ -14,8 +14,8 @@ import pytest
 
 import lanecast
 from file_formats import LAYOUT
-from lanecast import UsageError, _core, topologies
-from lanecast.cli import launch, options
+from lanecast import UsageError, _core, launch, topologies
+from lanecast.bench import options
 from lanecast.compose import forms
 
 LEVELS = [("node", [0, 0, 1, 0, 1]), ("socket", [0, 1, 2, 1, 2])]

@@ -21,17 +21,17 @@ from typer.testing import CliRunner
 
 from lanecast import Topology, UsageError, _core, machines, run_threads
 from lanecast.cli import app
-from lanecast.cli.scopes import one_of
 from lanecast.learn import judging, measuring, simulating, training
-from lanecast.learn import model as models
 from lanecast.learn.cases import Case, cases_of
 from lanecast.learn.contenders import class_of, contenders
 from lanecast.learn.database import Configuration, Database, Timed
 from lanecast.learn.measuring import Grid
 from lanecast.learn.samples import samples_of
-from lanecast.learn.scope import scope_of
+from lanecast.learn.scopes import one_of
+from lanecast.profiles import model as models
+from lanecast.profiles.scope import scope_of
+from lanecast.profiles.shape import shape_of
 from lanecast.scale import build
-from lanecast.tune.shape import shape_of
 from learned_models import FLAT, cases, fitted
 
 NAMES = ("ring", "bruck", "direct", "recursive_doubling", "folding")
@@ -359,7 +359,7 @@ def test_measuring_goes_on_where_it_was(tmp_path: Path) -> None:
         return done
 
     assert run_threads(3, body, timeout_s=60.0, profile="none") == [[2, 2, 0]] * 3
-    (scope,) = set(run_threads(3, lambda comm: scope_of(shape_of(comm)), profile="none"))
+    (scope,) = set(run_threads(3, lambda comm: scope_of(shape_of(comm._core)), profile="none"))
     with Database(path) as database:
         times = database.read(scope)
     assert {(c.collective, c.ranks, c.bytes) for c in times} == {
@@ -373,10 +373,10 @@ def test_measuring_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_nodes_that_differ_have_no_scope(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="topology 2\\+1: its nodes differ"):
-        run_threads(3, lambda comm: scope_of(shape_of(comm)), topology="2+1", profile="none")
+        run_threads(3, lambda comm: scope_of(shape_of(comm._core)), topology="2+1", profile="none")
     uneven = Topology(5, [("node", [0, 0, 0, 1, 1]), ("socket", [0, 1, 1, 2, 2])])
     with pytest.raises(UsageError, match=r"topology 2xuneven.*: its nodes differ"):
-        run_threads(5, lambda comm: scope_of(shape_of(comm)), topology=uneven, profile="none")
+        run_threads(5, lambda comm: scope_of(shape_of(comm._core)), topology=uneven, profile="none")
     for topology in ("2x2:cyclic", "layout.toml"):
         refused = CliRunner().invoke(app, ["learn", "measure", str(tmp_path / "t.sqlite"), "--topologies", topology])
         assert "equal nodes that are filled one after the other" in str(refused.exception)

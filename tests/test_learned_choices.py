@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 import lanecast
 from lanecast import Communicator, UsageError, _core
 from lanecast.cli import app
-from lanecast.learn import model as models
 from lanecast.learn.database import Configuration, Database, Timed
-from lanecast.learn.model import FEATURES, Model, Trained, file_name, load, save
-from lanecast.learn.scope import SIMULATED, Scope, scope_of
-from lanecast.tune import finding
-from lanecast.tune.profile import save as save_profile
-from lanecast.tune.shape import shape_of
+from lanecast.profiles import finding
+from lanecast.profiles import model as models
+from lanecast.profiles.model import FEATURES, Model, Trained, file_name, load, save
+from lanecast.profiles.profile import save as save_profile
+from lanecast.profiles.scope import SIMULATED, Scope, scope_of
+from lanecast.profiles.shape import shape_of
 from launch import mpich
 from learned_models import FLAT, cases, constant, model
 from test_tune import profile_for, shape_here
@@ -224,7 +224,7 @@ def test_profile_and_model_go_together(file: Path, tmp_path: Path) -> None:
 def test_the_users_cache_is_looked_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(finding.VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    scope = scope_of(on_threads(4, shape_of, profile="none")[0])
+    scope = scope_of(on_threads(4, lambda comm: shape_of(comm._core), profile="none")[0])
     path = tmp_path / "lanecast" / "profiles" / file_name(scope)
     save(Model(scope, [constant("all_gather", ["direct"])]), path)
     assert on_threads(4, decided) == [("direct", "learned")] * 4
@@ -236,7 +236,7 @@ def test_the_users_cache_is_looked_in(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_models_of_other_jobs_are_refused(file: Path) -> None:
     with pytest.raises(UsageError, match=r"m.json: learned from other jobs \(topology: nodes of one level, not 2x2"):
         on_threads(4, decided, profile=file, topology="2x2")
-    scope = scope_of(on_threads(4, shape_of, profile="none")[0])
+    scope = scope_of(on_threads(4, lambda comm: shape_of(comm._core), profile="none")[0])
     assert scope.one_host
     for change, named in (({"cores": 999}, "cores: 999, not"), ({"one_host": False}, "one_host: false, not true")):
         save(Model(replace(scope, **change), [constant("all_gather", ["ring"])]), file)

@@ -24,9 +24,10 @@ from hypothesis import strategies as st
 import file_formats as formats
 import lanecast
 from lanecast import _core, job, nics
-from lanecast.cli import options
+from lanecast.bench import options
+from lanecast.bench.settings import parse_backend
+from lanecast.profiles import surprises
 from lanecast.scale import contenders, point
-from lanecast.tune import surprises
 
 LIMIT_BYTES = 1 << 29  # beyond what the process has; what is read below is small
 TEXTS = int(os.environ.get("FUZZ_TEXTS", "20000"))  # of the long campaign, for each row
@@ -92,7 +93,7 @@ PARSERS = {
     "algorithm of an all-reduce": Parser(plan_of("all_reduce"), ALGORITHMS),
     "algorithm of an all-gather": Parser(plan_of("all_gather"), ALGORITHMS),
     "sizes": Parser(options.parse_sizes, ("64K", "1,2,3", "4KiB..1G", "512..513,7b", "1G..1000000G")),
-    "backend": Parser(options.parse_backend, ("lanecast", "lanecast:hierarchical(ring,direct)", "native", "mpi")),
+    "backend": Parser(parse_backend, ("lanecast", "lanecast:hierarchical(ring,direct)", "native", "mpi")),
     "dtype": Parser(options.parse_dtype, ("float32", "bfloat16", "int8")),
     "LANECAST_TOPOLOGY": Parser(with_variable("LANECAST_TOPOLOGY"), ("1", "1x1", "1x1:cyclic", "2x4")),
     "LANECAST_TRANSPORTS": Parser(with_variable("LANECAST_TRANSPORTS"), ("loopback", "loopback,loopback", "mpi,shm")),

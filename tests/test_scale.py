@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from lanecast import UsageError, machines
 from lanecast.cli import app
-from lanecast.cli.scale_tables import bound_Bps as bound_of_nics
 from lanecast.learn import simulating
 from lanecast.machines import Machine
 from lanecast.scale import build, contenders, platform, point
 from lanecast.scale.build import Simulator
 from lanecast.scale.contenders import Case, Plan
+from lanecast.scale.tables import bound_Bps as bound_of_nics
 
 needs_simgrid = pytest.mark.skipif(
     build.find_simgrid() is None, reason="no SimGrid here: apt-get install --no-install-recommends libsimgrid-dev"

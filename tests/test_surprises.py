@@ -20,11 +20,12 @@ from lanecast.cli import app
 from lanecast.learn import measuring
 from lanecast.learn.database import Database
 from lanecast.learn.measuring import Grid
-from lanecast.learn.model import save as save_model
-from lanecast.tune import save, surprises
-from lanecast.tune.profile import AlgorithmFit, LevelLink, Profile, Shape
-from lanecast.tune.shape import shape_of
-from lanecast.tune.surprises import Surprise, Surprises
+from lanecast.profiles import save, surprises
+from lanecast.profiles.model import save as save_model
+from lanecast.profiles.profile import AlgorithmFit, LevelLink, Profile, Shape
+from lanecast.profiles.shape import shape_of
+from lanecast.profiles.surprises import Surprise, Surprises
+from lanecast.tune.measure import surprises_of
 from learned_models import constant, model
 
 MS = 1_000_000  # ns
@@ -38,7 +39,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shape_here(size: int = 2) -> Shape:
-    shape: Shape = lanecast.run_threads(size, shape_of, profile="none")[0]
+    shape: Shape = lanecast.run_threads(size, lambda comm: shape_of(comm._core), profile="none")[0]
     return shape
 
 
@@ -193,9 +194,9 @@ def keep(size: int = 6000) -> None:
 def test_all_ranks_learn_what_rank_0_keeps() -> None:
     keep()
     expected = [("all_gather", 6000), ("broadcast", 64)]
-    assert lanecast.run_threads(2, surprises.known_to_all, profile="none") == [expected] * 2
+    assert lanecast.run_threads(2, surprises_of, profile="none") == [expected] * 2
     surprises.forget(shape_here(), [("all_gather", 5000)])  # of the same class
-    assert lanecast.run_threads(2, surprises.known_to_all, profile="none") == [expected[1:]] * 2
+    assert lanecast.run_threads(2, surprises_of, profile="none") == [expected[1:]] * 2
     surprises.forget(shape_here(), [("broadcast", 64)])
     assert not list(surprises.folder().iterdir())
 

@@ -17,11 +17,11 @@ import pytest
 
 import lanecast
 from lanecast import Communicator, UsageError, _core, cache
-from lanecast.tune import finding, load, save
+from lanecast.profiles import finding, load, save
+from lanecast.profiles.profile import AlgorithmFit, LevelLink, Profile, Shape, file_name
+from lanecast.profiles.shape import shape_of
 from lanecast.tune.gain import Gain, gains
 from lanecast.tune.measure import QUICK, Effort
-from lanecast.tune.profile import AlgorithmFit, LevelLink, Profile, Shape, file_name
-from lanecast.tune.shape import shape_of
 from lanecast.tune.tuner import tune
 from launch import mpich
 
@@ -33,7 +33,7 @@ def on_threads(size: int, function: Callable[[Communicator], Any], **options: An
 
 
 def shape_here(topology: str, size: int) -> Shape:
-    shape: Shape = on_threads(size, shape_of, topology=topology)[0]
+    shape: Shape = on_threads(size, lambda comm: shape_of(comm._core), topology=topology)[0]
     return shape
 
 
@@ -241,7 +241,7 @@ def test_time_is_kept_where_calls_are_slow() -> None:
 
 def test_a_gain_compares_the_choices_with_the_best() -> None:
     def body(comm: Communicator) -> list[Gain]:
-        profile = profile_for(shape_of(comm), "bruck")
+        profile = profile_for(shape_of(comm._core), "bruck")
         return gains(comm, profile, TINY, ["all_gather", "scatter"])
 
     results = on_threads(4, body)

@@ -65,7 +65,7 @@ def call_with_own_counts(comm: Communicator, kind: str, sends: list[int], receiv
     source = as_buffer(np.ones(sum(sends)), "input", comm.rank, written=False)
     target = as_buffer(np.empty(sum(receives)), "output", comm.rank, written=True)
     call = Bound(KIND[kind], source.view, target.view, source.dtype, SUM, 0, (), "", 0, 0, sends, receives)
-    comm._make(call, async_op=False)
+    comm._core.run(*call)
 
 
 def recv(comm: Communicator) -> None:

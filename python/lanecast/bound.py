@@ -10,12 +10,17 @@ from typing import Any, NamedTuple
 
 from lanecast import _core
 from lanecast._core import DeviceBuffer
-from lanecast.buffers import Buffer, as_buffer, require_together
+from lanecast.buffers import Buffer, as_buffer, require_together, rows
 from lanecast.work import Work
 
 KIND = {name: number for number, name in enumerate(_core.KINDS)}
 SUM = _core.OPS.index("sum")
 NONE: tuple[int, ...] = ()  # counts where none are given
+_GATHERING = (KIND["all_gather"], KIND["gather"])  # first that of all ranks, then that of the root
+_SCATTERING = (KIND["reduce_scatter"], KIND["scatter"])
+_ALL_TO_ALL = KIND["all_to_all"]
+# Collectives on one tensor: is it written where a rank is not the root, and where it is?
+_ONE_TENSOR = {KIND["all_reduce"]: (True, True), KIND["broadcast"]: (True, False), KIND["reduce"]: (False, True)}
 
 
 class Bound(NamedTuple):
@@ -36,21 +41,82 @@ class Bound(NamedTuple):
     reproducible: bool | None = None
 
 
+# What a method was asked for, its buffers still unseen: kind, input, output, op, algorithm, chunks, root, reproducible.
+# A plain tuple, which the core takes as it is: a named one takes a tenth of a small call to make.
+Asked = tuple[int, Any, Any, int, str, int, int, bool | None]
+
+
 class Calls(ABC):
     """What the methods of collectives share; what becomes of a call is up to the class that has them."""
 
     rank: int
     size: int
 
-    def _made_at_once(self, *call: Any) -> bool:
-        """Make a blocking call on a GPU's tensors that leave nothing to ask; False, with nothing done, for all else.
-
-        call: kind, source, target, op, algorithm, chunks, root, reproducible. Others leave all to _make().
-        """
-        return False
-
     @abstractmethod
-    def _make(self, call: Bound, async_op: bool) -> Work | None: ...
+    def _make(self, asked: Asked, async_op: bool, counts: Any = NONE) -> Work | None:
+        """The one way from all methods on. counts: as the caller gave them; of all_to_all the two lists of sizes."""
+
+    def _bound(self, asked: Asked, counts: Any) -> Bound:
+        """The call with its buffers looked at. Raises UsageError, naming the argument, for those that do not fit."""
+        kind, input, output, op, algorithm, chunks, root, reproducible = asked
+        source: Buffer | DeviceBuffer
+        target: Buffer | DeviceBuffer
+        if kind in _ONE_TENSOR:
+            source = target = as_buffer(output, "tensor", self.rank, written=_ONE_TENSOR[kind][self.rank == root])
+            count, counts = source.size, ()
+        elif kind == _ALL_TO_ALL:
+            source, target = self._pair(input, output)
+            own = self._shares(input, output, source, target, counts)
+            count = 0 if own else source.size // self.size
+            sends, receives = own or ((), ())
+            return Bound(
+                kind, source.view, target.view, source.dtype, op, count, (), algorithm, chunks, 0, sends, receives
+            )
+        elif kind in _GATHERING:
+            if kind == _GATHERING[0] or self.rank == root:
+                source, target = self._pair(input, output)
+                self._check_sizes("output", target.size, "input", source.size, counts)
+            else:
+                source = target = as_buffer(input, "input", self.rank, written=False)
+                self._check_sizes("output", None, "input", source.size, counts)
+            count = source.size
+        else:
+            if kind == _SCATTERING[0] or self.rank == root:
+                source, target = self._pair(input, output)
+                self._check_sizes("input", source.size, "output", target.size, counts)
+            else:
+                source = target = as_buffer(output, "output", self.rank, written=True)
+                self._check_sizes("input", None, "output", target.size, counts)
+            count = target.size
+        return Bound(
+            kind, source.view, target.view, source.dtype, op, count, counts, algorithm, chunks, root, (), (),
+            reproducible,
+        )  # fmt: skip
+
+    def _shares(
+        self, input: Any, output: Any, source: Buffer | DeviceBuffer, target: Buffer | DeviceBuffer, given: Any
+    ) -> list[list[int]]:
+        """Elements to and from each rank; empty where all shares are equal. given: rows of input and of output."""
+        sizes: list[list[int]] = []
+        for name, value, buffer, wanted in zip(
+            ("input", "output"), (input, output), (source, target), given or (None, None), strict=True
+        ):
+            length = rows(value, buffer)
+            if wanted is None and length % self.size:
+                raise self._refuse(f"{name} has {length} rows, which {self.size} ranks cannot share evenly")
+            if wanted is None:
+                shares = [length // self.size] * self.size
+            else:
+                shares = self._numbers(f"{name}_split_sizes", wanted)
+            if len(shares) != self.size or min(shares) < 0 or sum(shares) != length:
+                raise self._refuse(f"{name}_split_sizes needs {self.size} numbers that add up to {length}: {wanted}")
+            unit = buffer.size // length if length else 0
+            sizes.append([share * unit for share in shares])
+        if given:
+            return sizes
+        if source.size != target.size:
+            raise self._refuse(f"output has {target.size} elements and input {source.size}; they must be equal")
+        return []
 
     def _refuse(self, what: str) -> _core.UsageError:
         return _core.UsageError(f"rank {self.rank}: {what}")

@@ -8,9 +8,11 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from lanecast import _core
 from lanecast._core import DeviceBuffer
-from lanecast.bound import Bound
+from lanecast.bound import NONE, Asked, Bound
 from lanecast.collectives import Collectives
 from lanecast.compose.compiled import CompiledCall, Hierarchy, Knobs, binding_for
 from lanecast.compose.composition import Composition
@@ -18,6 +20,7 @@ from lanecast.compose.on_gpu import DeviceCompiledCall, DevicePair
 from lanecast.device_calls import enqueue_async, enqueue_messages
 from lanecast.explanation import Explanation, explained
 from lanecast.point_to_point import Message, PointToPoint
+from lanecast.profiles import surprises
 from lanecast.rooted import Rooted
 from lanecast.symmetric import Registration, symmetric_empty
 from lanecast.work import PersistentCall, Work
@@ -160,10 +163,8 @@ class Communicator(Collectives, Rooted, PointToPoint):
             ) from None
         if core is None:
             return None
-        from lanecast.tune import surprises  # which knows communicators
-
         child = Communicator(core)
-        surprises.watch(child)
+        surprises.watch(child, core)
         return child
 
     def symmetric_empty(self, count: int, dtype: Any = "float32") -> Any:
@@ -245,10 +246,12 @@ class Communicator(Collectives, Rooted, PointToPoint):
     def __repr__(self) -> str:
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"
 
-    def _made_at_once(self, *call: Any) -> bool:
-        return self._core.enqueue_at_once(*call)
-
-    def _make(self, call: Bound, async_op: bool) -> Work | None:
+    def _make(self, asked: Asked, async_op: bool, counts: Any = NONE) -> Work | None:
+        # Python takes as long to look at two tensors of a GPU as all the rest of a call takes; the core looks at those
+        # that leave nothing to ask.
+        if not (async_op or isinstance(asked[1], np.ndarray)) and counts is NONE and self._core.enqueue_at_once(*asked):
+            return None
+        call = self._bound(asked, counts)
         try:
             if isinstance(call.source, DeviceBuffer):
                 if async_op:
@@ -283,9 +286,10 @@ class _Binding(Collectives, Rooted):
         self._communicator = communicator
         self.rank, self.size = communicator.rank, communicator.size
 
-    def _make(self, call: Bound, async_op: bool) -> PersistentCall:  # type: ignore[override]
+    def _make(self, asked: Asked, async_op: bool, counts: Any = NONE) -> PersistentCall:  # type: ignore[override]
         if async_op:
             raise _core.UsageError(f"rank {self.rank}: async_op: a persistent call has start() and run() instead")
+        call = self._bound(asked, counts)
         if isinstance(call.source, DeviceBuffer):
             raise _core.UsageError(
                 f"rank {self.rank}: persistent calls move the CPU's memory; on a GPU capture calls in a CUDA graph"

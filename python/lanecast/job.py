@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -142,3 +143,8 @@ def _tasks_of_hosts(text: str, size: int) -> list[int]:
     if sum(count * times for count, times in runs) != size:
         return []
     return [count for count, times in runs for _ in range(times)]
+
+
+def under_launcher() -> bool:
+    """Was this process started by mpirun, mpiexec, srun and the like, or has it MPI running already?"""
+    return detect() is not None or "mpi4py.MPI" in sys.modules

@@ -39,14 +39,6 @@ class Pinning:
         return f"{self.nic} of {', '.join(self.nics)}, by {heeded}"
 
 
-def emulate() -> None:
-    """Take part in the network of emulated GPU NICs that LANECAST_GPU_NICS asks for, if it does."""
-    if os.environ.get("LANECAST_GPU_NICS"):
-        from lanecast.cluster import gpu_nics
-
-        gpu_nics.take_part()
-
-
 def parse(text: str) -> tuple[tuple[str, ...], str]:
     """NICs and map of "eth0,eth1" or "mlx5_0:1,mlx5_1:1:round_robin"; packed where none is named."""
     names, _, last = text.rpartition(":")

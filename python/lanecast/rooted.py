@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
-import numpy as np
-
-from lanecast.bound import KIND, SUM, Bound, Calls
-from lanecast.buffers import as_buffer
+from lanecast.bound import KIND, NONE, SUM, Calls
 from lanecast.dtypes import op_code
 from lanecast.work import Work
 
@@ -25,16 +22,8 @@ class Rooted(Calls):
 
         tensor: [count]; equal count and dtype on every rank. Raises as all_reduce does.
         """
-        root = self._root("src", src)
-        if not (async_op or isinstance(tensor, np.ndarray)) and self._made_at_once(
-            KIND["broadcast"], tensor, tensor, SUM, algorithm, chunks, root
-        ):
-            return None
-        buffer = as_buffer(tensor, "tensor", self.rank, written=self.rank != root)
-        call = Bound(
-            KIND["broadcast"], buffer.view, buffer.view, buffer.dtype, SUM, buffer.size, (), algorithm, chunks, root
-        )
-        return self._make(call, async_op)
+        asked = (KIND["broadcast"], tensor, tensor, SUM, algorithm, chunks, self._root("src", src), None)
+        return self._make(asked, async_op)
 
     def reduce(  # noqa: PLR0913
         self,
@@ -53,17 +42,8 @@ class Rooted(Calls):
         all_reduce does.
         """
         root = self._root("dst", dst)
-        operator = op_code(op, self.rank)
-        if not (async_op or isinstance(tensor, np.ndarray)) and self._made_at_once(
-            KIND["reduce"], tensor, tensor, operator, algorithm, chunks, root, reproducible
-        ):
-            return None
-        buffer = as_buffer(tensor, "tensor", self.rank, written=self.rank == root)
-        call = Bound(
-            KIND["reduce"], buffer.view, buffer.view, buffer.dtype, operator, buffer.size, (), algorithm, chunks, root,
-            reproducible=reproducible,
-        )  # fmt: skip
-        return self._make(call, async_op)
+        asked = (KIND["reduce"], tensor, tensor, op_code(op, self.rank), algorithm, chunks, root, reproducible)
+        return self._make(asked, async_op)
 
     def gather(  # noqa: PLR0913
         self,
@@ -72,7 +52,7 @@ class Rooted(Calls):
         dst: int = 0,
         async_op: bool = False,
         *,
-        counts: Sequence[int] = (),
+        counts: Sequence[int] = NONE,
         algorithm: str = "",
         chunks: int = 0,
     ) -> Work | None:
@@ -82,17 +62,8 @@ class Rooted(Calls):
         on all: output [sum(counts)], input [counts[rank]]. In-place: `input` is the slice of `dst` in `output`.
         Raises as all_reduce does.
         """
-        root = self._root("dst", dst)
-        if self.rank == root:
-            source, target = self._pair(input, output)
-            self._check_sizes("output", target.size, "input", source.size, counts)
-        else:
-            source = target = as_buffer(input, "input", self.rank, written=False)
-            self._check_sizes("output", None, "input", source.size, counts)
-        call = Bound(
-            KIND["gather"], source.view, target.view, source.dtype, SUM, source.size, counts, algorithm, chunks, root
-        )
-        return self._make(call, async_op)
+        asked = (KIND["gather"], input, output, SUM, algorithm, chunks, self._root("dst", dst), None)
+        return self._make(asked, async_op, counts)
 
     def scatter(  # noqa: PLR0913
         self,
@@ -101,7 +72,7 @@ class Rooted(Calls):
         src: int = 0,
         async_op: bool = False,
         *,
-        counts: Sequence[int] = (),
+        counts: Sequence[int] = NONE,
         algorithm: str = "",
         chunks: int = 0,
     ) -> Work | None:
@@ -111,17 +82,8 @@ class Rooted(Calls):
         on all: output [counts[rank]], input [sum(counts)]. In-place: `output` is the slice of `src` in `input`.
         Raises as all_reduce does.
         """
-        root = self._root("src", src)
-        if self.rank == root:
-            source, target = self._pair(input, output)
-            self._check_sizes("input", source.size, "output", target.size, counts)
-        else:
-            source = target = as_buffer(output, "output", self.rank, written=True)
-            self._check_sizes("input", None, "output", target.size, counts)
-        call = Bound(
-            KIND["scatter"], source.view, target.view, source.dtype, SUM, target.size, counts, algorithm, chunks, root
-        )
-        return self._make(call, async_op)
+        asked = (KIND["scatter"], input, output, SUM, algorithm, chunks, self._root("src", src), None)
+        return self._make(asked, async_op, counts)
 
     def _root(self, name: str, rank: int) -> int:
         try:

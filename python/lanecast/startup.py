@@ -17,18 +17,13 @@ from typing import Any, TypeVar
 from lanecast import _core, job, machines, nics, topologies
 from lanecast.communicator import Communicator
 from lanecast.gpu_libraries import with_gpu
-from lanecast.tune import finding
+from lanecast.profiles import finding, surprises
 
 T = TypeVar("T")
 
 _TOPOLOGY = "LANECAST_TOPOLOGY"
 _GRACE_S = 5.0  # for started calls that nobody has waited for when the process ends
 _STARTS_WITHIN_S = 60.0  # an MPI whose ranks all come
-
-
-def under_launcher() -> bool:
-    """Was this process started by mpirun, mpiexec, srun and the like, or has it MPI running already?"""
-    return job.detect() is not None or "mpi4py.MPI" in sys.modules
 
 
 @functools.cache
@@ -89,6 +84,14 @@ def _open_mpi_that_runs() -> None:
 os.register_at_fork(before=_open_mpi_that_runs)
 
 
+def take_part_in_emulation() -> None:
+    """Take part in the network of emulated GPU NICs that LANECAST_GPU_NICS asks for, if it does."""
+    if os.environ.get("LANECAST_GPU_NICS"):
+        from lanecast.cluster import gpu_nics
+
+        gpu_nics.take_part()
+
+
 def init(**options: Any) -> Communicator:
     """Make the communicator of all ranks of this job; of one rank where no launcher has started any others.
 
@@ -122,12 +125,12 @@ def init(**options: Any) -> Communicator:
     Collective. Raises UsageError for options that do not fit, and under a launcher by which no MPI finds the other
     ranks; TransportError where no transport can be opened.
     """
-    nics.emulate()
+    take_part_in_emulation()
     found = job.detect()
     if found is not None:
         options = _placed(options, lambda: found.size or _core.mpi_world(mpi())[1])
     alone = found is not None and found.size == 1 and not found.starts_mpi
-    if alone or not under_launcher():
+    if alone or not job.under_launcher():
         return from_all_gather(0, 1, lambda mine: mine, **options)
     profile = options.pop("profile", None)
     return _tuned(_core.Communicator.from_mpi(mpi(), 0, progress_thread(), options), profile)
@@ -156,9 +159,10 @@ def _whole(function: str, name: str, number: Any) -> int:
 
 
 def _tuned(core: _core.Communicator, profile: str | Path | None) -> Communicator:
+    if core.size > 1:
+        finding.adopt(core, profile)
     comm = Communicator(core)
-    if comm.size > 1:
-        finding.adopt(comm, profile)
+    surprises.watch(comm, core)
     return comm
 
 
@@ -172,7 +176,7 @@ def from_mpi(comm: Any, **options: Any) -> Communicator:
 
     if not isinstance(comm, MPI.Comm):
         raise _core.UsageError(f"from_mpi: comm is a {type(comm).__name__}, expected an mpi4py communicator")
-    nics.emulate()
+    take_part_in_emulation()
     address = MPI._addressof(comm)
     find_mpi().check_parent(address)
     options = _placed(options, comm.Get_size)
@@ -189,7 +193,7 @@ def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], 
     rank, size = _whole("from_all_gather", "rank", rank), _whole("from_all_gather", "size", size)
     if not callable(all_gather):
         raise _core.UsageError(f"from_all_gather: all_gather is a {type(all_gather).__name__}, expected a function")
-    nics.emulate()
+    take_part_in_emulation()
     nics.pin()
     options = _placed(options, lambda: size)
     profile = options.pop("profile", None)

@@ -19,7 +19,7 @@ os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
 os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # needs a fabric that not every machine lends
 
 from campaign import TIMEOUT_S, Campaign
-from lanecast.cli.gpu.ranks import Ranks
+from lanecast.bench.gpu_ranks import GpuRanks
 from lanecast.communicator import Communicator
 
 ELEMENTS = (1000, 8 << 20)  # messages that lie on the host, and some that may lie on the GPU
@@ -123,7 +123,7 @@ def _by_nccl(campaign: Campaign) -> None:
 
 
 def main(folder: Path, *, shared: bool) -> None:
-    ranks = Ranks(shared_gpus=shared)
+    ranks = GpuRanks(shared_gpus=shared)
     campaign = Campaign(ranks)
     run(campaign)
     campaign.write(folder)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lanecast.cli.gpu.device import Cuda
-from lanecast.cli.gpu.ranks import Ranks
+from lanecast.bench.device import Cuda
+from lanecast.bench.gpu_ranks import GpuRanks
 from lanecast.communicator import Communicator
 
 TIMEOUT_S = 15.0
@@ -26,7 +26,7 @@ Check = Callable[[Communicator], list[str]]  # tells what is wrong
 class Campaign:
     """The checks of one launch on this rank; every method is collective."""
 
-    def __init__(self, ranks: Ranks) -> None:
+    def __init__(self, ranks: GpuRanks) -> None:
         self.ranks = ranks
         self.on_gpu = isinstance(ranks.device, Cuda)
         self.large, self.many = (4 << 20, 500) if self.on_gpu else (4 << 10, 20)  # elements; calls

@@ -21,7 +21,7 @@ import streams
 import symmetric_memory
 import windows
 from campaign import Campaign, ending
-from lanecast.cli.gpu.ranks import Ranks
+from lanecast.bench.gpu_ranks import GpuRanks
 
 SECTIONS = {
     "grid": grid.run_small,
@@ -43,10 +43,10 @@ def main(folder: Path, sections: list[str]) -> None:
     if "stand-in" in sections:
         from gpu_bench_rank import StandIn
 
-        ranks = Ranks(StandIn(), "gloo")
+        ranks = GpuRanks(StandIn(), "gloo")
         sections.remove("stand-in")
     else:
-        ranks = Ranks(shared_gpus="shared" in sections)
+        ranks = GpuRanks(shared_gpus="shared" in sections)
     sections = [section for section in sections if section != "shared"]
     campaign = Campaign(ranks)
     if sections == ["killed"]:

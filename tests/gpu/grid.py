@@ -13,9 +13,10 @@ from campaign import Campaign
 from collective_cases import DTYPES, Case, even, ops_of
 from device_call import DeviceCall
 from lanecast import _core
-from lanecast.cli.gpu.payload import TorchLibrary
-from lanecast.cli.payload import REDUCING, Payload
-from lanecast.cli.payload import Case as LargeCase
+from lanecast.bench.cases import REDUCING
+from lanecast.bench.cases import Case as LargeCase
+from lanecast.bench.memory import TorchMemory
+from lanecast.bench.payload import Payload
 from lanecast.communicator import Communicator
 from lanecast.dtypes import torch_dtype
 
@@ -163,10 +164,10 @@ def run_long_sums(campaign: Campaign) -> None:
 
 
 def _one_large(campaign: Campaign, comm: Communicator, case: LargeCase, how: tuple[str, object]) -> list[str]:
-    from lanecast.cli.gpu.backends import lanecast_call
+    from lanecast.bench.backends import lanecast_call
 
     algorithm, arena = how
-    payload = Payload(case, TorchLibrary(arena))
+    payload = Payload(case, TorchMemory(arena))
     payload.reset()
     try:
         lanecast_call(comm, payload, algorithm)()

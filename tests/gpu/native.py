@@ -12,10 +12,11 @@ import lanecast
 from campaign import Campaign, expected_error
 from collective_cases import DTYPES, Case, even, ops_of
 from device_call import DeviceCall
-from lanecast.cli.gpu.backends import lanecast_call
-from lanecast.cli.gpu.payload import TorchLibrary
-from lanecast.cli.payload import REDUCING, Payload
-from lanecast.cli.payload import Case as LargeCase
+from lanecast.bench.backends import lanecast_call
+from lanecast.bench.cases import REDUCING
+from lanecast.bench.cases import Case as LargeCase
+from lanecast.bench.memory import TorchMemory
+from lanecast.bench.payload import Payload
 from lanecast.communicator import Communicator
 from streams import numbers, total, unequal
 
@@ -74,7 +75,7 @@ def _large(campaign: Campaign, comm: Communicator, kind: str) -> list[str]:
     wrong = []
     for dtype, elements in (("float32", LARGE[0]), ("bfloat16", LARGE[1]), ("float64", LARGE[0])):
         case = LargeCase(kind, elements, dtype, "sum", kind in _IN_PLACE_ONLY, comm.rank, comm.size)
-        payload = Payload(case, TorchLibrary(arena))
+        payload = Payload(case, TorchMemory(arena))
         payload.reset()
         lanecast_call(comm, payload, "native")()
         campaign.settle(comm)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lanecast.cli.gpu.launch import run_ranks
+from lanecast.bench.gpu_processes import run_ranks
 from test_gpus import GPUS, needs_gpu
 
 pytestmark = [needs_gpu, pytest.mark.timeout(170)]

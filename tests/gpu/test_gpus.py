@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from lanecast.cli.gpu.launch import run_ranks
-from lanecast.tune import gpu_profile
+from lanecast.bench.gpu_processes import run_ranks
+from lanecast.profiles import gpu_profile
 
 HERE = Path(__file__).parent
 KILLED = 128 + 9

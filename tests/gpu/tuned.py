@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 
-from lanecast.cli.gpu.ranks import Ranks
+from lanecast.bench.gpu_ranks import GpuRanks
 
 COUNT = 1 << 20
 
@@ -13,7 +13,7 @@ COUNT = 1 << 20
 def main(files: list[str]) -> None:
     import torch
 
-    ranks = Ranks()
+    ranks = GpuRanks()
     for number, (file, engine) in enumerate(each.split("=") for each in files):
         comm = ranks.communicator(f"tuned {number}", profile=file)
         # Copy engines are chosen where a call has named them.

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lanecast.cli import bench_train
+from lanecast.bench import training
 from torch_jobs import free_port
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,7 +25,7 @@ def train(folder: Path, *options: str) -> dict[str, Any]:
     )  # fmt: skip
     if "--backend=gloo" in options:
         # Such a process may abort at its very end ("terminate called without an active exception"), or hang.
-        bench_train.wait_for(job, folder / "report.json")
+        training.wait_for(job, folder / "report.json")
     else:
         assert job.wait() == 0
     report: dict[str, Any] = json.loads((folder / "report.json").read_text())
@@ -96,5 +96,5 @@ def test_bench_train_knows_what_the_program_takes() -> None:
     """It says so where there is no torch for the program to say it."""
     command = [sys.executable, str(ROOT / "examples/train_gpt.py"), "--help"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for names in (bench_train.MODELS, bench_train.STRATEGIES):
+    for names in (training.MODELS, training.STRATEGIES):
         assert f"{{{','.join(names)}}}" in shown

@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 import lanecast.torch
 from lanecast import _core
-from lanecast.tune.profile import AlgorithmFit, LevelLink, Profile, Shape, save
+from lanecast.profiles.profile import AlgorithmFit, LevelLink, Profile, Shape, save
 
 
 def write(path: str, fastest: str) -> None:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `lanecast`; one file per subcommand."""
+"""The command `lanecast`; one file per subcommand: its options, and a call of the package that does the work.
+
+Nothing but the console script comes in here, and no other package imports it: what measures is `lanecast.bench`, what
+learns `lanecast.learn`, what simulates `lanecast.scale`. Begin with the `app` below, which lists the subcommands.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,8 @@ from typing import Annotated
 
 import typer
 
-from lanecast import _core
-from lanecast.cli import (
-    bench,
-    bench_train,
-    cluster,
-    compose,
-    demo,
-    explain,
-    info,
-    launch,
-    learn,
-    plan,
-    scale,
-    trace,
-    tune,
-)
+from lanecast import _core, launch
+from lanecast.cli import bench, bench_train, cluster, compose, demo, explain, info, learn, plan, scale, trace, tune
 
 app = typer.Typer(
     no_args_is_help=True,

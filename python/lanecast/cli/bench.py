@@ -3,32 +3,19 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from lanecast import _core
-from lanecast.cli import launch, outputs, runner
-from lanecast.cli.checks import choose_baseline
-from lanecast.cli.gpu import options as device_options
-from lanecast.cli.hiccl.protocol import SWEEPS, Hiccl
-from lanecast.cli.hiccl.variants import PRESETS
-from lanecast.cli.options import (
-    DEVICES,
-    Backend,
-    Settings,
-    distinct,
-    known_name,
-    parse_backend,
-    parse_dtype,
-    parse_sizes,
-    refuse_on_gpu,
-    split_list,
-)
-from lanecast.cli.protocol import Protocol, SideBySide
+from lanecast import _core, launch
+from lanecast.bench import outputs, runner
+from lanecast.bench.checks import choose_baseline
+from lanecast.bench.hiccl.protocol import SWEEPS, Hiccl
+from lanecast.bench.hiccl.variants import PRESETS
+from lanecast.bench.options import distinct, known_name, parse_dtype, parse_sizes, refuse_on_gpu, split_list
+from lanecast.bench.protocol import Protocol, SideBySide
+from lanecast.bench.settings import DEVICES, GPU_ROUND_S, GPU_SIZES, KNOWN, Backend, Settings, parse_backend
 
 PROTOCOLS = ("backends", "hiccl")
 
@@ -50,7 +37,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         str,
         typer.Option(
             help="lanecast, lanecast:ALGORITHM, reproducible, native, mpi. "
-            f"On cuda: {device_options.KNOWN}. Default: lanecast, and mpi or nccl."
+            f"On cuda: {KNOWN['cuda']}. Default: lanecast, and mpi or nccl."
         ),
     ] = "",
     topology: Annotated[
@@ -93,7 +80,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         _refuse_before(context.invoked_subcommand, context)
         return
     on_gpu = known_name("device", device, DEVICES) == "cuda"
-    contenders = _contenders(backends or ("lanecast,nccl" if on_gpu else "lanecast,mpi"), on_gpu)
+    contenders = _contenders(backends or ("lanecast,nccl" if on_gpu else "lanecast,mpi"), device)
     ours = {"sweep": sweep, "preset": preset, "depths": depths, "plot": plot}
     chosen = _protocol(known_name("protocol", protocol, PROTOCOLS), ours, heatmap)
     if on_gpu:
@@ -103,7 +90,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     settings = Settings(
         collectives=tuple(known_name("collective", name, _core.KINDS) for name in distinct(collectives))
         or chosen.collectives,
-        sizes=parse_sizes(sizes or (device_options.SIZES if on_gpu else chosen.sizes)),
+        sizes=parse_sizes(sizes or (GPU_SIZES if on_gpu else chosen.sizes)),
         backends=contenders,
         topologies=distinct(topology) or ("",),
         transports=",".join(known_name("transport", name, _core.TRANSPORTS) for name in split_list(transports)),
@@ -111,21 +98,20 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         op=known_name("op", op, _core.OPS),
         rounds=rounds,
         warmup=chosen.warmup if warmup < 0 else warmup,
-        round_s=chosen.round_s,
+        round_s=GPU_ROUND_S if on_gpu else chosen.round_s,
         in_place=in_place,
         baseline=choose_baseline(baseline, contenders),
+        graph=graph,
+        shared_gpus=shared_gpus,
     )
     picture = heatmap or plot
     outputs.check(json_file)
     outputs.check_picture(picture)
-    if on_gpu:
-        rows = _on_gpus(device_options.of(settings, graph, shared_gpus), ranks, json_file)
-    else:
-        rows = runner.run(settings, ranks, chosen)
+    rows = _on_gpus(settings, ranks, chosen, json_file) if on_gpu else runner.run(settings, ranks, chosen)
     if rows is None:
         return
     if json_file is not None:
-        write_json(json_file, rows)
+        outputs.write_json(json_file, rows)
     if picture is not None:
         chosen.draw(rows, picture)
     if any(row["wrong"] for row in rows):
@@ -139,25 +125,20 @@ def _refuse_before(command: str, context: typer.Context) -> None:
             raise _core.UsageError(f"{name}: is of `lanecast bench`; options of `bench {command}` stand behind it")
 
 
-def _contenders(text: str, on_gpu: bool) -> tuple[Backend, ...]:
-    parse = device_options.parse_backend if on_gpu else parse_backend
-    found: tuple[Backend, ...] = tuple(parse(item) for item in distinct(text))
+def _contenders(text: str, device: str) -> tuple[Backend, ...]:
+    found = tuple(parse_backend(item, device) for item in distinct(text))
     if not found:
-        raise _core.UsageError("backends: none given; known: lanecast, lanecast:ALGORITHM, reproducible, native, mpi")
+        raise _core.UsageError(f"backends: none given; known: {KNOWN['cpu']}")
     return found
 
 
-def _on_gpus(
-    settings: device_options.DeviceSettings, ranks: int, json_file: Path | None
-) -> list[dict[str, Any]] | None:
+def _on_gpus(settings: Settings, ranks: int, protocol: Protocol, json_file: Path | None) -> list[dict[str, Any]] | None:
     """The rows on rank 0, None on others; those of whole collectives are in the file where a later one fails."""
-    from lanecast.cli.gpu import runner as device_runner
-
     rows: list[dict[str, Any]] = []
-    for found in device_runner.run(settings, ranks):
+    for found in runner.run_on_gpus(settings, ranks, protocol):
         rows += found
         if json_file is not None and launch.rank() == 0:
-            _save(json_file, rows)
+            outputs.save_rows(json_file, rows)
     return rows if launch.rank() == 0 else None
 
 
@@ -171,13 +152,3 @@ def _protocol(name: str, of_hiccl: dict[str, Any], heatmap: Path | None) -> Prot
         if value:
             raise _core.UsageError(f"{option}: needs --protocol hiccl")
     return SideBySide()
-
-
-def write_json(path: Path, rows: list[dict[str, Any]]) -> None:
-    """A list of rows, one per line of the file; what a run shares is in each under `run`."""
-    _save(path, rows)
-    print(f"wrote {path}", file=sys.stderr)
-
-
-def _save(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")

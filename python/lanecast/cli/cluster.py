@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from lanecast import _core
-from lanecast.cli import launch, outputs, tables
+from lanecast import _core, launch
+from lanecast.bench import outputs, tables
 from lanecast.cluster import gpu_nics, job, registry
 from lanecast.cluster.cluster import Cluster
 from lanecast.cluster.shape import Shape, parse_rate

@@ -14,8 +14,8 @@ from typing import Annotated
 import typer
 
 from lanecast import _core
-from lanecast.cli import outputs
-from lanecast.cli.options import TOPOLOGY_HELP, ranks_of, split_list, topology_for
+from lanecast.bench import outputs
+from lanecast.bench.options import TOPOLOGY_HELP, ranks_of, split_list, topology_for
 from lanecast.compose import Composition, Knobs, forms, lower
 from lanecast.compose import verify as verify_plans
 from lanecast.wording import counted

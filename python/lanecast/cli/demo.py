@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lanecast import _core
-from lanecast.cli import runner
-from lanecast.cli.bench import write_json
-from lanecast.cli.measure import Row
-from lanecast.cli.options import Settings, parse_backend, parse_sizes
-from lanecast.cli.payload import MAIN
-from lanecast.cli.tables import mpi_name, ratio, size_text
+from lanecast.bench import runner
+from lanecast.bench.cases import MAIN
+from lanecast.bench.measure import Row
+from lanecast.bench.options import parse_sizes
+from lanecast.bench.outputs import write_json
+from lanecast.bench.settings import Settings, parse_backend
+from lanecast.bench.tables import mpi_name, ratio, size_text
 
 _RANKS = 4
 _SETTINGS = Settings(
@@ -30,7 +31,7 @@ def demo() -> None:
     rows = runner.run(_SETTINGS, _RANKS)
     if rows is None:
         return
-    from lanecast.cli import plots
+    from lanecast.bench import plots
 
     plots.bars(rows, Path("demo.png"))
     write_json(Path("demo.json"), rows)

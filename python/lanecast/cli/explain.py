@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from lanecast import _core, machines
-from lanecast.cli import tables
-from lanecast.cli.options import known_name, parse_size
+from lanecast.bench import tables
+from lanecast.bench.options import known_name, parse_size
 from lanecast.cli.scale import rank_counts
 from lanecast.explanation import Explanation, explained
-from lanecast.learn import model as models
-from lanecast.learn.scope import node_of
+from lanecast.profiles import finding
+from lanecast.profiles import model as models
+from lanecast.profiles.scope import node_of
 from lanecast.scale import platform
-from lanecast.tune import finding
 
 _SHOWN = 10  # candidates; hierarchies of several levels have dozens
 

@@ -20,10 +20,11 @@ from rich.text import Text
 
 import lanecast
 import lanecast_torch
-from lanecast import _core, cache, gpu_libraries, job, machines, nics, startup
-from lanecast.cli import described, launch, machine, tables
-from lanecast.tune import finding, surprises
-from lanecast.tune.profile import default_folder
+from lanecast import _core, cache, gpu_libraries, job, launch, machines, nics, startup
+from lanecast.bench import machine, tables
+from lanecast.machines import described
+from lanecast.profiles import finding, surprises
+from lanecast.profiles.profile import default_folder
 
 _THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 

@@ -12,22 +12,23 @@ from typing import Annotated
 
 import typer
 
-from lanecast import _core, machines, startup, topologies
-from lanecast.cli import launch, paper_figures, train
-from lanecast.cli.options import distinct, known_name, parse_sizes, ranks_of, topology_for
+from lanecast import _core, job, launch, machines, startup, topologies
+from lanecast.bench.options import distinct, known_name, parse_sizes, ranks_of, topology_for
+from lanecast.bench.software import software
+from lanecast.cli import paper_figures, train
 from lanecast.cli.scale import rank_counts
-from lanecast.cli.software import software
 from lanecast.communicator import Communicator
 from lanecast.learn import contenders, measuring, simulating
 from lanecast.learn.database import Database
 from lanecast.learn.measuring import Grid
-from lanecast.learn.scope import MODELLED, SIMULATED
+from lanecast.profiles import finding, surprises
+from lanecast.profiles.scope import MODELLED, SIMULATED
+from lanecast.profiles.shape import shape_of
 from lanecast.scale import build, platform
 from lanecast.scale.contenders import COLLECTIVES as SIMULABLE
 from lanecast.scale.contenders import Case, evenly
 from lanecast.scale.contenders import check as check_backend
-from lanecast.tune import finding, surprises
-from lanecast.tune.shape import shape_of
+from lanecast.tune.measure import surprises_of
 from lanecast.wording import counted
 
 app = typer.Typer(
@@ -59,9 +60,9 @@ def measure(  # noqa: PLR0913, PLR0917  one per option
     --topologies says, but for LANECAST_TOPOLOGY. Nothing else should run.
     """
     names = [known_name("collective", name, _core.KINDS) for name in distinct(collectives)]
-    grid = Grid(names, parse_sizes(sizes), rounds, _LONGEST_CALL_S, native=startup.under_launcher())
+    grid = Grid(names, parse_sizes(sizes), rounds, _LONGEST_CALL_S, native=job.under_launcher())
     options = {"transports": transports, "profile": finding.NONE}
-    if startup.under_launcher():
+    if job.under_launcher():
         _measure(startup.init(**options), grid, database)
         return
     shapes = [_shape(text) for text in distinct(topologies)]
@@ -88,12 +89,12 @@ def _shape(text: str) -> _core.Topology:
 
 def _measure(comm: Communicator, grid: Grid, database: Path) -> None:
     about = software() if comm.rank == 0 else {}
-    first = surprises.known_to_all(comm)
+    first = surprises_of(comm)
     for collective, size in first:
         _say(comm.rank, f"first what surprised: {collective} of {size} B on {comm.size} ranks")
     done = measuring.measure(comm, replace(grid, first=first), database, about, partial(_say, comm.rank))
     if comm.rank == 0:
-        surprises.forget(shape_of(comm), first)
+        surprises.forget(shape_of(comm._core), first)
     _say(comm.rank, f"{counted(comm.size, 'rank')}: {counted(done, 'configuration')} more in {database}")
 
 

@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import typer
 
 from lanecast import _core, machines
-from lanecast.cli import outputs, tables
-from lanecast.cli.options import distinct, known_name, parse_size
-from lanecast.cli.plots import figure_of
+from lanecast.bench import outputs, tables
+from lanecast.bench.options import distinct, known_name, parse_size
+from lanecast.bench.plots import figure_of
+from lanecast.bench.software import software
 from lanecast.cli.scale import rank_counts
-from lanecast.cli.software import software
 from lanecast.scale import contenders
 from lanecast.scale.contenders import Case
 from lanecast.scale.nic_bytes import nic_bytes

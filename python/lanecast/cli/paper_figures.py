@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanecast import _core
-from lanecast.cli.learned_tables import label
-from lanecast.cli.options import parse_sizes
-from lanecast.cli.plots import figure_of, footnote
-from lanecast.cli.scopes import one_of
-from lanecast.cli.tables import size_text
+from lanecast.bench.options import parse_sizes
+from lanecast.bench.plots import figure_of, footnote
+from lanecast.bench.tables import size_text
 from lanecast.learn import figures as data
 from lanecast.learn.cases import cases_of
 from lanecast.learn.database import Database
 from lanecast.learn.figures import Cell
 from lanecast.learn.judging import Chooser, by_cost_model, by_model
-from lanecast.learn.model import load
-from lanecast.learn.scope import Scope
+from lanecast.learn.scopes import one_of
+from lanecast.learn.tables import label
+from lanecast.profiles.model import load
+from lanecast.profiles.scope import Scope
 from lanecast.scale import platform
 
 if TYPE_CHECKING:

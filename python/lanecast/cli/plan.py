@@ -12,8 +12,9 @@ import typer
 from rich.table import Table
 
 from lanecast import _core
-from lanecast.cli import nic_bytes, outputs, tables
-from lanecast.cli.options import TOPOLOGY_HELP, known_name, ranks_of, topology_for
+from lanecast.bench import outputs, tables
+from lanecast.bench.options import TOPOLOGY_HELP, known_name, ranks_of, topology_for
+from lanecast.cli import nic_bytes
 from lanecast.cli.verify import verify_all
 from lanecast.wording import counted
 

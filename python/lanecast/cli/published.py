@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lanecast.cli.scale_tables import bound_Bps, say
-from lanecast.cli.software import software
+from lanecast.bench.software import software
 from lanecast.scale import build, contenders, platform, point
 from lanecast.scale.contenders import Case
 from lanecast.scale.published import BOUND, Claim, load
+from lanecast.scale.tables import bound_Bps, say
 
 _NOT_SIMULATED = "not simulated"
 _ROUNDED = 0.005  # less is no percent

@@ -14,12 +14,14 @@ import typer
 
 import lanecast
 from lanecast import _core, machines
-from lanecast.cli import machine as surroundings
-from lanecast.cli import outputs, scale_plots, scale_tables
+from lanecast.bench import machine as surroundings
+from lanecast.bench import outputs
+from lanecast.bench.options import distinct, known_name, parse_sizes
 from lanecast.cli import published as papers
-from lanecast.cli.options import distinct, known_name, parse_sizes
 from lanecast.machines import Machine
 from lanecast.scale import build, contenders, platform, point
+from lanecast.scale import plots as scale_plots
+from lanecast.scale import tables as scale_tables
 
 _MOST_CHECKED = 128  # ranks; each holds real data
 _MOST_CHUNKS = 65536  # of any call

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lanecast import _core
-from lanecast.cli import outputs
+from lanecast.bench import outputs
 
 
 def trace(

@@ -12,20 +12,21 @@ from typing import Annotated, Any
 import typer
 
 from lanecast import _core
-from lanecast.cli import learned_tables, outputs
-from lanecast.cli.options import distinct, known_name
-from lanecast.cli.scopes import one_of
-from lanecast.cli.software import software
-from lanecast.cli.tables import size_text
+from lanecast.bench import outputs
+from lanecast.bench.options import distinct, known_name
+from lanecast.bench.software import software
+from lanecast.bench.tables import size_text
+from lanecast.learn import tables as learned_tables
 from lanecast.learn.cases import Case, cases_of
 from lanecast.learn.database import Database
 from lanecast.learn.judging import HELD_OUT, LEARNED, Judged, judge
-from lanecast.learn.model import Model, file_name, save
-from lanecast.learn.scope import MEASURED, Scope
+from lanecast.learn.scopes import one_of
 from lanecast.learn.training import Fitted, require_scikit_learn, with_times
 from lanecast.learn.training import train as fit
+from lanecast.profiles.model import Model, file_name, save
+from lanecast.profiles.profile import default_folder
+from lanecast.profiles.scope import MEASURED, Scope
 from lanecast.scale import platform
-from lanecast.tune.profile import default_folder
 
 
 def train(  # noqa: PLR0913, PLR0917  one per option
@@ -96,6 +97,6 @@ def _about(
 
 
 def _draw(scope: Scope, learned: list[tuple[list[Case], Fitted]], path: Path, rests_on: str) -> None:
-    from lanecast.cli import learned_plots
+    from lanecast.learn import plots as learned_plots
 
     learned_plots.draw(scope, learned, path, rests_on)

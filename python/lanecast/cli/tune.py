@@ -11,14 +11,16 @@ from typing import Annotated
 
 import typer
 
-from lanecast import _core, startup
-from lanecast.cli import launch, models, outputs
-from lanecast.cli.options import DEVICES, distinct, known_name, ranks_of, refuse_on_gpu, split_list, topology_for
+from lanecast import _core, job, launch, startup
+from lanecast.bench import outputs
+from lanecast.bench.options import distinct, known_name, ranks_of, refuse_on_gpu, split_list, topology_for
+from lanecast.bench.settings import DEVICES
 from lanecast.communicator import Communicator
-from lanecast.tune import finding, gpu_profile, surprises
+from lanecast.profiles import finding, gpu_profile, surprises
+from lanecast.profiles.profile import Profile, default_folder, file_name, load, save
+from lanecast.tune import tables
 from lanecast.tune.gain import gains
-from lanecast.tune.measure import COLLECTIVES, QUICK, THOROUGH, Effort
-from lanecast.tune.profile import Profile, default_folder, file_name, load, save
+from lanecast.tune.measure import COLLECTIVES, QUICK, THOROUGH, Effort, surprises_of
 from lanecast.tune.tuner import tune as measure
 
 _DEFAULT_RANKS = 4
@@ -64,7 +66,7 @@ def tune(  # noqa: PLR0913, PLR0917  one per option
         _tune_gpus(names, ranks, output, gain)
         return
     body = partial(_tune, effort=QUICK if quick else THOROUGH, collectives=names, output=output, gain=gain)
-    if startup.under_launcher():
+    if job.under_launcher():
         body(startup.init(**options))
         return
     ranks = ranks or (ranks_of(topology) if topology else _DEFAULT_RANKS)
@@ -85,7 +87,7 @@ def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Pa
     say = partial(_say, comm.rank)
     if comm.rank == 0 and output is None:
         outputs.make_cache(default_folder())
-    surprised = [one for one in surprises.known_to_all(comm) if one[0] in collectives]
+    surprised = [one for one in surprises_of(comm) if one[0] in collectives]
     for collective, size in surprised:
         say(f"also what surprised: {collective} of {size} bytes")
     effort = replace(effort, sizes=tuple(sorted({*effort.sizes, *(size for _, size in surprised)})))
@@ -94,22 +96,22 @@ def _tune(comm: Communicator, effort: Effort, collectives: list[str], output: Pa
     if comm.rank == 0:
         _finish(profile, output)
         surprises.forget(profile.shape, surprised)
-        models.show_gains(found)
+        tables.show_gains(found)
 
 
 def _show(file: Path) -> None:
     if not gpu_profile.is_one(file):
-        models.show(load(file))
+        tables.show(load(file))
         return
-    from lanecast.cli.gpu import tune_tables
+    from lanecast.tune import gpu_tables
 
-    tune_tables.show(gpu_profile.load(file))
+    gpu_tables.show(gpu_profile.load(file))
 
 
 def _tune_gpus(collectives: list[str], ranks: int, output: Path | None, gain: bool) -> None:
-    from lanecast.cli.gpu import tune as gpu_tune
+    from lanecast.tune import gpu_tuner
 
-    gpu_tune.run(collectives, ranks, output, gain)
+    gpu_tuner.run(collectives, ranks, output, gain)
 
 
 def _say(rank: int, what: str) -> None:
@@ -120,7 +122,7 @@ def _say(rank: int, what: str) -> None:
 def _finish(profile: Profile, output: Path | None) -> None:
     path = output or default_folder() / file_name(profile.shape)
     save(profile, path)
-    models.show(profile)
+    tables.show(profile)
     use = (
         "communicators of this shape find it by themselves" if output is None else f"use it by LANECAST_PROFILE={path}"
     )

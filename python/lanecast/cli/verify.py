@@ -11,8 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lanecast import _core
-from lanecast.cli import tables
-from lanecast.cli.proofs import claims
+from lanecast.bench import tables
+from lanecast.plans.proofs import claims
 from lanecast.wording import counted
 
 _TELL_EVERY_S = 5.0  # where no bar can be drawn

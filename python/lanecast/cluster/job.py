@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 
-from lanecast.cli.launch import Launcher, cores
 from lanecast.cluster.shape import Shape
+from lanecast.launch import Launcher, cores
 from lanecast.nics import VARIABLE
 
 

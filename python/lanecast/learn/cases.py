@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from lanecast import _core
 from lanecast.learn.contenders import BESIDE, class_of
 from lanecast.learn.database import Configuration, Timed
-from lanecast.learn.scope import Scope
+from lanecast.profiles.scope import Scope
 
 EQUAL = 0.01  # share of the best's time that makes no difference
 
@@ -31,7 +31,7 @@ class Case:
 
     @property
     def features(self) -> tuple[float, ...]:
-        """Those of lanecast.learn.model.FEATURES."""
+        """Those of lanecast.profiles.model.FEATURES."""
         return tuple(_core.features_of(self.bytes, self.ranks, self.nodes))
 
     @property

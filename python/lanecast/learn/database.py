@@ -18,7 +18,7 @@ from typing import Any
 
 from lanecast import _core
 from lanecast.fields import read_fields
-from lanecast.learn.scope import Scope
+from lanecast.profiles.scope import Scope
 
 VERSION = 1  # of the tables; raise it when a column changes its meaning
 _APPLICATION = 0x4C414E45  # "LANE", by which a file of ours is known
@@ -27,7 +27,7 @@ _ACTING = "SELECT group_concat(DISTINCT type) FROM sqlite_master WHERE type IN (
 _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
   id INTEGER PRIMARY KEY,
-  scope TEXT NOT NULL,     -- JSON, see lanecast.learn.scope
+  scope TEXT NOT NULL,     -- JSON, see lanecast.profiles.scope
   software TEXT NOT NULL   -- JSON: versions, commit, command, when, the platform's figures; for people
 );
 CREATE TABLE IF NOT EXISTS times (

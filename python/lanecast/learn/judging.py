@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lanecast.learn.cases import EQUAL, Case
-from lanecast.learn.model import Trained
 from lanecast.learn.training import Fitted, fifths
+from lanecast.profiles.model import Trained
 
 LEARNED, COST_MODEL, MEASURED = "learned", "cost model", "measured before"
 HELD_OUT, IN_TURN, UNSEEN_RANKS, AGAIN = "held-out fifth", "each fifth in turn", "unseen ranks", "every second round"

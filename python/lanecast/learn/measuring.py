@@ -14,9 +14,9 @@ from lanecast import _core
 from lanecast.communicator import Communicator
 from lanecast.learn.contenders import NATIVE, contenders
 from lanecast.learn.database import Configuration, Database, Timed
-from lanecast.learn.scope import scope_of
+from lanecast.profiles.scope import scope_of
+from lanecast.profiles.shape import shape_of
 from lanecast.tune.measure import Effort, Stopwatch, calls_for
-from lanecast.tune.shape import shape_of
 
 Say = Callable[[str], None]
 
@@ -39,7 +39,7 @@ def measure(comm: Communicator, grid: Grid, path: Path, software: dict[str, Any]
     A collective's larger sizes are left out once its fastest algorithm takes longer than longest_call_s. Only rank 0
     opens the database. Raises UsageError where rank 0 cannot use it, there only.
     """
-    scope = scope_of(shape_of(comm))
+    scope = scope_of(shape_of(comm._core))
     again = [Configuration(name, comm.size, size) for name, size in grid.first]
     usual = [Configuration(name, comm.size, size) for name in grid.collectives for size in grid.sizes]
     wanted = list(dict.fromkeys([*again, *usual]))

@@ -11,8 +11,8 @@ from typing import Any
 import lanecast
 from lanecast.learn.contenders import BESIDE, NATIVE, VENDORS_RING, contenders
 from lanecast.learn.database import Configuration, Database, Timed
-from lanecast.learn.scope import Scope
 from lanecast.machines import Machine, topology_in
+from lanecast.profiles.scope import Scope
 from lanecast.scale import build, platform, point
 from lanecast.scale.build import Simulator
 from lanecast.scale.contenders import Case, Plan, on, plan

@@ -16,8 +16,8 @@ from typing import Any
 
 from lanecast import _core
 from lanecast.learn.cases import EQUAL, Case
-from lanecast.learn.model import FEATURES, Trained
 from lanecast.learn.samples import samples_of
+from lanecast.profiles.model import FEATURES, Trained
 
 FOLDS = 5  # of the cross-validation; as large a share is held out before
 _SEED = 20260101

@@ -13,8 +13,9 @@ from typing import Any
 import torch.distributed as dist
 
 from lanecast import _core, gpu_libraries, job, nics
+from lanecast.profiles import finding
+from lanecast.startup import take_part_in_emulation
 from lanecast.torch import adapter, memory
-from lanecast.tune import finding
 
 
 def make(given: Any, options: Any) -> Any:
@@ -30,7 +31,7 @@ def make(given: Any, options: Any) -> Any:
     elif not isinstance(options, compiled.Options):
         raise ValueError(f"lanecast: pg_options: expected lanecast.torch.Options, got {type(options).__name__}")
     options.timeout = given.timeout
-    nics.emulate()
+    take_part_in_emulation()
     options.job_size, options.job_ranks = _part_of_job(list(given.global_ranks_in_group))
     nics.pin()
     launched = job.detect()

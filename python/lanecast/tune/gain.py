@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from lanecast import _core
 from lanecast.communicator import Communicator
+from lanecast.profiles.profile import Profile
 from lanecast.tune.measure import Effort, Stopwatch, calls_for
-from lanecast.tune.profile import Profile
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,11 @@ from functools import partial
 import numpy as np
 
 from lanecast import _core
+from lanecast.bench.device import Call
+from lanecast.bench.ranks import Ranks
 from lanecast.communicator import Communicator
+from lanecast.profiles import surprises
+from lanecast.profiles.shape import shape_of
 from lanecast.tune.groups import ALL_RANKS, Group
 
 COLLECTIVES = _core.KINDS
@@ -49,7 +52,14 @@ class Point:
     chunks: int = 1
 
 
-Call = Callable[[], object]
+def surprises_of(comm: Communicator) -> list[surprises.Configuration]:
+    """The configurations that have surprised jobs of this shape, as rank 0 knows them. Collective."""
+    numbers = np.zeros(2 * surprises.MOST, np.int64)
+    if comm.rank == 0:
+        for at, each in enumerate(surprises.known(shape_of(comm._core))[-surprises.MOST :]):
+            numbers[2 * at : 2 * at + 2] = _core.KINDS.index(each.collective), each.bytes
+    comm.broadcast(numbers, 0)
+    return [(_core.KINDS[kind], int(size)) for kind, size in numbers.reshape(-1, 2) if size]
 
 
 def calls_for(comm: Communicator | None, collective: str, size: int, ways: Iterable[tuple[str, int]]) -> list[Call]:
@@ -82,19 +92,17 @@ class Stopwatch:
     def __init__(self, world: Communicator, effort: Effort) -> None:
         self.world = world
         self.effort = effort
+        self._ranks = Ranks(world)
 
     def once(self, call: Call, repeats: int) -> float:
         """Mean seconds of `repeats` calls one after the other, on the slowest rank, begun together."""
-        self._slowest(0)
-        start = time.perf_counter()
-        for _ in range(repeats):
-            call()
-        return self._slowest((time.perf_counter() - start) / repeats)
+        return self._ranks.timed(call, repeats).device_us * 1e-6
 
     def clock(self) -> Callable[[], float]:
         """Tells the seconds since now. Asking is collective, and the answer equal on every rank."""
-        begin = time.perf_counter()
-        return lambda: self._slowest(time.perf_counter() - begin)
+        device = self._ranks.device
+        begin = device.mark()
+        return lambda: self._ranks.latest(device.elapsed_us(begin, device.mark())) * 1e-6
 
     def shares(self, seconds: float, weights: Sequence[float]) -> Iterator[float]:
         """Seconds for one thing after the other: its share, by weight, of what those before it have left of all."""
@@ -129,11 +137,6 @@ class Stopwatch:
                 if turn > 0 or not times[at]:
                     times[at].append(self.once(calls[at], repeats[at]))
         return times
-
-    def _slowest(self, own: float) -> float:
-        number = np.array([own])
-        self.world.all_reduce(number, "max")
-        return float(number[0])
 
 
 def rows_for(collective: str, group: Group, topology: _core.Topology) -> list[str]:

@@ -14,11 +14,11 @@ import numpy as np
 import lanecast
 from lanecast import _core
 from lanecast.communicator import Communicator
+from lanecast.profiles.profile import AlgorithmFit, CollectiveOverlap, LevelLink, Profile
+from lanecast.profiles.shape import level_names, shape_of
 from lanecast.tune.fit import Curve, Segment, fit_line, fit_overlap, fit_segments
 from lanecast.tune.groups import Group, groups, pairs
 from lanecast.tune.measure import COLLECTIVES, Contest, Effort, Point, Stopwatch, calls_for, rows_for, sweep
-from lanecast.tune.profile import AlgorithmFit, CollectiveOverlap, LevelLink, Profile
-from lanecast.tune.shape import level_names, shape_of
 
 _CHUNKS = (1, 2, 4, 8, 16)
 _SMALLEST_CHUNK = 256 << 10  # as in src/select/choose.cpp
@@ -64,7 +64,7 @@ def tune(
         fits += _fitted(contest.collective, contest.group, found)
         if level < 0:
             largest[contest.collective] = max(point.size for points in found.values() for point in points)
-    profile = Profile(shape_of(comm), links, reduce_s_per_byte, fits, [], _measured(comm))
+    profile = Profile(shape_of(comm._core), links, reduce_s_per_byte, fits, [], _measured(comm))
     for collective in in_chunks:
         share = begin(f"{collective} in chunks")
         profile.overlaps.append(_overlap(watch, profile.models(), collective, largest[collective], share))
@@ -101,7 +101,7 @@ def _link_of(level: LevelLink) -> _core.Models:
 def _links(watch: Stopwatch, all_groups: Sequence[Group], seconds: float) -> tuple[list[LevelLink], float]:
     """Each level's link, outermost first, and what a byte costs that is also added."""
     comm = watch.world
-    transports = shape_of(comm).transports
+    transports = shape_of(comm._core).transports
     links: list[LevelLink] = []
     reduce_s_per_byte = 0.0
     names = level_names(comm.topology)

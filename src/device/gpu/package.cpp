@@ -24,17 +24,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Target {
+struct PackageTarget {
   bool ptx = false;
   int architecture = 0;  // 90: compute capability 9.0
 
-  auto operator<=>(const Target&) const = default;
+  auto operator<=>(const PackageTarget&) const = default;
   std::string name() const { return (ptx ? "compute_" : "sm_") + std::to_string(architecture); }
   int generation() const { return architecture / 10; }
 };
 
-std::optional<Target> target_of(std::string_view name) {
-  Target target;
+std::optional<PackageTarget> target_of(std::string_view name) {
+  PackageTarget target;
   const std::string_view prefix = name.starts_with("compute_") ? "compute_" : "sm_";
   if (!name.starts_with(prefix)) return {};
   target.ptx = prefix != "sm_";
@@ -44,8 +44,8 @@ std::optional<Target> target_of(std::string_view name) {
   return target;
 }
 
-std::vector<Target> targets_in(const fs::path& folder) {
-  std::vector<Target> found;
+std::vector<PackageTarget> targets_in(const fs::path& folder) {
+  std::vector<PackageTarget> found;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(folder, none))
     if (const auto target = target_of(entry.path().filename().string())) found.push_back(*target);
@@ -53,14 +53,14 @@ std::vector<Target> targets_in(const fs::path& folder) {
   return found;
 }
 
-std::vector<std::string> names_of(const std::vector<Target>& targets) {
+std::vector<std::string> names_of(const std::vector<PackageTarget>& targets) {
   std::vector<std::string> names(targets.size());
-  std::ranges::transform(targets, names.begin(), &Target::name);
+  std::ranges::transform(targets, names.begin(), &PackageTarget::name);
   return names;
 }
 
 /// May code for this target run there? Machine code does within a generation, PTX on whatever comes later.
-bool serves(const Target& target, const Target& device) {
+bool serves(const PackageTarget& target, const PackageTarget& device) {
   return target.architecture <= device.architecture && (target.ptx || target.generation() == device.generation());
 }
 
@@ -79,10 +79,11 @@ std::vector<std::string> KernelPackage::targets() const { return names_of(target
 std::vector<std::string> KernelPackage::targets_for(const std::string& architecture) const {
   const auto device = target_of(architecture);
   if (!device) return {};  // AMD's
-  std::vector<Target> found = targets_in(folder_);
-  std::erase_if(found, [&](const Target& target) { return !serves(target, *device); });
-  std::ranges::sort(
-      found, [](const Target& a, const Target& b) { return a.ptx != b.ptx ? b.ptx : a.architecture > b.architecture; });
+  std::vector<PackageTarget> found = targets_in(folder_);
+  std::erase_if(found, [&](const PackageTarget& target) { return !serves(target, *device); });
+  std::ranges::sort(found, [](const PackageTarget& a, const PackageTarget& b) {
+    return a.ptx != b.ptx ? b.ptx : a.architecture > b.architecture;
+  });
   return names_of(found);
 }
 
