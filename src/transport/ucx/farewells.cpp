@@ -25,7 +25,7 @@ Farewells::Farewells(Worker& worker) : worker_(worker), peers_(worker.size()) {
   handler.argument = this;
   handler.callback = [](void* argument, const void* header, std::size_t header_bytes, void*, std::size_t,
                         const void*) -> Status {
-    Header from;
+    FarewellHeader from;
     if (header_bytes != sizeof from) return 0;
     std::memcpy(&from, header, sizeof from);
     static_cast<Farewells*>(argument)->hear(from);
@@ -35,10 +35,10 @@ Farewells::Farewells(Worker& worker) : worker_(worker), peers_(worker.size()) {
                       "ucp_worker_set_am_recv_handler");
 }
 
-void Farewells::hear(const Header& header) {
+void Farewells::hear(const FarewellHeader& header) {
   if (header.rank < 0 || header.rank >= worker_.size()) return;
   Peer& peer = peers_[header.rank];
-  if (header.word == Word::answer) {
+  if (header.word == FarewellWord::answer) {
     peer.answered = true;
     return;
   }
@@ -50,17 +50,17 @@ void Farewells::answer_heard() {
   // One to which there is no connection is answered when there is: it was heard ahead of this rank's first call.
   std::erase_if(heard_, [this](int rank) {
     if (!worker_.is_connected(rank)) return !worker_.failure(rank).empty();
-    send(rank, Word::answer);
+    send(rank, FarewellWord::answer);
     return true;
   });
 }
 
-void Farewells::send(int peer, Word word) {
+void Farewells::send(int peer, FarewellWord word) {
   RequestParams params;
   params.field_mask = RequestParams::kCallback | RequestParams::kFlags | RequestParams::kMemoryType;
   params.flags = RequestParams::kEagerCopied;
   params.callback.sent = [](void* request, Status, void*) { Ucp::loaded().ucp_request_free(request); };
-  const Header header{worker_.rank(), word};
+  const FarewellHeader header{worker_.rank(), word};
   worker_.ucp().ucp_am_send_nbx(worker_.to(peer), kId, &header, sizeof header, nullptr, 0, &params);
 }
 
@@ -70,7 +70,7 @@ void Farewells::say() {
     Peer& peer = peers_[rank];
     if (!peer.owed || peer.left || !worker_.is_connected(rank)) continue;
     peer.said = true;
-    send(rank, Word::farewell);
+    send(rank, FarewellWord::farewell);
     awaited.push_back(rank);
   }
   const auto all_have_heard = [&] {

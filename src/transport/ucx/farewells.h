@@ -37,15 +37,15 @@ class Farewells {
   struct Peer {
     bool owed = false, said = false, answered = false, left = false;
   };
-  enum class Word : int { farewell, answer };
-  struct Header {
+  enum class FarewellWord : int { farewell, answer };
+  struct FarewellHeader {
     int rank = -1;
-    Word word{};
+    FarewellWord word{};
   };
 
   void answer_heard();
-  void hear(const Header& header);
-  void send(int peer, Word word);
+  void hear(const FarewellHeader& header);
+  void send(int peer, FarewellWord word);
 
   Worker& worker_;
   std::vector<Peer> peers_;
