@@ -8,12 +8,14 @@
 namespace lanecast {
 
 void Communicator::adopt(const Models& models, const std::string& refusal, const Interrupt& interrupt) {
-  const std::unique_lock lock = enter(interrupt);
-  refuse_if_failed();
+  const std::unique_lock lock = gate_.enter(interrupt);
+  gate_.refuse_if_failed();
   if (!started_.empty()) throw UsageError("models: wait for the started calls of this communicator first");
   // Rank 0 tells each of the others by itself: were all to exchange, each pair of a host would open its lanes for it.
   const auto told = [&](int peer, const std::string& mine) {
-    return among({.ranks = {0, peer}, .what = "a profile for all ranks", .meanwhile = [&](auto...) { ask(interrupt); }})
+    return among({.ranks = {0, peer},
+                  .what = "a profile for all ranks",
+                  .meanwhile = [&](auto...) { gate_.ask(interrupt); }})
         .all_gather_strings(mine)[0];
   };
   const auto packed = [&] {
@@ -21,7 +23,7 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
     if (models.links.empty()) return std::string();
     if (models.links.size() != this->models().links.size())
       throw UsageError("models: have links for " + std::to_string(models.links.size()) + " levels, topology " +
-                       topology_.str() + " has " + std::to_string(this->models().links.size()));
+                       ground_.topology.str() + " has " + std::to_string(this->models().links.size()));
     return bytes_of(models);
   };
   constexpr char kModels = '+', kRefusal = '-';
@@ -43,18 +45,19 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   // What transports do is known here, and to no file.
   for (std::size_t level = 0; level < adopted.links.size(); ++level)
     adopted.links[level].by_itself = this->models().links[level].by_itself;
-  const TimingSite site{router_, topology_, around_.hosts, rank(), timeout_s_, rivals_, [&] { ask(interrupt); }};
+  const TimingSite site{ground_.router, ground_.topology, ground_.around.hosts,         rank(),
+                        timeout_s_,     ground_.rivals,   [&] { gate_.ask(interrupt); }};
   const bool are_timed = settle_links(site, choosing_, adopted);
   if (known.empty() && !are_timed) return;
   if (gpu_) gpu_->choose_by(adopted.peers);
   choosing_.choose_by(std::move(adopted));
   if (gpu_) settle_gpu_links(site, choosing_, *gpu_);
-  plans_ = std::make_unique<PlanCache>(topology_, rank(), *router_, options_.executor);
+  plans_ = std::make_unique<PlanCache>(ground_.topology, rank(), *ground_.router, ground_.options.executor);
   if (gpu_) gpu_->forget_plans();
 }
 
 Explanation Communicator::explain_on_gpu(const Call& call, bool symmetric) {
-  const std::unique_lock lock = enter();
+  const std::unique_lock lock = gate_.enter();
   if (!gpu_)
     throw UsageError("rank " + std::to_string(rank()) +
                      ": device: calls on GPUs are explained among ranks that have opened theirs; make the " +
@@ -64,7 +67,7 @@ Explanation Communicator::explain_on_gpu(const Call& call, bool symmetric) {
 }
 
 std::string Communicator::kind_of_gpu() {
-  const std::unique_lock lock = enter();
+  const std::unique_lock lock = gate_.enter();
   return gpu_ ? gpu_->kind_of_gpu() : std::string();
 }
 

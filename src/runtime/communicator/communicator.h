@@ -6,18 +6,15 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
-#include "base/own_process.h"
 #include "base/running_time.h"
 #include "runtime/agree/bootstrap_over.h"
 #include "runtime/agree/call_agreement.h"
 #include "runtime/communicator/choosing.h"
+#include "runtime/communicator/failing.h"
 #include "runtime/communicator/gpu_way.h"
-#include "runtime/communicator/progress_thread.h"
 #include "runtime/host/batch.h"
 #include "runtime/host/plan_cache.h"
 #include "runtime/request/call.h"
@@ -49,13 +46,13 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  int rank() const { return around_.bootstrap.rank; }
-  int size() const { return around_.bootstrap.size; }
-  const Topology& topology() const { return topology_; }
-  std::string transports() const { return router_->str(); }
+  int rank() const { return ground_.around.bootstrap.rank; }
+  int size() const { return ground_.around.bootstrap.size; }
+  const Topology& topology() const { return ground_.topology; }
+  std::string transports() const { return ground_.router->str(); }
   std::string transport_to(int peer) const;
-  int hosts() const;
-  const CommunicatorOptions& options() const { return options_; }
+  int hosts() const { return ground_.hosts(); }
+  const CommunicatorOptions& options() const { return ground_.options; }
 
   /// Blocks until this rank's buffers may be used again. Throws UsageError before any data moves; after any other error
   /// the communicator has failed and every further call says so.
@@ -128,13 +125,13 @@ class Communicator {
 
   /// Fails the communicator, so that its peers need not wait for a rank that will make no more calls. A blocking call
   /// that waits in another thread ends with a TransportError.
-  void abort(const std::string& why);
+  void abort(const std::string& why) { failing_.abort(why); }
 
   /// Seconds without progress after which calls made from now on give up; this rank's own affair. Throws UsageError.
   void set_timeout(double timeout_s);
 
   /// Writes what this rank has called, and where it stands, into `directory`. Any time, also in a call of this thread.
-  void write_trace(const std::string& directory) const;
+  void write_trace(const std::string& directory) const { ground_.write_trace(directory); }
 
   /// What would run: algorithm and chunks after all defaults.
   Choice chosen(const Call& call) const { return choosing_.chosen(call); }
@@ -159,7 +156,7 @@ class Communicator {
   friend class PersistentCall;
   friend class ProgressThread;
   struct Started;
-  using Lock = std::unique_lock<std::timed_mutex>;  // of mutex_
+  using Lock = Gate::Lock;
   /// Over the transports: collective, and beside no other messages.
   Bootstrap among_all(const std::string& what);
   /// Of the ranks of `gathering`, which needs no more than them and what they do.
@@ -195,8 +192,8 @@ class Communicator {
   std::optional<StagedCall> enqueue_on(GpuSide& side, const Call& call, GpuWay way, void* on);
   /// The host's half of a call that has its turn.
   void look_after(std::shared_ptr<OrderedCall> on_gpu);
-  /// On a stream, behind what another holds, if that is another. Without mutex_: where the driver has no room it blocks
-  /// until the progress thread has moved the messages before.
+  /// On a stream, behind what another holds, if that is another. Outside the gate: where the driver has no room it
+  /// blocks until the progress thread has moved the messages before.
   void enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on);
   GpuSide& gpu_for(std::span<const Transfer> transfers, int device, void* stream, Lock& lock);
   /// Until the messages of all calls on the GPU are through, lest its peers lose them.
@@ -225,11 +222,8 @@ class Communicator {
   template <class Part>
   void with_reasons(const UnderWay& call, const Part& part);
   void look_for_reasons(const UnderWay& call);
-  /// Runs a part of a call; an error in it is the communicator's, unless all ranks agree on it: kind `Agreed`.
-  struct None {};
-  template <class Agreed = None, class Part>
-  auto or_fail(const Part& part);
-  /// The same; after an error the call's memory is kept, where its peers or MPI may still reach it.
+  /// Runs a part of a call, whose error is the communicator's. The call's memory is kept then, where its peers or MPI
+  /// may still reach it.
   template <class Part>
   void or_fail(const std::shared_ptr<Execution>& call, const Part& part);
   /// Waits for all started calls, without the lock.
@@ -243,23 +237,8 @@ class Communicator {
   void look_after_batches();
   Call barrier_call();
   std::unique_ptr<Communicator> make_child(int color, int key, const Interrupt& interrupt);
-  /// Locks queue_mutex_; otherwise as enter(), before which it comes.
-  std::unique_lock<std::mutex> enter_queue();
-  void refuse_entry() const;
-  /// Locks mutex_ ahead of the progress thread, which takes it again at once for as long as messages move. Throws
-  /// UsageError where this thread holds it already, in ask(), and in a forked process; and what `interrupt` throws
-  /// while another thread's call has it.
-  Lock enter(const Interrupt& interrupt = {});
-  /// Throws TimeoutError where a library keeps the thread that has mutex_.
-  void take(Lock& lock, const Interrupt& interrupt) const;
-  /// What the watch has found becomes this communicator's failure.
-  void heed_watch();
   /// Starts to be moved when those before it have finished.
   void queue(const std::shared_ptr<Started>& call);
-  /// Looks at what the user wants, while this thread holds mutex_; throws to end the wait. A signal's handler may run
-  /// in it and call anything: abort() is heard here, other calls are refused.
-  void ask(const Interrupt& interrupt);
-  bool is_asking() const;
   bool advance_started();
   /// Moves what is started, in the caller's thread, until `work` is done; throws the call's error.
   void advance_until_done(Work& work, const Interrupt& interrupt);
@@ -278,63 +257,50 @@ class Communicator {
   /// The same without the user, and now.
   void look_at(const UnderWay& call, const Deadline& deadline, Caller caller);
   [[noreturn]] void give_up(const UnderWay& call, int peer, const Loss& loss);
-  [[noreturn]] void lose(int peer, const Loss& loss, const std::string& where);
-  /// Throws where a peer has said that it gives up, also one that no call waits for. `before`: what this rank would do.
-  void heed(std::string_view before);
-  /// The same, if it is long ago that somebody looked; now_ns: by trace_clock_ns().
-  template <class Before>
-  void heed_at(std::int64_t now_ns, const Before& before);
   std::string describe_wait(const UnderWay& call, int peer) const;
-  void fail(const Failure& reason);
   /// After a failure: goes on telling those peers that have not taken it yet, for as long as they would wait.
   void tell_by_and_by();
-  /// Ends a blocking call, whose thread holds mutex_ while another wants to abort().
-  void end_if_aborted();
-  void refuse_if_failed() const;
-  /// This host has more ranks than cores.
-  void share_cores();
-  void keep_trace() const;
-  void refuse_without_threads() const;
+  void end_started(const std::exception_ptr& error);
   /// In a forked process: what is shared with peers, or waits for a thread that has no copy here, stays untouched.
   void leave_to_parent();
 
-  OwnProcess process_;
-  Surroundings around_;
-  CommunicatorOptions options_;
-  Topology topology_;
-  std::uint64_t id_;  // equal on its ranks, unlike any other's
-  std::shared_ptr<Router> router_;
-  CallLog log_;
+  Ground ground_;
+  Gate gate_;
+  Failing failing_;
   std::shared_ptr<Surprises> surprises_ = std::make_shared<Surprises>();
   CallAgreement agreement_;
   Choosing choosing_;
-  Rivals rivals_ = Rivals::none;
-  std::shared_ptr<ProgressThread> progress_;
-  std::atomic<bool> is_moved_ = false;  // progress_ looks for started calls
+  std::atomic<bool> is_moved_ = false;  // the progress thread looks for started calls
   std::uint64_t splits_ = 0;
 
-  std::atomic<int> callers_ = 0;  // that want in; the progress thread lets them
-  std::mutex abort_mutex_;        // guards abort_reason_
-  std::string abort_reason_;
-  std::atomic<bool> aborted_ = false;
-  std::atomic<std::thread::id> asking_thread_;  // in ask()
-  std::mutex queue_mutex_;                      // one caller at a time enqueues work on the GPU; taken before mutex_
-  std::timed_mutex mutex_;  // one driver at a time, the caller or the progress thread; guards what follows
   std::unique_ptr<PlanCache> plans_;
   double timeout_s_;  // of the next call
   std::uint64_t calls_ = 0;
-  Failure failure_;
-  Failure cause_;  // what peers hear of the failure, where that is not the failure itself
   std::vector<std::shared_ptr<Started>> started_;  // the first is under way; a deque would allocate now and then
   std::vector<std::unique_ptr<Batch>> batches_;    // started; some may be done
   std::vector<std::byte> tokens_;                  // of barriers
   std::chrono::steady_clock::time_point last_look_, last_batch_look_;
-  RunningTime ran_;  // by the looks of all waits
-  std::int64_t heeded_ns_ = 0;
-  std::unique_ptr<Shown> shown_;
-  std::optional<Deadline> telling_;    // of peers that are to hear of failure_
+  RunningTime ran_;                    // by the looks of all waits
+  std::optional<Deadline> telling_;    // of peers that are to hear of a failure
   std::shared_ptr<GpuSide> gpu_;       // null before the first call on a GPU
   std::shared_ptr<Work> last_on_gpu_;  // of calls by plans and by NCCL
 };
+
+template <class Part>
+void Communicator::with_reasons(const UnderWay& call, const Part& part) {
+  try {
+    part();
+  } catch (const StepMismatchError& error) {  // a transport's, which knows the message and not the call
+    look_for_reasons(call);
+    if (call.title().empty()) throw;
+    throw MismatchError(std::string(error.what()) + "; found in call " + std::to_string(calls_) + " of rank " +
+                        std::to_string(rank()) +
+                        (error.same_call ? " and of rank " + std::to_string(error.peer) : std::string()) + ", " +
+                        std::string(call.title()));
+  } catch (const TransportError&) {
+    look_for_reasons(call);
+    throw;
+  }
+}
 
 }  // namespace lanecast

@@ -37,17 +37,17 @@ void require_placed_alike(const Plan& plan, const Shape& shape, const void* in, 
 
 std::shared_ptr<Communicator::Started> Communicator::bind(const ComposedCall& call) {
   return with_rank(rank(), kCompile, [&] {
-    Compiling compiling(call, topology_, rank());
-    compiling.check(options_.reproducible.value_or(false));
-    compiling.shape(options_.chunks);
+    Compiling compiling(call, ground_.topology, rank());
+    compiling.check(ground_.options.reproducible.value_or(false));
+    compiling.shape(ground_.options.chunks);
     const auto prepared = std::make_shared<PreparedPlan>(compiling.plan());
     if (!call.transports.empty())
-      prepared->carriers = carriers(*router_, compiling.machine().topology, rank(), call.transports);
+      prepared->carriers = carriers(*ground_.router, compiling.machine().topology, rank(), call.transports);
     // A pipeline is full when each stage works on a chunk of its own.
-    ExecutorOptions executor = options_.executor;
+    ExecutorOptions executor = ground_.options.executor;
     executor.chunks_in_flight = std::max(executor.chunks_in_flight, compiling.machine().stages() + 1);
-    const std::unique_lock lock = enter();
-    refuse_if_failed();
+    const std::unique_lock lock = gate_.enter();
+    gate_.refuse_if_failed();
     auto bound = std::make_shared<Started>();
     bound->execution = plans_->bind(prepared, compiling.shape(), executor);
     bound->in = static_cast<const std::byte*>(call.in);
@@ -57,7 +57,7 @@ std::shared_ptr<Communicator::Started> Communicator::bind(const ComposedCall& ca
 }
 
 void PersistentCall::rebind(const void* in, void* out) {
-  const std::unique_lock lock = communicator_.enter();
+  const std::unique_lock lock = communicator_.gate_.enter();
   const Plan& plan = call_->execution->plan();
   if (!call_->work->done())
     throw UsageError("rank " + std::to_string(plan.rank) +
@@ -70,16 +70,16 @@ void PersistentCall::rebind(const void* in, void* out) {
 std::shared_ptr<StagedPlan> Communicator::compile(const ComposedCall& call, int device) {
   Shape shape;
   Plan plan = with_rank(rank(), kCompile, [&] {
-    Compiling compiling(call, topology_, rank());
-    compiling.check(options_.reproducible.value_or(false));
-    compiling.shape(options_.chunks);
+    Compiling compiling(call, ground_.topology, rank());
+    compiling.check(ground_.options.reproducible.value_or(false));
+    compiling.shape(ground_.options.chunks);
     compiling.cut_for_gpus();
     shape = compiling.shape();
     return compiling.plan();
   });
-  std::unique_lock lock = enter();
-  refuse_if_failed();
-  refuse_without_threads();
+  std::unique_lock lock = gate_.enter();
+  gate_.refuse_if_failed();
+  gate_.refuse_without_threads();
   GpuSide& side = gpu(device, lock);
   side.require_usable(call.in, "input", call.dtype, device);
   side.require_usable(call.out, "output", call.dtype, device);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between pairs of ranks of a GPU's memory, behind what a stream of the caller's holds.
 #include "runtime/communicator/device_work.h"
-#include "runtime/communicator/failing.h"
 
 namespace lanecast {
 namespace {
@@ -25,7 +24,7 @@ void check_on_gpu(const Transfer& transfer, int rank, int size) {
 
 GpuSide& Communicator::gpu_for(std::span<const Transfer> transfers, int device, void* stream, Lock& lock) {
   for (const Transfer& transfer : transfers) check_on_gpu(transfer, rank(), size());
-  refuse_if_failed();
+  gate_.refuse_if_failed();
   GpuSide& side = gpu(device, lock, stream);
   side.set_timeout(timeout_s_);
   look_at_gpu();
@@ -35,30 +34,30 @@ GpuSide& Communicator::gpu_for(std::span<const Transfer> transfers, int device, 
 }
 
 bool Communicator::has_peer_memory() {
-  const std::unique_lock lock = enter();
+  const std::unique_lock lock = gate_.enter();
   return gpu_ && gpu_->has_peers();
 }
 
 std::string Communicator::gpu_messages() {
-  const std::unique_lock lock = enter();
+  const std::unique_lock lock = gate_.enter();
   if (!gpu_ || hosts() == 1) return {};
   return gpu_->sends_directly() ? "direct" : "staged";
 }
 
 void Communicator::enqueue(std::span<const Transfer> transfers, int device, void* stream) {
-  const std::unique_lock queue = enter_queue();
-  std::unique_lock lock = enter();
+  const std::unique_lock queue = gate_.enter_queue();
+  std::unique_lock lock = gate_.enter();
   GpuSide& side = gpu_for(transfers, device, stream, lock);
-  or_fail<UsageError>([&] { side.enqueue(transfers, static_cast<gpu::Stream>(stream)); });
+  failing_.or_fail<UsageError>([&] { side.enqueue(transfers, static_cast<gpu::Stream>(stream)); });
 }
 
 std::shared_ptr<DeviceWork> Communicator::enqueue_async(std::span<const Transfer> transfers, int device, void* stream) {
-  const std::unique_lock queue = enter_queue();
-  std::unique_lock lock = enter();
+  const std::unique_lock queue = gate_.enter_queue();
+  std::unique_lock lock = gate_.enter();
   GpuSide& side = gpu_for(transfers, device, stream, lock);
   const gpu::Stream own = side.own_stream(transfers);
   side.streams().order(static_cast<gpu::Stream>(stream), own);
-  or_fail<UsageError>([&] { side.enqueue(transfers, own); });
+  failing_.or_fail<UsageError>([&] { side.enqueue(transfers, own); });
   return std::make_shared<DeviceWork>(*this, gpu_, own);
 }
 

@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "runtime/communicator/device_work.h"
-#include "runtime/communicator/failing.h"
 #include "runtime/communicator/started.h"
 
 namespace lanecast {
@@ -18,7 +17,7 @@ constexpr auto kLastWrites = std::chrono::seconds(2);
 void Communicator::keep_waiting_for_nccl(double begun_s) {
   ran_.look(timeout_s_);
   const double waited_s = ran_.seconds_of(begun_s);
-  ask(options_.interrupt);
+  gate_.ask(ground_.options.interrupt);
   lost_peer(waited_s >= std::chrono::duration<double>(kLastWrites).count());
   if (waited_s >= timeout_s_)
     throw TimeoutError("rank " + std::to_string(rank()) + " waited " + std::to_string(waited_s) + " s in NCCL, where " +
@@ -27,21 +26,21 @@ void Communicator::keep_waiting_for_nccl(double begun_s) {
 }
 
 void Communicator::check_gpu() {
-  const std::unique_lock lock = enter();
-  if (failure_) raise(failure_);
+  const std::unique_lock lock = gate_.enter();
+  if (gate_.failure()) raise(gate_.failure());
   if (gpu_) look_at_gpu();
 }
 
 void Communicator::look_at_gpu() {
-  or_fail([&] {
+  failing_.or_fail([&] {
     gpu_->raise_fault();
     const auto before = [] { return "a call on its GPU"; };
     // On one host every time: what a peer's abort has ended here has ended without a word. Ranks of other hosts end no
     // kernels here, and to look for their notes takes some 10 us.
     if (gpu_->has_peers())
-      heed(before());
+      failing_.heed(before());
     else
-      heed_at(trace_clock_ns(), before);
+      failing_.heed_at(trace_clock_ns(), before);
   });
 }
 
@@ -54,27 +53,27 @@ void Communicator::wait_for_gpu(const std::function<bool()>& done, const Interru
     const auto now = Clock::now();
     if (now - looked < kLookEvery) continue;
     looked = now;
-    const std::unique_lock lock = enter();
-    if (failure_) raise(failure_);  // it is the one that this call waits for
+    const std::unique_lock lock = gate_.enter();
+    if (gate_.failure()) raise(gate_.failure());  // it is the one that this call waits for
     ran_.look(timeout_s_);
-    or_fail([&] {
-      ask(interrupt);
+    failing_.or_fail([&] {
+      gate_.ask(interrupt);
       gpu_->raise_fault();
       const bool has_gone = lost_peer(lost && ran_.since(*lost, now) >= kLastWrites);
       if (has_gone && !lost) lost = now;
     });
   }
-  const std::unique_lock lock = enter();
-  if (failure_) raise(failure_);
+  const std::unique_lock lock = gate_.enter();
+  if (gate_.failure()) raise(gate_.failure());
   look_at_gpu();
 }
 
 bool Communicator::lost_peer(bool is_final) {
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    const Loss loss = router_->to(peer).lost(peer);
+    const Loss loss = ground_.router->to(peer).lost(peer);
     if (!loss) continue;
-    if (is_final || loss.cause) lose(peer, loss, "while its GPU was at work");
+    if (is_final || loss.cause) failing_.lose(peer, loss, "while its GPU was at work");
     return true;
   }
   return false;
@@ -84,8 +83,8 @@ void Communicator::synchronize(const Interrupt& interrupt) {
   std::shared_ptr<GpuSide> side;
   std::shared_ptr<Work> messages;
   {
-    const std::unique_lock lock = enter();
-    refuse_if_failed();
+    const std::unique_lock lock = gate_.enter();
+    gate_.refuse_if_failed();
     side = gpu_;
     messages = last_on_gpu_;
   }
@@ -95,7 +94,7 @@ void Communicator::synchronize(const Interrupt& interrupt) {
 void Communicator::finish_on_gpu() {
   std::shared_ptr<Work> messages;
   try {
-    const std::unique_lock lock = enter();
+    const std::unique_lock lock = gate_.enter();
     messages = last_on_gpu_;
   } catch (const TimeoutError&) {  // a library keeps the thread that moves them: their waits have ended
     return;

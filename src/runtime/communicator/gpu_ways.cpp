@@ -4,7 +4,6 @@
 
 #include "algorithms/algorithms.h"
 #include "runtime/communicator/communicator.h"
-#include "runtime/communicator/failing.h"
 #include "runtime/gpu/gpu_executor.h"
 
 namespace lanecast {
@@ -35,10 +34,10 @@ GpuWay Communicator::way_of(GpuSide& side, const Call& call, int device, void* s
     if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
       throw UsageError(rank_says + "no CUDA graph can capture algorithm 'native', since nobody would look after the " +
                        "deadline of a replay; end the capture first");
-    refuse_without_threads();
+    gate_.refuse_without_threads();
     return GpuWay::native;
   }
-  if (!name.empty() && !has_algorithm(call.kind, topology_, name))
+  if (!name.empty() && !has_algorithm(call.kind, ground_.topology, name))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: peer_kernel " +
                      "peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan algorithms`");
   if (call.own_counts() && call.chunks)
@@ -53,7 +52,7 @@ void Communicator::require_messages(GpuSide& side, void* stream) const {
   if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a call with " + through_host +
                      ", which no replay would send again; end the capture first");
-  refuse_without_threads();
+  gate_.refuse_without_threads();
 }
 
 std::string Communicator::not_native(const Call& call) const {
@@ -69,9 +68,9 @@ std::string Communicator::not_native(const Call& call) const {
 
 void Communicator::open_native(GpuSide& side, Lock& lock) {
   if (side.has_native()) return;
-  drain(lock, options_.interrupt);
-  or_fail<UsageError>([&] {
-    side.open_native(among_all("the first call by NCCL"), options_.gpu_library_folders,
+  drain(lock, ground_.options.interrupt);
+  failing_.or_fail<UsageError>([&] {
+    side.open_native(among_all("the first call by NCCL"), ground_.options.gpu_library_folders,
                      [this](double begun_s) { keep_waiting_for_nccl(begun_s); });
   });
 }
@@ -81,8 +80,8 @@ void Communicator::open_staging(GpuSide& side, void* stream, Lock& lock) {
   if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a communicator's first call by " +
                      "algorithm 'copy_engine', which takes memory for it; make one before the capture");
-  drain(lock, options_.interrupt);
-  or_fail<UsageError>([&] { side.open_staging(among_all("the first call by copy engines")); });
+  drain(lock, ground_.options.interrupt);
+  failing_.or_fail<UsageError>([&] { side.open_staging(among_all("the first call by copy engines")); });
 }
 
 void Communicator::open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, Lock& lock) {

@@ -3,26 +3,24 @@
 #include <utility>
 
 #include "runtime/communicator/communicator.h"
-#include "runtime/communicator/failing.h"
-#include "runtime/communicator/shown.h"
 #include "runtime/host/batch.h"
 
 namespace lanecast {
 
 void Communicator::check_all(std::span<const Transfer> transfers) const {
-  const std::uint64_t tags = router_->message_tags();
+  const std::uint64_t tags = ground_.router->message_tags();
   for (const Transfer& transfer : transfers) check(transfer, rank(), size(), tags);
-  refuse_if_failed();
+  gate_.refuse_if_failed();
 }
 
 void Communicator::run(std::span<const Transfer> transfers, const Interrupt& interrupt) {
   {
-    const std::unique_lock lock = enter(interrupt);
+    const std::unique_lock lock = gate_.enter(interrupt);
     check_all(transfers);
     if (started_.empty()) {
-      Batch batch(transfers, *router_, agreement_.messages(), timeout_s_);
-      return or_fail([&] {
-        heed_at(trace_clock_ns(), [&] { return batch.waiting_for(-1); });
+      Batch batch(transfers, *ground_.router, agreement_.messages(), timeout_s_);
+      return failing_.or_fail([&] {
+        failing_.heed_at(trace_clock_ns(), [&] { return batch.waiting_for(-1); });
         batch.post();  // throws where a message of another size is here already
         drive(batch, interrupt);
       });
@@ -34,20 +32,20 @@ void Communicator::run(std::span<const Transfer> transfers, const Interrupt& int
 std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
   auto work = std::make_shared<Work>();
   {
-    const std::unique_lock lock = enter();
-    refuse_without_threads();
+    const std::unique_lock lock = gate_.enter();
+    gate_.refuse_without_threads();
     check_all(transfers);
-    auto batch = std::make_unique<Batch>(transfers, *router_, agreement_.messages(), timeout_s_);
+    auto batch = std::make_unique<Batch>(transfers, *ground_.router, agreement_.messages(), timeout_s_);
     batch->work = work;
     std::erase_if(batches_, [](const auto& other) { return other->finished(); });
-    or_fail([&] {
-      heed_at(trace_clock_ns(), [&] { return batch->waiting_for(-1); });
+    failing_.or_fail([&] {
+      failing_.heed_at(trace_clock_ns(), [&] { return batch->waiting_for(-1); });
       batch->post();
     });
     if (batch->finished()) {  // it was empty
       work->finish(nullptr);
     } else {
-      shown_->starts(work);
+      ground_.shown.starts(work);
       batches_.push_back(std::move(batch));
     }
   }
@@ -56,44 +54,44 @@ std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
 }
 
 bool Communicator::arrived(int peer, int tag) {
-  const std::unique_lock lock = enter();
+  const std::unique_lock lock = gate_.enter();
   const Transfer receive{Transfer::Way::receive, nullptr, 0, peer, tag};
   check_all({&receive, 1});
-  Transport& transport = router_->to(peer);
-  return or_fail<UsageError>([&] {
-    heed_at(trace_clock_ns(), [&] { return describe(receive); });
+  Transport& transport = ground_.router->to(peer);
+  return failing_.or_fail<UsageError>([&] {
+    failing_.heed_at(trace_clock_ns(), [&] { return describe(receive); });
     return transport.arrived(peer, first_message_tag(transport.max_tag()) + static_cast<std::uint64_t>(tag));
   });
 }
 
 bool Communicator::advance_batches() {
   try {
-    if (!batches_.empty()) shown_->waits_for(batches_.front()->deadline().timeout_s);
-    const bool moved = !batches_.empty() && router_->progress();
+    if (!batches_.empty()) ground_.shown.waits_for(batches_.front()->deadline().timeout_s);
+    const bool moved = !batches_.empty() && ground_.router->progress();
     if (!moved) look_after_batches();
     return moved;
   } catch (const std::exception& error) {
-    fail(failure_of(error));
+    failing_.fail(failure_of(error));
     return true;
   }
 }
 
 void Communicator::look_after_batches() {
   if (std::erase_if(batches_, [](const auto& batch) { return batch->finished(); }) > 0 && started_.empty())
-    log_.waits({});
+    ground_.log.waits({});
   const auto now = std::chrono::steady_clock::now();
   if (batches_.empty() || now - last_batch_look_ < kLookEvery) return;
   last_batch_look_ = now;
-  if (started_.empty()) log_.waits(describe_wait(*batches_.front(), -1));
+  if (started_.empty()) ground_.log.waits(describe_wait(*batches_.front(), -1));
   for (const auto& batch : batches_) {
     try {
       look_at(*batch, batch->deadline(), Caller::free);
     } catch (const std::exception& error) {
-      // As in advance_started(): whoever waits may free the buffers only when fail() has given them up. fail() ends all
-      // batches with words of its own; this one's work hears the reason.
+      // As in advance_started(): whoever waits may free the buffers only when failing_.fail() has given them up.
+      // failing_.fail() ends all batches with words of its own; this one's work hears the reason.
       const std::exception_ptr why = std::current_exception();
       const std::shared_ptr<Work> work = std::exchange(batch->work, std::make_shared<Work>());
-      fail(failure_of(error));
+      failing_.fail(failure_of(error));
       work->finish(why);
       return;
     }

@@ -6,7 +6,7 @@
 namespace lanecast {
 
 PersistentCall::PersistentCall(Communicator& communicator, const Call& call) : communicator_(communicator) {
-  const std::unique_lock lock = communicator.enter();
+  const std::unique_lock lock = communicator.gate_.enter();
   call_ = communicator.bind(call);
   call_->work->finish(nullptr);
 }

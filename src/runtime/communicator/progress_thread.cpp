@@ -52,7 +52,7 @@ void ProgressThread::add(Communicator& communicator) {
     if (!sleeper_->thread.joinable()) sleeper_->thread = quiet_thread([this] { run(); });
     if (std::find(active_.begin(), active_.end(), &communicator) == active_.end()) {
       active_.push_back(&communicator);
-      sleeper_->watch.add(*communicator.shown_);
+      sleeper_->watch.add(communicator.ground_.shown);
     }
     communicator.is_moved_ = true;
   }
@@ -62,7 +62,7 @@ void ProgressThread::add(Communicator& communicator) {
 void ProgressThread::remove(Communicator& communicator) {
   const Lock lock = enter();
   std::erase(active_, &communicator);
-  sleeper_->watch.remove(*communicator.shown_);
+  sleeper_->watch.remove(communicator.ground_.shown);
 }
 
 bool ProgressThread::is_first(const std::string& words) {
@@ -93,11 +93,11 @@ void ProgressThread::run() {
     bool moved = false;
     for (std::size_t k = 0; k < active_.size();) {
       Communicator& communicator = *active_[k];
-      watch.drives(communicator.shown_.get());
+      watch.drives(&communicator.ground_.shown);
       moved |= communicator.advance_started();
       if (lets_go(communicator)) {
         active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(k));
-        watch.remove(*communicator.shown_);
+        watch.remove(communicator.ground_.shown);
       } else {
         ++k;
       }
@@ -111,7 +111,7 @@ void ProgressThread::run() {
     lock = enter();
   }
   for (Communicator* communicator : active_) {
-    watch.remove(*communicator->shown_);
+    watch.remove(communicator->ground_.shown);
     communicator->is_moved_ = false;  // as in lets_go()
     communicator->give_up_started();
   }

@@ -3,8 +3,6 @@
 #include "runtime/communicator/started.h"
 
 #include "runtime/agree/wait_chain.h"
-#include "runtime/communicator/failing.h"
-#include "runtime/communicator/shown.h"
 
 namespace lanecast {
 namespace {
@@ -27,55 +25,8 @@ class Opening final : public UnderWay {
 
 }  // namespace
 
-bool Communicator::is_asking() const {
-  return asking_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();  // see ask()
-}
-
-void Communicator::refuse_entry() const {
-  if (!process_.here())
-    throw UsageError("rank " + std::to_string(rank()) +
-                     ": this process was forked from the one that made the communicator, and only that one can use it; "
-                     "start processes by spawn, or make a communicator of their own");
-  if (is_asking())
-    throw UsageError("rank " + std::to_string(rank()) +
-                     ": a signal's handler runs inside a call of this communicator, which takes no other before that "
-                     "one returns; let the handler set a flag, raise, or call abort()");
-}
-
-Communicator::Lock Communicator::enter(const Interrupt& interrupt) {
-  refuse_entry();
-  // Relaxed: a hint that orders nothing; mutex_ does.
-  callers_.fetch_add(1, std::memory_order_relaxed);
-  const struct Called {
-    std::atomic<int>& callers;
-    ~Called() { callers.fetch_sub(1, std::memory_order_relaxed); }
-  } called{callers_};
-  Lock lock(mutex_, std::defer_lock);
-  take(lock, interrupt);
-  heed_watch();
-  return lock;
-}
-
-void Communicator::take(Lock& lock, const Interrupt& interrupt) const {
-  if (lock.try_lock()) return;  // first: it does not look at the clock
-  // By the system's clock: g++ 12's thread sanitizer does not see what is locked by another.
-  while (!lock.try_lock_until(std::chrono::system_clock::now() + kLookEvery)) {
-    if (interrupt) interrupt();
-    shown_->refuse_if_given_up();
-  }
-}
-
-void Communicator::heed_watch() {
-  if (failure_) return;
-  try {
-    shown_->refuse_if_given_up();
-  } catch (const TimeoutError& error) {
-    fail(failure_of(error));
-  }
-}
-
 void Communicator::queue(const std::shared_ptr<Started>& call) {
-  shown_->starts(call->work);
+  ground_.shown.starts(call->work);
   started_.push_back(call);
 }
 
@@ -85,6 +36,42 @@ std::shared_ptr<Communicator::Started> Communicator::bind(const Call& call) {
   bound->in = static_cast<const std::byte*>(call.in);
   bound->out = static_cast<std::byte*>(call.out);
   return bound;
+}
+
+template <class Part>
+void Communicator::or_fail(const std::shared_ptr<Execution>& call, const Part& part) {
+  failing_.or_fail([&] {
+    try {
+      part();
+    } catch (const std::exception&) {
+      plans_->keep(call);
+      throw;
+    }
+  });
+}
+
+void Communicator::begin(OrderedCall& call, const std::byte* in, std::byte* out) {
+  CallRecord record = call.record();
+  record.sequence = ++calls_;
+  failing_.heed_at(ground_.log.begin(record), [&] { return name_of(record.kind); });
+  with_reasons(call, [&] { call.start(in, out, agreement_.begin(calls_, call.signature())); });
+}
+
+void Communicator::end(Execution& call) {
+  surprises_->judge(call.expectation(), ground_.log.end(), [&] {
+    const CallRecord& record = call.record();
+    return Surprise{
+        .kind = record.kind, .bytes = record.bytes, .algorithm = call.plan().algorithm, .chunks = record.chunks};
+  });
+}
+
+void Communicator::run_now(const std::shared_ptr<Execution>& call, const void* in, void* out,
+                           const Interrupt& interrupt) {
+  or_fail(call, [&] {
+    begin(*call, static_cast<const std::byte*>(in), static_cast<std::byte*>(out));
+    drive(*call, interrupt);
+    end(*call);
+  });
 }
 
 void Communicator::open_groups(Started& call, Lock& lock, const Interrupt& interrupt) {
@@ -102,8 +89,8 @@ void Communicator::open_groups(Started& call, Lock& lock, const Interrupt& inter
 std::shared_ptr<Work> Communicator::start(const Call& call, const Interrupt& interrupt) {
   std::shared_ptr<Started> started;
   {
-    std::unique_lock lock = enter();
-    refuse_without_threads();
+    std::unique_lock lock = gate_.enter();
+    gate_.refuse_without_threads();
     started = bind(call);
     started->deadline.timeout_s = timeout_s_;
     open_groups(*started, lock, interrupt);
@@ -117,7 +104,7 @@ void Communicator::run_beside_others(const Call& call, std::optional<double> tim
   if (timeout_s) check_timeout(*timeout_s);
   std::shared_ptr<Started> started;
   {
-    std::unique_lock lock = enter(interrupt);
+    std::unique_lock lock = gate_.enter(interrupt);
     started = bind(call);
     started->deadline.timeout_s = timeout_s.value_or(timeout_s_);
     open_groups(*started, lock, interrupt);
@@ -129,7 +116,7 @@ void Communicator::run_beside_others(const Call& call, std::optional<double> tim
 void Communicator::advance_until_done(Work& work, const Interrupt& interrupt) {
   // Programs of several threads have more than cores at times. Of two ranks on one core, each would wait for the other
   // to have spun: 220 us instead of 7 for a small call.
-  Patience patience(rivals_ == Rivals::none ? Rivals::ranks : rivals_);
+  Patience patience(ground_.rivals == Rivals::none ? Rivals::ranks : ground_.rivals);
   std::optional<std::chrono::steady_clock::time_point> asked;  // a short call never looks at the clock
   while (!work.done()) {
     if (advance_started()) {
@@ -152,9 +139,9 @@ void Communicator::advance_until_done(Work& work, const Interrupt& interrupt) {
 
 void Communicator::start(const std::shared_ptr<Started>& call, const Interrupt& interrupt) {
   {
-    std::unique_lock lock = enter();
-    refuse_without_threads();
-    refuse_if_failed();
+    std::unique_lock lock = gate_.enter();
+    gate_.refuse_without_threads();
+    gate_.refuse_if_failed();
     if (!call->work->done())
       throw UsageError("rank " + std::to_string(rank()) + ": start: this call is under way; wait for it first");
     call->running = false;
@@ -168,8 +155,8 @@ void Communicator::start(const std::shared_ptr<Started>& call, const Interrupt& 
 
 void Communicator::run(const std::shared_ptr<Started>& call, const Interrupt& interrupt) {
   {
-    const std::unique_lock lock = enter(interrupt);
-    refuse_if_failed();
+    const std::unique_lock lock = gate_.enter(interrupt);
+    gate_.refuse_if_failed();
     if (started_.empty()) return run_now(call->execution, call->in, call->out, interrupt);
   }
   start(call, interrupt);
@@ -179,19 +166,14 @@ void Communicator::run(const std::shared_ptr<Started>& call, const Interrupt& in
 void Communicator::hand_to_thread() {
   // Where it does already, no caller waits for its round to end. The thread takes this back before it looks for calls
   // for the last time, and a call is started before this is asked, so one of the two sees the other. Sequentially
-  // consistent: that look may fail to get mutex_, which a caller holds, and orders nothing then.
+  // consistent: that look may fail to get in, where a caller is, and orders nothing then.
   if (is_moved_) return;
   try {
-    progress_->add(*this);
+    ground_.progress->add(*this);
   } catch (const UsageError&) {
     give_up_started();
     throw;
   }
-}
-
-void Communicator::refuse_without_threads() const {
-  if (const std::string why = threads_refused(around_); !why.empty())
-    throw UsageError("rank " + std::to_string(rank()) + ": an asynchronous call " + why);
 }
 
 void Communicator::wait(Work& work, const Interrupt& interrupt) {
@@ -210,14 +192,14 @@ void Communicator::wait_or_fail(Work& work, const Interrupt& interrupt) {
 
 void Communicator::fail_if_interrupted(Work& work, const std::exception& error) {
   if (work.done()) return;  // it is the call's own
-  const std::unique_lock lock = enter();
-  fail(failure_of(error));
+  const std::unique_lock lock = gate_.enter();
+  failing_.fail(failure_of(error));
 }
 
 std::string Communicator::waits_for(const Work& work) {
-  // Not by enter(), and not for long: a call of another thread may hold mutex_ until its peers come.
-  const Lock lock(mutex_, std::chrono::system_clock::now() + kLookEvery);
-  if (!lock) return log_.waiting();
+  // Not by gate_.enter(), and not for long: a call of another thread may be in until its peers come.
+  const Lock lock = gate_.try_enter_soon();
+  if (!lock) return ground_.log.waiting();
   const auto told = [this](const UnderWay& call) {
     return names_of(call.awaited_peers()) + " in " + describe_wait(call, -1);
   };
@@ -232,23 +214,23 @@ std::string Communicator::waits_for(const Work& work) {
 }
 
 bool Communicator::has_started() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
+  const Lock lock = gate_.try_enter();
   return !lock.owns_lock() || !started_.empty() || !batches_.empty() || telling_;
 }
 
 bool Communicator::advance_started() {
-  if (callers_.load(std::memory_order_relaxed) > 0) return false;  // see enter()
-  const std::unique_lock lock(mutex_, std::try_to_lock);  // a caller inside run() must not hold up other communicators
+  if (gate_.is_wanted()) return false;
+  const Lock lock = gate_.try_enter();  // a caller inside run() must not hold up other communicators
   if (!lock.owns_lock()) return false;
-  heed_watch();
+  gate_.heed_watch();
   ran_.look(timeout_s_);  // before anything that begins to wait now
   if (telling_) {
-    if (ran_.seconds_since(telling_->last_progress) > telling_->timeout_s || !router_->tell()) telling_.reset();
+    if (ran_.seconds_since(telling_->last_progress) > telling_->timeout_s || !ground_.router->tell()) telling_.reset();
   }
   if (started_.empty()) return advance_batches();
   const std::shared_ptr<Started> front = started_.front();  // its caller may let go of it meanwhile
   Started& call = *front;
-  shown_->waits_for(call.deadline.timeout_s);
+  ground_.shown.waits_for(call.deadline.timeout_s);
   try {
     bool moved = true;
     if (!call.running) {
@@ -258,14 +240,14 @@ bool Communicator::advance_started() {
     } else {
       moved = advance(call.call());
     }
-    if (call.call().on_hold()) heed_at(trace_clock_ns(), [] { return "work on GPUs"; });
+    if (call.call().on_hold()) failing_.heed_at(trace_clock_ns(), [] { return "work on GPUs"; });
     if (moved || call.call().on_hold())
       call.deadline.last_progress = std::chrono::steady_clock::now();
     else
       look_around(call.call(), call.deadline, {}, Caller::free);
     if (call.call().finished()) {
       if (call.on_gpu)
-        log_.end();  // nothing is predicted of it
+        ground_.log.end();  // nothing is predicted of it
       else
         end(*call.execution);
       call.work->finish(nullptr);
@@ -274,21 +256,43 @@ bool Communicator::advance_started() {
     if (!moved) look_after_batches();  // moved together with it
     return moved;
   } catch (const std::exception& error) {
-    // Peers may be reading the call's buffers until fail() returns, and whoever waits for it frees them when it is
-    // done.
+    // Peers may be reading the call's buffers until failing_.fail() returns, and whoever waits for it frees them when
+    // it is done.
     const std::exception_ptr why = std::current_exception();
     started_.erase(started_.begin());
     plans_->keep(call.shared());
-    fail(failure_of(error));
+    failing_.fail(failure_of(error));
     call.work->finish(why);
     return true;
   }
 }
 
+void Communicator::end_started(const std::exception_ptr& error) {
+  for (auto& call : started_) {
+    plans_->keep(call->shared());
+    call->work->finish(error);
+  }
+  started_.clear();
+  for (auto& batch : batches_)
+    if (!batch->finished() && !batch->work->done()) batch->work->finish(error);
+  batches_.clear();
+  tell_by_and_by();
+}
+
+void Communicator::tell_by_and_by() {
+  if (!ground_.router->tell() || !threads_refused(ground_.around).empty()) return;
+  telling_ = Deadline{std::chrono::steady_clock::now(), timeout_s_};
+  try {
+    ground_.progress->add(*this);
+  } catch (const UsageError&) {  // the process is ending
+    telling_.reset();
+  }
+}
+
 void Communicator::give_up_started() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);  // held: by a blocking call, which runs when there is none
+  const Lock lock = gate_.try_enter();  // held: by a blocking call, which runs when there is none
   if (lock.owns_lock() && !(started_.empty() && batches_.empty()))
-    fail({FailureKind::user, "the process is ending while calls are under way"});
+    failing_.fail({FailureKind::user, "the process is ending while calls are under way"});
 }
 
 void Communicator::drain(Lock& lock, const Interrupt& interrupt) {
@@ -297,10 +301,9 @@ void Communicator::drain(Lock& lock, const Interrupt& interrupt) {
     lock.unlock();
     while (!last->is_done_within(kLookEvery))
       if (interrupt) interrupt();
-    take(lock, interrupt);
-    heed_watch();
+    gate_.enter_again(lock, interrupt);
   }
-  refuse_if_failed();
+  gate_.refuse_if_failed();
 }
 
 }  // namespace lanecast
