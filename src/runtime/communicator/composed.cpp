@@ -4,8 +4,7 @@
 
 #include "runtime/bound/in_place.h"
 #include "runtime/communicator/compiling.h"
-#include "runtime/communicator/persistent.h"
-#include "runtime/communicator/started.h"
+#include "runtime/communicator/parts.h"
 #include "runtime/gpu/gpu_executor.h"
 #include "runtime/wires/transports_by_level.h"
 
@@ -35,20 +34,20 @@ void require_placed_alike(const Plan& plan, const Shape& shape, const void* in, 
 
 }  // namespace
 
-std::shared_ptr<Communicator::Started> Communicator::bind(const ComposedCall& call) {
-  return with_rank(rank(), kCompile, [&] {
-    Compiling compiling(call, ground_.topology, rank());
+std::shared_ptr<BoundCall> Binding::bind(const ComposedCall& call) {
+  return with_rank(ground_.rank(), kCompile, [&] {
+    Compiling compiling(call, ground_.topology, ground_.rank());
     compiling.check(ground_.options.reproducible.value_or(false));
     compiling.shape(ground_.options.chunks);
     const auto prepared = std::make_shared<PreparedPlan>(compiling.plan());
     if (!call.transports.empty())
-      prepared->carriers = carriers(*ground_.router, compiling.machine().topology, rank(), call.transports);
+      prepared->carriers = carriers(*ground_.router, compiling.machine().topology, ground_.rank(), call.transports);
     // A pipeline is full when each stage works on a chunk of its own.
     ExecutorOptions executor = ground_.options.executor;
     executor.chunks_in_flight = std::max(executor.chunks_in_flight, compiling.machine().stages() + 1);
     const std::unique_lock lock = gate_.enter();
     gate_.refuse_if_failed();
-    auto bound = std::make_shared<Started>();
+    auto bound = std::make_shared<BoundCall>();
     bound->execution = plans_->bind(prepared, compiling.shape(), executor);
     bound->in = static_cast<const std::byte*>(call.in);
     bound->out = static_cast<std::byte*>(call.out);
@@ -56,18 +55,18 @@ std::shared_ptr<Communicator::Started> Communicator::bind(const ComposedCall& ca
   });
 }
 
-void PersistentCall::rebind(const void* in, void* out) {
-  const std::unique_lock lock = communicator_.gate_.enter();
-  const Plan& plan = call_->execution->plan();
-  if (!call_->work->done())
+void Communicator::rebind(BoundCall& call, const void* in, void* out) {
+  const std::unique_lock lock = parts_->gate.enter();
+  const Plan& plan = call.execution->plan();
+  if (!call.work->done())
     throw UsageError("rank " + std::to_string(plan.rank) +
                      ": other buffers: this call is under way; wait for it first");
-  require_placed_alike(plan, call_->execution->shape(), in, out);
-  call_->in = static_cast<const std::byte*>(in);
-  call_->out = static_cast<std::byte*>(out);
+  require_placed_alike(plan, call.execution->shape(), in, out);
+  call.in = static_cast<const std::byte*>(in);
+  call.out = static_cast<std::byte*>(out);
 }
 
-std::shared_ptr<StagedPlan> Communicator::compile(const ComposedCall& call, int device) {
+std::shared_ptr<StagedPlan> GpuCalls::compile(const ComposedCall& call, int device) {
   Shape shape;
   Plan plan = with_rank(rank(), kCompile, [&] {
     Compiling compiling(call, ground_.topology, rank());
@@ -80,13 +79,13 @@ std::shared_ptr<StagedPlan> Communicator::compile(const ComposedCall& call, int 
   std::unique_lock lock = gate_.enter();
   gate_.refuse_if_failed();
   gate_.refuse_without_threads();
-  GpuSide& side = gpu(device, lock);
+  GpuSide& side = open_for_call(device, lock);
   side.require_usable(call.in, "input", call.dtype, device);
   side.require_usable(call.out, "output", call.dtype, device);
   return side.stage(std::move(plan), std::move(shape));
 }
 
-void Communicator::require_as_compiled(GpuSide& side, const ComposedOnGpu& call, const OnStream& where) const {
+void GpuCalls::require_as_compiled(GpuSide& side, const ComposedOnGpu& call, const OnStream& where) const {
   const Shape& shape = call.plan->shape();
   require_messages(side, where.stream);
   side.require_usable(call.in, "input", shape.dtype, where.device);

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "runtime/communicator/communicator.h"
+#include "runtime/communicator/gpu_calls.h"
 #include "runtime/gpu/gpu_executor.h"
 
 namespace lanecast {
@@ -12,8 +12,8 @@ namespace lanecast {
 class DeviceWork {
  public:
   /// stream: the call's.
-  DeviceWork(Communicator& communicator, std::shared_ptr<GpuSide> side, gpu::Stream stream)
-      : communicator_(communicator),
+  DeviceWork(GpuCalls& calls, std::shared_ptr<GpuSide> side, gpu::Stream stream)
+      : calls_(calls),
         side_(std::move(side)),
         captured_(side_->streams().capturing(stream)),
         done_(side_->streams().mark(stream)) {}
@@ -26,7 +26,7 @@ class DeviceWork {
   void synchronize(const Interrupt& interrupt = {}) const;
 
  private:
-  Communicator& communicator_;
+  GpuCalls& calls_;
   std::shared_ptr<GpuSide> side_;
   bool captured_;
   gpu::OwnedEvent done_;

@@ -29,8 +29,8 @@ Gate::Lock Gate::enter(const Interrupt& interrupt) {
     std::atomic<int>& callers;
     ~Called() { callers.fetch_sub(1, std::memory_order_relaxed); }
   } called{callers_};
-  Lock lock(mutex_, std::defer_lock);
-  take(lock, interrupt);
+  Lock lock(mutex_, std::try_to_lock);  // first: it does not look at the clock
+  if (!lock) take(lock, interrupt);
   heed_watch();
   return lock;
 }
@@ -48,7 +48,6 @@ std::unique_lock<std::mutex> Gate::enter_queue() {
 }
 
 void Gate::take(Lock& lock, const Interrupt& interrupt) const {
-  if (lock.try_lock()) return;  // first: it does not look at the clock
   // By the system's clock: g++ 12's thread sanitizer does not see what is locked by another.
   while (!lock.try_lock_until(std::chrono::system_clock::now() + kLookEvery)) {
     if (interrupt) interrupt();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between pairs of ranks of a GPU's memory, behind what a stream of the caller's holds.
 #include "runtime/communicator/device_work.h"
+#include "runtime/communicator/failing.h"
+#include "runtime/communicator/waits.h"
 
 namespace lanecast {
 namespace {
@@ -22,43 +24,28 @@ void check_on_gpu(const Transfer& transfer, int rank, int size) {
 
 }  // namespace
 
-GpuSide& Communicator::gpu_for(std::span<const Transfer> transfers, int device, void* stream, Lock& lock) {
-  for (const Transfer& transfer : transfers) check_on_gpu(transfer, rank(), size());
+GpuSide& GpuCalls::open_for_messages(Transfers transfers, const OnStream& where, Lock& lock) {
+  for (const Transfer& transfer : transfers) check_on_gpu(transfer, rank(), ground_.size());
   gate_.refuse_if_failed();
-  GpuSide& side = gpu(device, lock, stream);
-  side.set_timeout(timeout_s_);
-  look_at_gpu();
+  GpuSide& side = open_for_call(where.device, lock, where.stream);
+  side.set_timeout(waits_.timeout_s());
+  look();
   for (const Transfer& transfer : transfers)
-    if (device == kUnknownDevice && transfer.bytes > 0) side.require_own(transfer.data, "buffer");
+    if (where.device == kUnknownDevice && transfer.bytes > 0) side.require_own(transfer.data, "buffer");
   return side;
 }
 
-bool Communicator::has_peer_memory() {
-  const std::unique_lock lock = gate_.enter();
-  return gpu_ && gpu_->has_peers();
-}
-
-std::string Communicator::gpu_messages() {
-  const std::unique_lock lock = gate_.enter();
-  if (!gpu_ || hosts() == 1) return {};
-  return gpu_->sends_directly() ? "direct" : "staged";
-}
-
-void Communicator::enqueue(std::span<const Transfer> transfers, int device, void* stream) {
+std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(Transfers transfers, const OnStream& where) {
   const std::unique_lock queue = gate_.enter_queue();
-  std::unique_lock lock = gate_.enter();
-  GpuSide& side = gpu_for(transfers, device, stream, lock);
-  failing_.or_fail<UsageError>([&] { side.enqueue(transfers, static_cast<gpu::Stream>(stream)); });
-}
-
-std::shared_ptr<DeviceWork> Communicator::enqueue_async(std::span<const Transfer> transfers, int device, void* stream) {
-  const std::unique_lock queue = gate_.enter_queue();
-  std::unique_lock lock = gate_.enter();
-  GpuSide& side = gpu_for(transfers, device, stream, lock);
-  const gpu::Stream own = side.own_stream(transfers);
-  side.streams().order(static_cast<gpu::Stream>(stream), own);
-  failing_.or_fail<UsageError>([&] { side.enqueue(transfers, own); });
-  return std::make_shared<DeviceWork>(*this, gpu_, own);
+  Lock lock = gate_.enter();
+  GpuSide& side = open_for_messages(transfers, where, lock);
+  auto on = static_cast<gpu::Stream>(where.stream);
+  if (where.apart) {
+    on = side.own_stream(transfers);
+    side.streams().order(static_cast<gpu::Stream>(where.stream), on);
+  }
+  failing_.or_fail<UsageError>([&] { side.enqueue(transfers, on); });
+  return where.apart ? std::make_shared<DeviceWork>(*this, side_, on) : nullptr;
 }
 
 }  // namespace lanecast

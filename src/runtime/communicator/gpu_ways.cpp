@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "algorithms/algorithms.h"
-#include "runtime/communicator/communicator.h"
+#include "runtime/communicator/gpu_calls.h"
+#include "runtime/communicator/ordered_calls.h"
+#include "runtime/communicator/waits.h"
 #include "runtime/gpu/gpu_executor.h"
 
 namespace lanecast {
@@ -14,28 +16,28 @@ constexpr std::string_view kNative = "native";
 
 }  // namespace
 
-GpuWay Communicator::way_of(GpuSide& side, const Call& call, int device, void* stream) const {
-  side.require_usable(call.in, "input", call.dtype, device);
-  side.require_usable(call.out, "output", call.dtype, device);
+GpuCalls::Way GpuCalls::way_of(GpuSide& side, const Call& call, const OnStream& where) const {
+  side.require_usable(call.in, "input", call.dtype, where.device);
+  side.require_usable(call.out, "output", call.dtype, where.device);
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
   const std::string_view name = choosing_.pinned_for(call);
   const bool by_peers = name.empty() ? side.has_peers() : peer_engine_from(name).has_value();
   if (by_peers && !side.has_peers())
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' moves memory among the GPUs of one host, and " +
-                     "these ranks are on " + std::to_string(hosts()) + "; name another one, or none");
+                     "these ranks are on " + std::to_string(ground_.hosts()) + "; name another one, or none");
   if (by_peers && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) + ": calls by peer memory cut messages by " +
                      "themselves; give 0");
-  if (by_peers) return GpuWay::peers;
+  if (by_peers) return Way::peers;
   if (name == kNative) {
     if (const std::string what = not_native(call); !what.empty())
       throw UsageError(rank_says + std::string(name_of(call.kind)) +
                        ": algorithm 'native' on GPUs is NCCL's own: " + what);
-    if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
+    if (side.streams().capturing(static_cast<gpu::Stream>(where.stream)))
       throw UsageError(rank_says + "no CUDA graph can capture algorithm 'native', since nobody would look after the " +
                        "deadline of a replay; end the capture first");
     gate_.refuse_without_threads();
-    return GpuWay::native;
+    return Way::native;
   }
   if (!name.empty() && !has_algorithm(call.kind, ground_.topology, name))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: peer_kernel " +
@@ -43,11 +45,11 @@ GpuWay Communicator::way_of(GpuSide& side, const Call& call, int device, void* s
   if (call.own_counts() && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) +
                      ": messages of send_counts and recv_counts are cut pair by pair on GPUs; give 0");
-  require_messages(side, stream);
-  return GpuWay::plan;
+  require_messages(side, where.stream);
+  return Way::plan;
 }
 
-void Communicator::require_messages(GpuSide& side, void* stream) const {
+void GpuCalls::require_messages(GpuSide& side, void* stream) const {
   const std::string through_host = "messages that pass through the host's memory";
   if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a call with " + through_host +
@@ -55,7 +57,7 @@ void Communicator::require_messages(GpuSide& side, void* stream) const {
   gate_.refuse_without_threads();
 }
 
-std::string Communicator::not_native(const Call& call) const {
+std::string GpuCalls::not_native(const Call& call) const {
   if (const std::string what = nccl::missing(call.kind, call.dtype, call.op); !what.empty())
     return what + ": NCCL has none, or another than Lanecast's kernels";
   if (call.own_counts()) return "send_counts, recv_counts: NCCL has none";
@@ -66,27 +68,27 @@ std::string Communicator::not_native(const Call& call) const {
   return {};
 }
 
-void Communicator::open_native(GpuSide& side, Lock& lock) {
+void GpuCalls::open_native(GpuSide& side, Lock& lock) {
   if (side.has_native()) return;
-  drain(lock, ground_.options.interrupt);
+  calls_.drain(lock, ground_.options.interrupt);
   failing_.or_fail<UsageError>([&] {
-    side.open_native(among_all("the first call by NCCL"), ground_.options.gpu_library_folders,
+    side.open_native(waits_.among_all("the first call by NCCL"), ground_.options.gpu_library_folders,
                      [this](double begun_s) { keep_waiting_for_nccl(begun_s); });
   });
 }
 
-void Communicator::open_staging(GpuSide& side, void* stream, Lock& lock) {
+void GpuCalls::open_staging(GpuSide& side, void* stream, Lock& lock) {
   if (side.has_staging()) return;
   if (side.streams().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a communicator's first call by " +
                      "algorithm 'copy_engine', which takes memory for it; make one before the capture");
-  drain(lock, ground_.options.interrupt);
-  failing_.or_fail<UsageError>([&] { side.open_staging(among_all("the first call by copy engines")); });
+  calls_.drain(lock, ground_.options.interrupt);
+  failing_.or_fail<UsageError>([&] { side.open_staging(waits_.among_all("the first call by copy engines")); });
 }
 
-void Communicator::open_for(GpuSide& side, const Call& call, GpuWay way, void* stream, Lock& lock) {
-  if (way == GpuWay::native) open_native(side, lock);
-  if (way == GpuWay::peers && peer_engine_from(choosing_.pinned_for(call)) == PeerEngine::copy_engine)
+void GpuCalls::open_for(GpuSide& side, const Call& call, Way way, void* stream, Lock& lock) {
+  if (way == Way::native) open_native(side, lock);
+  if (way == Way::peers && peer_engine_from(choosing_.pinned_for(call)) == PeerEngine::copy_engine)
     open_staging(side, stream, lock);
 }
 

@@ -47,22 +47,22 @@ std::uint64_t common_id(const Bootstrap& bootstrap) {
 
 }  // namespace
 
-Ground::Ground(Surroundings surroundings, CommunicatorOptions asked, std::shared_ptr<ProgressThread> thread)
+Ground::Ground(Surroundings surroundings, CommunicatorOptions options, std::shared_ptr<ProgressThread> progress)
     : around(std::move(surroundings)),
-      options(
-          equal_on_all(around.bootstrap, agreed(around.bootstrap, [&] { return settled(std::move(asked), around); }))),
-      topology(options.placed.value_or(Topology(around.bootstrap.size))),
+      options(equal_on_all(around.bootstrap,
+                           agreed(around.bootstrap, [&] { return settled(std::move(options), around); }))),
+      topology(this->options.placed.value_or(Topology(around.bootstrap.size))),
       id(common_id(around.bootstrap)),
-      router(naming("LANECAST_TRANSPORTS", options,
+      router(naming("LANECAST_TRANSPORTS", this->options,
                     [&] {
                       return connect(around, topology,
-                                     {.transports = options.transports,
-                                      .ucx_lanes = options.ucx_lanes,
-                                      .on_gpus = options.gpu_messages == kDirectMessages});
+                                     {.transports = this->options.transports,
+                                      .ucx_lanes = this->options.ucx_lanes,
+                                      .on_gpus = this->options.gpu_messages == kDirectMessages});
                     })),
-      log(options.trace_steps),
-      progress(std::move(thread)),
-      shown(rank(), router, log, options.timeout_s.value_or(kTimeout_s)) {}
+      log(this->options.trace_steps),
+      progress(std::move(progress)),
+      shown(rank(), router, log, this->options.timeout_s.value_or(kTimeout_s)) {}
 
 int Ground::hosts() const {
   return static_cast<int>(std::set<std::string>(around.hosts.begin(), around.hosts.end()).size());
