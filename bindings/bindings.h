@@ -9,6 +9,7 @@ namespace lanecast {
 void bind_errors(nanobind::module_& m);
 void bind_topology(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
+void bind_program(nanobind::module_& m);
 void bind_algorithms(nanobind::module_& m);
 void bind_compose(nanobind::module_& m);
 void bind_learned(nanobind::module_& m);

@@ -15,11 +15,11 @@
 #include "bindings.h"
 #include "gil.h"
 #include "open_transport.h"
+#include "plain_puts.h"
 #include "python_bootstrap.h"
 #include "transport/emulated/control.h"
 #include "transport/emulated/fabric.h"
 #include "transport/emulated/nic_process.h"
-#include "transport/emulated/plain_puts.h"
 #include "transport/emulated/transport.h"
 
 namespace nb = nanobind;
@@ -84,16 +84,10 @@ void bind_emulated(nb::module_& m) {
       "Of so many hosts with so many NICs, each of that rate in each direction.");
   m.def("emulated_traffic", &counters, "folder"_a, "What each NIC has sent and received.");
   m.def("emulated_network", &shape, "folder"_a, "{hosts, nics, bytes_per_s, latency_s}");
-  m.def(
-      "emulated_host_answers",
-      [](const std::string& folder, const std::string& host) {
-        try {
-          return emulated::connect_to(folder, host).get() >= 0;
-        } catch (const UsageError&) {
-          return false;
-        }
-      },
-      "folder"_a, "host"_a, "Does the NIC process of that host take ranks?");
+  m.def("emulated_host_answers", &emulated::answers, "folder"_a, "host"_a,
+        "Does the NIC process of that host take ranks?");
+  m.def("emulated_network_may_answer", &emulated::any_may_answer, "folder"_a,
+        "Does any NIC process of the network take ranks? True also where that cannot be told.");
   m.def("run_nic_process", &run_nic_process, "folder"_a, "host"_a, "host_index"_a, "starter"_a, "ready"_a,
         "Plays the NICs of a host until a signal ends it, or nobody uses it and its starter has ended (0: never).");
   m.def(

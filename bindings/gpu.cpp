@@ -11,6 +11,8 @@
 #include "device_buffers.h"
 #include "gil.h"
 #include "runtime/communicator/device_work.h"
+#include "runtime/gpu/between_hosts/device_plan.h"
+#include "runtime/gpu/bound_program.h"
 #include "runtime/request/composed_call.h"
 
 namespace nb = nanobind;
@@ -94,8 +96,11 @@ std::shared_ptr<void> kept(nb::object object) {
           }};
 }
 
-ComposedOnGpu composed(std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output) {
-  return {std::move(plan), reinterpret_cast<const void*>(input), reinterpret_cast<void*>(output)};
+/// The same on other buffers.
+ComposedOnGpu on(ComposedOnGpu call, std::uintptr_t input, std::uintptr_t output) {
+  call.in = reinterpret_cast<const void*>(input);
+  call.out = reinterpret_cast<void*>(output);
+  return call;
 }
 
 /// Is it a send?, address, bytes, peer, tag.
@@ -111,26 +116,35 @@ std::vector<Transfer> transfers_of(const DeviceMessages& messages) {
 }
 
 void bind_composed(nb::module_& m, nb::class_<Communicator>& communicator) {
-  nb::class_<StagedPlan>(m, "StagedPlan", "A composition lowered for a GPU's memory, for any number of calls.")
-      .def_prop_ro("plan", [](const StagedPlan& staged) { return staged.plan(); })
-      .def_prop_ro("scratch_bytes", &StagedPlan::scratch_bytes);
+  nb::class_<ComposedOnGpu>(m, "ComposedOnGpu", "A composition lowered for a GPU's memory, for any number of calls.")
+      .def_prop_ro("plan",
+                   [](const ComposedOnGpu& call) { return call.plan ? call.plan->plan() : call.program->plan(); })
+      .def_prop_ro(
+          "program",
+          [](const ComposedOnGpu& call) {
+            return call.program ? std::optional(call.program->program()) : std::nullopt;
+          },
+          "None among several hosts.")
+      .def_prop_ro("scratch_bytes", [](const ComposedOnGpu& call) {
+        return call.plan ? call.plan->scratch_bytes() : call.program->scratch_bytes();
+      });
   communicator
       .def(
           "enqueue_composed",
-          [](Communicator& c, std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output, int device,
+          [](Communicator& c, const ComposedOnGpu& call, std::uintptr_t input, std::uintptr_t output, int device,
              std::uintptr_t stream) {
             const WithoutGil release;
-            c.enqueue(composed(std::move(plan), input, output), on_stream(stream, device));
+            c.enqueue(on(call, input, output), on_stream(stream, device));
           },
-          "plan"_a, "input"_a, "output"_a, "device"_a, "stream"_a)
+          "call"_a, "input"_a, "output"_a, "device"_a, "stream"_a)
       .def(
           "enqueue_composed_async",
-          [](Communicator& c, std::shared_ptr<StagedPlan> plan, std::uintptr_t input, std::uintptr_t output, int device,
+          [](Communicator& c, const ComposedOnGpu& call, std::uintptr_t input, std::uintptr_t output, int device,
              std::uintptr_t stream) {
             const WithoutGil release;
-            return c.enqueue(composed(std::move(plan), input, output), beside_stream(stream, device));
+            return c.enqueue(on(call, input, output), beside_stream(stream, device));
           },
-          "plan"_a, "input"_a, "output"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
+          "call"_a, "input"_a, "output"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
 }
 
 }  // namespace
@@ -171,13 +185,13 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
       [](Communicator& c, int device, std::size_t bytes) { return c.gpu().allocate_symmetric(device, bytes); },
       "device"_a, "bytes"_a, nb::call_guard<WithoutGil>());
 
-  nb::class_<ipc::SharedMemory>(m, "SymmetricMemory", "Memory of equal size on the GPUs of all ranks.")
-      .def_prop_ro("address", &ipc::SharedMemory::own)
-      .def_prop_ro("bytes", &ipc::SharedMemory::bytes);
+  nb::class_<peers::SharedMemory>(m, "SymmetricMemory", "Memory of equal size on the GPUs of all ranks.")
+      .def_prop_ro("address", &peers::SharedMemory::own)
+      .def_prop_ro("bytes", &peers::SharedMemory::bytes);
   communicator
       .def(
           "open_window",
-          [](Communicator& c, std::shared_ptr<ipc::WindowMemory> memory) {
+          [](Communicator& c, std::shared_ptr<peers::WindowMemory> memory) {
             return c.gpu().open_window(std::move(memory));
           },
           "memory"_a, nb::call_guard<WithoutGil>(), "Not collective. False where it is of no use.")
@@ -186,22 +200,22 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
       .def(
           "calls_by_windows", [](Communicator& c) { return c.gpu().calls_by_windows(); }, nb::call_guard<WithoutGil>(),
           "How many calls have gone from windows to windows, of what has run.");
-  nb::class_<ipc::WindowMemory>(m, "WindowMemory", "Memory of this rank's GPU that peers may map.")
+  nb::class_<peers::WindowMemory>(m, "WindowMemory", "Memory of this rank's GPU that peers may map.")
       .def(
           "__init__",
-          [](ipc::WindowMemory* memory, int device, std::size_t bytes) {
-            new (memory) ipc::WindowMemory(gpu::Device::open(device), bytes);
+          [](peers::WindowMemory* memory, int device, std::size_t bytes) {
+            new (memory) peers::WindowMemory(gpu::Device::open(device), bytes);
           },
           "device"_a, "bytes"_a)
       .def(
           "__init__",
-          [](ipc::WindowMemory* memory, int device, std::uintptr_t begin, std::size_t bytes, nb::object keep) {
-            new (memory) ipc::WindowMemory(gpu::Device::open(device), begin, bytes, kept(std::move(keep)));
+          [](peers::WindowMemory* memory, int device, std::uintptr_t begin, std::size_t bytes, nb::object keep) {
+            new (memory) peers::WindowMemory(gpu::Device::open(device), begin, bytes, kept(std::move(keep)));
           },
           "device"_a, "begin"_a, "bytes"_a, "keep"_a, "Memory that is there, and that `keep` keeps.")
-      .def_prop_ro("address", &ipc::WindowMemory::begin)
-      .def_prop_ro("bytes", &ipc::WindowMemory::bytes)
-      .def("retire", &ipc::WindowMemory::retire, nb::call_guard<WithoutGil>());
+      .def_prop_ro("address", &peers::WindowMemory::begin)
+      .def_prop_ro("bytes", &peers::WindowMemory::bytes)
+      .def("retire", &peers::WindowMemory::retire, nb::call_guard<WithoutGil>());
   nb::class_<DeviceWork>(m, "DeviceWork", "A call under way on a stream of the communicator's own.")
       .def(
           "wait", [](const DeviceWork& w, std::uintptr_t stream) { w.order(reinterpret_cast<void*>(stream)); },

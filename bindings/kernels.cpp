@@ -45,7 +45,7 @@ ReduceOp find_op(const std::string& name) {
 
 void reduce(const std::string& dtype, const std::string& op, Bytes dst, const std::vector<ConstBytes>& sources,
             std::size_t count, double divisor, const std::string& variant, int ranks) {
-  host::Reduction reduction{find_dtype(dtype), find_op(op), dst.data(), {}, count, {divisor, 0}};
+  host::ReduceArguments reduction{find_dtype(dtype), find_op(op), dst.data(), {}, count, {divisor, 0}};
   reduction.finish.overrange = ranks < 0 ? kAddedAtOnce : overrange_of(reduction.dtype, reduction.op, ranks);
   const std::size_t room = dst.nbytes() / size_of(reduction.dtype);
   if (count > room) throw UsageError("reduce: dst has room for " + std::to_string(room) + " elements only");

@@ -10,6 +10,7 @@
 
 #include "bindings.h"
 #include "choosing.h"
+#include "peer_choices.h"
 #include "plan_dict.h"
 #include "runtime/communicator/models_in_bytes.h"
 #include "select/choose.h"
@@ -30,6 +31,7 @@ Request request_of(const std::string& collective, std::size_t bytes, bool on_gpu
 }  // namespace
 
 void bind_models(nb::module_& m) {
+  bind_peer_choices(m);
   using LinkTuple = std::pair<double, double>;
   using FitTuple = std::tuple<std::string, std::string, int, std::size_t, double, double>;
   using OverlapTuple = std::tuple<std::string, double, double, double>;

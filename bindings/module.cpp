@@ -10,6 +10,7 @@ NB_MODULE(_core, m) {
   lanecast::bind_errors(m);
   lanecast::bind_topology(m);
   lanecast::bind_plan(m);
+  lanecast::bind_program(m);
   lanecast::bind_algorithms(m);
   lanecast::bind_compose(m);
   lanecast::bind_learned(m);

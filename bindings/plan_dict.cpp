@@ -160,7 +160,7 @@ PlanDict to_dict(const Composition& composition) {
     const auto leaves = composition.leaves(p);
     one["leaves"] = std::vector<int>(leaves.begin(), leaves.end());
     one["pieces"] = pack_all(composition.pieces(p));
-    one["op"] = op_name(p.kind == Primitive::Kind::reduce ? static_cast<std::int8_t>(p.op) : kOpOfCall);
+    one["op"] = op_name(p.kind == Primitive::Action::reduce ? static_cast<std::int8_t>(p.op) : kOpOfCall);
     primitives.append(one);
   }
   d["primitives"] = primitives;

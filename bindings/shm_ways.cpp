@@ -36,7 +36,7 @@ void bind_shm_ways(nb::module_& m) {
       .def(
           "choose",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
-            return rank.ways.choose(message(bytes, tag)) == shm::Way::read ? "read" : "stream";
+            return rank.ways.choose(message(bytes, tag)) == shm::ShmWay::read ? "read" : "stream";
           },
           "bytes"_a, "tag"_a)
       .def(
@@ -49,7 +49,7 @@ void bind_shm_ways(nb::module_& m) {
           "received",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns) {
             rank.ways.receives(bytes);
-            rank.ways.received(message(bytes, tag), read ? shm::Way::read : shm::Way::stream, ns);
+            rank.ways.received(message(bytes, tag), read ? shm::ShmWay::read : shm::ShmWay::stream, ns);
           },
           "bytes"_a, "tag"_a, "read"_a, "ns"_a, "ns: that its copies took; None where nobody looked at the clock.");
   m.def(

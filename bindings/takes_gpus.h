@@ -28,11 +28,11 @@ class TakesGpus final : public WrappedTransport {
   };
   TakesGpus(std::unique_ptr<Transport> inner, How how) : WrappedTransport(std::move(inner)), how_(std::move(how)) {}
 
-  std::optional<bool> takes(GpuMemory memory) const override {
-    if (!how_.takes || memory != GpuMemory::cuda) return false;
+  std::optional<bool> takes(GpuVendor vendor) const override {
+    if (!how_.takes || vendor != GpuVendor::nvidia) return false;
     return how_.calls_driver ? std::nullopt : std::optional(true);
   }
-  std::string why_undecided(GpuMemory) const override {
+  std::string why_undecided(GpuVendor) const override {
     return how_.calls_driver ? "the transport of this test would call the GPU's driver while messages move" : "";
   }
   void register_memory(const GpuSpan& memory) override { registered_.push_back(memory); }

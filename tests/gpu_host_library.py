@@ -201,7 +201,9 @@ FEW_BLOCKS = {"LANECAST_MAX_CTAS": "3"}
 def environment() -> dict[str, str]:
     """With which a process takes it for NVIDIA's driver and compiler, and for NCCL."""
     names = ("CUDA", "NVRTC", "NCCL")
-    return {**{f"LANECAST_{name}_LIBRARY": str(library()) for name in names}, **FEW_BLOCKS}
+    libraries = {f"LANECAST_{name}_LIBRARY": str(library()) for name in names}
+    # No machine code that came with this installation, which is a GPU's.
+    return {**libraries, "LANECAST_KERNEL_FOLDER": str(BUILD / "no-kernels"), **FEW_BLOCKS}
 
 
 def hip_environment() -> dict[str, str]:

@@ -83,6 +83,16 @@ def outcomes(size: int, body: Callable[[Communicator, Tell], Any], kernel_cache:
     return ended
 
 
+def between_hosts(topology: str) -> dict[str, str]:
+    """Options of a job whose outermost domains are hosts: "2x1", or "2+1"."""
+    if "x" in topology:
+        hosts, ranks = (int(number) for number in topology.split("x"))
+        of_each = [ranks] * hosts
+    else:
+        of_each = [int(number) for number in topology.split("+")]
+    return {"topology": topology, "hosts": "".join("abcd"[host] * ranks for host, ranks in enumerate(of_each))}
+
+
 def judge(size: int, cases: list[Case], kernel_cache: str, guard: int = 3, **options: Any) -> None:
     """Fails the test unless all cases give the right results on all ranks."""
     for outcome in outcomes(size, partial(run_on_gpu, cases, guard), kernel_cache, **options):

@@ -68,6 +68,20 @@ def test_a_nic_process_keeps_no_output_of_a_rank_open() -> None:
     assert mpich(2, [sys.executable, "-c", APART], LANECAST_GPU_NICS=NICS).split() == ["True"] * 4
 
 
+SPLIT = """
+import os, lanecast
+comm = lanecast.init(timeout_s=60)
+os.environ["LANECAST_GPU_NICS"] = "/nowhere"
+part = comm.split(0)
+print(comm.transports, part.transports, flush=True)
+"""
+
+
+def test_a_split_keeps_the_nics_of_its_communicator() -> None:
+    """As every other option, whatever the environment says by then."""
+    assert mpich(2, [sys.executable, "-c", SPLIT], LANECAST_GPU_NICS=NICS).split() == ["emulated"] * 4
+
+
 AGAIN = """
 import lanecast, time
 lanecast.init(timeout_s=60)

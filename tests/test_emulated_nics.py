@@ -269,6 +269,22 @@ def test_a_network_that_does_not_run_is_named(tmp_path: Path) -> None:
         _core.open_emulated(0, 1, lambda mine: mine, str(tmp_path), HOST)
 
 
+def test_who_answers_is_seen(tmp_path: Path) -> None:
+    """By what removes networks that a crash has left: it must not take one that runs, nor one that it cannot judge."""
+    assert _core.emulated_network_may_answer(str(tmp_path / "nowhere"))
+    assert not _core.emulated_network_may_answer(str(tmp_path))
+    with Network(parse("1GBps,10us"), [HOST], 1) as net:
+        assert not _core.emulated_network_may_answer(str(net.folder))
+        net.start()
+        assert _core.emulated_network_may_answer(str(net.folder))
+        assert _core.emulated_host_answers(str(net.folder), HOST)
+        assert not _core.emulated_host_answers(str(net.folder), "another")
+        for process in net.processes:
+            process.kill()
+            process.wait()
+        assert not _core.emulated_network_may_answer(str(net.folder))  # whose socket is still there
+
+
 def test_nic_processes_end_with_who_has_started_them() -> None:
     program = (
         "import os, sys; from lanecast.cluster.gpu_nics import Network, parse\n"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives on GPUs whose messages pass through the hosts' memory, without a GPU: plans pinned on one host, and what
-is chosen where MPI says that the ranks are on several."""
+"""Collectives on GPUs whose messages pass through the hosts' memory, without a GPU: plans pinned and plans chosen."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ import pytest
 import gpu_host_library
 import lanecast
 from collective_cases import Case, even, ops_of
-from gpu_stand_in import in_place_is_offered, judge, outcomes, tensor
+from gpu_stand_in import between_hosts, in_place_is_offered, judge, outcomes, tensor
 from lanecast import Communicator, _core
 from lanecast.learn.model import save
 from launch import mpich
@@ -44,7 +43,7 @@ def test_each_shape(size: int, topology: str, algorithm: str, counts: tuple[int,
         for kind, count, chunks in itertools.product(THREE, counts, (1, MANY))
         for in_place in ((False, True) if size == 2 else (chunks > 1,))
     ]
-    judge(size, cases, kernel_cache, topology=topology)
+    judge(size, cases, kernel_cache, **between_hosts(topology))
 
 
 @pytest.mark.timeout(400)
@@ -54,7 +53,7 @@ def test_each_type_and_operator(kernel_cache: str) -> None:
         for dtype in _core.DTYPES
         for op in ops_of(dtype)
     ]
-    judge(2, cases, kernel_cache, topology="2x1")
+    judge(2, cases, kernel_cache, **between_hosts("2x1"))
 
 
 @pytest.mark.timeout(400)
@@ -66,7 +65,7 @@ def test_averages_and_uneven_counts_by_peers_and_messages(kernel_cache: str) -> 
         Case("reduce_scatter", (7, 0, 20, 1), algorithm, "float64", "avg", async_op=True),
         Case("all_gather", (7, 0, 20, 1), algorithm, "int16", chunks=2),
     ]
-    judge(4, cases, kernel_cache, topology="2x2")
+    judge(4, cases, kernel_cache, **between_hosts("2x2"))
 
 
 @pytest.mark.timeout(400)
@@ -81,7 +80,7 @@ def test_parts_that_a_group_takes_from_where_they_are(kernel_cache: str) -> None
         for in_place in in_place_is_offered(kind)
         if kind != "all_reduce" or len(set(counts)) == 1
     ]
-    judge(4, cases, kernel_cache, 16, topology="2x2")
+    judge(4, cases, kernel_cache, 16, **between_hosts("2x2"))
 
 
 @pytest.mark.timeout(400)
@@ -92,7 +91,7 @@ def test_parts_in_pieces_of_16_bytes(kernel_cache: str) -> None:
         for across in ("pairwise", "bruck")
         for count, chunks in ((8, 1), (16, 2))
     ]
-    judge(4, cases, kernel_cache, 8, topology="2x2")
+    judge(4, cases, kernel_cache, 8, **between_hosts("2x2"))
 
 
 @pytest.mark.timeout(400)
@@ -104,19 +103,25 @@ def test_rooted_ones_and_all_to_all(kernel_cache: str) -> None:
         Case(kind, even(kind, 50, 3), algorithm, in_place=in_place_is_offered(kind)[0], root=1, chunks=2)
         for kind, algorithm in algorithms.items()
     ]
-    judge(3, cases, kernel_cache, topology="3x1")
+    judge(3, cases, kernel_cache, **between_hosts("3x1"))
 
 
 @pytest.mark.timeout(400)
 def test_a_group_whose_members_know_only_their_own_messages(kernel_cache: str) -> None:
     """Of the three lanes of the larger host one sends nothing beyond the two of the other."""
     case = Case("all_to_all", even("all_to_all", 20_000, 5), "hierarchical(pairwise,native)")
-    judge(5, [case], kernel_cache, topology="3+2", timeout_s=100)
+    judge(5, [case], kernel_cache, **between_hosts("3+2"), timeout_s=100)
 
 
 @pytest.mark.timeout(400)
 def test_messages_larger_than_the_memory_they_pass_through(kernel_cache: str) -> None:
-    judge(2, [Case("all_gather", even("all_gather", 9 << 20, 2), "ring", "uint8")], kernel_cache, 16, topology="2x1")
+    judge(
+        2,
+        [Case("all_gather", even("all_gather", 9 << 20, 2), "ring", "uint8")],
+        kernel_cache,
+        16,
+        **between_hosts("2x1"),
+    )
 
 
 # As Lanecast cuts messages of own counts.
@@ -134,7 +139,7 @@ def test_counts_that_each_rank_knows_for_itself(queues: str, kernel_cache: str) 
         Case("all_to_all", many, "pairwise", "uint8", own_counts=True),
         Case("all_to_all", (0,) * 9, "pairwise", own_counts=True),
     ]
-    judge(3, cases, kernel_cache, topology="3x1", variables={"CUDA_DEVICE_MAX_CONNECTIONS": queues})
+    judge(3, cases, kernel_cache, **between_hosts("3x1"), variables={"CUDA_DEVICE_MAX_CONNECTIONS": queues})
 
 
 def gather_and_scatter(comm: Communicator, _: Tell) -> list[float]:
@@ -156,7 +161,7 @@ def gather_and_scatter(comm: Communicator, _: Tell) -> list[float]:
 
 
 def test_counts_that_only_the_root_knows_all_of(kernel_cache: str) -> None:
-    ended = outcomes(3, gather_and_scatter, kernel_cache, topology="3x1")
+    ended = outcomes(3, gather_and_scatter, kernel_cache, **between_hosts("3x1"))
     assert [outcome.text or outcome.value for outcome in ended] == [[1.0] * 5, [1.0] * 5 + [3.0] * 3, [3.0] * 3]
 
 
@@ -179,7 +184,7 @@ def counts_differ(pieces: dict[int, int], comm: Communicator, _: Tell) -> None:
 @pytest.mark.parametrize("pieces", [{0: 2, 1: 1}, {0: 1, 1: 2}])
 def test_counts_that_do_not_agree(pieces: dict[int, int], kernel_cache: str) -> None:
     """Whole pieces more or less are no other message's."""
-    ended = outcomes(2, partial(counts_differ, pieces), kernel_cache, topology="2x1", timeout_s=20)
+    ended = outcomes(2, partial(counts_differ, pieces), kernel_cache, **between_hosts("2x1"), timeout_s=20)
     said = " ".join(outcome.text for outcome in ended)
     assert f"sends {pieces[0] * PIECE // 4} elements to rank 1" in said, said
     assert f"expects {pieces[1] * PIECE // 4} elements from rank 0" in said, said
@@ -195,7 +200,7 @@ def test_a_device_with_one_queue(
     size: int, topology: str, algorithm: str, kinds: tuple[str, ...], kernel_cache: str
 ) -> None:
     cases = [Case(kind, even(kind, 100, size), algorithm, chunks=MANY, async_op=True) for kind in kinds]
-    judge(size, cases, kernel_cache, topology=topology, variables={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+    judge(size, cases, kernel_cache, **between_hosts(topology), variables={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
 
 
 def far_ahead(comm: Communicator, _: Tell) -> list[float]:
@@ -214,7 +219,7 @@ def far_ahead(comm: Communicator, _: Tell) -> list[float]:
 def test_calls_for_which_the_driver_has_no_room(queues: str, kernel_cache: str) -> None:
     """The host is ahead of the device by more than fits, which waits for messages: those have to move meanwhile."""
     variables = {"CUDA_DEVICE_MAX_CONNECTIONS": queues, "GPU_HOST_ROOM": "12"}
-    for outcome in outcomes(2, far_ahead, kernel_cache, topology="2x1", timeout_s=20, variables=variables):
+    for outcome in outcomes(2, far_ahead, kernel_cache, **between_hosts("2x1"), timeout_s=20, variables=variables):
         assert (outcome.text, outcome.value) == ("", [2.0**6])
 
 
@@ -234,7 +239,7 @@ def opposite_orders(comm: Communicator, _: Tell) -> list[float]:
 
 
 def test_two_communicators_in_opposite_orders(kernel_cache: str) -> None:
-    for outcome in outcomes(2, opposite_orders, kernel_cache, topology="2x1"):
+    for outcome in outcomes(2, opposite_orders, kernel_cache, **between_hosts("2x1")):
         assert (outcome.text, outcome.value) == ("", [2000.0, 154.0])
 
 
@@ -246,7 +251,7 @@ def ranks_differ(comm: Communicator, _: Tell) -> None:
 
 
 def test_different_calls(kernel_cache: str) -> None:
-    for outcome in outcomes(2, ranks_differ, kernel_cache, topology="2x1", timeout_s=20):
+    for outcome in outcomes(2, ranks_differ, kernel_cache, **between_hosts("2x1"), timeout_s=20):
         assert outcome.error == "TransportError"
         assert "call 2 of this communicator differs between ranks: rank 0 calls all_reduce of 8 float32" in outcome.text
 
@@ -268,12 +273,12 @@ def second_rank_comes_late(comm: Communicator, _: Tell) -> str:
 
 
 def test_a_peer_that_does_not_call(kernel_cache: str) -> None:
-    waited, late = outcomes(2, second_rank_comes_late, kernel_cache, topology="2x1", timeout_s=2)
+    waited, late = outcomes(2, second_rank_comes_late, kernel_cache, **between_hosts("2x1"), timeout_s=2)
     assert waited.error == "TimeoutError"
     assert "rank 0 waited 2." in waited.text
     assert "s for rank 1 in step" in waited.text
     assert "recv_reduce from rank 1" in waited.text
-    assert "of all_reduce by ring on a GPU over shm (call 2)" in waited.text
+    assert "of all_reduce by ring on a GPU over ucx (call 2)" in waited.text
     assert late.error
     assert "rank 0" in late.text
 
@@ -290,7 +295,7 @@ def behind_long_work(comm: Communicator, _: Tell) -> str:
 
 
 def test_what_a_stream_has_to_do_before_counts_for_no_deadline(kernel_cache: str) -> None:
-    for outcome in outcomes(2, behind_long_work, kernel_cache, topology="2x1", timeout_s=4):
+    for outcome in outcomes(2, behind_long_work, kernel_cache, **between_hosts("2x1"), timeout_s=4):
         assert (outcome.text, outcome.value) == ("", "8.0 32.0")
 
 
@@ -304,7 +309,7 @@ def third_rank_leaves(comm: Communicator, _: Tell) -> None:
 
 
 def test_a_peer_that_has_gone(kernel_cache: str) -> None:
-    first, second, _ = outcomes(3, third_rank_leaves, kernel_cache, topology="3x1", timeout_s=60)
+    first, second, _ = outcomes(3, third_rank_leaves, kernel_cache, **between_hosts("3x1"), timeout_s=60)
     for outcome in (first, second):
         assert outcome.error == "TransportError"
         assert "rank 2" in outcome.text
@@ -323,9 +328,9 @@ def captured(comm: Communicator, _: Tell) -> str:
 
 
 def test_a_capture_is_refused(kernel_cache: str) -> None:
-    assert [outcome.text or outcome.value for outcome in outcomes(2, captured, kernel_cache, topology="2x1")] == [
-        "32.0"
-    ] * 2
+    assert [
+        outcome.text or outcome.value for outcome in outcomes(2, captured, kernel_cache, **between_hosts("2x1"))
+    ] == ["32.0"] * 2
 
 
 def unheard_of(comm: Communicator, _: Tell) -> None:
@@ -334,7 +339,7 @@ def unheard_of(comm: Communicator, _: Tell) -> None:
         ("rings", 0, "algorithm 'rings' is unknown on GPUs; known: peer_kernel"),
         ("hierarchical(native,ring)", 0, "native moves what stays within a host of the topology 2x1"),
         ("ring", -1, "chunks: -1 is not from 0 to"),
-        ("peer_kernel", 3, "chunks=3: calls by peer memory cut messages by themselves"),
+        ("peer_kernel", 0, "algorithm 'peer_kernel' moves memory among the GPUs of one host, and these ranks are on 2"),
     ):
         with pytest.raises(lanecast.UsageError) as caught:
             comm.all_reduce(x, algorithm=algorithm, chunks=chunks)
@@ -349,7 +354,7 @@ def unheard_of(comm: Communicator, _: Tell) -> None:
 
 
 def test_what_cannot_be_run_is_refused(kernel_cache: str) -> None:
-    assert [outcome.text for outcome in outcomes(2, unheard_of, kernel_cache, topology="2x1")] == [""] * 2
+    assert [outcome.text for outcome in outcomes(2, unheard_of, kernel_cache, **between_hosts("2x1"))] == [""] * 2
 
 
 def run_hosts(hosts: str, kernel_cache: str, **variables: str) -> list[str]:

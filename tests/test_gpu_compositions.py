@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compositions of a GPU's memory, without a GPU: the plans that run on CPUs, staged for the transports."""
+"""Compositions of a GPU's memory, without a GPU: the plans that run on CPUs, as programs that kernels interpret."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def large_ones(comm: Communicator, _: Tell) -> bool:
 
 @pytest.mark.timeout(400)
 def test_messages_larger_than_the_memory_they_pass_through(kernel_cache: str) -> None:
-    """More chunks than were asked for: as many on all ranks, though only what the root receives is too much."""
+    """More chunks than were asked for: as many on all ranks, though only the root receives."""
     expect(3, large_ones, kernel_cache, True, topology="3x1")
 
 
@@ -273,10 +273,6 @@ def refusals(comm: Communicator, _: Tell) -> list[str]:
     refused("the buffers lie on GPU", lambda: call.run(elsewhere, elsewhere))
     refused("other buffers: the call was bound in place", lambda: call.start(tensor(comm, 8), x))
     refused("output has 7 elements", lambda: call.run(tensor(comm, 7), x))
-    gpu_host_library.capture(on=True)
-    refused("no CUDA graph can capture a call with messages", call.run)
-    refused("no CUDA graph can capture a call with messages", call.start)
-    gpu_host_library.capture(on=False)
     call.run()
     comm.synchronize()
     return wrong if (x.array == comm.size).all() else [*wrong, f"{x.array}"]
@@ -290,17 +286,19 @@ def too_much(comm: Communicator, _: Tell) -> str:
     """Rank 2 has no part, and says what the others would be refused, who cannot have so much."""
     composition = Composition([[0], [], []], [[], [0], []])
     composition.multicast(0, [1], 0)
+    here = (tensor(comm, 0), None) if comm.rank == 2 else (tensor(comm, 8),)
     if comm.rank < 2:
+        comm.compile(form("all_reduce", comm.size), *here * 2)  # as all ranks have to, once
         return ""
     with pytest.raises(lanecast.UsageError) as caught:
-        comm.compile(composition, tensor(comm, 0), counts=1 << 44)
+        comm.compile(composition, *here, counts=1 << 50)
     return str(caught.value)
 
 
 def test_what_fits_in_no_number_of_chunks(kernel_cache: str) -> None:
     *_, third = outcomes(3, too_much, kernel_cache, topology="3x1")
-    assert third.value.startswith("rank 2: compile: hierarchy '3x1"), third
-    assert "have too many messages at a time for GPUs" in third.value
+    assert third.value.startswith("rank 2: compile: a message of 4503599627370496 bytes"), third
+    assert "more than programs take" in third.value
 
 
 def ranks_differ(what: str, comm: Communicator, _: Tell) -> None:
@@ -317,10 +315,11 @@ def ranks_differ(what: str, comm: Communicator, _: Tell) -> None:
 @pytest.mark.parametrize("what", ["composition", "chunks", "memory"])
 def test_ranks_that_differ_are_told(what: str, kernel_cache: str) -> None:
     ended = outcomes(2, partial(ranks_differ, what), kernel_cache, topology="2x1", timeout_s=20)
-    assert all(outcome.error == "TransportError" for outcome in ended), ended
     said = " ".join(outcome.text for outcome in ended)
-    both = r"rank 0 calls composition [0-9a-f]{16} of 100 float32, by .* on GPUs; rank 1 calls composition"
-    assert re.search(both, said), said
+    assert {outcome.error for outcome in ended} <= {"MismatchError", "TransportError", "TimeoutError"}, ended
+    assert "the ranks have made different calls" in said or "has it made the same call" in said
+    if what != "memory":  # found before anything is compiled for the GPU
+        assert re.search("rank . has made composition [0-9a-f]{16} of 100 float32, by 2x1", said), said
 
 
 def second_stays_away(comm: Communicator, _: Tell) -> None:
@@ -338,6 +337,5 @@ def second_stays_away(comm: Communicator, _: Tell) -> None:
 def test_a_peer_that_does_not_come(kernel_cache: str) -> None:
     waited, _ = outcomes(2, second_stays_away, kernel_cache, topology="2x1", timeout_s=2)
     assert waited.error == "TimeoutError"
-    assert "s for rank 1 in step" in waited.text
-    assert "of composition by 2x1" in waited.text
-    assert "on a GPU over shm (call 2)" in waited.text
+    assert "rank 0 waited for rank 1 in step 1 of 3: recv_reduce from rank 1" in waited.text
+    assert "of 8 float32, by 2x1 in 1 chunk on GPUs" in waited.text

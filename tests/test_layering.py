@@ -21,35 +21,37 @@ ALLOWED = {
     "algorithms": {"base", "topology", "plan"},
     "compose": {"base", "topology", "plan"},
     "select": {"base", "topology", "plan", "algorithms"},
+    "program": {"base", "topology", "plan", "device"},  # of the latter the instruction set, one text for both sides
     "transport": {"base"},
     "device": {"base"},
-    # Peer memory is reached by launching kernels (decision 0027), and NCCL takes a stream.
-    "peers": {"base", "device"},
-    "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers"},
+    # Peer memory is reached by launching kernels (decision 0027), NCCL takes a stream, and select says how calls are cut.
+    "peers": {"base", "device", "select"},
+    "runtime": {"base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"},
     "profiles": {"base", "topology", "plan", "algorithms", "select", "runtime"},
     "capi": {
-        *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "runtime"),
-        "profiles",
+        *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"),
+        *("runtime", "profiles"),
     },
 }
 # Rooms inside a room that may include one more: emulated NICs are played by copy engines.
 ALSO_ALLOWED = {"transport/emulated": "device/gpu"}
 # The rooms of runtime/ from the ground up: each sees those below it, and those beside it on a floor do not see each other.
 RUNTIME = (("watch",), ("wires",), ("request",), ("bound",), ("agree",), ("host", "gpu"), ("communicator",))
-# What every transport may include: the border itself, helpers of those that match and copy by themselves, and how those
-# that wait tell each other of it.
+# What every transport may include: the borders themselves (messages, what ranks tell each other beside them, a library's
+# own collectives), helpers of those that match and copy by themselves, and of those that let peers read or ask.
 TRANSPORT_BORDER = {
     "transport/transport.h",
+    "transport/witness.h",
+    "transport/groups.h",
     "transport/span_cursor.h",
     "transport/tag_queues.h",
     "transport/call_board.h",
     "transport/wait_board.h",
     "transport/want_board.h",
     "transport/notes.h",
-    "transport/noting_transport.h",
 }
 
-PURE_ROOMS = ("topology", "plan", "algorithms", "compose", "select")
+PURE_ROOMS = ("topology", "plan", "program", "algorithms", "compose", "select")
 IMPURE_HEADER = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|future|latch|barrier|semaphore|stop_token|atomic|chrono|ctime|time\.h)$"
     r"|(pthread|unistd|sched|signal|fcntl|poll)\.h$|sys/|mpi|cuda|hip|nccl"
@@ -101,7 +103,7 @@ def may_include(source: str, header: str) -> bool:
     here, there = room_of(source), room_of(header)
     if here in ALSO_ALLOWED and header.startswith(f"{ALSO_ALLOWED[here]}/"):
         return True
-    if here == "peers" and header == "transport/transport.h":  # which a group of peers plays a part of
+    if here == "peers" and header == "transport/groups.h":  # which a group of peers plays a part of
         return True
     if here == "transport":  # what joins the transports, not one of them
         return there.startswith(("transport", "base"))

@@ -12,9 +12,9 @@
 namespace lanecast {
 namespace {
 
-class Combined {
+class CombinedAllToAll {
  public:
-  Combined(const Ranks& ranks, const Parcels& parcels, Lanes lanes)
+  CombinedAllToAll(const Ranks& ranks, const Parcels& parcels, Lanes lanes)
       : parcels_(parcels), place_(places_of(ranks)), lanes_(std::move(lanes)) {}
 
   void write(PlanWriter& plan, const AllToAll& across, const AllToAll& within) const {
@@ -69,7 +69,7 @@ AllToAll hierarchical_all_to_all(const Topology& topology, const std::vector<All
   return nested(across, within, [&topology](int level, AllToAll outer, AllToAll inner) -> AllToAll {
     return [&topology, level, outer = std::move(outer), inner = std::move(inner)](PlanWriter& plan, const Ranks& ranks,
                                                                                   const Parcels& parcels) {
-      Combined(ranks, parcels, Lanes(plan.rank(), topology.partition(ranks, level))).write(plan, outer, inner);
+      CombinedAllToAll(ranks, parcels, Lanes(plan.rank(), topology.partition(ranks, level))).write(plan, outer, inner);
     };
   });
 }

@@ -11,9 +11,9 @@
 namespace lanecast {
 namespace {
 
-class Combined {
+class CombinedScatter {
  public:
-  Combined(const Ranks& ranks, int root, const PieceLists& own, Lanes lanes)
+  CombinedScatter(const Ranks& ranks, int root, const PieceLists& own, Lanes lanes)
       : own_(own), place_(places_of(ranks)), root_(ranks[root]), lanes_(std::move(lanes)) {}
 
   void write(PlanWriter& plan, const Scatter& across, const Scatter& within) const {
@@ -66,7 +66,7 @@ Scatter hierarchical_scatter(const Topology& topology, const std::vector<Scatter
   return nested(across, within, [&topology](int level, Scatter outer, Scatter inner) -> Scatter {
     return [&topology, level, outer = std::move(outer), inner = std::move(inner)](PlanWriter& plan, const Ranks& ranks,
                                                                                   int root, const PieceLists& own) {
-      Combined(ranks, root, own, Lanes(plan.rank(), topology.partition(ranks, level))).write(plan, outer, inner);
+      CombinedScatter(ranks, root, own, Lanes(plan.rank(), topology.partition(ranks, level))).write(plan, outer, inner);
     };
   });
 }

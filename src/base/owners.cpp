@@ -28,17 +28,17 @@ std::optional<User> user(uid_t id) {
   return User{found->pw_name, found->pw_dir};
 }
 
-struct Group {
+struct UserGroup {
   std::string name;
   std::vector<std::string> members;
 };
 
-std::optional<Group> group(gid_t id) {
+std::optional<UserGroup> group(gid_t id) {
   std::vector<char> text(kNamesBytes);
   ::group entry{};
   ::group* found = nullptr;
   if (getgrgid_r(id, &entry, text.data(), text.size(), &found) != 0 || !found) return {};
-  Group made{found->gr_name, {}};
+  UserGroup made{found->gr_name, {}};
   for (char** member = found->gr_mem; *member; ++member) made.members.emplace_back(*member);
   return made;
 }
@@ -47,7 +47,7 @@ std::optional<Group> group(gid_t id) {
 /// its user's name, and so is it known here.
 bool is_private(gid_t id) {
   const std::optional<User> me = user(geteuid());
-  const std::optional<Group> of_file = group(id);
+  const std::optional<UserGroup> of_file = group(id);
   if (!me || !of_file || of_file->name != me->name) return false;
   return of_file->members.empty() || of_file->members == std::vector{me->name};
 }
@@ -77,7 +77,7 @@ std::string strangers_with(const struct stat& status, const std::filesystem::pat
   if (S_ISLNK(status.st_mode) || (is_folder && (status.st_mode & S_ISVTX) != 0)) return {};
   if ((status.st_mode & S_IWOTH) != 0) return "every user may write to " + path.string();
   if ((status.st_mode & S_IWGRP) != 0 && status.st_gid != 0 && !is_private(status.st_gid)) {
-    const std::optional<Group> writers = group(status.st_gid);
+    const std::optional<UserGroup> writers = group(status.st_gid);
     return "group " + numbered(status.st_gid, writers ? writers->name : "") + " may write to " + path.string();
   }
   return {};

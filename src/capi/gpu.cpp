@@ -54,7 +54,7 @@ lanecastResult_t lanecastMemAlloc(void** memory, size_t bytes, int device, lanec
   return guarded(comm, [&](Communicator& core) {
     require(memory, "memory", core);
     if (device < 0) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
-    const std::shared_ptr<ipc::SharedMemory> made = core.gpu().allocate_symmetric(device, bytes);
+    const std::shared_ptr<peers::SharedMemory> made = core.gpu().allocate_symmetric(device, bytes);
     void* const begin = reinterpret_cast<void*>(made->own());
     comm->memory.emplace(begin, made);
     *memory = begin;
@@ -73,7 +73,7 @@ lanecastResult_t lanecastMemoryCreate(lanecastMemory_t* memory, void** begin, si
     if (!memory || !begin) throw UsageError("lanecastMemoryCreate: memory, begin: null pointer");
     if (device < 0) throw UsageError("lanecastMemoryCreate: device: " + std::to_string(device) + " is no GPU's number");
     auto made = std::make_unique<lanecastMemory>();
-    made->core = std::make_shared<ipc::WindowMemory>(gpu::Device::open(device), bytes);
+    made->core = std::make_shared<peers::WindowMemory>(gpu::Device::open(device), bytes);
     *begin = reinterpret_cast<void*>(made->core->begin());
     *memory = made.release();
   });

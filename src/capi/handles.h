@@ -17,11 +17,11 @@ struct lanecastComm {
   std::unique_ptr<lanecast::Communicator> core;
   // Shared with the works, which may be waited for after the communicator has gone.
   std::shared_ptr<lanecastError_t> error = std::make_shared<lanecastError_t>();
-  std::map<void*, std::shared_ptr<lanecast::ipc::SharedMemory>> memory;  // from lanecastMemAlloc
+  std::map<void*, std::shared_ptr<lanecast::peers::SharedMemory>> memory;  // from lanecastMemAlloc
 };
 
 struct lanecastMemory {
-  std::shared_ptr<lanecast::ipc::WindowMemory> core;
+  std::shared_ptr<lanecast::peers::WindowMemory> core;
 };
 
 struct lanecastPersistent {

@@ -63,17 +63,17 @@ ncclResult_t enqueue(const lanecastCall_t& call, ncclComm_t comm, CUstream_st* s
 }
 
 /// Messages of this thread between ncclGroupStart and ncclGroupEnd, those of a communicator and a stream together.
-struct Group {
-  struct Batch {
+struct NcclGroup {
+  struct StreamMessages {
     ncclComm_t comm;
     CUstream_st* stream;
     std::vector<lanecastMessage_t> messages;
   };
   int depth = 0;
-  std::vector<Batch> batches;
+  std::vector<StreamMessages> batches;
 
   void add(const lanecastMessage_t& message, ncclComm_t comm, CUstream_st* stream) {
-    const auto is_its = [&](const Batch& batch) { return batch.comm == comm && batch.stream == stream; };
+    const auto is_its = [&](const StreamMessages& batch) { return batch.comm == comm && batch.stream == stream; };
     auto batch = std::ranges::find_if(batches, is_its);
     if (batch == batches.end()) batch = batches.insert(batch, {comm, stream, {}});
     batch->messages.push_back(message);
@@ -82,7 +82,7 @@ struct Group {
   /// The first error: the others move all the same, since their peers wait for them.
   ncclResult_t move() {
     ncclResult_t first = ncclSuccess;
-    for (const Batch& batch : std::exchange(batches, {})) {
+    for (const StreamMessages& batch : std::exchange(batches, {})) {
       const ncclResult_t result =
           named(lanecastEnqueueBatch(batch.messages.data(), batch.messages.size(), -1, batch.stream, batch.comm));
       if (first == ncclSuccess) first = result;
@@ -90,7 +90,7 @@ struct Group {
     return first;
   }
 };
-thread_local Group group;
+thread_local NcclGroup group;
 
 const char nothing = 0;  // where a message of no elements lies
 

@@ -66,7 +66,7 @@ class Lowering {
     for (const std::uint32_t number : numbers) {
       const Primitive& p = composition_.primitives()[number];
       const int root = row_.place(p.root);
-      spreads.push_back({number, p.kind == Primitive::Kind::reduce, root, &leaves_of(p), {root}});
+      spreads.push_back({number, p.kind == Primitive::Action::reduce, root, &leaves_of(p), {root}});
       if (machine_.stripe > 1 && goes_out(spreads.back()))
         roots[{row_.run(root, machine_.node_level).first, spreads.back().reduces}].insert(root);
     }

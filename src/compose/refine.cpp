@@ -34,7 +34,7 @@ class Refining {
       step = p.step;
       const auto leaves = composition_.leaves(p);
       const std::vector<int> ranks(leaves.begin(), leaves.end());
-      if (p.kind == Primitive::Kind::multicast)
+      if (p.kind == Primitive::Action::multicast)
         result.multicast(p.root, ranks, pieces(composition_.pieces(p)));
       else
         result.reduce(ranks, p.root, pieces(composition_.pieces(p)), p.op);

@@ -24,7 +24,7 @@ void StepValues::expect(StripeOf stripe) {
 
 bool StepValues::reads_newest(StripeOf stripe) const {
   const Primitive& p = primitive(stripe);
-  if (p.kind == Primitive::Kind::multicast) return p.root == plan_.rank();
+  if (p.kind == Primitive::Action::multicast) return p.root == plan_.rank();
   return std::ranges::binary_search(composition_.leaves(p), plan_.rank());
 }
 
@@ -66,7 +66,7 @@ const Blocks& StepValues::destination(StripeOf stripe) {
 void StepValues::divide(StripeOf stripe, std::int32_t stage) {
   Value& value = this->value(stripe);
   const Primitive& p = primitive(stripe);
-  if (value.divided || p.kind != Primitive::Kind::reduce || p.op != ReduceOp::avg || p.leaves.count < 2) return;
+  if (value.divided || p.kind != Primitive::Action::reduce || p.op != ReduceOp::avg || p.leaves.count < 2) return;
   value.divided = true;
   Step& step = plan_.add(StepKind::reduce, -1, value.blocks, value.blocks);
   step.completes = true;

@@ -10,12 +10,11 @@
 
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 constexpr std::size_t kDepth = gpu::kDepth;
 constexpr std::size_t kStagingBytes = std::size_t{32} << 20;
-constexpr std::size_t kChunkBytes = std::size_t{8} << 20;  // less than that lost more by signals than it overlapped
 
 gpu::u64 slot_bit(int q, std::size_t chunk) {
   return gpu::u64{1} << (static_cast<std::size_t>(q) * kDepth + chunk % kDepth);
@@ -47,7 +46,7 @@ class CopyPipeline {
     const Parcel& own = parcels.receive[me_];
     // Beside the rest: on the unpacking stream what arrives would wait for it, and the slots would stay full.
     if (!parcels.reduces)
-      group_.copy_within(own.at, parcels.send[me_].at, own.bytes, group_.options_.reducer_ctas, stream_);
+      group_.copy_within(own.at, parcels.send[me_].at, own.bytes, group_.cuts_.local_blocks(), stream_);
     std::size_t most = 0;
     for (int k = 1; k < members_; ++k)
       most = std::max({most, chunks(parcels.send[peer(k)]), chunks(parcels.receive[peer(k)])});
@@ -66,7 +65,7 @@ class CopyPipeline {
   /// Equal on all members, and such that kDepth chunks from each peer fit.
   std::size_t chunk_bytes() const {
     const std::size_t fits = kStagingBytes / (kDepth * static_cast<std::size_t>(members_ - 1)) / 256 * 256;
-    return std::min(fits, kChunkBytes);
+    return group_.cuts_.engine_chunk(fits);
   }
   std::size_t chunks(const Parcel& parcel) const { return (parcel.bytes + chunk_ - 1) / chunk_; }
   std::size_t bytes_of(const Parcel& parcel, std::size_t k) const {
@@ -131,14 +130,14 @@ class CopyPipeline {
       const int q = peer(k);
       const Parcel& parcel = call_.parcels.receive[q];
       if (c >= chunks(parcel)) continue;
-      group_.copy_within(parcel.at + c * chunk_, slot(me_, q, c), bytes_of(parcel, c), group_.options_.reducer_ctas,
+      group_.copy_within(parcel.at + c * chunk_, slot(me_, q, c), bytes_of(parcel, c), group_.cuts_.local_blocks(),
                          unpack_);
     }
   }
 
   void reduce(std::size_t c) const {
     const Parcel& target = call_.parcels.receive[me_];
-    gpu::Reduction r{};
+    gpu::ReductionArguments r{};
     r.targets = 1;
     r.target[0] = target.at + c * chunk_;
     r.bytes = bytes_of(target, c);
@@ -149,7 +148,7 @@ class CopyPipeline {
     // In the order of the ranks, so that all get the same bits.
     for (int q = 0; q < members_; ++q)
       r.source[q] = q == me_ ? call_.parcels.send[me_].at + c * chunk_ : slot(me_, q, c);
-    group_.launches_.reduce(call_.dtype, r, Launches::blocks_for(r.bytes, group_.options_.reducer_ctas), unpack_);
+    group_.launches_.reduce(call_.dtype, r, Launches::blocks_for(r.bytes, group_.cuts_.local_blocks()), unpack_);
   }
 
   void copy(gpu::Address to, gpu::Address from, std::size_t bytes, gpu::Stream stream) const {
@@ -181,4 +180,4 @@ void PeerGroup::by_copy_engine(const PeerCall& call, gpu::Stream stream) {
   CopyPipeline(*this, call, stream).run();
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

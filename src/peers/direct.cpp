@@ -5,14 +5,8 @@
 
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
-
-/// Of an all-reduce that spares multiprocessors: between H100s 16, 24 and 32 take as long, and products beside it lose
-/// half as much by 24 as by 32.
-constexpr int kAllReduceBlocks = 24;
-/// As many keep up with copy engines; more slow them down.
-constexpr int kBesideEngines = 16;
 
 /// The same place in another member's memory.
 gpu::Address at_member(const SharedMemory& memory, int member, gpu::Address own) {
@@ -21,22 +15,10 @@ gpu::Address at_member(const SharedMemory& memory, int member, gpu::Address own)
 
 }  // namespace
 
-/// Copy engines begin later than a kernel, are faster then, and take no multiprocessor: 391 GB/s instead of 362 between
-/// H200s. Where a kernel has to copy what a rank keeps for itself meanwhile, they are ahead from longer messages on.
-/// Ranks need not agree.
-bool PeerGroup::serves_engines(const Parcels& parcels) const {
-  constexpr std::size_t kLong = std::size_t{16} << 20, kLongApart = std::size_t{64} << 20;
-  if (!parcels.multicast) return true;  // a message of its own to each: no kernel here has several sources
-  const bool apart = parcels.send[rank()].at != parcels.receive[rank()].at;
-  return parcels.largest_bytes >= (apart && !has_few_blocks() ? kLongApart : kLong);
-}
-
-int PeerGroup::meeting_blocks(std::size_t bytes) const { return Launches::blocks_for(bytes, options_.max_ctas); }
+int PeerGroup::meeting_blocks(std::size_t bytes) const { return Launches::blocks_for(bytes, cuts_.max_ctas()); }
 
 int PeerGroup::direct_blocks(const Parcels& parcels, std::size_t bytes) const {
-  const bool for_all = parcels.reduces && parcels.multicast;
-  const bool spares = for_all && has_few_blocks();
-  return std::min(meeting_blocks(bytes), spares ? kAllReduceBlocks : gpu::kMostBlocks);
+  return cuts_.direct_blocks(meeting_blocks(bytes), /*all_reduce=*/parcels.reduces && parcels.multicast);
 }
 
 void PeerGroup::direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const {
@@ -56,7 +38,7 @@ void PeerGroup::direct_copy(const PeerCall& call, const SharedMemory& output, gp
 void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const {
   const Parcels& parcels = call.parcels;
   const gpu::Address place = parcels.receive[rank()].at;
-  const gpu::Group all = group(call.signature);
+  const gpu::GroupArguments all = group(call.signature);
   const int blocks = meeting_blocks(parcels.largest_bytes);
   launches_.meeting(all, blocks, stream);
   engines_.fork(stream);
@@ -68,8 +50,7 @@ void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory&
       device_->check(device_->driver().copy(at_member(output, q, place), parcel.at, parcel.bytes, engines_.push(1, 0)),
                      "cuMemcpyAsync");
   }
-  copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, std::min(kBesideEngines, options_.max_ctas),
-              stream);
+  copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, cuts_.blocks_beside_engines(), stream);
   engines_.join(stream);
   launches_.meeting(all, blocks, stream);
 }
@@ -86,7 +67,7 @@ void PeerGroup::direct_reduce(const PeerCall& call, const SharedMemory& input, c
                               gpu::Stream stream) const {
   const Parcel source = call.parcels.send[rank()], target = call.parcels.receive[rank()];
   gpu::Direct d{group(call.signature), {}, {}};
-  gpu::Reduction& r = d.work;
+  gpu::ReductionArguments& r = d.work;
   const Share share = output ? share_of(source.bytes, rank(), size()) : Share{0, source.bytes};
   const std::size_t largest = output ? share_of(source.bytes, 0, size()).bytes : call.parcels.largest_bytes;
   r.bytes = share.bytes;
@@ -129,12 +110,14 @@ void PeerGroup::offer(const PeerCall& call, gpu::Stream stream) const {
 void PeerGroup::by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output,
                           gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  if (call.parcels.reduces)
+  const Parcels& parcels = call.parcels;
+  const bool apart = parcels.send[rank()].at != parcels.receive[rank()].at;
+  if (parcels.reduces)
     direct_reduce(call, *input, output, stream);
-  else if (serves_engines(call.parcels))
+  else if (cuts_.direct_by_engines(parcels.largest_bytes, parcels.multicast, apart))
     direct_copy_by_engines(call, *output, stream);
   else
     direct_copy(call, *output, stream);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

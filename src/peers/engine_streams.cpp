@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 EngineStreams::EngineStreams(std::shared_ptr<gpu::Device> device, int members)
     : device_(std::move(device)),
@@ -40,4 +40,4 @@ void EngineStreams::join(gpu::Stream stream) const {
   follow(unpack_, unpacked_);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

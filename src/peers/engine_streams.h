@@ -8,7 +8,7 @@
 
 #include "device/gpu/stream.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 class EngineStreams {
  public:
@@ -36,4 +36,4 @@ class EngineStreams {
   gpu::OwnedEvent begun_, credited_, unpacked_;
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

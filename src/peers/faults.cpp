@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 gpu::u64 patience_ns(double timeout_s) {
   constexpr double kMost_s = 4e9;  // 127 years, which added to the time of today fit into 64 bits of nanoseconds
@@ -19,9 +19,11 @@ std::optional<PeerFault> Faults::met() const {
                    static_cast<int>(record->peer),
                    static_cast<std::uint16_t>(record->signature),
                    static_cast<std::uint16_t>(record->found),
-                   static_cast<gpu::Place>(record->place),
+                   static_cast<gpu::WaitKind>(record->place),
                    record->bytes,
-                   record->found_bytes};
+                   record->found_bytes,
+                   record->round,
+                   record->call};
 }
 
 void Faults::poison() {
@@ -29,4 +31,4 @@ void Faults::poison() {
   __atomic_store_n(&record->poison, 1u, __ATOMIC_RELAXED);  // orders nothing: the kernels only stop
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

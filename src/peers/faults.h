@@ -10,7 +10,7 @@
 #include "device/gpu/kernels/arguments.h"
 #include "device/gpu/memory.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 /// How long a kernel waits. No deadline, which is infinity, becomes the longest that its clock can count to.
 gpu::u64 patience_ns(double timeout_s);
@@ -20,8 +20,9 @@ struct PeerFault {
   gpu::Fault what{};
   int peer = -1;  // as the kernel counts its peers
   std::uint16_t signature = 0, found = 0;
-  gpu::Place place{};
+  gpu::WaitKind place{};
   std::size_t bytes = 0, found_bytes = 0;  // of a message: here, and at the peer
+  std::uint32_t step = 0, chunk = 0;       // of a program's plan, and of the lane
 };
 
 class Faults {
@@ -39,4 +40,4 @@ class Faults {
   gpu::PinnedMemory memory_;
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -6,7 +6,7 @@
 #include "device/gpu/kernels/message_arguments.h"
 #include "peers/shared_memory.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
@@ -42,4 +42,4 @@ class GroupMemory {
   SharedMemory memory_;
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

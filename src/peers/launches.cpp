@@ -5,13 +5,14 @@
 #include <string>
 #include <utility>
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels)
     : device_(std::move(device)),
       exchange_threads_(gpu::exchange_threads(device_->warp())),
       two_shot_threads_(gpu::two_shot_threads(device_->warp())),
       pumped_two_shot_threads_(static_cast<int>(gpu::pumped_two_shot_threads(device_->warp()))),
+      program_threads_(gpu::program_threads(device_->warp())),
       kernels_(std::move(kernels)),
       exchange_(kernels_->get("lanecast_exchange")),
       broadcast_(kernels_->get("lanecast_broadcast")),
@@ -27,6 +28,7 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
     exchange_and_reduce_[k] = kernels_->get("lanecast_exchange_" + name);
     two_shot_[k] = kernels_->get("lanecast_two_shot_" + name);
     reduce_[k] = kernels_->get("lanecast_reduce_" + name);
+    program_[k] = kernels_->get("lanecast_program_" + name);
     direct_reduce_[k] = kernels_->get("lanecast_direct_" + name);
     pumped_two_shot_[k] = pumped_two_shot_kernel(name);
   }
@@ -63,11 +65,11 @@ void Launches::pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int 
          {blocks, pumped_two_shot_threads_, static_cast<int>(gpu::kPumpedBytes)}, stream);
 }
 
-void Launches::reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
+void Launches::reduce(DType dtype, const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const {
   launch(reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kThreads}, stream);
 }
 
-void Launches::copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const {
+void Launches::copy(const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const {
   launch(copy_, &arguments, {blocks, gpu::kThreads}, stream);
 }
 
@@ -79,7 +81,7 @@ void Launches::direct_reduce(DType dtype, const gpu::Direct& arguments, int bloc
   launch(direct_reduce_[static_cast<int>(dtype)], &arguments, {blocks, gpu::kDirectThreads}, stream);
 }
 
-void Launches::meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const {
+void Launches::meeting(const gpu::GroupArguments& arguments, int blocks, gpu::Stream stream) const {
   launch(meeting_, &arguments, {blocks, gpu::kMeetingThreads}, stream);
 }
 
@@ -87,7 +89,11 @@ void Launches::messages(const gpu::Messages& arguments, gpu::Stream stream) cons
   launch(messages_, &arguments, {static_cast<int>(arguments.peers * arguments.blocks), gpu::kMessageThreads}, stream);
 }
 
-void Launches::barrier(const gpu::Group& arguments, gpu::Stream stream) const {
+void Launches::program(DType dtype, const gpu::ProgramRun& arguments, int lanes, gpu::Stream stream) const {
+  launch(program_[static_cast<int>(dtype)], &arguments, {lanes, program_threads_}, stream);
+}
+
+void Launches::barrier(const gpu::GroupArguments& arguments, gpu::Stream stream) const {
   launch(barrier_, &arguments, {1, gpu::kMostRanks}, stream);
 }
 
@@ -104,11 +110,11 @@ int Launches::blocks_for(std::size_t bytes, int most) {
   return static_cast<int>(std::clamp<std::size_t>(bytes / kPerBlock, 1, most));
 }
 
-void Launches::launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const {
+void Launches::launch(gpu::Function function, const void* arguments, LaunchShape grid, gpu::Stream stream) const {
   void* list[] = {const_cast<void*>(arguments)};  // read before the call returns
   device_->check(device_->driver().cuLaunchKernel(function, grid.blocks, 1, 1, grid.threads, 1, 1, grid.shared_bytes,
                                                   stream, list, nullptr),
                  "cuLaunchKernel");
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

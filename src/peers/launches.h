@@ -9,8 +9,9 @@
 #include "base/dtype.h"
 #include "device/gpu/kernels.h"
 #include "device/gpu/kernels/message_arguments.h"
+#include "device/gpu/kernels/program_arguments.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 class Launches {
  public:
@@ -23,13 +24,14 @@ class Launches {
   /// Sums by the copy engines of multiprocessors, where has_pumps(), of addresses that 16 divides.
   void pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   bool has_pumps(DType dtype) const { return pumped_two_shot_[static_cast<int>(dtype)] != nullptr; }
-  void reduce(DType dtype, const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
-  void copy(const gpu::Reduction& arguments, int blocks, gpu::Stream stream) const;
+  void reduce(DType dtype, const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const;
+  void copy(const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const;
   void direct_copy(const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
   void direct_reduce(DType dtype, const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
-  void meeting(const gpu::Group& arguments, int blocks, gpu::Stream stream) const;
+  void meeting(const gpu::GroupArguments& arguments, int blocks, gpu::Stream stream) const;
   void messages(const gpu::Messages& arguments, gpu::Stream stream) const;
-  void barrier(const gpu::Group& arguments, gpu::Stream stream) const;
+  void program(DType dtype, const gpu::ProgramRun& arguments, int lanes, gpu::Stream stream) const;
+  void barrier(const gpu::GroupArguments& arguments, gpu::Stream stream) const;
   void hand_over(const gpu::Handover& arguments, gpu::Stream stream) const;
   void shake_hands(const gpu::Handshake& arguments, gpu::Stream stream) const;
 
@@ -39,19 +41,19 @@ class Launches {
   const gpu::Device& device() const { return *device_; }
 
  private:
-  struct Grid {
+  struct LaunchShape {
     int blocks, threads, shared_bytes = 0;
   };
   /// Null where it is not in the source, or the device has too little shared memory.
   gpu::Function pumped_two_shot_kernel(const std::string& dtype) const;
-  void launch(gpu::Function function, const void* arguments, Grid grid, gpu::Stream stream) const;
+  void launch(gpu::Function function, const void* arguments, LaunchShape grid, gpu::Stream stream) const;
 
   std::shared_ptr<gpu::Device> device_;
-  int exchange_threads_, two_shot_threads_, pumped_two_shot_threads_;
+  int exchange_threads_, two_shot_threads_, pumped_two_shot_threads_, program_threads_;
   std::shared_ptr<const gpu::Kernels> kernels_;
   gpu::Function exchange_, broadcast_, messages_, copy_, direct_, meeting_, barrier_, hand_over_, handshake_;
   std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, pumped_two_shot_{}, reduce_{},
-      direct_reduce_{};
+      direct_reduce_{}, program_{};
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -8,7 +8,7 @@
 
 #include "device/gpu/beside_captures.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 struct Left {
@@ -72,4 +72,4 @@ void LentMemory::free_what_is_back() {
   left().memory.splice(left().memory.end(), looked_at);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -13,7 +13,7 @@
 #include "device/gpu/memory.h"
 #include "device/gpu/stream.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 class LentMemory {
  public:
@@ -56,4 +56,4 @@ class LentMemory {
   std::vector<std::optional<Process>> members_;
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

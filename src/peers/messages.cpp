@@ -5,13 +5,13 @@
 
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
-static_assert(gpu::kMostBlocks <= gpu::kMessageBlocks);  // see most_blocks()
+static_assert(gpu::kMostBlocks <= gpu::kMessageBlocks);  // see PeerCuts::blocks()
 
 /// Messages of one direction between this rank and another, in their order.
-struct Queue {
+struct MessageQueue {
   std::vector<Parcel> parcels;
 
   /// Those that a kernel takes which begins at place `from` of every queue.
@@ -21,16 +21,16 @@ struct Queue {
   }
 };
 
-struct Queues {
-  explicit Queues(int members) : to(members), from(members) {}
-  std::vector<Queue> to, from;  // each member
+struct MessageQueues {
+  explicit MessageQueues(int members) : to(members), from(members) {}
+  std::vector<MessageQueue> to, from;  // each member
 
   /// Of each queue, in one kernel. All queues go on alike where one kernel is not enough: what two ranks have at the
   /// same place meets, and no kernel waits for one behind it.
   std::size_t length() const {
     std::size_t used = 0, all = 0, longest = 0;
     for (const auto* side : {&to, &from})
-      for (const Queue& queue : *side) {
+      for (const MessageQueue& queue : *side) {
         used += queue.parcels.empty() ? 0 : 1;
         all += queue.parcels.size();
         longest = std::max(longest, queue.parcels.size());
@@ -56,12 +56,12 @@ gpu::Messages PeerGroup::message_arguments() const {
 
 void PeerGroup::exchange(std::span<const PeerMessage> messages, gpu::Stream stream) const {
   const gpu::Device::Current current(*device_);
-  Queues queues(size());
+  MessageQueues queues(size());
   for (const PeerMessage& message : messages)
     (message.sends ? queues.to : queues.from)[message.peer].parcels.push_back(message.data);
   auto &self_to = queues.to[rank()].parcels, &self_from = queues.from[rank()].parcels;
   for (std::size_t k = 0; k < self_to.size(); ++k)
-    copy_within(self_from[k].at, self_to[k].at, self_to[k].bytes, options_.reducer_ctas, stream);
+    copy_within(self_from[k].at, self_to[k].at, self_to[k].bytes, cuts_.local_blocks(), stream);
   self_to.clear();
   self_from.clear();
   const std::size_t length = queues.length();
@@ -93,10 +93,10 @@ void PeerGroup::exchange(std::span<const PeerMessage> messages, gpu::Stream stre
       peer.receives = add(arriving);
     }
     if (x.peers == 0) return;
-    const std::size_t fair = std::max<std::size_t>(static_cast<std::size_t>(most_blocks(largest)) / x.peers, 1);
+    const std::size_t fair = std::max<std::size_t>(static_cast<std::size_t>(cuts_.blocks(largest)) / x.peers, 1);
     x.blocks = static_cast<gpu::u32>(std::min(most_pieces, fair));
     launches_.messages(x, stream);
   }
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -5,12 +5,12 @@
 
 #include "base/error.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
-class Writer {
+class ParcelWriter {
  public:
-  Writer(const GroupCall& call, int me, int members, const PartPlaces& places)
+  ParcelWriter(const GroupCall& call, int me, int members, const PartAddresses& places)
       : call_(call), places_(places), element_bytes_(size_of(call.dtype)), me_(me), members_(members) {
     parcels_.send.resize(members);
     parcels_.receive.resize(members);
@@ -87,7 +87,7 @@ class Writer {
   }
 
   const GroupCall& call_;
-  const PartPlaces& places_;
+  const PartAddresses& places_;
   std::size_t element_bytes_;
   int me_, members_;
   Parcels parcels_;
@@ -95,8 +95,8 @@ class Writer {
 
 }  // namespace
 
-Parcels parcels_of(const GroupCall& call, int me, int members, const PartPlaces& places) {
-  return Writer(call, me, members, places).write();
+Parcels parcels_of(const GroupCall& call, int me, int members, const PartAddresses& places) {
+  return ParcelWriter(call, me, members, places).write();
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "device/gpu/driver.h"
-#include "transport/transport.h"
+#include "transport/groups.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 struct Parcel {
   gpu::Address at = 0;
@@ -27,11 +27,11 @@ struct Parcels {
 
 /// Where each member's part of the input and the output lies, of the kinds that have such parts. Empty: one behind the
 /// other from the call's addresses on.
-struct PartPlaces {
+struct PartAddresses {
   std::vector<gpu::Address> in, out;
 };
 
 /// me: this member. The call's addresses are those of its device.
-Parcels parcels_of(const GroupCall& call, int me, int members, const PartPlaces& places = {});
+Parcels parcels_of(const GroupCall& call, int me, int members, const PartAddresses& places = {});
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -8,7 +8,7 @@
 
 #include "base/agreed.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels,
                      const Bootstrap& members, const PeerOptions& options)
@@ -22,7 +22,7 @@ PeerGroup::PeerGroup(std::shared_ptr<gpu::Device> device, std::shared_ptr<const 
 PeerGroup::PeerGroup(Own own, std::shared_ptr<gpu::Device> device, const Bootstrap& members, const PeerOptions& options)
     : device_(std::move(device)),
       launches_(std::move(own.launches)),
-      options_(options),
+      cuts_(*options.kind, options.max_ctas, gpu::kMostBlocks),
       faults_(std::move(own.faults)),
       memory_(device_, members, options.channels),
       engines_(std::move(own.engines)),
@@ -53,8 +53,8 @@ void PeerGroup::poison_peers() {
   }
 }
 
-gpu::Group PeerGroup::group(std::uint16_t signature) const {
-  gpu::Group group{};
+gpu::GroupArguments PeerGroup::group(std::uint16_t signature) const {
+  gpu::GroupArguments group{};
   group.rank = static_cast<gpu::u32>(rank());
   group.ranks = static_cast<gpu::u32>(size());
   group.signature = signature;
@@ -72,11 +72,11 @@ void PeerGroup::barrier(std::uint16_t signature, gpu::Stream stream) const {
 void PeerGroup::copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks,
                             gpu::Stream stream) const {
   if (bytes == 0 || to == from) return;
-  gpu::Reduction copy{};
+  gpu::ReductionArguments copy{};
   copy.target[copy.targets++] = to;
   copy.source[copy.sources++] = from;
   copy.bytes = bytes;
   launches_.copy(copy, Launches::blocks_for(copy.bytes, blocks), stream);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -11,14 +11,16 @@
 #include "peers/group_memory.h"
 #include "peers/launches.h"
 #include "peers/parcels.h"
+#include "peers/program_memory.h"
+#include "select/peer_cuts.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 struct PeerOptions {
   double timeout_s = 300;
   int max_ctas = gpu::kMostBlocks;  // multiprocessors that a kernel takes which waits for other ranks
-  int reducer_ctas = 64;            // and one that adds up what copy engines have brought
-  bool channels = true;             // room for exchange()
+  const GpuKind* kind = &kUnknownGpu;
+  bool channels = true;  // room for exchange()
 };
 
 /// Buffers of this rank in windows: where they begin, and their places as Windows::place() has them; 0 for one that no
@@ -73,12 +75,19 @@ class PeerGroup {
   void by_copy_engine(const PeerCall& call, gpu::Stream stream);
   void open_staging(const Bootstrap& members);
   bool has_staging() const { return staging_ != nullptr; }
-  /// At most half of a kernel's multiprocessors are for a call: something else computes meanwhile.
-  bool has_few_blocks() const { return options_.max_ctas <= gpu::kMostBlocks / 2; }
+  const PeerCuts& cuts() const { return cuts_; }
 
   /// With buffers in symmetric memory, at the same place on all members: the output of what is copied; the input of
   /// what is reduced, and its output where all get the result, else null.
   void by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output, gpu::Stream stream);
+
+  /// A program of this rank's. run: all but what the group knows, which is its ranks, memory, timeout and state. Needs
+  /// open_programs(), which is collective over the members.
+  void by_program(DType dtype, gpu::ProgramRun run, int lanes, gpu::Stream stream) const;
+  void open_programs(const Bootstrap& members);
+  bool has_programs() const { return programs_ != nullptr; }
+  /// How many lanes a program has whose longest message is of so many bytes; equal on all members for equal bytes.
+  int lanes_for(std::size_t longest_bytes) const;
 
   /// All at once; those between this rank and another one match in the order of the calls on both. Only the two take
   /// part. Those to this rank itself come in pairs of equal size.
@@ -108,7 +117,6 @@ class PeerGroup {
 
   gpu::Messages message_arguments() const;
   void direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
-  bool serves_engines(const Parcels& parcels) const;
   void direct_copy_by_engines(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
   void direct_reduce(const PeerCall& call, const SharedMemory& input, const SharedMemory* output,
                      gpu::Stream stream) const;
@@ -120,13 +128,11 @@ class PeerGroup {
   gpu::Exchange exchange_arguments(const PeerCall& call) const;
   /// A broadcast in two shots.
   void spread(const PeerCall& call, gpu::Stream stream);
-  /// Messages into pieces, by the largest one of any two members; returns how many blocks carry them, `most` at most.
-  int cut(gpu::Exchange& x, std::size_t largest_bytes, int most, std::size_t longest_piece) const;
+  /// Messages into pieces, by the largest one of any two members; returns how many blocks carry them.
+  int cut(gpu::Exchange& x, std::size_t largest_bytes, const KernelCut& how) const;
   /// With buffers in windows, wherever each member has them. Where any member has them elsewhere nothing is moved, and
   /// what stands behind this kernel makes the call. Members that do not offer enqueue that alone.
   void offer(const PeerCall& call, gpu::Stream stream) const;
-  /// Of a kernel that carries pieces through slots, by its largest message.
-  int most_blocks(std::size_t largest_bytes) const;
   /// Of a kernel that meets the other ranks'; equal on all for equal bytes.
   int meeting_blocks(std::size_t bytes) const;
   /// Of one that works at the peers; likewise.
@@ -134,20 +140,21 @@ class PeerGroup {
 
   /// Everyone has come here, and what stands before it in their streams is done.
   void barrier(std::uint16_t signature, gpu::Stream stream) const;
-  gpu::Group group(std::uint16_t signature) const;
+  gpu::GroupArguments group(std::uint16_t signature) const;
   /// On this device, by a kernel of so many blocks at most.
   void copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks, gpu::Stream stream) const;
 
   std::shared_ptr<gpu::Device> device_;
   Launches launches_;
-  PeerOptions options_;
+  PeerCuts cuts_;
   Faults faults_;
   GroupMemory memory_;
-  std::unique_ptr<SharedMemory> staging_;  // null before the first call by copy engines
+  std::unique_ptr<SharedMemory> staging_;    // null before the first call by copy engines
+  std::unique_ptr<ProgramMemory> programs_;  // null before the first program
   gpu::u64 timeout_ns_ = 0;
   EngineStreams engines_;
   bool pumps_ = false;       // all members' devices have kernels with them
   gpu::OwnedStream poison_;  // which nothing else keeps waiting
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

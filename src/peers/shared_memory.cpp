@@ -14,18 +14,18 @@
 #include "base/error.h"
 #include "base/running_time.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 /// What members tell each other.
-struct Introduction {
+struct MemoryIntroduction {
   gpu::IpcHandle handle{};
   std::size_t bytes = 0;
   Process process;
 };
 
 /// Throws on all members alike, since all see the same.
-void refuse_unequal(const std::vector<Introduction>& all, const Bootstrap& members) {
+void refuse_unequal(const std::vector<MemoryIntroduction>& all, const Bootstrap& members) {
   for (int q = 1; q < members.size; ++q) {
     if (all[q].bytes != all[0].bytes)
       throw UsageError("peer memory: " + members.name_of(0) + " wants " + std::to_string(all[0].bytes) + " bytes, " +
@@ -59,13 +59,13 @@ SharedMemory::SharedMemory(std::shared_ptr<gpu::Device> device, const Bootstrap&
     : device_(std::move(device)), rank_(members.rank), ordinal_(ordinal) {
   LentMemory::free_what_is_back();
   own_ = agreed(members, [&] { return lent(device_, whole_words(bytes), members); });
-  const Introduction mine{own_->handle(), own_->bytes(), Process(getpid())};
-  std::vector<Introduction> all(members.size);
+  const MemoryIntroduction mine{own_->handle(), own_->bytes(), Process(getpid())};
+  std::vector<MemoryIntroduction> all(members.size);
   members.all_gather(&mine, all.data(), sizeof mine);
   refuse_unequal(all, members);
   std::vector<std::optional<Process>> processes;
   processes.reserve(all.size());
-  for (const Introduction& member : all)
+  for (const MemoryIntroduction& member : all)
     processes.push_back(member.process.has_ended() ? std::nullopt : std::optional(member.process));
   own_->lend(std::move(processes));
   bool lent_out = true;
@@ -112,4 +112,4 @@ SharedMemory::~SharedMemory() {
   }
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

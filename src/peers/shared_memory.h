@@ -10,7 +10,7 @@
 #include "device/gpu/memory.h"
 #include "peers/lent_memory.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 class SharedMemory {
  public:
@@ -42,4 +42,4 @@ class SharedMemory {
   std::vector<gpu::Address> bases_;
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

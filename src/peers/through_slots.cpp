@@ -8,41 +8,15 @@
 #include "base/error.h"
 #include "peers/peer_group.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
-// Of a message between two ranks, by what was fastest on H200s.
-constexpr std::size_t kAlignment = 128;                   // of pieces and slots: whole lines
-constexpr std::size_t kLongBytes = std::size_t{1} << 20;  // from here on it takes more multiprocessors
-constexpr int kShortBlocks = 32;
-constexpr std::size_t kBlockBytes = 4096;   // shorter ones take fewer blocks
+constexpr std::size_t kAlignment = 128;     // of pieces and slots: whole lines
 constexpr std::size_t kMostRounds = 65000;  // 16 bits of a flag count them
-// A signal takes a block some 10 us, so where so few blocks or fewer share a message that is reduced, pieces twice as
-// long are ahead.
-constexpr std::size_t kLongestPiece = std::size_t{128} << 10;
-constexpr int kFewReduce = 24;
 
 std::size_t divided_up(std::size_t bytes, std::size_t by) { return (bytes + by - 1) / by; }
 
-/// How much of its message a block moves at a time. In several pieces ranks send and take at once, and what is taken
-/// last is short; but each costs a signal, a last one of a few bytes as well, so all are about equal. By what was
-/// fastest on two H100s.
-std::size_t piece_of(std::size_t block_bytes, std::size_t longest) {
-  constexpr std::size_t kWhole = std::size_t{128} << 10;  // shorter ones go in one piece
-  constexpr std::size_t kShort = std::size_t{512} << 10;  // up to here the last piece counts
-  constexpr std::size_t kPiece = std::size_t{64} << 10;
-  constexpr std::size_t kPieces = 4;  // at least
-  std::size_t most = longest;
-  if (block_bytes >= kWhole)
-    most = std::min({most, divided_up(block_bytes, kPieces), block_bytes <= kShort ? kPiece : most});
-  return divided_up(block_bytes, divided_up(block_bytes, most));
-}
-
 }  // namespace
-
-int PeerGroup::most_blocks(std::size_t largest_bytes) const {
-  return std::min(largest_bytes < kLongBytes ? kShortBlocks : gpu::kMostBlocks, options_.max_ctas);
-}
 
 gpu::Exchange PeerGroup::exchange_arguments(const PeerCall& call) const {
   gpu::Exchange x{};
@@ -66,18 +40,18 @@ gpu::Exchange PeerGroup::exchange_arguments(const PeerCall& call) const {
   return x;
 }
 
-int PeerGroup::cut(gpu::Exchange& x, std::size_t largest_bytes, int most, std::size_t longest_piece) const {
-  const std::size_t blocks = std::clamp<std::size_t>(divided_up(largest_bytes, kBlockBytes), 1, most);
+int PeerGroup::cut(gpu::Exchange& x, std::size_t largest_bytes, const KernelCut& how) const {
+  const std::size_t blocks = cuts_.sharers(largest_bytes, how.blocks);
   x.slot_bytes = x.room_bytes / (gpu::kSlots * blocks * kAlignment) * kAlignment;
-  const std::size_t longest = std::min<std::size_t>(longest_piece, x.slot_bytes);
-  const std::size_t piece = piece_of(std::max<std::size_t>(divided_up(largest_bytes, blocks), 1), longest);
+  const std::size_t longest = std::min<std::size_t>(how.longest_piece, x.slot_bytes);
+  const std::size_t piece = cuts_.piece(std::max<std::size_t>(divided_up(largest_bytes, blocks), 1), longest);
   x.slice_bytes = divided_up(piece, kAlignment) * kAlignment;
   const auto pieces_of = [&](const gpu::u64* messages) {
     const std::size_t bytes = *std::max_element(messages, messages + size());
     const std::size_t pieces = gpu::pieces(bytes, blocks, x.slice_bytes);
     if (pieces < kMostRounds) return static_cast<gpu::u32>(pieces);
     throw UsageError("rank " + std::to_string(rank()) + ": a message of " + std::to_string(bytes) +
-                     " bytes is too long for max_ctas=" + std::to_string(options_.max_ctas) +
+                     " bytes is too long for max_ctas=" + std::to_string(cuts_.max_ctas()) +
                      "; raise it, or name algorithm='copy_engine'");
   };
   x.send_rounds = pieces_of(x.send_bytes);
@@ -96,8 +70,7 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
     x.recv_bytes[q] = parcels.receive[q].bytes;
   }
   if (parcels.reduces) x.target[0] = parcels.receive[rank()].at;
-  const bool few = parcels.reduces && options_.max_ctas <= kFewReduce;
-  const int blocks = cut(x, parcels.largest_bytes, most_blocks(parcels.largest_bytes), (few ? 2 : 1) * kLongestPiece);
+  const int blocks = cut(x, parcels.largest_bytes, cuts_.exchange(parcels.largest_bytes, parcels.reduces));
   if (x.offered) offer(call, stream);
   if (parcels.reduces)
     launches_.exchange_and_reduce(call.dtype, x, blocks, stream);
@@ -105,4 +78,4 @@ void PeerGroup::by_kernel(const PeerCall& call, gpu::Stream stream) {
     launches_.exchange(x, blocks, stream);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

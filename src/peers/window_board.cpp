@@ -7,10 +7,10 @@
 
 #include "base/agreed.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
-struct Introduction {
+struct BoardIntroduction {
   Process process;
   int file = 0;
   FileId id;
@@ -31,8 +31,8 @@ WindowBoard::WindowBoard(const Bootstrap& members) {
     made.page.reserve(made.page.data(), sizeof(WindowPage));
     return made;
   });
-  const Introduction mine{Process(getpid()), own.file.get(), id_of(own.file)};
-  std::vector<Introduction> all(members.size);
+  const BoardIntroduction mine{Process(getpid()), own.file.get(), id_of(own.file)};
+  std::vector<BoardIntroduction> all(members.size);
   members.all_gather(&mine, all.data(), sizeof mine);
   pages_ = agreed(members, [&] {
     std::vector<Mapping> pages;
@@ -44,7 +44,7 @@ WindowBoard::WindowBoard(const Bootstrap& members) {
     }
     return pages;
   });  // and only now the file is closed
-  for (const Introduction& member : all) processes_.push_back(member.process);
+  for (const BoardIntroduction& member : all) processes_.push_back(member.process);
 }
 
 bool WindowBoard::has_gone(int member) const {
@@ -52,4 +52,4 @@ bool WindowBoard::has_gone(int member) const {
   return of(member).gone.load(std::memory_order_acquire) != 0 || processes_[member].has_ended();
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

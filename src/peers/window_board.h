@@ -13,7 +13,7 @@
 #include "device/gpu/driver.h"
 #include "device/gpu/kernels/arguments.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 /// One of a rank's windows.
 struct WindowNotice {
@@ -46,4 +46,4 @@ class WindowBoard {
   std::vector<Process> processes_;
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "device/gpu/beside_captures.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 WindowMemory::WindowMemory(std::shared_ptr<gpu::Device> device, std::size_t bytes)
     : device_(std::move(device)),
@@ -40,4 +40,4 @@ void WindowMemory::retire() {
   retired_.store(true, std::memory_order_release);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -10,7 +10,7 @@
 
 #include "device/gpu/memory.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 class WindowMemory {
  public:
@@ -43,4 +43,4 @@ class WindowMemory {
   std::atomic<std::shared_ptr<WindowMemory>> self_;
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/running_time.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 namespace {
 
 constexpr auto kGoodbye = std::chrono::seconds(2);
@@ -41,7 +41,7 @@ void Windows::take_turn(std::size_t number) {
 
 bool Windows::open(std::shared_ptr<WindowMemory> memory) {
   if (memory->device().ordinal() != device_->ordinal()) return false;
-  const auto free = std::ranges::find(own_, nullptr, &Own::memory);
+  const auto free = std::ranges::find(own_, nullptr, &OwnWindows::memory);
   if (free == own_.end()) return false;
   const std::size_t number = free - own_.begin();
   WindowNotice& notice = board_.of(rank_).notices[number];
@@ -63,7 +63,7 @@ bool Windows::all_follow(std::size_t number) const {
 
 void Windows::look_at_own() {
   for (std::size_t number = 0; number < own_.size(); ++number) {
-    Own& own = own_[number];
+    OwnWindows& own = own_[number];
     if (!own.memory) continue;
     const bool open = own.turn % 2 == 1;
     if (open && own.memory->retired()) {
@@ -115,7 +115,7 @@ gpu::u64 Windows::place(const void* begin, std::size_t bytes) const {
   const auto at = reinterpret_cast<gpu::Address>(begin);
   std::size_t left = used_;
   for (std::size_t number = 0; left != 0; ++number) {
-    const Own& own = own_[number];
+    const OwnWindows& own = own_[number];
     if (!own.memory) continue;
     --left;
     const gpu::Address start = own.memory->begin();
@@ -148,8 +148,8 @@ Windows::~Windows() {
 }
 
 void Windows::leave_mapped() {
-  for (Own& own : own_)
+  for (OwnWindows& own : own_)
     if (own.memory) own.memory->leave_mapped(own.memory);
 }
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

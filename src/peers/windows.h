@@ -10,7 +10,7 @@
 #include "peers/window_board.h"
 #include "peers/window_memory.h"
 
-namespace lanecast::ipc {
+namespace lanecast::peers {
 
 class Windows {
  public:
@@ -35,7 +35,7 @@ class Windows {
   std::uint64_t taken() const;
 
  private:
-  struct Own {
+  struct OwnWindows {
     std::shared_ptr<WindowMemory> memory;  // null: the number is free
     std::uint64_t turn = 0;
     bool usable = false;  // all members have mapped it
@@ -54,10 +54,10 @@ class Windows {
   int rank_;
   WindowBoard board_;
   gpu::PinnedMemory table_;
-  std::vector<Own> own_;  // by number
+  std::vector<OwnWindows> own_;  // by number
   std::size_t used_ = 0;
   std::vector<std::uint64_t> news_;                                    // by member: what has been followed
   std::vector<std::vector<std::optional<gpu::OpenedMemory>>> opened_;  // by member and number
 };
 
-}  // namespace lanecast::ipc
+}  // namespace lanecast::peers

@@ -10,9 +10,9 @@
 namespace lanecast {
 namespace {
 
-class Order {
+class StepOrder {
  public:
-  explicit Order(const Plan& plan) : plan_(plan), seen_(plan.steps.size(), 0) {}
+  explicit StepOrder(const Plan& plan) : plan_(plan), seen_(plan.steps.size(), 0) {}
 
   bool after(std::uint32_t later, std::uint32_t earlier) {
     const auto direct = plan_.deps(plan_.steps[later]);
@@ -65,7 +65,7 @@ class RaceCheck {
     std::uint32_t writer = kNobody;
     std::uint32_t readers = kNobody;  // since the write: the latest one's index in readers_
   };
-  struct Reader {
+  struct RegionReader {
     std::uint32_t step;
     std::uint32_t earlier;  // the next older one
   };
@@ -91,7 +91,7 @@ class RaceCheck {
   /// Every step on a region comes after every step on the region that had the slot before.
   void occupy(std::uint32_t i, const Block& b) {
     const std::int32_t region = b.space - kScratch;
-    Slot& slot = slots_[plan_.regions[region].slot];
+    SlotUses& slot = slots_[plan_.regions[region].slot];
     if (slot.tenant != region) {
       if (evicted_[region]) throw PlanError(where(i) + ": returns to a scratch region that another one has replaced");
       if (!slot.users.empty() && slot.users.back() == i)
@@ -112,20 +112,20 @@ class RaceCheck {
 
   std::string where(std::uint32_t i) const { return "rank " + std::to_string(plan_.rank) + " " + describe(plan_, i); }
 
-  struct Slot {
+  struct SlotUses {
     std::int32_t tenant = -1;
     std::vector<std::uint32_t> before;  // steps on the last tenant
     std::vector<std::uint32_t> users;   // steps on this one
   };
 
   const Plan& plan_;
-  Order order_;
+  StepOrder order_;
   Grid grid_;
   CellMemory memory_;
   std::vector<Touch> touches_;  // of each cell
-  std::vector<Reader> readers_;
+  std::vector<RegionReader> readers_;
   std::vector<std::uint32_t> comes_before_;  // the last step that was found to wait for this one
-  std::vector<Slot> slots_;
+  std::vector<SlotUses> slots_;
   std::vector<bool> evicted_;  // regions whose slot has another tenant by now
 };
 

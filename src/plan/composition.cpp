@@ -68,11 +68,11 @@ PartRange Composition::range_of(const Parts& parts, int rank, const char* name) 
 }
 
 void Composition::multicast(int root, const std::vector<int>& leaves, const Pieces& pieces) {
-  add({Primitive::Kind::multicast, ReduceOp::sum, step_, root, {}, {}}, leaves, pieces);
+  add({Primitive::Action::multicast, ReduceOp::sum, step_, root, {}, {}}, leaves, pieces);
 }
 
 void Composition::reduce(const std::vector<int>& leaves, int root, const Pieces& pieces, ReduceOp op) {
-  add({Primitive::Kind::reduce, op, step_, root, {}, {}}, leaves, pieces);
+  add({Primitive::Action::reduce, op, step_, root, {}, {}}, leaves, pieces);
 }
 
 void Composition::fence() {
@@ -139,13 +139,13 @@ void Composition::require_values(const Primitive& primitive) const {
         throw UsageError(describe(*this, primitive) + ": rank " + std::to_string(rank) + " has no value of " +
                          lanecast::describe(piece) + ": it neither brings it nor gets it in an earlier step");
   };
-  if (primitive.kind == Primitive::Kind::multicast) return require(primitive.root);
+  if (primitive.kind == Primitive::Action::multicast) return require(primitive.root);
   for (const int leaf : leaves(primitive)) require(leaf);
 }
 
 bool Composition::meet(const Primitive& a, const Primitive& b) const {
-  if (a.kind == Primitive::Kind::reduce) return writes(b, a.root);
-  if (b.kind == Primitive::Kind::reduce) return writes(a, b.root);
+  if (a.kind == Primitive::Action::reduce) return writes(b, a.root);
+  if (b.kind == Primitive::Action::reduce) return writes(a, b.root);
   if (a.leaves.first == b.leaves.first) return true;
   return std::ranges::any_of(leaves(a), [&](int leaf) { return writes(b, leaf); });
 }
@@ -164,7 +164,7 @@ void Composition::require_alone(const Primitive& primitive) const {
 }
 
 bool Composition::writes(const Primitive& p, int rank) const {
-  if (p.kind == Primitive::Kind::reduce) return p.root == rank;
+  if (p.kind == Primitive::Action::reduce) return p.root == rank;
   return p.leaves.count == inputs_.size() || std::ranges::binary_search(leaves(p), rank);
 }
 
@@ -196,7 +196,7 @@ std::string describe(const Composition& composition, const Primitive& primitive)
   const auto ranks = list(composition.leaves(primitive), [](int rank) { return std::to_string(rank); });
   const auto pieces = list(composition.pieces(primitive), [](const Piece& piece) { return describe(piece); });
   const std::string root = std::to_string(primitive.root), step = "step " + std::to_string(primitive.step) + ": ";
-  if (primitive.kind == Primitive::Kind::multicast)
+  if (primitive.kind == Primitive::Action::multicast)
     return step + "multicast from rank " + root + " to ranks " + ranks + " of " + pieces;
   return step + "reduce (" + std::string(name_of(primitive.op)) + ") from ranks " + ranks + " to rank " + root +
          " of " + pieces;

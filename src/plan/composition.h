@@ -17,8 +17,8 @@ namespace lanecast {
 
 /// multicast: the leaves get the root's value. reduce: the root gets the sum of the leaves' values.
 struct Primitive {
-  enum class Kind : std::uint8_t { multicast, reduce };
-  Kind kind{};
+  enum class Action : std::uint8_t { multicast, reduce };
+  Action kind{};
   ReduceOp op{};  // reduce
   std::int32_t step = 0;
   std::int32_t root = 0;

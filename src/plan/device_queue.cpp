@@ -11,7 +11,7 @@ namespace lanecast {
 namespace {
 
 /// Of the steps that may be next, the first of these is.
-enum class Turn : std::uint8_t {
+enum class StepTurn : std::uint8_t {
   send,
   leads_on,  // work of this rank alone, for which something waits
   group,     // while messages are on their way
@@ -19,17 +19,17 @@ enum class Turn : std::uint8_t {
   receive,
 };
 
-Turn turn_of(StepKind kind, bool leads_on) {
+StepTurn turn_of(StepKind kind, bool leads_on) {
   switch (kind) {
     case StepKind::send:
-      return Turn::send;
+      return StepTurn::send;
     case StepKind::group:
-      return Turn::group;
+      return StepTurn::group;
     case StepKind::recv:
     case StepKind::recv_reduce:
-      return Turn::receive;
+      return StepTurn::receive;
     default:
-      return leads_on ? Turn::leads_on : Turn::ends;
+      return leads_on ? StepTurn::leads_on : StepTurn::ends;
   }
 }
 
@@ -99,7 +99,7 @@ std::vector<std::uint32_t> device_order(const Plan& plan) {
       groups.push_back(i);
     }
 
-  using Place = std::pair<Turn, std::uint32_t>;
+  using Place = std::pair<StepTurn, std::uint32_t>;
   std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
   const auto let_go = [&](std::uint32_t i) {
     if (waits[i] == 0) ready.emplace(turn_of(plan.steps[i].kind, !successors.of(i).empty()), i);

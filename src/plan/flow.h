@@ -178,19 +178,19 @@ class Flow {
   /// sources_ become the step's destination.
   void write(int rank, std::uint32_t i) {
     std::size_t next = 0;
-    each_written(rank, i, [&](Content& content, const Place&) {
+    each_written(rank, i, [&](Content& content, const BlockCell&) {
       content = sources_[next++];
       content.step = i;
     });
   }
 
   /// A cell of a block.
-  struct Place {
+  struct BlockCell {
     const Block& block;
     Cells cells;  // of the block
     std::uint32_t cell;
   };
-  Numbering::Key name(const Place& at) const {
+  Numbering::Key name(const BlockCell& at) const {
     const std::uint32_t before = context_.grid.before(at.block.part, at.block.lo) + at.cell - at.cells.first;
     return {at.block.part, static_cast<std::int32_t>(before), 0};
   }
@@ -203,12 +203,12 @@ class Flow {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       const Cells to = followed(blocks[b], cells[b]);
       for (std::uint32_t k = 0; k < to.count; ++k)
-        visit(contents_[rank][to.first + k], Place{blocks[b], cells[b], to.first + k});
+        visit(contents_[rank][to.first + k], BlockCell{blocks[b], cells[b], to.first + k});
     }
   }
 
   /// Members bring and get different pieces, so values find their way by name.
-  void group(const Matching::Call& call, const Group& group) {
+  void group(const Matching::Meeting& call, const Group& group) {
     const auto& ranks = group.ranks;
     Numbering brought;
     for (std::size_t k = 0; k < ranks.size(); ++k) {
@@ -227,7 +227,7 @@ class Flow {
     if (reduces(group.kind)) reduce(ranks[0], call.step[0], ranks.size(), Algebra::by_library);
     for (std::size_t k = 0; k < ranks.size(); ++k) {
       const std::uint32_t i = call.step[k];
-      each_written(ranks[k], i, [&](Content& content, const Place& place) {
+      each_written(ranks[k], i, [&](Content& content, const BlockCell& place) {
         const std::uint32_t found = brought.find(name(place));
         if (found == Numbering::kNone) return;
         content = sources_[found];

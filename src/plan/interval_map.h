@@ -16,12 +16,12 @@ class IntervalMap {
  public:
   explicit IntervalMap(T everywhere) { entries_.push_back({kZero, std::move(everywhere)}); }
 
-  struct Range {
+  struct EntryRange {
     std::size_t first, last;
   };
 
   /// Entries that make up exactly [lo, hi); splits the entries at its ends.
-  Range span(Fraction lo, Fraction hi) {
+  EntryRange span(Fraction lo, Fraction hi) {
     const std::size_t first = split(lo);
     return {first, split(hi)};
   }

@@ -65,7 +65,7 @@ class Meaning {
 
   void take(const Primitive& p, std::int32_t part, std::uint32_t cell) {
     const auto leaves = composition_.leaves(p);
-    if (p.kind == Primitive::Kind::multicast) {
+    if (p.kind == Primitive::Action::multicast) {
       const Term<Algebra> value = of(p.root, part, cell);
       for (const int leaf : leaves) fresh_.emplace_back(place(leaf, part) + cell, value);
       return;

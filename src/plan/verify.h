@@ -42,10 +42,10 @@ void check_races(const Plan& plan);
 struct Matching {
   static constexpr std::uint32_t kNone = UINT32_MAX;
   std::vector<std::vector<std::uint32_t>> partner;  // send and receive; for group: index into `calls`
-  struct Call {
+  struct Meeting {
     std::vector<std::uint32_t> step;  // of each member
   };
-  std::vector<Call> calls;
+  std::vector<Meeting> calls;
 };
 Matching match(const std::vector<Plan>& plans);                         // of plans that passed check_structure()
 void match_groups(const std::vector<Plan>& plans, Matching& matching);  // its second half

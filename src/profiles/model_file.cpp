@@ -53,13 +53,13 @@ std::set<std::string> known_algorithms(Kind kind, int levels) {
   return known;
 }
 
-struct Ends {
+struct Bounds {
   std::int64_t least, most;
 };
 
-Ends range_in(const JsonField& field, std::int64_t most) {
+Bounds range_in(const JsonField& field, std::int64_t most) {
   const std::vector<JsonField> ends = field.items(2);
-  const Ends range{ends[0].whole(), ends[1].whole()};
+  const Bounds range{ends[0].whole(), ends[1].whole()};
   if (range.least < 1 || range.least > range.most || range.most > most)
     field.refuse("from " + ends[0].str() + " to " + ends[1].str() + ", expected within 1 to " + std::to_string(most));
   return range;
@@ -115,10 +115,10 @@ Learned trained_in(const JsonField& trained, int levels) {
     learned.algorithms.push_back(name.text());
     if (!known.contains(learned.algorithms.back())) name.refuse(name.str() + " is none of this Lanecast's");
   }
-  const Ends bytes = range_in(trained["bytes"], std::int64_t{1} << 48);
-  const Ends ranks = range_in(trained["ranks"], INT32_MAX);
+  const Bounds bytes = range_in(trained["bytes"], std::int64_t{1} << 48);
+  const Bounds ranks = range_in(trained["ranks"], INT32_MAX);
   for (const JsonField& span : trained["timed_on"].items(learned.algorithms.size())) {
-    const Ends timed_on = range_in(span, INT32_MAX);
+    const Bounds timed_on = range_in(span, INT32_MAX);
     learned.timed_on.push_back({static_cast<int>(timed_on.least), static_cast<int>(timed_on.most)});
   }
   learned.least_bytes = static_cast<std::size_t>(bytes.least);
@@ -153,7 +153,7 @@ std::vector<Pin> pins_from(const JsonField& file) {
     if (levels > kMostPinnedLevels || !has_algorithm(pin.kind, of_twos(levels), pin.algorithm))
       entry["algorithm"].refuse(entry["algorithm"].str() + " is none of this Lanecast's");
     constexpr std::int64_t kMostBytes = std::int64_t{1} << 48;
-    const Ends bytes = entry.has("bytes") ? range_in(entry["bytes"], kMostBytes) : Ends{0, kMostBytes};
+    const Bounds bytes = entry.has("bytes") ? range_in(entry["bytes"], kMostBytes) : Bounds{0, kMostBytes};
     const std::int64_t chunks = entry.has("chunks") ? entry["chunks"].whole() : 0;
     if (chunks < 0 || chunks > kMostChunks)
       entry["chunks"].refuse(entry["chunks"].str() + ", expected 0 to " + std::to_string(kMostChunks));

@@ -14,18 +14,19 @@ namespace lanecast {
 namespace {
 
 /// A field marks what a file is. Python writes the same names and versions.
-struct Format {
+struct FileFormat {
   const char* name;
   const char* mark;
   int version;
   const char* remedy;
 };
-constexpr Format kProfile{"profile", "lanecast_profile", 1, "measure again with `lanecast tune --quick`"};
-constexpr Format kModel{"model", "lanecast_model", 2, "train it again with `lanecast learn train`"};
-constexpr Format kGpus{"GPU profile", "lanecast_gpu_profile", 1, "measure again with `lanecast tune --device cuda`"};
-constexpr Format kPins{"pins", "lanecast_pins", 1, "write it anew, as docs/learning.md has it"};
+constexpr FileFormat kProfile{"profile", "lanecast_profile", 1, "measure again with `lanecast tune --quick`"};
+constexpr FileFormat kModel{"model", "lanecast_model", 2, "train it again with `lanecast learn train`"};
+constexpr FileFormat kGpus{"GPU profile", "lanecast_gpu_profile", 1,
+                           "measure again with `lanecast tune --device cuda`"};
+constexpr FileFormat kPins{"pins", "lanecast_pins", 1, "write it anew, as docs/learning.md has it"};
 
-const Format& format_of(FileKind kind) {
+const FileFormat& format_of(FileKind kind) {
   switch (kind) {
     case FileKind::profile:
       return kProfile;
@@ -73,7 +74,7 @@ nlohmann::json parsed(const std::string& text) {
   }
 }
 
-void check_version(const JsonField& file, const Format& format) {
+void check_version(const JsonField& file, const FileFormat& format) {
   if (!file.has(format.mark)) throw UsageError(std::string(format.mark) + ": missing, so this is no " + format.name);
   if (const JsonField version = file[format.mark]; version.str() != std::to_string(format.version))
     throw OtherJobsError(std::string("is stale: ") + format.mark + ": " + version.str() + ", this Lanecast reads " +

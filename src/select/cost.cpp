@@ -27,12 +27,9 @@ const Link& link_of(const Load& load, const Models& models) {
   return models.links[std::max(load.level, 0)];  // of a flat call the outermost level, its slowest
 }
 
-// A GPU's kernel reads two values and writes one, at 1.5 TB/s and more where links between GPUs are fast.
-constexpr double kGpuReduceSecondsPerByte = 3 / 1.5e12;
-
 double seconds_of_adding(double reduced, const Load& load, const Models& models) {
   return static_cast<double>(load.bytes) * reduced *
-         (load.on_gpus ? kGpuReduceSecondsPerByte : models.reduce_s_per_byte);
+         (load.on_gpus ? models.gpu->between_hosts.reduce_s_per_byte : models.reduce_s_per_byte);
 }
 
 Stage with_sends(Stage stage, const Cost& cost, const Load& load) {

@@ -9,29 +9,25 @@
 namespace lanecast {
 namespace {
 
-// A property of a host and no network: a copy engine and whoever moves the messages share the memory of the host, which
-// leaves each way some half of what a copy reaches by itself.
-constexpr double kCopySecondsPerByte = 1 / 13.6e9;
-
 // A message that goes is a copy and a word to the host; one that comes takes a copy, or the kernel that adds it, whose
 // wait goes with the word. Around them each chunk begins, copies what is the rank's own, and ends.
 constexpr double kMessageCalls = 3, kChunkCalls = 3;
 
 }  // namespace
 
-Stage group_step(const Load& load) {
+Stage group_step(const Load& load, const Models& models) {
   // Of a rooted call all gather its stripes within hosts.
   const bool is_rooted = load.kind == Kind::broadcast || load.kind == Kind::reduce;
   const Kind kind = is_rooted ? Kind::all_gather : load.kind;
+  const PeerLines lines(*models.gpu);
   const auto seconds = [&](std::size_t bytes) {
-    return predicted_s(PeerEngine::kernel, {.kind = kind, .ranks = load.ranks, .bytes = bytes}, PeerLines())
-        .value_or(0);
+    return predicted_s(PeerEngine::kernel, {.kind = kind, .ranks = load.ranks, .bytes = bytes}, lines).value_or(0);
   };
   // An all-reduce is a reduce-scatter and an all-gather within the hosts, with the network between the two.
   if (kind == Kind::all_reduce) {
     Load half = load;
     half.kind = Kind::all_gather;
-    Stage both = group_step(half);
+    Stage both = group_step(half, models);
     both.rounds *= 2;
     both.transfer_s *= 2;
     return both;
@@ -39,8 +35,8 @@ Stage group_step(const Load& load) {
   return {.rounds = 1, .alpha_s = seconds(0), .transfer_s = seconds(load.bytes) - seconds(0)};
 }
 
-std::vector<Stage> staging_copies(const Stage& messages) {
-  const Stage copies{.transfer_s = messages.sent_bytes * kCopySecondsPerByte};
+std::vector<Stage> staging_copies(const Stage& messages, const Models& models) {
+  const Stage copies{.transfer_s = messages.sent_bytes * models.gpu->between_hosts.host_copy_s_per_byte};
   return {copies, copies};
 }
 

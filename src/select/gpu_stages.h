@@ -9,10 +9,10 @@
 namespace lanecast {
 
 /// A group step of a host's GPUs, by peer memory.
-Stage group_step(const Load& load);
+Stage group_step(const Load& load, const Models& models);
 
 /// Each rank's copies to the memory in which its messages leave, and from that in which they come. Of the host's.
-std::vector<Stage> staging_copies(const Stage& messages);
+std::vector<Stage> staging_copies(const Stage& messages, const Models& models);
 
 /// What the thread that makes the call enqueues, chunk by chunk. groups: of them each chunk has so many steps.
 Stage enqueuing(const std::vector<Stage>& messages, int groups, const Models& models);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan/collective.h"
+#include "select/gpu_kinds/gpu_kind.h"
 #include "select/learned.h"
 #include "topology/topology.h"
 
@@ -74,11 +75,12 @@ struct Models {
   double reduce_s_per_byte = 1e-10;  // what adding two values costs a core; what a rank receives to reduce it also adds
   std::vector<Fit> fits;
   std::vector<Overlap> overlaps;
-  std::vector<Learned> learned;  // go before all of the above; at most one of each collective
-  std::vector<Pin> pins;         // go before these
-  std::vector<PeerFits> peers;   // of calls on GPUs by peer memory, which know none of the above
-  double driver_call_s = 5e-6;   // of a GPU's driver: what a kernel or copy costs the thread that enqueues it
-  std::string timing;            // when and how links were timed, for people
+  std::vector<Learned> learned;       // go before all of the above; at most one of each collective
+  std::vector<Pin> pins;              // go before these
+  std::vector<PeerFits> peers;        // of calls on GPUs by peer memory, which know none of the above
+  double driver_call_s = 5e-6;        // of a GPU's driver: what a kernel or copy costs the thread that enqueues it
+  std::string timing;                 // when and how links were timed, for people
+  const GpuKind* gpu = &kUnknownGpu;  // of all ranks' GPUs
 
   bool measured() const { return !fits.empty(); }
   /// The fit for a group's buffer of so many bytes, or null.

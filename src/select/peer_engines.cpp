@@ -9,43 +9,33 @@
 namespace lanecast {
 namespace {
 
-/// T = α + bytes·β + min(bytes, kFirst)·γ for the bytes that a rank sends, on H200s linked by NVLink 4. γ: of the first
-/// pieces, which nothing overlaps.
-struct Line {
-  double alpha_s, beta_s_per_byte, gamma_s_per_byte = 0;
-};
-constexpr double kFirst = 16 << 20;
-constexpr Line kKernel{7.3e-6, 1 / 340e9, 0.6e-12}, kCopyEngine{35e-6, 1 / 303e9};
-constexpr Line kDirectCopy{7.5e-6, 1 / 355e9}, kDirectReduction{8.6e-6, 1 / 324e9}, kDirectMessages{20e-6, 1 / 355e9};
-// On H100s. With few multiprocessors what an all-reduce adds, reads and writes decides, not the link, of which the
-// others keep more than this: so each byte should be reduced once, and not be copied where that is not needed.
-constexpr Line kTwoShot{12e-6, 1 / 330e9}, kTwoShotByFew{12e-6, 1 / 341e9}, kTwoShotPumped{42e-6, 1 / 365e9},
-    kDirectAllReduceByFew{8.6e-6, 1 / 345e9};
-// Of a broadcast in two shots, among four H200s.
-constexpr Line kSpread{15e-6, 1 / 260e9};
-
-double at(const Line& line, double bytes) {
-  return line.alpha_s + bytes * line.beta_s_per_byte + std::min(bytes, kFirst) * line.gamma_s_per_byte;
+double at(const WayTime& way, double first_bytes, double bytes) {
+  return way.alpha_s + bytes * way.beta_s_per_byte + std::min(bytes, first_bytes) * way.gamma_s_per_byte;
 }
 
 /// Until somebody measures.
-double assumed_s(PeerEngine engine, const PeerTraffic& traffic) {
+double assumed_s(const WayTimes& times, PeerEngine engine, const PeerTraffic& traffic) {
+  const auto of = [&](const WayTime& way, double bytes) { return at(way, times.first_bytes, bytes); };
   const double to_all = static_cast<double>(traffic.message_bytes()) * (traffic.ranks - 1);
   const double share = to_all / traffic.ranks;  // of a vector that each rank reduces a part of
   switch (engine) {
     case PeerEngine::kernel:
-      return at(kKernel, to_all);
+      return of(times.kernel, to_all);
     case PeerEngine::two_shot:
-      if (traffic.kind == Kind::broadcast) return at(kSpread, static_cast<double>(traffic.bytes));
-      return at(traffic.few_ctas ? kTwoShotByFew : traffic.pumped ? kTwoShotPumped : kTwoShot, 2 * share);
+      if (traffic.kind == Kind::broadcast) return of(times.spread, static_cast<double>(traffic.bytes));
+      return of(traffic.few_ctas ? times.two_shot_by_few
+                : traffic.pumped ? times.two_shot_pumped
+                                 : times.two_shot,
+                2 * share);
     case PeerEngine::copy_engine:
-      return at(kCopyEngine, to_all);
+      return of(times.copy_engine, to_all);
     case PeerEngine::direct:
       break;
   }
-  if (!reduces(traffic.kind)) return at(traffic.kind == Kind::all_gather ? kDirectCopy : kDirectMessages, to_all);
-  if (traffic.kind == Kind::reduce_scatter) return at(kDirectReduction, to_all);
-  return at(traffic.few_ctas ? kDirectAllReduceByFew : kDirectReduction, 2 * share);
+  if (!reduces(traffic.kind))
+    return of(traffic.kind == Kind::all_gather ? times.direct_copy : times.direct_messages, to_all);
+  if (traffic.kind == Kind::reduce_scatter) return of(times.direct_reduction, to_all);
+  return of(traffic.few_ctas ? times.direct_all_reduce_by_few : times.direct_reduction, 2 * share);
 }
 
 }  // namespace
@@ -74,12 +64,11 @@ bool takes(PeerEngine engine, const PeerTraffic& traffic) {
 
 std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic, const PeerLines& lines) {
   if (lines.measured(traffic.kind)) return lines.seconds(traffic.kind, engine, traffic.bytes);
-  return assumed_s(engine, traffic);
+  return assumed_s(lines.gpu().times, engine, traffic);
 }
 
-bool worth_an_offer(const PeerTraffic& traffic) {
-  constexpr std::size_t kShort = std::size_t{512} << 10;  // below, a launch takes longer than copies to and from slots
-  return traffic.ranks > 1 && traffic.message_bytes() >= kShort;
+bool worth_an_offer(const PeerTraffic& traffic, const GpuKind& gpu) {
+  return traffic.ranks > 1 && traffic.message_bytes() >= gpu.direct.least_offer;
 }
 
 PeerEngine fastest(const PeerTraffic& traffic, const PeerLines& lines, bool has_staging) {

@@ -38,6 +38,7 @@ bool direct_has(Kind kind);
 /// Can it move such a call?
 bool takes(PeerEngine engine, const PeerTraffic& traffic);
 
+struct GpuKind;
 class PeerLines;
 /// By what was measured of calls of this kind, else by what is assumed. Of an engine that takes the call; none where
 /// others were measured, and this one was not.
@@ -46,6 +47,6 @@ std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic,
 /// bring all ranks together in the midst of work, in an order that they need not share among communicators.
 PeerEngine fastest(const PeerTraffic& traffic, const PeerLines& lines, bool has_staging);
 /// On windows the direct engine costs one more launch, and each rank may offer its own or not.
-bool worth_an_offer(const PeerTraffic& traffic);
+bool worth_an_offer(const PeerTraffic& traffic, const GpuKind& gpu);
 
 }  // namespace lanecast

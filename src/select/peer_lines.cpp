@@ -9,7 +9,7 @@
 
 namespace lanecast {
 
-PeerLines::PeerLines(const std::vector<Fit>& fits) {
+PeerLines::PeerLines(const std::vector<Fit>& fits, const GpuKind& gpu) : gpu_(&gpu) {
   for (const Fit& fit : fits) {
     const std::optional<PeerEngine> engine = peer_engine_from(fit.algorithm);
     const std::size_t way = engine ? static_cast<std::size_t>(*engine) : kNative;
@@ -22,13 +22,13 @@ PeerLines::PeerLines(const std::vector<Fit>& fits) {
 PeerLines PeerLines::among(const std::vector<PeerFits>& measured, std::string_view gpu, int ranks) {
   const auto of_ranks = [&](const PeerFits& each) { return each.ranks == ranks; };
   for (const PeerFits& each : measured)
-    if (of_ranks(each) && each.gpu == gpu) return PeerLines(each.fits);
+    if (of_ranks(each) && each.gpu == gpu) return PeerLines(each.fits, gpu_kind(gpu));
   for (const PeerFits& each : measured)
     if (of_ranks(each) && !each.file.empty())
       throw UsageError("GPU profile " + each.file + ": was measured elsewhere (gpu: " + each.gpu + ", not " +
                        (gpu.empty() ? "several kinds" : std::string(gpu)) +
                        "); measure here with `lanecast tune --device cuda`, or set LANECAST_PROFILE=none");
-  return {};
+  return PeerLines(gpu_kind(gpu));
 }
 
 bool PeerLines::measured(Kind kind) const { return find(kind, static_cast<std::size_t>(PeerEngine::kernel), 0); }

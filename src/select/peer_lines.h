@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was measured of the ways among the GPUs of a host, laid out for a look in the midst of a call.
+// What is known of the ways among the GPUs of a host, laid out for a look in the midst of a call: what was measured,
+// and the kind of GPU, of which the rest is assumed.
 #pragma once
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "select/gpu_kinds/gpu_kind.h"
 #include "select/models.h"
 #include "select/peer_engines.h"
 
@@ -15,13 +17,14 @@ namespace lanecast {
 
 class PeerLines {
  public:
-  /// Nothing is known.
-  PeerLines() = default;
-  explicit PeerLines(const std::vector<Fit>& fits);
+  /// Nothing was measured.
+  explicit PeerLines(const GpuKind& gpu = kUnknownGpu) : gpu_(&gpu) {}
+  explicit PeerLines(const std::vector<Fit>& fits, const GpuKind& gpu = kUnknownGpu);
   /// Of those that hold for so many ranks with GPUs of one kind. Throws UsageError where the user has named files, and
   /// all were measured on others.
   static PeerLines among(const std::vector<PeerFits>& measured, std::string_view gpu, int ranks);
 
+  const GpuKind& gpu() const { return *gpu_; }
   /// Was the kernel measured, which takes every call? Elsewhere all ways are assumed: times that were measured and some
   /// that were not say nothing about which is shorter.
   bool measured(Kind kind) const;
@@ -43,6 +46,7 @@ class PeerLines {
   const Line* find(Kind kind, std::size_t way, std::size_t bytes) const;
   std::optional<double> at(Kind kind, std::size_t way, std::size_t bytes) const;
 
+  const GpuKind* gpu_;
   std::array<Ways, kKinds> of_;
 };
 

@@ -45,7 +45,7 @@ std::vector<Stage> hierarchical_stages(const Request& request, const Topology& t
           stripes({request.kind, request.bytes, static_cast<int>(inside), topology.levels(), request.on_gpus}, models));
     if (sizes[k] <= 1) continue;
     if (request.on_gpus && name == "native")
-      found.push_back(group_step(load));
+      found.push_back(group_step(load, models));
     else
       found.push_back(rooted && k > 0 ? gather(name, load, models) : flat(name, load, models));
   }
@@ -95,7 +95,7 @@ std::vector<Stage> with_gpus(std::vector<Stage> levels, const Request& request, 
   std::ranges::copy_if(levels, std::back_inserter(messages), [](const Stage& stage) { return stage.sends > 0; });
   const auto groups = static_cast<int>(levels.size() - messages.size()) * (is_all_reduce ? 2 : 1);
   for (const Stage& stage : messages)
-    if (request.staged) std::ranges::copy(staging_copies(stage), std::back_inserter(levels));
+    if (request.staged) std::ranges::copy(staging_copies(stage, models), std::back_inserter(levels));
   levels.push_back(enqueuing(messages, groups, models));
   return levels;
 }

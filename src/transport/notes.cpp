@@ -142,7 +142,7 @@ void Notes::publish_wait(std::span<const int> peers, bool may_be_asked) {
   for (const auto& [rank, peer] : peers_) answer(rank, *peer);
 }
 
-Waiting Notes::waiting(int peer, double silent_s) {
+std::optional<Waiting> Notes::waiting(int peer, double silent_s) {
   Peer& theirs = listen_to(peer);
   const auto now = Clock::now();
   const bool is_new = !theirs.heard;
@@ -152,7 +152,7 @@ Waiting Notes::waiting(int peer, double silent_s) {
     theirs.wait_asked = true;
     send(peer, {.subject = Subject::wait, .asks = true}, {});
   }
-  return {theirs.awaited, age.count()};
+  return Waiting{theirs.awaited, age.count()};
 }
 
 void Notes::want(int peer, const Want& want) {
@@ -163,7 +163,7 @@ void Notes::want(int peer, const Want& want) {
   send(peer, {.subject = Subject::want, .asks = true}, std::as_bytes(std::span(&want, 1)));
 }
 
-std::optional<Want> Notes::wanted(int peer) const {
+std::optional<Want> Notes::wanted(int peer) {
   const auto theirs = peers_.find(peer);
   if (theirs == peers_.end()) return {};
   return theirs->second->wanted;
@@ -179,10 +179,11 @@ void Notes::give_up(const Failure& why) {
   }
 }
 
-Failure Notes::given_up(int peer) {
-  Peer& theirs = listen_to(peer);
+Loss Notes::lost(int peer) {
+  const Peer& theirs = listen_to(peer);
   take_arrived();
-  return theirs.failure;
+  if (!theirs.failure) return {};
+  return {"its process has given up", theirs.failure};
 }
 
 std::optional<int> Notes::given_up() {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "transport/call_board.h"
-#include "transport/transport.h"
+#include "transport/witness.h"
 
 namespace lanecast {
 
@@ -41,11 +41,16 @@ class NoteCarrier {
 /// There is no shared memory to look into, so ranks that wait ask others, and answer them while they wait themselves.
 /// Nothing is sent or received but by ranks that wait or give up, so a call that runs smoothly costs nothing. A rank
 /// is asked one thing at a time: notes do not pile up at one that computes.
-class Notes {
+class Notes : public Witness {
  public:
   explicit Notes(NoteCarrier& carrier);
 
-  void publish(const CallNote& note) {
+  /// Only what the peer has said before it gave up.
+  Loss lost(int peer) override;
+  std::optional<int> given_up() final;
+  bool tell() override { return carrier_.sending(); }
+
+  void publish(const CallNote& note) final {
     communicator_ = note.communicator;
     begun_ = note.sequence;
     mine_.put(note);
@@ -55,27 +60,21 @@ class Notes {
   /// waits. Where the two differ it answers with those of its calls before as well, since an earlier one may be where
   /// they began to: nothing that differs is known before all that it takes to tell is. Of a call that the peer has left
   /// far behind, its answer has the words of its latest call, and at last no chain either.
-  std::optional<CallNote> published(int peer, std::uint64_t sequence);
+  std::optional<CallNote> published(int peer, std::uint64_t sequence) final;
 
   /// Answers whoever has asked; may_be_asked: listens to all from now on.
-  void publish_wait(std::span<const int> peers, bool may_be_asked);
+  void publish_wait(std::span<const int> peers, bool may_be_asked) final;
   /// Asks again when the last answer is half as old as `silent_s`.
-  Waiting waiting(int peer, double silent_s);
+  std::optional<Waiting> waiting(int peer, double silent_s) final;
 
   /// Tells the peer, which sends a receipt: until it has come, nothing more is told.
-  void want(int peer, const Want& want);
-  std::optional<Want> wanted(int peer) const;
+  void want(int peer, const Want& want) final;
+  std::optional<Want> wanted(int peer) final;
 
   /// Whom give_up() tells; all, where nobody has said.
-  void carries(std::span<const int> peers) { carried_.assign(peers.begin(), peers.end()); }
+  void carries(std::span<const int> peers) override { carried_.assign(peers.begin(), peers.end()); }
   /// Does not wait for any of them.
   void give_up(const Failure& why);
-  /// Moves what has not been taken yet; false when all is.
-  bool telling() { return carrier_.sending(); }
-  /// Why the peer has given up, as far as it is known.
-  Failure given_up(int peer);
-  /// A peer that has, if any is known.
-  std::optional<int> given_up();
 
  private:
   using Clock = std::chrono::steady_clock;

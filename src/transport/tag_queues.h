@@ -20,7 +20,7 @@ class TagQueues {
   void push(std::uint64_t tag, T value) {
     if (2 * (queues_ + 1) > slots_.size()) grow();
     const std::uint32_t node = new_node(std::move(value));
-    Slot& slot = slots_[find(tag)];
+    TagSlot& slot = slots_[find(tag)];
     if (slot.first == kNone) {
       slot = {tag, node, node};
       ++queues_;
@@ -33,7 +33,7 @@ class TagQueues {
   /// The oldest value under `tag`, or null.
   T* front(std::uint64_t tag) {
     if (empty()) return nullptr;
-    const Slot& slot = slots_[find(tag)];
+    const TagSlot& slot = slots_[find(tag)];
     return slot.first == kNone ? nullptr : &nodes_[slot.first].value;
   }
 
@@ -53,7 +53,7 @@ class TagQueues {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  struct Slot {
+  struct TagSlot {
     std::uint64_t tag = 0;
     std::uint32_t first = kNone, last = kNone;  // nodes; a slot without a first one is free
   };
@@ -88,9 +88,9 @@ class TagQueues {
   }
 
   void grow() {
-    std::vector<Slot> old(slots_.empty() ? 16 : 2 * slots_.size());
+    std::vector<TagSlot> old(slots_.empty() ? 16 : 2 * slots_.size());
     old.swap(slots_);
-    for (const Slot& slot : old)
+    for (const TagSlot& slot : old)
       if (slot.first != kNone) slots_[find(slot.tag)] = slot;
   }
 
@@ -105,7 +105,7 @@ class TagQueues {
     return node;
   }
 
-  std::vector<Slot> slots_;  // a power of two, at most half of them in use
+  std::vector<TagSlot> slots_;  // a power of two, at most half of them in use
   std::vector<Node> nodes_;
   std::uint32_t free_ = kNone;  // list of unused nodes
   std::size_t queues_ = 0;

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The border between plans and wires: tagged messages between ranks, and whole collectives where a library has them.
+// The border between plans and wires: tagged messages between ranks.
 //
 // A transport knows no algorithm, no step and no clock: it moves what it is handed, in whatever order it can, and the
-// executor above it does the waiting. All calls on one transport come from one thread at a time.
+// executor above it does the waiting. All calls on one transport come from one thread at a time. What ranks tell each
+// other beside messages is the border in witness.h, and whole collectives of a library's own are that in groups.h.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/call_note.h"
 #include "base/copy.h"
-#include "base/dtype.h"
 #include "base/error.h"
 #include "base/failure.h"
-#include "base/kind.h"
-#include "base/want.h"
+#include "base/gpu_vendor.h"
 
 namespace lanecast {
+
+class Groups;
+class Witness;
 
 struct Span {
   std::byte* data = nullptr;
@@ -31,12 +31,9 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
-/// Whose GPUs' memory a message may lie in.
-enum class GpuMemory : std::uint8_t { cuda, rocm };
-
 /// Memory of a GPU in which messages will lie.
 struct GpuSpan {
-  GpuMemory kind{};
+  GpuVendor vendor{};
   Span memory;
   std::array<char, 64> handle{};  // as another process opens it; zeros where the driver offers none
   std::array<char, 32> bus_id{};  // of the GPU: "0000:3B:00.0"
@@ -71,11 +68,11 @@ inline std::string describe_tag(std::uint64_t tag, std::uint64_t max_tag) {
 /// done. Messages between a pair of ranks match by tag; equal tags match in the order in which they were posted.
 struct Message {
   int peer = -1;                 // rank in the communicator
-  std::uint64_t tag = 0;         // below Transport::max_tag()
+  std::uint64_t tag = 0;         // below Traits::max_tag
   std::size_t bytes = 0;         // equal on both sides, else the transport throws; may be 0
   std::span<const Span> memory;  // sent from, or received into, in this order
   Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
-  std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Transport::compares_stamps()
+  std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Traits::compares_stamps
 };
 
 /// Throws for a message that has met this rank's receive of another length or stamp. sent: its bytes, "more" where the
@@ -92,68 +89,52 @@ struct Message {
   throw MismatchError(text);
 }
 
-/// in_and_out[i] += in[i], in words that MPI's libraries know: the last argument is nothing to us.
-using GroupAdd = void(void* in, void* in_and_out, int* elements, void* datatype);
-
-/// One collective on a subgroup, run by the transport's own library. Member k has counts[k] elements: its share of an
-/// all-gather's or gather's output, or of a reduce-scatter's or scatter's input; where ranks know their own counts
-/// only, the other members' are 0 on all but the root. An all-reduce, broadcast or reduce has one count in all. An
-/// all-to-all has twice as many counts as members: what this rank sends to each, then what it receives from each. A
-/// broadcast's root has `in` only, the others `out` only; a reduce's or gather's others have no `out`, a scatter's no
-/// `in`.
-struct GroupCall {
-  int group = -1;  // from open_group
-  Kind kind{};
-  DType dtype{};
-  ReduceOp op{};                  // avg adds; the executor divides
-  GroupAdd* add = nullptr;        // by this, where the library's own sum would end at the type's range
-  const std::byte* in = nullptr;  // equal to its place in `out` for an in-place call
-  std::byte* out = nullptr;
-  std::span<const std::size_t> counts;  // elements
-  int root = 0;                         // member, of the kinds that have one
-  bool own_counts = false;              // other members may know other counts, or none
-};
-
-/// What is known against a peer that can no longer answer.
-struct Loss {
-  std::string what;  // "process 4711 has ended"; empty: nothing
-  Failure cause;     // why the peer has given up, where it has said so
-
-  explicit operator bool() const { return !what.empty(); }
-  std::string str() const { return cause ? what + ": " + cause.text : what; }
-};
-
-/// Whom a peer waits for, as it has last said.
-struct Waiting {
-  std::vector<int> peers;
-  double age_s = std::numeric_limits<double>::infinity();  // since then; never: infinite, or since it was first asked
+/// What a transport does with messages by itself; the defaults are the least.
+struct Traits {
+  std::uint64_t max_tag = UINT64_MAX;  // tags are below it
+  /// May `Message::memory` hold several spans, and may a receive name a consumer? Where not, the executor packs and
+  /// unpacks (that packing is the shuffle of the papers) and reduces when the message has arrived.
+  bool scatters = false;
+  bool consumes = false;
+  /// Do threads of its own move long messages, whatever the caller's does meanwhile?
+  bool moves_by_itself = false;
+  /// Do messages that are under way together share a wire, and so slow each other down? Where not, as between cores
+  /// that copy, all that are ready are posted at once.
+  bool shares_wires = false;
+  /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the
+  /// executor makes the stamp part of the tag: messages of different calls then never meet.
+  bool compares_stamps = false;
 };
 
 class Transport {
  public:
   virtual ~Transport() = default;
   virtual std::string_view name() const = 0;
-
   virtual bool reaches(int peer) const = 0;
-  virtual std::uint64_t max_tag() const { return UINT64_MAX; }
+  /// The same at any time.
+  virtual Traits traits() const { return {}; }
 
-  /// May `Message::memory` hold several spans, and may a receive name a consumer? Where not, the executor packs and
-  /// unpacks (that packing is the shuffle of the papers) and reduces when the message has arrived.
-  virtual bool scatters() const { return false; }
-  virtual bool consumes() const { return false; }
-  /// Do threads of its own move long messages, whatever the caller's does meanwhile?
-  virtual bool moves_by_itself() const { return false; }
-  /// Do messages that are under way together share a wire, and so slow each other down? Where not, as between cores
-  /// that copy, all that are ready are posted at once.
-  virtual bool shares_wires() const { return false; }
+  virtual void post_send(Message& message) = 0;
+  virtual void post_recv(Message& message) = 0;
+  /// Moves what can be moved without blocking and appends what has finished. Returns whether anything moved, as far as
+  /// the transport can tell: who waits gives up the core only when nothing does. Throws TransportError for a lost peer,
+  /// MismatchError for a message of another length than expected.
+  virtual bool progress(std::vector<Message*>& done) = 0;
+  /// Has a message of this tag come from `peer` that no receive has met yet? May move what others have posted. Throws
+  /// UsageError where the transport cannot tell.
+  virtual bool arrived(int peer, std::uint64_t tag);
+  /// Gives up everything posted; its memory is not touched afterwards. The transport is of no further use. Where it can
+  /// be done, the peers' Witness::lost() says the cause.
+  virtual void abort(const Failure& cause) = 0;
+
   /// How to store what is then sent to `peer`, which may read it straight from this process's memory. Nothing where it
   /// never does.
   virtual std::optional<Stores> stores_for_reader(int /*peer*/) const { return {}; }
-  /// May `Message::memory` lie on a GPU of this kind? Nothing where only the user can decide: the library below may not
-  /// know, or would call the GPU's driver while messages move.
-  virtual std::optional<bool> takes(GpuMemory) const { return false; }
+  /// May `Message::memory` lie on a GPU of this vendor's? Nothing where only the user can decide: the library below may
+  /// not know, or would call the GPU's driver while messages move.
+  virtual std::optional<bool> takes(GpuVendor) const { return false; }
   /// Why the user has to decide, for people, where there is something to decide: "the MPI library calls …"; else empty.
-  virtual std::string why_undecided(GpuMemory) const { return {}; }
+  virtual std::string why_undecided(GpuVendor) const { return {}; }
   /// Takes note of a GPU's memory in which messages will lie, before the first of them does. From a thread that may
   /// call the GPU's driver, with the GPU current: no other call of a transport that takes() such memory calls it.
   virtual void register_memory(const GpuSpan& /*memory*/) {}
@@ -161,65 +142,10 @@ class Transport {
   /// gets no such call.
   virtual void unregister_memory(const GpuSpan& /*memory*/) {}
 
-  /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the
-  /// executor makes the stamp part of the tag: messages of different calls then never meet.
-  virtual bool compares_stamps() const { return false; }
-
-  virtual void post_send(Message& message) = 0;
-  virtual void post_recv(Message& message) = 0;
-
-  /// Moves what can be moved without blocking and appends what has finished. Returns whether anything moved, as far as
-  /// the transport can tell: who waits gives up the core only when nothing does. Throws TransportError for a lost peer,
-  /// MismatchError for a message of another length than expected.
-  virtual bool progress(std::vector<Message*>& done) = 0;
-
-  /// Has a message of this tag come from `peer` that no receive has met yet? May move what others have posted. Throws
-  /// UsageError where the transport cannot tell.
-  virtual bool arrived(int peer, std::uint64_t tag);
-
-  /// Gives up everything posted; its memory is not touched afterwards. The transport is of no further use. Where it can
-  /// be done, lost() hands the cause to the peers.
-  virtual void abort(const Failure& cause) = 0;
-  /// After abort(): brings on its way what peers that were busy have not been told yet. False when nothing is left.
-  virtual bool tell() { return false; }
-
-  virtual Loss lost(int /*peer*/) { return {}; }
-
-  /// Of the ranks that it reaches, those whose messages it carries: no others look here for why this rank gives up.
-  virtual void carries(std::span<const int> /*peers*/) {}
-  /// After abort() does a peer's lost() know the cause from its next call on, without anything on its way?
-  virtual bool tells_at_once() const { return false; }
-  /// A peer that has given up and said so, as far as it is known here without asking. For calls that wait for nobody,
-  /// or for others: asked every few milliseconds at most.
-  virtual std::optional<int> given_up() { return {}; }
-
-  /// Lets the peers know which call this rank makes; costs no more than some stores.
-  virtual void publish(const CallNote& /*note*/) {}
-  /// What `peer` has published about its call of that number. May ask the peer, and know the answer only later.
-  virtual std::optional<CallNote> published(int /*peer*/, std::uint64_t /*sequence*/) { return {}; }
-
-  /// Lets the peers know whom this rank waits for: again and again as long as it does, in milliseconds. may_be_asked:
-  /// it has waited so long that any rank may ask for it, also one that waits for it through others.
-  virtual void publish_wait(std::span<const int> /*peers*/, bool /*may_be_asked*/) {}
-  /// What `peer` has said; nothing where the transport does not know. May ask the peer, and know the answer only later:
-  /// so often that the answer of one that waits is never as old as `silent_s`.
-  virtual std::optional<Waiting> waiting(int /*peer*/, double /*silent_s*/) { return {}; }
-
-  /// Lets `peer` know what this rank wants of it: again and again as long as it waits for that, in milliseconds.
-  virtual void want(int /*peer*/, const Want& /*want*/) {}
-  /// What `peer` has last let this rank know; it may have got it since. Nothing where the transport does not know.
-  virtual std::optional<Want> wanted(int /*peer*/) { return {}; }
-
-  // Native collectives; a transport without them keeps these defaults.
-  virtual bool runs(Kind, DType, ReduceOp) const { return false; }
-  /// Collective over `ranks` (communicator ranks, this one among them). Nothing while the others are still to come: to
-  /// be called again; blocks where the library leaves no choice. Members post the calls on one group in one order;
-  /// groups of the same ranks with different ordinals do not meet, so their calls may be posted in any order.
-  virtual std::optional<int> open_group(std::span<const int> /*ranks*/, std::uint32_t /*ordinal*/) { return -1; }
-  /// Would open_group return at once? The same for all of `ranks`.
-  virtual bool has_group(std::span<const int> /*ranks*/, std::uint32_t /*ordinal*/) const { return false; }
-  virtual void post_group(GroupCall&) {}
-  virtual void progress_groups(std::vector<GroupCall*>& /*done*/) {}
+  /// What is known of peers beside messages. As long as the transport.
+  virtual Witness& witness() = 0;
+  /// Collectives of its own library; null where it has none. As long as the transport.
+  virtual Groups* groups() { return nullptr; }
 };
 
 inline bool Transport::arrived(int /*peer*/, std::uint64_t /*tag*/) {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "transport/transport.h"
+#include "transport/witness.h"
 
 namespace lanecast {
 

@@ -167,7 +167,8 @@ int cuModuleLoadData(Module** module, const void* image) {
   if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuModuleLoadData")) return result;
   if (current() == nullptr) return kInvalidContext;
-  if (std::memcmp(image, "\177ELF", 4) != 0) return kInvalidValue;
+  const char* const code = static_cast<const char*>(image);
+  if (std::memcmp(code, "\177ELF", 4) != 0 && std::strstr(code, ".entry ") == nullptr) return kInvalidValue;
   *module = new Module;
   ++state().modules;
   return kOk;

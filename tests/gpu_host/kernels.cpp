@@ -31,12 +31,13 @@ std::function<void()> kernel(const std::string& name, const void* argument) {
   if (name.starts_with("lanecast_exchange") || name.starts_with("lanecast_two_shot") ||
       name.starts_with("lanecast_pumped_two_shot") || name == "lanecast_broadcast")
     return bind<Exchange>(address, argument);
+  if (name.starts_with("lanecast_program")) return bind<ProgramRun>(address, argument);
   if (name == "lanecast_messages") return bind<Messages>(address, argument);
   if (name.starts_with("lanecast_direct")) return bind<Direct>(address, argument);
-  if (name == "lanecast_barrier" || name == "lanecast_meeting") return bind<Group>(address, argument);
+  if (name == "lanecast_barrier" || name == "lanecast_meeting") return bind<GroupArguments>(address, argument);
   if (name == "lanecast_handover") return bind<Handover>(address, argument);
   if (name == "lanecast_handshake") return bind<Handshake>(address, argument);
-  return bind<Reduction>(address, argument);
+  return bind<ReductionArguments>(address, argument);
 }
 
 }  // namespace gpu_host

@@ -25,8 +25,8 @@ constexpr std::size_t kPlaces = 5;                         // of an outbox: they
 constexpr int kMessages = 100;  // of a round and direction; more than there are control slots
 constexpr std::uint64_t kTags = 40;
 
-Layout layout_with(std::size_t places) {
-  Layout layout = layout_for(2, {.ring_bytes = kRingBytes, .eager_bytes = 2048});
+ShmLayout layout_with(std::size_t places) {
+  ShmLayout layout = layout_for(2, {.ring_bytes = kRingBytes, .eager_bytes = 2048});
   layout.outbox_places = places;
   return layout;
 }
@@ -42,7 +42,7 @@ struct LaneMemory {
   const std::unique_ptr<Page[]> outbox_pages =
       std::make_unique<Page[]>(outbox_bytes(layout_with(kPlaces)) / sizeof(Page));
   std::byte* outbox() const { return outbox_pages[0].bytes; }
-  Lane lane() { return {reinterpret_cast<LaneControl*>(control), ring, kRingBytes}; }
+  ShmLane lane() { return {reinterpret_cast<LaneControl*>(control), ring, kRingBytes}; }
 };
 
 struct Item {
@@ -107,7 +107,7 @@ struct Held : Consumer {
 
 class End {
  public:
-  End(int me, LaneMemory& out, LaneMemory& in, const Layout& layout)
+  End(int me, LaneMemory& out, LaneMemory& in, const ShmLayout& layout)
       : me_(me),
         outbox_(outbox_at(out.outbox(), layout)),
         outgoing_(out.lane(), layout, ways_, outbox_),

@@ -51,7 +51,7 @@ class Rank {
     std::vector<int> peers;
     for (int peer = 0; peer < kRanks; ++peer)
       if (peer != me_) peers.push_back(peer);
-    transport_.carries(peers);
+    transport_.witness().carries(peers);
   }
 
   /// Whether all arrived, in time and as it was sent.
@@ -92,7 +92,8 @@ class Rank {
     for (int turn = 0; turn < 20; ++turn) transport_.progress(done_);
     const auto end = Clock::now() + kMost;
     try {
-      while (!heard && !(heard = transport_.lost(next) || transport_.lost(previous)) && Clock::now() < end)
+      while (!heard && !(heard = transport_.witness().lost(next) || transport_.witness().lost(previous)) &&
+             Clock::now() < end)
         transport_.progress(done_);
     } catch (const TransportError&) {
       heard = true;

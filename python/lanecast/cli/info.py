@@ -126,6 +126,33 @@ def _gpu_compiler() -> str:
     return "\n".join(_core.gpu_compiler(amd, gpu_libraries.folders()))
 
 
+def _gpu_kernels() -> str:
+    """What came with the library, and where each kind of GPU here takes its kernels from."""
+    folder, targets = _core.gpu_kernel_package()
+    lines = [f"for {', '.join(targets)}\n{folder}" if targets else "none came with this library"]
+    with contextlib.suppress(lanecast.UsageError):  # no GPU
+        lines += [f"{gpu}: {_kernels_of(gpu)}" for gpu in sorted({each["architecture"] for each in _core.gpus()})]
+    return "\n".join(lines)
+
+
+def _kernels_of(architecture: str) -> str:
+    lines: list[str] = []
+    for target, fault in _core.gpu_packaged_kernels(architecture):
+        if not fault:
+            how = ", which the driver compiles once" if target.startswith("compute_") else ""
+            return "\n".join([f"those that came for {target}{how}", *lines])
+        lines.append(f"left aside: {fault}")
+    cache_folder = str(_core.user_cache("kernels") or "")
+    try:
+        cached = _core.gpu_kernels_are_cached(architecture, gpu_libraries.folders(), cache_folder)
+    except lanecast.UsageError as error:
+        return "\n".join([f"none: {str(error).splitlines()[0].rstrip(':')}", *lines])
+    how = (
+        f"compiled before, in {cache_folder}" if cached else f"compiled by the first communicator, into {cache_folder}"
+    )
+    return "\n".join([how, *lines])
+
+
 def _gpus() -> str:
     lines = (
         f"{ordinal}: {gpu['name']}, {gpu['architecture']}, "
@@ -223,6 +250,7 @@ _SECTIONS: dict[str, Callable[[], str]] = {
     "mpiexec": _mpiexec,
     "GPU driver": _or_none(lambda: "\n".join(_core.gpu_driver())),
     "GPUs": _or_none(_gpus),
+    "GPU kernels": _gpu_kernels,
     "GPU compiler": _or_none(_gpu_compiler),
     "NCCL": _or_none(lambda: "\n".join(_core.nccl(gpu_libraries.folders()))),
     "UCX": _or_none(_ucx),

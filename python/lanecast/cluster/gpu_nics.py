@@ -16,7 +16,6 @@ import os
 import re
 import select
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -133,22 +132,8 @@ def sweep(older_than_s: float = 60) -> None:
         with contextlib.suppress(OSError):  # others may do the same
             facts = folder.stat()
             old = facts.st_uid == os.getuid() and time.time() - facts.st_mtime > older_than_s
-            if old and not any(_answers(entry) for entry in folder.iterdir()):
+            if old and not _core.emulated_network_may_answer(str(folder)):
                 shutil.rmtree(folder)
-
-
-def _answers(path: Path) -> bool:
-    if not path.is_socket():
-        return False
-    folder = os.open(path.parent, os.O_PATH)  # the path itself may be longer than an address
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asked:
-            asked.connect(f"/proc/self/fd/{folder}/{path.name}")
-    except ConnectionRefusedError:
-        return False
-    finally:
-        os.close(folder)
-    return True
 
 
 def on_cluster(cluster: Cluster, nics: Nics, ranks_per_host: int) -> Network:

@@ -19,15 +19,33 @@ std::string digest_of_source() {
   return std::to_string(a) + " " + std::to_string(b);
 }
 
+GpuVendor vendor_of(const std::string& target) { return target.starts_with("gfx") ? GpuVendor::amd : GpuVendor::nvidia; }
+
+Compiler compiler_for(const std::string& target, const CodePlaces& places) {
+  return Compiler::open(vendor_of(target), places.library_folders);
+}
+
+std::string key_of(const KernelModule& module, const std::string& target, const Compiler& compiler) {
+  return recipe(module, target) + "\ncompiler " + compiler.version();
+}
+
 }  // namespace
 
-std::string machine_code(const std::string& architecture, const std::vector<std::string>& library_folders,
-                         const std::string& cache_folder) {
-  const Vendor vendor = architecture.starts_with("gfx") ? Vendor::amd : Vendor::nvidia;
-  const Compiler compiler = Compiler::open(vendor, library_folders);
-  const std::string key = "source " + digest_of_source() + "\noptions " + compiler.options() + "\ncompiler " +
-                          compiler.version() + "\narchitecture " + architecture;
-  return CodeCache(cache_folder).get(key, [&] { return compiler.compile(kernel_files(), kMainFile, architecture); });
+std::string recipe(const KernelModule& module, const std::string& target) {
+  return "source " + digest_of_source() + "\nmain " + std::string(module.main) + "\noptions " +
+         compiler_options(vendor_of(target), module) + "\narchitecture " + target;
+}
+
+std::string machine_code(const KernelModule& module, const std::string& target, const CodePlaces& places) {
+  const Compiler compiler = compiler_for(target, places);
+  return CodeCache(places.cache_folder).get(key_of(module, target, compiler), [&] {
+    return compiler.compile(module, target);
+  });
+}
+
+bool is_cached(const KernelModule& module, const std::string& target, const CodePlaces& places) {
+  const std::string key = key_of(module, target, compiler_for(target, places));
+  return CodeCache(places.cache_folder).find(key).has_value();
 }
 
 }  // namespace lanecast::gpu

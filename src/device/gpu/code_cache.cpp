@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
 #include "base/error.h"
@@ -19,6 +18,7 @@
 #include "base/trust.h"
 #include "base/user_cache.h"
 #include "base/whole_file.h"
+#include "device/gpu/code_file.h"
 
 namespace lanecast::gpu {
 namespace {
@@ -27,29 +27,17 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kPatience{300};  // NVRTC takes tens of them, on a loaded machine a hundred
 
-std::string in_hex(std::uint64_t number) {
-  std::array<char, 17> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(number));
-  return digits.data();
-}
+std::string name_of(const std::string& key) { return in_hex(mix(0, key)) + in_hex(mix(1, key)); }
 
-/// What comes before the code in a file: a file of another key cannot be taken for this one, nor one that is cut off.
-std::string header_of(const std::string& key, std::string_view code) {
-  return "lanecast machine code\n" + key + "\nchecksum " + in_hex(mix(0, code)) + "\n\n";
-}
+std::array<fs::path, 2> places_of(const std::string& folder) { return {folder, temporary_cache("kernels")}; }
 
-std::optional<std::string> code_in(const fs::path& path, const std::string& key) {
-  std::optional<std::string> content;
+std::optional<std::string> code_at(const fs::path& path, const std::string& key) {
   try {
-    content = trusted_text(path);
+    const std::optional<std::string> content = trusted_text(path);
+    return content ? code_in(*content, key) : std::nullopt;
   } catch (const UsageError&) {
     return {};  // as where there is none
   }
-  const std::size_t header_bytes = header_of(key, "").size();
-  if (!content || content->size() <= header_bytes) return {};
-  std::string code = content->substr(header_bytes);
-  if (!content->starts_with(header_of(key, code))) return {};
-  return code;
 }
 
 /// Held while the file is open. No file: another process is still at it when the patience ends, or there are no locks
@@ -75,19 +63,25 @@ bool can_keep(const fs::path& folder) {
 
 }  // namespace
 
+std::optional<std::string> CodeCache::find(const std::string& key) const {
+  if (folder_.empty()) return {};
+  for (const fs::path& place : places_of(folder_))  // also one that cannot be written to, as of an image
+    if (auto code = code_at(place / name_of(key), key)) return code;
+  return {};
+}
+
 std::string CodeCache::get(const std::string& key, const std::function<std::string()>& make) const {
   if (folder_.empty()) return make();
-  const std::string name = in_hex(mix(0, key)) + in_hex(mix(1, key));
-  const std::array<fs::path, 2> places{folder_, temporary_cache("kernels")};
-  for (const fs::path& place : places)  // also one that cannot be written to, as of an image
-    if (auto code = code_in(place / name, key)) return *code;
+  if (auto code = find(key)) return *std::move(code);
+  const std::string name = name_of(key);
+  const std::array<fs::path, 2> places = places_of(folder_);
   const auto keeps = [&](const fs::path& place, const std::string& code) {
-    return can_keep(place) && write_whole(place / name, header_of(key, code) + code, S_IRUSR | S_IWUSR) == 0;
+    return can_keep(place) && write_whole(place / name, code_file(key, code), S_IRUSR | S_IWUSR) == 0;
   };
   const auto* place = std::ranges::find_if(places, can_keep);
   const FileDescriptor locked = place == places.end() ? FileDescriptor() : lock(*place / (name + ".lock"));
   if (place != places.end())
-    if (auto code = code_in(*place / name, key)) return *code;
+    if (auto code = code_at(*place / name, key)) return *code;
   std::string code = make();
   while (place != places.end() && !keeps(*place, code)) ++place;  // a disk may be full, or a user's share of it
   return code;

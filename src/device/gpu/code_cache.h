@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace lanecast::gpu {
@@ -13,7 +14,10 @@ class CodeCache {
   /// it. Empty: nothing is kept.
   explicit CodeCache(std::string folder) : folder_(std::move(folder)) {}
 
-  /// The code under this key, else what `make` returns, which is kept if it can be. Of several processes (and threads)
+  /// The code under this key, if it is kept.
+  std::optional<std::string> find(const std::string& key) const;
+
+  /// The same, else what `make` returns, which is kept if it can be. Of several processes (and threads)
   /// that ask for one key, one makes it and the others wait for that one, but no longer than a deadline.
   std::string get(const std::string& key, const std::function<std::string()>& make) const;
 

@@ -3,45 +3,45 @@
 // names of its own.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/shared_library.h"
 #include "device/gpu/driver.h"
-#include "device/gpu/kernel_files.h"
+#include "device/gpu/modules.h"
 
 namespace lanecast::gpu {
+
+/// What code of a module depends on beside the source, the compiler's version and the target.
+std::string compiler_options(GpuVendor vendor, const KernelModule& module);
 
 class Compiler {
  public:
   /// folders: looked in before the loader's path. Throws UsageError that says what is missing and what to do.
-  static Compiler open(Vendor vendor, const std::vector<std::string>& folders);
+  static Compiler open(GpuVendor vendor, const std::vector<std::string>& folders);
 
   std::string version() const;  // "NVRTC 13.0", "hipRTC 9.0"
   const std::string& path() const { return library_.path(); }
 
-  /// What code depends on beside the source, the version and the architecture.
-  std::string options() const;
-
-  /// Machine code for devices of this architecture ("sm_90", "gfx90a"): of the file named `main`, which includes others
-  /// of `files`. Throws UsageError for an architecture that this compiler or the source does not know, InternalError
-  /// with the compiler's log for a source that is wrong.
-  std::string compile(std::span<const SourceFile> files, std::string_view main, const std::string& architecture) const;
+  /// Code of a module for this target: machine code for devices of this architecture ("sm_90", "gfx90a"), or PTX
+  /// ("compute_100"). Throws UsageError for one that this compiler or the source does not know, InternalError with the
+  /// compiler's log for a source that is wrong.
+  std::string compile(const KernelModule& module, const std::string& target) const;
 
  private:
   using Program = struct _nvrtcProgram*;
 
-  Compiler(Vendor vendor, SharedLibrary library) : vendor_(vendor), library_(std::move(library)) {}
+  Compiler(GpuVendor vendor, SharedLibrary library) : vendor_(vendor), library_(std::move(library)) {}
 
   SharedLibrary::Symbol call(const char* nvrtc, const char* hiprtc) const {
-    return library_.required(vendor_ == Vendor::amd ? hiprtc : nvrtc);
+    return library_.required(vendor_ == GpuVendor::amd ? hiprtc : nvrtc);
   }
   void check(int result, const char* call) const;
-  void require_known(const std::string& architecture) const;
+  void require_known(const std::string& target) const;
   std::string log(Program program) const;
+  std::string ptx(Program program) const;
 
-  Vendor vendor_;
+  GpuVendor vendor_;
   SharedLibrary library_;
   const char* (*nvrtcGetErrorString)(int) = call("nvrtcGetErrorString", "hiprtcGetErrorString");
   int (*nvrtcVersion)(int*, int*) = call("nvrtcVersion", "hiprtcVersion");

@@ -23,7 +23,7 @@ std::shared_ptr<Device> Device::open(int ordinal) {
   if (ordinal < 0 || ordinal >= count)
     throw UsageError(
         "device: there is no GPU " + std::to_string(ordinal) + "; this process sees " + std::to_string(count) + " (" +
-        (driver->vendor() == Vendor::amd ? "ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES") +
+        (driver->vendor() == GpuVendor::amd ? "ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES") +
         " can hide some)");
   return std::shared_ptr<Device>(new Device(std::move(driver), ordinal));
 }
@@ -32,7 +32,7 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : driver_(std:
   check(driver_->cuDeviceGet(&handle_, ordinal), "cuDeviceGet");
   const BesideCaptures beside(*driver_);
   // HIP's are there as long as the process.
-  if (driver_->vendor() == Vendor::nvidia)
+  if (driver_->vendor() == GpuVendor::nvidia)
     check(driver_->cuDevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain");
 }
 
@@ -74,7 +74,7 @@ bool Device::sees_remote_writes_in_order() const {
 }
 
 int Device::hardware_queues() const {
-  if (driver_->vendor() == Vendor::amd) return -1;
+  if (driver_->vendor() == GpuVendor::amd) return -1;
   constexpr int kUsual = 8, kUnderMps = 2;
   if (const char* const said = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"))
     return static_cast<int>(std::strtol(said, nullptr, /*base=*/10));

@@ -43,14 +43,14 @@ std::span<const char* const> hip_names() {
   return kHipNames;
 }
 
-std::shared_ptr<const Driver> started(Vendor vendor, const LibrarySearch& search) {
+std::shared_ptr<const Driver> started(GpuVendor vendor, const LibrarySearch& search) {
   auto driver = std::make_shared<const Driver>(vendor, SharedLibrary::open(search));
   driver->check(driver->cuInit(0), "cuInit");
   return driver;
 }
 
 std::shared_ptr<const Driver> open_cuda() {
-  return started(Vendor::nvidia,
+  return started(GpuVendor::nvidia,
                  {
                      .what = "NVIDIA driver",
                      .variable = kCudaVariable,
@@ -62,14 +62,14 @@ std::shared_ptr<const Driver> open_cuda() {
 }
 
 std::shared_ptr<const Driver> open_hip() {
-  return started(Vendor::amd, {
-                                  .what = "HIP, AMD's runtime",
-                                  .variable = kHipVariable,
-                                  .names = hip_names(),
-                                  .folders = {},
-                                  .vendor_folders = toolkit_folders(Vendor::amd),
-                                  .advice = "Install ROCm, load your site's module",
-                              });
+  return started(GpuVendor::amd, {
+                                     .what = "HIP, AMD's runtime",
+                                     .variable = kHipVariable,
+                                     .names = hip_names(),
+                                     .folders = {},
+                                     .vendor_folders = toolkit_folders(GpuVendor::amd),
+                                     .advice = "Install ROCm, load your site's module",
+                                 });
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ void Driver::check(int result, const char* call) const {
   if (result == kSuccess) return;
   const char* name = nullptr;
   const char* meaning = nullptr;
-  if (vendor_ == Vendor::amd) {
+  if (vendor_ == GpuVendor::amd) {
     name = hipGetErrorName(result);
     meaning = hipGetErrorString(result);
     if (meaning != nullptr && name != nullptr && std::string_view(meaning) == name) meaning = nullptr;
@@ -100,7 +100,7 @@ void Driver::check(int result, const char* call) const {
     if (cuGetErrorName(result, &name) != kSuccess) name = nullptr;
     if (cuGetErrorString(result, &meaning) != kSuccess) meaning = nullptr;
   }
-  std::string text = std::string(call) + (vendor_ == Vendor::amd ? ", as HIP has it: " : ": ");
+  std::string text = std::string(call) + (vendor_ == GpuVendor::amd ? ", as HIP has it: " : ": ");
   text += name != nullptr ? name : "error " + std::to_string(result);
   if (meaning != nullptr) text += std::string(": ") + meaning;
   if (is_about_the_machine(result)) throw UsageError(text + " (" + path() + ")");
@@ -110,7 +110,7 @@ void Driver::check(int result, const char* call) const {
 std::string Driver::version() const {
   int version = 0;
   check(cuDriverGetVersion(&version), "cuDriverGetVersion");
-  const bool amd = vendor_ == Vendor::amd;  // 60243483 is 6.2, 13000 is 13.0
+  const bool amd = vendor_ == GpuVendor::amd;  // 60243483 is 6.2, 13000 is 13.0
   const int major = amd ? version / 10000000 : version / 1000;
   const int minor = amd ? version / 100000 % 100 : version % 1000 / 10;
   return (amd ? "HIP " : "CUDA ") + std::to_string(major) + "." + std::to_string(minor);
@@ -119,12 +119,12 @@ std::string Driver::version() const {
 int Driver::attribute(int* value, Attribute which, int device) const {
   static constexpr std::array kCuda{10, 16, 75, 76, 118, 133, 97};
   const auto k = static_cast<std::size_t>(which);
-  if (vendor_ == Vendor::nvidia) return cuDeviceGetAttribute(value, kCuda[k], device);
+  if (vendor_ == GpuVendor::nvidia) return cuDeviceGetAttribute(value, kCuda[k], device);
   return k < kHipAttributes.size() ? cuDeviceGetAttribute(value, kHipAttributes[k], device) : kNotSupported;
 }
 
 std::string Driver::architecture(int device) const {
-  if (vendor_ == Vendor::amd) return hip_architecture(library_, device);
+  if (vendor_ == GpuVendor::amd) return hip_architecture(library_, device);
   int major = 0, minor = 0;
   check(attribute(&major, Attribute::capability_major, device), "cuDeviceGetAttribute");
   check(attribute(&minor, Attribute::capability_minor, device), "cuDeviceGetAttribute");
@@ -132,7 +132,7 @@ std::string Driver::architecture(int device) const {
 }
 
 int Driver::current_device(int* device) const {
-  if (vendor_ == Vendor::amd) return hipGetDevice(device);
+  if (vendor_ == GpuVendor::amd) return hipGetDevice(device);
   Context context = nullptr;
   *device = 0;  // as CUDA's runtime has it where there is none yet
   if (const int result = cuCtxGetCurrent(&context); result != kSuccess || context == nullptr) return result;
@@ -142,11 +142,11 @@ int Driver::current_device(int* device) const {
 bool Driver::has_entered(Context context) const {
   // HIP's threads begin with device 0, entered or not.
   Context current = nullptr;
-  return vendor_ == Vendor::nvidia && cuCtxGetCurrent(&current) == kSuccess && current == context;
+  return vendor_ == GpuVendor::nvidia && cuCtxGetCurrent(&current) == kSuccess && current == context;
 }
 
 int Driver::enter(Context context, int device, int* before) const {
-  if (vendor_ == Vendor::nvidia) return cuCtxPushCurrent(context);
+  if (vendor_ == GpuVendor::nvidia) return cuCtxPushCurrent(context);
   // HIP has contexts that can be pushed, too, but what pops them leaves the device as it is.
   if (const int result = hipGetDevice(before); result != kSuccess) return result;
   return hipSetDevice(device);
@@ -154,14 +154,14 @@ int Driver::enter(Context context, int device, int* before) const {
 
 void Driver::leave(int before) const {
   Context popped = nullptr;
-  if (vendor_ == Vendor::amd)
+  if (vendor_ == GpuVendor::amd)
     hipSetDevice(before);
   else
     cuCtxPopCurrent(&popped);
 }
 
 int Driver::allocate(Address* address, std::size_t bytes) const {
-  if (vendor_ == Vendor::nvidia) return cuMemAlloc(address, bytes);
+  if (vendor_ == GpuVendor::nvidia) return cuMemAlloc(address, bytes);
   void* memory = nullptr;
   const int result = hipExtMallocWithFlags(&memory, bytes, kHipFineGrained);
   *address = reinterpret_cast<Address>(memory);
@@ -169,7 +169,7 @@ int Driver::allocate(Address* address, std::size_t bytes) const {
 }
 
 int Driver::pin(void** host, std::size_t bytes) const {
-  const unsigned coherent = vendor_ == Vendor::amd ? kHipCoherent : 0;  // as CUDA's always is
+  const unsigned coherent = vendor_ == GpuVendor::amd ? kHipCoherent : 0;  // as CUDA's always is
   return cuMemHostAlloc(host, bytes, kMemHostAllocPortable | kMemHostAllocDeviceMap | coherent);
 }
 
@@ -177,7 +177,7 @@ int Driver::open_peer(Address* address, const IpcHandle& handle) const {
   constexpr int kInvalidValue = 1;
   const int result = cuIpcOpenMemHandle(address, handle, kIpcLazyEnablePeerAccess);
   // HIP's flag of this name has another value in its older versions, which take no other.
-  if (vendor_ == Vendor::nvidia || result != kInvalidValue) return result;
+  if (vendor_ == GpuVendor::nvidia || result != kInvalidValue) return result;
   return cuIpcOpenMemHandle(address, handle, kHipOldLazyEnablePeerAccess);
 }
 
@@ -189,7 +189,7 @@ std::uint64_t Driver::number_of(Stream stream) const {
 }
 
 int Driver::copy(Address to, Address from, std::size_t bytes, Stream stream) const {
-  if (vendor_ == Vendor::nvidia) return cuMemcpyAsync(to, from, bytes, stream);
+  if (vendor_ == GpuVendor::nvidia) return cuMemcpyAsync(to, from, bytes, stream);
   return hipMemcpyAsync(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes, kHipAnyDirection,
                         stream);
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "base/gpu_vendor.h"
 #include "base/shared_library.h"
 
 namespace lanecast::gpu {
@@ -35,8 +36,6 @@ inline constexpr int kPointerDeviceOrdinal = 9;
 inline constexpr int kFunctionSharedRoom = 8;     // FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int kRemoteWritesOrdered = 100;  // GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
 
-enum class Vendor { nvidia, amd };
-
 /// Of a device. The vendors have numbers of their own for them; of the last three AMD has none.
 enum class Attribute {
   warp_size,
@@ -52,18 +51,18 @@ enum class Attribute {
 /// call of the same arguments stands behind it; a device address is a pointer there, and passed alike. What has no such
 /// twin is null with the other vendor, and reached by a function of this class. Each returns a result for check().
 class Driver {
-  Vendor vendor_;
+  GpuVendor vendor_;
   SharedLibrary library_;
   SharedLibrary::Symbol required(const char* cuda, const char* hip) const {
-    return library_.required(vendor_ == Vendor::amd ? hip : cuda);
+    return library_.required(vendor_ == GpuVendor::amd ? hip : cuda);
   }
   SharedLibrary::Symbol optional(const char* cuda, const char* hip) const {
-    const char* const name = vendor_ == Vendor::amd ? hip : cuda;
+    const char* const name = vendor_ == GpuVendor::amd ? hip : cuda;
     return name == nullptr ? SharedLibrary::Symbol(nullptr) : library_.optional(name);
   }
-  SharedLibrary::Symbol cuda(const char* name) const { return of(Vendor::nvidia, name); }
-  SharedLibrary::Symbol hip(const char* name) const { return of(Vendor::amd, name); }
-  SharedLibrary::Symbol of(Vendor vendor, const char* name) const {
+  SharedLibrary::Symbol cuda(const char* name) const { return of(GpuVendor::nvidia, name); }
+  SharedLibrary::Symbol hip(const char* name) const { return of(GpuVendor::amd, name); }
+  SharedLibrary::Symbol of(GpuVendor vendor, const char* name) const {
     return vendor_ == vendor ? library_.required(name) : SharedLibrary::Symbol(nullptr);
   }
 
@@ -76,7 +75,7 @@ class Driver {
   /// success; UsageError for a device that is not there.
   void check(int result, const char* call) const;
 
-  Vendor vendor() const { return vendor_; }
+  GpuVendor vendor() const { return vendor_; }
   const std::string& path() const { return library_.path(); }
   std::string version() const;  // of what the driver supports: "CUDA 13.0", "HIP 6.2"
 
@@ -103,7 +102,7 @@ class Driver {
   /// Either may lie on any device, or on the host: where it is not pinned there, this may wait for the copy.
   int copy(Address to, Address from, std::size_t bytes, Stream stream) const;
 
-  Driver(Vendor vendor, SharedLibrary library) : vendor_(vendor), library_(std::move(library)) {}
+  Driver(GpuVendor vendor, SharedLibrary library) : vendor_(vendor), library_(std::move(library)) {}
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 
 namespace lanecast::gpu {
 
@@ -14,8 +13,5 @@ struct SourceFile {
 
 /// What is in src/device/gpu/kernels/.
 std::span<const SourceFile> kernel_files();
-
-/// The one to compile; it includes the others.
-inline constexpr std::string_view kMainFile = "device/gpu/kernels/kernels.cu";
 
 }  // namespace lanecast::gpu

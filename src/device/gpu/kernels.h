@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "device/gpu/code.h"
 #include "device/gpu/device.h"
 #include "device/gpu/owned.h"
 
@@ -17,11 +18,16 @@ namespace lanecast::gpu {
 /// for kernels that run, and they may be waiting for it.
 class Kernels {
  public:
+  /// Of code that came with this library, where the driver takes it, else of machine_code(). What came with it and
+  /// cannot be used is named on standard error.
+  ///
   /// The same for all who ask, for as long as the process lives: each time that a driver loads and unloads them some of
-  /// the device's memory stays taken, 0.7 MiB on an H100. cubin: from machine_code().
-  static std::shared_ptr<const Kernels> on(const std::shared_ptr<Device>& device, const std::string& cubin);
+  /// the device's memory stays taken, 0.7 MiB on an H100.
+  static std::shared_ptr<const Kernels> on(const std::shared_ptr<Device>& device, const KernelModule& module,
+                                           const CodePlaces& places);
 
-  Kernels(std::shared_ptr<Device> device, const std::string& cubin);
+  /// code: machine code or PTX.
+  Kernels(std::shared_ptr<Device> device, const std::string& code);
 
   /// Throws InternalError for a kernel that is not in the source.
   Function get(std::string_view name) const;

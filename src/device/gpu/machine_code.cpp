@@ -31,11 +31,25 @@ void add(std::vector<std::string>& names, std::string_view name, std::string_vie
     names.emplace_back(name.substr(begin.size(), name.size() - begin.size() - end.size()));
 }
 
+std::vector<std::string> entries_of_ptx(std::string_view text) {
+  constexpr std::string_view kEntry = ".entry ";
+  std::vector<std::string> names;
+  for (std::size_t at = text.find(kEntry); at != std::string_view::npos; at = text.find(kEntry, at)) {
+    at += kEntry.size();
+    names.emplace_back(text.substr(at, text.find_first_of("( \n", at) - at));
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> kernel_names(std::string_view code) {
   constexpr Elf64_Half kAmdGpu = 224;
-  if (!code.starts_with(ELFMAG)) throw InternalError("the kernels' machine code is no ELF file");
+  if (!code.starts_with(ELFMAG)) {
+    std::vector<std::string> names = entries_of_ptx(code);
+    if (names.empty()) throw InternalError("the kernels' machine code is neither an ELF file nor PTX");
+    return names;
+  }
   const auto header = record_at<Elf64_Ehdr>(code, 0);
   const auto section = [&](std::size_t k) {
     return record_at<Elf64_Shdr>(code, header.e_shoff + k * sizeof(Elf64_Shdr));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine code as NVIDIA's and AMD's compilers write it: an ELF file.
+// Code as NVIDIA's and AMD's compilers write it: machine code in an ELF file, or PTX, which is text.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lanecast::gpu {
 
-/// Names of the kernels in it: NVIDIA's have a section each, AMD's a symbol for their descriptor. Throws InternalError
-/// for what is no such file.
+/// Names of the kernels in it: NVIDIA's have a section each or an entry of PTX's, AMD's a symbol for their descriptor.
+/// Throws InternalError for what is neither.
 std::vector<std::string> kernel_names(std::string_view code);
 
 }  // namespace lanecast::gpu

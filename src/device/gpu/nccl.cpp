@@ -14,8 +14,8 @@ namespace {
 constexpr std::array kNames{"libnccl.so.2", "librccl.so.1"};
 
 std::vector<std::string> vendor_folders() {
-  std::vector<std::string> all = toolkit_folders(Vendor::nvidia);
-  for (std::string& folder : toolkit_folders(Vendor::amd)) all.push_back(std::move(folder));
+  std::vector<std::string> all = toolkit_folders(GpuVendor::nvidia);
+  for (std::string& folder : toolkit_folders(GpuVendor::amd)) all.push_back(std::move(folder));
   return all;
 }
 

@@ -8,8 +8,8 @@
 
 namespace lanecast::gpu {
 
-std::vector<std::string> toolkit_folders(Vendor vendor) {
-  const bool amd = vendor == Vendor::amd;
+std::vector<std::string> toolkit_folders(GpuVendor vendor) {
+  const bool amd = vendor == GpuVendor::amd;
   std::vector<std::string> folders;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(amd ? "/opt" : "/usr/local", ignored))

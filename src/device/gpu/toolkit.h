@@ -10,6 +10,6 @@
 namespace lanecast::gpu {
 
 /// Where a vendor's toolkits install their libraries, the newest first.
-std::vector<std::string> toolkit_folders(Vendor vendor);
+std::vector<std::string> toolkit_folders(GpuVendor vendor);
 
 }  // namespace lanecast::gpu

@@ -9,7 +9,7 @@
 namespace lanecast::host {
 namespace {
 
-void check(const Reduction& reduction) {
+void check(const ReduceArguments& reduction) {
   const std::string name = std::string(name_of(reduction.op)) + " of " + std::string(name_of(reduction.dtype));
   if (!supports(reduction.op, reduction.dtype))
     throw UsageError("reduce: no " + name +
@@ -22,7 +22,7 @@ void check(const Reduction& reduction) {
 
 }  // namespace
 
-void reduce_with(const Variant& variant, const Reduction& reduction) {
+void reduce_with(const Variant& variant, const ReduceArguments& reduction) {
   check(reduction);
   const auto& [dtype, op, dst, sources, count, finish] = reduction;
   if (count == 0) return;

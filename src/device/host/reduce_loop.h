@@ -23,7 +23,7 @@ struct Bytes {
   std::size_t begin, end;
 };
 
-struct Batch {
+struct SourceBatch {
   const void* const* sources;
   std::size_t count;
   bool first, last;
@@ -65,7 +65,7 @@ void store_group(std::byte* to, const typename Format::Value* values) {
 /// Takes a batch into one group. `group_of(s)` points at its bytes in the batch's source s; `partial` is what the
 /// batches before have left and this one leaves. False where nothing is stored, since an average leaves its range.
 template <class Format, class Op, class GroupOf>
-bool reduce_group(std::byte* dst, GroupOf group_of, const Batch& batch, typename Format::Value* partial,
+bool reduce_group(std::byte* dst, GroupOf group_of, const SourceBatch& batch, typename Format::Value* partial,
                   const Finish& finish) {
   typename Format::Value values[kGroup], more[kGroup];
   std::size_t s = 0;
@@ -96,7 +96,7 @@ bool reduce_group(std::byte* dst, GroupOf group_of, const Batch& batch, typename
 
 /// Takes a batch into the bytes of a tile.
 template <class Format, class Op>
-void reduce_tile(std::byte* dst, Bytes tile, const Batch& batch, typename Format::Value* partial,
+void reduce_tile(std::byte* dst, Bytes tile, const SourceBatch& batch, typename Format::Value* partial,
                  const Finish& finish) {
   const auto beyond = [&](std::size_t at, std::size_t bytes) {
     if constexpr (kAverages<Format, Op>)
@@ -132,7 +132,7 @@ void reduce_loop(void* dst, const void* const* sources, std::size_t source_count
     const Bytes tile{begin, begin + kTile < bytes ? begin + kTile : bytes};
     for (std::size_t s = 0; s < source_count; s += kBatch) {
       const bool last = s + kBatch >= source_count;
-      const Batch batch{sources + s, last ? source_count - s : kBatch, s == 0, last, whole};
+      const SourceBatch batch{sources + s, last ? source_count - s : kBatch, s == 0, last, whole};
       reduce_tile<Format, Op>(static_cast<std::byte*>(dst), tile, batch, partial, finish);
     }
   }

@@ -30,7 +30,7 @@ extern const Variant kAvx512;
 std::span<const Variant* const> usable_variants();
 
 /// The arguments of host::reduce.
-struct Reduction {
+struct ReduceArguments {
   DType dtype;
   ReduceOp op;
   void* dst;
@@ -39,6 +39,6 @@ struct Reduction {
   Finish finish = {};
 };
 
-void reduce_with(const Variant& variant, const Reduction& reduction);
+void reduce_with(const Variant& variant, const ReduceArguments& reduction);
 
 }  // namespace lanecast::host

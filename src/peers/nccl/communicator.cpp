@@ -88,8 +88,8 @@ std::string missing(Kind kind, DType dtype, ReduceOp op) {
   return std::string(name_of(op)) + " of " + std::string(name_of(dtype));
 }
 
-Communicator::Communicator(std::shared_ptr<const gpu::Device> device, const Bootstrap& bootstrap,
-                           const std::vector<std::string>& library_folders, Options options)
+NcclCommunicator::NcclCommunicator(std::shared_ptr<const gpu::Device> device, const Bootstrap& bootstrap,
+                                   const std::vector<std::string>& library_folders, Options options)
     : device_(std::move(device)),
       nccl_(agreed(bootstrap, [&] { return opened(library_folders); })),
       rank_(bootstrap.rank),
@@ -108,7 +108,7 @@ Communicator::Communicator(std::shared_ptr<const gpu::Device> device, const Boot
   }
 }
 
-Communicator::~Communicator() {
+NcclCommunicator::~NcclCommunicator() {
   if (comm_ == nullptr) return;
   // NCCL's threads end together with those of the host's other ranks, for which no call of NCCL's has a deadline.
   std::packaged_task<void()> close([device = device_, nccl = nccl_, comm = comm_] {
@@ -129,7 +129,7 @@ Communicator::~Communicator() {
     thread.detach();
 }
 
-void Communicator::enqueue(const Collective& call, gpu::Stream stream) {
+void NcclCommunicator::enqueue(const NcclCollective& call, gpu::Stream stream) {
   if (call.count == 0) return;
   const gpu::Device::Current current(*device_);
   const gpu::Nccl& nccl = *nccl_;
@@ -157,7 +157,7 @@ void Communicator::enqueue(const Collective& call, gpu::Stream stream) {
   }
 }
 
-void Communicator::settle(int result, const char* call) const {
+void NcclCommunicator::settle(int result, const char* call) const {
   const auto since = std::chrono::steady_clock::now();
   while (result == gpu::kNcclInProgress) {
     const auto waited = std::chrono::steady_clock::now() - since;
@@ -172,7 +172,7 @@ void Communicator::settle(int result, const char* call) const {
   if (result != gpu::kNcclSuccess) refuse(result, call);
 }
 
-void Communicator::check() const {
+void NcclCommunicator::check() const {
   if (comm_ == nullptr) return;
   int state = gpu::kNcclSuccess;
   const int result = nccl_->CommGetAsyncError(comm_, &state);
@@ -180,12 +180,12 @@ void Communicator::check() const {
   if (state != gpu::kNcclSuccess && state != gpu::kNcclInProgress) refuse(state, "a collective under way");
 }
 
-void Communicator::refuse(int result, const char* call) const {
+void NcclCommunicator::refuse(int result, const char* call) const {
   throw TransportError("rank " + std::to_string(rank_) + ": NCCL: " + call + ": " + nccl_->GetErrorString(result) +
                        ": " + nccl_->GetLastError(comm_));
 }
 
-void Communicator::abort() {
+void NcclCommunicator::abort() {
   if (comm_ == nullptr) return;
   const gpu::Device::Current current(*device_);
   nccl_->CommAbort(std::exchange(comm_, nullptr));

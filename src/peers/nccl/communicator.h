@@ -17,7 +17,7 @@ namespace lanecast::nccl {
 
 /// A collective of NCCL's: `count` elements of what one rank brings to an all-gather or keeps of a reduce-scatter, else
 /// of all.
-struct Collective {
+struct NcclCollective {
   Kind kind{};
   DType dtype{};
   ReduceOp op{};
@@ -37,19 +37,19 @@ struct Options {
   std::function<void(double waited_s)> keep_waiting;
 };
 
-class Communicator {
+class NcclCommunicator {
  public:
   /// Collective over the ranks of `bootstrap`, on the thread's device. Throws UsageError on all ranks where one has no
   /// usable NCCL.
-  Communicator(std::shared_ptr<const gpu::Device> device, const Bootstrap& bootstrap,
-               const std::vector<std::string>& library_folders, Options options);
+  NcclCommunicator(std::shared_ptr<const gpu::Device> device, const Bootstrap& bootstrap,
+                   const std::vector<std::string>& library_folders, Options options);
   /// What is enqueued has run. Waits for NCCL's threads, which may wait for those of the host's other ranks.
-  ~Communicator();
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
+  ~NcclCommunicator();
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   /// In the order of the stream. The first ones connect the ranks, and return when all have called.
-  void enqueue(const Collective& call, gpu::Stream stream);
+  void enqueue(const NcclCollective& call, gpu::Stream stream);
   /// Throws what NCCL's threads have met since.
   void check() const;
   /// Ends what is under way, here; NCCL's threads and kernels let go of all memory. No other call follows.

@@ -18,7 +18,7 @@ CallAgreement::CallAgreement(Router& router, int rank, std::uint64_t communicato
     : router_(router), rank_(rank), communicator_(communicator), on_(on) {
   CallNote nothing_yet;
   nothing_yet.communicator = communicator_;
-  for (std::size_t k = 0; k < router_.count(); ++k) router_[k].publish(nothing_yet);
+  router_.publish(nothing_yet);
 }
 
 std::uint32_t CallAgreement::begin(std::uint64_t sequence, const Signature& signature) {
@@ -32,7 +32,7 @@ std::uint32_t CallAgreement::begin(std::uint64_t sequence, const Signature& sign
   note.chain = chain_;
   signature.text.copy(note.text.data(), note.text.size() - 1);
   mine_.put(note);
-  for (std::size_t k = 0; k < router_.count(); ++k) router_[k].publish(note);
+  router_.publish(note);
   // Never 0, which is the stamp of messages outside any call.
   return static_cast<std::uint32_t>(chain_ & kStampMask) | 1u;
 }
@@ -46,7 +46,7 @@ void CallAgreement::compare(std::span<const int> peers, std::chrono::steady_cloc
     for (std::uint64_t sequence = sequence_; sequence > 0; --sequence) {
       const auto mine = mine_.find(sequence);
       if (!mine) break;
-      const auto theirs = router_.to(peer).published(peer, sequence);
+      const auto theirs = router_.witness(peer).published(peer, sequence);
       if (!theirs || theirs->communicator != communicator_) {
         if (first) break;
         continue;

@@ -19,7 +19,7 @@ namespace {
 constexpr double kBudget_s = 0.3, kOfDeadline = 0.1;
 constexpr int kMostRounds = 2;
 
-struct Order {
+struct ProbeOrder {
   int messages = kEnd;
   std::size_t bytes = 0;
 
@@ -31,12 +31,12 @@ Span span_of(Value& value) {
   return {reinterpret_cast<std::byte*>(&value), sizeof value};
 }
 
-class Pair {
+class TimedPair {
  public:
-  Pair(const TimingParts& parts, int peer) : parts_(parts), peer_(peer) {}
+  TimedPair(const TimingParts& parts, int peer) : parts_(parts), peer_(peer) {}
 
   /// So many messages each way, all at once.
-  void post(Volley& volley, const Order& order) {
+  void post(Volley& volley, const ProbeOrder& order) {
     std::byte* const base = order.bytes <= LinkProbe::kShortBytes ? short_.data() : parts_.memory.base;
     for (int k = 0; k < order.messages; ++k)
       volley.receive(peer_, {base + static_cast<std::size_t>(k + 1) * order.bytes, order.bytes});
@@ -59,10 +59,10 @@ class Pair {
 /// The half that says what is timed, and looks at the clock.
 class Leader final : public LinkProbe {
  public:
-  explicit Leader(Pair& pair) : pair_(pair) {}
+  explicit Leader(TimedPair& pair) : pair_(pair) {}
   double now_s() override { return pair_.now_s(); }
   void volley(int messages, std::size_t bytes) override {
-    Order order{messages, bytes};
+    ProbeOrder order{messages, bytes};
     std::byte got_all{};
     pair_.exchange([&](Volley& volley) {
       volley.send(pair_.peer(), span_of(order));
@@ -71,19 +71,19 @@ class Leader final : public LinkProbe {
     });
   }
   void end() {
-    Order order;
+    ProbeOrder order;
     pair_.exchange([&](Volley& volley) { volley.send(pair_.peer(), span_of(order)); });
   }
 
  private:
-  Pair& pair_;
+  TimedPair& pair_;
 };
 
-void follow(Pair& pair) {
+void follow(TimedPair& pair) {
   while (true) {
-    Order order;
+    ProbeOrder order;
     pair.exchange([&](Volley& volley) { volley.receive(pair.peer(), span_of(order)); });
-    if (order.messages == Order::kEnd) return;
+    if (order.messages == ProbeOrder::kEnd) return;
     pair.exchange([&](Volley& volley) { pair.post(volley, order); });
     std::byte got_all{};
     pair.exchange([&](Volley& volley) { volley.send(pair.peer(), span_of(got_all)); });
@@ -108,7 +108,7 @@ struct Finding {
   LinkSteps steps;
 };
 
-struct Seen {
+struct RankTimes {
   std::array<Finding, kMostRounds> found;
   double took_s = 0;
   std::int64_t at = 0;
@@ -125,7 +125,7 @@ Finding find_in_round(const TimingParts& parts, const std::vector<std::vector<in
     const bool leads = (host & apart) == 0;
     const std::size_t other = leads ? host + apart : host - apart;
     if (place >= lanes || other >= by_host.size()) return {};
-    Pair pair(parts, by_host[other][place]);
+    TimedPair pair(parts, by_host[other][place]);
     if (!leads) return follow(pair), Finding{};
     Leader leader(pair);
     const Finding found{parts.topology.parting_level(rank, pair.peer()), time_link(leader, budget_s)};
@@ -157,7 +157,7 @@ TimedLinks time_links(const TimingParts& parts) {
   if (by_host.size() < 2) return timed;
   std::vector<std::size_t> rounds{1};
   if (by_host.size() > 2) rounds.push_back(std::bit_floor(by_host.size() - 1));
-  Seen mine;
+  RankTimes mine;
   mine.at =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   const double budget_s = std::min(kBudget_s, kOfDeadline * parts.gathering.timeout_s);
@@ -166,13 +166,13 @@ TimedLinks time_links(const TimingParts& parts) {
   for (std::size_t k = 0; k < rounds.size(); ++k)
     mine.found[k] = find_in_round(parts, by_host, rounds[k], budget_s / static_cast<double>(rounds.size()));
   mine.took_s = parts.now_s() - begun;
-  std::vector<Seen> all(parts.bootstrap.size);
+  std::vector<RankTimes> all(parts.bootstrap.size);
   parts.bootstrap.all_gather(&mine, all.data(), sizeof mine);
   timed.at = all[0].at;
-  timed.took_s = std::ranges::max(all, {}, &Seen::took_s).took_s;
+  timed.took_s = std::ranges::max(all, {}, &RankTimes::took_s).took_s;
   for (std::size_t level = 0; level < timed.by_level.size(); ++level) {
     std::vector<LinkSteps> found;
-    for (const Seen& seen : all)
+    for (const RankTimes& seen : all)
       for (const Finding& finding : seen.found)
         if (finding.level == static_cast<int>(level)) found.push_back(finding.steps);
     if (!found.empty()) timed.by_level[level] = link_from(std::move(found));

@@ -32,19 +32,19 @@ class MessageCounts {
   /// A program may have another tag for each message, and who gives up counting tells no peer anything wrong.
   static constexpr std::size_t kMostTags = 4096;
 
-  struct Line {
+  struct MessageLine {
     int peer;
     std::uint64_t tag;
-    friend bool operator==(const Line&, const Line&) = default;
+    friend bool operator==(const MessageLine&, const MessageLine&) = default;
   };
   struct Hash {
     // One after the other: mix() takes equal bits of both out, as those of peer 1 under tag 0 and of peer 0 under 1.
-    std::size_t operator()(const Line& line) const {
+    std::size_t operator()(const MessageLine& line) const {
       return mix(mix(0, static_cast<std::uint64_t>(line.peer)), line.tag);
     }
   };
 
-  std::unordered_map<Line, std::array<std::uint64_t, 2>, Hash> counts_;  // of sends, of receives
+  std::unordered_map<MessageLine, std::array<std::uint64_t, 2>, Hash> counts_;  // of sends, of receives
 };
 
 }  // namespace lanecast

@@ -46,7 +46,8 @@ RollCall::Token& RollCall::addressed(Token& token, std::size_t round) const {
   constexpr std::uint64_t kMostRounds = 32;
   const Transport& transport = router_.to(token.peer);
   // From the end of the steps' tags, where no plan comes.
-  const std::uint64_t ordinal = first_message_tag(transport.max_tag()) - 1 - (token.number * kMostRounds + round);
+  const std::uint64_t ordinal =
+      first_message_tag(transport.traits().max_tag) - 1 - (token.number * kMostRounds + round);
   token.stamp = stamp_;
   token.tag = call_tag(transport, ordinal, stamp_);
   return token;

@@ -28,7 +28,7 @@ void CallAgreement::tell_wants(const UnderWay& call, const Wait& wait) {
       want->looks = looks_;
       want->behind = row;
     }
-    router_.to(peer).want(peer, *want);
+    router_.witness(peer).want(peer, *want);
   }
 }
 
@@ -36,7 +36,7 @@ void CallAgreement::refuse_unmet_wants(const UnderWay& call, const Wait& wait) {
   if (!on_) return;
   for (int peer = 0; peer < router_.size(); ++peer) {
     if (peer == rank_) continue;
-    const auto want = router_.to(peer).wanted(peer);
+    const auto want = router_.witness(peer).wanted(peer);
     if (!want) continue;
     if (want->of == Want::Of::counts) {
       compare_counts(peer, *want);
@@ -58,7 +58,7 @@ Row CallAgreement::behind(const Wait& wait) {
   Row longest;
   for (int peer = 0; peer < router_.size(); ++peer) {
     if (peer == rank_) continue;
-    const auto want = router_.to(peer).wanted(peer);
+    const auto want = router_.witness(peer).wanted(peer);
     // The longest: in a circle that others wait for, no row of theirs outgrows that of the circle for ever.
     if (!want || want->of == Want::Of::counts || !lacks_message(peer, *want) || !blocks(peer, *want, wait)) continue;
     if (want->behind.length >= longest.length) longest = want->behind.and_then(peer);

@@ -12,8 +12,8 @@ namespace lanecast {
 
 using Clock = std::chrono::steady_clock;
 
-Volley::Part& Volley::add(int peer, const Span& memory, bool receives) {
-  Part& part = messages_.emplace_back();
+Volley::Shot& Volley::add(int peer, const Span& memory, bool receives) {
+  Shot& part = messages_.emplace_back();
   part.volley = this;
   part.span = memory;
   part.receives = receives;
@@ -28,7 +28,7 @@ Volley::Part& Volley::add(int peer, const Span& memory, bool receives) {
 
 std::vector<int> Volley::missing() const {
   std::vector<int> peers;
-  for (const Part& message : messages_)
+  for (const Shot& message : messages_)
     if (message.receives && !message.done) peers.push_back(message.peer);
   return peers;
 }
@@ -59,10 +59,10 @@ void Volley::wait() {
 
 void Volley::look_around(double waited_s) {
   std::vector<int> awaited;
-  for (const Part& message : messages_) {
+  for (const Shot& message : messages_) {
     if (message.done) continue;
     if (awaited.empty() || awaited.back() != message.peer) awaited.push_back(message.peer);
-    if (const Loss loss = router_.to(message.peer).lost(message.peer))
+    if (const Loss loss = router_.witness(message.peer).lost(message.peer))
       raise({loss.cause.kind, "rank " + std::to_string(gathering_.ranks[gathering_.me]) + " lost rank " +
                                   std::to_string(message.peer) + " (" + loss.str() + ") in " + gathering_.what});
   }

@@ -32,7 +32,7 @@ class Volley {
   void look_for_reasons() const;
 
  private:
-  struct Part final : Posted {
+  struct Shot final : Posted {
     void arrived() override {
       done = true;
       --volley->open_;
@@ -43,14 +43,14 @@ class Volley {
     bool done = false;
   };
 
-  Part& add(int peer, const Span& memory, bool receives);
+  Shot& add(int peer, const Span& memory, bool receives);
   std::vector<int> missing() const;
   void look_around(double waited_s);
 
   Router& router_;
   const Gathering& gathering_;
   Rivals rivals_;
-  std::deque<Part> messages_;  // which stay where they are posted
+  std::deque<Shot> messages_;  // which stay where they are posted
   std::size_t open_ = 0;
   RunningTime ran_;
 };

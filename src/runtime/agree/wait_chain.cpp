@@ -10,7 +10,7 @@
 namespace lanecast {
 namespace {
 
-struct Link {
+struct ChainLink {
   int rank;
   int awaited_by;  // link, -1: by the waiter itself
 };
@@ -21,7 +21,7 @@ constexpr double kSilentFor = 0.5, kAtMost = 1.25;
 
 constexpr std::size_t kNamed = 6;  // ranks of a long way that are named; a reason has room for some hundred letters
 
-std::string text_of(const std::vector<Link>& links, int last) {
+std::string text_of(const std::vector<ChainLink>& links, int last) {
   std::vector<int> way;  // back to the waiter
   for (int at = last; at >= 0; at = links[at].awaited_by) way.push_back(links[at].rank);
   std::reverse(way.begin(), way.end());
@@ -41,8 +41,8 @@ std::string text_of(const std::vector<Link>& links, int last) {
 /// Whom the waiter waits for, by itself or through others that say that they wait: each once, nearest first. Ends where
 /// `found`, which is told of each and what it says, returns true: at that link, or -1.
 template <class Found>
-std::pair<std::vector<Link>, int> walk(Router& router, const Waiter& waiter, const Found& found) {
-  std::vector<Link> links;
+std::pair<std::vector<ChainLink>, int> walk(Router& router, const Waiter& waiter, const Found& found) {
+  std::vector<ChainLink> links;
   std::vector<bool> seen(waiter.size);
   seen[waiter.rank] = true;
   const auto follow = [&](std::span<const int> peers, int awaited_by) {
@@ -54,7 +54,7 @@ std::pair<std::vector<Link>, int> walk(Router& router, const Waiter& waiter, con
   follow(waiter.awaited, -1);
   for (int k = 0; k < static_cast<int>(links.size()); ++k) {
     const int rank = links[k].rank;
-    auto waiting = router.to(rank).waiting(rank, waiter.silent_s);
+    auto waiting = router.witness(rank).waiting(rank, waiter.silent_s);
     if (waiting) waiting->age_s = waiter.ran.seconds_of(waiting->age_s);
     if (found(rank, waiting)) return {std::move(links), k};
     if (waiting && waiting->age_s <= waiter.silent_s) follow(waiting->peers, k);

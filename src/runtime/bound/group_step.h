@@ -1,30 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan's group step as a transport is asked for it.
+// A plan's group step, bound to a chunk: the collective that a transport or the peers of a host are asked for.
 #pragma once
 
 #include <vector>
 
 #include "runtime/bound/layout.h"
+#include "runtime/bound/span_ops.h"
+#include "transport/groups.h"
 
 namespace lanecast {
 
-/// All but the buffers and the group's handle. counts: keeps what the call refers to.
-inline GroupCall group_call(const Group& group, const Shape& shape, const Layout& layout, Chunk chunk,
-                            std::vector<std::size_t>& counts) {
-  counts.clear();
-  for (const Pieces& own : group.own) {
-    counts.push_back(0);
-    for (const Piece& piece : own) counts.back() += layout.elements(piece, chunk);
-  }
-  GroupCall call;
-  call.kind = group.kind;
-  call.dtype = shape.dtype;
-  call.op = shape.op;
-  call.counts = counts;
-  call.root = group.root;
-  // Of an all-to-all within a group a member knows its own messages only, whatever the ranks know of the whole call.
-  call.own_counts = shape.own_counts() || group.kind == Kind::all_to_all;
-  return call;
-}
+/// A chunk of a call whose steps are bound.
+struct BoundChunk {
+  const Plan& plan;
+  const Shape& shape;
+  const Layout& layout;
+  const BoundSteps& steps;
+  Chunk chunk;
+};
+
+struct GroupStep {
+  const Group& group;
+  GroupCall call;  // all but the group's handle; its buffers begin where the step's first blocks do
+  Reduction reduction;
+  std::span<const Span> src, dst;
+  std::size_t src_bytes = 0, dst_bytes = 0;
+
+  /// Members skip a call only where all of them see that it moves nothing.
+  bool is_empty() const;
+  /// A library wants one buffer on each side; blocks that lie apart are packed for it, which is the papers' shuffle.
+  bool src_apart() const { return src.size() > 1; }
+  bool dst_apart() const { return dst.size() > 1; }
+  bool overlaps() const { return lanecast::overlaps(src, dst); }
+};
+
+/// counts: keeps what the call refers to.
+GroupStep group_step(const BoundChunk& bound, std::uint32_t step, std::vector<std::size_t>& counts);
 
 }  // namespace lanecast

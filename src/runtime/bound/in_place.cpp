@@ -6,14 +6,14 @@
 namespace lanecast {
 namespace {
 
-struct Place {
+struct PartMemory {
   std::int32_t part;
   const std::byte *first, *last;
 };
 
 /// The parts that have elements, by ascending address. Throws UsageError where there are some, but no buffer.
-std::vector<Place> places(PartRange parts, const Shape& shape, const void* buffer, const char* name) {
-  std::vector<Place> places;
+std::vector<PartMemory> places(PartRange parts, const Shape& shape, const void* buffer, const char* name) {
+  std::vector<PartMemory> places;
   const auto* at = static_cast<const std::byte*>(buffer);
   for (std::int32_t k = 0; k < parts.count; ++k) {
     const std::size_t count = shape.counts.empty() ? shape.count : shape.counts[parts[k]];
@@ -33,7 +33,7 @@ bool lies_in_place(const Collective& collective, int rank, const Shape& shape, c
              kept = places(outputs, shape, out, "output");
   bool shared = false, apart = false;
   std::size_t k = 0;
-  for (const Place& i : brought) {
+  for (const PartMemory& i : brought) {
     while (k < kept.size() && kept[k].last <= i.first) ++k;
     const bool meets = k < kept.size() && kept[k].first < i.last;
     const bool same = meets && kept[k].part == i.part && kept[k].first == i.first;

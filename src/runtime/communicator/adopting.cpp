@@ -48,7 +48,7 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   // What transports do is known here, and to no file.
   for (std::size_t level = 0; level < adopted.links.size(); ++level)
     adopted.links[level].by_itself = choosing.models().links[level].by_itself;
-  GpuSide* const gpu = parts_->gpu.opened();
+  GpuExecutor* const gpu = parts_->gpu.opened();
   const TimingSite site{
       ground.router, ground.topology, ground.around.hosts, rank(), parts_->waits.timeout_s(), ground.rivals, [&] {
         parts_->gate.ask(interrupt);

@@ -65,6 +65,7 @@ bool Choosing::in_rank_order(const Call& call) const {
 
 Models Choosing::models_for(OnGpus gpus) const {
   Models models = models_;
+  models.gpu = gpu_;
   models.driver_call_s = driver_call_s_;
   if (!gpus.sends_directly || gpu_links_.links.empty()) return models;
   models.links = gpu_links_.links;

@@ -42,7 +42,8 @@ class Choosing {
   };
   const GpuLinks& gpu_links() const { return gpu_links_; }
   void choose_on_gpus_by(GpuLinks links) { gpu_links_ = std::move(links); }
-  /// See Models::driver_call_s.
+  /// What calls on GPUs are chosen by, equal on all ranks: see Models::gpu and Models::driver_call_s.
+  void gpus_are(const GpuKind& kind) { gpu_ = &kind; }
   void driver_call_takes(double seconds) { driver_call_s_ = seconds; }
 
   Choice chosen(const Call& call) const;
@@ -77,6 +78,7 @@ class Choosing {
   Models models_;
   std::vector<bool> between_hosts_;
   GpuLinks gpu_links_;
+  const GpuKind* gpu_ = Models{}.gpu;
   double driver_call_s_ = Models{}.driver_call_s;
 };
 

@@ -36,7 +36,7 @@ void Compiling::check(bool reproducible) const {
     throw UsageError("chunks: " + std::to_string(call_.chunks) + " is not from 0 to " + std::to_string(kMostChunks));
   for (int r = 0; r < size; ++r) composition_.require_complete(r);
   for (const Primitive& p : composition_.primitives())
-    if (p.kind == Primitive::Kind::reduce && p.leaves.count > 1) check(p, reproducible);
+    if (p.kind == Primitive::Action::reduce && p.leaves.count > 1) check(p, reproducible);
 }
 
 void Compiling::check(const Primitive& p, bool reproducible) const {
@@ -64,9 +64,21 @@ void Compiling::shape(int usual_chunks) {
   shape_.counts = refined_.counts(counts);
 }
 
-void Compiling::cut_for_gpus() {
+void Compiling::refuse_transports() const {
   if (!call_.transports.empty())
     throw UsageError("transports: '" + call_.transports + "', but a GPU's memory goes by those of the communicator");
+}
+
+std::vector<Plan> Compiling::all_plans() const {
+  refuse_transports();
+  std::vector<Plan> plans;
+  for (const bool in_place : {false, true})
+    for (int r = 0; r < composition_.size(); ++r) plans.push_back(lowered(r, in_place));
+  return plans;
+}
+
+void Compiling::cut_for_gpus() {
+  refuse_transports();
   // No rank knows whose buffers are in place.
   for (const bool in_place : {false, true})
     shape_.chunks = chunks_that_fit(shape_, composition_.size(), [&](int rank) { return lowered(rank, in_place); });

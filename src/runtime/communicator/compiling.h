@@ -2,6 +2,8 @@
 // What a composition and its buffers become on a machine: checked, shaped, proven and lowered; nothing is bound yet.
 #pragma once
 
+#include <vector>
+
 #include "compose/refine.h"
 #include "runtime/bound/layout.h"
 #include "runtime/request/composed_call.h"
@@ -21,6 +23,8 @@ class Compiling {
   /// After shape(): as many chunks or more, of which all ranks' messages fit, and equal on all ranks. Throws UsageError
   /// for what GPUs cannot run.
   void cut_for_gpus();
+  /// After shape(): of all ranks, with buffers apart and in place. Throws UsageError for what GPUs cannot run.
+  std::vector<Plan> all_plans() const;
   /// This rank's. Throws UsageError for buffers that lie wrong to each other, and PlanError where a proof fails.
   Plan plan() const;
 
@@ -29,6 +33,7 @@ class Compiling {
 
  private:
   void check(const Primitive& p, bool reproducible) const;
+  void refuse_transports() const;
   void prove(bool in_place) const;
   Plan lowered(int rank, bool in_place) const;
 

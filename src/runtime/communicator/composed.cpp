@@ -41,7 +41,8 @@ std::shared_ptr<BoundCall> Binding::bind(const ComposedCall& call) {
     compiling.shape(ground_.options.chunks);
     const auto prepared = std::make_shared<PreparedPlan>(compiling.plan());
     if (!call.transports.empty())
-      prepared->carriers = carriers(*ground_.router, compiling.machine().topology, ground_.rank(), call.transports);
+      prepared->transports =
+          transports_by_level(*ground_.router, compiling.machine().topology, ground_.rank(), call.transports);
     // A pipeline is full when each stage works on a chunk of its own.
     ExecutorOptions executor = ground_.options.executor;
     executor.chunks_in_flight = std::max(executor.chunks_in_flight, compiling.machine().stages() + 1);
@@ -66,31 +67,40 @@ void Communicator::rebind(BoundCall& call, const void* in, void* out) {
   call.out = static_cast<std::byte*>(out);
 }
 
-std::shared_ptr<StagedPlan> GpuCalls::compile(const ComposedCall& call, int device) {
+ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
   Shape shape;
+  std::vector<Plan> all;  // of all ranks, within one host
   Plan plan = with_rank(rank(), kCompile, [&] {
     Compiling compiling(call, ground_.topology, rank());
     compiling.check(ground_.options.reproducible.value_or(false));
     compiling.shape(ground_.options.chunks);
-    compiling.cut_for_gpus();
+    if (ground_.hosts() > 1)
+      compiling.cut_for_gpus();
+    else
+      all = compiling.all_plans();
     shape = compiling.shape();
     return compiling.plan();
   });
   std::unique_lock lock = gate_.enter();
   gate_.refuse_if_failed();
   gate_.refuse_without_threads();
-  GpuSide& side = open_for_call(device, lock);
-  side.require_usable(call.in, "input", call.dtype, device);
-  side.require_usable(call.out, "output", call.dtype, device);
-  return side.stage(std::move(plan), std::move(shape));
+  GpuExecutor& executor = open_for_call(device, lock);
+  executor.require_usable(call.in, "input", call.dtype, device);
+  executor.require_usable(call.out, "output", call.dtype, device);
+  if (ground_.hosts() > 1) return {executor.stage(std::move(plan), std::move(shape)), nullptr, call.in, call.out};
+  open_programs(executor, nullptr, lock);
+  return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
+    const Slicing slicing = executor.slicing_of(all, shape, call.chunks ? call.chunks : ground_.options.chunks);
+    return {nullptr, executor.bind_program(std::move(plan), std::move(shape), slicing), call.in, call.out};
+  });
 }
 
-void GpuCalls::require_as_compiled(GpuSide& side, const ComposedOnGpu& call, const OnStream& where) const {
-  const Shape& shape = call.plan->shape();
-  require_messages(side, where.stream);
-  side.require_usable(call.in, "input", shape.dtype, where.device);
-  side.require_usable(call.out, "output", shape.dtype, where.device);
-  require_placed_alike(call.plan->plan(), shape, call.in, call.out);
+void GpuCalls::require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const {
+  const Shape& shape = call.plan ? call.plan->shape() : call.program->shape();
+  if (call.plan) require_messages(executor, where.stream);
+  executor.require_usable(call.in, "input", shape.dtype, where.device);
+  executor.require_usable(call.out, "output", shape.dtype, where.device);
+  require_placed_alike(call.plan ? call.plan->plan() : call.program->plan(), shape, call.in, call.out);
 }
 
 }  // namespace lanecast

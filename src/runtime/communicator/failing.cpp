@@ -11,9 +11,9 @@ Failing::Failing(Ground& ground, Gate& gate) : ground_(ground), gate_(gate) {
   gate.when_given_up([this](const Failure& failure) { fail(failure); });
 }
 
-void Failing::opens(const std::shared_ptr<GpuSide>& side) {
-  gpu_ = side;
-  ground_.shown.opens(side);
+void Failing::opens(const std::shared_ptr<GpuExecutor>& executor) {
+  gpu_ = executor;
+  ground_.shown.opens(executor);
 }
 
 void Failing::fail(const Failure& reason) {
@@ -22,7 +22,7 @@ void Failing::fail(const Failure& reason) {
   if (why.kind == FailureKind::user) why.text = "rank " + std::to_string(ground_.rank()) + ": " + why.text;
   gate_.shut(why);
   Router& router = *ground_.router;
-  const std::shared_ptr<GpuSide> gpu = gpu_.lock();
+  const std::shared_ptr<GpuExecutor> gpu = gpu_.lock();
   if (gpu) gpu->poison();
   router.abort(cause_ ? cause_ : why);
   // Whose kernels end without a word must find one here.
@@ -52,7 +52,7 @@ void Failing::lose(int peer, const Loss& loss, const std::string& where) {
 void Failing::heed(std::string_view before) {
   const std::optional<int> peer = ground_.router->given_up();
   if (!peer) return;
-  const Loss loss = ground_.router->to(*peer).lost(*peer);
+  const Loss loss = ground_.router->witness(*peer).lost(*peer);
   if (loss.cause) lose(*peer, loss, "before " + std::string(before));
 }
 

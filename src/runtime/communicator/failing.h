@@ -16,7 +16,7 @@
 
 namespace lanecast {
 
-class GpuSide;
+class GpuExecutor;
 
 /// All but abort() by whoever is in the gate.
 class Failing {
@@ -25,7 +25,7 @@ class Failing {
   /// The calls of a part end with that error, after those of the parts before.
   void also_ends(std::function<void(const std::exception_ptr&)> part) { parts_.push_back(std::move(part)); }
   /// So do kernels that wait.
-  void opens(const std::shared_ptr<GpuSide>& side);
+  void opens(const std::shared_ptr<GpuExecutor>& executor);
 
   void fail(const Failure& reason);
   /// See Communicator::abort().
@@ -47,8 +47,8 @@ class Failing {
   Ground& ground_;
   Gate& gate_;
   std::vector<std::function<void(const std::exception_ptr&)>> parts_;
-  std::weak_ptr<GpuSide> gpu_;  // null before the first call on a GPU
-  Failure cause_;               // what peers hear of the failure, where that is not the failure itself
+  std::weak_ptr<GpuExecutor> gpu_;  // null before the first call on a GPU
+  Failure cause_;                   // what peers hear of the failure, where that is not the failure itself
   std::int64_t heeded_ns_ = 0;
 };
 

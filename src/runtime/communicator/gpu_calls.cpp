@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/communicator/gpu_calls.h"
 
+#include <utility>
+
 #include "runtime/communicator/device_work.h"
 #include "runtime/communicator/ordered_calls.h"
 #include "runtime/communicator/rounds.h"
@@ -19,20 +21,25 @@ GpuCalls::GpuCalls(const Footing& footing, const Beside& beside)
 
 int GpuCalls::rank() const { return ground_.rank(); }
 
-std::optional<StagedCall> GpuCalls::enqueue_on(GpuSide& side, const Call& call, Way way, void* on) {
+std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, const Call& call, GpuBackend backend,
+                                                     void* on) {
   const auto stream = static_cast<gpu::Stream>(on);
   const bool in_place = lanecast::check(call, rank(), ground_.size());
-  std::optional<StagedCall> rest;
+  std::optional<CallBetweenHosts> rest;
   // A call of which a part is enqueued has peers that wait for the rest.
   failing_.or_fail<UsageError>([&] {
     Call planned = call;
-    planned.reproducible = way == Way::plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
-    if (way == Way::peers) return side.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)), stream);
-    if (way == Way::native) return look_after(side.enqueue_native(planned, in_place, *ground_.router, stream));
-    GpuSide::Staged staged = side.prepare(
-        planned, in_place,
-        [&] { return choosing_.chosen_for_gpus(planned, {side.sends_directly(), side.has_groups()}); },
-        *ground_.router);
+    const bool by_plan = backend == GpuBackend::plan || backend == GpuBackend::program;
+    planned.reproducible = by_plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
+    if (backend == GpuBackend::peers)
+      return executor.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)), stream);
+    if (backend == GpuBackend::native)
+      return look_after(executor.enqueue_native(planned, in_place, *ground_.router, stream));
+    const auto choose = [&] {
+      return choosing_.chosen_for_gpus(planned, {executor.sends_directly(), executor.has_groups()});
+    };
+    if (backend == GpuBackend::program) return executor.enqueue(planned, in_place, choose().algorithm, stream);
+    GpuExecutor::Prepared staged = executor.prepare(planned, in_place, choose, *ground_.router);
     look_after(std::move(staged.host));
     rest = std::move(staged.device);
   });
@@ -41,11 +48,11 @@ std::optional<StagedCall> GpuCalls::enqueue_on(GpuSide& side, const Call& call, 
 
 void GpuCalls::look_after(std::shared_ptr<OrderedCall> on_gpu) { last_ = calls_.look_after(std::move(on_gpu)); }
 
-void GpuCalls::enqueue_rest(GpuSide& side, const StagedCall& call, void* behind, void* on) {
+void GpuCalls::enqueue_rest(GpuExecutor& executor, const CallBetweenHosts& call, void* behind, void* on) {
   const auto stream = static_cast<gpu::Stream>(on);
   try {
-    if (behind != on) side.streams().order(static_cast<gpu::Stream>(behind), stream);
-    side.enqueue(call, stream);
+    if (behind != on) executor.order_of_calls().order(static_cast<gpu::Stream>(behind), stream);
+    executor.enqueue(call, stream);
   } catch (const std::exception& error) {
     const std::unique_lock lock = gate_.enter();
     if (!gate_.failure()) failing_.fail(failure_of(error));
@@ -54,48 +61,56 @@ void GpuCalls::enqueue_rest(GpuSide& side, const StagedCall& call, void* behind,
 }
 
 struct GpuCalls::Begun {
-  bool needs_thread = false;       // which moves messages, or looks after the call
-  std::optional<StagedCall> rest;  // that enqueue_rest() has to enqueue
+  bool needs_thread = false;             // which moves messages, or looks after the call
+  std::optional<CallBetweenHosts> rest;  // that enqueue_rest() has to enqueue
 };
 
 template <class Begin>
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_behind(const OnStream& where, const Begin& begin) {
   const std::unique_lock queue = gate_.enter_queue();
-  std::shared_ptr<GpuSide> side;
+  std::shared_ptr<GpuExecutor> executor;
   Begun begun;
   {
     Lock lock = gate_.enter();
     gate_.refuse_if_failed();
     open_for_call(where.device, lock, where.stream);
-    side = side_;
+    executor = executor_;
     look();
-    side->set_timeout(waits_.timeout_s());
-    begun = begin(*side, lock);
+    executor->set_timeout(waits_.timeout_s());
+    begun = begin(*executor, lock);
   }
-  const gpu::Stream own = side->streams().own();
+  const gpu::Stream own = executor->order_of_calls().own();
   if (begun.needs_thread) rounds_.hand_to_thread();
-  if (begun.rest) enqueue_rest(*side, *begun.rest, where.stream, where.apart ? own : where.stream);
-  return where.apart ? std::make_shared<DeviceWork>(*this, std::move(side), own) : nullptr;
+  if (begun.rest) enqueue_rest(*executor, *begun.rest, where.stream, where.apart ? own : where.stream);
+  return where.apart ? std::make_shared<DeviceWork>(*this, std::move(executor), own) : nullptr;
 }
 
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const Call& call, const OnStream& where) {
-  return enqueue_behind(where, [&](GpuSide& side, Lock& lock) -> Begun {
-    const Way way = way_of(side, call, where);
-    open_for(side, call, way, where.stream, lock);
+  return enqueue_behind(where, [&](GpuExecutor& executor, Lock& lock) -> Begun {
+    const GpuBackend backend = backend_of(executor, call, where);
+    open_for(executor, call, backend, where.stream, lock);
     void* on = where.stream;
     if (where.apart) {
-      on = side.streams().own();
-      if (way != Way::plan) side.streams().order(static_cast<gpu::Stream>(where.stream), side.streams().own());
+      on = executor.order_of_calls().own();
+      if (backend != GpuBackend::plan)
+        executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), executor.order_of_calls().own());
     }
-    return {way != Way::peers, enqueue_on(side, call, way, on)};
+    const bool needs_thread = backend == GpuBackend::plan || backend == GpuBackend::native;
+    return {needs_thread, enqueue_on(executor, call, backend, on)};
   });
 }
 
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const ComposedOnGpu& call, const OnStream& where) {
-  return enqueue_behind(where, [&](GpuSide& side, Lock&) -> Begun {
-    require_as_compiled(side, call, where);
+  return enqueue_behind(where, [&](GpuExecutor& executor, Lock&) -> Begun {
+    require_as_compiled(executor, call, where);
     return failing_.or_fail<UsageError>([&]() -> Begun {
-      GpuSide::Staged staged = side.prepare(call.plan, call.in, call.out, *ground_.router);
+      if (call.program) {
+        gpu::Stream on = static_cast<gpu::Stream>(where.stream);
+        if (where.apart) executor.order_of_calls().order(on, std::exchange(on, executor.order_of_calls().own()));
+        executor.enqueue(call.program, call.in, call.out, on);
+        return {};
+      }
+      GpuExecutor::Prepared staged = executor.prepare(call.plan, call.in, call.out, *ground_.router);
       look_after(std::move(staged.host));
       return {true, std::move(staged.device)};
     });

@@ -24,28 +24,28 @@ void check_on_gpu(const Transfer& transfer, int rank, int size) {
 
 }  // namespace
 
-GpuSide& GpuCalls::open_for_messages(Transfers transfers, const OnStream& where, Lock& lock) {
+GpuExecutor& GpuCalls::open_for_messages(Transfers transfers, const OnStream& where, Lock& lock) {
   for (const Transfer& transfer : transfers) check_on_gpu(transfer, rank(), ground_.size());
   gate_.refuse_if_failed();
-  GpuSide& side = open_for_call(where.device, lock, where.stream);
-  side.set_timeout(waits_.timeout_s());
+  GpuExecutor& executor = open_for_call(where.device, lock, where.stream);
+  executor.set_timeout(waits_.timeout_s());
   look();
   for (const Transfer& transfer : transfers)
-    if (where.device == kUnknownDevice && transfer.bytes > 0) side.require_own(transfer.data, "buffer");
-  return side;
+    if (where.device == kUnknownDevice && transfer.bytes > 0) executor.require_own(transfer.data, "buffer");
+  return executor;
 }
 
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(Transfers transfers, const OnStream& where) {
   const std::unique_lock queue = gate_.enter_queue();
   Lock lock = gate_.enter();
-  GpuSide& side = open_for_messages(transfers, where, lock);
+  GpuExecutor& executor = open_for_messages(transfers, where, lock);
   auto on = static_cast<gpu::Stream>(where.stream);
   if (where.apart) {
-    on = side.own_stream(transfers);
-    side.streams().order(static_cast<gpu::Stream>(where.stream), on);
+    on = executor.own_stream(transfers);
+    executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), on);
   }
-  failing_.or_fail<UsageError>([&] { side.enqueue(transfers, on); });
-  return where.apart ? std::make_shared<DeviceWork>(*this, side_, on) : nullptr;
+  failing_.or_fail<UsageError>([&] { executor.enqueue(transfers, on); });
+  return where.apart ? std::make_shared<DeviceWork>(*this, executor_, on) : nullptr;
 }
 
 }  // namespace lanecast

@@ -29,16 +29,16 @@ void GpuCalls::keep_waiting_for_nccl(double begun_s) {
 void GpuCalls::check() {
   const std::unique_lock lock = gate_.enter();
   if (gate_.failure()) raise(gate_.failure());
-  if (side_) look();
+  if (executor_) look();
 }
 
 void GpuCalls::look() {
   failing_.or_fail([&] {
-    side_->raise_fault();
+    executor_->raise_fault();
     const auto before = [] { return "a call on its GPU"; };
     // On one host every time: what a peer's abort has ended here has ended without a word. Ranks of other hosts end no
     // kernels here, and to look for their notes takes some 10 us.
-    if (side_->has_peers())
+    if (executor_->has_peers())
       failing_.heed(before());
     else
       failing_.heed_at(trace_clock_ns(), before);
@@ -59,7 +59,7 @@ void GpuCalls::wait_for(const std::function<bool()>& done, const Interrupt& inte
     waits_.ran().look(waits_.timeout_s());
     failing_.or_fail([&] {
       gate_.ask(interrupt);
-      side_->raise_fault();
+      executor_->raise_fault();
       const bool has_gone = lost_peer(lost && waits_.ran().since(*lost, now) >= kLastWrites);
       if (has_gone && !lost) lost = now;
     });
@@ -72,7 +72,7 @@ void GpuCalls::wait_for(const std::function<bool()>& done, const Interrupt& inte
 bool GpuCalls::lost_peer(bool is_final) {
   for (int peer = 0; peer < ground_.size(); ++peer) {
     if (peer == rank()) continue;
-    const Loss loss = ground_.router->to(peer).lost(peer);
+    const Loss loss = ground_.router->witness(peer).lost(peer);
     if (!loss) continue;
     if (is_final || loss.cause) failing_.lose(peer, loss, "while its GPU was at work");
     return true;
@@ -81,15 +81,15 @@ bool GpuCalls::lost_peer(bool is_final) {
 }
 
 void GpuCalls::synchronize(const Interrupt& interrupt) {
-  std::shared_ptr<GpuSide> side;
+  std::shared_ptr<GpuExecutor> executor;
   std::shared_ptr<Work> messages;
   {
     const std::unique_lock lock = gate_.enter();
     gate_.refuse_if_failed();
-    side = side_;
+    executor = executor_;
     messages = last_;
   }
-  if (side) wait_for([&] { return side->idle() && (!messages || messages->done()); }, interrupt);
+  if (executor) wait_for([&] { return executor->idle() && (!messages || messages->done()); }, interrupt);
 }
 
 void GpuCalls::finish() {

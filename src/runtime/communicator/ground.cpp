@@ -58,6 +58,7 @@ Ground::Ground(Surroundings surroundings, CommunicatorOptions options, std::shar
                       return connect(around, topology,
                                      {.transports = this->options.transports,
                                       .ucx_lanes = this->options.ucx_lanes,
+                                      .gpu_nics = this->options.gpu_nics,
                                       .on_gpus = this->options.gpu_messages == kDirectMessages});
                     })),
       log(this->options.trace_steps),

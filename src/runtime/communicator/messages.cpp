@@ -54,7 +54,7 @@ bool Messages::arrived(int peer, int tag) {
   Transport& transport = ground_.router->to(peer);
   return failing_.or_fail<UsageError>([&] {
     failing_.heed_at(trace_clock_ns(), [&] { return describe(receive); });
-    return transport.arrived(peer, first_message_tag(transport.max_tag()) + static_cast<std::uint64_t>(tag));
+    return transport.arrived(peer, first_message_tag(transport.traits().max_tag) + static_cast<std::uint64_t>(tag));
   });
 }
 

@@ -66,7 +66,7 @@ void each_field(Archive& archive, Models& models) {
 template <class Value>
 concept Listed = requires(Value value) { value.resize(0); };
 
-class Writer {
+class BytesWriter {
  public:
   template <class... Values>
   void operator()(Values&... values) {
@@ -90,9 +90,9 @@ class Writer {
   }
 };
 
-class Reader {
+class BytesReader {
  public:
-  explicit Reader(std::string_view bytes) : left_(bytes) {}
+  explicit BytesReader(std::string_view bytes) : left_(bytes) {}
 
   template <class... Values>
   void operator()(Values&... values) {
@@ -123,7 +123,7 @@ class Reader {
 }  // namespace
 
 std::string bytes_of(const Models& models) {
-  Writer writer;
+  BytesWriter writer;
   Models fields = models;  // an archive takes what it could also write to
   each_field(writer, fields);
   return std::move(writer.bytes);
@@ -131,7 +131,7 @@ std::string bytes_of(const Models& models) {
 
 Models models_from(std::string_view bytes) {
   Models models;
-  Reader reader(bytes);
+  BytesReader reader(bytes);
   each_field(reader, models);
   return models;
 }

@@ -52,11 +52,11 @@ bool settle_links(const TimingSite& site, const Choosing& choosing, Models& mode
   return true;
 }
 
-void settle_gpu_links(const TimingSite& site, Choosing& choosing, GpuSide& side) {
+void settle_gpu_links(const TimingSite& site, Choosing& choosing, GpuExecutor& executor) {
   const std::vector<Link>& links = choosing.models().links;
-  if (!side.sends_directly() || !any_from(LinkSource::timed, links) || !choosing.gpu_links().links.empty()) return;
-  const gpu::Device::Current current(side.opened());  // a library that moves a GPU's memory asks the thread for it
-  const TimedLinks timed = timed_links(site, {side.message_memory()});
+  if (!executor.sends_directly() || !any_from(LinkSource::timed, links) || !choosing.gpu_links().links.empty()) return;
+  const gpu::Device::Current current(executor.opened());  // a library that moves a GPU's memory asks the thread for it
+  const TimedLinks timed = timed_links(site, {executor.message_memory()});
   Choosing::GpuLinks found{.links = links, .overlaps = {}, .timing = in_words(timed)};
   replace_links(found.links, choosing.between_hosts(), timed);
   found.overlaps = overlaps_between_hosts(found.links[0]);

@@ -14,7 +14,7 @@
 
 namespace lanecast {
 
-class GpuSide;
+class GpuExecutor;
 
 /// The ranks and what carries their messages, of which none may be under way.
 struct TimingSite {
@@ -32,7 +32,7 @@ struct TimingSite {
 bool settle_links(const TimingSite& site, const Choosing& choosing, Models& models);
 
 /// The same of messages that lie on the GPU, where those of the host's memory were timed. Collective.
-void settle_gpu_links(const TimingSite& site, Choosing& choosing, GpuSide& side);
+void settle_gpu_links(const TimingSite& site, Choosing& choosing, GpuExecutor& executor);
 
 /// What the parent of a split has timed, seen by this part of its ranks, holds here too.
 void inherit_links(Choosing& choosing, Models& known, const Choosing::GpuLinks& on_gpus);

@@ -16,9 +16,9 @@ constexpr std::size_t kFewWorks = 64;  // kept before those that are done are lo
 
 }  // namespace
 
-void Shown::opens(const std::shared_ptr<GpuSide>& side) {
+void Shown::opens(const std::shared_ptr<GpuExecutor>& executor) {
   const std::lock_guard lock(mutex_);
-  side_ = side;
+  executor_ = executor;
 }
 
 void Shown::starts(const std::shared_ptr<Work>& work) {
@@ -55,16 +55,16 @@ void Shown::give_up(double waited_s, const std::string& place) {
                           "; a library that calls the GPU's driver waits there for kernels that wait for its messages: "
                           "is it handed the memory of GPUs (gpu_messages='direct'), or does it look for such memory?";
   std::vector<std::weak_ptr<Work>> works;
-  std::shared_ptr<GpuSide> side;
+  std::shared_ptr<GpuExecutor> executor;
   {
     const std::lock_guard lock(mutex_);
     why_ = why;
     works.swap(works_);
-    side = side_.lock();
+    executor = executor_.lock();
   }
   given_up_.store(true, std::memory_order_release);  // pairs with refuse_if_given_up()
   // Stores alone: the kernels end, and the driver with them lets go of who waits for it.
-  if (side) side->poison();
+  if (executor) executor->poison();
   // In a thread of its own, since the end of a call may call the program, and that wait for who waits for this thread.
   quiet_thread([works = std::move(works), error = std::make_exception_ptr(TimeoutError(why))] {
     for (const std::weak_ptr<Work>& each : works)

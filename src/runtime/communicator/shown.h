@@ -19,7 +19,7 @@
 
 namespace lanecast {
 
-class GpuSide;
+class GpuExecutor;
 
 class Shown final : public Watched {
  public:
@@ -27,7 +27,7 @@ class Shown final : public Watched {
       : rank_(rank), router_(std::move(router)), log_(log), timeout_s_(timeout_s) {}
 
   // By whoever drives the communicator.
-  void opens(const std::shared_ptr<GpuSide>& side);
+  void opens(const std::shared_ptr<GpuExecutor>& executor);
   /// Of the call that is moved now.
   void waits_for(double timeout_s) { timeout_s_.store(timeout_s, std::memory_order_relaxed); }  // orders nothing
   /// A call that was started, whose end somebody waits for.
@@ -51,7 +51,7 @@ class Shown final : public Watched {
   std::atomic<bool> given_up_ = false;
   mutable std::mutex mutex_;  // guards what follows
   std::string why_;
-  std::weak_ptr<GpuSide> side_;
+  std::weak_ptr<GpuExecutor> executor_;
   std::vector<std::weak_ptr<Work>> works_;  // some may be done
 };
 

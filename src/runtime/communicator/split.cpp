@@ -74,11 +74,11 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key, const Inte
 std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const Interrupt& interrupt) {
   Ground& ground = parts_->ground;
   Waits& waits = parts_->waits;
-  struct Place {
+  struct ColorAndKey {
     int color, key;
   };
-  const Place mine{color, key};
-  std::vector<Place> places(size());
+  const ColorAndKey mine{color, key};
+  std::vector<ColorAndKey> places(size());
   // A call as others are, which ranks compare; it leaves no record, since it moves none of the caller's data.
   const std::uint64_t call = waits.next_call();
   const std::uint32_t stamp = waits.agreement().begin(call, {.text = "split", .hash = kHash, .own = {}});
@@ -145,7 +145,8 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   }
   inherit_links(communicator->parts_->choosing, known, on_gpus);
   communicator->parts_->choosing.choose_by(std::move(known));
-  if (GpuSide* const gpu = communicator->parts_->gpu.opened()) gpu->choose_by(communicator->choosing().models().peers);
+  if (GpuExecutor* const gpu = communicator->parts_->gpu.opened())
+    gpu->choose_by(communicator->choosing().models().peers);
   communicator->parts_->ground.around.bootstrap
       .all_gather = {};  // it holds the parent and its transports, which may go now
   return communicator;

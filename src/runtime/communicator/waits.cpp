@@ -54,7 +54,7 @@ void Waits::look_for_reasons(const UnderWay& call) {
   const std::vector<int> awaited = call.awaited_peers();
   agreement_.compare(awaited);
   for (int peer : awaited)
-    if (const Loss loss = ground_.router->to(peer).lost(peer); loss.cause) give_up(call, peer, loss);
+    if (const Loss loss = ground_.router->witness(peer).lost(peer); loss.cause) give_up(call, peer, loss);
 }
 
 void Waits::drive(UnderWay& call, const Interrupt& interrupt) {
@@ -100,7 +100,7 @@ void Waits::look_at(const UnderWay& call, const Deadline& deadline, Caller calle
     agreement_.refuse_unmet_wants(call, wait);
   }
   for (int peer : awaited)
-    if (const Loss loss = ground_.router->to(peer).lost(peer))
+    if (const Loss loss = ground_.router->witness(peer).lost(peer))
       if (loss.cause || waited >= kLastParts || call.awaits_message(peer)) give_up(call, peer, loss);
   end_at_deadline(*ground_.router,
                   {ground_.rank(), awaited, waited_s, timeout_s, ran_, [&] { return describe(call, -1); }});

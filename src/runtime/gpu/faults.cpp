@@ -10,11 +10,11 @@ namespace {
 constexpr std::array<std::string_view, 4> kPlaces{
     "where a piece was to arrive over peer memory", "in a barrier over peer memory",
     "where a chunk was to be handed over in peer memory",
-    "where a message was to come through this host's memory"};  // gpu::Place, of collectives
+    "where a message was to come through this host's memory"};  // gpu::WaitKind, of collectives
 
 /// Of a message between two ranks.
-[[noreturn]] void raise_message_fault(const ipc::PeerFault& fault, const std::string& rank, const std::string& peer) {
-  const bool sends = fault.place == gpu::Place::sent;
+[[noreturn]] void raise_message_fault(const peers::PeerFault& fault, const std::string& rank, const std::string& peer) {
+  const bool sends = fault.place == gpu::WaitKind::sent;
   const std::string message = std::string(sends ? "a send of " : "a recv of ") + std::to_string(fault.bytes) +
                               " bytes " + (sends ? "to " : "from ") + peer + " over peer memory";
   if (fault.what == gpu::Fault::mismatch)
@@ -29,26 +29,27 @@ constexpr std::array<std::string_view, 4> kPlaces{
 
 }  // namespace
 
-void GpuSide::poison() {
+void GpuExecutor::poison() {
   if (peers_) peers_->poison();
-  across_.poison();
+  between_hosts_.poison();
 }
 
-void GpuSide::poison_peers() {
+void GpuExecutor::poison_peers() {
   if (peers_) peers_->poison_peers();
 }
 
-void GpuSide::abort_native() {
+void GpuExecutor::abort_native() {
   if (native_) native_->abort();
 }
 
-void GpuSide::raise_fault() const {
-  std::optional<ipc::PeerFault> fault = peers_ ? peers_->fault() : std::nullopt;
-  if (!fault) fault = across_.fault();
+void GpuExecutor::raise_fault() const {
+  std::optional<peers::PeerFault> fault = peers_ ? peers_->fault() : std::nullopt;
+  if (!fault) fault = between_hosts_.fault();
   if (!fault) return;
   const std::string rank = "rank " + std::to_string(rank_);
   const std::string peer = fault->peer < 0 ? "its own host" : "rank " + std::to_string(fault->peer);
-  if (fault->place == gpu::Place::sent || fault->place == gpu::Place::received) raise_message_fault(*fault, rank, peer);
+  if (fault->place == gpu::WaitKind::sent || fault->place == gpu::WaitKind::received)
+    raise_message_fault(*fault, rank, peer);
   const auto known = texts_.find(fault->signature);
   const std::string call = known == texts_.end() ? "a call that it has made before" : known->second;
   if (fault->what == gpu::Fault::mismatch) {
@@ -58,6 +59,14 @@ void GpuSide::raise_fault() const {
         (other == texts_.end() ? "another one" : other->second) + "; a GPU's calls have to be made " +
         "in the same order on all ranks, with equal counts, dtype, op and root; and split sizes of all_to_all have " +
         "to be those of the peers");
+  }
+  if (fault->place == gpu::WaitKind::program) {
+    const auto program = programs_.find(fault->signature);
+    const auto bound = program == programs_.end() ? nullptr : program->second.lock();
+    throw TimeoutError(rank + " waited for " + peer + " in " +
+                       (bound ? describe(bound->plan(), fault->step) : "step " + std::to_string(fault->step)) +
+                       ", chunk " + std::to_string(fault->chunk) + " of a lane, of " + call +
+                       ", until the deadline; is that rank alive, and has it run the same composition?");
   }
   throw TimeoutError(rank + " waited for " + peer + " in " + call + ", " +
                      std::string(kPlaces[static_cast<int>(fault->place)]) +

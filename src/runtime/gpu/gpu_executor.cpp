@@ -12,51 +12,53 @@
 
 namespace lanecast {
 
-GpuSide::GpuSide(const Bootstrap& bootstrap, const Topology& topology, const GpuOptions& options,
-                 const GpuNeighbours& neighbours)
+GpuExecutor::GpuExecutor(const Bootstrap& bootstrap, const Topology& topology, const GpuOptions& options,
+                         const GpuNeighbours& neighbours)
     : rank_(bootstrap.rank),
       topology_(topology),
-      parts_(open_together(bootstrap, options)),
-      device_(parts_.device),
-      kind_of_gpu_(common_kind(bootstrap, *device_)),
-      peers_(connect_all(bootstrap, parts_, neighbours.hosts)),
-      peer_buffers_(peers_ ? std::make_unique<PeerBuffers>(device_, bootstrap) : nullptr),
-      across_(open_across(bootstrap, parts_, topology, neighbours, agreed_places(bootstrap, options, *device_))),
-      streams_(agreed(bootstrap, [&] { return StreamOrder(device_); })),
-      channels_(device_) {
-  if (!peers_) agreed(bootstrap, [&] { return across_.open_channels(), true; });
+      gpu_(open_together(bootstrap, options)),
+      device_(gpu_.device),
+      lines_(gpu_kind(gpu_.kind)),
+      peers_(connect_all(bootstrap, gpu_, neighbours.hosts)),
+      reachable_buffers_(peers_ ? std::make_unique<ReachableBuffers>(device_, bootstrap) : nullptr),
+      between_hosts_(open_between_hosts(bootstrap, gpu_, topology, neighbours,
+                                        agree_where_messages_lie(bootstrap, options, *device_))),
+      order_of_calls_(agreed(bootstrap, [&] { return OrderOfCalls(device_); })),
+      order_of_messages_(device_) {
+  if (!peers_) agreed(bootstrap, [&] { return between_hosts_.open_channels(), true; });
 }
 
-double GpuSide::driver_call_s(const Bootstrap& bootstrap) {
+double GpuExecutor::driver_call_s(const Bootstrap& bootstrap) {
   const gpu::Device::Current current(*device_);
-  const int mine = agreed(bootstrap, [&] { return step_of(across_.driver_call_s()); });
+  const int mine = agreed(bootstrap, [&] { return step_of(between_hosts_.driver_call_s()); });
   std::vector<int> all(bootstrap.size);
   bootstrap.all_gather(&mine, all.data(), sizeof mine);
   return value_of(std::ranges::max(all));
 }
 
-GpuSide::~GpuSide() {
+GpuExecutor::~GpuExecutor() {
   const gpu::Device::Current current(*device_);
   device_->driver().cuCtxSynchronize();  // replayed graphs too; its error would be one that others have raised
 }
 
-void GpuSide::set_timeout(double timeout_s) {
-  if (std::exchange(parts_.timeout_s, timeout_s) == timeout_s) return;
+void GpuExecutor::set_timeout(double timeout_s) {
+  if (std::exchange(gpu_.timeout_s, timeout_s) == timeout_s) return;
   if (peers_) peers_->set_timeout(timeout_s);
-  across_.set_timeout(timeout_s);
+  between_hosts_.set_timeout(timeout_s);
 }
 
-void GpuSide::choose_by(const std::vector<PeerFits>& measured) {
-  if (peers_) lines_ = PeerLines::among(measured, kind_of_gpu_, topology_.size());
+void GpuExecutor::choose_by(const std::vector<PeerFits>& measured) {
+  if (peers_) lines_ = PeerLines::among(measured, gpu_.kind, topology_.size());
 }
 
-PeerTraffic GpuSide::traffic_of(const Call& call, bool symmetric) const {
+PeerTraffic GpuExecutor::traffic_of(const Call& call, bool symmetric) const {
   const std::size_t bytes = full_bytes(call, topology_.size());
-  return {call.kind, topology_.size(),         bytes,
-          symmetric, peers_->has_few_blocks(), peers_->pumps(call.dtype, call.op, bytes)};
+  return {call.kind, topology_.size(),          bytes,
+          symmetric, peers_->cuts().few_ctas(), peers_->pumps(call.dtype, call.op, bytes)};
 }
 
-PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const {
+PeerEngine GpuExecutor::engine_for(const Call& call, const InHostBuffers& buffers,
+                                   std::optional<PeerEngine> pinned) const {
   const PeerTraffic traffic = traffic_of(call, direct_takes(call.kind, call.own_counts(), buffers));
   // Of a size that not all know the kernel is taken.
   if (!pinned) return call.own_counts() ? PeerEngine::kernel : fastest(traffic, lines_, has_staging());
@@ -69,103 +71,155 @@ PeerEngine GpuSide::engine_for(const Call& call, const StreamBuffers& buffers, s
   return *pinned;
 }
 
-Explanation GpuSide::explain(const Call& call, bool symmetric, std::string_view pinned) const {
+Explanation GpuExecutor::explain(const Call& call, bool symmetric, std::string_view pinned) const {
   return lanecast::explain(traffic_of(call, symmetric), lines_, pinned, has_staging());
 }
 
-bool GpuSide::offers(const Call& call, const StreamBuffers& buffers, PeerEngine engine) const {
+bool GpuExecutor::offers(const Call& call, const InHostBuffers& buffers, PeerEngine engine) const {
   return (engine == PeerEngine::kernel || engine == PeerEngine::two_shot) && can_offer(call.kind, buffers) &&
-         worth_an_offer(traffic_of(call, /*symmetric=*/false));
+         worth_an_offer(traffic_of(call, /*symmetric=*/false), lines_.gpu());
 }
 
-StreamCall& GpuSide::bound(const Call& call, bool in_place, PeerEngine engine) {
+InHostCall& GpuExecutor::bound(const Call& call, bool in_place, PeerEngine engine) {
   const Collective collective = collective_of(call, topology_.size(), in_place);
   Call whole = call;
   whole.chunks = 1;  // kernels and copy engines cut messages by themselves
-  for (auto c = calls_.begin(); c != calls_.end(); ++c) {
-    if (c->engine() != engine || c->collective() != collective || !describes(whole, c->shape())) continue;
-    calls_.splice(calls_.begin(), calls_, c);
-    return *c;
-  }
+  if (InHostCall* const found = calls_.find(collective, whole, name_of(engine))) return *found;
   std::vector<Plan> plans;
   plans.reserve(topology_.size());
   for (int r = 0; r < topology_.size(); ++r) plans.push_back(make_plan(collective, r, topology_, "native"));
   verify(plans);
   plans[rank_].algorithm = name_of(engine);
-  calls_.emplace_front(std::move(plans[rank_]), shape_of(whole), engine);
-  if (calls_.size() > kCalls) calls_.pop_back();
-  return calls_.front();
+  return calls_.make(collective, whole, name_of(engine), std::move(plans[rank_]), shape_of(whole), engine);
 }
 
-void GpuSide::enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream) {
+void GpuExecutor::enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  const bool captured = streams_.capturing(stream);
-  if (!captured) peer_buffers_->look();
-  StreamBuffers buffers = peer_buffers_->of(call);
+  const bool captured = order_of_calls_.capturing(stream);
+  if (!captured) reachable_buffers_->look();
+  InHostBuffers buffers = reachable_buffers_->of(call);
   const PeerEngine engine = engine_for(call, buffers, pinned);
-  if (!pinned && offers(call, buffers, engine)) buffers.windows.table = peer_buffers_->table();
-  StreamCall& what = bound(call, in_place, engine);
+  if (!pinned && offers(call, buffers, engine)) buffers.windows.table = reachable_buffers_->table();
+  InHostCall& what = bound(call, in_place, engine);
   texts_.try_emplace(what.signature(buffers), what.text());
-  streams_.in_turn(stream, captured, [&] { what.enqueue(buffers, *peers_, stream); });
+  order_of_calls_.in_turn(stream, captured, [&] { what.enqueue(buffers, *peers_, stream); });
 }
 
-GpuSide::Staged GpuSide::prepare(const Call& call, bool in_place, const std::function<Choice()>& choose,
-                                 Router& router) {
+GpuExecutor::Prepared GpuExecutor::prepare(const Call& call, bool in_place, const std::function<Choice()>& choose,
+                                           Router& router) {
   const gpu::Device::Current current(*device_);
-  return prepare(across_.bind(call, in_place, choose), call.in, call.out, router);
+  return prepare(between_hosts_.bind(call, in_place, choose), call.in, call.out, router);
 }
 
-std::shared_ptr<StagedPlan> GpuSide::stage(Plan plan, Shape shape) {
+std::shared_ptr<DevicePlan> GpuExecutor::stage(Plan plan, Shape shape) {
   const gpu::Device::Current current(*device_);
-  return across_.stage(std::move(plan), std::move(shape));
+  return between_hosts_.stage(std::move(plan), std::move(shape));
 }
 
-GpuSide::Staged GpuSide::prepare(std::shared_ptr<const StagedPlan> plan, const void* in, void* out, Router& router) {
-  texts_.try_emplace(AcrossHosts::signature(*plan), plan->signature().text);
-  StagedCall turn = across_.begin(std::move(plan), in, out);
-  StagedRun::Parts parts = across_.host_half(turn);
-  parts.raise_fault = [this] { raise_fault(); };
-  return {std::move(turn), std::make_shared<StagedRun>(std::move(parts), router)};
+GpuExecutor::Prepared GpuExecutor::prepare(std::shared_ptr<const DevicePlan> plan, const void* in, void* out,
+                                           Router& router) {
+  texts_.try_emplace(BetweenHosts::signature(*plan), plan->signature().text);
+  CallBetweenHosts turn = between_hosts_.begin(std::move(plan), in, out);
+  NetworkProxy::HostHalf half = between_hosts_.host_half(turn);
+  half.raise_fault = [this] { raise_fault(); };
+  return {std::move(turn), std::make_shared<NetworkProxy>(std::move(half), router)};
 }
 
-void GpuSide::enqueue(const StagedCall& call, gpu::Stream stream) {
+void GpuExecutor::enqueue(const CallBetweenHosts& call, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  streams_.in_turn(stream, streams_.capturing(stream), [&] { across_.enqueue(call, stream); });
+  order_of_calls_.in_turn(stream, order_of_calls_.capturing(stream), [&] { between_hosts_.enqueue(call, stream); });
 }
 
-void GpuSide::open_native(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
-                          const std::function<void(double)>& keep_waiting) {
+std::shared_ptr<const BoundProgram> GpuExecutor::bind_program(Plan plan, Shape shape, Slicing slicing) {
   const gpu::Device::Current current(*device_);
-  native_ = std::make_shared<NativeCalls>(parts_, bootstrap, library_folders, keep_waiting);
+  return std::make_shared<const BoundProgram>(device_, std::move(plan), std::move(shape), slicing);
 }
 
-std::shared_ptr<NativeRun> GpuSide::enqueue_native(const Call& call, bool in_place, Router& router,
-                                                   gpu::Stream stream) {
+Slicing GpuExecutor::slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks) const {
+  return lanecast::slicing_of(plans, shape, chunks, gpu::ring_bytes(static_cast<gpu::u32>(topology_.size())),
+                              [this](std::size_t bytes) { return peers_->lanes_for(bytes); });
+}
+
+void GpuExecutor::keep(const std::shared_ptr<const BoundProgram>& program, bool captured) {
+  if (captured) {
+    captured_.insert(program);
+    return;
+  }
+  if (running_.contains(program)) return;
+  const gpu::BesideCaptures beside(device_->driver());
+  if (running_.size() >= kPrograms) device_->check(device_->driver().cuCtxSynchronize(), "cuCtxSynchronize");
+  if (running_.size() >= kPrograms || idle()) running_.clear();
+  running_.insert(program);
+}
+
+std::shared_ptr<const BoundProgram> GpuExecutor::named_program(const Call& call, bool in_place,
+                                                               const std::string& algorithm) {
+  const Collective collective = collective_of(call, topology_.size(), in_place);
+  if (auto* const found = named_programs_.find(collective, call, algorithm)) return *found;
+  // Whether other ranks are in place nobody knows, and their messages are the same either way.
+  std::vector<Plan> plans;
+  for (int r = 0; r < topology_.size(); ++r)
+    plans.push_back(make_plan(collective, r, topology_, without_groups(algorithm, call.kind)));
+  verify(plans);
+  Shape shape = shape_of(call);
+  const Slicing slicing = slicing_of(plans, shape, call.chunks);
+  shape.chunks = slicing.chunks;
+  check_queues(plans, shape, slicing);
+  plans[rank_].algorithm = algorithm;
+  return named_programs_.make(collective, call, algorithm, bind_program(std::move(plans[rank_]), shape, slicing));
+}
+
+void GpuExecutor::enqueue(const Call& call, bool in_place, const std::string& algorithm, gpu::Stream stream) {
+  const gpu::Device::Current current(*device_);
+  enqueue(named_program(call, in_place, algorithm), call.in, call.out, stream);
+}
+
+void GpuExecutor::enqueue(const std::shared_ptr<const BoundProgram>& program, const void* in, void* out,
+                          gpu::Stream stream) {
+  const gpu::Device::Current current(*device_);
+  const bool captured = order_of_calls_.capturing(stream);
+  keep(program, captured);
+  texts_.try_emplace(program->signature(), program->text());
+  programs_[program->signature()] = program;
+  order_of_calls_.in_turn(stream, captured, [&] {
+    peers_->by_program(program->shape().dtype, program->run(in, out), program->program().slicing.lanes, stream);
+  });
+}
+
+void GpuExecutor::open_native(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+                              const std::function<void(double)>& keep_waiting) {
+  const gpu::Device::Current current(*device_);
+  native_ = std::make_shared<NativeCalls>(gpu_, bootstrap, library_folders, keep_waiting);
+}
+
+std::shared_ptr<NativeRun> GpuExecutor::enqueue_native(const Call& call, bool in_place, Router& router,
+                                                       gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
   NativeCalls::Enqueued enqueued;
-  streams_.in_turn(stream, streams_.capturing(stream),
-                   [&] { enqueued = native_->enqueue(call, in_place, topology_, stream); });
+  order_of_calls_.in_turn(stream, order_of_calls_.capturing(stream),
+                          [&] { enqueued = native_->enqueue(call, in_place, topology_, stream); });
   return std::make_shared<NativeRun>(std::move(enqueued), native_, router);
 }
 
-bool GpuSide::messages_idle() const {
-  return std::ranges::all_of(channels_.ends(), [this](const auto& end) { return streams_.passed(*end); });
+bool GpuExecutor::messages_idle() const {
+  return std::ranges::all_of(order_of_messages_.ends(),
+                             [this](const auto& end) { return order_of_calls_.passed(*end); });
 }
 
-void GpuSide::enqueue(std::span<const Transfer> transfers, gpu::Stream stream) {
+void GpuExecutor::enqueue(std::span<const Transfer> transfers, gpu::Stream stream) {
   const std::string rank_says = "rank " + std::to_string(rank_) + ": ";
   if (!peers_)
     throw UsageError(rank_says + "messages of a GPU's memory go among the ranks of one host, and these are on several");
-  const std::vector<ipc::PeerMessage> messages = peer_messages(transfers, rank_);
+  const std::vector<peers::PeerMessage> messages = peer_messages(transfers, rank_);
   if (messages.empty()) return;
   const gpu::Device::Current current(*device_);
-  const bool captured = streams_.capturing(stream);
-  if (!captured) channels_.begin(transfers, stream);
+  const bool captured = order_of_calls_.capturing(stream);
+  if (!captured) order_of_messages_.begin(transfers, stream);
   peers_->exchange(messages, stream);
-  if (!captured) channels_.end(transfers, stream);
+  if (!captured) order_of_messages_.end(transfers, stream);
 }
 
-void GpuSide::require_own(const void* memory, const char* argument) const {
+void GpuExecutor::require_own(const void* memory, const char* argument) const {
   if (memory == nullptr) return;
   const gpu::Device::Current current(*device_);
   int ordinal = -1;
@@ -176,7 +230,7 @@ void GpuSide::require_own(const void* memory, const char* argument) const {
                      std::to_string(device_->ordinal()) + ", which this communicator uses");
 }
 
-void GpuSide::require_usable(const void* memory, const char* argument, DType dtype, int device) const {
+void GpuExecutor::require_usable(const void* memory, const char* argument, DType dtype, int device) const {
   if (device == kUnknownDevice) require_own(memory, argument);
   // Of an element in two parts a GPU's kernel faults, and with it all else of the process that runs there.
   if (reinterpret_cast<std::uintptr_t>(memory) % size_of(dtype) != 0)

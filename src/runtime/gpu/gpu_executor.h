@@ -2,12 +2,13 @@
 // What a communicator has on its rank's GPU: kernels, peer memory, and the calls that were made with them.
 #pragma once
 
-#include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "runtime/gpu/bound_program.h"
 #include "runtime/gpu/in_host_call.h"
 #include "runtime/gpu/nccl_calls.h"
 #include "runtime/gpu/opening.h"
@@ -25,15 +26,15 @@ namespace lanecast {
 /// The device of memory of which the caller does not say it.
 constexpr int kUnknownDevice = -1;
 
-class GpuSide {
+class GpuExecutor {
  public:
   /// Collective over all ranks. Throws on all where it does on one.
-  GpuSide(const Bootstrap& bootstrap, const Topology& topology, const GpuOptions& options,
-          const GpuNeighbours& neighbours);
+  GpuExecutor(const Bootstrap& bootstrap, const Topology& topology, const GpuOptions& options,
+              const GpuNeighbours& neighbours);
   /// Waits for what is enqueued: it writes memory that goes now.
-  ~GpuSide();
-  GpuSide(const GpuSide&) = delete;
-  GpuSide& operator=(const GpuSide&) = delete;
+  ~GpuExecutor();
+  GpuExecutor(const GpuExecutor&) = delete;
+  GpuExecutor& operator=(const GpuExecutor&) = delete;
 
   int device() const { return device_->ordinal(); }
   /// Are all ranks on one host, and reach each other's memory?
@@ -47,17 +48,28 @@ class GpuSide {
   /// the ranks of one host:
   void enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream);
   /// By a plan, in two parts. The first gives the call its turn; throws UsageError for what cannot be run.
-  struct Staged {
-    StagedCall device;
-    std::shared_ptr<StagedRun> host;
+  struct Prepared {
+    CallBetweenHosts device;
+    std::shared_ptr<NetworkProxy> host;
   };
-  Staged prepare(const Call& call, bool in_place, const std::function<Choice()>& choose, Router& router);
+  Prepared prepare(const Call& call, bool in_place, const std::function<Choice()>& choose, Router& router);
   /// The same of a plan that was staged before, by stage() for any number of calls.
-  Staged prepare(std::shared_ptr<const StagedPlan> plan, const void* in, void* out, Router& router);
-  std::shared_ptr<StagedPlan> stage(Plan plan, Shape shape);
+  Prepared prepare(std::shared_ptr<const DevicePlan> plan, const void* in, void* out, Router& router);
+  std::shared_ptr<DevicePlan> stage(Plan plan, Shape shape);
   /// The second enqueues the device's half, in the order of the first parts. Where the driver has no room it blocks
   /// until what is before has run: meanwhile somebody has to move the host's halves.
-  void enqueue(const StagedCall& call, gpu::Stream stream);
+  void enqueue(const CallBetweenHosts& call, gpu::Stream stream);
+  /// By the plan of an algorithm, as a program among the ranks of one host. chunks: of a lane; 0: as many as serve
+  /// speed. Needs open_programs(), which is collective. Throws UsageError for a plan that is none for programs.
+  void enqueue(const Call& call, bool in_place, const std::string& algorithm, gpu::Stream stream);
+  /// A composition's, likewise.
+  void enqueue(const std::shared_ptr<const BoundProgram>& program, const void* in, void* out, gpu::Stream stream);
+  void open_programs(const Bootstrap& bootstrap) { peers_->open_programs(bootstrap); }
+  bool has_programs() const { return peers_->has_programs(); }
+  std::shared_ptr<const BoundProgram> bind_program(Plan plan, Shape shape, Slicing slicing);
+  /// How programs of these plans, which are all ranks', cut their parts. chunks: of a lane; 0: as many as serve speed.
+  Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks) const;
+
   /// By NCCL's own collective: returns what looks after it. open_native() has to go before.
   std::shared_ptr<NativeRun> enqueue_native(const Call& call, bool in_place, Router& router, gpu::Stream stream);
   bool has_native() const { return native_ != nullptr; }
@@ -72,43 +84,43 @@ class GpuSide {
   /// ranks. Throws UsageError where the user has named what was measured on others.
   void choose_by(const std::vector<PeerFits>& measured);
   /// Of the GPUs of all ranks; empty where they are of several kinds.
-  const std::string& kind_of_gpu() const { return kind_of_gpu_; }
+  const std::string& kind_of_gpu() const { return gpu_.kind; }
   Explanation explain(const Call& call, bool symmetric, std::string_view pinned) const;
   /// Messages with other ranks of one host, all at once, and to this one itself. They come after what `stream` holds
   /// and after earlier messages between the same two ranks in the same direction; no other call waits for them. Throws
   /// UsageError before anything is enqueued.
   void enqueue(std::span<const Transfer> transfers, gpu::Stream stream);
-  bool has_groups() const { return across_.has_groups(); }
+  bool has_groups() const { return between_hosts_.has_groups(); }
   /// Do messages between hosts lie on the GPU while they are moved?
-  bool sends_directly() const { return across_.is_direct(); }
-  const std::string& why_staged() const { return across_.why_staged(); }
+  bool sends_directly() const { return between_hosts_.is_direct(); }
+  const std::string& why_staged() const { return between_hosts_.why_staged(); }
   /// What the driver takes to enqueue a kernel or a copy, the most on any rank. Collective.
   double driver_call_s(const Bootstrap& bootstrap);
   const gpu::Device& opened() const { return *device_; }
   /// On this GPU, of 16 MiB; no call may be under way.
-  std::byte* message_memory() { return across_.message_memory(); }
-  void forget_plans() { across_.forget_plans(); }
+  std::byte* message_memory() { return between_hosts_.message_memory(); }
+  void forget_plans() { between_hosts_.forget_plans(); }
   /// Collective, on one host. Memory in which the peers read and write: calls on it need no copy to and from staging.
-  std::shared_ptr<ipc::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {
-    return peer_buffers_->allocate(bootstrap, bytes);
+  std::shared_ptr<peers::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {
+    return reachable_buffers_->allocate(bootstrap, bytes);
   }
   /// Calls on the memory need no such copies, either, where the other ranks' buffers lie in memory of that kind, too.
   /// This rank's own affair. False where it cannot be: among several hosts, say.
-  bool open_window(std::shared_ptr<ipc::WindowMemory> memory) {
-    return peer_buffers_ && peer_buffers_->open_window(std::move(memory));
+  bool open_window(std::shared_ptr<peers::WindowMemory> memory) {
+    return reachable_buffers_ && reachable_buffers_->open_window(std::move(memory));
   }
   /// How many calls have made use of it.
-  std::uint64_t calls_by_windows() const { return peer_buffers_ ? peer_buffers_->calls_by_windows() : 0; }
+  std::uint64_t calls_by_windows() const { return reachable_buffers_ ? reachable_buffers_->calls_by_windows() : 0; }
 
-  StreamOrder& streams() { return streams_; }
+  OrderOfCalls& order_of_calls() { return order_of_calls_; }
   /// For messages beside the caller's stream, which wait for no other calls.
-  gpu::Stream own_stream(std::span<const Transfer> transfers) { return channels_.stream(transfers); }
+  gpu::Stream own_stream(std::span<const Transfer> transfers) { return order_of_messages_.stream(transfers); }
   /// Throws UsageError for what does not lie on this rank's GPU; costs a question to the driver.
   void require_own(const void* memory, const char* argument) const;
   /// The same of memory of which nobody says where it lies, and for such as begins within an element.
   void require_usable(const void* memory, const char* argument, DType dtype, int device) const;
   /// Have the calls that were made run? What is replayed from a graph does not count.
-  bool idle() const { return streams_.idle() && messages_idle(); }
+  bool idle() const { return order_of_calls_.idle() && messages_idle(); }
 
   /// Throws TimeoutError or MismatchError for what a kernel has met while it waited.
   void raise_fault() const;
@@ -120,30 +132,35 @@ class GpuSide {
   void abort_native();
 
  private:
-  static constexpr std::size_t kCalls = 64;
+  static constexpr std::size_t kCalls = 64, kPrograms = 256;
 
   PeerTraffic traffic_of(const Call& call, bool symmetric) const;
   /// Equal on all ranks. Throws UsageError where the call is not for the pinned one.
-  PeerEngine engine_for(const Call& call, const StreamBuffers& buffers, std::optional<PeerEngine> pinned) const;
+  PeerEngine engine_for(const Call& call, const InHostBuffers& buffers, std::optional<PeerEngine> pinned) const;
   /// Would the direct engine serve the call as well as this one, which is chosen for plain memory?
-  bool offers(const Call& call, const StreamBuffers& buffers, PeerEngine engine) const;
-  StreamCall& bound(const Call& call, bool in_place, PeerEngine engine);
+  bool offers(const Call& call, const InHostBuffers& buffers, PeerEngine engine) const;
+  InHostCall& bound(const Call& call, bool in_place, PeerEngine engine);
   bool messages_idle() const;
+  void keep(const std::shared_ptr<const BoundProgram>& program, bool captured);
+  std::shared_ptr<const BoundProgram> named_program(const Call& call, bool in_place, const std::string& algorithm);
 
   int rank_;
   const Topology& topology_;
-  GpuParts parts_;
+  OpenGpu gpu_;
   std::shared_ptr<gpu::Device> device_;
-  std::string kind_of_gpu_;
   PeerLines lines_;
-  std::unique_ptr<ipc::PeerGroup> peers_;      // all ranks; null where they are on several hosts
-  std::unique_ptr<PeerBuffers> peer_buffers_;  // of the same
-  AcrossHosts across_;
+  std::unique_ptr<peers::PeerGroup> peers_;              // all ranks; null where they are on several hosts
+  std::unique_ptr<ReachableBuffers> reachable_buffers_;  // of the same
+  BetweenHosts between_hosts_;
   std::shared_ptr<NativeCalls> native_;  // null before the first call by NCCL
-  StreamOrder streams_;
-  GpuChannels channels_;
-  std::list<StreamCall> calls_;                 // the latest used first
+  OrderOfCalls order_of_calls_;
+  OrderOfMessages order_of_messages_;
+  BoundCalls<InHostCall> calls_{kCalls};
+  BoundCalls<std::shared_ptr<const BoundProgram>> named_programs_{kPrograms};
   std::map<std::uint16_t, std::string> texts_;  // of signatures
+  std::map<std::uint16_t, std::weak_ptr<const BoundProgram>> programs_;
+  std::set<std::shared_ptr<const BoundProgram>> running_;   // perhaps: they stay on the device until they have
+  std::set<std::shared_ptr<const BoundProgram>> captured_;  // by graphs, replayed for as long as this lives
 };
 
 }  // namespace lanecast

@@ -5,15 +5,13 @@
 
 #include "base/error.h"
 #include "base/mix.h"
-#include "runtime/bound/group_step.h"
-#include "runtime/bound/step_reduction.h"
+#include "base/overrange.h"
+#include "runtime/gpu/peer_call.h"
 
 namespace lanecast {
 namespace {
 
 constexpr Chunk kWhole{0, 1};
-
-const std::byte* start_of(std::span<const Span> spans) { return spans.empty() ? nullptr : spans[0].data; }
 
 /// Which of a rank's buffers the others read or write, where they work in its memory.
 struct Reached {
@@ -34,8 +32,8 @@ Reached reached_by_peers(Kind kind) {
   }
 }
 
-ipc::WindowBuffers offered(Kind kind, const StreamBuffers& buffers) {
-  ipc::WindowBuffers windows = buffers.windows;
+peers::WindowBuffers offered(Kind kind, const InHostBuffers& buffers) {
+  peers::WindowBuffers windows = buffers.windows;
   windows.in = reinterpret_cast<gpu::Address>(buffers.in);
   windows.out = reinterpret_cast<gpu::Address>(buffers.out);
   const Reached reached = reached_by_peers(kind);
@@ -46,19 +44,19 @@ ipc::WindowBuffers offered(Kind kind, const StreamBuffers& buffers) {
 
 }  // namespace
 
-bool direct_takes(Kind kind, bool own_counts, const StreamBuffers& buffers) {
+bool direct_takes(Kind kind, bool own_counts, const InHostBuffers& buffers) {
   const Reached reached = reached_by_peers(kind);
   if (!reached.in && (!reached.out || own_counts)) return false;
   return (!reached.in || buffers.symmetric_in) && (!reached.out || buffers.symmetric_out);
 }
 
-bool can_offer(Kind kind, const StreamBuffers& buffers) {
+bool can_offer(Kind kind, const InHostBuffers& buffers) {
   const Reached reached = reached_by_peers(kind);
   if (kind == Kind::all_to_all || (!reached.in && !reached.out)) return false;
   return (!reached.in || buffers.windows.in_place) && (!reached.out || buffers.windows.out_place);
 }
 
-StreamCall::StreamCall(Plan plan, Shape shape, PeerEngine engine)
+InHostCall::InHostCall(Plan plan, Shape shape, PeerEngine engine)
     : plan_(std::move(plan)),
       shape_(std::move(shape)),
       engine_(engine),
@@ -73,58 +71,48 @@ StreamCall::StreamCall(Plan plan, Shape shape, PeerEngine engine)
   }
 }
 
-std::uint16_t StreamCall::signature(const StreamBuffers& buffers) const {
+std::uint16_t InHostCall::signature(const InHostBuffers& buffers) const {
   const std::uint64_t places = engine_ == PeerEngine::direct ? places_of(buffers) : 0;
   return folded(mix(signature_.hash + static_cast<std::uint64_t>(engine_), places));
 }
 
-std::uint64_t StreamCall::places_of(const StreamBuffers& buffers) const {
-  const auto place = [](bool counts, const void* at, const ipc::SharedMemory* memory) {
+std::uint64_t InHostCall::places_of(const InHostBuffers& buffers) const {
+  const auto place = [](bool counts, const void* at, const peers::SharedMemory* memory) {
     if (!counts || !memory) return std::uint64_t{0};
     return mix(memory->ordinal(), reinterpret_cast<gpu::Address>(at) - memory->own());
   };
-  const bool reads = collective().reduces(), writes = collective().kind != Kind::reduce_scatter;
+  const bool reads = plan_.collective.reduces(), writes = plan_.collective.kind != Kind::reduce_scatter;
   return mix(place(reads, buffers.in, buffers.symmetric_in), place(writes, buffers.out, buffers.symmetric_out));
 }
 
-void StreamCall::enqueue(const StreamBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream) {
+void InHostCall::enqueue(const InHostBuffers& buffers, peers::PeerGroup& peers, gpu::Stream stream) {
   // Spans serve reading and writing; no plan writes its input, which verify() proves.
   bound_.locate(
       {static_cast<std::byte*>(const_cast<void*>(buffers.in)), static_cast<std::byte*>(buffers.out), nullptr});
-  for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+  for (std::uint32_t i = 0; i < plan_.steps.size(); ++i)
     if (plan_.steps[i].kind == StepKind::group)
       call_group(i, buffers, peers, stream);
     else if (bound_.dst_bytes(i) != 0)
       peers.copy(bound_.dst(i)[0].data, bound_.src(i)[0].data, bound_.dst_bytes(i), stream);
 }
 
-void StreamCall::call_group(std::size_t step, const StreamBuffers& buffers, ipc::PeerGroup& peers,
+void InHostCall::call_group(std::uint32_t step, const InHostBuffers& buffers, peers::PeerGroup& peers,
                             gpu::Stream stream) const {
-  const Step& what = plan_.steps[step];
-  const Group& group = plan_.groups[what.group];
   std::vector<std::size_t> counts;
-  GroupCall call = group_call(group, shape_, layout_, kWhole, counts);
-  call.in = start_of(bound_.src(step));
-  call.out = const_cast<std::byte*>(start_of(bound_.dst(step)));
-  Reduction how = reduction_of(plan_, what, shape_);
-  if (how.overrange != 0) how.overrange = kAddedAtOnce;  // a group of all ranks adds what they bring
-  const ipc::PeerCall peer_call{ipc::parcels_of(call, peers.rank(), peers.size()),
-                                how.dtype,
-                                how.op,
-                                how.divisor,
-                                signature(buffers),
-                                offered(group.kind, buffers),
-                                how.overrange};
+  const GroupStep bound = group_step({plan_, shape_, layout_, bound_, kWhole}, step, counts);
+  peers::PeerCall call = peer_call(bound, peers, signature(buffers));
+  if (call.overrange != 0) call.overrange = kAddedAtOnce;  // a group of all ranks adds what they bring
+  call.windows = offered(bound.call.kind, buffers);
   switch (engine_) {
     case PeerEngine::kernel:
-      return peers.by_kernel(peer_call, stream);
+      return peers.by_kernel(call, stream);
     case PeerEngine::two_shot:
-      return peers.by_two_shot(peer_call, stream);
+      return peers.by_two_shot(call, stream);
     case PeerEngine::copy_engine:
-      return peers.by_copy_engine(peer_call, stream);
+      return peers.by_copy_engine(call, stream);
     case PeerEngine::direct:
-      return peers.by_direct(peer_call, buffers.symmetric_in,
-                             group.kind == Kind::reduce_scatter ? nullptr : buffers.symmetric_out, stream);
+      return peers.by_direct(call, buffers.symmetric_in,
+                             bound.call.kind == Kind::reduce_scatter ? nullptr : buffers.symmetric_out, stream);
   }
 }
 

@@ -12,42 +12,39 @@
 namespace lanecast {
 
 /// A call's buffers, and the symmetric memory that they lie in; null where they do not.
-struct StreamBuffers {
+struct InHostBuffers {
   const void* in = nullptr;
   void* out = nullptr;
-  const ipc::SharedMemory* symmetric_in = nullptr;
-  const ipc::SharedMemory* symmetric_out = nullptr;
-  ipc::WindowBuffers windows;  // places of 0 where they lie in none; a table of 0 for no offer
+  const peers::SharedMemory* symmetric_in = nullptr;
+  const peers::SharedMemory* symmetric_out = nullptr;
+  peers::WindowBuffers windows;  // places of 0 where they lie in none; a table of 0 for no offer
 };
 
 /// Do the buffers that peers reach lie in windows of this rank?
-bool can_offer(Kind kind, const StreamBuffers& buffers);
+bool can_offer(Kind kind, const InHostBuffers& buffers);
 
 /// Has the direct engine what it needs: symmetric memory where it reads or writes at the peers?
-bool direct_takes(Kind kind, bool own_counts, const StreamBuffers& buffers);
+bool direct_takes(Kind kind, bool own_counts, const InHostBuffers& buffers);
 
-class StreamCall {
+class InHostCall {
  public:
   /// Throws UsageError for a plan with steps that no stream orders yet: messages between two ranks, and reductions.
-  StreamCall(Plan plan, Shape shape, PeerEngine engine);
-  StreamCall(const StreamCall&) = delete;
-  StreamCall& operator=(const StreamCall&) = delete;
+  InHostCall(Plan plan, Shape shape, PeerEngine engine);
+  InHostCall(const InHostCall&) = delete;
+  InHostCall& operator=(const InHostCall&) = delete;
 
-  void enqueue(const StreamBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream);
+  void enqueue(const InHostBuffers& buffers, peers::PeerGroup& peers, gpu::Stream stream);
 
-  const Collective& collective() const { return plan_.collective; }
-  const Shape& shape() const { return shape_; }
-  PeerEngine engine() const { return engine_; }
   /// "all_reduce of 1000 float32, sum, by peer_kernel"
   const std::string& text() const { return signature_.text; }
   /// Equal on ranks that make the same call.
-  std::uint16_t signature(const StreamBuffers& buffers) const;
+  std::uint16_t signature(const InHostBuffers& buffers) const;
 
  private:
   /// Where the buffers that peers reach lie in symmetric memory: at equal places on all ranks.
-  std::uint64_t places_of(const StreamBuffers& buffers) const;
+  std::uint64_t places_of(const InHostBuffers& buffers) const;
 
-  void call_group(std::size_t step, const StreamBuffers& buffers, ipc::PeerGroup& peers, gpu::Stream stream) const;
+  void call_group(std::uint32_t step, const InHostBuffers& buffers, peers::PeerGroup& peers, gpu::Stream stream) const;
 
   Plan plan_;
   Shape shape_;

@@ -6,8 +6,13 @@
 #include "runtime/bound/shape_of_call.h"
 
 namespace lanecast {
+namespace {
 
-NativeCalls::NativeCalls(const GpuParts& gpu, const Bootstrap& bootstrap,
+constexpr std::string_view kAlgorithm = "native";
+
+}  // namespace
+
+NativeCalls::NativeCalls(const OpenGpu& gpu, const Bootstrap& bootstrap,
                          const std::vector<std::string>& library_folders,
                          const std::function<void(double)>& keep_waiting)
     : device_(gpu.device),
@@ -24,18 +29,13 @@ NativeCalls::Enqueued NativeCalls::enqueue(const Call& call, bool in_place, cons
   return enqueued;
 }
 
-std::shared_ptr<const StagedPlan> NativeCalls::bind(const Call& call, bool in_place, const Topology& topology) {
+std::shared_ptr<const DevicePlan> NativeCalls::bind(const Call& call, bool in_place, const Topology& topology) {
   const Collective collective = collective_of(call, topology.size(), in_place);
   Call whole = call;
   whole.chunks = 1;  // NCCL cuts messages by itself
-  for (auto p = plans_.begin(); p != plans_.end(); ++p) {
-    if ((*p)->plan().collective != collective || !describes(whole, (*p)->shape())) continue;
-    plans_.splice(plans_.begin(), plans_, p);
-    return *p;
-  }
-  plans_.push_front(std::make_shared<StagedPlan>(make_plan(collective, rank_, topology, "native"), shape_of(whole)));
-  if (plans_.size() > kPlans) plans_.pop_back();
-  return plans_.front();
+  if (const auto* const found = plans_.find(collective, whole, kAlgorithm)) return *found;
+  Plan plan = make_plan(collective, rank_, topology, kAlgorithm);
+  return plans_.make(collective, whole, kAlgorithm, std::make_shared<DevicePlan>(std::move(plan), shape_of(whole)));
 }
 
 void NativeCalls::mark(std::size_t which, gpu::Stream stream) const {

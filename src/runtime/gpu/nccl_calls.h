@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "device/gpu/memory.h"
 #include "peers/nccl/communicator.h"
 #include "runtime/agree/ordered_call.h"
+#include "runtime/bound/bound_calls.h"
 #include "runtime/gpu/between_hosts/device_plan.h"
 #include "runtime/gpu/open_gpu.h"
 #include "runtime/request/call.h"
@@ -24,11 +24,11 @@ namespace lanecast {
 class NativeCalls {
  public:
   /// Collective. keep_waiting: asked while NCCL waits for other ranks, with the seconds since; throws to give up.
-  NativeCalls(const GpuParts& gpu, const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+  NativeCalls(const OpenGpu& gpu, const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
               const std::function<void(double)>& keep_waiting);
 
   struct Enqueued {
-    std::shared_ptr<const StagedPlan> plan;
+    std::shared_ptr<const DevicePlan> plan;
     std::uint32_t number = 0;  // of the marks
   };
   Enqueued enqueue(const Call& call, bool in_place, const Topology& topology, gpu::Stream stream);
@@ -45,14 +45,14 @@ class NativeCalls {
 
   bool reached(std::size_t mark, std::uint32_t number) const;
   void mark(std::size_t which, gpu::Stream stream) const;
-  std::shared_ptr<const StagedPlan> bind(const Call& call, bool in_place, const Topology& topology);
+  std::shared_ptr<const DevicePlan> bind(const Call& call, bool in_place, const Topology& topology);
 
   std::shared_ptr<gpu::Device> device_;
   int rank_;
   gpu::PinnedMemory marks_;  // the number of the latest call that has begun, and of that which has ended
   std::uint32_t calls_ = 0;
-  std::list<std::shared_ptr<const StagedPlan>> plans_;  // the latest used first
-  nccl::Communicator nccl_;
+  BoundCalls<std::shared_ptr<const DevicePlan>> plans_{kPlans};
+  nccl::NcclCommunicator nccl_;
 };
 
 /// A call of those, as it is looked after.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/agreed.h"
-#include "device/gpu/code.h"
 
 namespace lanecast {
 namespace {
@@ -31,8 +30,8 @@ bool on_one_host(const std::vector<std::string>& hosts, const Ranks& ranks) {
 }
 
 /// Null where the topology has no domains of several ranks, each on one host. Collective among those of this one's.
-std::unique_ptr<DomainPeers> connect_domain(int rank, const GpuParts& parts, const Topology& topology,
-                                            const GpuNeighbours& neighbours) {
+std::unique_ptr<HostGroups> connect_host_groups(int rank, const OpenGpu& gpu, const Topology& topology,
+                                                const GpuNeighbours& neighbours) {
   if (topology.levels() == 0) return nullptr;
   const auto domains = topology.partition(topology.everyone(), topology.levels() - 1);
   const auto reach_each_other = [&](const Ranks& ranks) {
@@ -43,14 +42,21 @@ std::unique_ptr<DomainPeers> connect_domain(int rank, const GpuParts& parts, con
     if (std::ranges::count(domain, rank) > 0) {
       Bootstrap members = neighbours.among(domain);
       members.known_as = domain;
-      return std::make_unique<DomainPeers>(parts, domain, members);
+      return std::make_unique<HostGroups>(gpu, domain, members);
     }
   throw InternalError("topology: rank " + std::to_string(rank) + " is in no domain");
 }
 
+/// Of all ranks' GPUs, by its driver's name; empty where there are several kinds.
+std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device) {
+  const std::string mine = agreed(bootstrap, [&] { return device.name(); });
+  const std::vector<std::string> all = bootstrap.all_gather_strings(mine);
+  return std::ranges::count(all, all[0]) == bootstrap.size ? all[0] : std::string();
+}
+
 }  // namespace
 
-GpuParts open_together(const Bootstrap& bootstrap, const GpuOptions& options) {
+OpenGpu open_together(const Bootstrap& bootstrap, const GpuOptions& options) {
   auto device = agreed(bootstrap, [&] {
     auto opened = gpu::Device::open(options.device);
     if (options.stream && opened->captures(*options.stream))
@@ -61,32 +67,28 @@ GpuParts open_together(const Bootstrap& bootstrap, const GpuOptions& options) {
   });
   if (!options.shared) refuse_shared(bootstrap, *device);
   auto kernels = agreed(bootstrap, [&] {
-    const std::string code = gpu::machine_code(device->architecture(), options.library_folders, options.cache_folder);
-    return gpu::Kernels::on(device, code);
+    return gpu::Kernels::on(device, gpu::kCollectiveKernels, {options.library_folders, options.cache_folder});
   });
-  return {std::move(device), std::move(kernels), options.timeout_s, options.max_ctas};
+  std::string kind = common_kind(bootstrap, *device);
+  return {std::move(device), std::move(kernels), options.timeout_s, options.max_ctas, std::move(kind)};
 }
 
-std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device) {
-  const std::string mine = agreed(bootstrap, [&] { return device.name(); });
-  const std::vector<std::string> all = bootstrap.all_gather_strings(mine);
-  return std::ranges::count(all, all[0]) == bootstrap.size ? all[0] : std::string();
-}
-
-std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const GpuParts& parts,
-                                            const std::vector<std::string>& hosts) {
+std::unique_ptr<peers::PeerGroup> connect_all(const Bootstrap& bootstrap, const OpenGpu& gpu,
+                                              const std::vector<std::string>& hosts) {
   if (std::ranges::count(hosts, hosts[0]) != bootstrap.size) return nullptr;
   if (bootstrap.size > gpu::kMostRanks)
     throw UsageError("GPUs: " + std::to_string(bootstrap.size) + " ranks on one host, and peer memory takes up to " +
                      std::to_string(gpu::kMostRanks));
-  ipc::PeerOptions options;
-  options.timeout_s = parts.timeout_s;
-  if (parts.max_ctas) options.max_ctas = std::min(parts.max_ctas, options.max_ctas);
-  return std::make_unique<ipc::PeerGroup>(parts.device, parts.kernels, bootstrap, options);
+  peers::PeerOptions options;
+  options.timeout_s = gpu.timeout_s;
+  options.kind = &gpu_kind(gpu.kind);
+  if (gpu.max_ctas) options.max_ctas = std::min(gpu.max_ctas, options.max_ctas);
+  return std::make_unique<peers::PeerGroup>(gpu.device, gpu.kernels, bootstrap, options);
 }
 
-MessagePlaces agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device) {
-  MessagePlaces mine = agreed(bootstrap, [&] { return options.places(device); });
+WhereMessagesLie agree_where_messages_lie(const Bootstrap& bootstrap, const GpuOptions& options,
+                                          const gpu::Device& device) {
+  WhereMessagesLie mine = agreed(bootstrap, [&] { return options.places(device); });
   const std::string direct = "direct";
   const std::vector<std::string> all = bootstrap.all_gather_strings(mine.any() ? direct : mine.why_staged);
   if (std::ranges::count(all, direct) == bootstrap.size) return mine;
@@ -97,12 +99,12 @@ MessagePlaces agreed_places(const Bootstrap& bootstrap, const GpuOptions& option
   return mine;
 }
 
-AcrossHosts open_across(const Bootstrap& bootstrap, const GpuParts& parts, const Topology& topology,
-                        const GpuNeighbours& neighbours, MessagePlaces places) {
+BetweenHosts open_between_hosts(const Bootstrap& bootstrap, const OpenGpu& gpu, const Topology& topology,
+                                const GpuNeighbours& neighbours, WhereMessagesLie places) {
   // The members of a domain agree among themselves, and then all ranks.
-  auto peers = agreed(bootstrap, [&] { return connect_domain(bootstrap.rank, parts, topology, neighbours); });
+  auto peers = agreed(bootstrap, [&] { return connect_host_groups(bootstrap.rank, gpu, topology, neighbours); });
   return agreed(bootstrap,
-                [&] { return AcrossHosts(parts, topology, bootstrap.rank, std::move(peers), std::move(places)); });
+                [&] { return BetweenHosts(gpu, topology, bootstrap.rank, std::move(peers), std::move(places)); });
 }
 
 }  // namespace lanecast

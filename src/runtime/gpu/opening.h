@@ -23,7 +23,7 @@ struct GpuOptions {
   bool shared = false;                       // may ranks share a GPU?
   int max_ctas = 0;                          // 0: as many as serve speed
   double timeout_s = 300;
-  std::function<MessagePlaces(const gpu::Device&)> places;  // see places_of_messages()
+  std::function<WhereMessagesLie(const gpu::Device&)> places;  // see where_messages_lie()
 };
 
 /// The ranks of a communicator, as those of one host find each other.
@@ -35,16 +35,15 @@ struct GpuNeighbours {
 // All are collective, and throw on all ranks where they do on one.
 
 /// Throws UsageError where two ranks use one GPU and may not, and where the stream is captured.
-GpuParts open_together(const Bootstrap& bootstrap, const GpuOptions& options);
-/// Of all ranks' GPUs, by its driver's name; empty where there are several kinds.
-std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device);
+OpenGpu open_together(const Bootstrap& bootstrap, const GpuOptions& options);
 /// Null where the ranks are on several hosts.
-std::unique_ptr<ipc::PeerGroup> connect_all(const Bootstrap& bootstrap, const GpuParts& parts,
-                                            const std::vector<std::string>& hosts);
+std::unique_ptr<peers::PeerGroup> connect_all(const Bootstrap& bootstrap, const OpenGpu& gpu,
+                                              const std::vector<std::string>& hosts);
 /// Where messages lie: on the device where that goes on all ranks, since they have to choose alike.
-MessagePlaces agreed_places(const Bootstrap& bootstrap, const GpuOptions& options, const gpu::Device& device);
-/// places: from agreed_places().
-AcrossHosts open_across(const Bootstrap& bootstrap, const GpuParts& parts, const Topology& topology,
-                        const GpuNeighbours& neighbours, MessagePlaces places);
+WhereMessagesLie agree_where_messages_lie(const Bootstrap& bootstrap, const GpuOptions& options,
+                                          const gpu::Device& device);
+/// places: from agree_where_messages_lie().
+BetweenHosts open_between_hosts(const Bootstrap& bootstrap, const OpenGpu& gpu, const Topology& topology,
+                                const GpuNeighbours& neighbours, WhereMessagesLie places);
 
 }  // namespace lanecast

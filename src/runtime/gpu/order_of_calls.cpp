@@ -6,28 +6,28 @@
 #include "device/gpu/beside_captures.h"
 
 namespace lanecast {
-StreamOrder::StreamOrder(std::shared_ptr<gpu::Device> device)
+OrderOfCalls::OrderOfCalls(std::shared_ptr<gpu::Device> device)
     : device_(std::move(device)), own_(device_), ordering_(device_), last_(device_) {}
 
-void StreamOrder::order(gpu::Stream before, gpu::Stream after) {
+void OrderOfCalls::order(gpu::Stream before, gpu::Stream after) {
   const gpu::Device::Current current(*device_);
   device_->check(device_->driver().cuEventRecord(ordering_.get(), before), "cuEventRecord");
   wait(ordering_, after);
 }
 
-gpu::OwnedEvent StreamOrder::mark(gpu::Stream stream) const {
+gpu::OwnedEvent OrderOfCalls::mark(gpu::Stream stream) const {
   const gpu::Device::Current current(*device_);
   gpu::OwnedEvent event(device_);
   device_->check(device_->driver().cuEventRecord(event.get(), stream), "cuEventRecord");
   return event;
 }
 
-void StreamOrder::wait(const gpu::OwnedEvent& event, gpu::Stream stream) const {
+void OrderOfCalls::wait(const gpu::OwnedEvent& event, gpu::Stream stream) const {
   const gpu::Device::Current current(*device_);
   device_->check(device_->driver().cuStreamWaitEvent(stream, event.get(), 0), "cuStreamWaitEvent");
 }
 
-bool StreamOrder::passed(const gpu::OwnedEvent& event) const {
+bool OrderOfCalls::passed(const gpu::OwnedEvent& event) const {
   const gpu::Device::Current current(*device_);
   const gpu::BesideCaptures beside(device_->driver());
   const int result = device_->driver().cuEventQuery(event.get());
@@ -35,16 +35,16 @@ bool StreamOrder::passed(const gpu::OwnedEvent& event) const {
   return result == gpu::kSuccess;
 }
 
-bool StreamOrder::capturing(gpu::Stream stream) const { return device_->captures(stream); }
+bool OrderOfCalls::capturing(gpu::Stream stream) const { return device_->captures(stream); }
 
-std::uint64_t StreamOrder::begin_turn(gpu::Stream stream) const {
+std::uint64_t OrderOfCalls::begin_turn(gpu::Stream stream) const {
   const std::uint64_t number = device_->driver().number_of(stream);
   const bool follows = number != 0 && number == last_stream_;  // a stream keeps its order by itself
   if (used_ && !follows) wait(last_, stream);
   return number;
 }
 
-void StreamOrder::end_turn(gpu::Stream stream, std::uint64_t number) {
+void OrderOfCalls::end_turn(gpu::Stream stream, std::uint64_t number) {
   device_->check(device_->driver().cuEventRecord(last_.get(), stream), "cuEventRecord");
   last_stream_ = number;
   used_ = true;

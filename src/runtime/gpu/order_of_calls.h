@@ -9,9 +9,9 @@
 
 namespace lanecast {
 
-class StreamOrder {
+class OrderOfCalls {
  public:
-  explicit StreamOrder(std::shared_ptr<gpu::Device> device);
+  explicit OrderOfCalls(std::shared_ptr<gpu::Device> device);
 
   /// The stream of calls that run beside the caller's.
   gpu::Stream own() const { return own_.get(); }

@@ -8,7 +8,7 @@
 
 namespace lanecast {
 
-void GpuChannels::begin(std::span<const Transfer> transfers, gpu::Stream stream) const {
+void OrderOfMessages::begin(std::span<const Transfer> transfers, gpu::Stream stream) const {
   std::set<const gpu::OwnedEvent*> before;  // mostly one: the same messages again
   for (const Transfer& transfer : transfers)
     if (const auto last = last_.find(channel_of(transfer)); last != last_.end()) before.insert(last->second.get());
@@ -16,27 +16,27 @@ void GpuChannels::begin(std::span<const Transfer> transfers, gpu::Stream stream)
     device_->check(device_->driver().cuStreamWaitEvent(stream, event->get(), 0), "cuStreamWaitEvent");
 }
 
-void GpuChannels::end(std::span<const Transfer> transfers, gpu::Stream stream) {
+void OrderOfMessages::end(std::span<const Transfer> transfers, gpu::Stream stream) {
   const std::shared_ptr<gpu::OwnedEvent> event = unused_event();
   device_->check(device_->driver().cuEventRecord(event->get(), stream), "cuEventRecord");
   for (const Transfer& transfer : transfers) last_[channel_of(transfer)] = event;
 }
 
-gpu::Stream GpuChannels::stream(std::span<const Transfer> transfers) {
+gpu::Stream OrderOfMessages::stream(std::span<const Transfer> transfers) {
   const Channel channel = transfers.empty() ? Channel{} : channel_of(transfers[0]);
   auto known = streams_.find(channel);
   if (known == streams_.end()) known = streams_.emplace(channel, gpu::OwnedStream(device_)).first;
   return known->second.get();
 }
 
-std::vector<std::shared_ptr<const gpu::OwnedEvent>> GpuChannels::ends() const {
+std::vector<std::shared_ptr<const gpu::OwnedEvent>> OrderOfMessages::ends() const {
   std::vector<std::shared_ptr<const gpu::OwnedEvent>> ends;
   ends.reserve(last_.size());
   for (const auto& [channel, event] : last_) ends.push_back(event);
   return ends;
 }
 
-std::shared_ptr<gpu::OwnedEvent> GpuChannels::unused_event() {
+std::shared_ptr<gpu::OwnedEvent> OrderOfMessages::unused_event() {
   // One that no channel refers to any more: whoever waits for it has been told to.
   for (const auto& event : events_)
     if (event.use_count() == 1) return event;
@@ -44,8 +44,8 @@ std::shared_ptr<gpu::OwnedEvent> GpuChannels::unused_event() {
   return events_.back();
 }
 
-std::vector<ipc::PeerMessage> peer_messages(std::span<const Transfer> transfers, int rank) {
-  std::vector<ipc::PeerMessage> messages;
+std::vector<peers::PeerMessage> peer_messages(std::span<const Transfer> transfers, int rank) {
+  std::vector<peers::PeerMessage> messages;
   std::vector<std::size_t> sent, received;  // bytes, to this rank and from it
   messages.reserve(transfers.size());
   for (const Transfer& transfer : transfers) {

@@ -15,9 +15,9 @@
 
 namespace lanecast {
 
-class GpuChannels {
+class OrderOfMessages {
  public:
-  explicit GpuChannels(std::shared_ptr<gpu::Device> device) : device_(std::move(device)) {}
+  explicit OrderOfMessages(std::shared_ptr<gpu::Device> device) : device_(std::move(device)) {}
 
   /// What `stream` does from now on comes after earlier messages of the same channels; and what later ones come after.
   void begin(std::span<const Transfer> transfers, gpu::Stream stream) const;
@@ -42,6 +42,6 @@ class GpuChannels {
 
 /// For peer memory. Messages to this rank itself are paired with those from it. Throws UsageError (rank) for those that
 /// are not, or not of equal size.
-std::vector<ipc::PeerMessage> peer_messages(std::span<const Transfer> transfers, int rank);
+std::vector<peers::PeerMessage> peer_messages(std::span<const Transfer> transfers, int rank);
 
 }  // namespace lanecast

@@ -12,7 +12,7 @@ Batch::Batch(std::span<const Transfer> transfers, Router& router, MessageCounts&
       unfinished_(transfers.size()),
       deadline_{{}, timeout_s} {
   for (std::size_t k = 0; k < parts_.size(); ++k) {
-    Part& part = parts_[k];
+    PostedTransfer& part = parts_[k];
     part.batch = this;
     part.transfer = transfers[k];
     part.span = {static_cast<std::byte*>(part.transfer.data), part.transfer.bytes};
@@ -24,9 +24,9 @@ Batch::Batch(std::span<const Transfer> transfers, Router& router, MessageCounts&
 
 void Batch::post() {
   deadline_.last_progress = std::chrono::steady_clock::now();
-  for (Part& part : parts_) {
+  for (PostedTransfer& part : parts_) {
     Transport& transport = router_.to(part.peer);
-    part.tag = first_message_tag(transport.max_tag()) + static_cast<std::uint64_t>(part.transfer.tag);
+    part.tag = first_message_tag(transport.traits().max_tag) + static_cast<std::uint64_t>(part.transfer.tag);
     part.ordinal = counts_.add(part.transfer);
     const Router::Visit visit(router_, transport, part.peer);
     if (part.transfer.way == Transfer::Way::send)
@@ -36,7 +36,7 @@ void Batch::post() {
   }
 }
 
-void Batch::Part::arrived() {
+void Batch::PostedTransfer::arrived() {
   done = true;
   batch->deadline_.last_progress = std::chrono::steady_clock::now();
   if (--batch->unfinished_ == 0 && batch->work) batch->work->finish(nullptr);
@@ -44,7 +44,7 @@ void Batch::Part::arrived() {
 
 std::string Batch::waiting_for(int peer) const {
   std::string text;
-  for (const Part& part : parts_) {
+  for (const PostedTransfer& part : parts_) {
     if (part.done || (peer >= 0 && part.peer != peer)) continue;
     if (!text.empty()) return text + "; and more";
     text = describe(part.transfer);
@@ -54,7 +54,7 @@ std::string Batch::waiting_for(int peer) const {
 
 std::vector<int> Batch::awaited_peers() const {
   std::vector<int> peers;
-  for (const Part& part : parts_)
+  for (const PostedTransfer& part : parts_)
     if (!part.done) peers.push_back(part.peer);
   std::sort(peers.begin(), peers.end());
   peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
@@ -62,7 +62,8 @@ std::vector<int> Batch::awaited_peers() const {
 }
 
 std::optional<Want> Batch::want(int peer) const {
-  const auto part = std::ranges::find_if(parts_, [&](const Part& one) { return !one.done && one.peer == peer; });
+  const auto part =
+      std::ranges::find_if(parts_, [&](const PostedTransfer& one) { return !one.done && one.peer == peer; });
   if (part == parts_.end()) return {};
   const std::optional<std::uint64_t> ordinal = part->ordinal;
   if (!ordinal) return {};

@@ -34,7 +34,7 @@ class Batch final : public UnderWay {
   std::shared_ptr<Work> work;
 
  private:
-  struct Part final : Posted {
+  struct PostedTransfer final : Posted {
     void arrived() override;
     Batch* batch = nullptr;
     Transfer transfer;
@@ -45,7 +45,7 @@ class Batch final : public UnderWay {
 
   Router& router_;
   MessageCounts& counts_;
-  std::vector<Part> parts_;
+  std::vector<PostedTransfer> parts_;
   std::size_t unfinished_;
   Deadline deadline_;
 };

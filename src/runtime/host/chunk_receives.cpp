@@ -20,7 +20,7 @@ void ChunkRun::receive_ahead() {
     const Step& step = plan_.steps[next_ahead_];
     if (step.kind != StepKind::recv_reduce || state_[next_ahead_] != State::waiting) continue;
     const std::size_t bytes = bound_.dst_bytes(next_ahead_);
-    if (bytes == 0 || carrier(step.peer).consumes()) continue;
+    if (bytes == 0 || transport_to(step.peer).traits().consumes) continue;
     if (ahead_bytes_ > 0 && ahead_bytes_ + bytes > kAheadBytes) return;
     ahead_bytes_ += bytes;
     post_receive(next_ahead_);
@@ -47,9 +47,9 @@ void ChunkRun::post_receive(std::uint32_t step) {
   message.consumer = nullptr;
   const bool reduces = plan_.steps[step].kind == StepKind::recv_reduce;
   if (reduces) message.reduction = {reduction(plan_.steps[step]), SpanCursor(bound_.src(step)), SpanCursor(memory)};
-  if (reduces && transport.consumes()) {
+  if (reduces && transport.traits().consumes) {
     message.consumer = &message.reduction;
-  } else if (reduces || (memory.size() > 1 && !transport.scatters())) {
+  } else if (reduces || (memory.size() > 1 && !transport.traits().scatters)) {
     message.staged = context_.staging.take(message.bytes);
     message.staged_span = {message.staged.data.get(), message.bytes};
     message.memory = {&message.staged_span, 1};

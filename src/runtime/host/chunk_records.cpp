@@ -11,7 +11,7 @@ void ChunkRun::record_message(std::uint32_t step, std::size_t bytes, std::int64_
   if (!log) return;
   const Step& what = plan_.steps[step];
   const Transport* const transport =
-      what.peer >= 0 ? &carrier(what.peer)
+      what.peer >= 0 ? &transport_to(what.peer)
                      : context_.router.native(plan_.groups[what.group].kind, context_.shape.dtype, context_.shape.op);
   log->add({.kind = what.kind,
             .peer = what.peer,

@@ -113,8 +113,8 @@ void ChunkRun::finish(std::uint32_t step) {
 
 Reduction ChunkRun::reduction(const Step& step) const { return reduction_of(plan_, step, context_.shape); }
 
-Transport& ChunkRun::carrier(int peer) const {
-  const std::vector<int>& named = context_.prepared.carriers;
+Transport& ChunkRun::transport_to(int peer) const {
+  const std::vector<int>& named = context_.prepared.transports;
   return named.empty() ? context_.router.to(peer) : context_.router[named[peer]];
 }
 
@@ -123,7 +123,7 @@ Transport& ChunkRun::address(StepMessage& message, std::uint32_t step) {
   message.step = step;
   message.peer = plan_.steps[step].peer;
   message.stamp = context_.stamp;
-  Transport& transport = carrier(message.peer);
+  Transport& transport = transport_to(message.peer);
   const std::uint64_t ordinal = std::uint64_t{plan_.steps[step].ordinal} * chunk_.count + chunk_.index;
   message.tag = call_tag(transport, ordinal, message.stamp);
   message.posted_ns = begin_ns();
@@ -132,12 +132,12 @@ Transport& ChunkRun::address(StepMessage& message, std::uint32_t step) {
 
 Stores ChunkRun::stores_for_send(std::uint32_t step) const {
   const int peer = plan_.steps[step].peer;
-  return carrier(peer).stores_for_reader(peer).value_or(Stores::ordinary);
+  return transport_to(peer).stores_for_reader(peer).value_or(Stores::ordinary);
 }
 
 bool ChunkRun::takes_turns(std::uint32_t step) const {
   const Step& is = plan_.steps[step];
-  return is.kind == StepKind::send && chunk_.count > 1 && carrier(is.peer).shares_wires();
+  return is.kind == StepKind::send && chunk_.count > 1 && transport_to(is.peer).traits().shares_wires;
 }
 
 void ChunkRun::send(std::uint32_t step) {
@@ -158,7 +158,7 @@ void ChunkRun::post_send(std::uint32_t step) {
   if (message.bytes == 0) return finish(step);  // the receiver knows it as well
   Transport& transport = address(message, step);
   message.memory = memory;
-  if (memory.size() > 1 && !transport.scatters()) {
+  if (memory.size() > 1 && !transport.traits().scatters) {
     message.staged = context_.staging.take(message.bytes);
     message.staged_span = {message.staged.data.get(), message.bytes};
     const std::int64_t begin = begin_ns();

@@ -93,7 +93,7 @@ class ChunkRun {
   void post_group(std::uint32_t step);
   Reduction reduction(const Step& step) const;
   /// What takes messages to and from this peer.
-  Transport& carrier(int peer) const;
+  Transport& transport_to(int peer) const;
   /// Names the message: peer, tag and stamp.
   Transport& address(StepMessage& message, std::uint32_t step);
   /// Now, where steps are recorded.

@@ -50,8 +50,8 @@ bool Execution::opens_group_of(const std::vector<int>& members) const {
   const Plan& plan = prepared_->plan;
   return std::ranges::any_of(plan.steps, [&](const Step& step) {
     if (step.kind != StepKind::group || plan.groups[step.group].ranks != members) return false;
-    const Transport& transport = *router_.native(plan.groups[step.group].kind, shape_.dtype, shape_.op);
-    return !transport.has_group(members, step.ordinal);
+    Transport& transport = *router_.native(plan.groups[step.group].kind, shape_.dtype, shape_.op);
+    return !transport.groups()->has(members, step.ordinal);
   });
 }
 
@@ -62,7 +62,7 @@ bool Execution::open_groups() {
     if (step.kind != StepKind::group || number++ < prepared_->handles.size()) continue;
     const Group& group = plan.groups[step.group];
     Transport& transport = *router_.native(group.kind, shape_.dtype, shape_.op);
-    const std::optional<int> handle = transport.open_group(group.ranks, step.ordinal);
+    const std::optional<int> handle = transport.groups()->open(group.ranks, step.ordinal);
     opening_ = handle ? nullptr : &group;
     if (!handle) return false;
     prepared_->handles.push_back(*handle);
@@ -114,8 +114,10 @@ bool Execution::advance_roll_call(bool moved) {
 bool Execution::advance_steps(bool moved) {
   groups_done_.clear();
   for (std::size_t t = 0; t < router_.count(); ++t) {
+    Groups* const groups = router_[t].groups();
+    if (!groups) continue;
     const Router::Visit visit(router_, router_[t]);
-    router_[t].progress_groups(groups_done_);
+    groups->progress(groups_done_);
   }
   for (GroupCall* group : groups_done_) {
     auto& mine = *static_cast<ChunkRun::StepGroup*>(group);

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
-#include "transport/transport.h"
+#include "transport/groups.h"
 
 namespace lanecast {
 

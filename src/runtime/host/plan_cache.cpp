@@ -9,13 +9,8 @@
 namespace lanecast {
 
 std::shared_ptr<Execution> PlanCache::find(const Call& call, bool in_place) {
-  const Collective collective = collective_of(call, topology_.size(), in_place);
-  for (auto e = executions_.begin(); e != executions_.end(); ++e) {
-    if (e->collective != collective || e->algorithm != call.algorithm || !describes(call, e->shape)) continue;
-    executions_.splice(executions_.begin(), executions_, e);
-    return e->execution;
-  }
-  return nullptr;
+  const auto* const found = executions_.find(collective_of(call, topology_.size(), in_place), call, call.algorithm);
+  return found ? *found : nullptr;
 }
 
 void PlanCache::require_native(const Plan& plan, const Call& call) const {
@@ -28,16 +23,12 @@ void PlanCache::require_native(const Plan& plan, const Call& call) const {
 std::shared_ptr<PreparedPlan> PlanCache::plan(const Call& call, bool in_place, const std::string& algorithm) {
   require_own_counts_suffice(call, topology_, algorithm);
   const Collective collective = collective_of(call, topology_.size(), in_place);
-  for (auto p = plans_.begin(); p != plans_.end(); ++p)
-    if (p->collective == collective && p->algorithm == algorithm) {
-      plans_.splice(plans_.begin(), plans_, p);
-      return p->prepared;
-    }
+  const auto* const found =
+      plans_.find([&](const PlanKey& key) { return key.collective == collective && key.algorithm == algorithm; });
+  if (found) return *found;
   Plan built = make_plan(collective, rank_, topology_, algorithm);
   require_native(built, call);
-  plans_.push_front({collective, algorithm, std::make_shared<PreparedPlan>(std::move(built))});
-  if (plans_.size() > kPlans) plans_.pop_back();
-  return plans_.front().prepared;
+  return plans_.make({collective, algorithm}, std::make_shared<PreparedPlan>(std::move(built)));
 }
 
 std::shared_ptr<Execution> PlanCache::bind(std::shared_ptr<PreparedPlan> prepared, Shape shape,
@@ -51,10 +42,8 @@ std::shared_ptr<Execution> PlanCache::make(const Call& call, bool in_place, cons
   shape.chunks = choice.chunks;
   if (sends_from_output(prepared->plan, shape, router_))
     if (auto other = own_share_first(prepared->plan)) prepared = std::make_shared<PreparedPlan>(*std::move(other));
-  executions_.push_front({collective_of(call, topology_.size(), in_place), shape_of(call), std::string(call.algorithm),
-                          bind(std::move(prepared), std::move(shape), options_)});
-  if (executions_.size() > kExecutions) executions_.pop_back();
-  return executions_.front().execution;
+  return executions_.make(collective_of(call, topology_.size(), in_place), call, call.algorithm,
+                          bind(std::move(prepared), std::move(shape), options_));
 }
 
 }  // namespace lanecast

@@ -2,10 +2,10 @@
 // Plans are built once, and bound once per shape: the second of two equal calls plans nothing and allocates nothing.
 #pragma once
 
-#include <list>
 #include <memory>
 #include <string>
 
+#include "runtime/bound/bound_calls.h"
 #include "runtime/host/execution.h"
 #include "runtime/request/call.h"
 #include "select/choose.h"
@@ -34,25 +34,18 @@ class PlanCache {
   std::shared_ptr<PreparedPlan> plan(const Call& call, bool in_place, const std::string& algorithm);
   void require_native(const Plan& plan, const Call& call) const;
 
-  struct PlanEntry {
+  struct PlanKey {
     Collective collective;
     std::string algorithm;
-    std::shared_ptr<PreparedPlan> prepared;
-  };
-  struct ExecutionEntry {
-    Collective collective;
-    Shape shape;            // with the chunks that the call asked for
-    std::string algorithm;  // as the call asked for, empty where it did not
-    std::shared_ptr<Execution> execution;
   };
 
   const Topology& topology_;
   int rank_;
   Router& router_;
   ExecutorOptions options_;
-  CallMemory memory_;                     // outlives the executions
-  std::list<PlanEntry> plans_;            // the latest used first
-  std::list<ExecutionEntry> executions_;  // the latest used first
+  CallMemory memory_;  // outlives the executions
+  RecentlyUsed<PlanKey, std::shared_ptr<PreparedPlan>> plans_{kPlans};
+  BoundCalls<std::shared_ptr<Execution>> executions_{kExecutions};
   std::vector<std::shared_ptr<OrderedCall>> kept_;
 };
 

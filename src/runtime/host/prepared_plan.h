@@ -14,8 +14,8 @@ struct PreparedPlan {
 
   Plan plan;
   Successors successors;
-  std::vector<int> handles;   // of Plan::groups, from Transport::open_group; empty before the first call
-  std::vector<int> carriers;  // of each peer: its transport in the Router; empty: those of the Router
+  std::vector<int> handles;     // of Plan::groups, from Groups::open; empty before the first call
+  std::vector<int> transports;  // of each peer: its transport in the Router; empty: those of the Router
 };
 
 }  // namespace lanecast

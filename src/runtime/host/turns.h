@@ -27,7 +27,7 @@ class Turns {
   ChunkRun* pass(std::uint32_t place) {
     const std::int32_t chunk = ++next_[place];
     const auto found =
-        std::ranges::find_if(waiting_, [&](const Waiting& w) { return w.place == place && w.chunk == chunk; });
+        std::ranges::find_if(waiting_, [&](const WaitingRun& w) { return w.place == place && w.chunk == chunk; });
     if (found == waiting_.end()) return nullptr;
     ChunkRun* const run = found->run;
     waiting_.erase(found);
@@ -35,13 +35,13 @@ class Turns {
   }
 
  private:
-  struct Waiting {
+  struct WaitingRun {
     std::uint32_t place;
     std::int32_t chunk;
     ChunkRun* run;
   };
-  std::vector<std::int32_t> next_;  // chunk, of each place
-  std::vector<Waiting> waiting_;    // at most the chunks in flight for each place
+  std::vector<std::int32_t> next_;   // chunk, of each place
+  std::vector<WaitingRun> waiting_;  // at most the chunks in flight for each place
 };
 
 }  // namespace lanecast

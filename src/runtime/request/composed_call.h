@@ -14,7 +14,8 @@
 
 namespace lanecast {
 
-class StagedPlan;
+class DevicePlan;
+class BoundProgram;
 
 struct ComposedCall {
   std::shared_ptr<const Composition> composition;
@@ -31,7 +32,8 @@ struct ComposedCall {
 
 /// One that GpuCalls::compile() has lowered for a GPU's memory, with the buffers of a call.
 struct ComposedOnGpu {
-  std::shared_ptr<const StagedPlan> plan;
+  std::shared_ptr<const DevicePlan> plan;       // among several hosts
+  std::shared_ptr<const BoundProgram> program;  // within one
   const void* in = nullptr;
   void* out = nullptr;
 };

@@ -21,7 +21,7 @@ constexpr int kMostLanes = 64;
 /// Where chunks take turns, an empty one lets the next one in before it returns: so deep may the stack become.
 constexpr int kMostChunksInFlight = 1024;
 
-constexpr std::array<std::string_view, 25> kKnown{"LANECAST_TOPOLOGY",
+constexpr std::array<std::string_view, 26> kKnown{"LANECAST_TOPOLOGY",
                                                   "LANECAST_TRANSPORTS",
                                                   "LANECAST_ALGORITHM",
                                                   "LANECAST_CHUNKS",
@@ -42,6 +42,7 @@ constexpr std::array<std::string_view, 25> kKnown{"LANECAST_TOPOLOGY",
                                                   "LANECAST_ALLOW_SHARED_GPU",
                                                   "LANECAST_CUDA_LIBRARY",
                                                   "LANECAST_NVRTC_LIBRARY",
+                                                  "LANECAST_KERNEL_FOLDER",
                                                   "LANECAST_HIP_LIBRARY",
                                                   "LANECAST_HIPRTC_LIBRARY",
                                                   "LANECAST_NCCL_LIBRARY",
@@ -118,6 +119,7 @@ void apply_environment(CommunicatorOptions& options) {
   if (options.max_ctas == 0) read_number("LANECAST_MAX_CTAS", options.max_ctas, 1, std::numeric_limits<int>::max());
   read_text(options, "LANECAST_GPU_MESSAGES", options.gpu_messages);
   read_text(options, "LANECAST_LINKS", options.links);
+  read_text(options, "LANECAST_GPU_NICS", options.gpu_nics);
   if (!options.allow_shared_gpu) options.allow_shared_gpu = read_switch("LANECAST_ALLOW_SHARED_GPU").value_or(false);
 }
 

@@ -43,6 +43,7 @@ struct CommunicatorOptions {
   std::string trace_dir;             // where a rank writes its calls when it fails or ends; empty: nowhere
   bool trace_steps = false;          // and what it does for each step
   std::optional<int> ucx_lanes;      // threads that move long messages over UCX; none: as many as pay
+  std::string gpu_nics;              // folder of the network of emulated NICs that this rank is in; empty: none
   int device = -1;                   // ordinal of this rank's GPU, opened at once; -1: that of the first call on one
   bool allow_shared_gpu = false;     // ranks that share a GPU, to try things out
   int max_ctas = 0;                  // multiprocessors of a GPU that a call takes; 0: as many as serve speed
@@ -65,9 +66,9 @@ std::span<const std::string_view> known_variables();
 
 /// Fills what the code has left at its default from LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM,
 /// LANECAST_CHUNKS, LANECAST_REPRODUCIBLE, LANECAST_TIMEOUT, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR,
-/// LANECAST_TRACE_STEPS, LANECAST_UCX_LANES, LANECAST_MAX_CTAS, LANECAST_GPU_MESSAGES, LANECAST_LINKS and
-/// LANECAST_ALLOW_SHARED_GPU. Throws UsageError for values that are no such thing, and for any other variable that
-/// starts with LANECAST_: a misspelt option must not pass in silence.
+/// LANECAST_TRACE_STEPS, LANECAST_UCX_LANES, LANECAST_MAX_CTAS, LANECAST_GPU_MESSAGES, LANECAST_LINKS,
+/// LANECAST_GPU_NICS and LANECAST_ALLOW_SHARED_GPU. Throws UsageError for values that are no such thing, and for any
+/// other variable that starts with LANECAST_: a misspelt option must not pass in silence.
 void apply_environment(CommunicatorOptions& options);
 
 /// Throws UsageError for numbers out of range.

@@ -32,21 +32,21 @@ std::string quoted(std::string_view text) {
 }
 
 /// {"name": value, …} on a line of its own.
-class Line {
+class TraceLine {
  public:
-  explicit Line(std::ostream& file) : file_(file) {}
-  ~Line() { file_ << "}\n"; }
-  Line(const Line&) = delete;
-  Line& operator=(const Line&) = delete;
+  explicit TraceLine(std::ostream& file) : file_(file) {}
+  ~TraceLine() { file_ << "}\n"; }
+  TraceLine(const TraceLine&) = delete;
+  TraceLine& operator=(const TraceLine&) = delete;
 
-  Line& text(std::string_view name, std::string_view value) { return raw(name, quoted(value)); }
+  TraceLine& text(std::string_view name, std::string_view value) { return raw(name, quoted(value)); }
   template <class Number>
-  Line& number(std::string_view name, Number value) {
+  TraceLine& number(std::string_view name, Number value) {
     return raw(name, std::to_string(value));
   }
 
  private:
-  Line& raw(std::string_view name, const std::string& value) {
+  TraceLine& raw(std::string_view name, const std::string& value) {
     file_ << (first_ ? "{" : ", ") << quoted(name) << ": " << value;
     first_ = false;
     return *this;
@@ -67,7 +67,7 @@ std::string id_text(std::uint64_t id) {
 
 /// Of type message, work (of this rank alone) or wait.
 void write_step(std::ostream& file, const TraceOwner& owner, const StepRecord& step) {
-  Line line(file);
+  TraceLine line(file);
   line.text("type", !step.kind               ? "wait"
                     : step.transport.empty() ? "work"
                                              : "message")
@@ -87,7 +87,7 @@ void write_lines(std::ostream& file, const TraceOwner& owner, const CallLog& log
   gethostname(host.data(), host.size() - 1);
   std::string levels;
   for (int k = 0; k < owner.topology.levels(); ++k) levels += (k ? "," : "") + owner.topology.level(k).name;
-  Line(file)
+  TraceLine(file)
       .text("type", "communicator")
       .text("id", id_text(owner.communicator))
       .number("rank", owner.rank)
@@ -101,7 +101,7 @@ void write_lines(std::ostream& file, const TraceOwner& owner, const CallLog& log
       .text("waiting", log.waiting())
       .text("failure", log.failure());
   for (const CallRecord& call : log.calls())
-    Line(file)
+    TraceLine(file)
         .text("type", "call")
         .number("sequence", call.sequence)
         .text("collective", name_of(call.kind))

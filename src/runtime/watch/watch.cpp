@@ -32,7 +32,7 @@ void Watch::add(Watched& watched) {
 
 void Watch::remove(Watched& watched) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(seen_, [&](const Seen& seen) { return seen.watched == &watched; });
+  std::erase_if(seen_, [&](const Observation& seen) { return seen.watched == &watched; });
 }
 
 void Watch::stop() {
@@ -46,7 +46,7 @@ void Watch::stop() {
 
 double Watch::tick_s() const {
   double shortest = kLongestTick_s;
-  for (const Seen& seen : seen_) shortest = std::min(shortest, patience_s(*seen.watched) / kTicks);
+  for (const Observation& seen : seen_) shortest = std::min(shortest, patience_s(*seen.watched) / kTicks);
   return shortest;
 }
 
@@ -73,8 +73,8 @@ void Watch::run() {
 
 void Watch::look(double since_s) {
   const Watched* const driven = driven_.load(std::memory_order_relaxed);
-  const Seen* kept = nullptr;  // where the thread is
-  for (Seen& seen : seen_) {
+  const Observation* kept = nullptr;  // where the thread is
+  for (Observation& seen : seen_) {
     const std::uint64_t visits = seen.watched->visits();
     if (visits % 2 == 1 && visits == seen.visits)
       seen.waited_s += since_s;
@@ -83,8 +83,8 @@ void Watch::look(double since_s) {
     if (seen.watched == driven && seen.waited_s > 0) kept = &seen;
   }
   bool stuck = false;
-  for (Seen& seen : seen_) {
-    const Seen& longest = kept && kept->waited_s > seen.waited_s ? *kept : seen;
+  for (Observation& seen : seen_) {
+    const Observation& longest = kept && kept->waited_s > seen.waited_s ? *kept : seen;
     if (longest.waited_s < patience_s(*seen.watched)) continue;
     stuck |= &longest == kept;
     if (std::exchange(seen.told, true)) continue;

@@ -40,7 +40,7 @@ class Watch {
   void stop();
 
  private:
-  struct Seen {
+  struct Observation {
     Watched* watched = nullptr;
     std::uint64_t visits = 0;
     double waited_s = 0;  // in that visit, as far as ticks have counted
@@ -52,7 +52,7 @@ class Watch {
 
   std::mutex mutex_;  // guards what follows, but for the atomics
   std::condition_variable changed_;
-  std::vector<Seen> seen_;
+  std::vector<Observation> seen_;
   bool asleep_ = false, stop_ = false;
   std::thread thread_;
   std::atomic<Watched*> driven_ = nullptr;

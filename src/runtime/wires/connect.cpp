@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transports by name: one row each. The order is that of preference, but for UCX, which may go before MPI.
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/agreed.h"
 #include "runtime/wires/level_names.h"
@@ -17,7 +16,7 @@ namespace {
 
 struct TransportRow {
   std::string_view name;
-  bool (*reaches)(const Surroundings&, int peer);
+  bool (*reaches)(const Surroundings&, const Wanted&, int peer);
   std::unique_ptr<Transport> (*open)(const Surroundings&, const Wanted&);  // collective over all ranks
   std::string_view needs;
 };
@@ -33,15 +32,9 @@ std::unique_ptr<Transport> open_shm(const Surroundings& around, const Wanted&) {
   return std::make_unique<ShmTransport>(around.bootstrap, local);
 }
 
-/// The folder of the one that this process takes part in; empty: none.
-std::string emulated_network() {
-  const char* const folder = std::getenv("LANECAST_GPU_NICS");
-  return folder ? folder : "";
-}
-
-std::unique_ptr<Transport> open_emulated(const Surroundings& around, const Wanted&) {
+std::unique_ptr<Transport> open_emulated(const Surroundings& around, const Wanted& wanted) {
   const std::string& host = around.hosts[around.bootstrap.rank];
-  return std::make_unique<EmulatedTransport>(around.bootstrap, emulated_network(), host.substr(0, host.find(' ')));
+  return std::make_unique<EmulatedTransport>(around.bootstrap, wanted.gpu_nics, host.substr(0, host.find(' ')));
 }
 
 int ucx_lanes(const Surroundings& around, const Wanted& wanted) {
@@ -51,20 +44,22 @@ int ucx_lanes(const Surroundings& around, const Wanted& wanted) {
 }
 
 const TransportRow kTransports[] = {
-    {"loopback", [](const Surroundings& around, int) { return around.world != nullptr; },
+    {"loopback", [](const Surroundings& around, const Wanted&, int) { return around.world != nullptr; },
      [](const Surroundings& around, const Wanted&) -> std::unique_ptr<Transport> {
        return std::make_unique<LoopbackTransport>(around.world, around.bootstrap.rank, around.channel);
      },
      "ranks that are threads of one process"},
-    {"shm", same_host, open_shm, "ranks that are processes of one host"},
-    {"emulated", [](const Surroundings& around, int) { return around.world == nullptr && !emulated_network().empty(); },
+    {"shm", [](const Surroundings& around, const Wanted&, int peer) { return same_host(around, peer); }, open_shm,
+     "ranks that are processes of one host"},
+    {"emulated",
+     [](const Surroundings& around, const Wanted& wanted, int) { return !around.world && !wanted.gpu_nics.empty(); },
      open_emulated, "emulated NICs: LANECAST_GPU_NICS, see lanecast cluster run --gpu-nics"},
-    {"mpi", [](const Surroundings& around, int) { return around.mpi != nullptr; },
+    {"mpi", [](const Surroundings& around, const Wanted&, int) { return around.mpi != nullptr; },
      [](const Surroundings& around, const Wanted&) -> std::unique_ptr<Transport> {
        return std::make_unique<MpiTransport>(around.mpi);
      },
      "a start under mpirun, mpiexec or srun"},
-    {"ucx", [](const Surroundings& around, int) { return around.world == nullptr; },
+    {"ucx", [](const Surroundings& around, const Wanted&, int) { return around.world == nullptr; },
      [](const Surroundings& around, const Wanted& wanted) -> std::unique_ptr<Transport> {
        return std::make_unique<UcxTransport>(around.bootstrap, ucx_lanes(around, wanted),
                                              wanted.on_gpus ? ucx::Drivers::called : ucx::Drivers::apart);
@@ -93,13 +88,13 @@ bool ucx_before_mpi(const Surroundings& around, const Wanted& wanted) {
 }
 
 /// Row of the first transport that reaches each peer; -1 for this rank itself.
-std::vector<int> first_rows(const Surroundings& around, bool ucx_before_mpi) {
+std::vector<int> first_rows(const Surroundings& around, const Wanted& wanted, bool ucx_before_mpi) {
   const int me = around.bootstrap.rank;
   std::vector<int> row_of_peer(around.bootstrap.size, -1);
   for (int peer = 0; peer < around.bootstrap.size; ++peer) {
     if (peer == me) continue;
     const auto row = std::find_if(std::begin(kTransports), std::end(kTransports), [&](const TransportRow& r) {
-      return r.reaches(around, peer) && !(ucx_before_mpi && r.name == "mpi");
+      return r.reaches(around, wanted, peer) && !(ucx_before_mpi && r.name == "mpi");
     });
     if (row == std::end(kTransports))
       throw UsageError("rank " + std::to_string(me) + ": no transport reaches rank " + std::to_string(peer) + " on " +
@@ -110,14 +105,14 @@ std::vector<int> first_rows(const Surroundings& around, bool ucx_before_mpi) {
 }
 
 /// Rows of those that the user has named.
-std::vector<int> wanted_rows(const Surroundings& around, const Topology& topology, const std::string& wanted) {
+std::vector<int> wanted_rows(const Surroundings& around, const Topology& topology, const Wanted& wanted) {
   const int me = around.bootstrap.rank;
-  std::vector<int> row_of_peer = LevelNames(wanted, topology, "topology").of_peers(me, row_named);
+  std::vector<int> row_of_peer = LevelNames(wanted.transports, topology, "topology").of_peers(me, row_named);
   for (int peer = 0; peer < topology.size(); ++peer) {
     if (peer == me) continue;
     const TransportRow& row = kTransports[row_of_peer[peer]];
-    if (!row.reaches(around, peer))
-      throw UsageError("transports '" + wanted + "': " + std::string(row.name) + " does not reach rank " +
+    if (!row.reaches(around, wanted, peer))
+      throw UsageError("transports '" + wanted.transports + "': " + std::string(row.name) + " does not reach rank " +
                        std::to_string(peer) + " from rank " + std::to_string(me) + "; it needs " +
                        std::string(row.needs));
   }
@@ -136,7 +131,7 @@ std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topo
   const std::string& names = wanted.transports;
   const bool ucx_first = names.empty() && ucx_before_mpi(around, wanted);
   const std::vector<int> row_of_peer = agreed(around.bootstrap, [&] {
-    return names.empty() ? first_rows(around, ucx_first) : wanted_rows(around, topology, names);
+    return names.empty() ? first_rows(around, wanted, ucx_first) : wanted_rows(around, topology, wanted);
   });
 
   // Opening is collective, so every rank opens what any rank uses, in the same order. MPI, where it runs, is always

@@ -33,7 +33,7 @@ Link link_of(const Transport& transport) {
     return {.alpha_s = kAlpha_s,
             .beta_s_per_byte = 1 / 1e9,
             .unsteady = kUnsteady,
-            .by_itself = transport.moves_by_itself(),
+            .by_itself = transport.traits().moves_by_itself,
             .gap_s = kGapOfLatency * kAlpha_s};
   return {.alpha_s = 1e-6, .beta_s_per_byte = 1 / 5e9};
 }
@@ -52,14 +52,14 @@ std::vector<Overlap> of_all_kinds(Overlap overlap) {
   return found;
 }
 
-struct Seen {
+struct RankSight {
   LevelLinks links;
   std::array<bool, kMostLevels + 1> between_hosts{};
   cpu_set_t cores;  // that this rank may use; a launcher may have given each rank of a host its own
 };
 
 /// Ranks on the host of `rank`, over cores that any of them may use.
-double ranks_per_core(const std::vector<std::string>& hosts, int rank, const std::vector<Seen>& all) {
+double ranks_per_core(const std::vector<std::string>& hosts, int rank, const std::vector<RankSight>& all) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   int neighbours = 0;
@@ -76,7 +76,7 @@ double ranks_per_core(const std::vector<std::string>& hosts, int rank, const std
 Links gather_links(const Surroundings& around, const Topology& topology, Router& router) {
   const int rank = around.bootstrap.rank, size = around.bootstrap.size;
   const std::size_t levels = topology.levels() + 1;
-  Seen mine;
+  RankSight mine;
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
     const int level = topology.parting_level(rank, peer);
@@ -87,13 +87,13 @@ Links gather_links(const Surroundings& around, const Topology& topology, Router&
   // spin.
   CPU_ZERO(&mine.cores);
   sched_getaffinity(0, sizeof mine.cores, &mine.cores);
-  std::vector<Seen> all(size);
+  std::vector<RankSight> all(size);
   around.bootstrap.all_gather(&mine, all.data(), sizeof mine);
 
   Links links;
   links.by_level.resize(levels);
   links.between_hosts.resize(levels);
-  for (const Seen& seen : all)
+  for (const RankSight& seen : all)
     for (std::size_t k = 0; k < levels; ++k) {
       links.by_level[k] = slower(links.by_level[k], seen.links[k]);
       if (seen.between_hosts[k]) links.between_hosts[k] = true;

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "runtime/watch/call_log.h"
+#include "transport/groups.h"
 #include "transport/transport.h"
+#include "transport/witness.h"
 
 namespace lanecast {
 
@@ -26,8 +28,9 @@ struct Posted : Message {
 
 /// The tag of a message of a call. Where the transport compares no stamps, messages of different calls must not meet.
 inline std::uint64_t call_tag(const Transport& transport, std::uint64_t ordinal, std::uint32_t stamp) {
-  const std::uint64_t salt = transport.compares_stamps() ? 0 : stamp;
-  return (ordinal + salt) % first_message_tag(transport.max_tag());
+  const Traits traits = transport.traits();
+  const std::uint64_t salt = traits.compares_stamps ? 0 : stamp;
+  return (ordinal + salt) % first_message_tag(traits.max_tag);
 }
 
 class Router {
@@ -64,13 +67,15 @@ class Router {
       std::vector<int> carried;
       for (std::size_t peer = 0; peer < by_peer_.size(); ++peer)
         if (by_peer_[peer] == static_cast<int>(k)) carried.push_back(static_cast<int>(peer));
-      transports_[k]->carries(carried);
+      transports_[k]->witness().carries(carried);
     }
   }
 
   Transport& to(int peer) { return *transports_[by_peer_[peer]]; }
+  /// Of the transport that carries messages to this peer.
+  Witness& witness(int peer) { return to(peer).witness(); }
   /// Its number among the transports; none for this rank itself.
-  std::size_t carrier(int peer) const { return static_cast<std::size_t>(by_peer_[peer]); }
+  std::size_t number_of(int peer) const { return static_cast<std::size_t>(by_peer_[peer]); }
   int size() const { return static_cast<int>(by_peer_.size()); }  // ranks
   std::size_t count() const { return transports_.size(); }
   Transport& operator[](std::size_t k) { return *transports_[k]; }
@@ -95,19 +100,23 @@ class Router {
   std::uint64_t message_tags() const {
     std::uint64_t tags = UINT64_MAX;
     for (const auto& transport : transports_)
-      tags = std::min(tags, transport->max_tag() - first_message_tag(transport->max_tag()));
+      tags = std::min(tags, transport->traits().max_tag - first_message_tag(transport->traits().max_tag));
     return tags;
   }
 
-  /// Over all transports, since a rank is asked over another than the one it waits for. See Transport::publish_wait.
+  /// To all peers, over all transports. See Witness::publish.
+  void publish(const CallNote& note) {
+    for (auto& transport : transports_) transport->witness().publish(note);
+  }
+  /// Over all transports, since a rank is asked over another than the one it waits for. See Witness::publish_wait.
   void publish_wait(std::span<const int> peers, bool may_be_asked) {
-    for (auto& transport : transports_) transport->publish_wait(peers, may_be_asked);
+    for (auto& transport : transports_) transport->witness().publish_wait(peers, may_be_asked);
   }
 
-  /// A transport that runs this collective among these ranks by itself, or null.
+  /// A transport that has groups and runs this collective by itself, or null.
   Transport* native(Kind kind, DType dtype, ReduceOp op) {
     for (auto& transport : transports_)
-      if (transport->runs(kind, dtype, op)) return transport.get();
+      if (Groups* const groups = transport->groups(); groups && groups->runs(kind, dtype, op)) return transport.get();
     return nullptr;
   }
 
@@ -120,29 +129,29 @@ class Router {
     return names.empty() ? "nothing" : names;
   }
 
-  /// See Transport::given_up.
+  /// See Witness::given_up.
   std::optional<int> given_up() {
     for (auto& transport : transports_)
-      if (const auto peer = transport->given_up()) return peer;
+      if (const auto peer = transport->witness().given_up()) return peer;
     return {};
   }
 
-  /// See Transport::shares_wires: do any of this rank's messages?
+  /// See Traits::shares_wires: do any of this rank's messages?
   bool uses_wires() const {
-    return std::ranges::any_of(by_peer_, [&](int k) { return k >= 0 && transports_[k]->shares_wires(); });
+    return std::ranges::any_of(by_peer_, [&](int k) { return k >= 0 && transports_[k]->traits().shares_wires; });
   }
 
   void abort(const Failure& cause) {
     for (auto& transport : transports_) transport->abort(cause);
   }
-  /// See Transport::tells_at_once: of all peers.
+  /// See Witness::tells_at_once: of all peers.
   bool tells_at_once() const {
-    return std::ranges::all_of(by_peer_, [&](int k) { return k < 0 || transports_[k]->tells_at_once(); });
+    return std::ranges::all_of(by_peer_, [&](int k) { return k < 0 || transports_[k]->witness().tells_at_once(); });
   }
-  /// See Transport::tell.
+  /// See Witness::tell.
   bool tell() {
     bool telling = false;
-    for (auto& transport : transports_) telling |= transport->tell();
+    for (auto& transport : transports_) telling |= transport->witness().tell();
     return telling;
   }
 

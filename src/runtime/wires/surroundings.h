@@ -40,6 +40,7 @@ Surroundings among_processes(Bootstrap bootstrap);
 struct Wanted {
   std::string transports;        // "mpi,shm": one per level, outermost first, or one for all; empty: the fastest
   std::optional<int> ucx_lanes;  // see CommunicatorOptions
+  std::string gpu_nics;          // likewise
   bool on_gpus = false;          // messages have to lie on GPUs, which lanes do not take
 };
 

@@ -22,7 +22,7 @@ std::string not_open(Router& router, const std::string& name) {
 
 }  // namespace
 
-std::vector<int> carriers(Router& router, const Topology& hierarchy, int rank, const std::string& names) {
+std::vector<int> transports_by_level(Router& router, const Topology& hierarchy, int rank, const std::string& names) {
   const std::vector<int> of_peer =
       LevelNames(names, hierarchy, "hierarchy").of_peers(rank, [&](const std::string& name) {
         const int found = number_of(router, name);

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -71,9 +72,9 @@ Reply Reply::refusal(const std::string& why) {
   return reply;
 }
 
-bool send(const FileDescriptor& socket, const Request& request, std::span<const PortAddress> ports) {
-  const std::array<iovec, 2> parts{
-      {{const_cast<Request*>(&request), sizeof request}, {const_cast<PortAddress*>(ports.data()), ports.size_bytes()}}};
+bool send(const FileDescriptor& socket, const NicRequest& request, std::span<const PortAddress> ports) {
+  const std::array<iovec, 2> parts{{{const_cast<NicRequest*>(&request), sizeof request},
+                                    {const_cast<PortAddress*>(ports.data()), ports.size_bytes()}}};
   return send_all(socket, parts);
 }
 
@@ -92,8 +93,8 @@ std::optional<Reply> receive_reply(const FileDescriptor& socket, std::chrono::mi
   return reply;
 }
 
-std::optional<Request> receive_request(const FileDescriptor& socket, std::vector<PortAddress>& ports) {
-  Request request;
+std::optional<NicRequest> receive_request(const FileDescriptor& socket, std::vector<PortAddress>& ports) {
+  NicRequest request;
   ports.resize(kMostRanksOfPort);
   std::array<iovec, 2> parts{{{&request, sizeof request}, {ports.data(), kMostRanksOfPort * sizeof(PortAddress)}}};
   msghdr message{};
@@ -128,6 +129,19 @@ FileDescriptor connect_to(const std::string& folder, const std::string& host) {
     throw UsageError("LANECAST_GPU_NICS: no NIC process of host " + host + " answers in " + folder + ": " +
                      std::generic_category().message(errno) + "; has it ended, or is this host none of the network's?");
   return socket;
+}
+
+bool answers(const std::string& folder, const std::string& host) {
+  return Door(folder, name_of(host)).connect(new_socket());
+}
+
+bool any_may_answer(const std::string& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (entry->is_socket(error) &&
+        (Door(folder, entry->path().filename()).connect(new_socket()) || errno != ECONNREFUSED))
+      return true;
+  return bool(error);
 }
 
 }  // namespace lanecast::emulated

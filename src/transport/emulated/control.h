@@ -17,7 +17,7 @@
 
 namespace lanecast::emulated {
 
-struct Request {
+struct NicRequest {
   enum class What : std::uint32_t {
     attach,  // here is my port
     meet,    // here are those of all ranks, which follow
@@ -34,7 +34,7 @@ struct Reply {
   bool good = false;
   std::uint32_t nic = 0;        // to attach: of the network
   std::int32_t pid = 0;         // likewise: the NIC process
-  std::int32_t gpus = kNoGpus;  // likewise: a GpuMemory that it can reach
+  std::int32_t gpus = kNoGpus;  // likewise: a GpuVendor, whose memory it can reach
   std::array<char, 400> why{};  // it is not good
 
   static Reply refusal(const std::string& why);
@@ -44,17 +44,21 @@ struct Reply {
 inline constexpr std::size_t kMostRanksOfPort = 1024;
 
 /// Sends the request with what follows. False where the other end has gone.
-bool send(const FileDescriptor& socket, const Request& request, std::span<const PortAddress> ports = {});
+bool send(const FileDescriptor& socket, const NicRequest& request, std::span<const PortAddress> ports = {});
 bool send(const FileDescriptor& socket, const Reply& reply);
 /// Nothing where the other end has gone or is silent for so long.
 std::optional<Reply> receive_reply(const FileDescriptor& socket, std::chrono::milliseconds most);
 /// Nothing where the other end has gone.
-std::optional<Request> receive_request(const FileDescriptor& socket, std::vector<PortAddress>& ports);
+std::optional<NicRequest> receive_request(const FileDescriptor& socket, std::vector<PortAddress>& ports);
 
 /// Of the NIC process of a host, in the folder of the network. Throws UsageError.
 FileDescriptor listen_at(const std::string& folder, const std::string& host);
 void stop_listening(const std::string& folder, const std::string& host);
 /// Of a rank. Throws UsageError where nobody listens.
 FileDescriptor connect_to(const std::string& folder, const std::string& host);
+/// Does the NIC process of that host take ranks?
+bool answers(const std::string& folder, const std::string& host);
+/// Does any in there? True also where that cannot be told.
+bool any_may_answer(const std::string& folder);
 
 }  // namespace lanecast::emulated

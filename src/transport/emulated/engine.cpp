@@ -24,7 +24,7 @@ std::shared_ptr<gpu::Device> device_at(const std::string& bus_id) {
 
 Engine::Engine(const std::string& bus_id) : device_(device_at(bus_id)), stream_(device_) {}
 
-gpu::Address Engine::locate(const PortMemory& port, const Place& place, std::uint64_t bytes) {
+gpu::Address Engine::locate(const PortMemory& port, const RegisteredPlace& place, std::uint64_t bytes) {
   if (place.key >= kMostRegistrations) throw InternalError("no key of GPU memory: " + std::to_string(place.key));
   Registration& entry = port.head().memory[place.key];
   auto at = opened_.find(&entry);

@@ -30,7 +30,7 @@ class Engine {
   explicit Engine(const std::string& bus_id);
 
   /// Where a place of the port's memory is, for this GPU. Throws Withdrawn, and for bytes beyond its end.
-  gpu::Address locate(const PortMemory& port, const Place& place, std::uint64_t bytes);
+  gpu::Address locate(const PortMemory& port, const RegisteredPlace& place, std::uint64_t bytes);
   /// Once no copy is under way, lets go of what was withdrawn, or of all memory of this port.
   void close_withdrawn();
   void forget(const PortMemory& port);

@@ -6,9 +6,9 @@
 
 namespace lanecast::emulated {
 
-std::byte* Mail::content_of(Work& work, const Envelope& envelope, std::size_t bytes) {
+std::byte* Mail::content_of(NicWork& work, const Envelope& envelope, std::size_t bytes) {
   work = {.posted_ns = now_ns(), .message_bytes = static_cast<std::uint32_t>(sizeof envelope + bytes)};
-  std::byte* const message = Ring<Work>::message(&work);
+  std::byte* const message = Ring<NicWork>::message(&work);
   std::memcpy(message, &envelope, sizeof envelope);
   return message + sizeof envelope;
 }
@@ -30,23 +30,23 @@ std::uint64_t Mail::put(const Put& what, const Envelope& envelope) {
 }
 
 void Mail::forget() {
-  std::erase_if(letters_, [](const Letter& letter) { return letter.envelope.letter != emulated::Letter::note; });
+  std::erase_if(letters_, [](const KeptLetter& letter) { return letter.envelope.letter != emulated::Letter::note; });
   puts_.clear();
 }
 
 bool Mail::push() {
   bool any = false;
   while (!letters_.empty()) {
-    Work* const work = works_[0].to_write();
+    NicWork* const work = works_[0].to_write();
     if (!work) break;
-    const Letter& next = letters_.front();
+    const KeptLetter& next = letters_.front();
     std::ranges::copy(next.content, content_of(*work, next.envelope, next.content.size()));
     letters_.pop_front();
     hand_over(0);
     any = true;
   }
   while (!puts_.empty()) {
-    Work* const work = works_[1].to_write();
+    NicWork* const work = works_[1].to_write();
     if (!work) break;
     content_of(*work, puts_.front().envelope, 0);
     work->put = puts_.front().what;

@@ -32,7 +32,7 @@ class Mail {
   template <class Write>
   bool send_now(const Envelope& envelope, std::size_t bytes, const Write& write) {
     if (!letters_.empty()) return false;
-    Work* const work = works_[0].to_write();
+    NicWork* const work = works_[0].to_write();
     if (!work) return false;
     write(content_of(*work, envelope, bytes));
     hand_over(0);
@@ -51,7 +51,7 @@ class Mail {
   void done(Queue queue) const { arrivals_[static_cast<std::size_t>(queue)].pop(); }
 
  private:
-  struct Letter {
+  struct KeptLetter {
     Envelope envelope;
     std::vector<std::byte> content;
   };
@@ -59,13 +59,13 @@ class Mail {
     Put what;
     Envelope envelope;
   };
-  static std::byte* content_of(Work& work, const Envelope& envelope, std::size_t bytes);
+  static std::byte* content_of(NicWork& work, const Envelope& envelope, std::size_t bytes);
   void hand_over(std::size_t queue) const;
 
   const OwnPort* port_;
-  std::array<Ring<Work>, kQueues> works_;
+  std::array<Ring<NicWork>, kQueues> works_;
   std::array<Ring<Arrival>, kQueues> arrivals_;
-  std::deque<Letter> letters_;
+  std::deque<KeptLetter> letters_;
   std::deque<PutLetter> puts_;
   std::uint64_t last_put_ = 0;
 };

@@ -55,8 +55,8 @@ void Nic::meet(std::uint64_t number, int rank, const std::vector<PortAddress>& a
     if (peer == rank) continue;
     const PortMemory& there = port.peers[peer].memory;
     for (const Queue queue : {Queue::messages, Queue::puts})
-      port.flows.emplace_back(Flow::Ends{port.memory, there, fabric_.nic(port.peers[peer].nic),
-                                         port.memory.works(peer, queue), there.arrivals(rank, queue)});
+      port.flows.emplace_back(QueuePair::Ends{port.memory, there, fabric_.nic(port.peers[peer].nic),
+                                              port.memory.works(peer, queue), there.arrivals(rank, queue)});
   }
 }
 
@@ -96,10 +96,10 @@ void Nic::fail(Port& port, const std::string& why) {
 std::uint64_t Nic::begin_segments() {
   // One segment at a time, of the queue pair that can begin first: no long put holds up what goes elsewhere.
   for (int begun = 0; begun < kMostAtOnce; ++begun) {
-    Flow* first = nullptr;
-    Flow::Turn least{.start_ns = UINT64_MAX};
+    QueuePair* first = nullptr;
+    QueuePair::Turn least{.start_ns = UINT64_MAX};
     for (Port& port : ports_)
-      for (Flow& flow : port.flows)
+      for (QueuePair& flow : port.flows)
         if (const auto its = flow.turn(clock_); its && *its < least) first = &flow, least = *its;
     if (!first || least.start_ns > now_ns()) return least.start_ns;
     first->begin_segment(clock_);
@@ -118,7 +118,7 @@ std::uint64_t Nic::step() {
   for (Port& port : ports_) {
     try {
       bool moved = false;
-      for (Flow& flow : port.flows) {
+      for (QueuePair& flow : port.flows) {
         try {
           moved |= flow.launch(clock_, engine_.get(), now_ns());
         } catch (const Withdrawn&) {

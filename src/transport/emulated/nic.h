@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "transport/emulated/flow.h"
+#include "transport/emulated/queue_pair.h"
 
 namespace lanecast::emulated {
 
@@ -37,7 +37,7 @@ class Nic {
     std::uint64_t number = 0;
     PortMemory memory;
     std::vector<Peer> peers;
-    std::vector<Flow> flows;
+    std::vector<QueuePair> flows;
   };
   void work();
   /// What can be done now. When there is more to do, as far as is known; 0: now.

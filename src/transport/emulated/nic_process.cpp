@@ -23,7 +23,7 @@ constexpr int kLook_ms = 100;
 constexpr auto kForTheNext = std::chrono::seconds(10);  // after an elastic restart, say
 
 /// What messages may lie in, if this process reaches any GPU. Throws where two of them do not reach each other.
-std::optional<GpuMemory> gpus_here() {
+std::optional<GpuVendor> gpus_here() {
   std::shared_ptr<const gpu::Driver> driver;
   try {
     driver = gpu::Driver::open();
@@ -40,7 +40,7 @@ std::optional<GpuMemory> gpus_here() {
         throw UsageError("GPU " + std::to_string(a) + " has no peer access to GPU " + std::to_string(b) +
                          ": no copy engine can play a NIC between them; hide one (CUDA_VISIBLE_DEVICES)");
     }
-  return driver->vendor() == gpu::Vendor::amd ? GpuMemory::rocm : GpuMemory::cuda;
+  return driver->vendor();
 }
 
 /// None where it has ended already.
@@ -77,23 +77,23 @@ class NicProcess {
     std::uint32_t nic = 0;  // of this host
     std::uint64_t port = 0;
   };
-  struct Slot {
+  struct NicSlot {
     std::unique_ptr<Nic> nic;
     int pid = -1;   // the process that has it
     int ports = 0;  // of that
   };
   void look(std::vector<pollfd>& watched);
   bool answer(Rank& rank);
-  Reply attach(Rank& rank, const Request& request);
+  Reply attach(Rank& rank, const NicRequest& request);
   void leave(Rank& rank);
   /// That of the process, else one that nobody has.
   std::uint32_t slot_of(int pid);
 
   const NicProcessOptions options_;
   const Fabric fabric_;
-  const std::optional<GpuMemory> gpus_;
+  const std::optional<GpuVendor> gpus_;
   const FileDescriptor listener_;
-  std::vector<Slot> nics_;
+  std::vector<NicSlot> nics_;
   std::deque<Rank> ranks_;
   std::vector<PortAddress> addresses_;
 };
@@ -110,12 +110,12 @@ std::uint32_t NicProcess::slot_of(int pid) {
   return *free;
 }
 
-Reply NicProcess::attach(Rank& rank, const Request& request) {
+Reply NicProcess::attach(Rank& rank, const NicRequest& request) {
   if (request.ranks < 1 || request.ranks > static_cast<int>(kMostRanksOfPort))
     throw InternalError("a port of " + std::to_string(request.ranks) + " ranks");
   const Process process(request.port.pid);
   const std::uint32_t index = slot_of(request.port.pid);
-  Slot& slot = nics_[index];
+  NicSlot& slot = nics_[index];
   const std::uint32_t global = static_cast<std::uint32_t>(options_.host_index) * fabric_.state().nics + index;
   if (slot.pid != request.port.pid) slot.nic = std::make_unique<Nic>(fabric_, global);  // perhaps with another GPU
   slot.pid = request.port.pid;
@@ -131,18 +131,18 @@ Reply NicProcess::attach(Rank& rank, const Request& request) {
 }
 
 bool NicProcess::answer(Rank& rank) {
-  const std::optional<Request> request = receive_request(rank.socket, addresses_);
+  const std::optional<NicRequest> request = receive_request(rank.socket, addresses_);
   if (!request) return false;
   Reply reply;
   try {
     switch (request->what) {
-      case Request::What::attach:
+      case NicRequest::What::attach:
         reply = attach(rank, *request);
         break;
-      case Request::What::meet:
+      case NicRequest::What::meet:
         nics_[rank.nic].nic->meet(rank.port, request->rank, addresses_);
         break;
-      case Request::What::open:
+      case NicRequest::What::open:
         nics_[rank.nic].nic->open(rank.port, request->key);
         break;
     }
@@ -155,7 +155,7 @@ bool NicProcess::answer(Rank& rank) {
 
 void NicProcess::leave(Rank& rank) {
   if (rank.process.id() < 0) return;
-  Slot& slot = nics_[rank.nic];
+  NicSlot& slot = nics_[rank.nic];
   slot.nic->detach(rank.port);
   if (--slot.ports == 0) slot = {};
 }

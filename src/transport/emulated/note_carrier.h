@@ -15,10 +15,10 @@
 
 namespace lanecast::emulated {
 
-class NoteCarrier final : public lanecast::NoteCarrier {
+class EmulatedNoteCarrier final : public lanecast::NoteCarrier {
  public:
   /// move: takes letters and pushes what waits.
-  NoteCarrier(int rank, std::vector<Mail>& mail, std::function<void()> move)
+  EmulatedNoteCarrier(int rank, std::vector<Mail>& mail, std::function<void()> move)
       : rank_(rank), mail_(mail), move_(std::move(move)) {}
 
   int rank() const override { return rank_; }

@@ -17,7 +17,7 @@ namespace {
 constexpr auto kAnswersWithin = std::chrono::seconds(30);  // opening a GPU takes a NIC process seconds at times
 constexpr auto kLetsGoWithin = std::chrono::seconds(1);
 
-struct Introduction {
+struct PortIntroduction {
   PortAddress port;
   int nic_pid = 0;
 };
@@ -30,7 +30,7 @@ OwnPort::OwnPort(const Bootstrap& bootstrap, const std::string& folder, const st
       host_(host),
       peers_(static_cast<std::size_t>(bootstrap.size)) {
   const int size = bootstrap.size;
-  const Introduction mine = agreed(bootstrap, [&]() -> Introduction {
+  const PortIntroduction mine = agreed(bootstrap, [&]() -> PortIntroduction {
     if (size > static_cast<int>(kMostRanksOfPort))
       throw UsageError("emulated NICs: " + std::to_string(size) + " ranks, and a communicator may have " +
                        std::to_string(kMostRanksOfPort));
@@ -41,13 +41,13 @@ OwnPort::OwnPort(const Bootstrap& bootstrap, const std::string& folder, const st
     memory_ = PortMemory(std::move(mapping));
     socket_ = connect_to(folder, host);
     const PortAddress address{.pid = getpid(), .fd = file_.get(), .file = id_of(file_)};
-    const Reply reply = ask({.what = Request::What::attach, .rank = rank_, .ranks = size, .port = address});
+    const Reply reply = ask({.what = NicRequest::What::attach, .rank = rank_, .ranks = size, .port = address});
     nic_ = reply.nic;
     nic_process_ = Process(reply.pid);
-    if (reply.gpus != Reply::kNoGpus) gpus_ = static_cast<GpuMemory>(reply.gpus);
+    if (reply.gpus != Reply::kNoGpus) gpus_ = static_cast<GpuVendor>(reply.gpus);
     return {{address.pid, address.fd, address.file, reply.nic}, reply.pid};
   });
-  std::vector<Introduction> all(static_cast<std::size_t>(size));
+  std::vector<PortIntroduction> all(static_cast<std::size_t>(size));
   bootstrap.all_gather(&mine, all.data(), sizeof mine);
   agreed(bootstrap, [&] {
     std::vector<PortAddress> ports;
@@ -55,14 +55,14 @@ OwnPort::OwnPort(const Bootstrap& bootstrap, const std::string& folder, const st
       ports.push_back(all[r].port);
       peers_[r] = {Process(all[r].port.pid), Process(all[r].nic_pid), all[r].port.nic};
     }
-    ask({.what = Request::What::meet, .rank = rank_, .ranks = size, .port = {}}, ports);
+    ask({.what = NicRequest::What::meet, .rank = rank_, .ranks = size, .port = {}}, ports);
     return true;
   });
 }
 
 OwnPort::~OwnPort() { withdraw_all(); }
 
-Reply OwnPort::ask(const Request& request, std::span<const PortAddress> ports) const {
+Reply OwnPort::ask(const NicRequest& request, std::span<const PortAddress> ports) const {
   const std::optional<Reply> reply =
       send(socket_, request, ports) ? receive_reply(socket_, kAnswersWithin) : std::nullopt;
   if (!reply)
@@ -85,7 +85,7 @@ void OwnPort::enroll(const GpuSpan& memory) {
     entry.known.store(1, std::memory_order_release);
     enrolled_[memory.memory.data] = {memory.memory.bytes, key};
     try {
-      ask({.what = Request::What::open, .rank = rank_, .port = {}, .key = key});
+      ask({.what = NicRequest::What::open, .rank = rank_, .port = {}, .key = key});
     } catch (const Error&) {
       withdraw(memory.memory.data);  // who asks again is told again
       throw;
@@ -130,13 +130,13 @@ void OwnPort::await_let_go(const LetGo& let_go) {
   }
 }
 
-std::optional<Place> OwnPort::find(const std::byte* data) const {
+std::optional<RegisteredPlace> OwnPort::find(const std::byte* data) const {
   auto after = enrolled_.upper_bound(data);
   if (after == enrolled_.begin()) return {};
   --after;
   const auto offset = static_cast<std::size_t>(data - after->first);
   if (offset >= after->second.bytes) return {};
-  return Place{after->second.key, offset};
+  return RegisteredPlace{after->second.key, offset};
 }
 
 std::string OwnPort::trouble(int peer) const {

@@ -7,7 +7,7 @@ namespace {
 constexpr std::size_t kHeadBytes = (sizeof(PortHead) + 4095) / 4096 * 4096;
 
 constexpr std::size_t queue_bytes(std::size_t queue) {
-  return Ring<Work>::bytes(kQueueShapes[queue]) + Ring<Arrival>::bytes(kQueueShapes[queue]);
+  return Ring<NicWork>::bytes(kQueueShapes[queue]) + Ring<Arrival>::bytes(kQueueShapes[queue]);
 }
 constexpr std::size_t kPairBytes = queue_bytes(0) + queue_bytes(1);
 static_assert(kQueues == 2 && kPairBytes % 64 == 0);
@@ -21,13 +21,13 @@ std::byte* PortMemory::pair(int peer, Queue queue) const {
          (queue == Queue::puts ? queue_bytes(0) : 0);
 }
 
-Ring<Work> PortMemory::works(int peer, Queue queue) const {
+Ring<NicWork> PortMemory::works(int peer, Queue queue) const {
   return {pair(peer, queue), kQueueShapes[static_cast<std::size_t>(queue)]};
 }
 
 Ring<Arrival> PortMemory::arrivals(int peer, Queue queue) const {
   const QueueShape shape = kQueueShapes[static_cast<std::size_t>(queue)];
-  return {pair(peer, queue) + Ring<Work>::bytes(shape), shape};
+  return {pair(peer, queue) + Ring<NicWork>::bytes(shape), shape};
 }
 
 }  // namespace lanecast::emulated

@@ -20,24 +20,24 @@
 namespace lanecast::emulated {
 
 /// GPU memory: a place in the table of a port, and an offset.
-struct Place {
+struct RegisteredPlace {
   std::uint32_t key = 0;
   std::uint64_t offset = 0;
 };
 
 struct Put {
-  Place from{}, to{};
+  RegisteredPlace from{}, to{};
   std::uint64_t bytes = 0;
 };
 
 /// 32 bits that are written on the peer's GPU once the put's bytes are there.
 struct Word {
-  Place at{};
+  RegisteredPlace at{};
   std::uint32_t value = 0;
   bool wanted = false;
 };
 
-struct Work {
+struct NicWork {
   std::uint64_t posted_ns = 0;
   Put put{};
   Word word{};
@@ -56,7 +56,7 @@ struct QueueShape {
 inline constexpr std::array<QueueShape, kQueues> kQueueShapes{{{16, 16 << 10}, {64, 192}}};
 inline constexpr std::uint32_t kLongestMessage = kQueueShapes[0].message_bytes;
 
-/// One writer, one reader. Head is Work or Arrival; a message lies behind it.
+/// One writer, one reader. Head is NicWork or Arrival; a message lies behind it.
 template <class Head>
 class Ring {
  public:
@@ -137,7 +137,7 @@ class PortMemory {
   explicit PortMemory(Mapping&& mapping) : mapping_(std::move(mapping)) {}
 
   PortHead& head() const { return *reinterpret_cast<PortHead*>(mapping_.data()); }
-  Ring<Work> works(int peer, Queue queue) const;
+  Ring<NicWork> works(int peer, Queue queue) const;
   Ring<Arrival> arrivals(int peer, Queue queue) const;
 
  private:

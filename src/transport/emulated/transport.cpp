@@ -33,7 +33,7 @@ EmulatedTransport::EmulatedTransport(const Bootstrap& bootstrap, const std::stri
     : port_(bootstrap, folder, host),
       mail_(mail_of(port_)),
       note_carrier_(port_.rank(), mail_, [this] { move(); }),
-      notes_(note_carrier_),
+      notes_(*this),
       peers_(mail_.size()) {}
 
 EmulatedTransport::~EmulatedTransport() {
@@ -56,7 +56,7 @@ void EmulatedTransport::push_all(std::chrono::milliseconds silent, std::chrono::
   }
 }
 
-std::optional<emulated::Place> EmulatedTransport::gpu_place(const Message& message) const {
+std::optional<emulated::RegisteredPlace> EmulatedTransport::gpu_place(const Message& message) const {
   if (message.bytes == 0 || message.memory.size() != 1) return {};
   return port_.find(message.memory[0].data);
 }
@@ -104,8 +104,10 @@ void EmulatedTransport::meet(Message& receive, const Envelope& envelope, std::sp
   }
   const std::uint64_t number = ++last_number_;
   called_[number] = {&receive, SpanCursor(receive.memory), 0};
-  mail_[receive.peer].send(
-      {.letter = Letter::call_for, .own = number, .other = envelope.own, .place = place.value_or(emulated::Place{})});
+  mail_[receive.peer].send({.letter = Letter::call_for,
+                            .own = number,
+                            .other = envelope.own,
+                            .place = place.value_or(emulated::RegisteredPlace{})});
 }
 
 void EmulatedTransport::called_for(int from, const Envelope& envelope) {
@@ -159,9 +161,9 @@ void EmulatedTransport::take(int from, const Envelope& envelope, std::span<const
 
 bool EmulatedTransport::stream(int to) {
   bool any = false;
-  std::deque<Stream>& streams = peers_[to].streams;
+  std::deque<FragmentStream>& streams = peers_[to].streams;
   while (!streams.empty()) {
-    Stream& next = streams.front();
+    FragmentStream& next = streams.front();
     const std::size_t bytes = std::min<std::uint64_t>(next.left, emulated::kMostInLetter);
     if (!mail_[to].send_now({.letter = Letter::fragment, .other = next.number}, bytes,
                             [&](std::byte* at) { next.cursor.gather(at, bytes); }))
@@ -186,7 +188,7 @@ bool EmulatedTransport::move() {
       }
     any |= mail.push();
     any |= stream(peer);
-    std::deque<UnderWay>& puts = peers_[peer].puts;
+    std::deque<PutUnderWay>& puts = peers_[peer].puts;
     for (; !puts.empty() && puts.front().put <= mail.puts_done(); puts.pop_front(), any = true)
       done_.push_back(puts.front().message);
   }
@@ -201,7 +203,7 @@ bool EmulatedTransport::progress(std::vector<Message*>& done) {
     const Message& receive = *mismatch.receive;
     const bool same_stamp = mismatch.stamp == receive.stamp;
     if (mismatch.bytes != receive.bytes || !same_stamp)
-      raise_mismatch(receive, port_.rank(), std::to_string(mismatch.bytes), max_tag(), same_stamp);
+      raise_mismatch(receive, port_.rank(), std::to_string(mismatch.bytes), traits().max_tag, same_stamp);
     throw TransportError("rank " + std::to_string(port_.rank()) + ": of a message from rank " +
                          std::to_string(receive.peer) + " one end lies in a GPU's memory and the other on a host");
   }
@@ -242,12 +244,12 @@ void EmulatedTransport::abort(const Failure& cause) {
   forget_messages();
 }
 
-Loss EmulatedTransport::lost(int peer) {
-  move();
-  if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
-  if (!done_.empty()) return {};  // let progress() report it first
-  if (peers_[peer].gone) return {"its process has closed its transport", {}};
-  return {port_.trouble(peer), {}};
+Loss EmulatedTransport::NicWitness::lost(int peer) {
+  owner_.move();
+  if (Loss said = Notes::lost(peer)) return said;
+  if (!owner_.done_.empty()) return {};  // let progress() report it first
+  if (owner_.peers_[peer].gone) return {"its process has closed its transport", {}};
+  return {owner_.port_.trouble(peer), {}};
 }
 
 }  // namespace lanecast

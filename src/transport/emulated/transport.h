@@ -16,13 +16,14 @@
 
 #include "transport/emulated/mail.h"
 #include "transport/emulated/note_carrier.h"
-#include "transport/noting_transport.h"
+#include "transport/notes.h"
 #include "transport/span_cursor.h"
 #include "transport/tag_queues.h"
+#include "transport/transport.h"
 
 namespace lanecast {
 
-class EmulatedTransport final : public NotingTransport {
+class EmulatedTransport final : public Transport {
  public:
   /// Collective. folder: of the network that runs; host: of this rank, as its NIC process is called.
   EmulatedTransport(const Bootstrap& bootstrap, const std::string& folder, const std::string& host);
@@ -30,11 +31,10 @@ class EmulatedTransport final : public NotingTransport {
 
   std::string_view name() const override { return "emulated"; }
   bool reaches(int peer) const override { return peer >= 0 && peer < port_.size() && peer != port_.rank(); }
-  bool scatters() const override { return true; }
-  bool consumes() const override { return true; }
-  bool shares_wires() const override { return true; }
-  bool compares_stamps() const override { return true; }
-  std::optional<bool> takes(GpuMemory memory) const override { return port_.gpus() == memory; }
+  Traits traits() const override {
+    return {.scatters = true, .consumes = true, .shares_wires = true, .compares_stamps = true};
+  }
+  std::optional<bool> takes(GpuVendor vendor) const override { return port_.gpus() == vendor; }
   void register_memory(const GpuSpan& memory) override { port_.enroll(memory); }
   void unregister_memory(const GpuSpan& memory) override { port_.withdraw(memory.memory.data); }
 
@@ -43,34 +43,34 @@ class EmulatedTransport final : public NotingTransport {
   bool progress(std::vector<Message*>& done) override;
   bool arrived(int peer, std::uint64_t tag) override;
   void abort(const Failure& cause) override;
-  Loss lost(int peer) override;
+  Witness& witness() override { return notes_; }
 
  private:
   /// A letter that no receive has met yet.
-  struct Early {
+  struct EarlyLetter {
     emulated::Envelope envelope;
     std::vector<std::byte> content;
   };
   /// A long message whose receive has called for it.
-  struct Stream {
+  struct FragmentStream {
     Message* message = nullptr;
     SpanCursor cursor;
     std::uint64_t left = 0, number = 0;  // bytes; the receiver's
   };
-  struct Called {
+  struct CalledFor {
     Message* message = nullptr;
     SpanCursor cursor;
     std::uint64_t received = 0;
   };
-  struct UnderWay {
+  struct PutUnderWay {
     std::uint64_t put = 0;
     Message* message = nullptr;
   };
   struct Peer {
     TagQueues<Message*> receives;
-    TagQueues<Early> early;
-    std::deque<Stream> streams;
-    std::deque<UnderWay> puts;
+    TagQueues<EarlyLetter> early;
+    std::deque<FragmentStream> streams;
+    std::deque<PutUnderWay> puts;
     bool gone = false;
   };
   struct Mismatch {
@@ -79,8 +79,17 @@ class EmulatedTransport final : public NotingTransport {
     std::uint32_t stamp = 0;
   };
 
-  Notes& notes() override { return notes_; }
-  std::optional<emulated::Place> gpu_place(const Message& message) const;
+  /// It sees as well whose NIC or transport has ended.
+  class NicWitness final : public Notes {
+   public:
+    explicit NicWitness(EmulatedTransport& owner) : Notes(owner.note_carrier_), owner_(owner) {}
+    Loss lost(int peer) override;
+
+   private:
+    EmulatedTransport& owner_;
+  };
+
+  std::optional<emulated::RegisteredPlace> gpu_place(const Message& message) const;
   /// Takes letters, and sends what has room. True when anything moved. Throws nothing that is about a message.
   bool move();
   void take(int from, const emulated::Envelope& envelope, std::span<const std::byte> content);
@@ -93,11 +102,11 @@ class EmulatedTransport final : public NotingTransport {
 
   emulated::OwnPort port_;
   std::vector<emulated::Mail> mail_;
-  emulated::NoteCarrier note_carrier_;
-  Notes notes_;
+  emulated::EmulatedNoteCarrier note_carrier_;
+  NicWitness notes_;
   std::vector<Peer> peers_;
   std::map<std::uint64_t, Message*> announced_;  // by this rank's numbers
-  std::map<std::uint64_t, Called> called_;       // likewise
+  std::map<std::uint64_t, CalledFor> called_;    // likewise
   std::uint64_t last_number_ = 0;
   std::vector<Message*> done_;
   std::vector<Mismatch> mismatches_;

@@ -26,7 +26,7 @@ struct Envelope {
   std::uint64_t tag = 0;
   std::uint64_t bytes = 0;  // of the whole message
   std::uint64_t own = 0, other = 0;
-  Place place{};
+  RegisteredPlace place{};
   std::uint32_t in_gpu = 0;
 };
 

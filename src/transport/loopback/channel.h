@@ -13,6 +13,7 @@
 #include "transport/transport.h"
 #include "transport/wait_board.h"
 #include "transport/want_board.h"
+#include "transport/witness.h"
 
 namespace lanecast {
 
@@ -33,6 +34,13 @@ struct LoopbackMailbox {
   std::shared_mutex in_use;
   State state = State::absent;  // guarded by in_use
   Failure cause;                // the state is aborted; guarded by in_use
+
+  /// Why this rank can no longer answer; to be asked with in_use held.
+  Loss gone() const {
+    if (state == State::closed) return {"its thread has closed its transport", {}};
+    if (state == State::aborted) return {"its thread has given up", cause};
+    return {};
+  }
 
   CallBoard calls;               // of this rank
   WaitBoard waits;               // of this rank

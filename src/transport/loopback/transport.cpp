@@ -8,18 +8,8 @@ namespace lanecast {
 
 using State = LoopbackMailbox::State;
 
-namespace {
-
-Loss gone(const LoopbackMailbox& theirs) {
-  if (theirs.state == State::closed) return {"its thread has closed its transport", {}};
-  if (theirs.state == State::aborted) return {"its thread has given up", theirs.cause};
-  return {};
-}
-
-}  // namespace
-
 LoopbackTransport::LoopbackTransport(const std::shared_ptr<LoopbackWorld>& world, int rank, std::uint64_t channel)
-    : channel_(world->channel(channel)), rank_(rank) {
+    : channel_(world->channel(channel)), rank_(rank), witness_(channel_, rank) {
   if (rank < 0 || rank >= world->size())
     throw UsageError("rank " + std::to_string(rank) + " is outside a loopback world of " +
                      std::to_string(world->size()));
@@ -89,10 +79,10 @@ void LoopbackTransport::copy(const LoopbackMatch& match) {
     std::shared_lock in_use(source.in_use);
     if (source.state != State::open)
       throw TransportError("rank " + std::to_string(match.source) +
-                           " left before its message was taken: " + gone(source).str());
+                           " left before its message was taken: " + source.gone().str());
     const Message &from = *match.send, &to = *match.receive;
     if (from.bytes != to.bytes || from.stamp != to.stamp)
-      raise_mismatch(to, rank_, std::to_string(from.bytes), max_tag(), from.stamp == to.stamp);
+      raise_mismatch(to, rank_, std::to_string(from.bytes), traits().max_tag, from.stamp == to.stamp);
     SpanCursor in(from.memory), out(to.memory);
     for (std::size_t offset = 0; offset < from.bytes;) {
       const Span piece = in.take(from.bytes - offset);
@@ -106,27 +96,6 @@ void LoopbackTransport::copy(const LoopbackMatch& match) {
   // The mutex orders the copy before the sender's reuse of its memory: it learns of `taken` under the same mutex.
   std::lock_guard lock(source.mutex);
   source.taken.push_back(match.send);
-}
-
-Loss LoopbackTransport::lost(int peer) {
-  Loss loss;
-  {
-    LoopbackMailbox& theirs = (*channel_)[peer];
-    std::shared_lock in_use(theirs.in_use);
-    loss = gone(theirs);
-  }
-  // What the peer did before it left still counts: let progress() report it first.
-  std::lock_guard lock(mine().mutex);
-  return mine().taken.empty() ? loss : Loss{};
-}
-
-std::optional<int> LoopbackTransport::given_up() {
-  for (int peer = 0; peer < channel_->size(); ++peer) {
-    LoopbackMailbox& theirs = (*channel_)[peer];
-    std::shared_lock in_use(theirs.in_use);
-    if (peer != rank_ && theirs.state == State::aborted) return peer;
-  }
-  return {};
 }
 
 }  // namespace lanecast

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "transport/loopback/channel.h"
+#include "transport/loopback/witness.h"
 #include "transport/loopback/world.h"
 #include "transport/transport.h"
 
@@ -18,26 +19,13 @@ class LoopbackTransport : public Transport {
 
   std::string_view name() const override { return "loopback"; }
   bool reaches(int peer) const override { return peer >= 0 && peer < channel_->size() && peer != rank_; }
-  bool scatters() const override { return true; }
-  bool consumes() const override { return true; }
-  bool compares_stamps() const override { return true; }
+  Traits traits() const override { return {.scatters = true, .consumes = true, .compares_stamps = true}; }
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
   bool progress(std::vector<Message*>& done) override;
   bool arrived(int peer, std::uint64_t tag) override;
   void abort(const Failure& cause) override;
-  Loss lost(int peer) override;
-  bool tells_at_once() const override { return true; }
-  std::optional<int> given_up() override;
-  void publish(const CallNote& note) override { mine().calls.put(note); }
-  std::optional<CallNote> published(int peer, std::uint64_t sequence) override {
-    return (*channel_)[peer].calls.find(sequence);
-  }
-
-  void publish_wait(std::span<const int> peers, bool /*may_be_asked*/) override { mine().waits.put(peers); }
-  std::optional<Waiting> waiting(int peer, double /*silent_s*/) override { return (*channel_)[peer].waits.get(); }
-  void want(int peer, const Want& want) override { mine().wants[peer].put(want); }
-  std::optional<Want> wanted(int peer) override { return (*channel_)[peer].wants[rank_].get(); }
+  Witness& witness() override { return witness_; }
 
  private:
   LoopbackMailbox& mine() { return (*channel_)[rank_]; }
@@ -46,6 +34,7 @@ class LoopbackTransport : public Transport {
 
   const std::shared_ptr<LoopbackChannel> channel_;
   const int rank_;
+  MailboxWitness witness_;
   std::vector<LoopbackMatch> matches_;  // being copied; kept here so that progress() allocates nothing
 };
 

@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/gpu_vendor.h"
 #include "base/own_process.h"
-#include "transport/transport.h"
+#include "transport/groups.h"
 
 namespace lanecast {
 
@@ -118,7 +119,7 @@ class MpiApi {
   virtual int tag_upper_bound() const = 0;
   /// May buffers of messages lie on a GPU? Nothing where the library does not say so: an Open MPI that was built
   /// without CUDA denies it, and moves them well by a UCX that knows CUDA. After the start.
-  virtual std::optional<bool> takes(GpuMemory memory) const = 0;
+  virtual std::optional<bool> takes(GpuVendor vendor) const = 0;
 
   // New communicators return errors instead of aborting the job. Those still alive are freed when MPI ends.
   /// Collective. Calls `meanwhile` again and again, with the seconds that this process has run since the beginning;

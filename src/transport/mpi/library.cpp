@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 /// libmpi.so comes last: in wheels it is a text for the linker, not a library.
 constexpr std::array kNames{"libmpi.so.40", "libmpi.so.12", "libmpi_abi.so.1", "libmpi_abi.so.0", "libmpi.so"};
 
-struct Opened {
+struct OpenedLibrary {
   void* handle = nullptr;
   MpiLibrary description;
 };
@@ -42,7 +42,7 @@ bool initialized(void* handle) {
 }
 
 /// The MPI that mpi4py or an application brought along; where there are two, the one that runs.
-Opened already_loaded() {
+OpenedLibrary already_loaded() {
   std::vector<std::string> paths;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* found) {
@@ -52,7 +52,7 @@ Opened already_loaded() {
         return 0;
       },
       &paths);
-  Opened best;
+  OpenedLibrary best;
   for (const std::string& path : paths) {
     void* handle = dlopen(path.c_str(), RTLD_NOLOAD | RTLD_LAZY);
     if (handle == nullptr) continue;
@@ -99,7 +99,7 @@ class Search {
   }
 
   /// Empty, or of another family as a last resort: some launchers serve several.
-  Opened result() const { return best_; }
+  OpenedLibrary result() const { return best_; }
 
   std::string report() const {
     std::string text;
@@ -115,7 +115,7 @@ class Search {
   }
 
   mpi::Family wanted_;
-  Opened best_;
+  OpenedLibrary best_;
   std::vector<std::string> reasons_;
   std::set<fs::path> looked_in_;
 };
@@ -136,7 +136,7 @@ std::vector<fs::path> directories_beside_mpiexec() {
   return {};
 }
 
-Opened search(std::span<const std::string> directories) {
+OpenedLibrary search(std::span<const std::string> directories) {
   Search search(mpi::detect_launcher().family);
   if (const char* name = std::getenv("LANECAST_MPI_LIBRARY"); name != nullptr && *name != '\0') {
     search.accepts(name);
@@ -161,7 +161,7 @@ Opened search(std::span<const std::string> directories) {
 
 std::shared_ptr<MpiApi> load_mpi(std::span<const std::string> directories) {
   if (auto linked = mpi::make_linked_shim()) return linked;
-  Opened opened = already_loaded();
+  OpenedLibrary opened = already_loaded();
   if (opened.handle == nullptr) opened = search(directories);
   // Open MPI's plug-ins look for its symbols in the global scope.
   if (mpi::family_of(opened.description.version) == mpi::Family::open_mpi)

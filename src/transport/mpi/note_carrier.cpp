@@ -20,12 +20,12 @@ MpiNoteCarrier::~MpiNoteCarrier() {
 void MpiNoteCarrier::listen_to(int rank) {
   auto& buffer = arriving_[rank];
   if (buffer) return;
-  buffer = std::make_unique<Buffer>();
+  buffer = std::make_unique<NoteBuffer>();
   buffer->rank = rank;
   receive_into(*buffer);
 }
 
-void MpiNoteCarrier::receive_into(Buffer& buffer) {
+void MpiNoteCarrier::receive_into(NoteBuffer& buffer) {
   receiving_->receive({comm_.handle(), buffer.rank, tag_, buffer.bytes.data(), buffer.bytes.size()}, &buffer);
 }
 
@@ -34,7 +34,7 @@ void MpiNoteCarrier::take_arrived(const Take& take) {
   std::vector<MpiCompletion> arrived;
   receiving_->test(arrived);
   for (const MpiCompletion& completion : arrived) {
-    auto& buffer = *static_cast<Buffer*>(completion.owner);
+    auto& buffer = *static_cast<NoteBuffer*>(completion.owner);
     take(buffer.rank, std::span(buffer.bytes).first(completion.bytes));
     receive_into(buffer);
   }
@@ -42,8 +42,8 @@ void MpiNoteCarrier::take_arrived(const Take& take) {
 
 void MpiNoteCarrier::send(int rank, std::span<const std::byte> note) {
   if (!comm_.api().alive()) return;
-  sent_.push_back(std::make_unique<Buffer>());
-  Buffer& buffer = *sent_.back();
+  sent_.push_back(std::make_unique<NoteBuffer>());
+  NoteBuffer& buffer = *sent_.back();
   std::ranges::copy(note, buffer.bytes.begin());
   sending_->send({comm_.handle(), rank, tag_, buffer.bytes.data(), note.size()}, nullptr);
   sending();

@@ -27,16 +27,16 @@ class MpiNoteCarrier final : public NoteCarrier {
   void take_arrived(const Take& take) override;
 
  private:
-  struct Buffer {
+  struct NoteBuffer {
     int rank = -1;
     std::array<std::byte, kMostBytes> bytes;
   };
-  void receive_into(Buffer& buffer);
+  void receive_into(NoteBuffer& buffer);
 
   const MpiCommunicator& comm_;
   const int tag_;
-  std::map<int, std::unique_ptr<Buffer>> arriving_;  // by rank
-  std::vector<std::unique_ptr<Buffer>> sent_;        // MPI may read them until the transport goes
+  std::map<int, std::unique_ptr<NoteBuffer>> arriving_;  // by rank
+  std::vector<std::unique_ptr<NoteBuffer>> sent_;        // MPI may read them until the transport goes
   std::unique_ptr<MpiRequests> sending_, receiving_;
   std::vector<MpiCompletion> completions_;
 };

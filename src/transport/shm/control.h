@@ -9,7 +9,7 @@
 
 namespace lanecast::shm {
 
-struct Note {
+struct ControlNote {
   ControlKind kind = ControlKind::none;
   std::uint64_t tag = 0;
 };
@@ -23,7 +23,7 @@ class ControlWriter {
     return slot().kind.load(std::memory_order_acquire) == ControlKind::none;
   }
 
-  bool put(Note note) {
+  bool put(ControlNote note) {
     if (!has_room()) return false;
     slot().tag = note.tag;
     // Release: whoever sees the kind sees the tag, and for `taken` and `fetched` our reads of its memory lie before.
@@ -47,9 +47,9 @@ class ControlReader {
     return slot().kind.load(std::memory_order_acquire) != ControlKind::none;
   }
 
-  std::optional<Note> pop() {
+  std::optional<ControlNote> pop() {
     if (!has_note()) return std::nullopt;
-    const Note note{slot().kind.load(std::memory_order_relaxed), slot().tag};  // ordered by has_note()
+    const ControlNote note{slot().kind.load(std::memory_order_relaxed), slot().tag};  // ordered by has_note()
     // Release: our load of the tag comes before the writer's next one.
     slot().kind.store(ControlKind::none, std::memory_order_release);
     ++read_;

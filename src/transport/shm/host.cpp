@@ -25,12 +25,12 @@ struct Greeting {
   int fd;       // of the memory of all, on the first rank
   FileId file;  // likewise
   const Host* host;
-  Layout layout;
+  ShmLayout layout;
 };
 
 /// Where things lie in the memory of a host, by the places of the ranks.
-struct Parts {
-  const Layout& layout;
+struct HostOffsets {
+  const ShmLayout& layout;
 
   std::size_t lane_bytes() const { return kControlBytes + layout.ring_bytes; }
   std::size_t boards(std::size_t rank) const { return rank * kBoardBytes; }
@@ -63,7 +63,7 @@ std::vector<std::string> all_gather_or_throw(const Bootstrap& bootstrap, const s
   return all;
 }
 
-Greeting greeting_of(int rank, const std::string& text, const Layout& layout) {
+Greeting greeting_of(int rank, const std::string& text, const ShmLayout& layout) {
   Greeting greeting{};
   if (text.size() == sizeof greeting) std::memcpy(&greeting, text.data(), sizeof greeting);
   if (greeting.layout != layout)
@@ -71,7 +71,7 @@ Greeting greeting_of(int rank, const std::string& text, const Layout& layout) {
   return greeting;
 }
 
-Lane lane_at(const Mapping& memory, std::size_t offset, const Layout& layout) {
+ShmLane lane_at(const Mapping& memory, std::size_t offset, const ShmLayout& layout) {
   std::byte* const begin = memory.data() + offset;
   return {reinterpret_cast<LaneControl*>(begin), begin + kControlBytes, layout.ring_bytes, &memory};
 }
@@ -95,11 +95,11 @@ SingleCopy single_copy_from(const Greeting& peer, SingleCopy choice) {
 
 }  // namespace
 
-Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layout& layout, SingleCopy single_copy) {
+Host::Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const ShmLayout& layout, SingleCopy single_copy) {
   std::ranges::sort(local_ranks);
   const std::size_t ranks = local_ranks.size();
   place_ = std::ranges::find(local_ranks, bootstrap.rank) - local_ranks.begin();
-  const Parts parts{layout};
+  const HostOffsets parts{layout};
 
   FileDescriptor file;  // closed when all have mapped it: from then on only mappings keep the memory alive
   const std::vector<std::string> greetings = all_gather_or_throw(bootstrap, [&] {

@@ -38,8 +38,8 @@ struct Boards {
 struct Neighbour {
   int rank = -1;
   Process process;
-  Lane in;                // from it to me
-  Lane out;               // from me to it
+  ShmLane in;             // from it to me
+  ShmLane out;            // from me to it
   std::size_t place = 0;  // among the ranks of the host
   const Boards* boards = nullptr;
   OutboxMemory outbox;                       // its own
@@ -50,7 +50,7 @@ class Host {
  public:
   /// Collective over all ranks of the communicator, also those that have their host for themselves. Where one rank
   /// fails, all throw.
-  Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const Layout& layout, SingleCopy single_copy);
+  Host(const Bootstrap& bootstrap, std::vector<int> local_ranks, const ShmLayout& layout, SingleCopy single_copy);
   Host(const Host&) = delete;  // lanes point to its memory
   Host& operator=(const Host&) = delete;
 

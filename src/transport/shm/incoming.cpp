@@ -29,7 +29,7 @@ void Incoming::check(const Message& receive, std::size_t sent_bytes, std::uint32
 void Incoming::post(Message& message, std::vector<Message*>& done) {
   ++pending_;
   const bool large = is_large(message.bytes);
-  Receive receive{&message, large ? way_for(message) : Way::undecided, /*asked=*/false};
+  Receive receive{&message, large ? way_for(message) : ShmWay::undecided, /*asked=*/false};
   if (auto early = early_.pop(message.tag)) {
     check(message, early->bytes, early->stamp);
     const std::byte* data = early->data.data.get();
@@ -44,29 +44,29 @@ void Incoming::post(Message& message, std::vector<Message*>& done) {
   }
   if (large) {
     // Its notice will tell what there is to read.
-    const bool waits = (receive.way == Way::read && layout_.notices_tell()) || unasked_.front(message.tag);
+    const bool waits = (receive.way == ShmWay::read && layout_.notices_tell()) || unasked_.front(message.tag);
     waits ? unasked_.push(message.tag, {}) : ask_for(receive);
     receive.asked = !waits;
   }
   posted_.push(message.tag, receive);
 }
 
-Way Incoming::way_for(const Message& message) {
+ShmWay Incoming::way_for(const Message& message) {
   // A consumer takes what is in the cache; what was read from afar would have to be stored first.
-  if (message.consumer || sender_.single_copy == SingleCopy::off) return Way::stream;
-  if (sender_.single_copy == SingleCopy::on) return Way::read;
-  return is_worth_a_choice(message) ? ways_.choose(message) : Way::stream;
+  if (message.consumer || sender_.single_copy == SingleCopy::off) return ShmWay::stream;
+  if (sender_.single_copy == SingleCopy::on) return ShmWay::read;
+  return is_worth_a_choice(message) ? ways_.choose(message) : ShmWay::stream;
 }
 
 void Incoming::ask_for(const Receive& receive) {
-  const ControlKind kind = receive.way == Way::read ? ControlKind::read : ControlKind::stream;
-  const Note note{kind, receive.message->tag};
+  const ControlKind kind = receive.way == ShmWay::read ? ControlKind::read : ControlKind::stream;
+  const ControlNote note{kind, receive.message->tag};
   if (!unsent_notes_.empty() || !notes_.put(note)) unsent_notes_.push_back(note);
 }
 
 void Incoming::meet(const Receive& receive, std::span<const std::byte> list) {
   Message& message = *receive.message;
-  if (!receive.asked && receive.way == Way::read && !list.empty())
+  if (!receive.asked && receive.way == ShmWay::read && !list.empty())
     return readings_.begin(message, list, ControlKind::fetched);
   noticed_.push(message.tag, &message);
   if (receive.asked) return;
@@ -113,7 +113,7 @@ void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& don
   const std::span data = PacketReader::payload(packet);
   const auto receive = posted_.pop(fields.tag);
   if (!receive) {
-    Early early{fields.message_bytes, {}, data.size(), fields.stamp};
+    EarlyMessage early{fields.message_bytes, {}, data.size(), fields.stamp};
     if (!data.empty()) {
       early.data = early_buffers_.take(data.size());
       std::memcpy(early.data.data.get(), data.data(), data.size());
@@ -178,7 +178,7 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
   if (is_worth_a_choice(*stream_.message) && !stream_.message->consumer && !stream_.shared)
-    ways_.received(*stream_.message, Way::stream, stream_.timed ? std::optional(stream_.copies_ns) : std::nullopt);
+    ways_.received(*stream_.message, ShmWay::stream, stream_.timed ? std::optional(stream_.copies_ns) : std::nullopt);
   finish(stream_.message, done);
   stream_.message = nullptr;
 }

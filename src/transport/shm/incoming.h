@@ -22,7 +22,7 @@ namespace lanecast::shm {
 class Incoming {
  public:
   /// `rank` and `ways`: this rank's.
-  Incoming(int rank, const Lane& lane, const Layout& layout, const Sender& sender, Ways& ways)
+  Incoming(int rank, const ShmLane& lane, const ShmLayout& layout, const Sender& sender, Ways& ways)
       : rank_(rank),
         packets_(lane),
         notes_(lane.control),
@@ -42,7 +42,7 @@ class Incoming {
 
  private:
   /// An eager message or a notice that came before its receive.
-  struct Early {
+  struct EarlyMessage {
     std::size_t bytes;        // of the message
     BufferPool::Buffer data;  // of a notice: the list of spans
     std::size_t data_bytes;   // 0 for a notice that tells none
@@ -51,10 +51,10 @@ class Incoming {
   /// One that no packet has met. Of a large message:
   struct Receive {
     Message* message;
-    Way way;
+    ShmWay way;
     bool asked;  // or waits for its notice
   };
-  struct Stream {
+  struct IncomingStream {
     Message* message = nullptr;
     SpanCursor memory;
     std::size_t received_bytes = 0;
@@ -68,7 +68,7 @@ class Incoming {
 
   void check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) const;
   bool is_large(std::size_t message_bytes) const { return message_bytes > layout_.eager_bytes; }
-  Way way_for(const Message& message);
+  ShmWay way_for(const Message& message);
   void ask_for(const Receive& receive);
   /// The receive for a large message has met its notice.
   void meet(const Receive& receive, std::span<const std::byte> list);
@@ -88,7 +88,7 @@ class Incoming {
   const int rank_;
   PacketReader packets_;
   ControlWriter notes_;
-  const Layout layout_;
+  const ShmLayout layout_;
   const Sender sender_;
   Ways& ways_;
   std::size_t pending_ = 0;
@@ -99,10 +99,10 @@ class Incoming {
   // Under each tag, one for each receive that was not asked for and whose message is not fetched yet. The next ones are
   // not asked for either meanwhile: a sender takes the k-th it hears of a tag for the k-th message.
   TagQueues<std::monostate> unasked_;
-  TagQueues<Early> early_;
+  TagQueues<EarlyMessage> early_;
   BufferPool early_buffers_{kIdleBuffers};
-  Fifo<Note> unsent_notes_;  // while the control slots are full
-  Stream stream_;
+  Fifo<ControlNote> unsent_notes_;  // while the control slots are full
+  IncomingStream stream_;
   Readings readings_;
 };
 

@@ -68,7 +68,7 @@ inline constexpr std::size_t kControlBytes = 4096;  // a page, so that the ring 
 static_assert(sizeof(LaneControl) <= kControlBytes && std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// Where a process has mapped a lane.
-struct Lane {
+struct ShmLane {
   LaneControl* control = nullptr;
   std::byte* ring = nullptr;
   std::size_t ring_bytes = 0;       // power of two

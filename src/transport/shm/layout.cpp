@@ -39,7 +39,7 @@ std::size_t ring_bytes_for(std::size_t ranks, std::size_t wish) {
 
 }  // namespace
 
-Layout layout_for(std::size_t ranks, const ShmOptions& options) {
+ShmLayout layout_for(std::size_t ranks, const ShmOptions& options) {
   const std::size_t ring_bytes = ring_bytes_for(ranks, options.ring_bytes);
   // A packet of a stream takes at most a quarter of the ring; with their headers, fragments fill a ring without a rest.
   const std::size_t quarter = ring_bytes / 4;

@@ -8,7 +8,7 @@
 
 namespace lanecast::shm {
 
-struct Layout {
+struct ShmLayout {
   std::size_t ranks = 0;              // of the host
   std::size_t ring_bytes = 0;         // a power of two
   std::size_t eager_bytes = 0;        // up to here a message leaves at once; larger ones wait to be asked for
@@ -17,7 +17,7 @@ struct Layout {
   std::size_t least_piece_bytes = 0;  // of a long message
   std::size_t piece_bytes = 0;        // and at most, a multiple
   std::size_t outbox_places = 0;      // 0 where a rank has only one peer
-  bool operator==(const Layout&) const = default;
+  bool operator==(const ShmLayout&) const = default;
 
   /// Does a notice tell where the message lies, as far as that takes no line more? Where a message may go to several
   /// peers, its sender decides later whether it is read.
@@ -25,6 +25,6 @@ struct Layout {
 };
 
 /// The layout when `ranks` ranks share a host.
-Layout layout_for(std::size_t ranks, const ShmOptions& options);
+ShmLayout layout_for(std::size_t ranks, const ShmOptions& options);
 
 }  // namespace lanecast::shm

@@ -10,21 +10,21 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-std::size_t control_bytes(const Layout& layout) {
+std::size_t control_bytes(const ShmLayout& layout) {
   return (layout.outbox_places * sizeof(PlaceControl) + kPage - 1) / kPage * kPage;
 }
 
 }  // namespace
 
-std::size_t outbox_bytes(const Layout& layout) {
+std::size_t outbox_bytes(const ShmLayout& layout) {
   return (control_bytes(layout) + layout.outbox_places * kPlaceBytes + kPage - 1) / kPage * kPage;
 }
 
-OutboxMemory outbox_at(std::byte* begin, const Layout& layout) {
+OutboxMemory outbox_at(std::byte* begin, const ShmLayout& layout) {
   return {{reinterpret_cast<PlaceControl*>(begin), layout.outbox_places}, begin + control_bytes(layout)};
 }
 
-OutboxMemory outbox_at(const Mapping& memory, std::size_t offset, const Layout& layout) {
+OutboxMemory outbox_at(const Mapping& memory, std::size_t offset, const ShmLayout& layout) {
   OutboxMemory outbox = outbox_at(memory.data() + offset, layout);
   outbox.memory = &memory;
   return outbox;
@@ -38,7 +38,7 @@ Outbox::ContentIndex Outbox::enter(const Message& message) {
   if (!has_places()) return kNone;  // of two ranks
   ContentIndex unused = kNone;
   for (ContentIndex k = 0; k < contents_.size(); ++k) {
-    Content& content = contents_[k];
+    KeptContent& content = contents_[k];
     if (content.id == 0) {
       unused = k;
     } else if (content.bytes == message.bytes && std::ranges::equal(content.memory, message.memory)) {
@@ -51,7 +51,7 @@ Outbox::ContentIndex Outbox::enter(const Message& message) {
     unused = static_cast<ContentIndex>(contents_.size());
     contents_.emplace_back();
   }
-  Content& content = contents_[unused];
+  KeptContent& content = contents_[unused];
   content.memory.assign(message.memory.begin(), message.memory.end());
   content.bytes = message.bytes;
   content.id = ++last_id_;
@@ -62,9 +62,9 @@ Outbox::ContentIndex Outbox::enter(const Message& message) {
 
 void Outbox::leave(ContentIndex content) {
   if (content == kNone) return;
-  Content& left = contents_[content];
+  KeptContent& left = contents_[content];
   if (--left.messages > 0) return;
-  for (Piece& piece : pieces_) {
+  for (PlacedPiece& piece : pieces_) {
     if (piece.content == left.id) piece.owed = 0;
   }
   left.id = 0;
@@ -72,7 +72,7 @@ void Outbox::leave(ContentIndex content) {
 
 std::optional<std::uint32_t> Outbox::find(ContentIndex content, std::size_t offset) const {
   if (content == kNone || !is_past(content, offset)) return {};
-  const auto is_it = [&](const Piece& piece) {
+  const auto is_it = [&](const PlacedPiece& piece) {
     return piece.content == contents_[content].id && piece.offset == offset;
   };
   const auto found = std::ranges::find_if(pieces_, is_it);
@@ -84,8 +84,8 @@ std::optional<std::uint32_t> Outbox::put(ContentIndex content, std::size_t offse
                                          std::size_t bytes) {
   const auto place = copy(from, bytes, copy_in_);
   if (!place) return {};
-  Content& of = contents_[content];
-  Piece& piece = pieces_[*place];
+  KeptContent& of = contents_[content];
+  PlacedPiece& piece = pieces_[*place];
   piece.content = of.id;
   piece.offset = offset;
   piece.owed = of.messages;
@@ -112,7 +112,7 @@ std::optional<std::uint32_t> Outbox::copy(SpanCursor& from, std::size_t bytes, C
   const auto first = free_places(count);
   if (!first) return {};
   for (std::uint32_t place = *first; place < *first + count; ++place) {
-    Piece& piece = pieces_[place];
+    PlacedPiece& piece = pieces_[place];
     pieces_[std::exchange(piece.covered_by, *first)].content = 0;
     if (memory_.memory && !piece.reserved) memory_.memory->reserve(memory_.at(place), kPlaceBytes);
     piece.reserved = true;
@@ -122,7 +122,7 @@ std::optional<std::uint32_t> Outbox::copy(SpanCursor& from, std::size_t bytes, C
 }
 
 void Outbox::give(std::uint32_t place) {
-  Piece& piece = pieces_[place];
+  PlacedPiece& piece = pieces_[place];
   ++piece.given;
   if (piece.owed > 0) --piece.owed;
 }
@@ -135,7 +135,7 @@ void Outbox::pass(ContentIndex content, std::size_t offset) {
 bool Outbox::are_free(std::uint32_t first, std::uint32_t count) const {
   // Acquire: pairs with the release in Incoming::take_piece(); the receivers' loads come before our next stores.
   const auto is_free = [&](std::uint32_t begin) {
-    const Piece& piece = pieces_[begin];
+    const PlacedPiece& piece = pieces_[begin];
     return piece.owed == 0 && memory_.controls[begin].taken.load(std::memory_order_acquire) == piece.given;
   };
   for (std::uint32_t place = first; place < first + count; ++place) {

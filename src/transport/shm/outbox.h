@@ -38,9 +38,9 @@ struct OutboxMemory {
   std::byte* at(std::size_t place) const { return places + place * kPlaceBytes; }
 };
 
-std::size_t outbox_bytes(const Layout& layout);  // whole pages
-OutboxMemory outbox_at(std::byte* begin, const Layout& layout);
-OutboxMemory outbox_at(const Mapping& memory, std::size_t offset, const Layout& layout);
+std::size_t outbox_bytes(const ShmLayout& layout);  // whole pages
+OutboxMemory outbox_at(std::byte* begin, const ShmLayout& layout);
+OutboxMemory outbox_at(const Mapping& memory, std::size_t offset, const ShmLayout& layout);
 
 /// The payload of a packet that stands for a piece.
 struct PieceNote {
@@ -84,7 +84,7 @@ class Outbox {
 
  private:
   static constexpr std::size_t kContents = 64;  // at a time
-  struct Content {
+  struct KeptContent {
     std::vector<Span> memory;
     std::size_t bytes = 0;
     std::uint64_t id = 0;      // 0: of no message
@@ -92,7 +92,7 @@ class Outbox {
     std::size_t front = 0;     // in the message: no piece from here on was put or has gone another way
   };
   /// Of a place: what began there last.
-  struct Piece {
+  struct PlacedPiece {
     std::uint64_t content = 0;     // its id; 0: alone, or overwritten
     std::size_t offset = 0;        // in the message
     std::uint64_t given = 0;       // how often one was sent from this place, ever
@@ -106,8 +106,8 @@ class Outbox {
   std::optional<std::uint32_t> copy(SpanCursor& from, std::size_t bytes, CopyIn& copy_in);
 
   const OutboxMemory memory_;
-  std::vector<Piece> pieces_;  // by place
-  std::vector<Content> contents_;
+  std::vector<PlacedPiece> pieces_;  // by place
+  std::vector<KeptContent> contents_;
   std::uint64_t last_id_ = 0;
   std::uint32_t oldest_ = 0, probe_ = 0;  // to be had next
   bool controls_reserved_ = false;

@@ -36,7 +36,7 @@ void Outgoing::post(Message& message, std::vector<Message*>& done) {
   const bool first = !held_.front(message.tag);
   if (is_large(message) || !first) held_.push(message.tag, sending);
   if (!first) return;
-  const Turn turn{is_large(message) ? PacketKind::notice : PacketKind::eager, sending};
+  const SendTurn turn{is_large(message) ? PacketKind::notice : PacketKind::eager, sending};
   if (!turns_.empty() || !put_single(turn, done)) turns_.push_back(turn);
 }
 
@@ -87,7 +87,7 @@ void Outgoing::release_behind(std::uint64_t tag) {
 
 bool Outgoing::put_next(std::vector<Message*>& done) {
   if (turns_.empty()) return stream_.sending.message && put_fragment(done);
-  const Turn turn = turns_.front();
+  const SendTurn turn = turns_.front();
   // What goes to several peers is not read: each of them would fetch it from memory, one after the other.
   const bool streams = turn.kind == PacketKind::fragment ||
                        (turn.kind == PacketKind::remote && outbox_.messages_of(turn.sending.content) > 1);
@@ -114,7 +114,7 @@ std::size_t Outgoing::payload_bytes(PacketKind kind, const Message& message) con
   return tells ? list_bytes : 0;
 }
 
-bool Outgoing::put_single(const Turn& turn, std::vector<Message*>& done) {
+bool Outgoing::put_single(const SendTurn& turn, std::vector<Message*>& done) {
   const Message& message = *turn.sending.message;
   const std::size_t bytes = payload_bytes(turn.kind, message);
   std::byte* payload = packets_.reserve(bytes);

@@ -20,7 +20,7 @@ namespace lanecast::shm {
 class Outgoing {
  public:
   /// `ways`, `outbox`: this rank's.
-  Outgoing(const Lane& lane, const Layout& layout, Ways& ways, Outbox& outbox)
+  Outgoing(const ShmLane& lane, const ShmLayout& layout, Ways& ways, Outbox& outbox)
       : packets_(lane), notes_(lane.control), layout_(layout), ways_(ways), outbox_(outbox) {}
 
   void post(Message& message, std::vector<Message*>& done);
@@ -38,12 +38,12 @@ class Outgoing {
     Message* message = nullptr;
     Outbox::ContentIndex content = Outbox::kNone;
   };
-  struct Turn {
+  struct SendTurn {
     PacketKind kind;  // fragment: a whole stream of them; the others take one packet
     Sending sending;
     bool noticed = false;
   };
-  struct Stream {
+  struct OutgoingStream {
     Sending sending;
     SpanCursor memory;
     std::size_t sent_bytes = 0;
@@ -61,7 +61,7 @@ class Outgoing {
   /// A large message under `tag` has its turn: give what waited behind it theirs.
   void release_behind(std::uint64_t tag);
   bool put_next(std::vector<Message*>& done);
-  bool put_single(const Turn& turn, std::vector<Message*>& done);
+  bool put_single(const SendTurn& turn, std::vector<Message*>& done);
   bool put_fragment(std::vector<Message*>& done);
   /// Through the outbox, at once or in a later turn. False: the piece is short and no other message's, or there is no
   /// place to wait for.
@@ -75,7 +75,7 @@ class Outgoing {
   PacketWriter packets_;
   ControlReader notes_;
   CopyIn copy_in_;
-  const Layout layout_;
+  const ShmLayout layout_;
   Ways& ways_;
   Outbox& outbox_;
   std::size_t pending_ = 0;
@@ -88,8 +88,8 @@ class Outgoing {
   // matches them.
   TagQueues<Sending> held_;
   TagQueues<ControlKind> asked_for_;  // receives whose send is not posted yet
-  Fifo<Turn> turns_;                  // what may go, in this order
-  Stream stream_;                     // under way; single packets of turns_ overtake it
+  Fifo<SendTurn> turns_;              // what may go, in this order
+  OutgoingStream stream_;             // under way; single packets of turns_ overtake it
   Fifo<Sending> being_read_;          // remote, until the receiver has taken them
 };
 

@@ -27,7 +27,7 @@ void Readings::begin(Message& message, std::span<const std::byte> list, ControlK
 std::size_t Readings::read() {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   if (!can_read()) return 0;
-  Reading& reading = readings_.front();
+  ReadUnderWay& reading = readings_.front();
   const Message& message = *reading.message;
   const std::size_t bytes = std::min(kMostBytes, message.bytes - reading.read_bytes);
   const std::int64_t begin = reading.timed ? clock_ns(bytes) : 0;
@@ -37,12 +37,12 @@ std::size_t Readings::read() {
   if (reading.timed) reading.copies_ns += clock_ns(bytes) - begin;
   ways_.receives(read_bytes);
   if (reading.is_read() && is_worth_a_choice(message))
-    ways_.received(message, Way::read, reading.timed ? std::optional(reading.copies_ns) : std::nullopt);
+    ways_.received(message, ShmWay::read, reading.timed ? std::optional(reading.copies_ns) : std::nullopt);
   return read_bytes;
 }
 
 std::optional<Readings::End> Readings::take_ended(ControlWriter& notes) {
-  Reading& reading = readings_.front();
+  ReadUnderWay& reading = readings_.front();
   if (!reading.is_read() || !notes.has_room()) return {};
   const End end{reading.message, reading.then};
   // A sender that has given up may have changed the memory. The fence: its state is read after its memory.

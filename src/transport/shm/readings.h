@@ -44,7 +44,7 @@ class Readings {
   std::optional<End> take_ended(ControlWriter& notes);
 
  private:
-  struct Reading {
+  struct ReadUnderWay {
     Message* message = nullptr;
     ControlKind then = ControlKind::none;
     BufferPool::Buffer list;
@@ -62,7 +62,7 @@ class Readings {
   const Sender sender_;
   Ways& ways_;
   BufferPool lists_{kIdleLists};
-  Fifo<Reading> readings_;
+  Fifo<ReadUnderWay> readings_;
 };
 
 }  // namespace lanecast::shm

@@ -31,8 +31,8 @@ inline std::size_t packet_bytes(std::size_t payload_bytes) {
 
 class PacketWriter {
  public:
-  explicit PacketWriter(const Lane& lane)
-      : lane_(lane), reserved_(lane.memory ? Lane::kOpenedBytes : lane.ring_bytes) {}
+  explicit PacketWriter(const ShmLane& lane)
+      : lane_(lane), reserved_(lane.memory ? ShmLane::kOpenedBytes : lane.ring_bytes) {}
 
   /// Where to write the payload of the next packet, or null while the ring has no room for it. A packet of up to a
   /// third of the ring gets room once the reader has caught up.
@@ -91,7 +91,7 @@ class PacketWriter {
     packet->kind.store(kind, std::memory_order_release);
   }
 
-  Lane lane_;
+  ShmLane lane_;
   std::uint64_t written_ = 0;
   std::uint64_t consumed_ = 0;  // what is known of the reader
   std::size_t reserved_;        // of the ring, from its start
@@ -99,7 +99,7 @@ class PacketWriter {
 
 class PacketReader {
  public:
-  explicit PacketReader(const Lane& lane) : lane_(lane) {}
+  explicit PacketReader(const ShmLane& lane) : lane_(lane) {}
 
   /// The oldest packet, or null.
   const PacketHeader* peek() {
@@ -133,7 +133,7 @@ class PacketReader {
     lane_.control->consumed_bytes.store(consumed_, std::memory_order_release);
   }
 
-  Lane lane_;
+  ShmLane lane_;
   std::uint64_t consumed_ = 0;
 };
 

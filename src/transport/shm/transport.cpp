@@ -59,6 +59,8 @@ void ShmTransport::naming_peer(const Pair& pair, const Part& part) {
   }
 }
 
+ShmTransport::Pair* ShmTransport::pair_with(int peer) { return reaches(peer) ? &pairs_[pair_of_rank_[peer]] : nullptr; }
+
 ShmTransport::Pair& ShmTransport::activate(int peer) {
   if (left_) throw TransportError("rank " + std::to_string(rank_) + " has left; make a new communicator");
   Pair& pair = pairs_[pair_of_rank_[peer]];
@@ -102,57 +104,6 @@ bool ShmTransport::arrived(int peer, std::uint64_t tag) {
   Pair& pair = activate(peer);
   pair.in.progress(done_);
   return pair.in.has_early(tag);
-}
-
-std::optional<CallNote> ShmTransport::published(int peer, std::uint64_t sequence) {
-  if (!reaches(peer)) return {};
-  return pairs_[pair_of_rank_[peer]].neighbour.boards->calls.find(sequence);
-}
-
-std::optional<Waiting> ShmTransport::waiting(int peer, double /*silent_s*/) {
-  if (!reaches(peer)) return {};
-  return pairs_[pair_of_rank_[peer]].neighbour.boards->waits.get();
-}
-
-void ShmTransport::want(int peer, const Want& want) {
-  if (reaches(peer) && !left_) activate(peer).neighbour.in.control->wants.put(want);
-}
-
-std::optional<Want> ShmTransport::wanted(int peer) {
-  if (!reaches(peer)) return {};
-  const shm::Neighbour& neighbour = pairs_[pair_of_rank_[peer]].neighbour;
-  return host_.has_opened_lanes(neighbour) ? neighbour.out.control->wants.get() : std::nullopt;
-}
-
-Loss ShmTransport::lost(int peer) {
-  if (!reaches(peer)) return {};
-  Pair& pair = pairs_[pair_of_rank_[peer]];
-  const shm::Boards& boards = *pair.neighbour.boards;
-  Loss loss{"process " + std::to_string(pair.neighbour.process.id()), {}};
-  // Acquire: pairs with the release in Host::announce().
-  switch (boards.state.load(std::memory_order_acquire)) {
-    case OwnerState::open:
-      if (!pair.neighbour.process.has_ended()) return {};
-      loss.what += " has ended";
-      break;
-    case OwnerState::closed:
-      loss.what += " has closed its transport";
-      break;
-    case OwnerState::aborted:
-      loss.what += " has given up";
-      loss.cause = {boards.failure, boards.reason};
-      break;
-  }
-  // What the peer did before still counts: let progress() take it first.
-  if ((pair.in.has_pending() && pair.in.has_unread()) || (pair.out.has_pending() && pair.out.has_unread())) return {};
-  return loss;
-}
-
-std::optional<int> ShmTransport::given_up() {
-  // Relaxed: lost() looks again.
-  for (const Pair& pair : pairs_)
-    if (pair.neighbour.boards->state.load(std::memory_order_relaxed) == OwnerState::aborted) return pair.neighbour.rank;
-  return {};
 }
 
 }  // namespace lanecast

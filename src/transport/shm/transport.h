@@ -17,6 +17,7 @@
 #include "transport/shm/options.h"
 #include "transport/shm/outgoing.h"
 #include "transport/transport.h"
+#include "transport/witness.h"
 
 namespace lanecast {
 
@@ -31,9 +32,7 @@ class ShmTransport : public Transport {
 
   std::string_view name() const override { return "shm"; }
   bool reaches(int peer) const override;
-  bool scatters() const override { return true; }
-  bool consumes() const override { return true; }
-  bool compares_stamps() const override { return true; }
+  Traits traits() const override { return {.scatters = true, .consumes = true, .compares_stamps = true}; }
   std::optional<Stores> stores_for_reader(int peer) const override;
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
@@ -41,22 +40,27 @@ class ShmTransport : public Transport {
   bool progress(std::vector<Message*>& done) override;
   bool arrived(int peer, std::uint64_t tag) override;
   void abort(const Failure& cause) override;
-  /// Reads a file of /proc: microseconds, for every few thousand idle calls of progress().
-  Loss lost(int peer) override;
-  bool tells_at_once() const override { return true; }
-  std::optional<int> given_up() override;
-  void publish(const CallNote& note) override {
-    if (shm::Boards* mine = host_.boards()) mine->calls.put(note);
-  }
-  std::optional<CallNote> published(int peer, std::uint64_t sequence) override;
-  void publish_wait(std::span<const int> peers, bool /*may_be_asked*/) override {
-    if (shm::Boards* mine = host_.boards()) mine->waits.put(peers);
-  }
-  std::optional<Waiting> waiting(int peer, double silent_s) override;
-  void want(int peer, const Want& want) override;
-  std::optional<Want> wanted(int peer) override;
+  Witness& witness() override { return witness_; }
 
  private:
+  /// By the boards that the ranks of a host let each other read.
+  class BoardWitness final : public Witness {
+   public:
+    explicit BoardWitness(ShmTransport& owner) : owner_(owner) {}
+    /// Reads a file of /proc: microseconds, for every few thousand idle calls of progress().
+    Loss lost(int peer) override;
+    std::optional<int> given_up() override;
+    bool tells_at_once() const override { return true; }
+    void publish(const CallNote& note) override;
+    std::optional<CallNote> published(int peer, std::uint64_t sequence) override;
+    void publish_wait(std::span<const int> peers, bool may_be_asked) override;
+    std::optional<Waiting> waiting(int peer, double silent_s) override;
+    void want(int peer, const Want& want) override;
+    std::optional<Want> wanted(int peer) override;
+
+   private:
+    ShmTransport& owner_;
+  };
   struct Pair {
     const shm::Neighbour& neighbour;
     shm::Outgoing out;
@@ -65,13 +69,15 @@ class ShmTransport : public Transport {
     bool active = false;  // listed in active_
   };
 
+  /// Null: not on this host.
+  Pair* pair_with(int peer);
   Pair& activate(int peer);
   template <class Part>
   void naming_peer(const Pair& pair, const Part& part);
   void leave(shm::OwnerState state, const Failure& cause);
 
   const int rank_;
-  const shm::Layout layout_;
+  const shm::ShmLayout layout_;
   shm::Host host_;
   shm::Outbox outbox_;
   std::optional<shm::Ways> ways_;  // where there are neighbours
@@ -80,6 +86,7 @@ class ShmTransport : public Transport {
   std::vector<Pair*> active_;      // pairs with something pending
   std::vector<Message*> done_;     // finished as soon as they were posted
   bool left_ = false;              // aborted or failed: of no further use
+  BoardWitness witness_{*this};
 };
 
 }  // namespace lanecast

@@ -39,14 +39,14 @@ std::size_t sort_of(const Message& message) {
   return 2 * static_cast<std::size_t>(std::clamp(doublings, 0, kLengths - 1)) + (is_later(message) ? 1 : 0);
 }
 
-Way Ways::choose(const Message& message) {
+ShmWay Ways::choose(const Message& message) {
   const std::size_t sort = sort_of(message);
   // Relaxed, both: any value will do, and nothing else is read or written because of it.
   if (first_) {
-    const Way way = first_->ways[sort].load(std::memory_order_relaxed);
-    if (way != Way::undecided) return way;
+    const ShmWay way = first_->ways[sort].load(std::memory_order_relaxed);
+    if (way != ShmWay::undecided) return way;
   }
-  const Way way = next_way(habits_[sort], trials_of(message));
+  const ShmWay way = next_way(habits_[sort], trials_of(message));
   mine_.ways[sort].store(way, std::memory_order_relaxed);
   return way;
 }
@@ -63,23 +63,23 @@ bool Ways::wants_time(const Message& message) const {
          (habit.streamed + habit.read) % kTimeEvery == 0;
 }
 
-Way Ways::next_way(Habit& habit, std::size_t trials) {
-  if (habit.streamed < trials) return Way::stream;
-  if (habit.read < trials) return Way::read;  // the sender may decline
+ShmWay Ways::next_way(Habit& habit, std::size_t trials) {
+  if (habit.streamed < trials) return ShmWay::stream;
+  if (habit.read < trials) return ShmWay::read;  // the sender may decline
   const double stream = habit.stream_cost(), read = habit.reads.cost();
-  const Way better = read < stream ? Way::read : Way::stream;
+  const ShmWay better = read < stream ? ShmWay::read : ShmWay::stream;
   const double ratio = std::max(read, stream) / std::min(read, stream);
   const double retries = static_cast<double>(++habit.since_retry) - kRetryEvery * ratio * static_cast<double>(trials);
   habit.retries = retries > 0;
   if (!habit.retries) return better;
   if (retries >= static_cast<double>(trials)) habit.since_retry = 0;
-  return better == Way::read ? Way::stream : Way::read;
+  return better == ShmWay::read ? ShmWay::stream : ShmWay::read;
 }
 
-void Ways::received(const Message& message, Way way, std::optional<std::int64_t> ns) {
+void Ways::received(const Message& message, ShmWay way, std::optional<std::int64_t> ns) {
   Habit& habit = habits_[sort_of(message)];
-  if (ns) (way == Way::read ? habit.reads : habit.copies_out).learn(*ns, message.bytes);
-  ++(way == Way::read ? habit.read : habit.streamed);
+  if (ns) (way == ShmWay::read ? habit.reads : habit.copies_out).learn(*ns, message.bytes);
+  ++(way == ShmWay::read ? habit.read : habit.streamed);
   const auto sent = static_cast<double>(sent_bytes_ - habit.sent_bytes);
   const auto received = static_cast<double>(received_bytes_ - habit.received_bytes);
   habit.sent_share = 0.75 * habit.sent_share + 0.25 * std::min(1.0, sent / received);

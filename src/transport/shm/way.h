@@ -20,7 +20,7 @@
 
 namespace lanecast::shm {
 
-enum class Way : std::uint8_t { undecided = 0, stream, read };
+enum class ShmWay : std::uint8_t { undecided = 0, stream, read };
 
 /// Is it long enough to be worth a choice?
 bool is_worth_a_choice(const Message& message);
@@ -31,7 +31,7 @@ std::size_t sort_of(const Message& message);
 
 /// What a rank lets the others of its host read.
 struct WayBoard {
-  std::array<std::atomic<Way>, kSorts> ways;  // its last choices
+  std::array<std::atomic<ShmWay>, kSorts> ways;  // its last choices
 };
 
 /// One rank's choices, and what they go by. Used by one thread at a time.
@@ -41,7 +41,7 @@ class Ways {
   Ways(WayBoard& mine, const WayBoard* first, std::size_t peers) : mine_(mine), first_(first), peers_(peers) {}
 
   /// For a message that is worth one, and may be read.
-  Way choose(const Message& message);
+  ShmWay choose(const Message& message);
   /// Are its copies worth a look at the clock each?
   bool wants_time(const Message& message) const;
 
@@ -50,7 +50,7 @@ class Ways {
   /// A message worth a choice, for which no outbox was used, has been copied into a ring or has come this way; `ns`:
   /// what this rank's copies took, where it has looked at the clock.
   void sent(const Message& message, std::int64_t ns) { habits_[sort_of(message)].copies_in.learn(ns, message.bytes); }
-  void received(const Message& message, Way way, std::optional<std::int64_t> ns);
+  void received(const Message& message, ShmWay way, std::optional<std::int64_t> ns);
 
  private:
   struct Habit {
@@ -66,7 +66,7 @@ class Ways {
     double stream_cost() const { return copies_out.cost() + sent_share * copies_in.cost(); }
   };
   std::size_t trials_of(const Message& message) const;
-  static Way next_way(Habit& habit, std::size_t trials);
+  static ShmWay next_way(Habit& habit, std::size_t trials);
 
   WayBoard& mine_;
   const WayBoard* const first_;

@@ -25,7 +25,7 @@ bool is_registered(const Worker& worker, MemoryHandle handle) {
 }  // namespace
 
 void GpuMemoryMap::add(const Worker& worker, const GpuSpan& memory, Drivers drivers) {
-  Mapped mapped{memory.memory, type_of(memory.kind)};
+  Mapped mapped{memory.memory, type_of(memory.vendor)};
   // Else UCX finds out by itself what it can do, and says on stderr where it is asked to map what it can only copy.
   if (drivers == Drivers::apart) map(worker, mapped);
   mapped_.push_back(mapped);

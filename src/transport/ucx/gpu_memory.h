@@ -10,8 +10,8 @@
 namespace lanecast::ucx {
 
 /// As UCX counts types of memory.
-constexpr int type_of(GpuMemory memory) {
-  return memory == GpuMemory::cuda ? ContextAttributes::kCuda : ContextAttributes::kRocm;
+constexpr int type_of(GpuVendor vendor) {
+  return vendor == GpuVendor::nvidia ? ContextAttributes::kCuda : ContextAttributes::kRocm;
 }
 
 class GpuMemoryMap {

@@ -19,18 +19,18 @@ constexpr auto kToEnd = std::chrono::milliseconds(200);
 
 }  // namespace
 
-Lane::Lane(const Bootstrap& bootstrap, const std::string& device)
+UcxLane::UcxLane(const Bootstrap& bootstrap, const std::string& device)
     : worker_(bootstrap, {.device = device, .sleeps = true}),
       bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_(quiet_thread([this] { run(); })) {}
 
-Lane::~Lane() {
+UcxLane::~UcxLane() {
   give_up();
   thread_.join();
   worker_.close();  // it may call back until then
 }
 
-void Lane::connect(std::span<const int> peers) {
+void UcxLane::connect(std::span<const int> peers) {
   {
     const std::lock_guard lock(mutex_);
     to_connect_.assign(peers.begin(), peers.end());
@@ -38,12 +38,12 @@ void Lane::connect(std::span<const int> peers) {
   wake();
 }
 
-void Lane::await_connected() {
+void UcxLane::await_connected() {
   std::unique_lock lock(mutex_);
   has_changed_.wait(lock, [this] { return to_connect_.empty() || over_; });
 }
 
-void Lane::post(Share& share) {
+void UcxLane::post(LaneShare& share) {
   {
     const std::lock_guard lock(mutex_);
     posted_.push_back(&share);
@@ -51,7 +51,7 @@ void Lane::post(Share& share) {
   wake();
 }
 
-void Lane::take_ended(std::vector<Share*>& ended) {
+void UcxLane::take_ended(std::vector<LaneShare*>& ended) {
   // Relaxed: the lock orders what the count is about, and a count seen late is seen the next time.
   if (ended_count_.load(std::memory_order_relaxed) == 0) return;
   const std::lock_guard lock(mutex_);
@@ -60,7 +60,7 @@ void Lane::take_ended(std::vector<Share*>& ended) {
   ended_count_.store(0, std::memory_order_relaxed);
 }
 
-void Lane::give_up() {
+void UcxLane::give_up() {
   {
     const std::lock_guard lock(mutex_);
     to_end_ = true;
@@ -68,19 +68,19 @@ void Lane::give_up() {
   wake();
 }
 
-void Lane::await_over() {
+void UcxLane::await_over() {
   std::unique_lock lock(mutex_);
   has_changed_.wait(lock, [this] { return over_; });
 }
 
-void Lane::wake() {
+void UcxLane::wake() {
   // Sequentially consistent, as in sleep(): either this sees the thread asleep, or the thread sees what was posted.
   if (!asleep_.load()) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = write(bell_.get(), &one, sizeof one);  // fails where it rings already
 }
 
-void Lane::run() {
+void UcxLane::run() {
   for (int idle = 0; begin_posted();) {
     // Once a turn: after 16 rounds a busy lane told up to 1 ms late what had ended, and chunks waited to follow.
     const bool progressed = worker_.progress(), ended = hand_back();
@@ -93,7 +93,7 @@ void Lane::run() {
   has_changed_.notify_all();
 }
 
-bool Lane::begin_posted() {
+bool UcxLane::begin_posted() {
   std::vector<int> peers;
   {
     const std::lock_guard lock(mutex_);
@@ -107,12 +107,12 @@ bool Lane::begin_posted() {
     to_connect_.clear();
     has_changed_.notify_all();
   }
-  for (Share* share : taken_) begin(*share);
+  for (LaneShare* share : taken_) begin(*share);
   taken_.clear();
   return true;
 }
 
-void Lane::begin(Share& share) {
+void UcxLane::begin(LaneShare& share) {
   share.lane = this;
   under_way_.push_back(&share);
   const Endpoint endpoint = worker_.to(share.peer);
@@ -125,7 +125,7 @@ void Lane::begin(Share& share) {
     params.field_mask |= RequestParams::kReceiveInfo;
     params.receive_info = &at_once;
     params.callback.received = [](void* request, Status status, const TagInfo* info, void* user_data) {
-      auto& received = *static_cast<Share*>(user_data);
+      auto& received = *static_cast<LaneShare*>(user_data);
       received.arrived = info->length;
       received.lane->worker_.ucp().ucp_request_free(request);
       received.lane->end(received, status);
@@ -134,7 +134,7 @@ void Lane::begin(Share& share) {
     if (status_of(request) != kInProgress) share.arrived = at_once.length;
   } else {
     params.callback.sent = [](void* request, Status status, void* user_data) {
-      auto& sent = *static_cast<Share*>(user_data);
+      auto& sent = *static_cast<LaneShare*>(user_data);
       sent.lane->worker_.ucp().ucp_request_free(request);
       sent.lane->end(sent, status);
     };
@@ -145,15 +145,15 @@ void Lane::begin(Share& share) {
   if (const Status status = status_of(request); status != kInProgress) end(share, status);
 }
 
-void Lane::end(Share& share, Status status) {
+void UcxLane::end(LaneShare& share, Status status) {
   share.request = nullptr;
   share.status = status;
   just_ended_.push_back(&share);
 }
 
-bool Lane::hand_back() {
+bool UcxLane::hand_back() {
   if (just_ended_.empty()) return false;
-  for (Share* share : just_ended_) {
+  for (LaneShare* share : just_ended_) {
     if (share->status != 0) share->failure = worker_.failure(share->peer);
     std::erase(under_way_, share);
   }
@@ -164,12 +164,12 @@ bool Lane::hand_back() {
   return true;
 }
 
-void Lane::let_go() {
+void UcxLane::let_go() {
   if (under_way_.empty()) return;
-  for (const Share* share : under_way_)
+  for (const LaneShare* share : under_way_)
     if (share->receive && share->request) worker_.ucp().ucp_request_cancel(worker_.handle(), share->request);
   const auto let_go = [this] {
-    for (const Share* share : std::exchange(just_ended_, {})) std::erase(under_way_, share);
+    for (const LaneShare* share : std::exchange(just_ended_, {})) std::erase(under_way_, share);
     return under_way_.empty();
   };
   if (worker_.progress_until(let_go, kToEnd)) return;
@@ -177,7 +177,7 @@ void Lane::let_go() {
   worker_.progress_until(let_go, kAfterClosing);
 }
 
-void Lane::sleep() {
+void UcxLane::sleep() {
   asleep_.store(true);
   bool called = false;
   {

@@ -18,7 +18,7 @@
 namespace lanecast::ucx {
 
 /// What a lane carries of a message. Who posts it leaves it alone until the lane hands it back.
-struct Share {
+struct LaneShare {
   void* owner = nullptr;
   int peer = -1;
   std::uint64_t tag = 0;  // UCX's
@@ -31,26 +31,26 @@ struct Share {
   std::string failure;      // of the connection
 
   // Of the lane's thread.
-  class Lane* lane = nullptr;
+  class UcxLane* lane = nullptr;
   Request request = nullptr;
 };
 
-class Lane {
+class UcxLane {
  public:
   /// Collective. device: the NIC, in UCX's words; empty: as UCX chooses.
-  Lane(const Bootstrap& bootstrap, const std::string& device);
-  ~Lane();
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  UcxLane(const Bootstrap& bootstrap, const std::string& device);
+  ~UcxLane();
+  UcxLane(const UcxLane&) = delete;
+  UcxLane& operator=(const UcxLane&) = delete;
 
   /// Returns when the peers' lanes can be reached, or one cannot. To be called while all of them are there: UCX 1.22
   /// ends the process where a peer goes while both connect to each other and have messages for it.
   void connect(std::span<const int> peers);
   void await_connected();
   /// Shares of equal peer and tag meet in the order in which they are posted.
-  void post(Share& share);
+  void post(LaneShare& share);
   /// Appends what has ended. Costs one load where nothing has.
-  void take_ended(std::vector<Share*>& ended);
+  void take_ended(std::vector<LaneShare*>& ended);
 
   /// Begins to end whatever is under way, with its connections; nothing is handed back from then on.
   void give_up();
@@ -62,8 +62,8 @@ class Lane {
   void run();
   /// False when there is to be an end.
   bool begin_posted();
-  void begin(Share& share);
-  void end(Share& share, Status status);
+  void begin(LaneShare& share);
+  void end(LaneShare& share, Status status);
   bool hand_back();
   void let_go();
   /// Until a message moves, a share is posted, or a second has passed: UCX looks after its connections itself.
@@ -74,12 +74,12 @@ class Lane {
   FileDescriptor bell_;  // an eventfd
   std::mutex mutex_;     // over the next five
   std::vector<int> to_connect_;
-  std::vector<Share*> posted_, ended_;
+  std::vector<LaneShare*> posted_, ended_;
   bool to_end_ = false, over_ = false;
   std::condition_variable has_changed_;
   std::atomic<std::size_t> ended_count_{0};
   std::atomic<bool> asleep_{false};
-  std::vector<Share*> taken_, under_way_, just_ended_;  // of the thread, until it is over
+  std::vector<LaneShare*> taken_, under_way_, just_ended_;  // of the thread, until it is over
   std::thread thread_;
 };
 

@@ -43,7 +43,7 @@ bool better_than_mpi(int lanes, bool asked_for) {
   return !has_any("infiniband") && !has_any("cxi_user") && Ucp::found();  // the latter is Slingshot
 }
 
-Lanes::Lanes(const Bootstrap& bootstrap, int wanted) {
+UcxLanes::UcxLanes(const Bootstrap& bootstrap, int wanted) {
   const std::vector<std::string> nics = devices();
   struct Means {
     int lanes, nics;
@@ -54,22 +54,23 @@ Lanes::Lanes(const Bootstrap& bootstrap, int wanted) {
   const int count = std::ranges::min(all, {}, &Means::lanes).lanes;
   nics_ = std::ranges::min(all, {}, &Means::nics).nics;
   for (int k = 0; k < count; ++k)
-    lanes_.push_back(std::make_unique<Lane>(bootstrap, nics.empty() ? std::string() : nics[k % nics.size()]));
+    lanes_.push_back(std::make_unique<UcxLane>(bootstrap, nics.empty() ? std::string() : nics[k % nics.size()]));
 }
 
-void Lanes::connect(std::span<const int> peers) {
+void UcxLanes::connect(std::span<const int> peers) {
   for (const auto& lane : lanes_) lane->connect(peers);
   for (const auto& lane : lanes_) lane->await_connected();
 }
 
-std::size_t Lanes::carriers(std::size_t bytes) const {
+std::size_t UcxLanes::count_for(std::size_t bytes) const {
   return bytes < kCarriedByAll ? std::min(count(), nics_) : count();
 }
 
-std::size_t Lanes::head(std::size_t bytes) const { return carriers(bytes) > nics_ ? kHeadOfMany : kHead; }
+std::size_t UcxLanes::head(std::size_t bytes) const { return count_for(bytes) > nics_ ? kHeadOfMany : kHead; }
 
-void Lanes::post(const Message& message, std::uint64_t tag, bool receive, void* owner, std::vector<Share>& shares) {
-  shares.assign(carriers(message.bytes), {});
+void UcxLanes::post(const Message& message, std::uint64_t tag, bool receive, void* owner,
+                    std::vector<LaneShare>& shares) {
+  shares.assign(count_for(message.bytes), {});
   const std::size_t count = shares.size(), head = this->head(message.bytes), all = message.bytes - head;
   const auto aligned = [](std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; };
   const std::size_t each = aligned(message.bytes / count);
@@ -79,7 +80,7 @@ void Lanes::post(const Message& message, std::uint64_t tag, bool receive, void* 
   for (std::size_t k = 0, from = 0; k < count; ++k) {
     const std::size_t part = k % nics_ == 0 ? each - std::min(each, ahead) : each;
     const std::size_t bytes = k + 1 < count ? std::min(part, all - from) : all - from;
-    Share& share = shares[k];
+    LaneShare& share = shares[k];
     share.owner = owner;
     share.peer = message.peer;
     share.tag = tag;
@@ -91,15 +92,15 @@ void Lanes::post(const Message& message, std::uint64_t tag, bool receive, void* 
   }
 }
 
-void Lanes::take_ended(std::vector<Share*>& ended) {
+void UcxLanes::take_ended(std::vector<LaneShare*>& ended) {
   for (const auto& lane : lanes_) lane->take_ended(ended);
 }
 
-void Lanes::give_up() {
+void UcxLanes::give_up() {
   for (const auto& lane : lanes_) lane->give_up();
 }
 
-void Lanes::await_over() {
+void UcxLanes::await_over() {
   for (const auto& lane : lanes_) lane->await_over();
 }
 

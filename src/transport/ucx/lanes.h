@@ -14,32 +14,32 @@
 
 namespace lanecast::ucx {
 
-class Lanes {
+class UcxLanes {
  public:
   /// A longer message is cut. Two lanes move 64 KiB in the time of a few wake-ups.
   static constexpr std::size_t kLongestWhole = (std::size_t{64} << 10) - 1;
   static constexpr std::size_t kHead = kLongestWhole + 1, kHeadOfMany = kHead + 4096;
 
   /// Collective: as many as the rank wants that wants the fewest. On rank r lane k talks to the peers' lanes k.
-  Lanes(const Bootstrap& bootstrap, int wanted);
+  UcxLanes(const Bootstrap& bootstrap, int wanted);
 
   std::size_t count() const { return lanes_.size(); }
   bool cut(std::size_t bytes) const { return !lanes_.empty() && bytes > kLongestWhole; }
   /// How many of them carry a message that is cut, and the bytes of it that go ahead.
-  std::size_t carriers(std::size_t bytes) const;
+  std::size_t count_for(std::size_t bytes) const;
   std::size_t head(std::size_t bytes) const;
 
-  /// See Lane.
+  /// See UcxLane.
   void connect(std::span<const int> peers);
   /// Posts all of the message but its head. shares: kept by the caller until all have ended.
-  void post(const Message& message, std::uint64_t tag, bool receive, void* owner, std::vector<Share>& shares);
-  void take_ended(std::vector<Share*>& ended);
-  /// See Lane: of all of them.
+  void post(const Message& message, std::uint64_t tag, bool receive, void* owner, std::vector<LaneShare>& shares);
+  void take_ended(std::vector<LaneShare*>& ended);
+  /// See UcxLane: of all of them.
   void give_up();
   void await_over();
 
  private:
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<UcxLane>> lanes_;
   std::size_t nics_ = 1;  // of the rank that has the fewest: all cut alike
 };
 

@@ -48,8 +48,8 @@ std::vector<Library> libraries(const std::string& in_use) {
   return found;
 }
 
-std::string to_take(GpuMemory memory, bool has_lanes) {
-  const auto knows = [&](const Library& each) { return memory == GpuMemory::cuda ? each.cuda : each.rocm; };
+std::string to_take(GpuVendor vendor, bool has_lanes) {
+  const auto knows = [&](const Library& each) { return vendor == GpuVendor::nvidia ? each.cuda : each.rocm; };
   const std::vector<Library> all = libraries(Ucp::loaded().path());
   std::string text =
       has_lanes ? "it with LANECAST_UCX_LANES=0, since lanes are for networks that need the host's memory" : "";

@@ -22,6 +22,6 @@ std::vector<std::string> wheel_folders();
 std::vector<Library> libraries(const std::string& in_use);
 
 /// What a user may do so that the transport takes a GPU's memory, after "it takes "; has_lanes: those take none.
-std::string to_take(GpuMemory memory, bool has_lanes);
+std::string to_take(GpuVendor vendor, bool has_lanes);
 
 }  // namespace lanecast::ucx

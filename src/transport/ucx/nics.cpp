@@ -39,10 +39,10 @@ bool over_tcp(const std::vector<std::string>& devices) {
   return std::ranges::all_of(devices, [](const std::string& device) { return is_there("/sys/class/net/" + device); });
 }
 
-bool reach(GpuMemory memory) {
+bool reach(GpuVendor vendor) {
   if (over_tcp(devices()) || !has_any("infiniband")) return false;
   // The kernel's parts that it takes, which UCX looks for as well.
-  if (memory == GpuMemory::rocm) return is_there("/dev/kfd");
+  if (vendor == GpuVendor::amd) return is_there("/dev/kfd");
   return is_there("/sys/module/nvidia_peermem/version") || is_there("/sys/module/nv_peer_mem/version") ||
          is_there("/sys/kernel/mm/memory_peers/nv_mem/version");
 }

@@ -19,6 +19,6 @@ bool has_any(const char* class_of_devices);
 bool over_tcp(const std::vector<std::string>& devices);
 
 /// Do NICs read and write a GPU's memory by themselves? Then nobody calls the GPU's driver for a message.
-bool reach(GpuMemory memory);
+bool reach(GpuVendor vendor);
 
 }  // namespace lanecast::ucx

@@ -10,14 +10,14 @@ namespace {
 constexpr unsigned kId = 1;  // of our active messages
 
 /// A note on its way; UCX reads it until it is sent.
-struct Sending {
+struct NoteUnderWay {
   int* under_way;
   std::string note;
 };
 
 }  // namespace
 
-NoteCarrier::NoteCarrier(Worker& worker) : worker_(worker) {
+UcxNoteCarrier::UcxNoteCarrier(Worker& worker) : worker_(worker) {
   ActiveMessageHandler handler;
   handler.field_mask = ActiveMessageHandler::kId | ActiveMessageHandler::kCallback | ActiveMessageHandler::kArgument;
   handler.id = kId;
@@ -26,7 +26,7 @@ NoteCarrier::NoteCarrier(Worker& worker) : worker_(worker) {
                         const void*) -> Status {
     int rank = -1;
     if (header_bytes == sizeof rank) std::memcpy(&rank, header, sizeof rank);
-    auto& carrier = *static_cast<NoteCarrier*>(argument);
+    auto& carrier = *static_cast<UcxNoteCarrier*>(argument);
     if (rank >= 0 && rank < carrier.size())
       carrier.arrived_.emplace_back(rank, std::string(static_cast<const char*>(data), bytes));
     return 0;
@@ -35,11 +35,11 @@ NoteCarrier::NoteCarrier(Worker& worker) : worker_(worker) {
                       "ucp_worker_set_am_recv_handler");
 }
 
-void NoteCarrier::send(int rank, std::span<const std::byte> note) {
+void UcxNoteCarrier::send(int rank, std::span<const std::byte> note) {
   const Endpoint endpoint = worker_.to(rank);
   if (!endpoint) return;
   auto sending =
-      std::make_unique<Sending>(&under_way_, std::string(reinterpret_cast<const char*>(note.data()), note.size()));
+      std::make_unique<NoteUnderWay>(&under_way_, std::string(reinterpret_cast<const char*>(note.data()), note.size()));
   const int own = worker_.rank();
   RequestParams params;
   params.field_mask =
@@ -47,7 +47,7 @@ void NoteCarrier::send(int rank, std::span<const std::byte> note) {
   params.flags = RequestParams::kEagerCopied;
   params.user_data = sending.get();
   params.callback.sent = [](void* request, Status, void* user_data) {
-    const std::unique_ptr<Sending> sent(static_cast<Sending*>(user_data));
+    const std::unique_ptr<NoteUnderWay> sent(static_cast<NoteUnderWay*>(user_data));
     --*sent->under_way;
     Ucp::loaded().ucp_request_free(request);
   };
@@ -58,12 +58,12 @@ void NoteCarrier::send(int rank, std::span<const std::byte> note) {
   static_cast<void>(sending.release());  // the callback's
 }
 
-bool NoteCarrier::sending() {
+bool UcxNoteCarrier::sending() {
   worker_.progress();
   return !sent();
 }
 
-void NoteCarrier::take_arrived(const Take& take) {
+void UcxNoteCarrier::take_arrived(const Take& take) {
   worker_.progress();
   while (!arrived_.empty()) {
     const auto [rank, note] = std::move(arrived_.front());

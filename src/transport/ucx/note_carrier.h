@@ -11,9 +11,9 @@
 
 namespace lanecast::ucx {
 
-class NoteCarrier final : public lanecast::NoteCarrier {
+class UcxNoteCarrier final : public lanecast::NoteCarrier {
  public:
-  explicit NoteCarrier(Worker& worker);
+  explicit UcxNoteCarrier(Worker& worker);
 
   int rank() const override { return worker_.rank(); }
   int size() const override { return worker_.size(); }

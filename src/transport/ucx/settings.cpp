@@ -36,7 +36,7 @@ Settings::Settings(const Ucp& ucp, const std::string& device, Drivers drivers) :
   set("TLS", without_drivers(value_of("TLS")));
   // A GPU's memory is reached by rendezvous alone then: what else UCX has for it are copies by the driver.
   const bool is_named = value_of("RNDV_THRESH").find_first_of("0123456789") != std::string::npos;
-  if (!is_named && (reach(GpuMemory::cuda) || reach(GpuMemory::rocm))) set("RNDV_THRESH", std::to_string(kLeastOnGpu));
+  if (!is_named && (reach(GpuVendor::nvidia) || reach(GpuVendor::amd))) set("RNDV_THRESH", std::to_string(kLeastOnGpu));
 }
 
 std::string Settings::value_of(std::string_view name) const {

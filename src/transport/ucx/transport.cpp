@@ -24,7 +24,7 @@ UcxTransport::UcxTransport(const Bootstrap& bootstrap, int lanes, ucx::Drivers d
     : drivers_(drivers),
       worker_(bootstrap, {.device = {}, .drivers = drivers}),
       note_carrier_(worker_),
-      notes_(note_carrier_),
+      notes_(*this),
       failures_(bootstrap.size),
       lanes_(bootstrap, lanes) {}
 
@@ -36,23 +36,23 @@ UcxTransport::~UcxTransport() {
   worker_.close();  // a peer's note may still come, and what it is kept in goes before the worker
 }
 
-std::optional<bool> UcxTransport::takes(GpuMemory memory) const {
+std::optional<bool> UcxTransport::takes(GpuVendor vendor) const {
   if (lanes_.count() > 0) return false;
-  if (drivers_ == ucx::Drivers::apart) return ucx::reach(memory) ? std::optional(true) : std::nullopt;
+  if (drivers_ == ucx::Drivers::apart) return ucx::reach(vendor) ? std::optional(true) : std::nullopt;
   // UCX says so of all that it can have copied by the driver.
-  if (!worker_.takes(ucx::type_of(memory))) return false;
+  if (!worker_.takes(ucx::type_of(vendor))) return false;
   return {};
 }
 
-std::string UcxTransport::why_undecided(GpuMemory memory) const {
-  if (lanes_.count() > 0 || !ucx::has_any("infiniband") || ucx::reach(memory)) return {};
+std::string UcxTransport::why_undecided(GpuVendor vendor) const {
+  if (lanes_.count() > 0 || !ucx::has_any("infiniband") || ucx::reach(vendor)) return {};
   return "the NICs here do not take the GPUs' memory by themselves (is nvidia_peermem loaded?), so UCX would call the "
          "GPU's driver while messages move";
 }
 
-UcxTransport::Transfer& UcxTransport::begin(Message& message, bool receive) {
+UcxTransport::MessageInPieces& UcxTransport::begin(Message& message, bool receive) {
   if (free_.empty()) free_.push_back(&transfers_.emplace_back());
-  Transfer& transfer = *free_.back();
+  MessageInPieces& transfer = *free_.back();
   free_.pop_back();
   const bool cut = lanes_.cut(message.bytes);
   transfer.transport = this;
@@ -60,18 +60,18 @@ UcxTransport::Transfer& UcxTransport::begin(Message& message, bool receive) {
   transfer.receive = receive;
   transfer.bytes = cut ? lanes_.head(message.bytes) : message.bytes;
   transfer.head = cut ? ucx::part_of(message.memory, 0, transfer.bytes) : std::vector<Span>();
-  transfer.unfinished = cut ? 1 + lanes_.carriers(message.bytes) : 1;
+  transfer.unfinished = cut ? 1 + lanes_.count_for(message.bytes) : 1;
   if (cut)
     lanes_.post(message, tag_of(receive ? message.peer : worker_.rank(), message.tag), receive, &transfer,
                 transfer.shares);
   return transfer;
 }
 
-std::span<const Span> UcxTransport::own_part(const Transfer& transfer) const {
+std::span<const Span> UcxTransport::own_part(const MessageInPieces& transfer) const {
   return transfer.head.empty() ? transfer.message->memory : std::span<const Span>(transfer.head);
 }
 
-void UcxTransport::ended(Transfer& transfer, const Piece& piece) {
+void UcxTransport::ended(MessageInPieces& transfer, const PieceOutcome& piece) {
   --transfer.unfinished;
   const bool fits = !transfer.receive || piece.arrived == piece.bytes;
   if (transfer.failed) return;
@@ -81,7 +81,7 @@ void UcxTransport::ended(Transfer& transfer, const Piece& piece) {
   if (transfer.failed || transfer.unfinished == 0) ended_.push_back(&transfer);
 }
 
-void UcxTransport::ended(Transfer& transfer, ucx::Status status, std::size_t arrived) {
+void UcxTransport::ended(MessageInPieces& transfer, ucx::Status status, std::size_t arrived) {
   transfer.request = nullptr;
   ended(transfer, {.status = status, .bytes = transfer.bytes, .arrived = arrived, .failure = {}});
 }
@@ -90,28 +90,28 @@ void UcxTransport::take_shares() {
   lanes_.take_ended(shares_);
   if (shares_.empty()) return;
   // Where a peer gives up, its note is on its way before its lanes end: this looks for it first.
-  if (std::ranges::any_of(shares_, [](const ucx::Share* share) { return share->status != 0; })) worker_.progress();
-  for (const ucx::Share* share : shares_)
-    ended(*static_cast<Transfer*>(share->owner),
+  if (std::ranges::any_of(shares_, [](const ucx::LaneShare* share) { return share->status != 0; })) worker_.progress();
+  for (const ucx::LaneShare* share : shares_)
+    ended(*static_cast<MessageInPieces*>(share->owner),
           {share->status, share->bytes, share->arrived, /*share=*/true, share->failure});
   shares_.clear();
 }
 
-void UcxTransport::started(Transfer& transfer, ucx::Request request, std::size_t arrived) {
+void UcxTransport::started(MessageInPieces& transfer, ucx::Request request, std::size_t arrived) {
   const ucx::Status status = ucx::status_of(request);
   if (status != ucx::kInProgress) return ended(transfer, status, arrived);
   transfer.request = request;
 }
 
 void UcxTransport::post_send(Message& message) {
-  Transfer& transfer = begin(message, /*receive=*/false);
+  MessageInPieces& transfer = begin(message, /*receive=*/false);
   const ucx::Endpoint endpoint = worker_.to(message.peer);
-  if (!endpoint) return;  // lost() says why
+  if (!endpoint) return;  // WorkerWitness::lost() says why
   const std::span<const Span> memory = own_part(transfer);
   RequestParams params = ucx::params_for(memory, &transfer);
   gpu_memory_.name(worker_.ucp(), memory, params);
   params.callback.sent = [](void* request, ucx::Status status, void* user_data) {
-    auto& sent = *static_cast<Transfer*>(user_data);
+    auto& sent = *static_cast<MessageInPieces*>(user_data);
     sent.transport->worker_.ucp().ucp_request_free(request);
     sent.transport->ended(sent, status, 0);
   };
@@ -122,13 +122,13 @@ void UcxTransport::post_send(Message& message) {
 }
 
 void UcxTransport::post_recv(Message& message) {
-  Transfer& transfer = begin(message, /*receive=*/true);
+  MessageInPieces& transfer = begin(message, /*receive=*/true);
   worker_.to(message.peer);  // or its end would not be noticed
   const std::span<const Span> memory = own_part(transfer);
   RequestParams params = ucx::params_for(memory, &transfer);
   gpu_memory_.name(worker_.ucp(), memory, params);
   params.callback.received = [](void* request, ucx::Status status, const ucx::TagInfo* info, void* user_data) {
-    auto& received = *static_cast<Transfer*>(user_data);
+    auto& received = *static_cast<MessageInPieces*>(user_data);
     received.transport->worker_.ucp().ucp_request_free(request);
     received.transport->ended(received, status, info->length);
   };
@@ -141,21 +141,21 @@ void UcxTransport::post_recv(Message& message) {
   started(transfer, request, at_once.length);
 }
 
-std::string UcxTransport::describe_arrived(const Piece& piece) const {
+std::string UcxTransport::describe_arrived(const PieceOutcome& piece) const {
   // What lanes carry of a message does not say whether there are more of its bytes, where more than one may.
   if (piece.share && lanes_.count() > 1) return "fewer or more";
   // Of a long message that does not fit UCX tells no length.
   if (piece.status == ucx::kTruncated && piece.arrived <= piece.bytes) return "more";
-  if (piece.share) return std::to_string(ucx::Lanes::kHead + piece.arrived);
+  if (piece.share) return std::to_string(ucx::UcxLanes::kHead + piece.arrived);
   const bool may_be_head =
-      lanes_.count() > 0 && (piece.arrived == ucx::Lanes::kHead || piece.arrived == ucx::Lanes::kHeadOfMany);
+      lanes_.count() > 0 && (piece.arrived == ucx::UcxLanes::kHead || piece.arrived == ucx::UcxLanes::kHeadOfMany);
   return std::to_string(piece.arrived) + (may_be_head ? " or more" : "");
 }
 
-bool UcxTransport::judge(const Transfer& transfer) {
+bool UcxTransport::judge(const MessageInPieces& transfer) {
   if (!transfer.failed) return true;
   const Message& message = *transfer.message;
-  const Piece& piece = transfer.piece;
+  const PieceOutcome& piece = transfer.piece;
   if (piece.status == ucx::kTruncated || piece.status == 0)
     raise_mismatch(message, worker_.rank(), describe_arrived(piece), kMostTags, /*same_stamp=*/true);
   // UCX ends what is under way before it says why.
@@ -175,7 +175,7 @@ bool UcxTransport::progress(std::vector<Message*>& done) {
   take_shares();
   taken_.swap(ended_);
   ended_.clear();
-  for (Transfer* transfer : taken_) {
+  for (MessageInPieces* transfer : taken_) {
     if (!judge(*transfer)) continue;
     done.push_back(transfer->message);
     free_.push_back(transfer);
@@ -183,9 +183,9 @@ bool UcxTransport::progress(std::vector<Message*>& done) {
   return !taken_.empty();
 }
 
-void UcxTransport::carries(std::span<const int> peers) {
-  NotingTransport::carries(peers);
-  if (worker_.size() <= kMostConnected) lanes_.connect(peers);
+void UcxTransport::WorkerWitness::carries(std::span<const int> peers) {
+  Notes::carries(peers);
+  if (owner_.worker_.size() <= kMostConnected) owner_.lanes_.connect(peers);
 }
 
 bool UcxTransport::arrived(int peer, std::uint64_t tag) {
@@ -200,7 +200,7 @@ void UcxTransport::abort(const Failure& cause) {
   left_ = true;
   notes_.give_up(cause);
   lanes_.give_up();
-  for (Transfer& transfer : transfers_)
+  for (MessageInPieces& transfer : transfers_)
     if (transfer.receive && transfer.request) worker_.ucp().ucp_request_cancel(worker_.handle(), transfer.request);
   const auto let_go = [&] { return has_let_go(); };
   worker_.progress_until([&] { return let_go() && note_carrier_.sent(); }, kToTellPeers);
@@ -212,18 +212,18 @@ void UcxTransport::abort(const Failure& cause) {
   if (!sent && let_go()) notes_.give_up(cause);  // by new connections
 }
 
-bool UcxTransport::has_let_go() const { return std::ranges::none_of(transfers_, &Transfer::request); }
+bool UcxTransport::has_let_go() const { return std::ranges::none_of(transfers_, &MessageInPieces::request); }
 
-Loss UcxTransport::lost(int peer) {
-  if (!is_stuck())
-    if (Failure cause = notes_.given_up(peer)) return {"its process has given up", std::move(cause)};
-  std::string failure = worker_.failure(peer);
-  if (failure.empty()) failure = failures_.at(peer);
+Loss UcxTransport::WorkerWitness::lost(int peer) {
+  if (!owner_.is_stuck())
+    if (Loss said = Notes::lost(peer)) return said;
+  std::string failure = owner_.worker_.failure(peer);
+  if (failure.empty()) failure = owner_.failures_.at(peer);
   if (failure.empty()) return {};
-  take_shares();
+  owner_.take_shares();
   // To look for notes moves messages as well. What has come before the connection ended is taken first: it may be all
   // that the peer had to send before it left.
-  if (std::ranges::any_of(ended_, [](const Transfer* transfer) { return !transfer->failed; })) return {};
+  if (std::ranges::any_of(owner_.ended_, [](const MessageInPieces* transfer) { return !transfer->failed; })) return {};
   return {std::move(failure), {}};
 }
 

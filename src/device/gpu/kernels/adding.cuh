@@ -10,16 +10,16 @@
 
 namespace lanecast::gpu {
 
-struct Stage {
+struct TileStage {
   u64 loaded, reduced, free;  // marks
   u64 at;                     // of what is reduced: bytes behind its beginning
   u32 bytes, round;
-  enum Kind : u32 { tile, last_of_round, end } kind;
+  enum Role : u32 { tile, last_of_round, end } kind;
 };
 
 struct AdderMemory {
   Rounds rounds;
-  Stage stages[kStages];
+  TileStage stages[kStages];
 };
 
 __device__ inline AdderMemory& adder_memory() {
@@ -32,7 +32,7 @@ __device__ inline void prepare_adders() {
   AdderMemory& memory = adder_memory();
   memory.rounds.prepare();
 #pragma unroll 1
-  for (Stage& stage : memory.stages) {
+  for (TileStage& stage : memory.stages) {
     prepare_mark(&stage.loaded, 1);
     prepare_mark(&stage.reduced, kAdders);
     prepare_mark(&stage.free, 1);
@@ -55,8 +55,8 @@ class Adding {
 
   /// source(q): where rank q's bytes lie, of places that 16 divides.
   template <class Source>
-  __device__ void load(u64 at, u32 bytes, u32 round, Stage::Kind kind, Source source) {
-    Stage& stage = next_free();
+  __device__ void load(u64 at, u32 bytes, u32 round, TileStage::Role kind, Source source) {
+    TileStage& stage = next_free();
     stage.at = at;
     stage.bytes = bytes;
     stage.round = round;
@@ -70,7 +70,7 @@ class Adding {
     ++stage_;
   }
 
-  __device__ void load_nothing(u32 round, Stage::Kind kind) {
+  __device__ void load_nothing(u32 round, TileStage::Role kind) {
     load(0, 0, round, kind, [](u32) { return u64{0}; });
   }
 
@@ -80,9 +80,9 @@ class Adding {
   __device__ void add_all(const Averaging& how) {
     const Team team{threadIdx.x % kAdders, kAdders};
     for (stage_ = threadIdx.x / kAdders;; stage_ += kAdderGroups) {
-      Stage& stage = current();
+      TileStage& stage = current();
       await_mark(&stage.loaded, parity());
-      const bool ends = stage.kind == Stage::end;
+      const bool ends = stage.kind == TileStage::end;
       add_tiles<Format>(team, tile(0), tile_bytes_, ranks_, stage.bytes, how);
       order_bulk_shared();
       come_to(&stage.reduced);  // each by itself, since racecheck does not see that a warp's threads come together
@@ -97,14 +97,14 @@ class Adding {
     u32 written = 0, ends = 0;
     bool ended_round = false;
     while (ends < kAdderGroups) {
-      Stage& stage = current();
+      TileStage& stage = current();
       if (ended_round && !comes_soon(stage)) {  // perhaps not before a peer has heard of that round
         await_groups<0>();
         while (written < stage_) give_back(written++);
       }
       await_mark(&stage.reduced, parity());
-      ended_round = stage.kind == Stage::last_of_round;
-      ends += stage.kind == Stage::end;
+      ended_round = stage.kind == TileStage::last_of_round;
+      ends += stage.kind == TileStage::end;
       if (stage.bytes != 0) store(stage, tile(0));
       end_group();
       ++stage_;
@@ -117,10 +117,10 @@ class Adding {
 
  private:
   __device__ u8* tile(u32 rank) const { return room_ + stage_ % kStages * kStageBytes + rank * tile_bytes_; }
-  __device__ Stage& current() const { return memory_.stages[stage_ % kStages]; }
+  __device__ TileStage& current() const { return memory_.stages[stage_ % kStages]; }
   __device__ u32 parity() const { return stage_ / kStages % 2; }
 
-  __device__ bool comes_soon(Stage& stage) const {
+  __device__ bool comes_soon(TileStage& stage) const {
     constexpr int kPatience = 64;  // looks
 #pragma unroll 1
     for (int look = 0; look < kPatience; ++look)
@@ -128,15 +128,15 @@ class Adding {
     return false;
   }
 
-  __device__ Stage& next_free() const {
-    Stage& stage = current();
+  __device__ TileStage& next_free() const {
+    TileStage& stage = current();
     if (stage_ >= kStages) await_mark(&stage.free, parity() ^ 1);
     return stage;
   }
 
   __device__ void give_back(u32 number) {
-    Stage& stage = memory_.stages[number % kStages];
-    if (stage.kind == Stage::last_of_round) {
+    TileStage& stage = memory_.stages[number % kStages];
+    if (stage.kind == TileStage::last_of_round) {
       order_bulk_shared();  // behind a tail
       memory_.rounds.end(stage.round);
     }

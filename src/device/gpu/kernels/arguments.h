@@ -35,7 +35,7 @@ constexpr int kWindowShift = 48;     // a place in one: its number + 1, then so 
 
 /// Whether a wait has failed, and how: in the host's memory, written once by the device.
 enum class Fault : u32 { none, timeout, mismatch };
-enum class Place : u32 { piece, barrier, chunk, message, sent, received };
+enum class WaitKind : u32 { piece, barrier, chunk, message, sent, received, program };
 struct FaultRecord {
   u32 fault;   // written last
   u32 poison;  // by the host: nothing that is waited for will come
@@ -43,7 +43,7 @@ struct FaultRecord {
   u32 call;   // of the group, counted from 0
   u32 round;  // piece of the message
   u32 signature, found;
-  u32 place;  // Place
+  u32 place;  // WaitKind
   u32 unused;
   u64 bytes, found_bytes;  // of a message between two ranks: as it was called for here, and at the peer
 };
@@ -157,7 +157,7 @@ constexpr u64 pieces(u64 bytes, u64 blocks, u64 slice_bytes) {
 }
 
 /// What the one-block kernels between copies need.
-struct Group {
+struct GroupArguments {
   u32 rank, ranks;
   u32 signature;
   u32 unused;
@@ -168,7 +168,7 @@ struct Group {
 
 /// Slots of staging memory handed on: bit peer · kDepth + slot of each mask.
 struct Handover {
-  Group group;
+  GroupArguments group;
   u64 empties;  // this rank has emptied what the peer had filled
   u64 fills;    // this rank has filled its slot at the peer
   u64 needs_full, needs_free;
@@ -188,7 +188,7 @@ struct Handshake {
 };
 
 /// Every target = sources[0] op sources[1] op …; a copy of one source is that, too.
-struct Reduction {
+struct ReductionArguments {
   u64 target[kMostRanks];
   u64 source[kMostRanks];
   u64 bytes;
@@ -209,8 +209,8 @@ struct Offering {
 /// A reduction, or with one source a copy, whose sources or targets lie at the peers. In an offering they are found by
 /// the kernel.
 struct Direct {
-  Group group;
-  Reduction work;
+  GroupArguments group;
+  ReductionArguments work;
   Offering offering;
 };
 

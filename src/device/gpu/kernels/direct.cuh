@@ -14,7 +14,7 @@ namespace lanecast::gpu {
 /// A rank's blocks from one meeting to the next, all threads of a block alike.
 class Meetings {
  public:
-  __device__ explicit Meetings(const Group& g) : g_(g), control_(reinterpret_cast<Control*>(g.control)) {
+  __device__ explicit Meetings(const GroupArguments& g) : g_(g), control_(reinterpret_cast<Control*>(g.control)) {
     __shared__ u64 past;
     __shared__ u32 lost;
     if (threadIdx.x == 0) {
@@ -62,7 +62,7 @@ class Meetings {
     return *lost_ == 0;
   }
 
-  const Group& g_;
+  const GroupArguments& g_;
   Control* control_;
   u64 past_;
   u32* lost_;  // of the block
@@ -73,7 +73,7 @@ template <class Move>
 __device__ inline void direct(const Direct& d, Move move) {
   Meetings meetings(d.group);
   if (d.offering.windows) {
-    __shared__ Reduction work;
+    __shared__ ReductionArguments work;
     const bool taken = accept(d, work);
     meetings.count(taken ? 1 : 0);
     if (taken) {

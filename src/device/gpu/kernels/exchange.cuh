@@ -77,7 +77,7 @@ class BlockExchange : public BlockPieces {
 
   template <class Format>
   __device__ void reduce(Team team, u32 round) {
-    Reduction r;
+    ReductionArguments r;
     r.bytes = slice(x_.recv_bytes[x_.rank], round);
     if (r.bytes == 0) return;
     r.targets = 1;
@@ -94,12 +94,12 @@ class BlockExchange : public BlockPieces {
   }
 
  private:
-  static constexpr Part kSending{1, kSenders}, kReceiving{5, kReceivers};
+  static constexpr BlockPart kSending{1, kSenders}, kReceiving{5, kReceivers};
 
   __device__ bool sends(u32 q, u32 round) const { return is_peer(q) && has(x_.send_bytes[q], round); }
   __device__ bool receives(u32 q, u32 round) const { return is_peer(q) && has(x_.recv_bytes[q], round); }
-  __device__ Message sent_to(u32 q) const { return message(q, x_.send_bytes[q]); }
-  __device__ Message got_from(u32 q) const { return message(q, x_.recv_bytes[q]); }
+  __device__ MessageKey sent_to(u32 q) const { return message(q, x_.send_bytes[q]); }
+  __device__ MessageKey got_from(u32 q) const { return message(q, x_.recv_bytes[q]); }
 
   /// This rank's piece of a round of equal messages, read once.
   __device__ void multicast(Team team, u32 round) const {

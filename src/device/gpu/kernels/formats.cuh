@@ -21,13 +21,13 @@ __device__ inline To bits(From from) {
 
 /// Those that the machine narrows two at a time, from compute capability 8.0 on, have narrow_pair(low, high), of a
 /// word's halves.
-struct Format {
+struct AnyFormat {
   static constexpr bool kPairs = false;
 };
 
 /// Elements that are added in another type of their own kind. `Wide` wraps.
 template <class T, class As, class Wide>
-struct Whole : Format {
+struct Whole : AnyFormat {
   using Stored = T;
   using Value = As;
   using Wrapping = Wide;
@@ -45,7 +45,7 @@ struct Int64 : Whole<long long, long long, u64> {};
 struct UInt64 : Whole<u64, u64, u64> {};
 
 template <class T>
-struct Float : Format {
+struct Float : AnyFormat {
   using Stored = T;
   using Value = T;
   static constexpr bool kFloat = true;

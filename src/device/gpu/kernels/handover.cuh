@@ -7,19 +7,19 @@
 
 namespace lanecast::gpu {
 
-__device__ inline Waiter waiter_of(const Group& g) {
+__device__ inline WaitContext waiter_of(const GroupArguments& g) {
   return {g.rank, g.signature, g.timeout_ns, reinterpret_cast<Control*>(g.control),
           reinterpret_cast<FaultRecord*>(g.fault)};
 }
-__device__ inline Flags* flags_of(const Group& g, u32 rank) { return reinterpret_cast<Flags*>(g.flags[rank]); }
+__device__ inline Flags* flags_of(const GroupArguments& g, u32 rank) { return reinterpret_cast<Flags*>(g.flags[rank]); }
 
 /// Until the peer has counted so far there; false where it does not, or has made another call, as ranks have whose
 /// signatures differ.
-__device__ inline bool wait_for_count(const Waiter& waiter, const u64* word, u32 peer, u64 count) {
+__device__ inline bool wait_for_count(const WaitContext& waiter, const u64* word, u32 peer, u64 count) {
   FaultRecord at{};
   at.peer = peer;
   at.call = static_cast<u32>(count);
-  at.place = static_cast<u32>(Place::barrier);
+  at.place = static_cast<u32>(WaitKind::barrier);
   bool differs = false;
   const bool came = wait_for(waiter, word, at, [&](u64 value) {
     at.found = value & 0xffff;
@@ -31,8 +31,8 @@ __device__ inline bool wait_for_count(const Waiter& waiter, const u64* word, u32
 }
 
 /// A thread for each peer.
-__device__ inline void barrier(const Group& g) {
-  const Waiter waiter = waiter_of(g);
+__device__ inline void barrier(const GroupArguments& g) {
+  const WaitContext waiter = waiter_of(g);
   __shared__ u64 count;
   if (threadIdx.x == 0) count = peek(&waiter.control->failed) ? 0 : ++waiter.control->barriers;
   __syncthreads();
@@ -43,17 +43,17 @@ __device__ inline void barrier(const Group& g) {
 }
 
 /// Waits until the semaphore is given, and takes it.
-__device__ inline void take(const Waiter& waiter, u32* semaphore, u32 peer) {
+__device__ inline void take(const WaitContext& waiter, u32* semaphore, u32 peer) {
   FaultRecord at{};
   at.peer = peer;
-  at.place = static_cast<u32>(Place::chunk);
+  at.place = static_cast<u32>(WaitKind::chunk);
   wait_for(waiter, semaphore, at, [](u32 value) { return value != 0; });
   *semaphore = 0;  // before the slot is handed on, after which the peer gives it again
 }
 
 /// A thread for each slot of each peer.
 __device__ inline void hand_over(const Handover& h) {
-  const Waiter waiter = waiter_of(h.group);
+  const WaitContext waiter = waiter_of(h.group);
   if (peek(&waiter.control->failed)) return;
   const u32 peer = threadIdx.x / kDepth, slot = threadIdx.x % kDepth;
   const u64 bit = u64{1} << threadIdx.x;
@@ -66,8 +66,8 @@ __device__ inline void hand_over(const Handover& h) {
 
 /// By one thread.
 __device__ inline void shake_hands(const Handshake& h) {
-  const Waiter waiter{h.rank, h.signature, h.timeout_ns, reinterpret_cast<Control*>(h.control),
-                      reinterpret_cast<FaultRecord*>(h.fault)};
+  const WaitContext waiter{h.rank, h.signature, h.timeout_ns, reinterpret_cast<Control*>(h.control),
+                           reinterpret_cast<FaultRecord*>(h.fault)};
   u32* const failed = &waiter.control->failed;
   for (u32 k = 0; k < h.groups; ++k)
     if (peek(&reinterpret_cast<Control*>(h.group_control[k])->failed)) *failed = 1;
@@ -76,7 +76,7 @@ __device__ inline void shake_hands(const Handshake& h) {
   if (well && h.awaited_at) {
     FaultRecord at{};
     at.peer = h.peer;
-    at.place = static_cast<u32>(Place::message);
+    at.place = static_cast<u32>(WaitKind::message);
     well =
         wait_for(waiter, reinterpret_cast<const u64*>(h.awaited_at), at, [&](u64 value) { return value >= h.awaited; });
   }

@@ -5,6 +5,7 @@
 #include "device/gpu/kernels/exchange.cuh"
 #include "device/gpu/kernels/handover.cuh"
 #include "device/gpu/kernels/messages.cuh"
+#include "device/gpu/kernels/program.cuh"
 #include "device/gpu/kernels/pumped_two_shot.cuh"
 
 namespace lanecast::gpu {
@@ -19,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(kTwoShotThreads, resident(kTwoShotT
   in_two_shots<BlockBroadcast>(x, [](auto& block) { block.spread(); });
 }
 
-extern "C" __global__ void __launch_bounds__(kMostRanks) lanecast_barrier(const __grid_constant__ Group g) {
+extern "C" __global__ void __launch_bounds__(kMostRanks) lanecast_barrier(const __grid_constant__ GroupArguments g) {
   barrier(g);
 }
 
@@ -38,11 +39,12 @@ extern "C" __global__ void __launch_bounds__(kMessageThreads, resident(kMessageT
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, resident(kThreads, 1))
-    lanecast_copy(const __grid_constant__ Reduction r) {
+    lanecast_copy(const __grid_constant__ ReductionArguments r) {
   multicast_bytes(grid_team(), r.target, static_cast<int>(r.targets), r.source[0], r.bytes);
 }
 
-extern "C" __global__ void __launch_bounds__(kMeetingThreads) lanecast_meeting(const __grid_constant__ Group g) {
+extern "C" __global__ void __launch_bounds__(kMeetingThreads)
+    lanecast_meeting(const __grid_constant__ GroupArguments g) {
   Meetings meetings(g);
   meetings.count(1);
   meetings.next();
@@ -50,10 +52,12 @@ extern "C" __global__ void __launch_bounds__(kMeetingThreads) lanecast_meeting(c
 
 extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThreads, 1))
     lanecast_direct(const __grid_constant__ Direct d) {
-  direct(d, [](const Reduction& r) {
+  direct(d, [](const ReductionArguments& r) {
     multicast_bytes(grid_team(), r.target, static_cast<int>(r.targets), r.source[0], r.bytes);
   });
 }
+
+constexpr int kProgramThreads = program_threads(kWarp);
 
 #define LANECAST_KERNELS(Format, name)                                                                               \
   extern "C" __global__ void __launch_bounds__(kExchangeThreads, resident(kExchangeThreads, 1))                      \
@@ -66,12 +70,16 @@ extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThr
     in_two_shots<ThreadsTwoShot>(x, [](auto& block) { block.template reduce<Format>(); });                           \
   }                                                                                                                  \
   extern "C" __global__ void __launch_bounds__(kThreads, resident(kThreads, 1))                                      \
-      lanecast_reduce_##name(const __grid_constant__ Reduction r) {                                                  \
+      lanecast_reduce_##name(const __grid_constant__ ReductionArguments r) {                                         \
     reduce_bytes<Format>(grid_team(), r);                                                                            \
   }                                                                                                                  \
   extern "C" __global__ void __launch_bounds__(kDirectThreads, resident(kDirectThreads, 1))                          \
       lanecast_direct_##name(const __grid_constant__ Direct d) {                                                     \
-    direct(d, [](const Reduction& r) { reduce_bytes<Format>(grid_team(), r); });                                     \
+    direct(d, [](const ReductionArguments& r) { reduce_bytes<Format>(grid_team(), r); });                            \
+  }                                                                                                                  \
+  extern "C" __global__ void __launch_bounds__(kProgramThreads, resident(kProgramThreads, 1))                        \
+      lanecast_program_##name(const __grid_constant__ ProgramRun x) {                                                \
+    run_program<Format>(x);                                                                                          \
   }
 
 // Under the names of DType.

@@ -82,14 +82,14 @@ __device__ __noinline__ void multicast_bytes(Team team, const u64* to, int n, u6
 
 /// Of vectors i, i + step, …, whose sums leave an average's range.
 template <class Format>
-__device__ inline void average_beyond(const Reduction& r, u64 i, u32 step, u32 vectors) {
+__device__ inline void average_beyond(const ReductionArguments& r, u64 i, u32 step, u32 vectors) {
   average_vectors<Format>({r.source, 0, 0, r.sources}, {r.target, 0, 0, r.targets}, i, step, vectors,
                           {r.divisor, r.overrange});
 }
 
 /// Sums of vectors i, i + step, … below n, of two sources: what is asked for most, with many loads under way.
 template <class Format>
-__device__ inline void add_pairs(const Reduction& r, u64 i, u32 step, u64 n) {
+__device__ inline void add_pairs(const ReductionArguments& r, u64 i, u32 step, u64 n) {
   const u32 left = within<kUnroll>(n - i, step);
   Elements<Format> a[kUnroll] = {}, b[kUnroll] = {};
   bool leaves = false;
@@ -137,7 +137,7 @@ constexpr int kSeveral = Elements<Format>::kCount > 8 ? 1 : 2;
 
 /// The same of vectors i, i + step, … below n.
 template <class Format>
-__device__ inline void add_several(const Reduction& r, u64 i, u32 step, u64 n) {
+__device__ inline void add_several(const ReductionArguments& r, u64 i, u32 step, u64 n) {
   constexpr int kSums = kSeveral<Format>;
   const u32 left = within<kSums>(n - i, step);
   typename Format::Value sums[kSums][Elements<Format>::kCount];
@@ -157,7 +157,7 @@ __device__ inline void add_several(const Reduction& r, u64 i, u32 step, u64 n) {
 
 /// Element i, by any operator.
 template <class Format>
-__device__ inline void reduce_element(const Reduction& r, u64 i) {
+__device__ inline void reduce_element(const ReductionArguments& r, u64 i) {
   using Stored = typename Format::Stored;
   typename Format::Value value = Format::widen(reinterpret_cast<const Stored*>(r.source[0])[i]);
 #pragma unroll 1
@@ -172,7 +172,7 @@ __device__ inline void reduce_element(const Reduction& r, u64 i) {
 
 /// A target may be one of the sources. Sums go by vectors where the addresses allow it.
 template <class Format>
-__device__ __noinline__ void reduce_bytes(Team team, const Reduction& r) {
+__device__ __noinline__ void reduce_bytes(Team team, const ReductionArguments& r) {
   using Stored = typename Format::Stored;
   u64 unaligned = 0;
   for (u32 t = 0; t < r.targets; ++t) unaligned |= r.target[t];

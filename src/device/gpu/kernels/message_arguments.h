@@ -40,7 +40,7 @@ struct MessageControl {
   ChannelState to[kMostRanks], from[kMostRanks];
 };
 
-struct Message {
+struct MessageArguments {
   u64 at, bytes;
   u32 pieces;  // an empty message is one, too
   u32 piece_bytes;
@@ -67,7 +67,7 @@ struct Messages {
   u64 control;          // Control
   u64 fault;            // FaultRecord
   MessagePeer peer[kMostRanks - 1];
-  Message message[kMessages];
+  MessageArguments message[kMessages];
 };
 static_assert(sizeof(Messages) <= 4096);
 
@@ -86,7 +86,7 @@ constexpr u64 channel_offset(u32 from, u32 to, u32 ranks) {
 }
 
 /// Both ends cut a message alike.
-constexpr Message message(u64 at, u64 bytes, u64 slot_bytes) {
+constexpr MessageArguments message(u64 at, u64 bytes, u64 slot_bytes) {
   const u64 share = (bytes + kPieces - 1) / kPieces, wanted = share < kShortestPiece ? kShortestPiece : share;
   const u64 piece = wanted < slot_bytes ? (wanted + 15) / 16 * 16 : slot_bytes;
   return {at, bytes, static_cast<u32>(bytes == 0 ? 1 : (bytes + piece - 1) / piece), static_cast<u32>(piece)};

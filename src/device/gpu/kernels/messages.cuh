@@ -42,7 +42,7 @@ class Pieces {
 
  private:
   __device__ u64 offset() const { return (index_ - before_) * message().piece_bytes; }
-  __device__ const Message& message() const { return x_.message[message_]; }
+  __device__ const MessageArguments& message() const { return x_.message[message_]; }
 
   const Messages& x_;
   u32 message_, end_;
@@ -144,7 +144,7 @@ class BlockMessages {
     return (peer_.rank < x_.rank ? peer_.rank : peer_.rank - 1) * kMessageSlots * x_.slot_bytes;
   }
 
-  __device__ FaultRecord place(Place where, const Pieces& piece) const {
+  __device__ FaultRecord place(WaitKind where, const Pieces& piece) const {
     FaultRecord at{};
     at.peer = peer_.rank;
     at.place = static_cast<u32>(where);
@@ -156,13 +156,13 @@ class BlockMessages {
   __device__ bool may_send(const Pieces& piece) const {
     if (piece.number() < kMessageSlots) return true;
     const u64 before = piece.number() - kMessageSlots + 1;
-    return wait_for(waiter_, &flags(x_.flags)->emptied[peer_.rank][piece.slot()], place(Place::sent, piece),
+    return wait_for(waiter_, &flags(x_.flags)->emptied[peer_.rank][piece.slot()], place(WaitKind::sent, piece),
                     [&](u64 taken) { return taken >= before; });
   }
 
   __device__ bool has_arrived(const Pieces& piece) const {
     const SlotNews* const news = &flags(x_.flags)->arrived[peer_.rank][piece.slot()];
-    FaultRecord at = place(Place::received, piece);
+    FaultRecord at = place(WaitKind::received, piece);
     if (!wait_for(waiter_, &news->piece, at, [&](u64 number) { return number > piece.number(); })) return false;
     at.found_bytes = *static_cast<const volatile u64*>(&news->bytes);
     if (at.found_bytes == at.bytes) return true;
@@ -179,7 +179,7 @@ class BlockMessages {
   const Messages& x_;
   const MessagePeer& peer_;
   ChannelState &to_, &from_;
-  Waiter waiter_;
+  WaitContext waiter_;
 };
 
 __device__ inline void run_messages(const Messages& x) {

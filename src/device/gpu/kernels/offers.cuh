@@ -10,14 +10,14 @@ namespace lanecast::gpu {
 
 /// Has the peer said where its buffers lie? False where it has sent a piece instead, and where the wait fails.
 __device__ inline bool hear_offer(const Direct& d, u32 q, u32 call) {
-  const Group& g = d.group;
-  const Waiter waiter = waiter_of(g);
+  const GroupArguments& g = d.group;
+  const WaitContext waiter = waiter_of(g);
   Flags* const own = flags_of(g, g.rank);
   const u64* const piece = &own->arrived[q][0];  // every rank sends one to every other, by its first block
   FaultRecord at{};
   at.peer = q;
   at.call = call;
-  at.place = static_cast<u32>(Place::piece);
+  at.place = static_cast<u32>(WaitKind::piece);
   bool offers = false;
   const bool came = wait_for(waiter, &own->offers[q][blockIdx.x].called, at, [&](u64 called) {
     offers = called >> 16 == u64{call} + 1;
@@ -33,8 +33,8 @@ __device__ inline bool hear_offer(const Direct& d, u32 q, u32 call) {
 
 /// By all threads of a block. True, with what is to be moved in `work`, if all ranks have offered their buffers: then
 /// their memory is ready. Otherwise the call is left to what stands behind this kernel.
-__device__ inline bool accept(const Direct& d, Reduction& work) {
-  const Group& g = d.group;
+__device__ inline bool accept(const Direct& d, ReductionArguments& work) {
+  const GroupArguments& g = d.group;
   const Offering& o = d.offering;
   Control* const control = reinterpret_cast<Control*>(g.control);
   const WindowTable* const windows = reinterpret_cast<const WindowTable*>(o.windows);

@@ -19,7 +19,7 @@ constexpr int kBarrierNames = 16;  // of a block
 
 /// A part of a block: its first barrier by name, and the threads that do its work, or the copy engine for one of a
 /// warp.
-struct Part {
+struct BlockPart {
   int barriers, movers, pump = 0;
   static constexpr int kPump = 0, kAdders = -1;  // instead of so many movers
 };
@@ -68,7 +68,7 @@ class BlockPieces {
 
   /// By the threads of a part: work(round).
   template <class Work>
-  __device__ void move(Part part, u32 rounds, Work work) {
+  __device__ void move(BlockPart part, u32 rounds, Work work) {
 #pragma unroll 1
     for (u32 round = 0; round < rounds; ++round) {
       sync(part.barriers + round % 2, part.movers + kWarp);  // what one thread has acquired, all may read
@@ -79,7 +79,7 @@ class BlockPieces {
 
   /// By its signalling warp, or two: wait(round) before the work, false where that fails, and tell(round) behind it.
   template <class Wait, class Tell>
-  __device__ void signal(Part part, u32 rounds, Wait wait, Tell tell) {
+  __device__ void signal(BlockPart part, u32 rounds, Wait wait, Tell tell) {
     const bool waits = part.movers > 0 || threadIdx.x / kWarp % 2 == 0, tells = part.movers > 0 || !waits;
     bool well = true;
 #pragma unroll 1
@@ -139,16 +139,16 @@ class BlockPieces {
   __device__ Flags* flags(u32 q) const { return reinterpret_cast<Flags*>(x_.flags[q]); }
 
   /// A message by what its two ranks must agree on, in 16 bits.
-  struct Message {
+  struct MessageKey {
     u32 peer, signature;
   };
-  __device__ Message message(u32 q, u64 bytes) const {
+  __device__ MessageKey message(u32 q, u64 bytes) const {
     constexpr u64 kSpread = 0x9e3779b97f4a7c15;  // of which the upper bits tell lengths apart
     return {q, x_.own_counts ? x_.signature ^ static_cast<u32>(bytes * kSpread >> 48) : x_.signature};
   }
 
   /// To a peer, of a part's round out of so many.
-  __device__ void say(Part part, u64* flag, Message message, u32 round, u32 rounds) const {
+  __device__ void say(BlockPart part, u64* flag, MessageKey message, u32 round, u32 rounds) const {
     const u64 word = u64{call_} << 32 | u64{message.signature} << 16 | (round + 1);
     if (part.movers > 0 && rounds > kSlots)
       release_in_flow(flag, word);
@@ -158,12 +158,12 @@ class BlockPieces {
 
   /// A peer may be a call ahead already: then it has had all of this one. False after a failure, or where it has made
   /// another call.
-  __device__ bool await(const u64* flag, Message message, u32 round) {
+  __device__ bool await(const u64* flag, MessageKey message, u32 round) {
     FaultRecord place{};
     place.peer = message.peer;
     place.call = call_;
     place.round = round;
-    place.place = static_cast<u32>(Place::piece);
+    place.place = static_cast<u32>(WaitKind::piece);
     bool differs = false;
     const bool came = wait_for(waiter_, flag, place, [&](u64 value) {
       if ((value & 0xffff) == 0) return false;  // as the memory was made: pieces count from 1
@@ -178,19 +178,19 @@ class BlockPieces {
   }
 
 #ifdef LANECAST_BULK
-  __device__ static Rounds& rounds_of(Part part) {
-    return part.movers == Part::kAdders ? adder_memory().rounds : pump_memory(part.pump).rounds;
+  __device__ static Rounds& rounds_of(BlockPart part) {
+    return part.movers == BlockPart::kAdders ? adder_memory().rounds : pump_memory(part.pump).rounds;
   }
 #endif
 
-  __device__ bool works(Part part) const { return goes_on(halted_[part.barriers]); }
+  __device__ bool works(BlockPart part) const { return goes_on(halted_[part.barriers]); }
 
   const Exchange& x_;
 
  private:
   // By the signalling warp.
 
-  __device__ void begin_work(Part part, u32 round) const {
+  __device__ void begin_work(BlockPart part, u32 round) const {
 #ifdef LANECAST_BULK
     if (part.movers <= 0) return rounds_of(part).begin(round);
 #endif
@@ -198,7 +198,7 @@ class BlockPieces {
   }
 
   /// Until the part has read, and written what is published.
-  __device__ void await_work(Part part, u32 round) const {
+  __device__ void await_work(BlockPart part, u32 round) const {
 #ifdef LANECAST_BULK
     if (part.movers <= 0) return rounds_of(part).await_end(round);
 #endif
@@ -208,7 +208,7 @@ class BlockPieces {
   u32 call_;
   u32* halted_;
   u64 stride_;
-  Waiter waiter_;
+  WaitContext waiter_;
 };
 
 }  // namespace lanecast::gpu

@@ -42,9 +42,9 @@ __device__ inline void prepare_pumps() {
 
 /// Holds its thread back, so that those of a block that send together send no more than the link takes: what waits in
 /// front of it holds up whatever else the multiprocessor reads and writes.
-class Pace {
+class SenderPace {
  public:
-  __device__ explicit Pace(u32 ps_per_kib) : ps_per_kib_(ps_per_kib), due_ps_(now_ns() * 1000) {}
+  __device__ explicit SenderPace(u32 ps_per_kib) : ps_per_kib_(ps_per_kib), due_ps_(now_ns() * 1000) {}
 
   __device__ void hold(u32 bytes) {
     if (ps_per_kib_ == 0) return;
@@ -153,7 +153,7 @@ class Pump {
   static_assert(kTiles <= 32);
   PumpMemory& memory_;
   u8* room_;
-  Pace pace_;
+  SenderPace pace_;
   u32 loaded_ = 0, stored_ = 0, written_ = 0, ended_tiles_ = 0;  // tiles
   u32 last_ = 0;                                                 // of its round, a bit for each tile under way
   u32 ended_ = 0, rounds_ = 0;                                   // that have all their tiles; that are written

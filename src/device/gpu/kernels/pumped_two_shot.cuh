@@ -11,7 +11,7 @@
 namespace lanecast::gpu {
 
 /// A block's part: each of these by a warp, of which one thread works.
-class PumpedTwoShot : public BlockTwoShot<Part::kPump, Part::kAdders, Part::kPump> {
+class PumpedTwoShot : public BlockTwoShot<BlockPart::kPump, BlockPart::kAdders, BlockPart::kPump> {
  public:
   using BlockTwoShot::BlockTwoShot;
 
@@ -30,20 +30,20 @@ class PumpedTwoShot : public BlockTwoShot<Part::kPump, Part::kAdders, Part::kPum
       rounds_of(kReducing).await_begin(round);
       order_bulk();
       const u64 bytes = works(kReducing) ? slice(x_.recv_bytes[x_.rank], round) : 0, begin = offset(round);
-      if (bytes == 0) adding.load_nothing(round, Stage::last_of_round);
+      if (bytes == 0) adding.load_nothing(round, TileStage::last_of_round);
 #pragma unroll 1
       for (u64 at = 0; at < bytes; at += most) {
         const u32 some = static_cast<u32>(min(bytes - at, u64{most}));
-        adding.load(begin + at, some, round, at + some == bytes ? Stage::last_of_round : Stage::tile,
+        adding.load(begin + at, some, round, at + some == bytes ? TileStage::last_of_round : TileStage::tile,
                     [&](u32 q) { return at + (q == x_.rank ? x_.source[q] + begin : slot(x_.rank, q, round)); });
       }
     }
-    for (int group = 0; group < kAdderGroups; ++group) adding.load_nothing(0, Stage::end);
+    for (int group = 0; group < kAdderGroups; ++group) adding.load_nothing(0, TileStage::end);
   }
 
   __device__ void store_sums() const {
-    Pace pace(x_.pace_ps);
-    Adding(x_.ranks).store_all([&](const Stage& stage, const u8* sum) {
+    SenderPace pace(x_.pace_ps);
+    Adding(x_.ranks).store_all([&](const TileStage& stage, const u8* sum) {
       const u64 behind = stage.at - offset(stage.round);
       store_sum(x_.target[x_.rank] + stage.at, sum, stage.bytes);
 #pragma unroll 1
@@ -64,7 +64,7 @@ class PumpedTwoShot : public BlockTwoShot<Part::kPump, Part::kAdders, Part::kPum
  private:
   /// list(round, pump) has it copy. pace_ps: of Exchange.
   template <class List>
-  __device__ void pump(Part part, u32 pace_ps, List list) const {
+  __device__ void pump(BlockPart part, u32 pace_ps, List list) const {
     Pump pump(part.pump, pace_ps);
 #pragma unroll 1
     for (u32 round = 0; round < rounds(); ++round) {

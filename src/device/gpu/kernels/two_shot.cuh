@@ -21,7 +21,7 @@ namespace lanecast::gpu {
 constexpr int kTwoShotThreads = two_shot_threads(kWarp);
 static_assert(may_part(kTwoShotSenders) && may_part(kTwoShotReducers) && may_part(kMovers));
 
-/// A block's part of it, by so many threads of each kind, or as Part has it.
+/// A block's part of it, by so many threads of each kind, or as BlockPart has it.
 template <int kSenders, int kReducers, int kTakers>
 class BlockTwoShot : public BlockPieces {
  public:
@@ -50,7 +50,7 @@ class BlockTwoShot : public BlockPieces {
   __device__ void reduce() {
     const Team team{threadIdx.x - kSenders, kReducers};
     move(kReducing, rounds(), [&](u32 round) {
-      Reduction r;
+      ReductionArguments r;
       r.bytes = slice(x_.recv_bytes[x_.rank], round);
       if (r.bytes == 0) return;
       r.op = x_.op;
@@ -100,7 +100,7 @@ class BlockTwoShot : public BlockPieces {
   }
 
  protected:
-  static constexpr Part kSending{1, kSenders}, kReducing{5, kReducers}, kFetching{9, kTakers, /*pump=*/1};
+  static constexpr BlockPart kSending{1, kSenders}, kReducing{5, kReducers}, kFetching{9, kTakers, /*pump=*/1};
   static constexpr u32 kResults = 1;
 
   __device__ u32 rounds() const { return x_.recv_rounds; }  // of the longest share: a rank of a broadcast sends nothing
@@ -114,8 +114,8 @@ class BlockTwoShot : public BlockPieces {
 
  private:
   __device__ Flags* own() const { return flags(x_.rank); }
-  __device__ Message of(u32 q) const { return message(q, 0); }
-  __device__ void tell(Part part, u64* flag, u32 q, u32 round) const { say(part, flag, of(q), round, rounds()); }
+  __device__ MessageKey of(u32 q) const { return message(q, 0); }
+  __device__ void tell(BlockPart part, u64* flag, u32 q, u32 round) const { say(part, flag, of(q), round, rounds()); }
   /// Is q a peer, and has the share of `owner` a piece of this round?
   __device__ bool shares(u32 q, u32 owner, u32 round) const { return is_peer(q) && has(x_.recv_bytes[owner], round); }
 };

@@ -6,14 +6,14 @@
 
 namespace lanecast::gpu {
 
-struct Waiter {
+struct WaitContext {
   u32 rank, signature;
   u64 timeout_ns;
   Control* control;
   FaultRecord* record;
 };
 
-__device__ inline void report(const Waiter& waiter, const FaultRecord& fault, Fault what) {
+__device__ inline void report(const WaitContext& waiter, const FaultRecord& fault, Fault what) {
   if (atomicCAS(&waiter.control->failed, 0u, 1u) != 0) return;  // somebody has reported before
   FaultRecord* const record = waiter.record;
   record->rank = waiter.rank;
@@ -31,7 +31,7 @@ __device__ inline void report(const Waiter& waiter, const FaultRecord& fault, Fa
 
 /// Spins until come(value of the word) says so; false after a failure, also another thread's.
 template <class Word, class Come>
-__device__ inline bool wait_for(const Waiter& waiter, const Word* word, const FaultRecord& place, Come come) {
+__device__ inline bool wait_for(const WaitContext& waiter, const Word* word, const FaultRecord& place, Come come) {
   u64 deadline = 0;
   for (u32 spins = 0;; ++spins) {
     const Word value = spins == 0 ? acquire(word) : peek(word);

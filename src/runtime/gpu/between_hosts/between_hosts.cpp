@@ -10,7 +10,8 @@
 #include "base/mix.h"
 #include "runtime/bound/own_counts.h"
 #include "runtime/bound/shape_of_call.h"
-#include "runtime/gpu/between_hosts/enqueue_chunk.h"
+#include "runtime/gpu/between_hosts/chunk_enqueuer.h"
+#include "select/gpu_kinds/gpu_kind.h"
 
 namespace lanecast {
 namespace {
@@ -27,8 +28,8 @@ constexpr std::size_t kCopied = 4096;
 
 }  // namespace
 
-AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::unique_ptr<DomainPeers>&& peers,
-                         MessagePlaces places)
+BetweenHosts::BetweenHosts(OpenGpu gpu, const Topology& topology, int rank, std::unique_ptr<HostGroups>&& peers,
+                           WhereMessagesLie places)
     : gpu_(std::move(gpu)),
       topology_(topology),
       rank_(rank),
@@ -39,7 +40,7 @@ AcrossHosts::AcrossHosts(GpuParts gpu, const Topology& topology, int rank, std::
       peers_(std::move(peers)),
       places_(std::move(places)) {}
 
-Plan AcrossHosts::make(const Collective& collective, int rank, const std::string& algorithm) const {
+Plan BetweenHosts::make(const Collective& collective, int rank, const std::string& algorithm) const {
   Plan plan = make_plan(collective, rank, topology_, algorithm);
   for (const Group& group : plan.groups) {
     const bool known = peers_ && std::ranges::count(topology_.partition(topology_.everyone(), topology_.levels() - 1),
@@ -52,33 +53,27 @@ Plan AcrossHosts::make(const Collective& collective, int rank, const std::string
   return plan;
 }
 
-std::shared_ptr<StagedPlan> AcrossHosts::stage(Plan plan, Shape shape) {
+std::shared_ptr<DevicePlan> BetweenHosts::stage(Plan plan, Shape shape) {
   open_channels();
-  return std::make_shared<StagedPlan>(std::move(plan), std::move(shape), places_.on_device);
+  return std::make_shared<DevicePlan>(std::move(plan), std::move(shape), places_.on_device);
 }
 
-std::shared_ptr<const StagedPlan> AcrossHosts::bind(const Call& call, bool in_place,
-                                                    const std::function<Choice()>& choose) {
+std::shared_ptr<const DevicePlan> BetweenHosts::bind(const Call& call, bool in_place,
+                                                     const std::function<Choice()>& choose) {
   const Collective collective = collective_of(call, topology_.size(), in_place);
   // These differ from call to call, and would push the plans out that are used again.
   if (call.own_counts()) return bind_own_counts(call, collective, choose().algorithm);
-  for (auto b = bound_.begin(); b != bound_.end(); ++b) {
-    if (b->collective != collective || b->algorithm != call.algorithm || !describes(call, b->shape)) continue;
-    bound_.splice(bound_.begin(), bound_, b);
-    return b->plan;
-  }
+  if (const auto* const found = bound_.find(collective, call, call.algorithm)) return *found;
   const Choice choice = choose();
   Shape shape = shape_of(call);
   shape.chunks = choice.chunks;
   shape.chunks = chunks_that_fit(shape, topology_.size(), [&](int r) { return make(collective, r, choice.algorithm); });
-  auto plan = stage(make(collective, rank_, choice.algorithm), std::move(shape));
-  bound_.push_front({collective, shape_of(call), std::string(call.algorithm), std::move(plan)});
-  if (bound_.size() > kPlans) bound_.pop_back();
-  return bound_.front().plan;
+  return bound_.make(collective, call, call.algorithm,
+                     stage(make(collective, rank_, choice.algorithm), std::move(shape)));
 }
 
-std::shared_ptr<const StagedPlan> AcrossHosts::bind_own_counts(const Call& call, const Collective& collective,
-                                                               const std::string& algorithm) {
+std::shared_ptr<const DevicePlan> BetweenHosts::bind_own_counts(const Call& call, const Collective& collective,
+                                                                const std::string& algorithm) {
   require_own_counts_suffice(call, topology_, algorithm);
   Plan plan = make(collective, rank_, algorithm);
   require_few_sources(plan);
@@ -86,7 +81,7 @@ std::shared_ptr<const StagedPlan> AcrossHosts::bind_own_counts(const Call& call,
   // A rank with fewer chunks than another is one whose last chunks are empty, so what is proven of chunks holds.
   // A message to each peer and one from it lie in a channel at a time, on every rank as on this one.
   const std::size_t messages = 2 * std::max<std::size_t>(1, static_cast<std::size_t>(topology_.size()) - 1);
-  const std::size_t bytes = std::min(kPieceBytes, HostChannel::kMessageBytes / messages / aligned(1) * aligned(1));
+  const std::size_t bytes = std::min(kPieceBytes, ChunkChannel::kMessageBytes / messages / aligned(1) * aligned(1));
   shape.piece = bytes / size_of(call.dtype);
   if (shape.piece == 0)
     throw UsageError("send_counts, recv_counts: " + std::to_string(topology_.size()) +
@@ -98,31 +93,31 @@ std::shared_ptr<const StagedPlan> AcrossHosts::bind_own_counts(const Call& call,
   return stage(std::move(plan), std::move(shape));
 }
 
-void AcrossHosts::open_channels() {
+void BetweenHosts::open_channels() {
   if (channels_) return;
-  channels_ = std::make_shared<HostChannels>(gpu_.device, places_);
+  channels_ = std::make_shared<ChunkChannels>(gpu_.device, places_);
 }
 
-void AcrossHosts::set_timeout(double timeout_s) {
+void BetweenHosts::set_timeout(double timeout_s) {
   gpu_.timeout_s = timeout_s;
   if (peers_) peers_->set_timeout(timeout_s);
 }
 
-std::uint16_t AcrossHosts::signature(const StagedPlan& plan) { return folded(plan.signature().hash); }
+std::uint16_t BetweenHosts::signature(const DevicePlan& plan) { return folded(plan.signature().hash); }
 
-StagedCall AcrossHosts::begin(std::shared_ptr<const StagedPlan> plan, const void* in, void* out) {
+CallBetweenHosts BetweenHosts::begin(std::shared_ptr<const DevicePlan> plan, const void* in, void* out) {
   const auto chunks = static_cast<std::uint64_t>(plan->shape().chunks);
   return {std::move(plan), in, out, std::exchange(next_channel_, next_channel_ + chunks)};
 }
 
-StagedRun::Parts AcrossHosts::host_half(const StagedCall& call) const {
+NetworkProxy::HostHalf BetweenHosts::host_half(const CallBetweenHosts& call) const {
   return {call.plan, channels_, call.first_channel, places_.needs_context ? gpu_.device : nullptr, {}};
 }
 
-gpu::Handshake AcrossHosts::handshake() const {
+gpu::Handshake BetweenHosts::handshake() const {
   gpu::Handshake handshake{};
   handshake.rank = static_cast<gpu::u32>(rank_);
-  handshake.timeout_ns = ipc::patience_ns(kLongerThanHost * gpu_.timeout_s);
+  handshake.timeout_ns = peers::patience_ns(kLongerThanHost * gpu_.timeout_s);
   handshake.control = control_.address();
   handshake.fault = faults_.device();
   if (peers_)
@@ -130,11 +125,11 @@ gpu::Handshake AcrossHosts::handshake() const {
   return handshake;
 }
 
-double AcrossHosts::driver_call_s() {
+double BetweenHosts::driver_call_s() {
   constexpr int kBatches = 6, kPairs = 8;  // a few of them are fewer than a stream has room for
   const gpu::Device& device = *gpu_.device;
   const gpu::BesideCaptures beside(device.driver());  // another thread's; a wait for a stream would spoil them
-  const HostChannel& channel = (*channels_)[0];
+  const ChunkChannel& channel = (*channels_)[0];
   const gpu::Handshake nothing_to_say = handshake();
   double least_s = std::numeric_limits<double>::infinity();
   for (int batch = 0; batch < kBatches; ++batch) {
@@ -151,41 +146,41 @@ double AcrossHosts::driver_call_s() {
   return least_s;
 }
 
-void AcrossHosts::enqueue(const StagedCall& call, gpu::Stream stream) {
+void BetweenHosts::enqueue(const CallBetweenHosts& call, gpu::Stream stream) {
   const gpu::Device& device = *gpu_.device;
   const gpu::Driver& driver = device.driver();
-  const StagedPlan& plan = *call.plan;
+  const DevicePlan& plan = *call.plan;
   gpu::Handshake handshake = this->handshake();
   handshake.signature = signature(plan);
 
   device.check(driver.cuEventRecord(begun_.get(), stream), "cuEventRecord");
-  StagedDevice steps(plan, {launches_, peers_.get(), handshake});
+  ChunkEnqueuer steps(plan, {launches_, peers_.get(), handshake, gpu_kind(gpu_.kind).between_hosts.reducer_blocks});
   const int chunks = plan.shape().chunks;
-  const auto channel_of = [&](int chunk) -> HostChannel& {
+  const auto channel_of = [&](int chunk) -> ChunkChannel& {
     return (*channels_)[call.first_channel + static_cast<std::uint64_t>(chunk)];
   };
   for (int c = 0; c < chunks; ++c) {
-    HostChannel& channel = channel_of(c);
-    if (c < kHostChannels)
+    ChunkChannel& channel = channel_of(c);
+    if (c < kChunkChannels)
       device.check(driver.cuStreamWaitEvent(channel.stream(), begun_.get(), 0), "cuStreamWaitEvent");
     // Spans serve reading and writing; no plan writes its input, which verify() proves.
     steps.enqueue({c, chunks}, channel, static_cast<std::byte*>(const_cast<void*>(call.in)),
                   static_cast<std::byte*>(call.out));
   }
-  for (int c = 0; c < std::min(chunks, kHostChannels); ++c) {
-    const HostChannel& channel = channel_of(c);
+  for (int c = 0; c < std::min(chunks, kChunkChannels); ++c) {
+    const ChunkChannel& channel = channel_of(c);
     device.check(driver.cuEventRecord(channel.ended(), channel.stream()), "cuEventRecord");
     device.check(driver.cuStreamWaitEvent(stream, channel.ended(), 0), "cuStreamWaitEvent");
   }
 }
 
-std::optional<ipc::PeerFault> AcrossHosts::fault() const {
+std::optional<peers::PeerFault> BetweenHosts::fault() const {
   if (peers_)
     if (auto fault = peers_->fault()) return fault;
   return faults_.met();
 }
 
-void AcrossHosts::poison() {
+void BetweenHosts::poison() {
   faults_.poison();
   if (peers_) peers_->poison();
 }

@@ -17,13 +17,13 @@
 
 namespace lanecast {
 
-class HostChannel {
+class ChunkChannel {
  public:
   static constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
   static constexpr std::size_t kScratchBytes = std::size_t{16} << 20;
 
   /// on_device: do some messages lie there? Others, and short ones, lie on the host.
-  HostChannel(const std::shared_ptr<gpu::Device>& device, bool on_device)
+  ChunkChannel(const std::shared_ptr<gpu::Device>& device, bool on_device)
       : counters_(device, sizeof(Counters)),
         on_host_(device, kMessageBytes),
         scratch_(device, kScratchBytes),
@@ -73,21 +73,21 @@ class HostChannel {
 };
 
 /// As many chunks are in flight.
-inline constexpr int kHostChannels = 4;
+inline constexpr int kChunkChannels = 4;
 
-class HostChannels {
+class ChunkChannels {
  public:
-  HostChannels(const std::shared_ptr<gpu::Device>& device, const MessagePlaces& places) {
-    for (int k = 0; k < kHostChannels; ++k) {
+  ChunkChannels(const std::shared_ptr<gpu::Device>& device, const WhereMessagesLie& places) {
+    for (int k = 0; k < kChunkChannels; ++k) {
       channels_.emplace_back(device, places.any());
       if (const auto* const memory = channels_.back().memory_on_device()) registered_.emplace_back(places, *memory);
     }
   }
   /// In turns.
-  HostChannel& operator[](std::uint64_t turn) { return channels_[turn % kHostChannels]; }
+  ChunkChannel& operator[](std::uint64_t turn) { return channels_[turn % kChunkChannels]; }
 
  private:
-  std::vector<HostChannel> channels_;
+  std::vector<ChunkChannel> channels_;
   std::vector<RegisteredMemory> registered_;  // goes before the memory
 };
 

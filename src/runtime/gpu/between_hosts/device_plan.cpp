@@ -71,7 +71,7 @@ int chunks_that_fit(Shape shape, int ranks, const std::function<Plan(int)>& plan
     require_few_sources(plan);
     for (;; shape.chunks *= 2) {
       const ChunkMemory memory = memory_of(plan, shape);
-      if (memory.message_bytes <= HostChannel::kMessageBytes && memory.scratch_bytes <= HostChannel::kScratchBytes)
+      if (memory.message_bytes <= ChunkChannel::kMessageBytes && memory.scratch_bytes <= ChunkChannel::kScratchBytes)
         break;
       if (shape.chunks > kMostChunks)
         throw UsageError(source_of(plan) + "its " + std::to_string(plan.steps.size()) + " steps on rank " +
@@ -81,7 +81,7 @@ int chunks_that_fit(Shape shape, int ranks, const std::function<Plan(int)>& plan
   return shape.chunks;
 }
 
-StagedPlan::StagedPlan(Plan plan, Shape shape, std::vector<bool> on_device)
+DevicePlan::DevicePlan(Plan plan, Shape shape, std::vector<bool> on_device)
     : plan_(std::move(plan)),
       shape_(std::move(shape)),
       layout_(plan_, shape_),
@@ -90,11 +90,11 @@ StagedPlan::StagedPlan(Plan plan, Shape shape, std::vector<bool> on_device)
       signature_(on_gpus(signature_of(plan_, shape_))),
       record_(record_of(plan_, shape_)) {}
 
-std::size_t StagedPlan::scratch_bytes() const {
-  return layout_.scratch_bytes() * static_cast<std::size_t>(std::min(shape_.chunks, kHostChannels));
+std::size_t DevicePlan::scratch_bytes() const {
+  return layout_.scratch_bytes() * static_cast<std::size_t>(std::min(shape_.chunks, kChunkChannels));
 }
 
-std::uint64_t StagedPlan::number_of(const Step& step, Chunk chunk) const {
+std::uint64_t DevicePlan::number_of(const Step& step, Chunk chunk) const {
   const auto nth = [](std::uint64_t k, Chunk of) {
     return k * static_cast<std::uint64_t>(of.count) + static_cast<std::uint64_t>(of.index);
   };
@@ -104,7 +104,7 @@ std::uint64_t StagedPlan::number_of(const Step& step, Chunk chunk) const {
   return nth(0, own) + static_cast<std::uint64_t>(own.count) * static_cast<std::uint64_t>(own.count - 1) / 2;
 }
 
-void StagedPlan::messages(Chunk chunk, std::vector<StagedMessage>& found) const {
+void DevicePlan::messages(Chunk chunk, std::vector<ChannelMessage>& found) const {
   found.clear();
   std::size_t offset = 0;
   for (const std::uint32_t i : order_) {

@@ -13,7 +13,7 @@
 namespace lanecast {
 
 /// A message of a chunk, and where it lies in the memory of the chunk's channel.
-struct StagedMessage {
+struct ChannelMessage {
   std::uint32_t step = 0;
   std::size_t bytes = 0;
   std::size_t offset = 0;
@@ -30,12 +30,12 @@ void require_few_sources(const Plan& plan);
 
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-class StagedPlan {
+class DevicePlan {
  public:
   /// on_device: where long messages with each peer lie; empty for a plan without any.
-  StagedPlan(Plan plan, Shape shape, std::vector<bool> on_device = {});
-  StagedPlan(const StagedPlan&) = delete;
-  StagedPlan& operator=(const StagedPlan&) = delete;
+  DevicePlan(Plan plan, Shape shape, std::vector<bool> on_device = {});
+  DevicePlan(const DevicePlan&) = delete;
+  DevicePlan& operator=(const DevicePlan&) = delete;
 
   const Plan& plan() const { return plan_; }
   const Shape& shape() const { return shape_; }
@@ -48,7 +48,7 @@ class StagedPlan {
   const CallRecord& record() const { return record_; }
 
   /// The messages of a chunk that are not empty, in the order in which the device comes to them.
-  void messages(Chunk chunk, std::vector<StagedMessage>& found) const;
+  void messages(Chunk chunk, std::vector<ChannelMessage>& found) const;
 
  private:
   std::uint64_t number_of(const Step& step, Chunk chunk) const;

@@ -16,22 +16,22 @@
 
 namespace lanecast {
 
-class StagedRun final : public OrderedCall {
+class NetworkProxy final : public OrderedCall {
  public:
-  struct Parts {
-    std::shared_ptr<const StagedPlan> plan;
-    std::shared_ptr<HostChannels> channels;
+  struct HostHalf {
+    std::shared_ptr<const DevicePlan> plan;
+    std::shared_ptr<ChunkChannels> channels;
     std::uint64_t first_channel = 0;      // of chunk 0; the others take turns
     std::shared_ptr<gpu::Device> device;  // where a library below asks the thread for it; else null
     std::function<void()> raise_fault;    // throws what kernels have met
   };
-  StagedRun(Parts parts, Router& router);
+  NetworkProxy(HostHalf half, Router& router);
 
   void start(const std::byte* in, std::byte* out, std::uint32_t stamp) override;
   bool advance() override;
   bool finished() const override { return chunks_left_ == 0; }
-  const Signature& signature() const override { return parts_.plan->signature(); }
-  const CallRecord& record() const override { return parts_.plan->record(); }
+  const Signature& signature() const override { return half_.plan->signature(); }
+  const CallRecord& record() const override { return half_.plan->record(); }
 
   std::string waiting_for(int peer) const override;
   std::vector<int> awaited_peers() const override;
@@ -42,9 +42,9 @@ class StagedRun final : public OrderedCall {
  private:
   class InContext;
   struct Flight;
-  struct Part final : Posted {
-    void arrived() override { run->arrived(*this); }
-    StagedRun* run = nullptr;
+  struct PostedMessage final : Posted {
+    void arrived() override { proxy->arrived(*this); }
+    NetworkProxy* proxy = nullptr;
     Flight* flight = nullptr;
     Span span;
     std::size_t message = 0;
@@ -54,10 +54,10 @@ class StagedRun final : public OrderedCall {
   /// A chunk under way.
   struct Flight {
     Chunk chunk{0, 0};  // of 0: none
-    HostChannel* channel = nullptr;
-    std::vector<StagedMessage> messages;
-    std::vector<Part> parts;  // of each message
-    std::size_t sends = 0;    // messages that are; the others are receives
+    ChunkChannel* channel = nullptr;
+    std::vector<ChannelMessage> messages;
+    std::vector<PostedMessage> posts;  // of each message
+    std::size_t sends = 0;             // messages that are; the others are receives
     std::size_t unfinished = 0;
     std::size_t next_send = 0;  // message from which on no send is posted
     std::size_t next_come = 0;  // message up to which all receives have come
@@ -74,16 +74,16 @@ class StagedRun final : public OrderedCall {
   void post(Flight& flight, std::size_t message);
   /// Posts what the device has said; true when it has said something.
   bool follow(Flight& flight);
-  void arrived(Part& part);
-  void record(const Part& part) const;
+  void arrived(PostedMessage& post);
+  void record(const PostedMessage& post) const;
   void let_go_on(Flight& flight) const;
-  const Step& step_of(const StagedMessage& message) const { return parts_.plan->plan().steps[message.step]; }
-  bool sends(const StagedMessage& message) const { return step_of(message).kind == StepKind::send; }
+  const Step& step_of(const ChannelMessage& message) const { return half_.plan->plan().steps[message.step]; }
+  bool sends(const ChannelMessage& message) const { return step_of(message).kind == StepKind::send; }
 
-  Parts parts_;
+  HostHalf half_;
   Router& router_;
   std::uint32_t stamp_ = 0;
-  std::array<Flight, kHostChannels> flights_;  // of the channels, from that of the first chunk on
+  std::array<Flight, kChunkChannels> flights_;  // of the channels, from that of the first chunk on
   int chunks_left_ = 0;
 };
 

@@ -15,10 +15,6 @@ namespace {
 /// the usual 8 a job with 40 more streams ran, with the 2 of a process under MPS it did not end.
 constexpr int kLeastQueues = 8;
 
-GpuMemory kind_of(const gpu::Device& device) {
-  return device.driver().vendor() == gpu::Vendor::amd ? GpuMemory::rocm : GpuMemory::cuda;
-}
-
 /// Zeros where this driver hands none out.
 gpu::IpcHandle handle_of(const gpu::DeviceMemory& memory) {
   try {
@@ -30,27 +26,27 @@ gpu::IpcHandle handle_of(const gpu::DeviceMemory& memory) {
 
 }  // namespace
 
-bool MessagePlaces::any() const { return std::ranges::count(on_device, true) > 0; }
+bool WhereMessagesLie::any() const { return std::ranges::count(on_device, true) > 0; }
 
-MessagePlaces places_of_messages(std::string_view wanted, const gpu::Device& device,
-                                 const std::shared_ptr<Router>& router, int rank,
-                                 const std::vector<std::string>& hosts) {
-  MessagePlaces places{std::vector<bool>(hosts.size(), false), false, {}, router};
+WhereMessagesLie where_messages_lie(std::string_view wanted, const gpu::Device& device,
+                                    const std::shared_ptr<Router>& router, int rank,
+                                    const std::vector<std::string>& hosts) {
+  WhereMessagesLie places{std::vector<bool>(hosts.size(), false), false, {}, router};
   if (wanted == kStagedMessages) return places;
   const bool by_itself = wanted.empty();
   const bool is_safe = device.hardware_queues() >= kLeastQueues && device.sees_remote_writes_in_order();
   if (by_itself && !is_safe) return places;
-  const GpuMemory memory = kind_of(device);
+  const GpuVendor vendor = device.driver().vendor();
   for (int peer = 0; peer < router->size(); ++peer) {
     if (peer == rank) continue;
     const Transport& transport = router->to(peer);
-    const std::optional<bool> takes = transport.takes(memory);
+    const std::optional<bool> takes = transport.takes(vendor);
     places.on_device[peer] = takes.value_or(!by_itself);
     places.needs_context |= !takes && places.on_device[peer];
-    if (by_itself && !takes && hosts[peer] != hosts[rank]) places.why_staged = transport.why_undecided(memory);
+    if (by_itself && !takes && hosts[peer] != hosts[rank]) places.why_staged = transport.why_undecided(vendor);
     if (by_itself || places.on_device[peer] || hosts[peer] == hosts[rank]) continue;
     const std::string remedy =
-        transport.name() == "ucx" ? ucx::to_take(memory, transport.moves_by_itself()) : std::string();
+        transport.name() == "ucx" ? ucx::to_take(vendor, transport.traits().moves_by_itself) : std::string();
     throw UsageError("gpu_messages: '" + std::string(kDirectMessages) + "', and messages from rank " +
                      std::to_string(rank) + " to rank " + std::to_string(peer) + " go over " +
                      std::string(transport.name()) + ", which takes no GPU's memory here" +
@@ -59,18 +55,18 @@ MessagePlaces places_of_messages(std::string_view wanted, const gpu::Device& dev
   return places;
 }
 
-RegisteredMemory::RegisteredMemory(const MessagePlaces& places, const gpu::DeviceMemory& memory)
+RegisteredMemory::RegisteredMemory(const WhereMessagesLie& places, const gpu::DeviceMemory& memory)
     : device_(memory.device()), router_(places.router) {
   const std::shared_ptr<Router> router = router_.lock();
   if (!router) throw InternalError("a GPU's memory was made for messages after their transports had gone");
-  memory_.kind = kind_of(*device_);
+  memory_.vendor = device_->driver().vendor();
   memory_.memory = {reinterpret_cast<std::byte*>(memory.address()), memory.bytes()};
   memory_.handle = handle_of(memory);
   device_->pci_bus_id().copy(memory_.bus_id.data(), memory_.bus_id.size() - 1);
   const gpu::Device::Current current(*device_);
   try {
     for (std::size_t k = 0; k < router->count(); ++k) {
-      const auto carries_on_device = [&](int peer) { return places.on_device[peer] && router->carrier(peer) == k; };
+      const auto carries_on_device = [&](int peer) { return places.on_device[peer] && router->number_of(peer) == k; };
       bool carries = false;
       for (int peer = 0; peer < router->size(); ++peer) carries |= carries_on_device(peer);
       if (!carries) continue;

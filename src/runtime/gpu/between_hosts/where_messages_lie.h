@@ -13,7 +13,7 @@
 
 namespace lanecast {
 
-struct MessagePlaces {
+struct WhereMessagesLie {
   std::vector<bool> on_device;   // by peer: do long messages with it lie on the GPU?
   bool needs_context = false;    // a library below asks the thread that calls it for the GPU
   std::string why_staged;        // where a user may wonder; else empty
@@ -24,15 +24,15 @@ struct MessagePlaces {
 
 /// hosts: of each rank. Throws UsageError where messages are wanted on the GPU and no transport to another host could
 /// take them.
-MessagePlaces places_of_messages(std::string_view wanted, const gpu::Device& device,
-                                 const std::shared_ptr<Router>& router, int rank,
-                                 const std::vector<std::string>& hosts);
+WhereMessagesLie where_messages_lie(std::string_view wanted, const gpu::Device& device,
+                                    const std::shared_ptr<Router>& router, int rank,
+                                    const std::vector<std::string>& hosts);
 
 /// Memory on a GPU in which messages will lie: the transports that carry them know of it while this lives.
 class RegisteredMemory {
  public:
   /// Throws TransportError where one does not take it.
-  RegisteredMemory(const MessagePlaces& places, const gpu::DeviceMemory& memory);
+  RegisteredMemory(const WhereMessagesLie& places, const gpu::DeviceMemory& memory);
   ~RegisteredMemory();
   RegisteredMemory(RegisteredMemory&&) noexcept = default;
   RegisteredMemory& operator=(RegisteredMemory&&) = delete;

@@ -24,11 +24,11 @@ inline bool are_equal(std::span<const std::size_t> counts) {
 
 /// The arrays of a call with uneven counts; MPI reads them until a non-blocking one has finished.
 template <class Counted>
-struct Parts {
+struct CountArrays {
   std::vector<typename Counted::Count> counts;
   std::vector<typename Counted::Offset> offsets;
 
-  explicit Parts(std::span<const std::size_t> elements) : counts(elements.size()), offsets(elements.size()) {
+  explicit CountArrays(std::span<const std::size_t> elements) : counts(elements.size()), offsets(elements.size()) {
     std::size_t offset = 0;
     for (std::size_t i = 0; i < elements.size(); ++i) {
       counts[i] = static_cast<typename Counted::Count>(elements[i]);
@@ -53,8 +53,8 @@ std::shared_ptr<void> start(const Binding<Abi>& mpi, const Counted& calls, const
   const void* in = call.in_place ? mpi.abi.in_place() : call.in;
   const auto first = static_cast<typename Counted::Count>(call.counts[0]);
   const bool even = are_equal(call.counts);
-  std::shared_ptr<Parts<Counted>> parts;
-  if (!even) parts = std::make_shared<Parts<Counted>>(call.counts);
+  std::shared_ptr<CountArrays<Counted>> parts;
+  if (!even) parts = std::make_shared<CountArrays<Counted>>(call.counts);
 
   int code = 0;
   switch (call.kind) {

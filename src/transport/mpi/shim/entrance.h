@@ -14,14 +14,14 @@ namespace lanecast::mpi {
 class Entrance {
  public:
   /// A thread's time inside.
-  class Visit {
+  class Passage {
    public:
-    explicit Visit(std::atomic<int>& inside) : inside_(&inside) {}
-    ~Visit() {
+    explicit Passage(std::atomic<int>& inside) : inside_(&inside) {}
+    ~Passage() {
       if (inside_) inside_->fetch_sub(1, std::memory_order_release);  // pairs with close()
     }
-    Visit(Visit&& other) noexcept : inside_(std::exchange(other.inside_, nullptr)) {}
-    Visit& operator=(Visit&&) = delete;
+    Passage(Passage&& other) noexcept : inside_(std::exchange(other.inside_, nullptr)) {}
+    Passage& operator=(Passage&&) = delete;
 
    private:
     std::atomic<int>* inside_;
@@ -29,14 +29,14 @@ class Entrance {
 
   /// To be held for the time of a call of MPI's and of what is kept about it; never by a thread that holds one already.
   /// Once MPI ends, only the thread that ends it comes in.
-  [[nodiscard]] Visit enter() {
+  [[nodiscard]] Passage enter() {
     if (auto visit = enter_if_open()) return std::move(*visit);
     refuse();
   }
   /// Nothing where enter() would refuse.
-  [[nodiscard]] std::optional<Visit> enter_if_open() {
+  [[nodiscard]] std::optional<Passage> enter_if_open() {
     inside_.fetch_add(1);  // sequentially consistent, as all of closer_: of two that come together, one sees the other
-    std::optional<Visit> visit(std::in_place, inside_);
+    std::optional<Passage> visit(std::in_place, inside_);
     if (is_closed()) visit.reset();
     return visit;
   }

@@ -114,7 +114,7 @@ class Requests final : public MpiRequests {
   void abandon() override;
 
  private:
-  struct Entry {
+  struct Requested {
     void* owner;
     bool receive;
     std::shared_ptr<Operation> collective;  // null for a message
@@ -148,9 +148,9 @@ class Requests final : public MpiRequests {
   }
 
   void complete(int (*some)(int, Request*, int*, int*, Status*), std::vector<MpiCompletion>& done);
-  void finish(const Entry& entry, const Status& status, std::vector<MpiCompletion>& done) const;
+  void finish(const Requested& entry, const Status& status, std::vector<MpiCompletion>& done) const;
 
-  void add(Request request, Entry entry) {
+  void add(Request request, Requested entry) {
     requests_.push_back(request);
     entries_.push_back(std::move(entry));
   }
@@ -161,7 +161,7 @@ class Requests final : public MpiRequests {
   Parked& parked_;
   Listeners<Abi>& listeners_;
   std::vector<Request> requests_;
-  std::vector<Entry> entries_;  // entries_[i] describes requests_[i]
+  std::vector<Requested> entries_;  // entries_[i] describes requests_[i]
   std::vector<int> finished_;
   std::vector<Status> statuses_;
 };
@@ -194,7 +194,7 @@ void Requests<Abi>::complete(int (*some)(int, Request*, int*, int*, Status*), st
 }
 
 template <class Abi>
-void Requests<Abi>::finish(const Entry& entry, const Status& status, std::vector<MpiCompletion>& done) const {
+void Requests<Abi>::finish(const Requested& entry, const Status& status, std::vector<MpiCompletion>& done) const {
   const int code = status.MPI_ERROR;
   if (entry.collective == nullptr) {
     MpiCompletion completion;

@@ -52,7 +52,7 @@ int even_shares(const Counted& calls, const MpiCollective& call, const Arguments
 
 /// One list, or for an all-to-all two: to each member, then from each.
 template <class Counted>
-using PartLists = std::pair<Parts<Counted>, Parts<Counted>>;
+using PartLists = std::pair<CountArrays<Counted>, CountArrays<Counted>>;
 
 template <class Abi, class Counted>
 int uneven_shares(const Counted& calls, const MpiCollective& call, const Arguments<Abi, Counted>& a,
@@ -82,8 +82,8 @@ std::shared_ptr<void> start_rooted(const Binding<Abi>& mpi, const Counted& calls
     code = even_shares<Abi>(calls, call, arguments, request);
   } else {
     const std::size_t members = call.kind == Kind::all_to_all ? call.counts.size() / 2 : call.counts.size();
-    parts = std::make_shared<PartLists<Counted>>(Parts<Counted>(call.counts.first(members)),
-                                                 Parts<Counted>(call.counts.subspan(members)));
+    parts = std::make_shared<PartLists<Counted>>(CountArrays<Counted>(call.counts.first(members)),
+                                                 CountArrays<Counted>(call.counts.subspan(members)));
     code = uneven_shares<Abi>(calls, call, arguments, *parts, request);
   }
   if (code != 0) mpi.fail(code, "MPI's own collective");

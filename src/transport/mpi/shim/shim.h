@@ -57,7 +57,7 @@ class Shim final : public MpiApi {
   int rank(MpiComm comm) const override { return mpi_.rank(mpi_.unwrap(comm)); }
   int size(MpiComm comm) const override { return mpi_.size(mpi_.unwrap(comm)); }
   int tag_upper_bound() const override;
-  std::optional<bool> takes(GpuMemory memory) const override;
+  std::optional<bool> takes(GpuVendor vendor) const override;
 
   MpiComm dup(MpiComm comm, double timeout_s, const std::function<void(double waited_s)>& meanwhile) override;
   MpiComm split(MpiComm comm, int color, int key) override {
@@ -166,14 +166,14 @@ int Shim<Abi>::tag_upper_bound() const {
 }
 
 template <class Abi>
-std::optional<bool> Shim<Abi>::takes(GpuMemory memory) const {
+std::optional<bool> Shim<Abi>::takes(GpuVendor vendor) const {
   const Functions<Abi>& functions = mpi_.functions;
-  const auto query = memory == GpuMemory::cuda ? functions.Query_cuda_support : functions.Query_rocm_support;
+  const auto query = vendor == GpuVendor::nvidia ? functions.Query_cuda_support : functions.Query_rocm_support;
   if (query && query() == 1) return true;
   constexpr int kCuda = 0, kHip = 2;  // MPIX_GPU_SUPPORT_…
   int is_supported = 0;
   if (functions.GPU_query_support &&
-      functions.GPU_query_support(memory == GpuMemory::cuda ? kCuda : kHip, &is_supported) == 0 && is_supported)
+      functions.GPU_query_support(vendor == GpuVendor::nvidia ? kCuda : kHip, &is_supported) == 0 && is_supported)
     return true;
   return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/emulated/flow.h"
+#include "transport/emulated/queue_pair.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -43,14 +43,14 @@ void Clock::copied_within(std::uint64_t ns) {
   lead_ns_ = std::min(latency_ns_, static_cast<std::uint64_t>(kSafeShare * static_cast<double>(quickest_ns_)));
 }
 
-std::optional<Flow::Turn> Flow::turn(const Clock& clock) const {
-  const Work* const work = current();
+std::optional<QueuePair::Turn> QueuePair::turn(const Clock& clock) const {
+  const NicWork* const work = current();
   if (ended_ || !work || segments_.size() >= kMostSegments) return {};
   return Turn{clock.start_ns(work->posted_ns, ends_.nic), last_served_ns_};
 }
 
-void Flow::begin_segment(Clock& clock) {
-  const Work& work = *current();
+void QueuePair::begin_segment(Clock& clock) {
+  const NicWork& work = *current();
   Segment segment;
   segment.offset = offset_;
   segment.put_bytes = std::min(clock.segment_bytes(), work.put.bytes - offset_);
@@ -67,7 +67,7 @@ void Flow::begin_segment(Clock& clock) {
   offset_ = 0;
 }
 
-bool Flow::launch(Clock& clock, Engine* engine, std::uint64_t now) {
+bool QueuePair::launch(Clock& clock, Engine* engine, std::uint64_t now) {
   std::uint64_t work = 0;                     // the segment's, of those not popped
   std::vector<Segment*>& behind = unmarked_;  // last segments whose copies have been launched
   behind.clear();
@@ -92,8 +92,10 @@ bool Flow::launch(Clock& clock, Engine* engine, std::uint64_t now) {
   return any;
 }
 
-void Flow::launch(const Segment& segment, const Work& work, Engine& engine) const {
-  const auto at = [&](const Place& place) { return Place{place.key, place.offset + segment.offset}; };
+void QueuePair::launch(const Segment& segment, const NicWork& work, Engine& engine) const {
+  const auto at = [&](const RegisteredPlace& place) {
+    return RegisteredPlace{place.key, place.offset + segment.offset};
+  };
   if (segment.put_bytes > 0)
     engine.copy(engine.locate(ends_.there, at(work.put.to), segment.put_bytes),
                 engine.locate(ends_.here, at(work.put.from), segment.put_bytes), segment.put_bytes);
@@ -101,12 +103,12 @@ void Flow::launch(const Segment& segment, const Work& work, Engine& engine) cons
     engine.write(engine.locate(ends_.there, work.word.at, sizeof work.word.value), work.word.value);
 }
 
-void Flow::end() {
+void QueuePair::end() {
   ended_ = true;
   segments_.clear();
 }
 
-bool Flow::finish(Clock& clock, Engine* engine, std::uint64_t now) {
+bool QueuePair::finish(Clock& clock, Engine* engine, std::uint64_t now) {
   bool any = false;
   for (; ended_ && ends_.works.to_read(); any = true) ends_.works.pop();  // whoever posts them need not wait
   for (; !segments_.empty() && segments_.front().launched; segments_.pop_front()) {
@@ -118,12 +120,12 @@ bool Flow::finish(Clock& clock, Engine* engine, std::uint64_t now) {
     }
     if (now < segment.due_ns) break;
     if (segment.last) {
-      const Work& work = oldest();
+      const NicWork& work = oldest();
       if (work.message_bytes > 0) {
         Arrival* const arrival = ends_.arrivals.to_write();
         if (!arrival) break;  // its rank has not taken those before
         arrival->bytes = work.message_bytes;
-        std::memcpy(Ring<Arrival>::message(arrival), Ring<Work>::message(&oldest()), work.message_bytes);
+        std::memcpy(Ring<Arrival>::message(arrival), Ring<NicWork>::message(&oldest()), work.message_bytes);
         ends_.arrivals.push();
       }
       ends_.works.pop();
@@ -138,7 +140,7 @@ bool Flow::finish(Clock& clock, Engine* engine, std::uint64_t now) {
   return any;
 }
 
-std::uint64_t Flow::quiet_until_ns(const Clock& clock) const {
+std::uint64_t QueuePair::quiet_until_ns(const Clock& clock) const {
   std::uint64_t until = UINT64_MAX;
   for (const Segment& segment : segments_) {
     if (segment.launched && !segment.reached) return 0;

@@ -13,18 +13,19 @@
 namespace lanecast {
 
 /// What the steps of a call are enqueued with.
-struct StagedTools {
-  const ipc::Launches& launches;
-  DomainPeers* peers;        // null where a plan has no groups
+struct EnqueueTools {
+  const peers::Launches& launches;
+  HostGroups* peers;         // null where a plan has no groups
   gpu::Handshake handshake;  // but for the counters and the peer
+  int reducer_blocks;        // of kernels that add
 };
 
-class StagedDevice {
+class ChunkEnqueuer {
  public:
-  StagedDevice(const StagedPlan& plan, const StagedTools& tools) : plan_(plan), tools_(tools) {}
+  ChunkEnqueuer(const DevicePlan& plan, const EnqueueTools& tools) : plan_(plan), tools_(tools) {}
 
   /// in and out lie on the device.
-  void enqueue(Chunk chunk, HostChannel& channel, std::byte* in, std::byte* out);
+  void enqueue(Chunk chunk, ChunkChannel& channel, std::byte* in, std::byte* out);
 
  private:
   void enqueue(std::uint32_t i);  // step
@@ -39,13 +40,13 @@ class StagedDevice {
   void await(int peer);
   void shake_hands(int peer, bool waits);
 
-  const StagedPlan& plan_;
-  StagedTools tools_;
-  HostChannel* channel_ = nullptr;
+  const DevicePlan& plan_;
+  EnqueueTools tools_;
+  ChunkChannel* channel_ = nullptr;
   Chunk chunk_;
   BoundSteps bound_;
   bool to_say_ = false;
-  std::vector<StagedMessage> messages_;
+  std::vector<ChannelMessage> messages_;
   std::size_t next_message_ = 0;
   ReduceSources sources_;  // of the step under way
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/emulated/plain_puts.h"
+#include "plain_puts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,7 @@ constexpr std::uint64_t kLooks_ns = 10'000'000;  // after processes that may hav
 
 GpuSpan named(const gpu::DeviceMemory& memory, const gpu::Device& device) {
   GpuSpan span;
-  span.kind = device.driver().vendor() == gpu::Vendor::amd ? GpuMemory::rocm : GpuMemory::cuda;
+  span.vendor = device.driver().vendor();
   span.memory = {reinterpret_cast<std::byte*>(memory.address()), memory.bytes()};
   span.handle = memory.ipc_handle();
   device.pci_bus_id().copy(span.bus_id.data(), span.bus_id.size() - 1);
@@ -48,8 +48,8 @@ PlainPuts::PlainPuts(const Bootstrap& bootstrap, const std::string& folder, cons
 }
 
 void PlainPuts::put(int peer, std::size_t offset, std::size_t bytes, std::uint32_t word) {
-  const Ring<Work> works = port_.works(peer, Queue::puts);
-  Work* work = nullptr;
+  const Ring<NicWork> works = port_.works(peer, Queue::puts);
+  NicWork* work = nullptr;
   while (!(work = works.to_write()))
     if (done()) throw InternalError("a ring without works has no room");
   *work = {.posted_ns = now_ns(), .put = {.from = out_key_, .to = keys_[peer].in, .bytes = bytes}};

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/gpu/between_hosts/enqueue_chunk.h"
+#include "runtime/gpu/between_hosts/chunk_enqueuer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "runtime/bound/group_step.h"
 #include "runtime/bound/step_reduction.h"
-#include "runtime/gpu/between_hosts/part_places.h"
+#include "runtime/gpu/between_hosts/part_addresses.h"
 
 namespace lanecast {
 namespace {
-
-constexpr int kReducerBlocks = 32;  // more than a network or a host's memory keeps busy
 
 std::byte* pointer(gpu::Address at) { return reinterpret_cast<std::byte*>(at); }
 
 }  // namespace
 
-void StagedDevice::enqueue(Chunk chunk, HostChannel& channel, std::byte* in, std::byte* out) {
+void ChunkEnqueuer::enqueue(Chunk chunk, ChunkChannel& channel, std::byte* in, std::byte* out) {
   chunk_ = chunk;
   channel_ = &channel;
   bound_.bind(plan_.plan(), plan_.layout(), chunk);
@@ -31,13 +28,13 @@ void StagedDevice::enqueue(Chunk chunk, HostChannel& channel, std::byte* in, std
   say_now();
 }
 
-void StagedDevice::enqueue(std::uint32_t i) {
+void ChunkEnqueuer::enqueue(std::uint32_t i) {
   const Step& step = plan_.plan().steps[i];
   const auto src = bound_.src(i), dst = bound_.dst(i);
   const std::size_t bytes = bound_.dst_bytes(i);
   if (talks(step)) {
     if (next_message_ == messages_.size() || messages_[next_message_].step != i) return;  // it is empty
-    const StagedMessage& message = messages_[next_message_++];
+    const ChannelMessage& message = messages_[next_message_++];
     const Span staged{pointer(channel_->device_messages(message.on_device)) + message.offset, message.bytes};
     if (step.kind == StepKind::send) {
       copy({&staged, 1}, src, message.bytes);
@@ -55,7 +52,7 @@ void StagedDevice::enqueue(std::uint32_t i) {
   reduce(step, dst, bytes);
 }
 
-void StagedDevice::copy(std::span<const Span> to, std::span<const Span> from, std::size_t bytes) {
+void ChunkEnqueuer::copy(std::span<const Span> to, std::span<const Span> from, std::size_t bytes) {
   const gpu::Device& device = tools_.launches.device();
   say_now();
   sources_.cursors.assign(1, SpanCursor(from));
@@ -66,66 +63,62 @@ void StagedDevice::copy(std::span<const Span> to, std::span<const Span> from, st
   });
 }
 
-void StagedDevice::reduce(const Step& step, std::span<const Span> to, std::size_t bytes) {
+void ChunkEnqueuer::reduce(const Step& step, std::span<const Span> to, std::size_t bytes) {
   const Reduction how = reduction_of(plan_.plan(), step, plan_.shape());
   say_now();
   each_run(SpanCursor(to), sources_, bytes, [&](Span target) {
-    gpu::Reduction r{};
+    gpu::ReductionArguments r{};
     r.target[r.targets++] = gpu::address_of(target.data);
     for (const void* source : sources_.addresses) r.source[r.sources++] = gpu::address_of(source);
     r.bytes = target.bytes;
     r.op = static_cast<gpu::u32>(how.op);
     r.divisor = how.divisor;
     r.overrange = how.overrange;
-    tools_.launches.reduce(how.dtype, r, ipc::Launches::blocks_for(r.bytes, kReducerBlocks), channel_->stream());
+    tools_.launches.reduce(how.dtype, r, peers::Launches::blocks_for(r.bytes, tools_.reducer_blocks),
+                           channel_->stream());
   });
 }
 
-void StagedDevice::call_group(std::uint32_t i) {
-  const Step& step = plan_.plan().steps[i];
-  const Group& group = plan_.plan().groups[step.group];
-  const auto src = bound_.src(i), dst = bound_.dst(i);
-  const std::size_t in_bytes = bound_.src_bytes(i), out_bytes = bound_.dst_bytes(i);
+void ChunkEnqueuer::call_group(std::uint32_t i) {
   std::vector<std::size_t> counts;
-  GroupCall call = group_call(group, plan_.shape(), plan_.layout(), chunk_, counts);
-  if (group.kind != Kind::all_to_all && std::ranges::all_of(counts, [](auto count) { return count == 0; })) return;
+  GroupStep bound = group_step({plan_.plan(), plan_.shape(), plan_.layout(), bound_, chunk_}, i, counts);
+  if (bound.is_empty()) return;
 
-  // As it is where each part lies together; else packed, which is the papers' shuffle.
-  ipc::PartPlaces places = places_of_parts(call, group.ranks.size(), src, dst);
-  const bool packs = src.size() > 1 && places.in.empty();
-  const bool apart = (dst.size() > 1 && places.out.empty()) ||
-                     (overlaps(src, dst) && !is_in_place(group, plan_.plan().rank, places, src, dst));
+  // What is packed lies behind the plan's own scratch memory; where each part lies together, nothing is.
+  peers::PartAddresses places = part_addresses(bound);
   std::byte* const packed = pointer(channel_->scratch() + aligned(plan_.layout().scratch_bytes()));
-  const Span in = packs ? Span{packed, in_bytes} : src.empty() ? Span{} : src[0];
-  const Span out = apart ? Span{packed + aligned(in_bytes), out_bytes} : dst.empty() ? Span{} : dst[0];
-  if (packs) copy({&in, 1}, src, in_bytes);
-  if (apart) places.out.clear();
-  call.in = in.data;
-  call.out = out.data;
+  const Span in{packed, bound.src_bytes}, out{packed + aligned(bound.src_bytes), bound.dst_bytes};
+  if (bound.src_apart() && places.in.empty()) {
+    copy({&in, 1}, bound.src, in.bytes);
+    bound.call.in = in.data;
+  }
+  const bool unpacks =
+      (bound.dst_apart() && places.out.empty()) || (bound.overlaps() && !is_in_place(bound, plan_.plan().rank, places));
+  if (unpacks) {
+    places.out.clear();
+    bound.call.out = out.data;
+  }
   say_now();
-  const Reduction how = reduction_of(plan_.plan(), step, plan_.shape());
-  tools_.peers->call(
-      step.group,
-      {call, std::move(places), how.divisor, static_cast<std::uint16_t>(tools_.handshake.signature), how.overrange},
-      channel_->stream());
-  if (apart) copy(dst, {&out, 1}, out_bytes);
+  tools_.peers->call(plan_.plan().steps[i].group, bound, places, static_cast<std::uint16_t>(tools_.handshake.signature),
+                     channel_->stream());
+  if (unpacks) copy(bound.dst, {&out, 1}, out.bytes);
 }
 
-void StagedDevice::say() {
+void ChunkEnqueuer::say() {
   ++channel_->enqueued.said;
   to_say_ = true;
 }
 
-void StagedDevice::say_now() {
+void ChunkEnqueuer::say_now() {
   if (to_say_) shake_hands(-1, false);
 }
 
-void StagedDevice::await(int peer) {
+void ChunkEnqueuer::await(int peer) {
   ++channel_->enqueued.go_on;
   shake_hands(peer, true);
 }
 
-void StagedDevice::shake_hands(int peer, bool waits) {
+void ChunkEnqueuer::shake_hands(int peer, bool waits) {
   gpu::Handshake h = tools_.handshake;
   h.peer = static_cast<gpu::u32>(peer);
   if (std::exchange(to_say_, false)) {

@@ -40,16 +40,16 @@ class Clock {
   NicState& own_;
 };
 
-class Flow {
+class QueuePair {
  public:
   struct Ends {
     const PortMemory& here;
     const PortMemory& there;
     NicState& nic;  // there
-    Ring<Work> works;
+    Ring<NicWork> works;
     Ring<Arrival> arrivals;
   };
-  explicit Flow(const Ends& ends) : ends_(ends) {}
+  explicit QueuePair(const Ends& ends) : ends_(ends) {}
 
   /// Of queue pairs whose next segments wait, the one with the least goes first.
   struct Turn {
@@ -76,10 +76,10 @@ class Flow {
     std::uint64_t due_ns = 0, offset = 0, put_bytes = 0, message_bytes = 0, launched_ns = 0, mark = 0;
     bool last = false, launched = false, reached = false;
   };
-  void launch(const Segment& segment, const Work& work, Engine& engine) const;
-  Work* current() const { return ends_.works.to_read(begun_); }
+  void launch(const Segment& segment, const NicWork& work, Engine& engine) const;
+  NicWork* current() const { return ends_.works.to_read(begun_); }
   /// The work that the first segment belongs to.
-  Work& oldest() const { return *ends_.works.to_read(); }
+  NicWork& oldest() const { return *ends_.works.to_read(); }
 
   Ends ends_;
   std::uint64_t begun_ = 0;   // works, of those not popped, all of whose segments have begun

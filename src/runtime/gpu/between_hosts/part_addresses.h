@@ -3,21 +3,17 @@
 // from there and put them there, and nothing is packed for them.
 #pragma once
 
-#include <span>
-
 #include "peers/parcels.h"
-#include "plan/plan.h"
+#include "runtime/bound/group_step.h"
 
 namespace lanecast {
 
 /// None on a side that has no such parts, or where one of them lies in pieces, or not at a multiple of 16 bytes, where
-/// copies that pack it cost less than a kernel that takes single elements. src, dst: of the call's step.
-ipc::PartPlaces places_of_parts(const GroupCall& call, std::size_t members, std::span<const Span> src,
-                                std::span<const Span> dst);
+/// copies that pack it cost less than a kernel that takes single elements.
+peers::PartAddresses part_addresses(const GroupStep& step);
 
 /// Does a call whose buffers overlap do so in the way that it may: a gathered part is where it was before, or a reduced
 /// one where this rank brought it? rank: of the communicator.
-bool is_in_place(const Group& group, int rank, const ipc::PartPlaces& places, std::span<const Span> src,
-                 std::span<const Span> dst);
+bool is_in_place(const GroupStep& step, int rank, const peers::PartAddresses& places);
 
 }  // namespace lanecast

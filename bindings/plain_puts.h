@@ -47,10 +47,10 @@ class PlainPuts {
   gpu::PinnedMemory staging_;
   gpu::OwnedStream stream_;
   struct Keys {
-    Place in, words;
+    RegisteredPlace in, words;
   };
   std::vector<Keys> keys_;  // of each rank
-  Place out_key_;
+  RegisteredPlace out_key_;
   std::uint64_t looked_ns_ = 0;
 };
 

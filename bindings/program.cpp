@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs as Python sees them: made from plans and a shape, checked, shown and exported.
+#include "program/program.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/dtype.h"
+#include "bindings.h"
+#include "plan_dict.h"
+#include "runtime/gpu/bound_program.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lanecast {
+namespace {
+
+nb::dict to_dict(const gpu::Operand& o) {
+  nb::dict d;
+  d["space"] = o.space == gpu::Space::in ? "in" : o.space == gpu::Space::out ? "out" : "scratch";
+  d["base"] = o.base;
+  d["bytes"] = o.bytes;
+  d["stride"] = o.stride;
+  d["from"] = o.from;
+  d["to"] = o.to;
+  d["den"] = o.den;
+  d["slot_from"] = o.slot_from;
+  return d;
+}
+
+nb::dict to_dict(const gpu::Instruction& what, const std::vector<gpu::Operand>& operands) {
+  nb::dict d;
+  d["operation"] = name_of(what.operation);
+  d["peer"] = talks(what) ? nb::cast(what.peer) : nb::none();
+  d["ends"] = what.ends != 0;
+  d["delay"] = what.delay;
+  d["needs"] = what.needs;
+  d["needs_back"] = what.needs_back;
+  d["writes_scratch"] = what.writes_scratch != 0;
+  d["step"] = what.step;
+  d["op"] = name_of(static_cast<ReduceOp>(what.op));
+  d["divisor"] = what.divisor;
+  nb::list runs;
+  const std::size_t each = operands_of(what);
+  for (std::size_t r = 0; r < what.runs; ++r) {
+    nb::list run;
+    for (std::size_t k = 0; k < each; ++k) run.append(to_dict(operands[what.operands + r * each + k]));
+    runs.append(run);
+  }
+  d["runs"] = runs;
+  return d;
+}
+
+PlanDict to_dict(const Program& program) {
+  nb::dict d;
+  d["lanes"] = program.slicing.lanes;
+  d["chunks"] = program.slicing.chunks;
+  d["delays"] = program.delays;
+  d["generations"] = program.generations;
+  d["scratch_bytes"] = program.scratch_bytes;
+  for (const auto& [name, queue] : {std::pair("puts", &program.puts), std::pair("takes", &program.takes)}) {
+    nb::list list;
+    for (const gpu::Instruction& what : *queue) list.append(to_dict(what, program.operands));
+    d[name] = list;
+  }
+  return PlanDict(d);
+}
+
+Program bound(const Plan& plan, const std::vector<std::size_t>& counts, std::string_view dtype, std::string_view op,
+              int lanes, int chunks) {
+  Shape shape;
+  const auto type = dtype_from(dtype);
+  const auto sum = op_from(op);
+  if (!type || !sum)
+    throw UsageError("program: there is no dtype '" + std::string(dtype) + "' or no op '" + std::string(op) + "'");
+  shape.dtype = *type;
+  shape.op = *sum;
+  if (counts.size() == 1)
+    shape.count = counts[0];
+  else
+    shape.counts = counts;
+  return program_of(plan, program_shape(plan, shape), {lanes, chunks});
+}
+
+}  // namespace
+
+void bind_program(nb::module_& m) {
+  nb::class_<Program>(m, "Program", "What a plan becomes for a GPU: two queues of instructions, run by every lane.")
+      .def_prop_ro("lanes", [](const Program& p) { return p.slicing.lanes; })
+      .def_prop_ro(
+          "chunks", [](const Program& p) { return p.slicing.chunks; }, "Of a lane.")
+      .def_prop_ro("scratch_bytes", &Program::all_scratch_bytes)
+      .def_prop_ro(
+          "longest_message", [](const Program& p) { return p.longest_message; }, "Bytes, at most.")
+      .def(
+          "to_dict", [](const Program& p) { return to_dict(p); }, "Plain data, as JSON takes it.")
+      .def("describe", [](const Program& p, const Plan& plan) { return describe(p, plan); }, "plan"_a);
+  m.def("program_of", &bound, "plan"_a, "counts"_a, "dtype"_a = "float32", "op"_a = "sum", "lanes"_a = 1,
+        "chunks"_a = 1, "counts: elements of each part, or one number for all.");
+  m.def(
+      "check_queues",
+      [](const std::vector<const Program*>& list, std::size_t ring_bytes) {
+        std::vector<Program> programs;
+        for (const Program* program : list) programs.push_back(*program);
+        check_queues(programs, ring_bytes);
+      },
+      "programs"_a, "ring_bytes"_a, "Of all ranks. Raises PlanError where a queue does not come to its end.");
+}
+
+}  // namespace lanecast

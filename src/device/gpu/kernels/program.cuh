@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interprets a program: a plan that was proven, bound to a shape. What an instruction means stands in
+// program_arguments.h.
+//
+// Either queue of a lane has threads that move data and a warp beside them. The warp decodes an instruction and waits
+// for what it needs, the threads work, and the warp says what is done. While they work it looks whether the next
+// instruction may begin, and hands it over at once if so. If not, it first says what has been done and then waits:
+// whoever is waited for may be waiting for that word.
+//
+// All waits point backwards in one order of instructions that all ranks share, so rings of any length that holds the
+// longest message do. Source: docs/decisions/0056-programs.md.
+#pragma once
+
+#include "device/gpu/kernels/memory.cuh"
+#include "device/gpu/kernels/program_arguments.h"
+#include "device/gpu/kernels/waiting.cuh"
+
+namespace lanecast::gpu {
+
+/// What the threads of a queue have to do in a round.
+struct ProgramRound {
+  Operation operation;
+  u32 runs;
+  ReductionArguments run[kRunsAtOnce + 1];  // one more, since a run may be cut at the end of a ring
+};
+
+/// What the queues of a lane share.
+struct LaneMemory {
+  u32 idle, halted;          // a wait has failed, before this launch or in it: nothing is moved or said any more
+  u32 launch, chain;         // 16 bits each
+  u32 ended[2];              // rounds of either queue
+  u32 begun[2][2];           // a round of either queue, in turn: has it begun before the one ahead of it has ended?
+  ProgramRound round[2][2];  // of either queue, in turn
+  u64 moved[2][kMostRanks];  // as in ProgramControl
+  u64 program[kProgramBytes / 8];
+};
+
+__device__ inline LaneMemory& lane_memory() {
+  __shared__ LaneMemory lane;
+  return lane;
+}
+
+__device__ inline u64 grains(u64 bytes) { return (bytes + kRingGrain - 1) / kRingGrain; }
+
+/// One of a lane's queues: 0 puts, 1 takes, copies and reduces. A round is an instruction in a tick.
+template <class Format, int kQueue>
+class ProgramQueue {
+ public:
+  static constexpr int kMovers = kQueue == 0 ? kPutters : kTakers;
+
+  __device__ ProgramQueue(const ProgramRun& x, u64 program)
+      : x_(x),
+        lane_(lane_memory()),
+        all_(reinterpret_cast<const Instruction*>(program)),
+        operands_(reinterpret_cast<const Operand*>(all_ + x.puts + x.takes)),
+        count_(kQueue == 0 ? x.puts : x.takes),
+        rounds_(count_ * x.ticks),
+        waiter_{x.rank, x.signature, x.timeout_ns, reinterpret_cast<Control*>(x.control),
+                reinterpret_cast<FaultRecord*>(x.fault)} {}
+
+  /// By the threads that move data.
+  __device__ void work(Team team) {
+#pragma unroll 1
+    for (u32 k = 0; k < rounds_; ++k) {
+      sync(kBegin + k % 2, kMovers + kWarp);  // what one thread has acquired, all may read
+      const ProgramRound& round = lane_.round[kQueue][k % 2];
+      if (goes_on(lane_.halted)) {
+#pragma unroll 1
+        for (u32 r = 0; r < round.runs; ++r)
+          if (kQueue == 1 && (round.operation == Operation::take_reduce || round.operation == Operation::reduce))
+            reduce_bytes<Format>(team, round.run[r]);
+          else
+            copy_bytes(team, round.run[r].target[0], round.run[r].source[0], round.run[r].bytes);
+      }
+      arrive(kEnd + k % 2, kMovers + kWarp);
+    }
+  }
+
+  /// By the warp beside them, of which one thread does everything. All come to the same barriers together: a machine
+  /// counts warps there.
+  __device__ void direct() {
+    const bool leads = threadIdx.x % kWarp == 0;
+    Round last{}, next{};
+#pragma unroll 1
+    for (u32 k = 0; k <= rounds_; ++k) {
+      const bool more = k < rounds_;
+      if (more && leads) {
+        next = decode(k);
+        lane_.begun[kQueue][k % 2] = k > 0 && may_begin(next);
+      }
+      sync(kTurn, kWarp);
+      const bool begun = more && lane_.begun[kQueue][k % 2] != 0;
+      if (begun) arrive(kBegin + k % 2, kMovers + kWarp);
+      if (k > 0) {
+        sync(kEnd + (k - 1) % 2, kMovers + kWarp);  // all threads have read, and written what end() publishes
+        if (leads) end(last, k);
+      }
+      if (more && !begun) {
+        if (leads) begin(next);
+        arrive(kBegin + k % 2, kMovers + kWarp);
+      }
+      last = next;
+    }
+  }
+
+ private:
+  // Names of barriers. Two each, since those who only arrive may be a round ahead of those who wait.
+  static constexpr int kBegin = 1 + 5 * kQueue, kEnd = 3 + 5 * kQueue, kTurn = 5 + 5 * kQueue;  // the warp's own
+
+  /// What the leading thread knows of a round.
+  struct Round {
+    const Instruction* what;
+    u32 tick, chunk;
+    u64 bytes;  // of the instruction; none where the slice is empty, or the tick has no such chunk
+    u64 end;    // put, take: where it ends in the ring, counted as LaneMemory::moved
+    bool says;  // to the peer, when it is done
+  };
+
+  __device__ bool talks(const Round& r) const { return r.what->operation <= Operation::take_reduce; }
+  __device__ bool puts(const Round& r) const { return r.what->operation == Operation::put; }
+  __device__ ProgramFlags* flags(u32 rank) const { return reinterpret_cast<ProgramFlags*>(x_.flags[rank]); }
+
+  /// Numerator `at` of a slice of so many bytes.
+  __device__ static u64 place(const Operand& o, u32 at, u64 slice) {
+    if (at == 0) return 0;
+    if (at == o.den) return slice;
+    const u64 product = (slice + kGranule - 1) / kGranule * at;
+    const u64 granules = product >> 32 ? product / o.den : static_cast<u32>(product) / o.den;
+    return granules * kGranule;
+  }
+
+  struct Run {
+    u64 at, bytes;
+  };
+  __device__ Run run(const Operand& o, u32 chunk) const {
+    const u64 number = u64{chunk} * gridDim.x + blockIdx.x, begin = number * o.stride;
+    if (begin >= o.bytes) return {0, 0};
+    const u64 slice = min(o.stride, o.bytes - begin), from = place(o, o.from, slice);
+    u64 at = x_.base[static_cast<u32>(o.space)] + o.base + from;
+    if (o.space == Space::scratch)
+      at += (blockIdx.x * x_.generations + chunk % x_.generations) * x_.scratch_bytes - place(o, o.slot_from, slice);
+    else
+      at += begin;
+    return {at, place(o, o.to, slice) - from};
+  }
+
+  /// Fills the round's memory, which the round two before has left.
+  __device__ Round decode(u32 k) {
+    const u32 tick = k / count_;
+    const Instruction& what = all_[(kQueue == 0 ? 0 : x_.puts) + k % count_];
+    ProgramRound& round = lane_.round[kQueue][k % 2];
+    Round r{&what, tick, tick - what.delay, 0, 0, false};
+    round.operation = what.operation;
+    round.runs = 0;
+    if (tick < what.delay || r.chunk >= x_.chunks) return r;
+    u64& moved = lane_.moved[kQueue][what.peer];
+    if (talks(r) && !in_message_) {
+      at_ = moved;
+      in_message_ = true;
+    }
+    const bool from_ring = what.operation == Operation::take || what.operation == Operation::take_reduce;
+    const u32 each = (puts(r) ? 0 : 1) + what.sources - (from_ring ? 1 : 0);
+#pragma unroll 1
+    for (u32 q = 0; q < what.runs; ++q) {
+      const Operand* const o = operands_ + what.operands + q * each;
+      const Run first = run(o[0], r.chunk);
+      if (first.bytes == 0) continue;
+      r.bytes += first.bytes;
+      ReductionArguments& to = round.run[round.runs++];
+      to.bytes = first.bytes;
+      to.targets = 1;
+      to.sources = what.sources;
+      to.op = what.op;
+      to.divisor = what.divisor;
+      to.overrange = what.overrange;
+      if (puts(r))
+        to.source[0] = first.at;
+      else
+        to.target[0] = first.at;
+      for (u32 s = 1; s < each; ++s) to.source[s - 1] = run(o[s], r.chunk).at;
+      if (talks(r)) through_ring(what, round, to);
+    }
+    r.end = at_;
+    if (talks(r) && what.ends) {
+      in_message_ = false;
+      r.says = at_ != moved;  // an empty message is none
+      moved = grains(at_) * kRingGrain;
+    }
+    return r;
+  }
+
+  /// The side of a run that lies in a ring, which may cut it in two.
+  __device__ void through_ring(const Instruction& what, ProgramRound& round, ReductionArguments& run) {
+    const u64 in_ring = at_ % x_.ring_bytes, fits = x_.ring_bytes - in_ring;
+    const u64 ring = (kQueue == 0 ? x_.ring_to : x_.ring_from)[what.peer] + blockIdx.x * x_.ring_bytes;
+    u64& side = kQueue == 0 ? run.target[0] : run.source[what.sources - 1];
+    side = ring + in_ring;
+    at_ += run.bytes;
+    if (run.bytes <= fits) return;
+    ReductionArguments& rest = round.run[round.runs++];
+    rest = run;
+    run.bytes = fits;
+    rest.bytes -= fits;
+    (kQueue == 0 ? rest.target[0] : rest.source[what.sources - 1]) = ring;
+    if (kQueue == 0) {
+      rest.source[0] += fits;
+    } else {
+      rest.target[0] += fits;
+      if (what.sources > 1) rest.source[0] += fits;
+    }
+  }
+
+  __device__ FaultRecord where(const Round& r) const {
+    FaultRecord at{};
+    at.peer = r.what->peer;
+    at.place = static_cast<u32>(WaitKind::program);
+    at.call = r.chunk;
+    at.round = r.what->step;
+    return at;
+  }
+
+  // What an instruction waits for. Of this lane's other queue:
+
+  __device__ u32 needed(const Round& r) const {
+    const u32 others = kQueue == 0 ? x_.takes : x_.puts, delays = x_.ticks - x_.chunks;
+    u32 rounds = r.what->needs == 0 ? 0 : (r.tick - r.what->needs_back) * others + r.what->needs;
+    if (r.what->writes_scratch && r.chunk >= x_.generations)
+      rounds = max(rounds, (r.chunk - x_.generations + delays + 1) * others);
+    return rounds;
+  }
+  __device__ bool has_ended(u32 rounds) const {
+    return rounds == 0 || static_cast<int>(told(&lane_.ended[1 - kQueue]) - rounds) >= 0;
+  }
+
+  // Of the peer: that the ring has room, or that it holds what is to be taken.
+
+  __device__ const u64* word(const Round& r) const {
+    const ProgramFlags* const own = flags(x_.rank);
+    return kQueue == 0 ? &own->emptied[r.what->peer][blockIdx.x] : &own->arrived[r.what->peer][blockIdx.x];
+  }
+  __device__ bool lets_begin(const Round& r, u64 value) const {
+    if (kQueue == 0 && r.end <= x_.ring_bytes) return true;  // as the memory was made
+    const u32 least = static_cast<u32>(grains(kQueue == 0 ? r.end - x_.ring_bytes : r.end));
+    return static_cast<int>(static_cast<u32>(value >> 32) - least) >= 0;
+  }
+  /// Does the word come from a launch of this number, and of another program, now or before?
+  __device__ bool differs(u64 value) const {
+    return kQueue == 1 && static_cast<u32>(value >> 16 & 0xffff) == lane_.launch && (value & 0xffff) != lane_.chain;
+  }
+
+  __device__ bool may_begin(const Round& r) {
+    if (r.bytes == 0 || !goes_on(lane_.halted)) return true;
+    if (!has_ended(needed(r))) return false;
+    if (!talks(r)) return true;
+    const u64 value = peek(word(r));
+    if (!lets_begin(r, value) || differs(value)) return false;
+    if (kQueue == 1) acquire(word(r));  // so that what it publishes is seen
+    return true;
+  }
+
+  /// Until it may; after a failure there is nothing to wait for.
+  __device__ void begin(const Round& r) {
+    if (r.bytes == 0) return;
+    const u32 rounds = needed(r);
+    while (!has_ended(rounds))
+      if (!goes_on(lane_.halted)) return;
+    if (!talks(r) || !goes_on(lane_.halted)) return;
+    FaultRecord at = where(r);
+    bool other = false;
+    const bool came = wait_for(waiter_, word(r), at, [&](u64 value) {
+      other = differs(value);
+      if (!other) return lets_begin(r, value);
+      at.found = static_cast<u32>(value & 0xffff);
+      report(waiter_, at, Fault::mismatch);
+      return true;
+    });
+    if (!came || other) halt(lane_.halted);
+  }
+
+  /// A round is done, the k-th, from 1.
+  __device__ void end(const Round& r, u32 k) const {
+    if (r.says && goes_on(lane_.halted)) {
+      const u64 value = grains(r.end) << 32 | u64{lane_.launch} << 16 | lane_.chain;
+      ProgramFlags* const peers = flags(r.what->peer);
+      release(kQueue == 0 ? &peers->arrived[x_.rank][blockIdx.x] : &peers->emptied[x_.rank][blockIdx.x], value);
+    }
+    tell(&lane_.ended[kQueue], k);
+  }
+
+  const ProgramRun& x_;
+  LaneMemory& lane_;
+  const Instruction* all_;
+  const Operand* operands_;
+  u32 count_, rounds_;
+  WaitContext waiter_;
+  // Of the message that is being decoded.
+  bool in_message_ = false;
+  u64 at_ = 0;
+};
+
+/// By all threads of a block: what it needs of the rank's state and of the program.
+__device__ inline void begin_lane(const ProgramRun& x, u64 program_bytes) {
+  LaneMemory& lane = lane_memory();
+  Control* const control = reinterpret_cast<Control*>(x.control);
+  ProgramControl* const state = reinterpret_cast<ProgramControl*>(x.program_control);
+  if (threadIdx.x == 0) {
+    const u32 mixed = ((state->chain ^ x.signature) + 1) * 0x9e3779b1u;
+    lane.idle = peek(&control->failed);
+    lane.halted = 0;
+    lane.launch = (state->launches + 1) & 0xffff;
+    lane.chain = mixed >> 16;
+    lane.ended[0] = lane.ended[1] = 0;
+  }
+  if (threadIdx.x < x.ranks) {
+    lane.moved[0][threadIdx.x] = state->put[threadIdx.x][blockIdx.x];
+    lane.moved[1][threadIdx.x] = state->taken[threadIdx.x][blockIdx.x];
+  }
+  if (program_bytes <= kProgramBytes)
+    for (u32 k = threadIdx.x; k < program_bytes / 8; k += blockDim.x)
+      lane.program[k] = reinterpret_cast<const u64*>(x.program)[k];
+  prepare_barriers();
+  __syncthreads();
+  if (threadIdx.x == 0 && comes_last(control)) {
+    state->launches = lane.launch;
+    state->chain = lane.chain;
+  }
+}
+
+template <class Format>
+__device__ inline void run_program(const ProgramRun& x) {
+  const u64 bytes = (x.puts + x.takes) * sizeof(Instruction) + x.operands * sizeof(Operand);
+  begin_lane(x, bytes);
+  LaneMemory& lane = lane_memory();
+  if (lane.idle != 0) return;
+  const u64 program = bytes <= kProgramBytes ? reinterpret_cast<u64>(lane.program) : x.program;
+  ProgramQueue<Format, 0> putting(x, program);
+  ProgramQueue<Format, 1> taking(x, program);
+  if (threadIdx.x < kPutters)
+    putting.work({threadIdx.x, kPutters});
+  else if (threadIdx.x < kPutters + kTakers)
+    taking.work({threadIdx.x - kPutters, kTakers});
+  else if (threadIdx.x < kPutters + kTakers + kWarp)
+    putting.direct();
+  else
+    taking.direct();
+  __syncthreads();
+  ProgramControl* const state = reinterpret_cast<ProgramControl*>(x.program_control);
+  if (threadIdx.x < x.ranks) {
+    state->put[threadIdx.x][blockIdx.x] = lane.moved[0][threadIdx.x];
+    state->taken[threadIdx.x][blockIdx.x] = lane.moved[1][threadIdx.x];
+  }
+}
+
+}  // namespace lanecast::gpu

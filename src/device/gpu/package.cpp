@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/gpu/package.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <compare>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/whole_file.h"
+#include "device/gpu/code.h"
+#include "device/gpu/code_file.h"
+
+namespace lanecast::gpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Target {
+  bool ptx = false;
+  int architecture = 0;  // 90: compute capability 9.0
+
+  auto operator<=>(const Target&) const = default;
+  std::string name() const { return (ptx ? "compute_" : "sm_") + std::to_string(architecture); }
+  int generation() const { return architecture / 10; }
+};
+
+std::optional<Target> target_of(std::string_view name) {
+  Target target;
+  const std::string_view prefix = name.starts_with("compute_") ? "compute_" : "sm_";
+  if (!name.starts_with(prefix)) return {};
+  target.ptx = prefix != "sm_";
+  name.remove_prefix(prefix.size());
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), target.architecture);
+  if (error != std::errc{} || end != name.data() + name.size()) return {};
+  return target;
+}
+
+std::vector<Target> targets_in(const fs::path& folder) {
+  std::vector<Target> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    if (const auto target = target_of(entry.path().filename().string())) found.push_back(*target);
+  std::ranges::sort(found);
+  return found;
+}
+
+std::vector<std::string> names_of(const std::vector<Target>& targets) {
+  std::vector<std::string> names(targets.size());
+  std::ranges::transform(targets, names.begin(), &Target::name);
+  return names;
+}
+
+/// May code for this target run there? Machine code does within a generation, PTX on whatever comes later.
+bool serves(const Target& target, const Target& device) {
+  return target.architecture <= device.architecture && (target.ptx || target.generation() == device.generation());
+}
+
+}  // namespace
+
+KernelPackage KernelPackage::own() {
+  if (const char* const named = std::getenv("LANECAST_KERNEL_FOLDER"); named != nullptr && *named != '\0')
+    return KernelPackage(named);
+  Dl_info here{};
+  if (dladdr(reinterpret_cast<const void*>(&KernelPackage::own), &here) == 0) return KernelPackage({});
+  return KernelPackage(fs::path(here.dli_fname).replace_filename("lanecast-kernels"));
+}
+
+std::vector<std::string> KernelPackage::targets() const { return names_of(targets_in(folder_)); }
+
+std::vector<std::string> KernelPackage::targets_for(const std::string& architecture) const {
+  const auto device = target_of(architecture);
+  if (!device) return {};  // AMD's
+  std::vector<Target> found = targets_in(folder_);
+  std::erase_if(found, [&](const Target& target) { return !serves(target, *device); });
+  std::ranges::sort(
+      found, [](const Target& a, const Target& b) { return a.ptx != b.ptx ? b.ptx : a.architecture > b.architecture; });
+  return names_of(found);
+}
+
+std::string KernelPackage::read(const KernelModule& module, const std::string& target) const {
+  const fs::path path = file(module, target);
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream.is_open()) throw UsageError(path.string() + " cannot be read: " + std::strerror(errno));
+  const std::string content{std::istreambuf_iterator<char>(stream), {}};
+  if (auto code = code_in(content, recipe(module, target))) return *std::move(code);
+  throw UsageError(path.string() + " is spoilt, or not of this version of Lanecast");
+}
+
+void KernelPackage::write(const KernelModule& module, const std::string& target, std::string_view code) const {
+  const fs::path path = file(module, target);
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  constexpr mode_t kForAll = 0666;
+  if (const int number = write_whole(path, code_file(recipe(module, target), code), kForAll); number != 0)
+    throw UsageError(path.string() + " cannot be written: " + std::strerror(number));
+}
+
+}  // namespace lanecast::gpu

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the programs of all ranks without data: does every queue come to its end?
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "plan/verify.h"
+#include "program/program.h"
+#include "program/slices.h"
+
+namespace lanecast {
+namespace {
+
+/// Bytes of an instruction in the first slice of every part, which is the longest.
+std::size_t bytes_of(const Program& program, const gpu::Instruction& what) {
+  const std::size_t each = operands_of(what);
+  std::size_t bytes = 0;
+  for (std::size_t r = 0; r < what.runs; ++r) {
+    const gpu::Operand& o = program.operands[what.operands + r * each];
+    const std::size_t slice = std::min(o.bytes, o.stride);
+    const auto at = [&](gpu::u32 numerator) { return place(Fraction::of(numerator, o.den), slice); };
+    bytes += at(o.to) - at(o.from);
+  }
+  return bytes;
+}
+
+struct Ring {
+  std::size_t put = 0;      // bytes
+  std::size_t arrived = 0;  // of whole messages
+  std::size_t taken = 0, emptied = 0;
+};
+
+class Queues {
+ public:
+  Queues(const std::vector<Program>& programs, std::size_t ring_bytes) : programs_(programs), ring_bytes_(ring_bytes) {
+    for (const Program& program : programs)
+      for (const auto* queue : {&program.puts, &program.takes})
+        all_.push_back({queue, std::uint64_t{program.ticks()} * queue->size(), 0});
+  }
+
+  void run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t q = 0; q < all_.size(); ++q)
+        while (all_[q].ended < all_[q].rounds && take(q)) moved = true;
+    }
+    for (std::size_t q = 0; q < all_.size(); ++q)
+      if (all_[q].ended < all_[q].rounds)
+        throw PlanError("as a program: rank " + std::to_string(q / 2) + " never gets past step " +
+                        std::to_string(instruction(q).step) + " of its plan, in chunk " +
+                        std::to_string(tick(q) - instruction(q).delay) + " of a lane");
+    for (const auto& [ends, ring] : rings_)
+      if (ring.put != ring.taken)
+        throw PlanError("as a program: rank " + std::to_string(ends.second) + " does not take all that rank " +
+                        std::to_string(ends.first) + " puts into its ring");
+  }
+
+ private:
+  struct Queue {
+    const std::vector<gpu::Instruction>* list;
+    std::uint64_t rounds, ended;
+  };
+
+  const gpu::Instruction& instruction(std::size_t q) const {
+    return (*all_[q].list)[all_[q].ended % all_[q].list->size()];
+  }
+  std::uint64_t tick(std::size_t q) const { return all_[q].ended / all_[q].list->size(); }
+
+  bool has_what_it_needs(std::size_t q, const gpu::Instruction& what) const {
+    const Program& program = programs_[q / 2];
+    const Queue& other = all_[q ^ 1];
+    std::uint64_t rounds = what.needs == 0 ? 0 : (tick(q) - what.needs_back) * other.list->size() + what.needs;
+    const std::uint64_t chunk = tick(q) - what.delay;
+    if (what.writes_scratch && chunk >= program.generations)
+      rounds = std::max(rounds, (chunk - program.generations + program.delays + 1) * other.list->size());
+    return other.ended >= rounds;
+  }
+
+  /// False where it waits.
+  bool take(std::size_t q) {
+    const gpu::Instruction& what = instruction(q);
+    const Program& program = programs_[q / 2];
+    const bool idle =
+        tick(q) < what.delay || tick(q) - what.delay >= static_cast<std::uint64_t>(program.slicing.chunks);
+    if (!idle) {
+      if (!has_what_it_needs(q, what)) return false;
+      const int rank = static_cast<int>(q / 2), peer = what.peer;
+      const std::size_t bytes = bytes_of(program, what);
+      if (what.operation == gpu::Operation::put) {
+        Ring& ring = rings_[{rank, peer}];
+        if (ring.put + bytes > ring.emptied + ring_bytes_) return false;
+        ring.put += bytes;
+        if (what.ends) ring.arrived = ring.put;
+      } else if (talks(what)) {
+        Ring& ring = rings_[{peer, rank}];
+        if (ring.taken + bytes > ring.arrived) return false;
+        ring.taken += bytes;
+        if (what.ends) ring.emptied = ring.taken;
+      }
+    }
+    ++all_[q].ended;
+    return true;
+  }
+
+  const std::vector<Program>& programs_;
+  std::size_t ring_bytes_;
+  std::vector<Queue> all_;  // of each rank: puts, takes
+  std::map<std::pair<int, int>, Ring> rings_;
+};
+
+}  // namespace
+
+void check_queues(const std::vector<Program>& programs, std::size_t ring_bytes) { Queues(programs, ring_bytes).run(); }
+
+}  // namespace lanecast

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a rank's plan to its program.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "program/program.h"
+#include "program/slices.h"
+
+namespace lanecast {
+namespace {
+
+constexpr std::size_t kSlotAlignment = 128;  // whole lines of a cache
+
+/// A place in one of the queues.
+struct At {
+  std::uint32_t delay = 0, index = 0;
+  bool puts = false;
+};
+
+class Lowering {
+ public:
+  Lowering(const Plan& plan, const ProgramShape& shape, Slicing slicing)
+      : plan_(plan), shape_(shape), slices_(slicing.slices()), last_(plan.steps.size()) {
+    program_.slicing = slicing;
+    place_slots();
+  }
+
+  Program run() {
+    set_delays();
+    std::vector<std::uint32_t> order(plan_.steps.size());
+    std::iota(order.begin(), order.end(), 0u);
+    for (const std::uint32_t i : order) lower(i);
+    program_.generations = program_.scratch_bytes == 0 ? 1 : program_.delays + 2;
+    program_.longest_message = longest_message(plan_, shape_.parts, slices_);
+    return std::move(program_);
+  }
+
+ private:
+  using Runs = std::vector<std::vector<gpu::Operand>>;  // of each run: its target, its sources
+
+  void place_slots() {
+    std::vector<std::size_t> largest(plan_.slots, 0);
+    for (const Region& r : plan_.regions) {
+      const Slice slice = slice_of(shape_.parts[r.part].bytes, slices_);
+      largest[r.slot] = std::max(largest[r.slot], most_bytes(slice, {r.part, r.lo, r.hi}));
+    }
+    slots_.push_back(0);
+    for (const std::size_t bytes : largest)
+      slots_.push_back(slots_.back() + (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment);
+    program_.scratch_bytes = slots_.back();
+  }
+
+  /// With one chunk nothing overlaps. A step of no stage, which copies to the output, goes with what it needs.
+  void set_delays() {
+    delays_.assign(plan_.steps.size(), 0);
+    if (program_.slicing.chunks == 1) return;
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      const Step& step = plan_.steps[i];
+      for (const std::uint32_t before : plan_.deps(step)) delays_[i] = std::max(delays_[i], delays_[before]);
+      if (step.stage >= 0) {
+        if (static_cast<std::uint32_t>(step.stage) < delays_[i])
+          throw InternalError("program: " + describe(plan_, i) + " needs what comes in a later stage");
+        delays_[i] = static_cast<std::uint32_t>(step.stage);
+      }
+      program_.delays = std::max(program_.delays, delays_[i]);
+    }
+  }
+
+  void lower(std::uint32_t i) {
+    const Step& step = plan_.steps[i];
+    if (step.kind == StepKind::group)
+      throw UsageError("algorithm '" + plan_.algorithm + "': no program has group steps, as " + describe(plan_, i));
+    const bool puts = step.kind == StepKind::send;
+    gpu::Instruction what{};
+    what.operation = operation_of(step.kind);
+    what.peer = static_cast<gpu::u16>(step.peer < 0 ? 0 : step.peer);
+    what.sources = static_cast<gpu::u16>(sources_of(step));
+    what.delay = delays_[i];
+    what.step = i;
+    what.divisor = 1;
+    what.writes_scratch = std::ranges::any_of(plan_.dst(step), [](const Block& b) { return b.in_scratch(); });
+    if (step.kind == StepKind::recv_reduce || step.kind == StepKind::reduce) {
+      const StepSum sum = shape_.sum_of(step);
+      what.op = static_cast<gpu::u8>(sum.op);
+      what.overrange = sum.overrange;
+      what.divisor = sum.divisor;
+    }
+    need(what, step, puts);
+    append(what, runs_of(step), puts);
+    auto& queue = puts ? program_.puts : program_.takes;
+    last_[i] = {delays_[i], static_cast<std::uint32_t>(queue.size()) - 1, puts};
+  }
+
+  static gpu::Operation operation_of(StepKind kind) {
+    switch (kind) {
+      case StepKind::send:
+        return gpu::Operation::put;
+      case StepKind::recv:
+        return gpu::Operation::take;
+      case StepKind::recv_reduce:
+        return gpu::Operation::take_reduce;
+      case StepKind::copy:
+        return gpu::Operation::copy;
+      default:
+        return gpu::Operation::reduce;
+    }
+  }
+
+  std::uint32_t sources_of(const Step& step) const {
+    if (step.kind == StepKind::recv_reduce) return 2;
+    if (step.kind != StepKind::reduce) return 1;
+    if (step.sources > gpu::kMostRanks)
+      throw UsageError("algorithm '" + plan_.algorithm + "': on GPUs a step adds up to " +
+                       std::to_string(gpu::kMostRanks) + " contributions, and this one of " +
+                       std::to_string(plan_.collective.size) + " ranks has more; name another one");
+    return step.sources;
+  }
+
+  /// Of the other queue the latest: those before it have ended by then.
+  void need(gpu::Instruction& what, const Step& step, bool puts) const {
+    const At* latest = nullptr;
+    for (const std::uint32_t before : plan_.deps(step)) {
+      const At& at = last_[before];
+      const bool later = !latest || std::pair(at.delay, at.index) > std::pair(latest->delay, latest->index);
+      if (at.puts != puts && later) latest = &at;
+    }
+    if (!latest) return;
+    what.needs = latest->index + 1;
+    what.needs_back = what.delay - latest->delay;
+  }
+
+  gpu::Operand operand(const Block& block, Fraction lo, Fraction hi) const {
+    const PartBytes& part = shape_.parts[block.part];
+    const Slice slice = slice_of(part.bytes, slices_);
+    gpu::Operand o{};
+    o.bytes = part.bytes;
+    o.stride = slice.bytes;
+    Fraction begin = kZero;
+    if (block.in_scratch()) {
+      const Region& region = plan_.regions[block.space - kScratch];
+      o.space = gpu::Space::scratch;
+      o.base = slots_[region.slot];
+      begin = region.lo;
+    } else {
+      o.space = block.space == kIn ? gpu::Space::in : gpu::Space::out;
+      o.base = block.space == kIn ? part.in : part.out;
+    }
+    const std::int64_t den = std::lcm(std::lcm(std::int64_t{lo.den}, std::int64_t{hi.den}), std::int64_t{begin.den});
+    if (den > INT32_MAX) throw UsageError("program: a part is cut into more than 2^31 pieces");
+    const auto of_den = [&](Fraction at) { return static_cast<gpu::u32>(at.num * (den / at.den)); };
+    o.den = static_cast<gpu::u32>(den);
+    o.from = of_den(lo);
+    o.to = of_den(hi);
+    o.slot_from = of_den(begin);
+    return o;
+  }
+
+  /// The blocks of all lists, cut where any list is: all name the same pieces in the same order.
+  Runs aligned(std::vector<std::span<const Block>> lists) const {
+    Runs runs;
+    std::vector<Fraction> at;
+    for (const auto& list : lists) at.push_back(list.empty() ? kZero : list[0].lo);
+    while (!lists[0].empty()) {
+      Fraction hi = lists[0][0].hi;
+      for (const auto& list : lists)
+        if (list[0].hi < hi) hi = list[0].hi;
+      std::vector<gpu::Operand> run;
+      for (std::size_t k = 0; k < lists.size(); ++k) {
+        run.push_back(operand(lists[k][0], at[k], hi));
+        at[k] = hi;
+        if (!(lists[k][0].hi == hi)) continue;
+        lists[k] = lists[k].subspan(1);
+        if (!lists[k].empty()) at[k] = lists[k][0].lo;
+      }
+      runs.push_back(std::move(run));
+    }
+    return runs;
+  }
+
+  Runs runs_of(const Step& step) const {
+    const auto src = plan_.src(step), dst = plan_.dst(step);
+    switch (step.kind) {
+      case StepKind::send:
+        return aligned({src});
+      case StepKind::recv:
+        return aligned({dst});
+      case StepKind::recv_reduce:
+      case StepKind::copy:
+        return aligned({dst, src});
+      default: {
+        std::vector<std::span<const Block>> lists{dst};
+        const Pieces pieces = joined(pieces_of(dst.data(), dst.data() + dst.size()));
+        for (const auto& source : split(src, pieces, step.sources)) lists.push_back(source);
+        return aligned(std::move(lists));
+      }
+    }
+  }
+
+  /// The lists of a reduction's sources, which follow each other: each names these pieces.
+  static std::vector<std::span<const Block>> split(std::span<const Block> all, const Pieces& pieces,
+                                                   std::uint32_t sources) {
+    std::vector<std::span<const Block>> lists;
+    for (std::uint32_t s = 0; s < sources; ++s) {
+      std::size_t count = 0;
+      for (const Piece& piece : pieces)
+        for (Fraction at = piece.lo; !(at == piece.hi); ++count) at = all[count].hi;
+      lists.push_back(all.first(count));
+      all = all.subspan(count);
+    }
+    return lists;
+  }
+
+  void append(gpu::Instruction what, const Runs& runs, bool puts) {
+    auto& queue = puts ? program_.puts : program_.takes;
+    for (std::size_t first = 0; first < std::max<std::size_t>(runs.size(), 1); first += gpu::kRunsAtOnce) {
+      const std::size_t last = std::min<std::size_t>(first + gpu::kRunsAtOnce, runs.size());
+      what.runs = static_cast<gpu::u32>(last - first);
+      what.operands = static_cast<gpu::u32>(program_.operands.size());
+      what.ends = last == runs.size();
+      for (std::size_t r = first; r < last; ++r)
+        program_.operands.insert(program_.operands.end(), runs[r].begin(), runs[r].end());
+      queue.push_back(what);
+    }
+  }
+
+  const Plan& plan_;
+  const ProgramShape& shape_;
+  std::size_t slices_;
+  Program program_;
+  std::vector<std::size_t> slots_;     // offsets of scratch slots
+  std::vector<std::uint32_t> delays_;  // of steps
+  std::vector<At> last_;               // instruction of each step
+};
+
+}  // namespace
+
+Program program_of(const Plan& plan, const ProgramShape& shape, Slicing slicing) {
+  return Lowering(plan, shape, slicing).run();
+}
+
+std::size_t longest_message(const Plan& plan, const std::vector<PartBytes>& parts, std::size_t slices) {
+  std::size_t longest = 0;
+  for (const Step& step : plan.steps) {
+    if (!talks(step)) continue;
+    std::size_t bytes = 0;
+    for (const Block& block : step.kind == StepKind::send ? plan.src(step) : plan.dst(step))
+      bytes += most_bytes(slice_of(parts[block.part].bytes, slices), block.piece());
+    longest = std::max(longest, bytes);
+  }
+  return longest;
+}
+
+}  // namespace lanecast

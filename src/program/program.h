@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program: what a rank's plan becomes for its GPU, bound to a shape. Data, as the plan is.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/gpu/kernels/program_arguments.h"
+#include "plan/plan.h"
+
+namespace lanecast {
+
+/// Where a part lies in a rank's buffers, in bytes; of a buffer that does not have it, anything.
+struct PartBytes {
+  std::size_t in = 0, out = 0;
+  std::size_t bytes = 0;
+};
+
+/// Into how many slices each part is cut, equal on all ranks: lanes work beside each other, and each takes its chunks
+/// one after the other.
+struct Slicing {
+  int lanes = 1;
+  int chunks = 1;  // of each lane
+  std::size_t slices() const { return static_cast<std::size_t>(lanes) * static_cast<std::size_t>(chunks); }
+  friend bool operator==(const Slicing&, const Slicing&) = default;
+};
+
+struct Program {
+  Slicing slicing;
+  std::vector<gpu::Instruction> puts, takes;  // the two queues, each in its order
+  std::vector<gpu::Operand> operands;
+  std::uint32_t delays = 0;         // the longest
+  std::uint32_t generations = 1;    // of scratch memory: chunks of a lane that may use it at once
+  std::size_t scratch_bytes = 0;    // of one generation of one lane
+  std::size_t longest_message = 0;  // bytes of a slice, at most
+
+  std::uint32_t ticks() const { return static_cast<std::uint32_t>(slicing.chunks) + delays; }
+  /// Bytes of its scratch memory in all.
+  std::size_t all_scratch_bytes() const {
+    return scratch_bytes * generations * static_cast<std::size_t>(slicing.lanes);
+  }
+};
+
+/// What a step that reduces adds by.
+struct StepSum {
+  std::uint32_t op = 0;  // ReduceOp
+  std::uint32_t overrange = 0;
+  double divisor = 1;
+};
+
+/// What a plan is bound to.
+struct ProgramShape {
+  std::vector<PartBytes> parts;
+  std::function<StepSum(const Step&)> sum_of;
+};
+
+std::string_view name_of(gpu::Operation operation);
+
+/// Does it put into a peer's ring, or take from one's own?
+inline bool talks(const gpu::Instruction& what) { return what.operation <= gpu::Operation::take_reduce; }
+
+/// Of each of its runs: its target, where that is no ring, and its sources, where those are none.
+inline std::size_t operands_of(const gpu::Instruction& what) {
+  const bool from_ring = what.operation == gpu::Operation::take || what.operation == gpu::Operation::take_reduce;
+  return (what.operation == gpu::Operation::put ? 0 : 1) + what.sources - (from_ring ? 1 : 0);
+}
+
+/// Made from this rank's plan alone. Steps keep the order of the plan's list within a chunk; a step of a composition's
+/// stage s works s chunks behind one of stage 0, so that all stages are at work at a time. Throws UsageError for plans
+/// with group steps, and for a step of more sources than a kernel takes.
+Program program_of(const Plan& plan, const ProgramShape& shape, Slicing slicing);
+
+/// The longest message of one slice of so many, in bytes; of this rank's plan.
+std::size_t longest_message(const Plan& plan, const std::vector<PartBytes>& parts, std::size_t slices);
+
+/// Throws PlanError unless the programs of all ranks come to their ends, each by its two queues, through rings that
+/// hold so many bytes, whatever the order in which queues get on: a put waits for room in the ring, a take for what it
+/// takes, and either for what it needs of its rank's other queue.
+void check_queues(const std::vector<Program>& programs, std::size_t ring_bytes);
+
+/// A line for each instruction.
+std::string describe(const Program& program, const Plan& plan);
+
+}  // namespace lanecast

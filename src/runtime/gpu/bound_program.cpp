@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/gpu/bound_program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "base/mix.h"
+#include "device/gpu/stream.h"
+#include "runtime/bound/step_reduction.h"
+
+namespace lanecast {
+namespace {
+
+/// A ring holds so many of the longest message at least: one is put while another is taken, and both ends drift apart.
+constexpr std::size_t kMessagesInRing = 4;
+/// Of a message. Shorter ones have both ends at work sooner and more often; each costs a signal, so where a lane has
+/// little in all it has twice as long ones. By what was fastest between two H200s.
+constexpr std::size_t kMessageBytes = std::size_t{48} << 10;
+constexpr std::size_t kLittle = 4 * kMessageBytes;  // of a lane
+constexpr int kMostProgramChunks = 1 << 16;         // beyond any memory
+
+std::vector<std::byte> image_of(const Program& program) {
+  std::vector<std::byte> image;
+  const auto append = [&image](const auto& list) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(list.data());
+    image.insert(image.end(), bytes, bytes + list.size() * sizeof list[0]);
+  };
+  append(program.puts);
+  append(program.takes);
+  append(program.operands);
+  return image;
+}
+
+/// Zeros, then the image.
+gpu::DeviceMemory memory_of(const std::shared_ptr<gpu::Device>& device, const std::vector<std::byte>& image) {
+  gpu::DeviceMemory memory(device, std::max<std::size_t>(image.size(), 1));
+  const gpu::PinnedMemory source(device, std::max<std::size_t>(image.size(), 1));
+  const gpu::OwnedStream stream(device);
+  const gpu::BesideCaptures beside(device->driver());  // another thread's, which a wait for a stream would spoil
+  std::memcpy(source.host(), image.data(), image.size());
+  device->check(device->driver().copy(memory.address(), source.device(), image.size(), stream.get()), "cuMemcpyAsync");
+  device->check(device->driver().cuStreamSynchronize(stream.get()), "cuStreamSynchronize");
+  return memory;
+}
+
+}  // namespace
+
+ProgramShape program_shape(const Plan& plan, const Shape& shape) {
+  Shape whole = shape;
+  whole.chunks = 1;
+  const Layout layout(plan, whole);
+  const PartRange inputs = plan.collective.inputs(plan.rank), outputs = plan.collective.outputs(plan.rank);
+  ProgramShape bound;
+  bound.parts.resize(static_cast<std::size_t>(plan.collective.parts()));
+  for (std::int32_t p = 0; p < static_cast<std::int32_t>(bound.parts.size()); ++p) {
+    PartBytes& part = bound.parts[p];
+    part.bytes = layout.elements({p, kZero, kOne}, {0, 1}) * size_of(shape.dtype);
+    if (inputs.has(p)) part.in = layout.place({kIn, p, kZero, kOne}, {0, 1}).offset;
+    if (outputs.has(p)) part.out = layout.place({kOut, p, kZero, kOne}, {0, 1}).offset;
+  }
+  bound.sum_of = [&plan, &shape](const Step& step) {
+    const Reduction how = reduction_of(plan, step, shape);
+    return StepSum{static_cast<std::uint32_t>(how.op), how.overrange, how.divisor};
+  };
+  return bound;
+}
+
+Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks, std::size_t ring_bytes,
+                   const std::function<int(std::size_t)>& lanes_for) {
+  const auto longest = [&](std::size_t slices) {
+    std::size_t bytes = 0;
+    for (const Plan& plan : plans)
+      bytes = std::max(bytes, longest_message(plan, program_shape(plan, shape).parts, slices));
+    return bytes;
+  };
+  const std::size_t whole = longest(1);
+  Slicing slicing{lanes_for(whole), std::max(chunks, 1)};
+  const std::size_t wanted =
+      longest(static_cast<std::size_t>(slicing.lanes)) <= kLittle ? 2 * kMessageBytes : kMessageBytes;
+  const std::size_t most = chunks ? ring_bytes : std::min(wanted, ring_bytes / kMessagesInRing);
+  while (longest(slicing.slices()) > most) {
+    if (slicing.chunks > kMostProgramChunks)
+      throw UsageError("a message of " + std::to_string(whole) + " bytes is cut into " +
+                       std::to_string(slicing.chunks) + " chunks or is of too many parts, more than programs take");
+    slicing.chunks += std::max(1, slicing.chunks / 8);
+  }
+  return slicing;
+}
+
+std::string without_groups(std::string_view algorithm, Kind kind) {
+  constexpr std::string_view kGroups = "native";
+  std::string name(algorithm);
+  for (auto at = name.find(kGroups); at != std::string::npos; at = name.find(kGroups, at))
+    name.replace(at, kGroups.size(), kind == Kind::all_to_all ? "pairwise" : "direct");
+  return name;
+}
+
+void check_queues(const std::vector<Plan>& plans, const Shape& shape, Slicing slicing) {
+  std::vector<Program> programs;
+  for (const Plan& plan : plans) programs.push_back(program_of(plan, program_shape(plan, shape), slicing));
+  std::size_t longest = 0;
+  for (const Program& program : programs) longest = std::max(longest, program.longest_message);
+  check_queues(programs, longest);
+}
+
+BoundProgram::BoundProgram(const std::shared_ptr<gpu::Device>& device, Plan plan, Shape shape, Slicing slicing)
+    : plan_(std::move(plan)),
+      shape_(std::move(shape)),
+      program_(program_of(plan_, program_shape(plan_, shape_), slicing)),
+      signature_(signature_of(plan_, shape_)),
+      memory_(memory_of(device, image_of(program_))),
+      scratch_(device, std::max<std::size_t>(program_.all_scratch_bytes(), 1)) {
+  signature_.text += " on GPUs";
+}
+
+std::uint16_t BoundProgram::signature() const {
+  const std::uint64_t sliced = mix(signature_.hash, static_cast<std::uint64_t>(program_.slicing.lanes));
+  return folded(mix(sliced, static_cast<std::uint64_t>(program_.slicing.chunks)));
+}
+
+gpu::ProgramRun BoundProgram::run(const void* in, void* out) const {
+  gpu::ProgramRun run{};
+  run.chunks = static_cast<gpu::u32>(program_.slicing.chunks);
+  run.ticks = program_.ticks();
+  run.puts = static_cast<gpu::u32>(program_.puts.size());
+  run.takes = static_cast<gpu::u32>(program_.takes.size());
+  run.operands = static_cast<gpu::u32>(program_.operands.size());
+  run.generations = program_.generations;
+  run.signature = signature();
+  run.scratch_bytes = program_.scratch_bytes;
+  run.program = memory_.address();
+  run.base[static_cast<int>(gpu::Space::in)] = reinterpret_cast<gpu::Address>(in);
+  run.base[static_cast<int>(gpu::Space::out)] = reinterpret_cast<gpu::Address>(out);
+  run.base[static_cast<int>(gpu::Space::scratch)] = scratch_.address();
+  return run;
+}
+
+}  // namespace lanecast

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every number on which choices among GPUs depend and which another kind of GPU has differently: a table for each kind
+// that somebody has measured, in a file of its own, and one that holds for all others.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace lanecast {
+
+/// T = α + bytes·β + min(bytes, first_bytes)·γ for the bytes that a rank sends. γ: of the first pieces, which nothing
+/// overlaps.
+struct WayTime {
+  double alpha_s, beta_s_per_byte, gamma_s_per_byte = 0;
+};
+
+/// What is assumed of the ways among the GPUs of a host, until `lanecast tune --device cuda` has measured.
+struct WayTimes {
+  double first_bytes;
+  WayTime kernel, copy_engine;
+  WayTime two_shot, two_shot_by_few, two_shot_pumped;  // all-reduces: by all threads, few blocks, and copy engines
+  WayTime spread;                                      // a broadcast in two shots, for its whole bytes
+  WayTime direct_copy, direct_messages;                // an all-gather; an all-to-all
+  WayTime direct_reduction, direct_all_reduce_by_few;
+};
+
+/// How kernels cut what they carry through slots. Bytes are of a message between two ranks, unless said.
+struct SlotCuts {
+  std::size_t long_bytes;     // from here on a message takes more than short_blocks
+  int short_blocks;           // multiprocessors
+  std::size_t block_bytes;    // shorter messages take fewer blocks
+  std::size_t longest_piece;  // of a block
+  int few_reduce;             // blocks; where so many or fewer reduce a message, pieces are twice as long
+  // Of a block's share of a message:
+  std::size_t whole_bytes;   // shorter ones go in one piece
+  std::size_t short_bytes;   // up to here pieces are of short_piece
+  std::size_t short_piece;   // bytes
+  std::size_t least_pieces;  // of longer ones
+};
+
+/// How all-reduces and broadcasts in two shots are cut.
+struct TwoShotCuts {
+  std::size_t piece, broadcast_piece;  // bytes, of a block
+  int few_blocks;                      // so many or fewer take pieces twice as long
+  // By the copy engines of multiprocessors, where kernels have such:
+  std::size_t pumped_by_few, pumped;   // bytes that a rank sends in each shot, from which on; with few and many blocks
+  std::size_t pumped_pieces;           // bytes of a round, to all peers
+  int pumped_blocks;                   // at most
+  double link_bytes_per_s;             // a rank sends no faster to its one peer; 0: it is not held back
+  double link_of_several_bytes_per_s;  // the same with several peers
+};
+
+/// How calls that work at the peers, on symmetric memory, are made.
+struct DirectCuts {
+  int all_reduce_blocks;           // multiprocessors, of an all-reduce that spares them
+  int blocks_beside_engines;       // that copy within a GPU while copy engines send
+  std::size_t by_engines;          // bytes from which on copy engines serve an all-gather
+  std::size_t by_engines_apart;    // the same where a kernel has to copy what a rank keeps, and has many blocks
+  std::size_t least_offer;         // bytes of a message from which on offering windows pays its launch
+  std::size_t engine_chunk_bytes;  // of a collective by copy engines through staging memory, at most
+};
+
+/// What a call between hosts costs a GPU, and its share of the host.
+struct CostsBetweenHosts {
+  double reduce_s_per_byte;     // a kernel that adds two values and writes one
+  double host_copy_s_per_byte;  // to or from the host's memory, beside whoever moves the messages there
+  int reducer_blocks;           // multiprocessors that add what has come
+};
+
+struct GpuKind {
+  std::span<const std::string_view> names;  // by their drivers
+  WayTimes times;
+  SlotCuts slots;
+  TwoShotCuts two_shots;
+  DirectCuts direct;
+  CostsBetweenHosts between_hosts;
+  std::size_t program_lane_bytes;  // of the longest message of a program; shorter ones take fewer lanes
+  int local_blocks;                // multiprocessors of kernels that copy or add within a GPU, and wait for nobody
+};
+
+/// H100 and H200 with NVLink 4.
+extern const GpuKind kHopper;
+/// For any other, and for ranks with GPUs of several kinds.
+extern const GpuKind kUnknownGpu;
+
+/// By the name that the driver has for the GPUs of all ranks; empty: they are of several kinds.
+const GpuKind& gpu_kind(std::string_view name);
+
+}  // namespace lanecast

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named algorithms among the GPUs of one host, without a GPU: each is a program, which one kernel interprets."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpu_host_library
+import lanecast
+from collective_cases import Case, even, ops_of
+from gpu_stand_in import Tensor, expect_different_calls, in_place_is_offered, judge, outcomes, tensor
+from lanecast import Communicator, _core
+from pipe_jobs import Tell
+
+THREE = ("all_reduce", "all_gather", "reduce_scatter")
+SHAPES = [
+    (2, "2x1", "ring", (0, 1, 5, 2003)),
+    (3, "3", "direct", (1, 700)),
+    (4, "2x2", "hierarchical(ring,native)", (331,)),
+    (3, "2+1", "hierarchical(direct,native)", (83,)),
+    (4, "4", "recursive_doubling", (77,)),
+    (4, "2x2", "hierarchical(bruck,direct)", (40,)),
+]
+
+
+@pytest.mark.timeout(400)  # the first one builds the driver
+@pytest.mark.parametrize(("size", "topology", "algorithm", "counts"), SHAPES)
+def test_each_shape(size: int, topology: str, algorithm: str, counts: tuple[int, ...], kernel_cache: str) -> None:
+    cases = [
+        Case(kind, even(kind, count, size), algorithm, in_place=in_place, chunks=chunks)
+        for kind, count, chunks in itertools.product(THREE, counts, (0, 5))
+        for in_place in ((False, True) if size == 2 else (chunks > 1,))
+    ]
+    judge(size, cases, kernel_cache, topology=topology)
+
+
+@pytest.mark.timeout(400)
+def test_each_type_and_operator(kernel_cache: str) -> None:
+    cases = [
+        Case("all_reduce", (33,), "ring", dtype, op, in_place=True, chunks=2)
+        for dtype in _core.DTYPES
+        for op in ops_of(dtype)
+    ]
+    judge(2, cases, kernel_cache, topology="2")
+
+
+@pytest.mark.timeout(400)
+def test_all_reduces_that_are_no_all_gathers(kernel_cache: str) -> None:
+    cases = [Case("all_reduce", (count,), name) for name in ("one_shot", "double_tree", "folding") for count in (1, 90)]
+    judge(3, cases, kernel_cache, topology="3")
+
+
+@pytest.mark.timeout(400)
+def test_rooted_ones_and_all_to_all(kernel_cache: str) -> None:
+    algorithms = [
+        *itertools.product(("broadcast", "reduce"), ("binomial", "chain", "direct", "scatter_all_gather")),
+        *itertools.product(("gather", "scatter"), ("binomial", "direct")),
+        *itertools.product(("all_to_all",), ("pairwise", "bruck")),
+    ]
+    cases = [
+        Case(kind, even(kind, 50, 3), algorithm, in_place=in_place_is_offered(kind)[0], root=1, chunks=2)
+        for kind, algorithm in algorithms
+    ]
+    judge(3, cases, kernel_cache, topology="3")
+
+
+def captured(comm: Communicator, _: Tell) -> list[str]:
+    """What is captured runs when its graph does, which the stand-in has no replays of."""
+    x = tensor(comm, 8)
+    said = []
+    gpu_host_library.capture(on=True)
+    with pytest.raises(lanecast.UsageError) as caught:
+        comm.all_reduce(x, algorithm="ring")
+    said.append(str(caught.value).split(": ", 1)[1][:50])
+    gpu_host_library.capture(on=False)
+    comm.all_reduce(x, algorithm="ring")
+    comm.synchronize()
+    gpu_host_library.capture(on=True)
+    comm.all_reduce(x, algorithm="ring")
+    gpu_host_library.capture(on=False)
+    comm.synchronize()
+    return [*said, str(x.array[0])]
+
+
+def test_captures(kernel_cache: str) -> None:
+    for outcome in outcomes(2, captured, kernel_cache, topology="2"):
+        assert outcome.text == ""
+        first, total = outcome.value
+        assert first.startswith("no CUDA graph can capture a communicator's first c")
+        assert total == "2.0"
+
+
+def ranks_differ(comm: Communicator, _: Tell) -> None:
+    x: Any = tensor(comm, 8)
+    comm.all_reduce(x, algorithm="ring")
+    comm.all_reduce(tensor(comm, 8 + 8 * comm.rank), algorithm="ring")
+    comm.synchronize()
+
+
+def test_different_calls(kernel_cache: str) -> None:
+    expect_different_calls(outcomes(2, ranks_differ, kernel_cache, topology="2", timeout_s=20))
+
+
+def same_shapes_in_turn(comm: Communicator, _: Tell) -> list[bool]:
+    """More than fit on a device at a time would be made again; these are not."""
+    right = []
+    for turn in range(3):
+        for count in range(1, 41):
+            x = Tensor(np.full(count, 1.0 + comm.rank + turn), "float64", comm.rank)
+            comm.all_reduce(x, algorithm="direct")
+            comm.synchronize()
+            right.append(bool((x.array == comm.size * (1 + turn) + comm.size * (comm.size - 1) / 2).all()))
+    return [all(right)]
+
+
+@pytest.mark.timeout(400)
+def test_many_shapes(kernel_cache: str) -> None:
+    for outcome in outcomes(2, same_shapes_in_turn, kernel_cache, topology="2"):
+        assert (outcome.text, outcome.value) == ("", [True])
