@@ -202,7 +202,7 @@ void bind_compositions(nb::module_& m, nb::class_<Communicator>& communicator) {
         ComposedCall call = knobs.applied_to(composition, static_cast<DType>(dtype), counts);
         call.in = reinterpret_cast<const void*>(input);
         call.out = reinterpret_cast<void*>(output);
-        return c.compile(call, device);
+        return c.gpu().compile(call, device);
       },
       "composition"_a, "input"_a, "output"_a, "device"_a, "dtype"_a, "counts"_a, "knobs"_a,
       "input, output: addresses, 0 where the rank has none. Waits only where it is the first call on a GPU.");
@@ -233,11 +233,11 @@ void bind_collectives(nb::class_<Communicator>& communicator) {
   };
   def_collective(communicator, "persistent", bind);
   communicator.def(
-                  "barrier", [](Communicator& c) { c.barrier(raise_signals); }, nb::call_guard<WithoutGil>())
+                  "barrier", [](Communicator& c) { c.run(Barrier{}, raise_signals); }, nb::call_guard<WithoutGil>())
       .def("start_barrier", [](Communicator& c) {
         AsyncWork work;
         const WithoutGil release;
-        work.work = c.start_barrier(raise_signals);
+        work.work = c.start(Barrier{}, raise_signals);
         return work;
       });
 }

@@ -61,14 +61,14 @@ void bind_choosing(nb::class_<Communicator>& communicator) {
           "chosen",
           [](const Communicator& c, int kind, std::size_t count, int dtype, std::optional<bool> reproducible,
              bool own_counts) {
-            const Choice choice = c.chosen(sizes_only(kind, count, dtype, own_counts, reproducible));
+            const Choice choice = c.choosing().chosen(sizes_only(kind, count, dtype, own_counts, reproducible));
             return nb::make_tuple(choice.algorithm, choice.chunks, std::string(name_of(choice.decided_by)));
           },
           "kind"_a, "count"_a, "dtype"_a, "reproducible"_a = nb::none(), "own_counts"_a = false)
       .def(
           "explain",
           [](const Communicator& c, int kind, std::size_t count, int dtype, bool own_counts) {
-            return to_dict(c.explain(sizes_only(kind, count, dtype, own_counts)));
+            return to_dict(c.choosing().explain(sizes_only(kind, count, dtype, own_counts)));
           },
           "kind"_a, "count"_a, "dtype"_a, "own_counts"_a = false, "See lanecast._core.explain.")
       .def(
@@ -76,13 +76,14 @@ void bind_choosing(nb::class_<Communicator>& communicator) {
           [](Communicator& c, int kind, std::size_t count, int dtype, bool symmetric) {
             const Explanation found = [&] {
               const WithoutGil release;  // whoever has the communicator may want the GIL
-              return c.explain_on_gpu(sizes_only(kind, count, dtype, /*own_counts=*/false), symmetric);
+              return c.gpu().explain(sizes_only(kind, count, dtype, /*own_counts=*/false), symmetric);
             }();
             return to_dict(found);
           },
           "kind"_a, "count"_a, "dtype"_a, "symmetric"_a, "See lanecast._core.explain_on_peers.")
-      .def_prop_ro("kind_of_gpu", &Communicator::kind_of_gpu, nb::call_guard<WithoutGil>())
-      .def_prop_ro("models", &Communicator::models, nb::rv_policy::copy)
+      .def_prop_ro(
+          "kind_of_gpu", [](Communicator& c) { return c.gpu().kind(); }, nb::call_guard<WithoutGil>())
+      .def_prop_ro("models", [](const Communicator& c) { return c.choosing().models(); })
       .def_prop_ro("surprises", [](const Communicator& c) { return std::const_pointer_cast<Surprises>(c.surprises()); })
       .def(
           "adopt",

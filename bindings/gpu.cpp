@@ -21,6 +21,11 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
+OnStream on_stream(std::uintptr_t stream, int device) { return {reinterpret_cast<void*>(stream), device}; }
+OnStream beside_stream(std::uintptr_t stream, int device) {
+  return {reinterpret_cast<void*>(stream), device, /*apart=*/true};
+}
+
 /// Defines a method that hands a call on device memory to make(communicator, call, device, stream).
 template <class Make, class... Extra>
 void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make make, const Extra&... extra) {
@@ -45,7 +50,7 @@ void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make 
         call.recv_counts = recv_counts;
         call.reproducible = reproducible;
         const int device = output.device;
-        auto* const stream = reinterpret_cast<void*>(output.stream());
+        const std::uintptr_t stream = output.stream();
         const WithoutGil release;
         return make(c, call, device, stream);
       },
@@ -76,9 +81,9 @@ bool enqueue_at_once(Communicator& c, int kind, nb::handle input, nb::handle out
   call.in = reinterpret_cast<const void*>(source->address);
   call.out = reinterpret_cast<void*>(target->address);
   call.dtype = static_cast<DType>(target->dtype);
-  auto* const stream = reinterpret_cast<void*>(target->stream());
+  const OnStream where = on_stream(target->stream(), target->device);
   const WithoutGil release;
-  c.enqueue(call, target->device, stream);
+  c.enqueue(call, where);
   return true;
 }
 
@@ -129,7 +134,7 @@ void bind_composed(nb::module_& m, nb::class_<Communicator>& communicator) {
           [](Communicator& c, const ComposedOnGpu& call, std::uintptr_t input, std::uintptr_t output, int device,
              std::uintptr_t stream) {
             const WithoutGil release;
-            c.enqueue(on(call, input, output), device, reinterpret_cast<void*>(stream));
+            c.enqueue(on(call, input, output), on_stream(stream, device));
           },
           "call"_a, "input"_a, "output"_a, "device"_a, "stream"_a)
       .def(
@@ -137,7 +142,7 @@ void bind_composed(nb::module_& m, nb::class_<Communicator>& communicator) {
           [](Communicator& c, const ComposedOnGpu& call, std::uintptr_t input, std::uintptr_t output, int device,
              std::uintptr_t stream) {
             const WithoutGil release;
-            return c.enqueue_async(on(call, input, output), device, reinterpret_cast<void*>(stream));
+            return c.enqueue(on(call, input, output), beside_stream(stream, device));
           },
           "call"_a, "input"_a, "output"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
 }
@@ -147,42 +152,54 @@ void bind_composed(nb::module_& m, nb::class_<Communicator>& communicator) {
 void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
   communicator.def("enqueue_at_once", &enqueue_at_once, "kind"_a, "input"_a.none(), "output"_a.none(), "op"_a,
                    "algorithm"_a.none(), "chunks"_a.none(), "root"_a = 0, "reproducible"_a = nb::none());
-  def_enqueue(communicator, "enqueue",
-              [](Communicator& c, const Call& call, int device, void* stream) { c.enqueue(call, device, stream); });
+  def_enqueue(communicator, "enqueue", [](Communicator& c, const Call& call, int device, std::uintptr_t stream) {
+    c.enqueue(call, on_stream(stream, device));
+  });
   def_enqueue(
       communicator, "enqueue_async",
-      [](Communicator& c, const Call& call, int device, void* stream) { return c.enqueue_async(call, device, stream); },
+      [](Communicator& c, const Call& call, int device, std::uintptr_t stream) {
+        return c.enqueue(call, beside_stream(stream, device));
+      },
       nb::keep_alive<0, 1>());  // a work asks its communicator for the peers
   communicator
       .def(
           "enqueue_messages",
           [](Communicator& c, const DeviceMessages& messages, int device, std::uintptr_t stream) {
             const WithoutGil release;
-            c.enqueue(transfers_of(messages), device, reinterpret_cast<void*>(stream));
+            c.enqueue(transfers_of(messages), on_stream(stream, device));
           },
           "messages"_a, "device"_a, "stream"_a, "Each: is it a send, its address, its bytes, the peer, the tag.")
       .def(
           "enqueue_messages_async",
           [](Communicator& c, const DeviceMessages& messages, int device, std::uintptr_t stream) {
             const WithoutGil release;
-            return c.enqueue_async(transfers_of(messages), device, reinterpret_cast<void*>(stream));
+            return c.enqueue(transfers_of(messages), beside_stream(stream, device));
           },
           "messages"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
   bind_composed(m, communicator);
-  communicator.def("synchronize", [](Communicator& c) { c.synchronize(raise_signals); }, nb::call_guard<WithoutGil>());
+  communicator.def(
+      "synchronize", [](Communicator& c) { c.gpu().synchronize(raise_signals); }, nb::call_guard<WithoutGil>());
 
-  communicator.def("symmetric_allocate", &Communicator::allocate_symmetric, "device"_a, "bytes"_a,
-                   nb::call_guard<WithoutGil>());
+  communicator.def(
+      "symmetric_allocate",
+      [](Communicator& c, int device, std::size_t bytes) { return c.gpu().allocate_symmetric(device, bytes); },
+      "device"_a, "bytes"_a, nb::call_guard<WithoutGil>());
 
   nb::class_<peers::SharedMemory>(m, "SymmetricMemory", "Memory of equal size on the GPUs of all ranks.")
       .def_prop_ro("address", &peers::SharedMemory::own)
       .def_prop_ro("bytes", &peers::SharedMemory::bytes);
   communicator
-      .def("open_window", &Communicator::open_window, "memory"_a, nb::call_guard<WithoutGil>(),
-           "Not collective. False where it is of no use.")
-      .def("gpu_messages", &Communicator::gpu_messages, nb::call_guard<WithoutGil>())
-      .def("calls_by_windows", &Communicator::calls_by_windows, nb::call_guard<WithoutGil>(),
-           "How many calls have gone from windows to windows, of what has run.");
+      .def(
+          "open_window",
+          [](Communicator& c, std::shared_ptr<peers::WindowMemory> memory) {
+            return c.gpu().open_window(std::move(memory));
+          },
+          "memory"_a, nb::call_guard<WithoutGil>(), "Not collective. False where it is of no use.")
+      .def(
+          "gpu_messages", [](Communicator& c) { return c.gpu().where_messages_lie(); }, nb::call_guard<WithoutGil>())
+      .def(
+          "calls_by_windows", [](Communicator& c) { return c.gpu().calls_by_windows(); }, nb::call_guard<WithoutGil>(),
+          "How many calls have gone from windows to windows, of what has run.");
   nb::class_<peers::WindowMemory>(m, "WindowMemory", "Memory of this rank's GPU that peers may map.")
       .def(
           "__init__",

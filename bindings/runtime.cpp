@@ -15,6 +15,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/running_time.h"
 #include "bindings.h"
 #include "calls.h"
 #include "choosing.h"

@@ -36,7 +36,7 @@ lanecastResult_t lanecastExplain(const lanecastCall_t* call, lanecastComm_t comm
   return guarded(comm, [&](const Communicator& core) {
     require(call, "call", core);
     if (bytes > 0) require(text, "text", core);
-    const std::string whole = core.explain(call_from(*call, core)).str();
+    const std::string whole = core.choosing().explain(call_from(*call, core)).str();
     if (bytes > 0) text[whole.copy(text, bytes - 1)] = '\0';
     if (length) *length = whole.size();
   });
@@ -46,13 +46,13 @@ lanecastResult_t lanecastRunBesideOthers(const lanecastCall_t* call, double time
                                          lanecastError_t* error) {
   return beside_others(timeout_s, comm, error, [&](Communicator& core, std::optional<double> timeout) {
     require(call, "call", core);
-    core.run_beside_others(call_from(*call, core), timeout, core.options().interrupt);
+    core.run(call_from(*call, core), core.options().interrupt, BesideOthers{timeout});
   });
 }
 
 lanecastResult_t lanecastBarrierBesideOthers(double timeout_s, lanecastComm_t comm, lanecastError_t* error) {
   return beside_others(timeout_s, comm, error, [](Communicator& core, std::optional<double> timeout) {
-    core.barrier_beside_others(timeout, core.options().interrupt);
+    core.run(Barrier{}, core.options().interrupt, BesideOthers{timeout});
   });
 }
 

@@ -13,7 +13,7 @@ using namespace lanecast::capi;
 lanecastResult_t lanecastCommSetDevice(lanecastComm_t comm, int device) {
   return guarded(comm, [&](Communicator& core) {
     if (device < -1) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
-    core.use_gpu(device == -1 ? gpu::current_ordinal() : device);
+    core.gpu().open(device == -1 ? gpu::current_ordinal() : device);
   });
 }
 
@@ -21,7 +21,7 @@ lanecastResult_t lanecastEnqueue(const lanecastCall_t* call, int device, void* s
   return guarded(comm, [&](Communicator& core) {
     require(call, "call", core);
     if (device < -1) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
-    core.enqueue(call_from(*call, core), device, stream);
+    core.enqueue(call_from(*call, core), {.stream = stream, .device = device});
   });
 }
 
@@ -29,24 +29,24 @@ lanecastResult_t lanecastEnqueueBatch(const lanecastMessage_t* messages, size_t 
                                       lanecastComm_t comm) {
   return guarded(comm, [&](Communicator& core) {
     if (device < -1) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
-    core.enqueue(transfers_from(messages, n, core), device, stream);
+    core.enqueue(transfers_from(messages, n, core), {.stream = stream, .device = device});
   });
 }
 
 lanecastResult_t lanecastCommHasPeerMemory(lanecastComm_t comm, int* has) {
   return guarded(comm, [&](Communicator& core) {
     require(has, "has", core);
-    *has = core.has_peer_memory() ? 1 : 0;
+    *has = core.gpu().has_peers() ? 1 : 0;
   });
 }
 
 lanecastResult_t lanecastCommSynchronize(lanecastComm_t comm) {
-  return guarded(comm, [](Communicator& core) { core.synchronize(core.options().interrupt); });
+  return guarded(comm, [](Communicator& core) { core.gpu().synchronize(core.options().interrupt); });
 }
 
 lanecastResult_t lanecastCommGetAsyncError(lanecastComm_t comm, lanecastResult_t* asyncError) {
   if (!comm || !asyncError) return lanecastUsageError;
-  *asyncError = guarded(comm, [](Communicator& core) { core.check_gpu(); });
+  *asyncError = guarded(comm, [](Communicator& core) { core.gpu().check(); });
   return lanecastSuccess;
 }
 
@@ -54,7 +54,7 @@ lanecastResult_t lanecastMemAlloc(void** memory, size_t bytes, int device, lanec
   return guarded(comm, [&](Communicator& core) {
     require(memory, "memory", core);
     if (device < 0) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
-    const std::shared_ptr<peers::SharedMemory> made = core.allocate_symmetric(device, bytes);
+    const std::shared_ptr<peers::SharedMemory> made = core.gpu().allocate_symmetric(device, bytes);
     void* const begin = reinterpret_cast<void*>(made->own());
     comm->memory.emplace(begin, made);
     *memory = begin;
@@ -83,7 +83,7 @@ lanecastResult_t lanecastCommRegister(lanecastMemory_t memory, int* registered, 
   return guarded(comm, [&](Communicator& core) {
     require(memory, "memory", core);
     require(registered, "registered", core);
-    *registered = core.open_window(memory->core) ? 1 : 0;
+    *registered = core.gpu().open_window(memory->core) ? 1 : 0;
   });
 }
 
@@ -97,7 +97,7 @@ lanecastResult_t lanecastMemoryDestroy(lanecastMemory_t memory) {
 lanecastResult_t lanecastCommRegisteredCalls(lanecastComm_t comm, unsigned long long* calls) {
   return guarded(comm, [&](Communicator& core) {
     require(calls, "calls", core);
-    *calls = core.calls_by_windows();
+    *calls = core.gpu().calls_by_windows();
   });
 }
 

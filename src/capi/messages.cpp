@@ -28,7 +28,7 @@ namespace {
 lanecastResult_t run(Way way, const lanecastMessage_t& message, lanecastComm_t comm) {
   return guarded(comm, [&](Communicator& core) {
     const Transfer transfer = transfer_from(way, message, core);
-    core.run({&transfer, 1}, core.options().interrupt);
+    core.run(Transfers{&transfer, 1}, core.options().interrupt);
   });
 }
 
@@ -66,9 +66,9 @@ lanecastResult_t lanecastBatchStart(const lanecastMessage_t* messages, size_t n,
 }
 
 lanecastResult_t lanecastBarrier(lanecastComm_t comm) {
-  return guarded(comm, [](Communicator& core) { core.barrier(core.options().interrupt); });
+  return guarded(comm, [](Communicator& core) { core.run(Barrier{}, core.options().interrupt); });
 }
 
 lanecastResult_t lanecastBarrierStart(lanecastComm_t comm, lanecastWork_t* work) {
-  return start({comm, work}, [](Communicator& core) { return core.start_barrier(core.options().interrupt); });
+  return start({comm, work}, [](Communicator& core) { return core.start(Barrier{}, core.options().interrupt); });
 }

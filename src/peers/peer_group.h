@@ -104,7 +104,7 @@ class PeerGroup {
   gpu::Address control() const { return memory_.control(); }
 
  private:
-  friend class CopyPipeline;
+  friend class CopyPipeline;  // a call of this group, of so many steps that it has a file of its own
 
   /// What a member makes by itself.
   struct Own {

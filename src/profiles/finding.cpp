@@ -152,7 +152,7 @@ Models find(const Communicator& communicator, const std::string& wanted, std::ve
     else
       found.add_file(place, of_the_job);
   }
-  return found.models(communicator.models());
+  return found.models(communicator.choosing().models());
 }
 
 }  // namespace

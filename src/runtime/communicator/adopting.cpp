@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0's models become those of all ranks.
-#include "runtime/communicator/communicator.h"
 #include "runtime/communicator/models_in_bytes.h"
+#include "runtime/communicator/parts.h"
 #include "runtime/communicator/settling_links.h"
 #include "runtime/gpu/gpu_executor.h"
 
 namespace lanecast {
 
 void Communicator::adopt(const Models& models, const std::string& refusal, const Interrupt& interrupt) {
-  const std::unique_lock lock = enter(interrupt);
-  refuse_if_failed();
-  if (!started_.empty()) throw UsageError("models: wait for the started calls of this communicator first");
+  Ground& ground = parts_->ground;
+  Choosing& choosing = parts_->choosing;
+  const Gate::Lock lock = parts_->gate.enter(interrupt);
+  parts_->gate.refuse_if_failed();
+  if (!parts_->calls.empty()) throw UsageError("models: wait for the started calls of this communicator first");
   // Rank 0 tells each of the others by itself: were all to exchange, each pair of a host would open its lanes for it.
   const auto told = [&](int peer, const std::string& mine) {
-    return among({.ranks = {0, peer}, .what = "a profile for all ranks", .meanwhile = [&](auto...) { ask(interrupt); }})
+    return parts_->waits
+        .among({.ranks = {0, peer},
+                .what = "a profile for all ranks",
+                .meanwhile = [&](auto...) { parts_->gate.ask(interrupt); }})
         .all_gather_strings(mine)[0];
   };
   const auto packed = [&] {
     if (!refusal.empty()) throw UsageError(refusal);
     if (models.links.empty()) return std::string();
-    if (models.links.size() != this->models().links.size())
+    if (models.links.size() != choosing.models().links.size())
       throw UsageError("models: have links for " + std::to_string(models.links.size()) + " levels, topology " +
-                       topology_.str() + " has " + std::to_string(this->models().links.size()));
+                       ground.topology.str() + " has " + std::to_string(choosing.models().links.size()));
     return bytes_of(models);
   };
   constexpr char kModels = '+', kRefusal = '-';
@@ -39,33 +44,22 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   const bool refused = known.front() == kRefusal;
   known.erase(0, 1);
   if (refused) throw UsageError(rank() == 0 ? known : "rank 0 refuses: " + known);
-  Models adopted = known.empty() ? this->models() : models_from(known);
+  Models adopted = known.empty() ? choosing.models() : models_from(known);
   // What transports do is known here, and to no file.
   for (std::size_t level = 0; level < adopted.links.size(); ++level)
-    adopted.links[level].by_itself = this->models().links[level].by_itself;
-  const TimingSite site{router_, topology_, around_.hosts, rank(), timeout_s_, rivals_, [&] { ask(interrupt); }};
-  const bool are_timed = settle_links(site, choosing_, adopted);
+    adopted.links[level].by_itself = choosing.models().links[level].by_itself;
+  GpuExecutor* const gpu = parts_->gpu.opened();
+  const TimingSite site{
+      ground.router, ground.topology, ground.around.hosts, rank(), parts_->waits.timeout_s(), ground.rivals, [&] {
+        parts_->gate.ask(interrupt);
+      }};
+  const bool are_timed = settle_links(site, choosing, adopted);
   if (known.empty() && !are_timed) return;
-  if (gpu_) gpu_->choose_by(adopted.peers);
-  choosing_.choose_by(std::move(adopted));
-  if (gpu_) settle_gpu_links(site, choosing_, *gpu_);
-  plans_ = std::make_unique<PlanCache>(topology_, rank(), *router_, options_.executor);
-  if (gpu_) gpu_->forget_plans();
-}
-
-Explanation Communicator::explain_on_gpu(const Call& call, bool symmetric) {
-  const std::unique_lock lock = enter();
-  if (!gpu_)
-    throw UsageError("rank " + std::to_string(rank()) +
-                     ": device: calls on GPUs are explained among ranks that have opened theirs; make the " +
-                     "communicator with device=N");
-  if (!gpu_->has_peers()) return choosing_.explain_for_gpus(call, {gpu_->sends_directly(), gpu_->has_groups()});
-  return gpu_->explain(call, symmetric, choosing_.pinned_for(call));
-}
-
-std::string Communicator::kind_of_gpu() {
-  const std::unique_lock lock = enter();
-  return gpu_ ? gpu_->kind_of_gpu() : std::string();
+  if (gpu) gpu->choose_by(adopted.peers);
+  choosing.choose_by(std::move(adopted));
+  if (gpu) settle_gpu_links(site, choosing, *gpu);
+  parts_->binding.forget_plans();
+  if (gpu) gpu->forget_plans();
 }
 
 }  // namespace lanecast

@@ -4,9 +4,7 @@
 
 #include "runtime/bound/in_place.h"
 #include "runtime/communicator/compiling.h"
-#include "runtime/communicator/failing.h"
-#include "runtime/communicator/persistent.h"
-#include "runtime/communicator/started.h"
+#include "runtime/communicator/parts.h"
 #include "runtime/gpu/gpu_executor.h"
 #include "runtime/wires/transports_by_level.h"
 
@@ -36,20 +34,21 @@ void require_placed_alike(const Plan& plan, const Shape& shape, const void* in, 
 
 }  // namespace
 
-std::shared_ptr<Communicator::Started> Communicator::bind(const ComposedCall& call) {
-  return with_rank(rank(), kCompile, [&] {
-    Compiling compiling(call, topology_, rank());
-    compiling.check(options_.reproducible.value_or(false));
-    compiling.shape(options_.chunks);
+std::shared_ptr<BoundCall> Binding::bind(const ComposedCall& call) {
+  return with_rank(ground_.rank(), kCompile, [&] {
+    Compiling compiling(call, ground_.topology, ground_.rank());
+    compiling.check(ground_.options.reproducible.value_or(false));
+    compiling.shape(ground_.options.chunks);
     const auto prepared = std::make_shared<PreparedPlan>(compiling.plan());
     if (!call.transports.empty())
-      prepared->transports = transports_by_level(*router_, compiling.machine().topology, rank(), call.transports);
+      prepared->transports =
+          transports_by_level(*ground_.router, compiling.machine().topology, ground_.rank(), call.transports);
     // A pipeline is full when each stage works on a chunk of its own.
-    ExecutorOptions executor = options_.executor;
+    ExecutorOptions executor = ground_.options.executor;
     executor.chunks_in_flight = std::max(executor.chunks_in_flight, compiling.machine().stages() + 1);
-    const std::unique_lock lock = enter();
-    refuse_if_failed();
-    auto bound = std::make_shared<Started>();
+    const std::unique_lock lock = gate_.enter();
+    gate_.refuse_if_failed();
+    auto bound = std::make_shared<BoundCall>();
     bound->execution = plans_->bind(prepared, compiling.shape(), executor);
     bound->in = static_cast<const std::byte*>(call.in);
     bound->out = static_cast<std::byte*>(call.out);
@@ -57,46 +56,46 @@ std::shared_ptr<Communicator::Started> Communicator::bind(const ComposedCall& ca
   });
 }
 
-void PersistentCall::rebind(const void* in, void* out) {
-  const std::unique_lock lock = communicator_.enter();
-  const Plan& plan = call_->execution->plan();
-  if (!call_->work->done())
+void Communicator::rebind(BoundCall& call, const void* in, void* out) {
+  const std::unique_lock lock = parts_->gate.enter();
+  const Plan& plan = call.execution->plan();
+  if (!call.work->done())
     throw UsageError("rank " + std::to_string(plan.rank) +
                      ": other buffers: this call is under way; wait for it first");
-  require_placed_alike(plan, call_->execution->shape(), in, out);
-  call_->in = static_cast<const std::byte*>(in);
-  call_->out = static_cast<std::byte*>(out);
+  require_placed_alike(plan, call.execution->shape(), in, out);
+  call.in = static_cast<const std::byte*>(in);
+  call.out = static_cast<std::byte*>(out);
 }
 
-ComposedOnGpu Communicator::compile(const ComposedCall& call, int device) {
+ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
   Shape shape;
   std::vector<Plan> all;  // of all ranks, within one host
   Plan plan = with_rank(rank(), kCompile, [&] {
-    Compiling compiling(call, topology_, rank());
-    compiling.check(options_.reproducible.value_or(false));
-    compiling.shape(options_.chunks);
-    if (hosts() > 1)
+    Compiling compiling(call, ground_.topology, rank());
+    compiling.check(ground_.options.reproducible.value_or(false));
+    compiling.shape(ground_.options.chunks);
+    if (ground_.hosts() > 1)
       compiling.cut_for_gpus();
     else
       all = compiling.all_plans();
     shape = compiling.shape();
     return compiling.plan();
   });
-  std::unique_lock lock = enter();
-  refuse_if_failed();
-  refuse_without_threads();
-  GpuExecutor& executor = gpu(device, lock);
+  std::unique_lock lock = gate_.enter();
+  gate_.refuse_if_failed();
+  gate_.refuse_without_threads();
+  GpuExecutor& executor = open_for_call(device, lock);
   executor.require_usable(call.in, "input", call.dtype, device);
   executor.require_usable(call.out, "output", call.dtype, device);
-  if (hosts() > 1) return {executor.stage(std::move(plan), std::move(shape)), nullptr, call.in, call.out};
+  if (ground_.hosts() > 1) return {executor.stage(std::move(plan), std::move(shape)), nullptr, call.in, call.out};
   open_programs(executor, nullptr, lock);
   return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
-    const Slicing slicing = executor.slicing_of(all, shape, call.chunks ? call.chunks : options_.chunks);
+    const Slicing slicing = executor.slicing_of(all, shape, call.chunks ? call.chunks : ground_.options.chunks);
     return {nullptr, executor.bind_program(std::move(plan), std::move(shape), slicing), call.in, call.out};
   });
 }
 
-void Communicator::require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const {
+void GpuCalls::require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const {
   const Shape& shape = call.plan ? call.plan->shape() : call.program->shape();
   if (call.plan) require_messages(executor, where.stream);
   executor.require_usable(call.in, "input", shape.dtype, where.device);

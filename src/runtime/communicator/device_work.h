@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "runtime/communicator/communicator.h"
+#include "runtime/communicator/gpu_calls.h"
 #include "runtime/gpu/gpu_executor.h"
 
 namespace lanecast {
@@ -12,8 +12,8 @@ namespace lanecast {
 class DeviceWork {
  public:
   /// stream: the call's.
-  DeviceWork(Communicator& communicator, std::shared_ptr<GpuExecutor> executor, gpu::Stream stream)
-      : communicator_(communicator),
+  DeviceWork(GpuCalls& calls, std::shared_ptr<GpuExecutor> executor, gpu::Stream stream)
+      : calls_(calls),
         executor_(std::move(executor)),
         captured_(executor_->order_of_calls().capturing(stream)),
         done_(executor_->order_of_calls().mark(stream)) {}
@@ -26,7 +26,7 @@ class DeviceWork {
   void synchronize(const Interrupt& interrupt = {}) const;
 
  private:
-  Communicator& communicator_;
+  GpuCalls& calls_;
   std::shared_ptr<GpuExecutor> executor_;
   bool captured_;
   gpu::OwnedEvent done_;

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "algorithms/algorithms.h"
-#include "runtime/communicator/communicator.h"
-#include "runtime/communicator/failing.h"
+#include "runtime/communicator/gpu_calls.h"
+#include "runtime/communicator/ordered_calls.h"
+#include "runtime/communicator/waits.h"
 #include "runtime/gpu/gpu_executor.h"
 
 namespace lanecast {
@@ -15,15 +16,15 @@ constexpr std::string_view kNative = "native";
 
 }  // namespace
 
-GpuBackend Communicator::backend_of(GpuExecutor& executor, const Call& call, int device, void* stream) const {
-  executor.require_usable(call.in, "input", call.dtype, device);
-  executor.require_usable(call.out, "output", call.dtype, device);
+GpuCalls::GpuBackend GpuCalls::backend_of(GpuExecutor& executor, const Call& call, const OnStream& where) const {
+  executor.require_usable(call.in, "input", call.dtype, where.device);
+  executor.require_usable(call.out, "output", call.dtype, where.device);
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
   const std::string_view name = choosing_.pinned_for(call);
   const bool by_peers = name.empty() ? executor.has_peers() : peer_engine_from(name).has_value();
   if (by_peers && !executor.has_peers())
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' moves memory among the GPUs of one host, and " +
-                     "these ranks are on " + std::to_string(hosts()) + "; name another one, or none");
+                     "these ranks are on " + std::to_string(ground_.hosts()) + "; name another one, or none");
   if (by_peers && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) + ": calls by peer memory cut messages by " +
                      "themselves; give 0");
@@ -32,32 +33,32 @@ GpuBackend Communicator::backend_of(GpuExecutor& executor, const Call& call, int
     if (const std::string what = not_native(call); !what.empty())
       throw UsageError(rank_says + std::string(name_of(call.kind)) +
                        ": algorithm 'native' on GPUs is NCCL's own: " + what);
-    if (executor.order_of_calls().capturing(static_cast<gpu::Stream>(stream)))
+    if (executor.order_of_calls().capturing(static_cast<gpu::Stream>(where.stream)))
       throw UsageError(rank_says + "no CUDA graph can capture algorithm 'native', since nobody would look after the " +
                        "deadline of a replay; end the capture first");
-    refuse_without_threads();
+    gate_.refuse_without_threads();
     return GpuBackend::native;
   }
-  if (!name.empty() && !has_algorithm(call.kind, topology_, name))
+  if (!name.empty() && !has_algorithm(call.kind, ground_.topology, name))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: peer_kernel " +
                      "peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan algorithms`");
   if (executor.has_peers() && !call.own_counts()) return GpuBackend::program;
   if (call.own_counts() && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) +
                      ": messages of send_counts and recv_counts are cut pair by pair on GPUs; give 0");
-  require_messages(executor, stream);
+  require_messages(executor, where.stream);
   return GpuBackend::plan;
 }
 
-void Communicator::require_messages(GpuExecutor& executor, void* stream) const {
+void GpuCalls::require_messages(GpuExecutor& executor, void* stream) const {
   const std::string through_host = "messages that pass through the host's memory";
   if (executor.order_of_calls().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a call with " + through_host +
                      ", which no replay would send again; end the capture first");
-  refuse_without_threads();
+  gate_.refuse_without_threads();
 }
 
-std::string Communicator::not_native(const Call& call) const {
+std::string GpuCalls::not_native(const Call& call) const {
   if (const std::string what = nccl::missing(call.kind, call.dtype, call.op); !what.empty())
     return what + ": NCCL has none, or another than Lanecast's kernels";
   if (call.own_counts()) return "send_counts, recv_counts: NCCL has none";
@@ -68,39 +69,39 @@ std::string Communicator::not_native(const Call& call) const {
   return {};
 }
 
-void Communicator::open_native(GpuExecutor& executor, Lock& lock) {
+void GpuCalls::open_native(GpuExecutor& executor, Lock& lock) {
   if (executor.has_native()) return;
-  drain(lock, options_.interrupt);
-  or_fail<UsageError>([&] {
-    executor.open_native(among_all("the first call by NCCL"), options_.gpu_library_folders,
+  calls_.drain(lock, ground_.options.interrupt);
+  failing_.or_fail<UsageError>([&] {
+    executor.open_native(waits_.among_all("the first call by NCCL"), ground_.options.gpu_library_folders,
                          [this](double begun_s) { keep_waiting_for_nccl(begun_s); });
   });
 }
 
-void Communicator::open_staging(GpuExecutor& executor, void* stream, Lock& lock) {
+void GpuCalls::open_staging(GpuExecutor& executor, void* stream, Lock& lock) {
   if (executor.has_staging()) return;
   if (executor.order_of_calls().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a communicator's first call by " +
                      "algorithm 'copy_engine', which takes memory for it; make one before the capture");
-  drain(lock, options_.interrupt);
-  or_fail<UsageError>([&] { executor.open_staging(among_all("the first call by copy engines")); });
+  calls_.drain(lock, ground_.options.interrupt);
+  failing_.or_fail<UsageError>([&] { executor.open_staging(waits_.among_all("the first call by copy engines")); });
 }
 
-void Communicator::open_for(GpuExecutor& executor, const Call& call, GpuBackend backend, void* stream, Lock& lock) {
+void GpuCalls::open_for(GpuExecutor& executor, const Call& call, GpuBackend backend, void* stream, Lock& lock) {
   if (backend == GpuBackend::native) open_native(executor, lock);
   if (backend == GpuBackend::peers && peer_engine_from(choosing_.pinned_for(call)) == PeerEngine::copy_engine)
     open_staging(executor, stream, lock);
   if (backend == GpuBackend::program) open_programs(executor, stream, lock);
 }
 
-void Communicator::open_programs(GpuExecutor& executor, void* stream, Lock& lock) {
+void GpuCalls::open_programs(GpuExecutor& executor, void* stream, Lock& lock) {
   if (executor.has_programs()) return;
   if (executor.order_of_calls().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) +
                      ": no CUDA graph can capture a communicator's first call by a " +
                      "plan's program, which takes memory for it; make one before the capture");
-  drain(lock, options_.interrupt);
-  or_fail<UsageError>([&] { executor.open_programs(among_all("the first program on GPUs")); });
+  calls_.drain(lock, ground_.options.interrupt);
+  failing_.or_fail<UsageError>([&] { executor.open_programs(waits_.among_all("the first program on GPUs")); });
 }
 
 }  // namespace lanecast

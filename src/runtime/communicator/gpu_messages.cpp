@@ -2,6 +2,7 @@
 // Messages between pairs of ranks of a GPU's memory, behind what a stream of the caller's holds.
 #include "runtime/communicator/device_work.h"
 #include "runtime/communicator/failing.h"
+#include "runtime/communicator/waits.h"
 
 namespace lanecast {
 namespace {
@@ -23,43 +24,28 @@ void check_on_gpu(const Transfer& transfer, int rank, int size) {
 
 }  // namespace
 
-GpuExecutor& Communicator::gpu_for(std::span<const Transfer> transfers, int device, void* stream, Lock& lock) {
-  for (const Transfer& transfer : transfers) check_on_gpu(transfer, rank(), size());
-  refuse_if_failed();
-  GpuExecutor& executor = gpu(device, lock, stream);
-  executor.set_timeout(timeout_s_);
-  look_at_gpu();
+GpuExecutor& GpuCalls::open_for_messages(Transfers transfers, const OnStream& where, Lock& lock) {
+  for (const Transfer& transfer : transfers) check_on_gpu(transfer, rank(), ground_.size());
+  gate_.refuse_if_failed();
+  GpuExecutor& executor = open_for_call(where.device, lock, where.stream);
+  executor.set_timeout(waits_.timeout_s());
+  look();
   for (const Transfer& transfer : transfers)
-    if (device == kUnknownDevice && transfer.bytes > 0) executor.require_own(transfer.data, "buffer");
+    if (where.device == kUnknownDevice && transfer.bytes > 0) executor.require_own(transfer.data, "buffer");
   return executor;
 }
 
-bool Communicator::has_peer_memory() {
-  const std::unique_lock lock = enter();
-  return gpu_ && gpu_->has_peers();
-}
-
-std::string Communicator::gpu_messages() {
-  const std::unique_lock lock = enter();
-  if (!gpu_ || hosts() == 1) return {};
-  return gpu_->sends_directly() ? "direct" : "staged";
-}
-
-void Communicator::enqueue(std::span<const Transfer> transfers, int device, void* stream) {
-  const std::unique_lock queue = enter_queue();
-  std::unique_lock lock = enter();
-  GpuExecutor& executor = gpu_for(transfers, device, stream, lock);
-  or_fail<UsageError>([&] { executor.enqueue(transfers, static_cast<gpu::Stream>(stream)); });
-}
-
-std::shared_ptr<DeviceWork> Communicator::enqueue_async(std::span<const Transfer> transfers, int device, void* stream) {
-  const std::unique_lock queue = enter_queue();
-  std::unique_lock lock = enter();
-  GpuExecutor& executor = gpu_for(transfers, device, stream, lock);
-  const gpu::Stream own = executor.own_stream(transfers);
-  executor.order_of_calls().order(static_cast<gpu::Stream>(stream), own);
-  or_fail<UsageError>([&] { executor.enqueue(transfers, own); });
-  return std::make_shared<DeviceWork>(*this, gpu_, own);
+std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(Transfers transfers, const OnStream& where) {
+  const std::unique_lock queue = gate_.enter_queue();
+  Lock lock = gate_.enter();
+  GpuExecutor& executor = open_for_messages(transfers, where, lock);
+  auto on = static_cast<gpu::Stream>(where.stream);
+  if (where.apart) {
+    on = executor.own_stream(transfers);
+    executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), on);
+  }
+  failing_.or_fail<UsageError>([&] { executor.enqueue(transfers, on); });
+  return where.apart ? std::make_shared<DeviceWork>(*this, executor_, on) : nullptr;
 }
 
 }  // namespace lanecast

@@ -4,7 +4,7 @@
 
 #include "runtime/communicator/device_work.h"
 #include "runtime/communicator/failing.h"
-#include "runtime/communicator/started.h"
+#include "runtime/communicator/waits.h"
 
 namespace lanecast {
 namespace {
@@ -15,37 +15,37 @@ constexpr auto kLastWrites = std::chrono::seconds(2);
 
 }  // namespace
 
-void Communicator::keep_waiting_for_nccl(double begun_s) {
-  ran_.look(timeout_s_);
-  const double waited_s = ran_.seconds_of(begun_s);
-  ask(options_.interrupt);
+void GpuCalls::keep_waiting_for_nccl(double begun_s) {
+  waits_.ran().look(waits_.timeout_s());
+  const double waited_s = waits_.ran().seconds_of(begun_s);
+  gate_.ask(ground_.options.interrupt);
   lost_peer(waited_s >= std::chrono::duration<double>(kLastWrites).count());
-  if (waited_s >= timeout_s_)
+  if (waited_s >= waits_.timeout_s())
     throw TimeoutError("rank " + std::to_string(rank()) + " waited " + std::to_string(waited_s) + " s in NCCL, where " +
                        "the other ranks have to come for its first calls; are they alive, and have they made the same "
                        "call?");
 }
 
-void Communicator::check_gpu() {
-  const std::unique_lock lock = enter();
-  if (failure_) raise(failure_);
-  if (gpu_) look_at_gpu();
+void GpuCalls::check() {
+  const std::unique_lock lock = gate_.enter();
+  if (gate_.failure()) raise(gate_.failure());
+  if (executor_) look();
 }
 
-void Communicator::look_at_gpu() {
-  or_fail([&] {
-    gpu_->raise_fault();
+void GpuCalls::look() {
+  failing_.or_fail([&] {
+    executor_->raise_fault();
     const auto before = [] { return "a call on its GPU"; };
     // On one host every time: what a peer's abort has ended here has ended without a word. Ranks of other hosts end no
     // kernels here, and to look for their notes takes some 10 us.
-    if (gpu_->has_peers())
-      heed(before());
+    if (executor_->has_peers())
+      failing_.heed(before());
     else
-      heed_at(trace_clock_ns(), before);
+      failing_.heed_at(trace_clock_ns(), before);
   });
 }
 
-void Communicator::wait_for_gpu(const std::function<bool()>& done, const Interrupt& interrupt) {
+void GpuCalls::wait_for(const std::function<bool()>& done, const Interrupt& interrupt) {
   using Clock = std::chrono::steady_clock;
   auto looked = Clock::now();
   std::optional<Clock::time_point> lost;
@@ -54,49 +54,49 @@ void Communicator::wait_for_gpu(const std::function<bool()>& done, const Interru
     const auto now = Clock::now();
     if (now - looked < kLookEvery) continue;
     looked = now;
-    const std::unique_lock lock = enter();
-    if (failure_) raise(failure_);  // it is the one that this call waits for
-    ran_.look(timeout_s_);
-    or_fail([&] {
-      ask(interrupt);
-      gpu_->raise_fault();
-      const bool has_gone = lost_peer(lost && ran_.since(*lost, now) >= kLastWrites);
+    const std::unique_lock lock = gate_.enter();
+    if (gate_.failure()) raise(gate_.failure());  // it is the one that this call waits for
+    waits_.ran().look(waits_.timeout_s());
+    failing_.or_fail([&] {
+      gate_.ask(interrupt);
+      executor_->raise_fault();
+      const bool has_gone = lost_peer(lost && waits_.ran().since(*lost, now) >= kLastWrites);
       if (has_gone && !lost) lost = now;
     });
   }
-  const std::unique_lock lock = enter();
-  if (failure_) raise(failure_);
-  look_at_gpu();
+  const std::unique_lock lock = gate_.enter();
+  if (gate_.failure()) raise(gate_.failure());
+  look();
 }
 
-bool Communicator::lost_peer(bool is_final) {
-  for (int peer = 0; peer < size(); ++peer) {
+bool GpuCalls::lost_peer(bool is_final) {
+  for (int peer = 0; peer < ground_.size(); ++peer) {
     if (peer == rank()) continue;
-    const Loss loss = router_->witness(peer).lost(peer);
+    const Loss loss = ground_.router->witness(peer).lost(peer);
     if (!loss) continue;
-    if (is_final || loss.cause) lose(peer, loss, "while its GPU was at work");
+    if (is_final || loss.cause) failing_.lose(peer, loss, "while its GPU was at work");
     return true;
   }
   return false;
 }
 
-void Communicator::synchronize(const Interrupt& interrupt) {
+void GpuCalls::synchronize(const Interrupt& interrupt) {
   std::shared_ptr<GpuExecutor> executor;
   std::shared_ptr<Work> messages;
   {
-    const std::unique_lock lock = enter();
-    refuse_if_failed();
-    executor = gpu_;
-    messages = last_on_gpu_;
+    const std::unique_lock lock = gate_.enter();
+    gate_.refuse_if_failed();
+    executor = executor_;
+    messages = last_;
   }
-  if (executor) wait_for_gpu([&] { return executor->idle() && (!messages || messages->done()); }, interrupt);
+  if (executor) wait_for([&] { return executor->idle() && (!messages || messages->done()); }, interrupt);
 }
 
-void Communicator::finish_on_gpu() {
+void GpuCalls::finish() {
   std::shared_ptr<Work> messages;
   try {
-    const std::unique_lock lock = enter();
-    messages = last_on_gpu_;
+    const std::unique_lock lock = gate_.enter();
+    messages = last_;
   } catch (const TimeoutError&) {  // a library keeps the thread that moves them: their waits have ended
     return;
   }
@@ -104,7 +104,7 @@ void Communicator::finish_on_gpu() {
 }
 
 void DeviceWork::synchronize(const Interrupt& interrupt) const {
-  communicator_.wait_for_gpu([this] { return done(); }, interrupt);
+  calls_.wait_for([this] { return done(); }, interrupt);
 }
 
 }  // namespace lanecast

@@ -1,135 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls between pairs of ranks, which the other ranks of a communicator do not take part in; and the barrier.
+#include "runtime/communicator/messages.h"
+
+#include <algorithm>
 #include <utility>
 
-#include "runtime/communicator/communicator.h"
-#include "runtime/communicator/failing.h"
-#include "runtime/communicator/shown.h"
-#include "runtime/host/batch.h"
+#include "runtime/agree/wait_chain.h"
+#include "runtime/communicator/waits.h"
 
 namespace lanecast {
 
-void Communicator::check_all(std::span<const Transfer> transfers) const {
-  const std::uint64_t tags = router_->message_tags();
-  for (const Transfer& transfer : transfers) check(transfer, rank(), size(), tags);
-  refuse_if_failed();
+Messages::Messages(const Footing& footing)
+    : ground_(footing.ground), gate_(footing.gate), failing_(footing.failing), waits_(footing.waits) {
+  failing_.also_ends([this](const std::exception_ptr& error) { end_all(error); });
 }
 
-void Communicator::run(std::span<const Transfer> transfers, const Interrupt& interrupt) {
-  {
-    const std::unique_lock lock = enter(interrupt);
-    check_all(transfers);
-    if (started_.empty()) {
-      Batch batch(transfers, *router_, agreement_.messages(), timeout_s_);
-      return or_fail([&] {
-        heed_at(trace_clock_ns(), [&] { return batch.waiting_for(-1); });
-        batch.post();  // throws where a message of another size is here already
-        drive(batch, interrupt);
-      });
-    }
-  }
-  wait_or_fail(*start(transfers), interrupt);
+void Messages::check_all(std::span<const Transfer> transfers) const {
+  const std::uint64_t tags = ground_.router->message_tags();
+  for (const Transfer& transfer : transfers) check(transfer, ground_.rank(), ground_.size(), tags);
+  gate_.refuse_if_failed();
 }
 
-std::shared_ptr<Work> Communicator::start(std::span<const Transfer> transfers) {
+void Messages::post(Batch& batch) {
+  failing_.heed_at(trace_clock_ns(), [&] { return batch.waiting_for(-1); });
+  batch.post();  // throws where a message of another size is here already
+}
+
+void Messages::run_now(std::span<const Transfer> transfers, const Interrupt& interrupt) {
+  Batch batch(transfers, *ground_.router, waits_.agreement().messages(), waits_.timeout_s());
+  failing_.or_fail([&] {
+    post(batch);
+    waits_.drive(batch, interrupt);
+  });
+}
+
+std::shared_ptr<Work> Messages::start(std::span<const Transfer> transfers, double timeout_s) {
   auto work = std::make_shared<Work>();
-  {
-    const std::unique_lock lock = enter();
-    refuse_without_threads();
-    check_all(transfers);
-    auto batch = std::make_unique<Batch>(transfers, *router_, agreement_.messages(), timeout_s_);
-    batch->work = work;
-    std::erase_if(batches_, [](const auto& other) { return other->finished(); });
-    or_fail([&] {
-      heed_at(trace_clock_ns(), [&] { return batch->waiting_for(-1); });
-      batch->post();
-    });
-    if (batch->finished()) {  // it was empty
-      work->finish(nullptr);
-    } else {
-      shown_->starts(work);
-      batches_.push_back(std::move(batch));
-    }
+  auto batch = std::make_unique<Batch>(transfers, *ground_.router, waits_.agreement().messages(), timeout_s);
+  batch->work = work;
+  std::erase_if(batches_, [](const auto& other) { return other->finished(); });
+  failing_.or_fail([&] { post(*batch); });
+  if (batch->finished()) {  // it was empty
+    work->finish(nullptr);
+  } else {
+    ground_.shown.starts(work);
+    batches_.push_back(std::move(batch));
   }
-  hand_to_thread();
   return work;
 }
 
-bool Communicator::arrived(int peer, int tag) {
-  const std::unique_lock lock = enter();
+bool Messages::arrived(int peer, int tag) {
   const Transfer receive{Transfer::Way::receive, nullptr, 0, peer, tag};
   check_all({&receive, 1});
-  Transport& transport = router_->to(peer);
-  return or_fail<UsageError>([&] {
-    heed_at(trace_clock_ns(), [&] { return describe(receive); });
+  Transport& transport = ground_.router->to(peer);
+  return failing_.or_fail<UsageError>([&] {
+    failing_.heed_at(trace_clock_ns(), [&] { return describe(receive); });
     return transport.arrived(peer, first_message_tag(transport.traits().max_tag) + static_cast<std::uint64_t>(tag));
   });
 }
 
-bool Communicator::advance_batches() {
+bool Messages::under_way() const {
+  return std::ranges::any_of(batches_, [](const auto& batch) { return !batch->finished(); });
+}
+
+bool Messages::advance() {
   try {
-    if (!batches_.empty()) shown_->waits_for(batches_.front()->deadline().timeout_s);
-    const bool moved = !batches_.empty() && router_->progress();
-    if (!moved) look_after_batches();
+    if (!batches_.empty()) ground_.shown.waits_for(batches_.front()->deadline().timeout_s);
+    const bool moved = !batches_.empty() && ground_.router->progress();
+    if (!moved) look_after(/*alone=*/true);
     return moved;
   } catch (const std::exception& error) {
-    fail(failure_of(error));
+    failing_.fail(failure_of(error));
     return true;
   }
 }
 
-void Communicator::look_after_batches() {
-  if (std::erase_if(batches_, [](const auto& batch) { return batch->finished(); }) > 0 && started_.empty())
-    log_.waits({});
+void Messages::look_after(bool alone) {
+  if (std::erase_if(batches_, [](const auto& batch) { return batch->finished(); }) > 0 && alone) ground_.log.waits({});
   const auto now = std::chrono::steady_clock::now();
-  if (batches_.empty() || now - last_batch_look_ < kLookEvery) return;
-  last_batch_look_ = now;
-  if (started_.empty()) log_.waits(describe_wait(*batches_.front(), -1));
+  if (batches_.empty() || now - last_look_ < kLookEvery) return;
+  last_look_ = now;
+  if (alone) ground_.log.waits(waits_.describe(*batches_.front(), -1));
   for (const auto& batch : batches_) {
     try {
-      look_at(*batch, batch->deadline(), Caller::free);
+      waits_.look_at(*batch, batch->deadline(), Waits::Caller::free);
     } catch (const std::exception& error) {
-      // As in advance_started(): whoever waits may free the buffers only when fail() has given them up. fail() ends all
-      // batches with words of its own; this one's work hears the reason.
+      // As in OrderedCalls::advance(): whoever waits may free the buffers only when fail() has given them up. fail()
+      // ends all batches with words of its own; this one's work hears the reason.
       const std::exception_ptr why = std::current_exception();
       const std::shared_ptr<Work> work = std::exchange(batch->work, std::make_shared<Work>());
-      fail(failure_of(error));
+      failing_.fail(failure_of(error));
       work->finish(why);
       return;
     }
   }
 }
 
-Call Communicator::barrier_call() {
-  // An all-gather of one byte each: nobody has all bytes before everybody has come. Few bytes make the selector look
-  // at rounds alone: Bruck's, which are a dissemination barrier, on each level, or everyone to everyone where few are.
-  Call call;
-  call.kind = Kind::all_gather;
-  call.is_barrier = true;
-  call.count = 1;
-  call.dtype = DType::uint8;
-  call.in = &tokens_[rank()];
-  call.out = tokens_.data();
-  return call;
+void Messages::end_all(const std::exception_ptr& error) {
+  for (auto& batch : batches_)
+    if (!batch->finished() && !batch->work->done()) batch->work->finish(error);
+  batches_.clear();
 }
 
-void Communicator::barrier(const Interrupt& interrupt) {
-  const std::string name = "barrier, an all-gather of a byte each: ";
-  try {
-    run(barrier_call(), interrupt);
-  } catch (const TimeoutError& error) {
-    throw TimeoutError(name + error.what());
-  } catch (const TransportError& error) {
-    throw TransportError(name + error.what());
-  }
-}
-
-void Communicator::barrier_beside_others(std::optional<double> timeout_s, const Interrupt& interrupt) {
-  run_beside_others(barrier_call(), timeout_s, interrupt);
-}
-
-std::shared_ptr<Work> Communicator::start_barrier(const Interrupt& interrupt) {
-  return start(barrier_call(), interrupt);
+std::optional<std::string> Messages::waits_for(const Work& work) const {
+  for (const auto& batch : batches_)
+    if (batch->work.get() == &work && !batch->finished())
+      return names_of(batch->awaited_peers()) + " in " + waits_.describe(*batch, -1);
+  return {};
 }
 
 }  // namespace lanecast

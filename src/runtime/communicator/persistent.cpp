@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/communicator/persistent.h"
 
-#include "runtime/communicator/started.h"
+#include "runtime/communicator/bound_call.h"
 
 namespace lanecast {
 
-PersistentCall::PersistentCall(Communicator& communicator, const Call& call) : communicator_(communicator) {
-  const std::unique_lock lock = communicator.enter();
-  call_ = communicator.bind(call);
-  call_->work->finish(nullptr);
-}
+PersistentCall::PersistentCall(Communicator& communicator, const Call& call)
+    : communicator_(communicator), call_(communicator.bind(call)) {}
 
 PersistentCall::PersistentCall(Communicator& communicator, const ComposedCall& call)
-    : communicator_(communicator), call_(communicator.bind(call)) {
-  call_->work->finish(nullptr);
-}
+    : communicator_(communicator), call_(communicator.bind(call)) {}
+
+void PersistentCall::rebind(const void* in, void* out) { communicator_.rebind(*call_, in, out); }
 
 std::size_t PersistentCall::scratch_bytes() const { return call_->execution->scratch_bytes(); }
 

@@ -35,7 +35,7 @@ class PersistentCall {
 
  private:
   Communicator& communicator_;
-  std::shared_ptr<Communicator::Started> call_;
+  std::shared_ptr<BoundCall> call_;
 };
 
 }  // namespace lanecast

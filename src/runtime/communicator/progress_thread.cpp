@@ -3,10 +3,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/quiet_thread.h"
 #include "base/running_time.h"
-#include "runtime/communicator/communicator.h"
-#include "runtime/communicator/shown.h"
 #include "runtime/watch/patience.h"
 
 namespace lanecast {
@@ -43,26 +42,26 @@ void ProgressThread::stop(std::chrono::duration<double> grace) {
   if (sleeper_->thread.joinable()) sleeper_->thread.join();
 }
 
-void ProgressThread::add(Communicator& communicator) {
+void ProgressThread::add(Moved& moved) {
   {
     // Relaxed: only the thread finds its own id, and it holds mutex_ while it drives.
     const bool own = thread_id_.load(std::memory_order_relaxed) == std::this_thread::get_id();
-    const Lock lock = own ? Lock() : enter_unless_stuck(communicator.rank());
+    const Lock lock = own ? Lock() : enter_unless_stuck(moved.rank());
     if (stop_) throw UsageError("the process is ending: no call can be started any more");
     if (!sleeper_->thread.joinable()) sleeper_->thread = quiet_thread([this] { run(); });
-    if (std::find(active_.begin(), active_.end(), &communicator) == active_.end()) {
-      active_.push_back(&communicator);
-      sleeper_->watch.add(*communicator.shown_);
+    if (std::find(active_.begin(), active_.end(), &moved) == active_.end()) {
+      active_.push_back(&moved);
+      sleeper_->watch.add(moved.watched());
     }
-    communicator.is_moved_ = true;
+    moved.is_moved = true;
   }
   sleeper_->call_made.notify_all();
 }
 
-void ProgressThread::remove(Communicator& communicator) {
+void ProgressThread::remove(Moved& moved) {
   const Lock lock = enter();
-  std::erase(active_, &communicator);
-  sleeper_->watch.remove(*communicator.shown_);
+  std::erase(active_, &moved);
+  sleeper_->watch.remove(moved.watched());
 }
 
 bool ProgressThread::is_first(const std::string& words) {
@@ -70,11 +69,11 @@ bool ProgressThread::is_first(const std::string& words) {
   return said_.insert(words).second;
 }
 
-bool ProgressThread::lets_go(Communicator& communicator) {
-  if (communicator.has_started()) return false;
-  communicator.is_moved_ = false;  // before the last look: whoever starts a call later hands it over again
-  if (!communicator.has_started()) return true;
-  communicator.is_moved_ = true;
+bool ProgressThread::lets_go(Moved& moved) {
+  if (moved.has_work()) return false;
+  moved.is_moved = false;  // before the last look: whoever starts a call later hands it over again
+  if (!moved.has_work()) return true;
+  moved.is_moved = true;
   return false;
 }
 
@@ -90,30 +89,30 @@ void ProgressThread::run() {
       patience.reset();
       continue;
     }
-    bool moved = false;
+    bool any = false;
     for (std::size_t k = 0; k < active_.size();) {
-      Communicator& communicator = *active_[k];
-      watch.drives(communicator.shown_.get());
-      moved |= communicator.advance_started();
-      if (lets_go(communicator)) {
+      Moved& each = *active_[k];
+      watch.drives(&each.watched());
+      any |= each.advance();
+      if (lets_go(each)) {
         active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(k));
-        watch.remove(*communicator.shown_);
+        watch.remove(each.watched());
       } else {
         ++k;
       }
     }
     watch.drives(nullptr);
     lock.unlock();
-    if (moved)
+    if (any)
       patience.reset();
     else
       patience.pause();
     lock = enter();
   }
-  for (Communicator* communicator : active_) {
-    watch.remove(*communicator->shown_);
-    communicator->is_moved_ = false;  // as in lets_go()
-    communicator->give_up_started();
+  for (Moved* each : active_) {
+    watch.remove(each->watched());
+    each->is_moved = false;  // as in lets_go()
+    each->give_up();
   }
 }
 

@@ -17,26 +17,40 @@
 
 namespace lanecast {
 
-class Communicator;
+/// What the thread moves: of one communicator.
+class Moved {
+ public:
+  virtual ~Moved() = default;
+  virtual int rank() const = 0;
+  virtual Watched& watched() = 0;
+  /// A round; true when something has moved.
+  virtual bool advance() = 0;
+  /// Is something under way, or may there be? Asked once more when is_moved has been taken back.
+  virtual bool has_work() = 0;
+  /// Nobody moves it any more: what is under way fails, so that no wait for it lasts.
+  virtual void give_up() = 0;
+
+  std::atomic<bool> is_moved = false;  // the thread looks for its calls
+};
 
 /// Serves any number of communicators. Starts with the first call, sleeps while there is none.
 class ProgressThread {
  public:
   ~ProgressThread() { stop(std::chrono::seconds(0)); }
   /// Also by the thread itself, for whom it is driving. Throws UsageError after stop().
-  void add(Communicator& communicator);
+  void add(Moved& moved);
   /// Gives the calls under way some time to finish and ends the thread: to be called before the libraries that it uses
   /// end, MPI above all.
   void stop(std::chrono::duration<double> grace);
   /// Of those who share this thread, is this the first one to say that?
   bool is_first(const std::string& words);
-  /// Returns when the thread does not touch the communicator any more.
-  void remove(Communicator& communicator);
+  /// Returns when the thread does not touch it any more.
+  void remove(Moved& moved);
 
  private:
   void run();
   /// Has it no call under way, and will whoever starts one add it again?
-  static bool lets_go(Communicator& communicator);
+  static bool lets_go(Moved& moved);
   using Lock = std::unique_lock<std::timed_mutex>;  // of mutex_
   /// Locks mutex_, ahead of the thread's next round.
   Lock enter();
@@ -47,7 +61,7 @@ class ProgressThread {
   // would take mutex_ again at once for as long as messages move.
   std::timed_mutex entrance_;
   std::timed_mutex mutex_;  // guards everything below; held while communicators are driven
-  std::vector<Communicator*> active_;
+  std::vector<Moved*> active_;
   std::atomic<std::thread::id> thread_id_;
   bool stop_ = false;
   struct Sleeper {

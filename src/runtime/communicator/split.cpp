@@ -6,8 +6,7 @@
 #include "base/mix.h"
 #include "runtime/agree/bootstrap_over.h"
 #include "runtime/agree/wait_chain.h"
-#include "runtime/communicator/communicator.h"
-#include "runtime/communicator/failing.h"
+#include "runtime/communicator/parts.h"
 #include "runtime/communicator/settling_links.h"
 #include "runtime/gpu/gpu_executor.h"
 #include "runtime/wires/level_names.h"
@@ -66,32 +65,35 @@ std::string algorithm_for(const std::string& pinned, const Topology& topology) {
 }  // namespace
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key, const Interrupt& interrupt) {
-  const std::unique_lock lock = enter(interrupt);
-  refuse_if_failed();
-  if (!started_.empty()) throw UsageError("split: wait for the started calls of this communicator first");
-  return or_fail<UsageError>([&] { return make_child(color, key, interrupt); });
+  const std::unique_lock lock = parts_->gate.enter(interrupt);
+  parts_->gate.refuse_if_failed();
+  if (!parts_->calls.empty()) throw UsageError("split: wait for the started calls of this communicator first");
+  return parts_->failing.or_fail<UsageError>([&] { return make_child(color, key, interrupt); });
 }
 
 std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const Interrupt& interrupt) {
+  Ground& ground = parts_->ground;
+  Waits& waits = parts_->waits;
   struct ColorAndKey {
     int color, key;
   };
   const ColorAndKey mine{color, key};
   std::vector<ColorAndKey> places(size());
   // A call as others are, which ranks compare; it leaves no record, since it moves none of the caller's data.
-  const std::uint32_t stamp = agreement_.begin(++calls_, {.text = "split", .hash = kHash, .own = {}});
-  const std::string what = "split (call " + std::to_string(calls_) + ")";
-  Gathering everyone{.ranks = topology_.everyone(), .what = what, .stamp = stamp, .meanwhile = {}};
+  const std::uint64_t call = waits.next_call();
+  const std::uint32_t stamp = waits.agreement().begin(call, {.text = "split", .hash = kHash, .own = {}});
+  const std::string what = "split (call " + std::to_string(call) + ")";
+  Gathering everyone{.ranks = ground.topology.everyone(), .what = what, .stamp = stamp, .meanwhile = {}};
   everyone.meanwhile = [&](std::span<const int> missing, std::chrono::steady_clock::time_point last_moved) {
-    ask(interrupt);
-    log_.waits(what + " for " + names_of(missing));
-    ran_.look(timeout_s_);
-    agreement_.compare(missing, ran_.since(last_moved));
-    agreement_.refuse_unmet_wants(Split(missing), {missing, last_moved, ran_, /*blocked=*/true});
+    parts_->gate.ask(interrupt);
+    ground.log.waits(what + " for " + names_of(missing));
+    waits.ran().look(waits.timeout_s());
+    waits.agreement().compare(missing, waits.ran().since(last_moved));
+    waits.agreement().refuse_unmet_wants(Split(missing), {missing, last_moved, waits.ran(), /*blocked=*/true});
   };
-  among(everyone).all_gather(&mine, places.data(), sizeof mine);
-  log_.waits({});
-  ++splits_;
+  waits.among(everyone).all_gather(&mine, places.data(), sizeof mine);
+  ground.log.waits({});
+  ++parts_->splits;
   if (color < 0) return nullptr;
 
   std::vector<int> ranks;
@@ -101,50 +103,52 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
             [&](int a, int b) { return std::pair(places[a].key, a) < std::pair(places[b].key, b); });
 
   Surroundings child;
-  child.bootstrap =
-      among({.ranks = ranks, .what = what, .stamp = stamp, .meanwhile = [&](auto...) { ask(interrupt); }});
-  child.world = around_.world;
-  child.channel = mix(mix(around_.channel, splits_), static_cast<std::uint64_t>(ranks[0]));
-  if (around_.mpi) {
+  child.bootstrap = waits.among(
+      {.ranks = ranks, .what = what, .stamp = stamp, .meanwhile = [&](auto...) { parts_->gate.ask(interrupt); }});
+  child.world = ground.around.world;
+  child.channel = mix(mix(ground.around.channel, parts_->splits), static_cast<std::uint64_t>(ranks[0]));
+  if (ground.around.mpi) {
     child.bootstrap.barrier();  // where MPI was started without threads it waits here: only once all have heard of it
     std::vector<int> others = ranks;
     std::erase(others, rank());
-    SplitOverMpi split(*router_, around_.mpi->group(ranks), std::move(others),
+    SplitOverMpi split(*ground.router, ground.around.mpi->group(ranks), std::move(others),
                        "the making of a split's MPI communicator");
-    drive(split, interrupt);
+    waits.drive(split, interrupt);
     child.mpi = split.made();
   }
-  for (int r : ranks) child.hosts.push_back(around_.hosts[r]);
-  if (around_.decorate)
-    child.decorate = [decorate = around_.decorate, ranks](std::unique_ptr<Transport> transport,
-                                                          const std::vector<int>& members) {
+  for (int r : ranks) child.hosts.push_back(ground.around.hosts[r]);
+  if (ground.around.decorate)
+    child.decorate = [decorate = ground.around.decorate, ranks](std::unique_ptr<Transport> transport,
+                                                                const std::vector<int>& members) {
       std::vector<int> ours;
       ours.reserve(members.size());
       for (int member : members) ours.push_back(ranks[member]);
       return decorate(std::move(transport), ours);
     };
 
-  CommunicatorOptions options = options_;
+  CommunicatorOptions options = ground.options;
   options.topology.clear();
-  options.placed = topology_.subset(ranks);
+  options.placed = ground.topology.subset(ranks);
   options.from_environment = false;  // it has had its say
   options.part.reset();
-  options.algorithm = algorithm_for(options_.algorithm, *options.placed);
-  options.transports = LevelNames(options_.transports, topology_, "topology").subset(ranks);
-  auto communicator = std::make_unique<Communicator>(std::move(child), std::move(options), progress_);
+  options.algorithm = algorithm_for(ground.options.algorithm, *options.placed);
+  options.transports = LevelNames(ground.options.transports, ground.topology, "topology").subset(ranks);
+  auto communicator = std::make_unique<Communicator>(std::move(child), std::move(options), ground.progress);
   // The ranks outside the child still want the cores.
-  if (rivals_ != Rivals::none) communicator->share_cores();
-  Models known = subset(models(), topology_, ranks);
-  Choosing::GpuLinks on_gpus = choosing_.gpu_links();
+  if (ground.rivals != Rivals::none) communicator->parts_->ground.share_cores();
+  Models known = subset(choosing().models(), ground.topology, ranks);
+  Choosing::GpuLinks on_gpus = choosing().gpu_links();
   if (!on_gpus.links.empty()) {
     Models as_known;
     as_known.links = std::move(on_gpus.links);
-    on_gpus.links = subset(as_known, topology_, ranks).links;
+    on_gpus.links = subset(as_known, ground.topology, ranks).links;
   }
-  inherit_links(communicator->choosing_, known, on_gpus);
-  communicator->choosing_.choose_by(std::move(known));
-  if (communicator->gpu_) communicator->gpu_->choose_by(communicator->models().peers);
-  communicator->around_.bootstrap.all_gather = {};  // it holds the parent and its transports, which may go now
+  inherit_links(communicator->parts_->choosing, known, on_gpus);
+  communicator->parts_->choosing.choose_by(std::move(known));
+  if (GpuExecutor* const gpu = communicator->parts_->gpu.opened())
+    gpu->choose_by(communicator->choosing().models().peers);
+  communicator->parts_->ground.around.bootstrap
+      .all_gather = {};  // it holds the parent and its transports, which may go now
   return communicator;
 }
 

@@ -30,7 +30,7 @@ struct ComposedCall {
   std::optional<bool> proven;  // verify() the plans of all ranks first; none: where there are at most kProvenRanks
 };
 
-/// One that Communicator::compile() has lowered for a GPU's memory, with the buffers of a call.
+/// One that GpuCalls::compile() has lowered for a GPU's memory, with the buffers of a call.
 struct ComposedOnGpu {
   std::shared_ptr<const DevicePlan> plan;       // among several hosts
   std::shared_ptr<const BoundProgram> program;  // within one

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call that does not finish: who looks at the deadline and the peers while it waits, and what is said in the end.
+#include "runtime/communicator/waits.h"
+
+#include <algorithm>
 #include <utility>
 
 #include "runtime/agree/wait_chain.h"
-#include "runtime/communicator/communicator.h"
-#include "runtime/communicator/failing.h"
 
 namespace lanecast {
 namespace {
@@ -21,21 +21,44 @@ constexpr auto kListensAfter = std::chrono::milliseconds(1);
 
 }  // namespace
 
-bool Communicator::advance(UnderWay& call) {
+Waits::Waits(Ground& ground, Gate& gate, Failing& failing)
+    : ground_(ground),
+      gate_(gate),
+      failing_(failing),
+      agreement_(*ground.router, ground.rank(), ground.id, ground.options.check_calls),
+      timeout_s_(ground.options.timeout_s.value_or(kTimeout_s)) {}
+
+void Waits::check_timeout(double timeout_s) const {
+  if (!(timeout_s > 0)) throw UsageError("rank " + std::to_string(ground_.rank()) + ": timeout_s: must be more than 0");
+}
+
+Bootstrap Waits::among(Gathering gathering) const {
+  gathering.me = static_cast<int>(std::ranges::find(gathering.ranks, ground_.rank()) - gathering.ranks.begin());
+  gathering.timeout_s = timeout_s_;
+  return bootstrap_over(ground_.router, std::move(gathering));
+}
+
+Bootstrap Waits::among_all(const std::string& what) {
+  return among({.ranks = ground_.topology.everyone(), .what = what, .meanwhile = [this](auto...) {
+                  gate_.ask(ground_.options.interrupt);
+                }});
+}
+
+bool Waits::advance(UnderWay& call) {
   bool moved = false;
   with_reasons(call, [&] { moved = call.advance(); });
   return moved;
 }
 
-void Communicator::look_for_reasons(const UnderWay& call) {
+void Waits::look_for_reasons(const UnderWay& call) {
   const std::vector<int> awaited = call.awaited_peers();
   agreement_.compare(awaited);
   for (int peer : awaited)
-    if (const Loss loss = router_->witness(peer).lost(peer); loss.cause) give_up(call, peer, loss);
+    if (const Loss loss = ground_.router->witness(peer).lost(peer); loss.cause) give_up(call, peer, loss);
 }
 
-void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
-  Patience patience(rivals_);
+void Waits::drive(UnderWay& call, const Interrupt& interrupt) {
+  Patience patience(ground_.rivals);
   Deadline deadline{{}, timeout_s_};
   bool moved = true, looked = false;  // a short call never stops to look, not even at the clock
   while (!call.finished()) {
@@ -51,65 +74,44 @@ void Communicator::drive(UnderWay& call, const Interrupt& interrupt) {
       look_around(call, deadline, interrupt, Caller::blocked);
     }
   }
-  if (looked) log_.waits({});
+  if (looked) ground_.log.waits({});
 }
 
-void Communicator::look_around(const UnderWay& call, const Deadline& deadline, const Interrupt& interrupt,
-                               Caller caller) {
+void Waits::look_around(const UnderWay& call, const Deadline& deadline, const Interrupt& interrupt, Caller caller) {
   const auto now = Clock::now();
   if (now - last_look_ < kLookEvery) return;
   last_look_ = now;
-  ask(interrupt);
-  if (now - deadline.last_progress >= kLookEvery) log_.waits(describe_wait(call, -1));
+  gate_.ask(interrupt);
+  if (now - deadline.last_progress >= kLookEvery) ground_.log.waits(describe(call, -1));
   look_at(call, deadline, caller);
 }
 
-void Communicator::ask(const Interrupt& interrupt) {
-  if (interrupt) {
-    // Relaxed: only this thread finds its own id.
-    asking_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-    const struct Asked {
-      std::atomic<std::thread::id>& thread;
-      ~Asked() { thread.store({}, std::memory_order_relaxed); }
-    } asked{asking_thread_};
-    interrupt();
-  }
-  end_if_aborted();
-}
-
-void Communicator::look_at(const UnderWay& call, const Deadline& deadline, Caller caller) {
+void Waits::look_at(const UnderWay& call, const Deadline& deadline, Caller caller) {
   const std::vector<int> awaited = call.awaited_peers();
   ran_.look(deadline.timeout_s);
   const auto waited = ran_.since(deadline.last_progress);
   const double waited_s = std::chrono::duration<double>(waited).count();
   const double timeout_s = deadline.timeout_s;
   if (waited >= kLookEvery) {
-    router_->publish_wait(awaited, waited_s >= kAskFrom * timeout_s || waited >= size() * kListensAfter);
+    ground_.router->publish_wait(awaited, waited_s >= kAskFrom * timeout_s || waited >= ground_.size() * kListensAfter);
     agreement_.compare(awaited, waited);
     const CallAgreement::Wait wait{awaited, deadline.last_progress, ran_, caller == Caller::blocked};
     agreement_.tell_wants(call, wait);
     agreement_.refuse_unmet_wants(call, wait);
   }
   for (int peer : awaited)
-    if (const Loss loss = router_->witness(peer).lost(peer))
+    if (const Loss loss = ground_.router->witness(peer).lost(peer))
       if (loss.cause || waited >= kLastParts || call.awaits_message(peer)) give_up(call, peer, loss);
-  end_at_deadline(*router_, {rank(), awaited, waited_s, timeout_s, ran_, [&] { return describe_wait(call, -1); }});
+  end_at_deadline(*ground_.router,
+                  {ground_.rank(), awaited, waited_s, timeout_s, ran_, [&] { return describe(call, -1); }});
 }
 
-void Communicator::give_up(const UnderWay& call, int peer, const Loss& loss) {
-  lose(peer, loss, "in " + describe_wait(call, peer));
+void Waits::give_up(const UnderWay& call, int peer, const Loss& loss) {
+  failing_.lose(peer, loss, "in " + describe(call, peer));
 }
 
-void Communicator::lose(int peer, const Loss& loss, const std::string& where) {
-  const std::string text =
-      "rank " + std::to_string(rank()) + " lost rank " + std::to_string(peer) + " (" + loss.str() + ") " + where;
-  // A peer that gave up has said why: that is the cause here as well, and what others should hear from this rank.
-  cause_ = loss.cause ? loss.cause : Failure{FailureKind::lost, text};
-  raise({cause_.kind, text});
-}
-
-std::string Communicator::describe_wait(const UnderWay& call, int peer) const {
-  return call.waiting_for(peer) + " over " + router_->str() + " (call " + std::to_string(calls_) + ")";
+std::string Waits::describe(const UnderWay& call, int peer) const {
+  return call.waiting_for(peer) + " over " + ground_.router->str() + " (call " + std::to_string(calls_) + ")";
 }
 
 }  // namespace lanecast

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call that was made without waiting for it.
+// A collective that is ready to be started: once, or again and again.
 #pragma once
 
 #include <memory>
 
-#include "runtime/communicator/communicator.h"
+#include "runtime/host/execution.h"
+#include "runtime/watch/work.h"
 
 namespace lanecast {
 
-struct Communicator::Started {
+struct BoundCall {
   std::shared_ptr<Execution> execution;
   std::shared_ptr<OrderedCall> on_gpu;  // instead: messages of a call that a stream orders
   const std::byte* in = nullptr;

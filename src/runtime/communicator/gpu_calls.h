@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls on a GPU's memory: enqueued in the order of a stream, and looked after by whoever waits for them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/communicator/choosing.h"
+#include "runtime/communicator/footing.h"
+#include "runtime/communicator/gate.h"
+#include "runtime/communicator/request.h"
+
+namespace lanecast {
+
+class DeviceWork;
+class GpuExecutor;
+class OrderedCall;
+class OrderedCalls;
+class Rounds;
+class Work;
+struct CallBetweenHosts;
+namespace peers {
+class SharedMemory;
+class WindowMemory;
+}  // namespace peers
+
+/// All but finish() and what says so comes into the gate by itself, and refuses what that refuses. What happens on the
+/// device is thrown by later calls and by synchronize().
+class GpuCalls {
+ public:
+  struct Beside {
+    OrderedCalls& calls;
+    Rounds& rounds;
+    Choosing& choosing;
+  };
+  GpuCalls(const Footing& footing, const Beside& beside);
+
+  /// Opens the GPU of later calls; without it the first of them does. Collective. Throws UsageError.
+  void open(int device);
+  /// The same by whoever is in the gate.
+  void open_within(int device);
+  /// Null before; by whoever is in the gate.
+  GpuExecutor* opened() const { return executor_.get(); }
+  /// Is it open, and are all ranks on one host? Then messages go.
+  bool has_peers();
+  /// Where messages to other hosts lie: "staged", on the host; "direct", on the GPU; empty: it is closed, or one host.
+  std::string where_messages_lie();
+  /// Of the GPUs of all ranks, by its driver's name; empty where it is not open, or there are several kinds.
+  std::string kind();
+  /// What would run, what else could, and why it does not. symmetric: on such memory, on one host. Throws UsageError
+  /// where the GPU is not open.
+  Explanation explain(const Call& call, bool symmetric);
+
+  /// Memory on this rank's GPU that the peers' GPUs read and write, of equal size on all ranks. Collective.
+  std::shared_ptr<peers::SharedMemory> allocate_symmetric(int device, std::size_t bytes);
+  /// Memory of this rank's GPU that peers may map from now on: where all ranks' buffers lie in such memory, wherever
+  /// each has put them, calls copy nothing to and from staging. Not collective. False where it does not serve: before
+  /// the GPU is open, among several hosts, and with too many of them.
+  bool open_window(std::shared_ptr<peers::WindowMemory> memory);
+  /// How many calls have made use of it.
+  std::uint64_t calls_by_windows();
+
+  /// A composition, lowered for any number of calls that are enqueued, with buffers of the same kind. Waits for nobody,
+  /// but that the first call on a GPU comes together with the other ranks. Throws what PersistentCall does.
+  ComposedOnGpu compile(const ComposedCall& call, int device);
+  /// See Communicator::enqueue().
+  std::shared_ptr<DeviceWork> enqueue(const GpuRequest& request, const OnStream& where);
+
+  /// Blocks until all that is enqueued has run.
+  void synchronize(const Interrupt& interrupt = {});
+  /// Blocks until done() or the first sign that it will not be.
+  void wait_for(const std::function<bool()>& done, const Interrupt& interrupt);
+  /// Throws what has gone wrong so far, each time; never blocks.
+  void check();
+  /// Until the messages of all calls on the GPU are through, lest its peers lose them.
+  void finish();
+
+ private:
+  using Lock = Gate::Lock;
+  /// What moves the memory: fused kernels on peer memory, a program of a plan within one host, the messages of a plan
+  /// between hosts, or NCCL's collective.
+  enum class GpuBackend : std::uint8_t { peers, program, plan, native };
+  int rank() const;
+
+  /// stream: of the call that needs it, if any.
+  std::shared_ptr<GpuExecutor> made(int device, std::optional<void*> stream = {});
+  /// Once where messages lie on the host and a user may wonder.
+  void say_why_staged(const GpuExecutor& executor) const;
+  GpuExecutor& open_for_call(int device, Lock& lock, std::optional<void*> stream = {});
+  /// Throws UsageError for what no backend takes.
+  GpuBackend backend_of(GpuExecutor& executor, const Call& call, const OnStream& where) const;
+  /// What NCCL cannot do of the call; empty: nothing.
+  std::string not_native(const Call& call) const;
+  void open_native(GpuExecutor& executor, Lock& lock);
+  void open_staging(GpuExecutor& executor, void* stream, Lock& lock);
+  void open_programs(GpuExecutor& executor, void* stream, Lock& lock);
+  /// What only calls of this backend need. Collective.
+  void open_for(GpuExecutor& executor, const Call& call, GpuBackend backend, void* stream, Lock& lock);
+  /// Throws UsageError where no message through the host's memory can be enqueued on the stream.
+  void require_messages(GpuExecutor& executor, void* stream) const;
+  /// Throws UsageError for buffers unlike those that the composition was compiled for.
+  void require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const;
+  /// begun_s: how long ago the wait has begun. Throws to give up.
+  void keep_waiting_for_nccl(double begun_s);
+
+  struct Begun;
+  /// Has begin(executor, lock) give a call its turn, and enqueues what that has left.
+  template <class Begin>
+  std::shared_ptr<DeviceWork> enqueue_behind(const OnStream& where, const Begin& begin);
+  std::shared_ptr<DeviceWork> enqueue_one(const Call& call, const OnStream& where);
+  std::shared_ptr<DeviceWork> enqueue_one(const ComposedOnGpu& call, const OnStream& where);
+  std::shared_ptr<DeviceWork> enqueue_one(Transfers transfers, const OnStream& where);
+  /// Gives a call its turn on the stream. What a plan enqueues is left, for enqueue_rest().
+  std::optional<CallBetweenHosts> enqueue_on(GpuExecutor& executor, const Call& call, GpuBackend backend, void* on);
+  /// The host's half of a call that has its turn.
+  void look_after(std::shared_ptr<OrderedCall> on_gpu);
+  /// On a stream, behind what another holds, if that is another. Outside the gate: where the driver has no room it
+  /// blocks until the progress thread has moved the messages before.
+  void enqueue_rest(GpuExecutor& executor, const CallBetweenHosts& call, void* behind, void* on);
+  GpuExecutor& open_for_messages(Transfers transfers, const OnStream& where, Lock& lock);
+
+  /// Has one of the peers gone? Throws where it has failed, or is_final says that nothing more can come of it.
+  bool lost_peer(bool is_final);
+  /// Looks at what kernels have met and at the peers; throws to give up.
+  void look();
+
+  Ground& ground_;
+  Gate& gate_;
+  Failing& failing_;
+  Waits& waits_;
+  OrderedCalls& calls_;
+  Rounds& rounds_;
+  Choosing& choosing_;
+  std::shared_ptr<GpuExecutor> executor_;  // null before the first call on a GPU
+  std::shared_ptr<Work> last_;             // of calls by plans and by NCCL
+};
+
+}  // namespace lanecast

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator's GPU: opened once, together with the other ranks', and what can be asked of it then.
+#include <cstdio>
+
+#include "runtime/agree/bootstrap_over.h"
+#include "runtime/communicator/gpu_calls.h"
+#include "runtime/communicator/ordered_calls.h"
+#include "runtime/communicator/settling_links.h"
+#include "runtime/communicator/waits.h"
+#include "runtime/gpu/between_hosts/where_messages_lie.h"
+#include "runtime/gpu/gpu_executor.h"
+
+namespace lanecast {
+
+std::shared_ptr<GpuExecutor> GpuCalls::made(int device, std::optional<void*> stream) {
+  const std::string what = "the first call on a GPU";
+  std::optional<gpu::Stream> behind;
+  if (stream) behind = static_cast<gpu::Stream>(*stream);
+  auto executor = std::make_shared<GpuExecutor>(
+      waits_.among_all(what), ground_.topology,
+      GpuOptions{device, behind, ground_.options.gpu_library_folders, ground_.options.kernel_cache,
+                 ground_.options.allow_shared_gpu, ground_.options.max_ctas, waits_.timeout_s(),
+                 [&](const gpu::Device& opened) {
+                   return naming("LANECAST_GPU_MESSAGES", ground_.options, [&] {
+                     return lanecast::where_messages_lie(ground_.options.gpu_messages, opened, ground_.router, rank(),
+                                                         ground_.around.hosts);
+                   });
+                 }},
+      GpuNeighbours{ground_.around.hosts, [&](const Ranks& ranks) {
+                      return waits_.among({.ranks = ranks, .what = what, .meanwhile = [this](auto...) {
+                                             gate_.ask(ground_.options.interrupt);
+                                           }});
+                    }});
+  executor->choose_by(choosing_.models().peers);
+  choosing_.gpus_are(gpu_kind(executor->kind_of_gpu()));
+  say_why_staged(*executor);
+  if (ground_.hosts() > 1) {
+    choosing_.driver_call_takes(executor->driver_call_s(waits_.among_all(what)));
+    const auto hear = [this] { gate_.ask(ground_.options.interrupt); };
+    settle_gpu_links(
+        {ground_.router, ground_.topology, ground_.around.hosts, rank(), waits_.timeout_s(), ground_.rivals, hear},
+        choosing_, *executor);
+  }
+  return executor;
+}
+
+void GpuCalls::say_why_staged(const GpuExecutor& executor) const {
+  if (rank() != 0 || executor.why_staged().empty() || !ground_.progress->is_first(executor.why_staged())) return;
+  std::fprintf(stderr,
+               "lanecast: messages between hosts pass through the hosts' memory: %s, and whoever holds that driver may "
+               "wait for a kernel that waits for the message; gpu_messages=\"direct\" has them lie on the GPUs all the "
+               "same, \"staged\" says nothing (docs/gpu.md)\n",
+               executor.why_staged().c_str());
+}
+
+GpuExecutor& GpuCalls::open_for_call(int device, Lock& lock, std::optional<void*> stream) {
+  if (!executor_) {
+    calls_.drain(lock, ground_.options.interrupt);
+    if (device == kUnknownDevice)
+      throw UsageError("rank " + std::to_string(rank()) + ": the buffers do not say on which GPU they lie; make the " +
+                       "communicator with device=N");
+    executor_ = failing_.or_fail<UsageError>([&] { return made(device, stream); });
+    failing_.opens(executor_);
+  }
+  if (device != kUnknownDevice && device != executor_->device())
+    throw UsageError("rank " + std::to_string(rank()) + ": the buffers lie on GPU " + std::to_string(device) +
+                     ", and this communicator uses GPU " + std::to_string(executor_->device()));
+  return *executor_;
+}
+
+void GpuCalls::open_within(int device) {
+  executor_ = made(device);
+  failing_.opens(executor_);
+}
+
+std::shared_ptr<peers::SharedMemory> GpuCalls::allocate_symmetric(int device, std::size_t bytes) {
+  std::unique_lock lock = gate_.enter();
+  gate_.refuse_if_failed();
+  GpuExecutor& executor = open_for_call(device, lock);
+  if (ground_.hosts() > 1)
+    throw UsageError("rank " + std::to_string(rank()) + ": symmetric memory is for the GPUs of one host, and these " +
+                     "ranks are on " + std::to_string(ground_.hosts()));
+  calls_.drain(lock, ground_.options.interrupt);
+  std::shared_ptr<peers::SharedMemory> memory;
+  failing_.or_fail<UsageError>(
+      [&] { memory = executor.allocate_symmetric(waits_.among_all("symmetric memory"), bytes); });
+  return memory;
+}
+
+bool GpuCalls::open_window(std::shared_ptr<peers::WindowMemory> memory) {
+  const std::unique_lock lock = gate_.enter();
+  gate_.refuse_if_failed();
+  return executor_ && executor_->open_window(std::move(memory));
+}
+
+std::uint64_t GpuCalls::calls_by_windows() {
+  const std::unique_lock lock = gate_.enter();
+  return executor_ ? executor_->calls_by_windows() : 0;
+}
+
+void GpuCalls::open(int device) {
+  std::unique_lock lock = gate_.enter();
+  gate_.refuse_if_failed();
+  open_for_call(device, lock);
+}
+
+bool GpuCalls::has_peers() {
+  const std::unique_lock lock = gate_.enter();
+  return executor_ && executor_->has_peers();
+}
+
+std::string GpuCalls::where_messages_lie() {
+  const std::unique_lock lock = gate_.enter();
+  if (!executor_ || ground_.hosts() == 1) return {};
+  return executor_->sends_directly() ? "direct" : "staged";
+}
+
+Explanation GpuCalls::explain(const Call& call, bool symmetric) {
+  const std::unique_lock lock = gate_.enter();
+  if (!executor_)
+    throw UsageError("rank " + std::to_string(rank()) +
+                     ": device: calls on GPUs are explained among ranks that have opened theirs; make the " +
+                     "communicator with device=N");
+  if (!executor_->has_peers())
+    return choosing_.explain_for_gpus(call, {executor_->sends_directly(), executor_->has_groups()});
+  return executor_->explain(call, symmetric, choosing_.pinned_for(call));
+}
+
+std::string GpuCalls::kind() {
+  const std::unique_lock lock = gate_.enter();
+  return executor_ ? executor_->kind_of_gpu() : std::string();
+}
+
+}  // namespace lanecast
