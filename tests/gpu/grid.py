@@ -88,8 +88,8 @@ def _sums_of_codes(campaign: Campaign, comm: Communicator, dtype: str, op: str) 
     brought = [(np.arange(1 << 16) * (2 * q + 1) + 977 * q).astype(np.uint16) for q in range(comm.size)]
     expected = np.empty_like(brought[0])
     sources = [codes.view(np.uint8) for codes in brought]
-    divisor = float(comm.size) if op == "avg" else 1.0
-    _core.reduce(dtype, op, expected.view(np.uint8), sources, expected.size, divisor, "", -1)
+    divisor, overrange = (float(comm.size), -1) if op == "avg" else (1.0, 0)  # -1: all are added at once
+    _core.reduce(dtype, op, expected.view(np.uint8), sources, expected.size, divisor, "", overrange)
     mine = torch.from_numpy(brought[comm.rank].view(np.int16)).to(campaign.ranks.device.device)
     wrong = []
     for algorithm in ALGORITHMS if campaign.on_gpu else OF_STAND_IN:
