@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compositions, and the plans that they become on a machine.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "bindings.h"
 #include "compose/lower.h"
+#include "compose/refine.h"
 #include "gil.h"
 #include "plan/verify.h"
 #include "plan_dict.h"
@@ -29,6 +31,18 @@ Plan lower_one(const Composition& composition, int rank, const Machine& machine,
   if (rank < 0 || rank >= composition.size())
     throw UsageError("rank " + std::to_string(rank) + " does not exist among " + std::to_string(composition.size()));
   return lower(std::make_shared<const Composition>(composition), rank, machine, in_place);
+}
+
+/// As a call cuts its parts, which are then of so many elements.
+std::pair<Composition, std::vector<std::size_t>> refined(const Composition& composition,
+                                                         std::vector<std::size_t> counts) {
+  const auto parts = static_cast<std::size_t>(composition.parts());
+  if (counts.size() == 1) counts.assign(parts, counts[0]);
+  if (counts.size() != parts)
+    throw UsageError("counts: needs one number, or one per part (" + std::to_string(parts) + "), got " +
+                     std::to_string(counts.size()));
+  const Refined fine = refine(std::make_shared<const Composition>(composition));
+  return {*fine.composition, fine.counts(counts)};
 }
 
 void bind_composition(nb::module_& m) {
@@ -96,6 +110,10 @@ void bind_compose(nb::module_& m) {
   bind_machine(m);
   m.def("lower", &lower_one, "composition"_a, "rank"_a, "machine"_a, "in_place"_a = false, "One rank's plan.");
   m.def("lower_all", &lower_all, "composition"_a, "machine"_a, "in_place"_a = false, "The plans of all ranks.");
+  m.def(
+      "refined", &refined, "composition"_a, "counts"_a,
+      "The composition as a call cuts it before it is lowered, where pieces of a part end differently, and the counts "
+      "of its parts. counts: elements of each part, or one number for all.");
   m.def(
       "verify_composition",
       [](const Composition& composition, const Machine& machine, bool in_place) {

@@ -6,10 +6,14 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/dtype.h"
 #include "bindings.h"
 #include "plan_dict.h"
 #include "runtime/gpu/bound_program.h"
+#include "runtime/request/call.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -68,20 +72,70 @@ PlanDict to_dict(const Program& program) {
   return PlanDict(d);
 }
 
-Program bound(const Plan& plan, const std::vector<std::size_t>& counts, std::string_view dtype, std::string_view op,
-              int lanes, int chunks) {
-  Shape shape;
+/// Throws UsageError for what fits no call of this plan.
+Shape shape_of(const Plan& plan, const std::vector<std::size_t>& counts, std::string_view dtype, std::string_view op) {
   const auto type = dtype_from(dtype);
   const auto sum = op_from(op);
   if (!type || !sum)
     throw UsageError("program: there is no dtype '" + std::string(dtype) + "' or no op '" + std::string(op) + "'");
+  const auto parts = static_cast<std::size_t>(plan.collective.parts());
+  if (counts.size() != 1 && counts.size() != parts)
+    throw UsageError("program: counts: needs one number, or one per part (" + std::to_string(parts) + "), got " +
+                     std::to_string(counts.size()));
+  // Keeps every sum of counts, and every offset in bytes, within 64 bits.
+  const std::size_t most = SIZE_MAX / size_of(*type) / std::max(parts, std::size_t{1}) / 2;
+  if (std::ranges::any_of(counts, [&](std::size_t count) { return count > most; }))
+    throw UsageError("program: counts: larger than any memory");
+  Shape shape;
   shape.dtype = *type;
   shape.op = *sum;
   if (counts.size() == 1)
     shape.count = counts[0];
   else
     shape.counts = counts;
+  return shape;
+}
+
+/// least: chunks of a lane.
+void check(Slicing slicing, int least) {
+  if (slicing.lanes < 1 || slicing.lanes > gpu::kMostLanes)
+    throw UsageError("program: lanes: " + std::to_string(slicing.lanes) + " is not from 1 to " +
+                     std::to_string(gpu::kMostLanes));
+  if (slicing.chunks < least || slicing.chunks > kMostChunks)
+    throw UsageError("program: chunks: " + std::to_string(slicing.chunks) + " is not from " + std::to_string(least) +
+                     " to " + std::to_string(kMostChunks));
+}
+
+Program bound(const Plan& plan, const std::vector<std::size_t>& counts, std::string_view dtype, std::string_view op,
+              int lanes, int chunks) {
+  check({lanes, chunks}, 1);
+  const Shape shape = shape_of(plan, counts, dtype, op);
   return program_of(plan, program_shape(plan, shape), {lanes, chunks});
+}
+
+std::vector<Program> all_bound(const std::vector<const Plan*>& list, const std::vector<std::size_t>& counts,
+                               std::string_view dtype, std::string_view op, int lanes, int chunks) {
+  std::vector<Plan> plans;
+  for (const Plan* plan : list) plans.push_back(*plan);
+  for (std::size_t r = 0; r < std::max(plans.size(), std::size_t{1}); ++r)
+    if (r >= plans.size() || plans[r].rank != static_cast<int>(r) ||
+        plans[r].collective.size != static_cast<int>(plans.size()))
+      throw UsageError("plans: needs those of all ranks, in rank order");
+  check({lanes, chunks}, 0);
+  const Shape shape = shape_of(plans[0], counts, dtype, op);
+  const std::size_t ring = gpu::ring_bytes(static_cast<gpu::u32>(plans.size()));
+  const Slicing slicing = slicing_of(plans, shape, chunks, ring, [lanes](std::size_t) { return lanes; });
+  std::vector<Program> programs;
+  for (const Plan& plan : plans) programs.push_back(program_of(plan, program_shape(plan, shape), slicing));
+  check_queues(programs, ring);
+  return programs;
+}
+
+std::string described(const Program& program, const Plan& plan) {
+  for (const auto* queue : {&program.puts, &program.takes})
+    if (std::ranges::any_of(*queue, [&](const auto& what) { return what.step >= plan.steps.size(); }))
+      throw UsageError("describe: this program was made from another plan, which has more steps");
+  return describe(program, plan);
 }
 
 }  // namespace
@@ -96,9 +150,14 @@ void bind_program(nb::module_& m) {
           "longest_message", [](const Program& p) { return p.longest_message; }, "Bytes, at most.")
       .def(
           "to_dict", [](const Program& p) { return to_dict(p); }, "Plain data, as JSON takes it.")
-      .def("describe", [](const Program& p, const Plan& plan) { return describe(p, plan); }, "plan"_a);
+      .def("describe", &described, "plan"_a,
+           "The plan that it was made from. A line for each instruction; p0, p1, … are the puts, t0, t1, … the takes.");
   m.def("program_of", &bound, "plan"_a, "counts"_a, "dtype"_a = "float32", "op"_a = "sum", "lanes"_a = 1,
         "chunks"_a = 1, "counts: elements of each part, or one number for all.");
+  m.def(
+      "programs_of", &all_bound, "plans"_a, "counts"_a, "dtype"_a = "float32", "op"_a = "sum", "lanes"_a = 1,
+      "chunks"_a = 0,
+      "Of all ranks, and proven: as check_queues does. chunks: at least; 0: as few as a call of so many lanes takes.");
   m.def(
       "check_queues",
       [](const std::vector<const Program*>& list, std::size_t ring_bytes) {

@@ -176,6 +176,9 @@ def beside_others(comm: Communicator, _: Tell) -> list[float]:
     x, y, host = tensor(comm, 500), tensor(comm, 500), np.ones(4)
     call = comm.compile(form("all_reduce", comm.size), y, x)
     on_cpu = comm.compile(form("all_reduce", comm.size), host, host)
+    assert call.program is not None
+    assert on_cpu.program is None
+    assert f"p0: put to rank {1 - comm.rank}, 2000 bytes" in call.program.describe(call.plan)
     call.start()
     comm.all_reduce(x)
     comm.all_reduce(x, algorithm="ring")

@@ -12,19 +12,6 @@
 namespace lanecast {
 namespace {
 
-/// Bytes of an instruction in the first slice of every part, which is the longest.
-std::size_t bytes_of(const Program& program, const gpu::Instruction& what) {
-  const std::size_t each = operands_of(what);
-  std::size_t bytes = 0;
-  for (std::size_t r = 0; r < what.runs; ++r) {
-    const gpu::Operand& o = program.operands[what.operands + r * each];
-    const std::size_t slice = std::min(o.bytes, o.stride);
-    const auto at = [&](gpu::u32 numerator) { return place(Fraction::of(numerator, o.den), slice); };
-    bytes += at(o.to) - at(o.from);
-  }
-  return bytes;
-}
-
 struct SlotRing {
   std::size_t put = 0;      // bytes
   std::size_t arrived = 0;  // of whole messages
@@ -111,6 +98,18 @@ class CheckedQueues {
 };
 
 }  // namespace
+
+std::size_t bytes_of(const Program& program, const gpu::Instruction& what) {
+  const std::size_t each = operands_of(what);
+  std::size_t bytes = 0;
+  for (std::size_t r = 0; r < what.runs; ++r) {
+    const gpu::Operand& o = program.operands[what.operands + r * each];
+    const std::size_t slice = std::min(o.bytes, o.stride);
+    const auto at = [&](gpu::u32 numerator) { return place(Fraction::of(numerator, o.den), slice); };
+    bytes += at(o.to) - at(o.from);
+  }
+  return bytes;
+}
 
 void check_queues(const std::vector<Program>& programs, std::size_t ring_bytes) {
   CheckedQueues(programs, ring_bytes).run();

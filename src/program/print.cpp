@@ -2,6 +2,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/dtype.h"
 #include "program/program.h"
 
 namespace lanecast {
@@ -9,18 +10,26 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kOperations{"put", "take", "take_reduce", "copy", "reduce"};  // Operation
 
-std::string describe(const gpu::Instruction& what, std::size_t k) {
-  std::string text = std::to_string(k) + ": " + std::string(name_of(what.operation));
-  if (what.operation == gpu::Operation::put)
-    text += " to rank " + std::to_string(what.peer);
-  else if (talks(what))
-    text += " from rank " + std::to_string(what.peer);
-  text += ", " + std::to_string(what.runs) + (what.runs == 1 ? " run" : " runs");
-  if (what.operation == gpu::Operation::reduce) text += " of " + std::to_string(what.sources) + " sources";
-  if (what.delay) text += ", " + std::to_string(what.delay) + " chunks behind";
+std::string counted(std::size_t number, const char* noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+/// others: the letter of the other queue.
+std::string describe(const Program& program, const gpu::Instruction& what, char others) {
+  const bool adds = what.operation == gpu::Operation::take_reduce || what.operation == gpu::Operation::reduce;
+  std::string text{name_of(what.operation)};
+  if (adds) text += " (" + std::string(name_of(static_cast<ReduceOp>(what.op))) + ")";
+  if (talks(what))
+    text += (what.operation == gpu::Operation::put ? " to rank " : " from rank ") + std::to_string(what.peer);
+  else if (adds)
+    text += " of " + counted(what.sources, "source");
+  text += ", " + counted(bytes_of(program, what), "byte");
+  if (what.runs > 1) text += " in " + counted(what.runs, "run");
+  if (!what.ends) text += ", to be continued";
+  if (what.delay) text += ", " + counted(what.delay, "chunk") + " behind";
   if (what.needs) {
-    text += ", once the other queue has ended its " + std::to_string(what.needs - 1);
-    if (what.needs_back) text += " of " + std::to_string(what.needs_back) + " ticks before";
+    text += std::string(", after ") + others + std::to_string(what.needs - 1);
+    if (what.needs_back) text += " of " + counted(what.needs_back, "tick") + " before";
   }
   return text;
 }
@@ -30,13 +39,20 @@ std::string describe(const gpu::Instruction& what, std::size_t k) {
 std::string_view name_of(gpu::Operation operation) { return kOperations[static_cast<std::size_t>(operation)]; }
 
 std::string describe(const Program& program, const Plan& plan) {
-  std::string text = std::to_string(program.slicing.lanes) + " lanes, " + std::to_string(program.slicing.chunks) +
-                     " chunks each, scratch " + std::to_string(program.all_scratch_bytes()) + " bytes\n";
-  for (const auto& [name, queue] : {std::pair("puts", &program.puts), std::pair("takes", &program.takes)}) {
+  const auto lanes = static_cast<std::size_t>(program.slicing.lanes);
+  const auto chunks = static_cast<std::size_t>(program.slicing.chunks);
+  std::string text = counted(lanes, "lane") + " of " + counted(chunks, "chunk") + ", " +
+                     counted(program.ticks(), "tick") + ", messages of up to " +
+                     counted(program.longest_message, "byte") + ", " + counted(program.all_scratch_bytes(), "byte") +
+                     " of scratch memory\n";
+  const auto append = [&](const char* name, const std::vector<gpu::Instruction>& queue, char others) {
     text += std::string(name) + ":\n";
-    for (std::size_t k = 0; k < queue->size(); ++k)
-      text += "  " + describe((*queue)[k], k) + "  [" + describe(plan, (*queue)[k].step) + "]\n";
-  }
+    for (std::size_t k = 0; k < queue.size(); ++k)
+      text += std::string("  ") + name[0] + std::to_string(k) + ": " + describe(program, queue[k], others) + "  [" +
+              describe(plan, queue[k].step) + "]\n";
+  };
+  append("puts", program.puts, 't');
+  append("takes", program.takes, 'p');
   return text;
 }
 

@@ -68,6 +68,9 @@ inline std::size_t operands_of(const gpu::Instruction& what) {
   return (what.operation == gpu::Operation::put ? 0 : 1) + what.sources - (from_ring ? 1 : 0);
 }
 
+/// Bytes of an instruction in the first slice of every part, which is the longest.
+std::size_t bytes_of(const Program& program, const gpu::Instruction& what);
+
 /// Made from this rank's plan alone. Steps keep the order of the plan's list within a chunk; a step of a composition's
 /// stage s works s chunks behind one of stage 0, so that all stages are at work at a time. Throws UsageError for plans
 /// with group steps, and for a step of more sources than a kernel takes.
@@ -81,7 +84,8 @@ std::size_t longest_message(const Plan& plan, const std::vector<PartBytes>& part
 /// takes, and either for what it needs of its rank's other queue.
 void check_queues(const std::vector<Program>& programs, std::size_t ring_bytes);
 
-/// A line for each instruction.
+/// A line for each instruction: p0, p1, … are those of the queue that puts, t0, t1, … those of the other one.
+/// plan: the one that the program was made from.
 std::string describe(const Program& program, const Plan& plan);
 
 }  // namespace lanecast

@@ -7,7 +7,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,9 @@ import typer
 from lanecast import _core
 from lanecast.bench import outputs
 from lanecast.bench.options import TOPOLOGY_HELP, ranks_of, split_list, topology_for
+from lanecast.cli import programs
 from lanecast.compose import Composition, Knobs, forms, lower
+from lanecast.compose import programs as programs_of
 from lanecast.compose import verify as verify_plans
 from lanecast.wording import counted
 
@@ -42,9 +44,17 @@ _InPlace = Annotated[bool, typer.Option("--in-place", help="Input within the out
 
 @dataclass(frozen=True)
 class _Lowered:
+    composition: Composition
     plans: list[_core.Plan]
+    shape: _core.Topology  # where the ranks sit
     hierarchy: _core.Topology
     transports: tuple[str, ...]
+
+    def programs(self, bound: programs.Shape, knobs: Knobs, in_place: bool) -> programs.Made:
+        """What the plans become for the GPUs of a host."""
+        lanes, chunks = bound.how
+        count, cut = bound.count(self.plans[0]), replace(knobs, chunks=chunks)
+        return programs_of(self.composition, count, bound.type, cut, self.shape, in_place=in_place, lanes=lanes)
 
 
 @app.command("forms")
@@ -64,16 +74,31 @@ def show(  # noqa: PLR0913, PLR0917  one per option
     transports: _Transports = "",
     in_place: _InPlace = False,
     rank: Annotated[int | None, typer.Option(help="Only this rank's steps; default: what all ranks do.")] = None,
+    as_json: programs.AsJson = False,
+    program: programs.AsProgram = False,
+    size: programs.Size = "",
+    dtype: programs.Dtype = "",
+    lanes: programs.Lanes = None,
+    chunks: programs.Chunks = None,
 ) -> None:
-    """Print what moves in each stage, or one rank's steps."""
-    made = _lowered(what, topology, Knobs(_levels(hierarchy), stripe, ring, transports=transports), in_place)
-    if rank is not None:
-        if not 0 <= rank < len(made.plans):
-            raise _core.UsageError(f"rank {rank}: there are {len(made.plans)}")
-        print(made.plans[rank], end="")
+    """Print what moves in each stage, or one rank's steps; --program: its GPU's instructions."""
+    bound = programs.Shape(size, dtype, lanes, chunks)
+    knobs = Knobs(_levels(hierarchy), stripe, ring, transports=transports)
+    made = _lowered(what, topology, knobs, in_place)
+    if program:
+        programs.show(made.programs(bound, knobs, in_place), rank, as_json)
         return
+    bound.refuse()
+    if rank is not None and not 0 <= rank < len(made.plans):
+        raise _core.UsageError(f"rank {rank}: there are {len(made.plans)}")
     from lanecast import plans
 
+    if as_json:
+        print(plans.to_json(made.plans if rank is None else [made.plans[rank]], made.hierarchy), end="")
+        return
+    if rank is not None:
+        print(made.plans[rank], end="")
+        return
     print(_composition(what, len(made.plans)))
     print(plans.show(made.plans, made.hierarchy, made.transports), end="")
 
@@ -88,10 +113,21 @@ def draw(  # noqa: PLR0913, PLR0917  one per option
     transports: _Transports = "",
     in_place: _InPlace = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="PNG, PDF or SVG.")] = Path("plan.png"),
+    program: programs.AsProgram = False,
+    size: programs.Size = "",
+    dtype: programs.Dtype = "",
+    lanes: programs.Lanes = None,
+    chunks: programs.Chunks = None,
 ) -> None:
-    """Draw who sends what to whom, and a matrix of it for each stage."""
+    """Draw who sends what to whom, and a matrix of it for each stage; --program: what the GPUs do, tick by tick."""
     outputs.check_picture(output)
-    made = _lowered(what, topology, Knobs(_levels(hierarchy), stripe, ring, transports=transports), in_place)
+    bound = programs.Shape(size, dtype, lanes, chunks)
+    knobs = Knobs(_levels(hierarchy), stripe, ring, transports=transports)
+    made = _lowered(what, topology, knobs, in_place)
+    if program:
+        programs.draw(made.programs(bound, knobs, in_place), made.hierarchy, output)
+        return
+    bound.refuse()
     from lanecast import plans
 
     plans.draw(made.plans, made.hierarchy, output, made.transports)
@@ -128,12 +164,13 @@ def _levels(text: str) -> list[int] | str | None:
 
 def _lowered(what: str, topology: str, knobs: Knobs, in_place: bool) -> _Lowered:
     shape = _shape(topology)
-    made = lower(_composition(what, shape.size), knobs, shape, in_place=in_place)
+    composition = _composition(what, shape.size)
+    made = lower(composition, knobs, shape, in_place=in_place)
     transports = split_list(str(knobs.transports))
     for name in transports:
         if name not in _core.TRANSPORTS:
             raise _core.UsageError(f"transports: unknown name {name!r}; known: {' '.join(_core.TRANSPORTS)}")
-    return _Lowered(made, knobs.machine(shape).topology, transports)
+    return _Lowered(composition, made, shape, knobs.machine(shape).topology, transports)
 
 
 def _composition(what: str, size: int) -> Composition:

@@ -14,7 +14,7 @@ from rich.table import Table
 from lanecast import _core
 from lanecast.bench import outputs, tables
 from lanecast.bench.options import TOPOLOGY_HELP, known_name, ranks_of, topology_for
-from lanecast.cli import nic_bytes
+from lanecast.cli import nic_bytes, programs
 from lanecast.cli.verify import verify_all
 from lanecast.wording import counted
 
@@ -61,18 +61,28 @@ def show(  # noqa: PLR0913, PLR0917  one per option
     ] = None,
     in_place: _InPlace = False,
     root: _Root = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: programs.AsJson = False,
+    program: programs.AsProgram = False,
+    size: programs.Size = "",
+    dtype: programs.Dtype = "",
+    lanes: programs.Lanes = None,
+    chunks: programs.Chunks = None,
 ) -> None:
-    """Print what happens in each round, or one rank's steps."""
+    """Print what happens in each round, or one rank's steps; --program: its GPU's instructions."""
     known_name("collective", collective, _core.KINDS)
+    bound = programs.Shape(size, dtype, lanes, chunks)
     from lanecast import plans
 
     shape = _topology(topology)
     name = algorithm or _first(collective)
-    if rank is None:
+    if program or rank is None:
         made = _core.make_plans(collective, shape, name, in_place, _root(collective, root))
     else:
         made = [_core.make_plan(collective, rank, shape, name, in_place, _root(collective, root))]
+    if program:
+        programs.show(programs.of_plans(made, bound), rank, as_json)
+        return
+    bound.refuse()
     if as_json:
         print(plans.to_json(made, shape), end="")
     else:
@@ -87,15 +97,26 @@ def draw(  # noqa: PLR0913, PLR0917  one per option
     output: Annotated[Path, typer.Option("--output", "-o", help="PNG, PDF or SVG.")] = Path("plan.png"),
     in_place: _InPlace = False,
     root: _Root = None,
+    program: programs.AsProgram = False,
+    size: programs.Size = "",
+    dtype: programs.Dtype = "",
+    lanes: programs.Lanes = None,
+    chunks: programs.Chunks = None,
 ) -> None:
-    """Draw who sends what to whom, round by round."""
+    """Draw who sends what to whom, round by round; --program: what the GPUs do, tick by tick."""
     known_name("collective", collective, _core.KINDS)
+    bound = programs.Shape(size, dtype, lanes, chunks)
     outputs.check_picture(output)
     from lanecast import plans
 
     shape = _topology(topology)
     name = algorithm or _first(collective)
-    plans.draw(_core.make_plans(collective, shape, name, in_place, _root(collective, root)), shape, output)
+    made = _core.make_plans(collective, shape, name, in_place, _root(collective, root))
+    if program:
+        programs.draw(programs.of_plans(made, bound), shape, output)
+        return
+    bound.refuse()
+    plans.draw(made, shape, output)
     print(f"wrote {output}", file=sys.stderr)
 
 

@@ -10,6 +10,6 @@ comm.compile(c, output, input).run()
 
 from lanecast.compose.compiled import CompiledCall, Knobs
 from lanecast.compose.composition import Block, Composition
-from lanecast.compose.stages import Edge, lower, stages, verify
+from lanecast.compose.stages import Edge, lower, programs, stages, verify
 
-__all__ = ["Block", "CompiledCall", "Composition", "Edge", "Knobs", "lower", "stages", "verify"]
+__all__ = ["Block", "CompiledCall", "Composition", "Edge", "Knobs", "lower", "programs", "stages", "verify"]

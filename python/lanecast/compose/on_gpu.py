@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lanecast import _core
 from lanecast._core import DeviceBuffer
 from lanecast.compose.compiled import Binding, CompiledCall
 from lanecast.device_calls import DeviceWork
@@ -40,7 +41,7 @@ class DeviceCompiledCall(CompiledCall):
         """Begin behind what the current stream holds, on a stream of the communicator's own.
 
         output, input: other buffers of the same shape, from now on. The buffers belong to the call until the current
-        stream is behind wait(). Raises UsageError where they do not fit, and while a CUDA graph is captured.
+        stream is behind wait(). Raises UsageError where they do not fit, and among several hosts in a CUDA graph.
         """
         buffers = self._those(output, input)
         core = self._communicator.enqueue_composed_async(self._core, *buffers.places, buffers.any.stream())
@@ -61,6 +62,12 @@ class DeviceCompiledCall(CompiledCall):
     def is_completed(self) -> bool:
         """True unless the last start is under way."""
         return self._work is None or self._work.is_completed()
+
+    @property
+    def program(self) -> _core.Program | None:
+        """As CompiledCall has it."""
+        program: _core.Program | None = self._core.program
+        return program
 
     def _those(self, output: Any, input: Any) -> DevicePair:
         if output is None and input is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a composition becomes on a machine: plans, their proof, and who sends what to whom in which stage."""
+"""What a composition becomes on a machine: plans, programs, their proof, and who sends what to whom in which stage."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import index
 
 from lanecast import _core
 from lanecast.compose.compiled import Knobs
@@ -33,6 +34,35 @@ def lower(
 ) -> list[_core.Plan]:
     """The plans of all ranks, in rank order. topology: where they sit; None: side by side."""
     return _core.lower_all(composition._core, _machine(composition, knobs, topology), in_place)
+
+
+def programs(  # noqa: PLR0913  the composition, its shape, the machine and the kernel
+    composition: Composition,
+    counts: int | Sequence[int],
+    dtype: str = "float32",
+    knobs: Knobs | None = None,
+    topology: _core.Topology | None = None,
+    *,
+    in_place: bool = False,
+    lanes: int = 1,
+) -> list[tuple[_core.Plan, _core.Program]]:
+    """What the GPUs of a host run: of all ranks, in rank order, the plan and the program that it becomes.
+
+    print(program.describe(plan)) shows one, program.to_dict() is plain data. counts: elements of each part, or one
+    number for all. lanes: 1 to 64, and knobs.chunks of each at least; 0: as few as a call of so many lanes takes, whose
+    messages fill a quarter of a ring at most. Raises UsageError (argument, reason) for what does not fit, and PlanError
+    (rank, step) where a queue would not come to its end. What a program is: docs/programs.md.
+    """
+    try:
+        each = [index(count) for count in counts] if isinstance(counts, Sequence) else [index(counts)]
+        cut, each = _core.refined(composition._core, each)
+        plans = _core.lower_all(cut, _machine(composition, knobs, topology), in_place)
+        chunks = knobs.chunks if knobs else 0
+        return list(zip(plans, _core.programs_of(plans, each, dtype, "sum", lanes, chunks), strict=True))
+    except TypeError:
+        raise _core.UsageError(
+            f"programs: counts={counts!r}, lanes={lanes!r}: expected whole numbers that fit memory"
+        ) from None
 
 
 def verify(

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from lanecast._core import Topology
 from lanecast.plans.flow import Flow, GroupCall, Transfer
 from lanecast.plans.labels import PieceLabels
-from lanecast.plans.style import BAND, INK, QUIET, border_style, borders, drawing_order, level_colours
+from lanecast.plans.style import INK, borders, draw_rows, drawing_order, level_colours, name_bands
 
 MOST_LABELS = 200
 COLUMNS_PER_LETTER = 0.3
@@ -105,23 +105,10 @@ class LaneDiagram:
             axes.plot(x, lane, marker="s", markersize=4.5, color=INK, markerfacecolor="white", zorder=4)
 
     def _draw_lanes(self, axes: Axes) -> None:
-        size, width = len(self._order), max(1.0, self.columns)
-        for k, (start, end) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
-            if k % 2 == 0:
-                axes.axvspan(start - 0.25, end - 0.25, color=BAND, zorder=0, linewidth=0)
-        axes.hlines(range(size), -0.2, width, color=QUIET, linewidth=0.6, zorder=1)
-        for border, level in borders(self._topology, self._order).items():
-            axes.axhline(border - 0.5, zorder=1, **border_style(level))
-        axes.set_xlim(-0.25, width)
-        axes.set_ylim(size - 0.5, -0.5)
-        axes.set_yticks(range(size), [f"rank {rank}" for rank in self._order], fontsize=7)
-        middles = [(a + b) / 2 - 0.25 for a, b in zip(self._starts, self._starts[1:], strict=False)]
-        axes.set_xticks(middles, [str(k + 1) for k in range(len(middles))], fontsize=7)
         meaning = " (length of the longest chain of messages up to here)" if self._flow.unit == "round" else ""
-        axes.set_xlabel(self._flow.unit + meaning, fontsize=8)
-        axes.tick_params(length=0)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        names = [f"rank {rank}" for rank in self._order]
+        draw_rows(axes, names, borders(self._topology, self._order), self._starts, self._flow.unit + meaning)
+        name_bands(axes, self._starts, 1)
 
     def _draw_mark(self, axes: Axes, x: float, mark: Mark) -> None:
         colour = level_colours(self._topology, self._flow.transports)[mark.what.level]

@@ -58,7 +58,7 @@ class Flow:
     calls: list[GroupCall]
     local: list[LocalStep]
     rounds: int
-    parts: int  # of which the full buffer, or everything that a composition names, consists
+    parts: int  # as parts_of()
     unit: str = "round"  # or "stage"
     transports: tuple[str, ...] = ()  # by the numbers of levels, where known
 
@@ -89,7 +89,7 @@ def trace(plans: Sequence[Plan], topology: Topology, transports: Sequence[str] =
     tracer = _Tracer(described, topology)
     by_round = sorted(tracer.transfers, key=lambda t: (t.round, t.level, t.sender, t.receiver))
     return Flow(
-        *(by_round, tracer.calls, tracer.local, max(tracer.round.values(), default=0), _parts_of(described[0])),
+        *(by_round, tracer.calls, tracer.local, max(tracer.round.values(), default=0), parts_of(described[0])),
         unit="stage" if is_composed(described[0]) else "round",
         transports=_for_each_level(transports, len(level_names(topology))),
     )
@@ -100,7 +100,8 @@ def is_composed(plan: dict[str, Any]) -> bool:
     return "composition" in plan
 
 
-def _parts_of(plan: dict[str, Any]) -> int:
+def parts_of(plan: dict[str, Any]) -> int:
+    """Of which the full buffer, or everything that a composition names, consists; of a plan as a dict."""
     if is_composed(plan):
         lists = [*plan["composition"]["inputs"], *plan["composition"]["outputs"]]
         return len({part for parts in lists for part in parts}) or 1

@@ -19,7 +19,7 @@ def to_json(plans: Sequence[Plan], topology: Topology) -> str:
         "topology": {"size": topology.size, "levels": topology.levels},
     }
     entries = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-    entries.append(' "plans": [\n' + ",\n".join(_plan(plan.to_dict()) for plan in plans) + "\n ]")
+    entries.append(' "plans": [\n' + ",\n".join(in_lines(plan.to_dict(), ["steps"]) for plan in plans) + "\n ]")
     return "{\n" + ",\n".join(entries) + "\n}\n"
 
 
@@ -41,9 +41,10 @@ def from_json(text: str) -> tuple[list[Plan], Topology]:
         raise UsageError(f"plans: an entry is missing or of the wrong form: {error}") from error
 
 
-def _plan(plan: dict[str, Any]) -> str:
-    """One plan; its steps get a line each, so that two files compare well."""
-    entries = [f"   {json.dumps(key)}: {json.dumps(value)}" for key, value in plan.items() if key != "steps"]
-    steps = ",\n".join(f"    {json.dumps(step)}" for step in plan["steps"])
-    entries.append('   "steps": [' + (f"\n{steps}\n   " if steps else "") + "]")
+def in_lines(content: dict[str, Any], lists: Sequence[str]) -> str:
+    """One plan or program; the items of these lists get a line each, so that two files compare well."""
+    entries = [f"   {json.dumps(key)}: {json.dumps(value)}" for key, value in content.items() if key not in lists]
+    for key in lists:
+        items = ",\n".join(f"    {json.dumps(item)}" for item in content[key])
+        entries.append(f"   {json.dumps(key)}: [" + (f"\n{items}\n   " if items else "") + "]")
     return "  {\n" + ",\n".join(entries) + "\n  }"

@@ -2,10 +2,14 @@
 """What the pictures of plans share: a colour per level, and the order in which ranks are drawn."""
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from lanecast._core import Topology
 from lanecast.plans.flow import level_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 INNERMOST = "#1f77a4"
 OUTWARDS = ("#c8452f", "#d9921e", "#5b8c3e", "#7b5ea7")  # outermost first
@@ -41,3 +45,30 @@ def borders(topology: Topology, order: list[int]) -> dict[int, int]:
 def border_style(level: int) -> dict[str, Any]:
     """Nodes are set apart by a line, what lies within them by a fainter one."""
     return {"color": INK, "linewidth": 1.0} if level == 0 else {"color": QUIET, "linewidth": 0.8, "linestyle": "--"}
+
+
+def draw_rows(axes: "Axes", names: Sequence[str], lines: dict[int, int], starts: Sequence[float], when: str) -> None:
+    """Rows with time from left to right, and bands behind them.
+
+    lines: row above which a border lies → its level; starts: where each band begins, and the last one ends, with room
+    of 1 between two; when: what bands are.
+    """
+    width = max(1.0, starts[-1])
+    for start, end in list(pairwise(starts))[::2]:
+        axes.axvspan(start - 0.25, end - 0.25, color=BAND, zorder=0, linewidth=0)
+    axes.hlines(range(len(names)), -0.2, width, color=QUIET, linewidth=0.6, zorder=1)
+    for border, level in lines.items():
+        axes.axhline(border - 0.5, zorder=1, **border_style(level))
+    axes.set_xlim(-0.25, width)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), names, fontsize=7)
+    axes.set_xlabel(when, fontsize=8)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def name_bands(axes: "Axes", starts: Sequence[float], first: int) -> None:
+    """Number the bands from `first` on."""
+    middles = [(a + b) / 2 - 0.25 for a, b in pairwise(starts)]
+    axes.set_xticks(middles, [str(first + k) for k in range(len(middles))], fontsize=7)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as people see them: text, JSON and pictures of what plans become for GPUs, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import lanecast
+from composed_cases import form
+from lanecast import _core, plans
+from lanecast._core import Plan, Program, Topology, UsageError
+from lanecast.cli import app
+from lanecast.compose import Block, Composition, Knobs, forms, lower, programs
+from lanecast.plans import draw_programs, programs_to_json, show_program
+from lanecast.plans.program_flow import Place, follow
+from lanecast.plans.programs import side_by_side
+
+WIDE = 400
+FORMS = sorted({**forms.SINGLE_STEP, **forms.MULTI_STEP})
+Made = list[tuple[Plan, Program]]
+
+
+def shown(*arguments: str, columns: int = 80) -> str:
+    done = CliRunner().invoke(app, list(arguments), env={"COLUMNS": str(columns)})
+    assert done.exit_code == 0, done.exception
+    return done.stdout
+
+
+@st.composite
+def made_ones(draw: st.DrawFn) -> Made:
+    size = draw(st.sampled_from([1, 2, 3, 4, 7]))
+    chunks, ring = draw(st.sampled_from([0, 1, 3])), draw(st.sampled_from([1, size]))
+    counts = draw(st.sampled_from([0, 1, 60, 2003]))
+    knobs = Knobs([size], ring=ring, chunks=chunks)
+    return programs(form(draw(st.sampled_from(FORMS)), size), counts, knobs=knobs, lanes=draw(st.sampled_from([1, 5])))
+
+
+@given(made_ones())
+@settings(max_examples=30, deadline=None)
+def test_what_an_instruction_needs_stands_before_it(made: Made) -> None:
+    """Above it in text, left of it in pictures; and each stands there once."""
+    flow = follow([program for _, program in made])
+    for rank, program in enumerate(flow.programs):
+        rows = side_by_side(program)
+        row = {("puts", put): k for k, (put, _) in enumerate(rows) if put is not None}
+        row |= {("takes", take): k for k, (_, take) in enumerate(rows) if take is not None}
+        assert len(row) == len(program["puts"]) + len(program["takes"])
+        for queue, other in (("puts", "takes"), ("takes", "puts")):
+            numbers = [row[queue, number] for number in range(len(program[queue]))]
+            assert numbers == sorted(set(numbers))
+            for number, what in enumerate(program[queue]):
+                if what["needs"] and not what["needs_back"]:
+                    assert row[other, what["needs"] - 1] < row[queue, number]
+                    assert flow.column[Place(rank, other, what["needs"] - 1)] < flow.column[Place(rank, queue, number)]
+    assert all(flow.column[put] < flow.column[take] for put, take in flow.messages)
+    assert len(flow.messages) == sum(what["ends"] for program in flow.programs for what in program["puts"])
+
+
+@given(made_ones())
+@settings(max_examples=20, deadline=None)
+def test_json_round_trip(made: Made) -> None:
+    text = programs_to_json([program for _, program in made])
+    content = json.loads(text)
+    assert (content["format"], content["version"]) == ("lanecast-programs", 1)
+    assert content["programs"] == [program.to_dict() for _, program in made]
+    instructions = sum(len(program[queue]) for program in content["programs"] for queue in ("puts", "takes"))
+    assert sum('"operation"' in line for line in text.splitlines()) == instructions
+
+
+def test_queues_stand_beside_each_other_where_there_is_room() -> None:
+    plan, program = programs(forms.all_reduce_by_all_gather(3), 300, knobs=Knobs([3], ring=3, chunks=2))[1]
+    below, beside = show_program(plan, program), show_program(plan, program, WIDE)
+    assert below == show_program(plan, program, 80) == program.describe(plan)
+    lines = {line.strip() for line in below.splitlines()}
+    assert lines == {part.strip() for line in beside.splitlines() for part in line.split("   ")} - {""}
+    assert len(beside.splitlines()) < len(below.splitlines())
+    assert beside.splitlines()[1].split() == ["puts:", "takes:"]
+
+
+def test_commands_show_programs() -> None:
+    options = ("--topology", "2", "--program", "--size", "4K", "--lanes", "2", "--chunks", "2")
+    one = shown("compose", "show", "all_reduce_by_all_gather", *options, "--rank", "1")
+    assert one.startswith("rank 1 of 2 ranks\n2 lanes of 2 chunks, 5 ticks, messages of up to 528 bytes, ")
+    assert "\nputs:\n  p0: put to rank 0, 512 bytes  [step 1 of " in one
+    both = shown("compose", "show", "all_reduce_by_all_gather", *options)
+    assert both.endswith(one)
+    assert both.startswith("rank 0 of 2 ranks\n")
+    wide = shown("plan", "show", "all_reduce", "--algorithm", "ring", "--program", "--rank", "0", columns=WIDE)
+    assert "puts:" in wide
+    assert wide.splitlines()[2].endswith("takes:")
+
+
+def test_commands_export_what_the_core_says() -> None:
+    options = ("--topology", "3", "--program", "--size", "1200", "--json")
+    content = json.loads(shown("compose", "show", "all_reduce_by_all_gather", *options))
+    expected = programs(forms.all_reduce_by_all_gather(3), 300)
+    assert content["programs"] == [program.to_dict() for _, program in expected]
+    content = json.loads(shown("plan", "show", "all_gather", "--algorithm", "ring", *options, "--rank", "2"))
+    made = _core.programs_of(_core.make_plans("all_gather", Topology(3), "ring"), [100])
+    assert content["programs"] == [made[2].to_dict()]
+    told, where = plans.from_json(shown("compose", "show", "broadcast", "--topology", "2x2", "--json"))
+    assert (len(told), where.size) == (4, 4)
+
+
+def test_a_message_that_fits_no_ring_is_cut() -> None:
+    def chunks(size: str) -> int:
+        text = shown("compose", "show", "broadcast", "--topology", "2", "--program", "--json", "--size", size)
+        return int(json.loads(text)["programs"][0]["chunks"])
+
+    assert chunks("64K") == 1
+    assert chunks("16M") * 65536 >= 16 << 20
+
+
+def test_pieces_that_end_differently_are_cut_as_in_a_call() -> None:
+    c = Composition([[0], [0]], [[0], [0]])
+    c.multicast(0, [0, 1], Block(0).cut(0, 2))
+    c.multicast(1, [0, 1], Block(0).cut(1, 2))
+    taken = programs(c, 7)[0][1].to_dict()["takes"]
+    assert {operand["bytes"] for what in taken for run in what["runs"] for operand in run} == {12, 16}
+
+
+@pytest.mark.parametrize(("size", "chunks"), [(1, 1), (3, 2), (7, 3)])
+def test_pictures(size: int, chunks: int, tmp_path: Path) -> None:
+    topology = Topology(size)
+    knobs = Knobs([size], ring=size, chunks=chunks)
+    made = programs(forms.all_reduce_by_all_gather(size), 100, knobs=knobs)
+    draw_programs(made, topology, tmp_path / "program.svg")
+    assert ElementTree.parse(tmp_path / "program.svg").getroot().tag.endswith("svg")
+
+
+def test_commands_draw_programs(tmp_path: Path) -> None:
+    for command in (("compose", "draw", "all_gather"), ("plan", "draw", "all_gather", "--algorithm", "ring")):
+        file = tmp_path / f"{command[0]}.png"
+        shown(*command, "--topology", "2x2", "--program", "--chunks", "40", "-o", str(file))
+        assert file.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["plan", "show", "all_reduce", "--algorithm", "native", "--program"], "no program has group steps, as step"),
+        (["plan", "show", "all_gather", "--size", "4K"], "size 4K: is of programs; give --program as well"),
+        (["plan", "draw", "all_gather", "--lanes", "0"], "lanes 0: is of programs"),
+        (["compose", "show", "broadcast", "--chunks", "2"], "chunks 2: is of programs"),
+        (["compose", "draw", "broadcast", "--dtype", "int8"], "dtype int8: is of programs"),
+        (["plan", "show", "all_gather", "--program", "--lanes", "0"], "lanes: 0 is not from 1 to 64"),
+        (["plan", "show", "all_gather", "--program", "--lanes", "65"], "lanes: 65 is not from 1 to 64"),
+        (["compose", "show", "broadcast", "--program", "--chunks", "-1"], "chunks: -1 is not from 0 to 65536"),
+        (["compose", "show", "broadcast", "--program", "--chunks", "65537"], "chunks: 65537 is not from 0"),
+        (["compose", "show", "broadcast", "--program", "--chunks", "99999999999"], "expected whole numbers"),
+        (["plan", "show", "all_gather", "--program", "--chunks", "99999999999"], "larger than any memory"),
+        (["plan", "show", "all_gather", "--program", "--size", "4X"], "size '4X': expected a whole number of bytes"),
+        (["plan", "show", "all_reduce", "--program", "--size", "99999999999G"], "larger than any memory"),
+        (["plan", "show", "all_reduce", "--program", "--size", "99999G"], "more than programs take"),
+        (["plan", "show", "all_reduce", "--program", "--dtype", "float"], "dtype 'float' is unknown; known: "),
+        (["plan", "show", "all_gather", "--program", "--rank", "4"], "rank 4: there are 4"),
+        (["plan", "show", "all_gather", "--program", "--rank", "-1"], "rank -1: there are 4"),
+        (["compose", "draw", "broadcast", "--program", "--topology", "17"], "17 ranks, but programs of up to 16"),
+    ],
+)  # fmt: skip
+def test_refusals(arguments: list[str], said: str) -> None:
+    refused = CliRunner().invoke(app, arguments).exception
+    assert isinstance(refused, UsageError), refused
+    assert said in str(refused)
+
+
+def test_what_does_not_belong_together_is_refused() -> None:
+    made = programs(forms.all_reduce_by_all_gather(3), 10)
+    others = programs(forms.broadcast(3), 10)
+    with pytest.raises(UsageError, match="made from another plan, which has more steps"):
+        made[0][1].describe(others[2][0])
+    three = lower(forms.broadcast(3))
+    for some in ([], three[:2], three[::-1]):
+        with pytest.raises(UsageError, match="needs those of all ranks, in rank order"):
+            _core.programs_of(some, [10])
+    with pytest.raises(UsageError, match="counts: needs one number, or one per part"):
+        _core.programs_of(three, [1, 2, 3])
+    with pytest.raises(UsageError, match="counts: needs one number, or one per part"):
+        programs(forms.broadcast(3), [1, 2, 3])
+    with pytest.raises(UsageError, match="expected whole numbers"):
+        programs(forms.broadcast(3), 1.5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="lanes: 0 is not"):
+        _core.program_of(three[0], [10], lanes=0)
+
+
+def test_no_program_on_the_cpu() -> None:
+    def rank_main(comm: lanecast.Communicator) -> bool:
+        x = np.ones(4)
+        return comm.compile(form("all_reduce", comm.size), x, x).program is None
+
+    assert lanecast.run_threads(2, rank_main) == [True, True]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_queues_come_to_their_ends_where_there_is_nothing_to_move(count: int) -> None:
+    """Of several chunks, in whose scratch memory there are no bytes."""
+    ring = lower(forms.all_reduce_by_all_gather(3), Knobs([3], ring=3))
+    _core.check_queues([_core.program_of(plan, [count], chunks=3) for plan in ring], 65536)
