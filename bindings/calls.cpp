@@ -232,12 +232,13 @@ void bind_collectives(nb::class_<Communicator>& communicator) {
     return bound;
   };
   def_collective(communicator, "persistent", bind);
-  communicator.def(
-                  "barrier", [](Communicator& c) { c.run(Barrier{}, raise_signals); }, nb::call_guard<WithoutGil>())
+  communicator
+      .def(
+          "barrier", [](Communicator& c) { c.run(BarrierRequest{}, raise_signals); }, nb::call_guard<WithoutGil>())
       .def("start_barrier", [](Communicator& c) {
         AsyncWork work;
         const WithoutGil release;
-        work.work = c.start(Barrier{}, raise_signals);
+        work.work = c.start(BarrierRequest{}, raise_signals);
         return work;
       });
 }

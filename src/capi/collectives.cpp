@@ -52,7 +52,7 @@ lanecastResult_t lanecastRunBesideOthers(const lanecastCall_t* call, double time
 
 lanecastResult_t lanecastBarrierBesideOthers(double timeout_s, lanecastComm_t comm, lanecastError_t* error) {
   return beside_others(timeout_s, comm, error, [](Communicator& core, std::optional<double> timeout) {
-    core.run(Barrier{}, core.options().interrupt, BesideOthers{timeout});
+    core.run(BarrierRequest{}, core.options().interrupt, BesideOthers{timeout});
   });
 }
 

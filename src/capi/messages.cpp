@@ -66,9 +66,9 @@ lanecastResult_t lanecastBatchStart(const lanecastMessage_t* messages, size_t n,
 }
 
 lanecastResult_t lanecastBarrier(lanecastComm_t comm) {
-  return guarded(comm, [](Communicator& core) { core.run(Barrier{}, core.options().interrupt); });
+  return guarded(comm, [](Communicator& core) { core.run(BarrierRequest{}, core.options().interrupt); });
 }
 
 lanecastResult_t lanecastBarrierStart(lanecastComm_t comm, lanecastWork_t* work) {
-  return start({comm, work}, [](Communicator& core) { return core.start(Barrier{}, core.options().interrupt); });
+  return start({comm, work}, [](Communicator& core) { return core.start(BarrierRequest{}, core.options().interrupt); });
 }

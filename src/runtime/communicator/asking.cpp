@@ -31,11 +31,11 @@ bool Communicator::Parts::run_alone(const HostRequest& request, const Interrupt&
                          messages.run_now(transfers, interrupt);
                          return true;
                        },
-                       [&](Barrier) { return run_alone(binding.barrier(), interrupt); }},
+                       [&](BarrierRequest) { return run_alone(binding.barrier(), interrupt); }},
                     request);
 }
 
-std::shared_ptr<Work> Communicator::Parts::queue(const HostRequest& request, const OrderedCalls::Turn& turn) {
+std::shared_ptr<Work> Communicator::Parts::queue(const HostRequest& request, const OrderedCalls::CallTurn& turn) {
   return std::visit(By{[&](const Call& call) {
                          const std::shared_ptr<BoundCall> bound = binding.bind(call);
                          calls.queue(bound, turn);
@@ -53,7 +53,7 @@ std::shared_ptr<Work> Communicator::Parts::queue(const HostRequest& request, con
                          messages.check_all(transfers);
                          return messages.start(transfers, turn.timeout_s);
                        },
-                       [&](Barrier) { return queue(binding.barrier(), turn); }},
+                       [&](BarrierRequest) { return queue(binding.barrier(), turn); }},
                     request);
 }
 
@@ -89,7 +89,7 @@ std::shared_ptr<Work> Communicator::Parts::start(const HostRequest& request, con
 
 void Communicator::run(const HostRequest& request, const Interrupt& interrupt, std::optional<BesideOthers> beside) {
   if (beside) return parts_->run_beside_others(request, interrupt, *beside);
-  if (!std::holds_alternative<Barrier>(request)) return parts_->run_blocked(request, interrupt);
+  if (!std::holds_alternative<BarrierRequest>(request)) return parts_->run_blocked(request, interrupt);
   const std::string name = "barrier, an all-gather of a byte each: ";
   try {
     parts_->run_blocked(request, interrupt);
@@ -108,7 +108,7 @@ std::shared_ptr<DeviceWork> Communicator::enqueue(const GpuRequest& request, con
   return parts_->gpu.enqueue(request, where);
 }
 
-void Communicator::wait(Work& work, const Interrupt& interrupt) { Rounds::wait(work, interrupt); }
+void Communicator::wait(Work& work, const Interrupt& interrupt) { ProgressRounds::wait(work, interrupt); }
 
 std::string Communicator::waits_for(const Work& work) {
   // Not for long: a call of another thread may be in until its peers come.

@@ -6,16 +6,16 @@
 
 namespace lanecast {
 
-Binding::Binding(const Ground& ground, Gate& gate, const Choosing& choosing)
+CallBinder::CallBinder(const Ground& ground, Gate& gate, const Choosing& choosing)
     : ground_(ground), gate_(gate), choosing_(choosing), tokens_(static_cast<std::size_t>(ground.size())) {
   forget_plans();
 }
 
-void Binding::forget_plans() {
+void CallBinder::forget_plans() {
   plans_ = std::make_unique<PlanCache>(ground_.topology, ground_.rank(), *ground_.router, ground_.options.executor);
 }
 
-std::shared_ptr<Execution> Binding::prepare(Call call) {
+std::shared_ptr<Execution> CallBinder::prepare(Call call) {
   const bool in_place = check(call, ground_.rank(), ground_.size());
   call.reproducible = choosing_.in_rank_order(call);
   gate_.refuse_if_failed();
@@ -35,7 +35,7 @@ std::shared_ptr<Execution> Binding::prepare(Call call) {
   }
 }
 
-std::shared_ptr<BoundCall> Binding::bind(const Call& call) {
+std::shared_ptr<BoundCall> CallBinder::bind(const Call& call) {
   auto bound = std::make_shared<BoundCall>();
   bound->execution = prepare(call);
   bound->in = static_cast<const std::byte*>(call.in);
@@ -43,7 +43,7 @@ std::shared_ptr<BoundCall> Binding::bind(const Call& call) {
   return bound;
 }
 
-Call Binding::barrier() {
+Call CallBinder::barrier() {
   // An all-gather of one byte each: nobody has all bytes before everybody has come. Few bytes make the selector look
   // at rounds alone: Bruck's, which are a dissemination barrier, on each level, or everyone to everyone where few are.
   Call call;

@@ -15,9 +15,9 @@ namespace lanecast {
 
 struct ComposedCall;
 
-class Binding {
+class CallBinder {
  public:
-  Binding(const Ground& ground, Gate& gate, const Choosing& choosing);
+  CallBinder(const Ground& ground, Gate& gate, const Choosing& choosing);
 
   /// By whoever is in the gate. Throws UsageError for what cannot be run, and where the communicator has failed.
   std::shared_ptr<Execution> prepare(Call call);

@@ -34,7 +34,7 @@ void require_placed_alike(const Plan& plan, const Shape& shape, const void* in, 
 
 }  // namespace
 
-std::shared_ptr<BoundCall> Binding::bind(const ComposedCall& call) {
+std::shared_ptr<BoundCall> CallBinder::bind(const ComposedCall& call) {
   return with_rank(ground_.rank(), kCompile, [&] {
     Compiling compiling(call, ground_.topology, ground_.rank());
     compiling.check(ground_.options.reproducible.value_or(false));

@@ -19,7 +19,7 @@ class DeviceWork;
 class GpuExecutor;
 class OrderedCall;
 class OrderedCalls;
-class Rounds;
+class ProgressRounds;
 class Work;
 struct CallBetweenHosts;
 namespace peers {
@@ -33,7 +33,7 @@ class GpuCalls {
  public:
   struct Beside {
     OrderedCalls& calls;
-    Rounds& rounds;
+    ProgressRounds& rounds;
     Choosing& choosing;
   };
   GpuCalls(const Footing& footing, const Beside& beside);
@@ -132,7 +132,7 @@ class GpuCalls {
   Failing& failing_;
   Waits& waits_;
   OrderedCalls& calls_;
-  Rounds& rounds_;
+  ProgressRounds& rounds_;
   Choosing& choosing_;
   std::shared_ptr<GpuExecutor> executor_;  // null before the first call on a GPU
   std::shared_ptr<Work> last_;             // of calls by plans and by NCCL

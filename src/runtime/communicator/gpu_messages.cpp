@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between pairs of ranks of a GPU's memory, behind what a stream of the caller's holds.
+// MessageCalls between pairs of ranks of a GPU's memory, behind what a stream of the caller's holds.
 #include "runtime/communicator/device_work.h"
 #include "runtime/communicator/failing.h"
 #include "runtime/communicator/waits.h"

@@ -9,23 +9,23 @@
 
 namespace lanecast {
 
-Messages::Messages(const Footing& footing)
+MessageCalls::MessageCalls(const Footing& footing)
     : ground_(footing.ground), gate_(footing.gate), failing_(footing.failing), waits_(footing.waits) {
   failing_.also_ends([this](const std::exception_ptr& error) { end_all(error); });
 }
 
-void Messages::check_all(std::span<const Transfer> transfers) const {
+void MessageCalls::check_all(std::span<const Transfer> transfers) const {
   const std::uint64_t tags = ground_.router->message_tags();
   for (const Transfer& transfer : transfers) check(transfer, ground_.rank(), ground_.size(), tags);
   gate_.refuse_if_failed();
 }
 
-void Messages::post(Batch& batch) {
+void MessageCalls::post(Batch& batch) {
   failing_.heed_at(trace_clock_ns(), [&] { return batch.waiting_for(-1); });
   batch.post();  // throws where a message of another size is here already
 }
 
-void Messages::run_now(std::span<const Transfer> transfers, const Interrupt& interrupt) {
+void MessageCalls::run_now(std::span<const Transfer> transfers, const Interrupt& interrupt) {
   Batch batch(transfers, *ground_.router, waits_.agreement().messages(), waits_.timeout_s());
   failing_.or_fail([&] {
     post(batch);
@@ -33,7 +33,7 @@ void Messages::run_now(std::span<const Transfer> transfers, const Interrupt& int
   });
 }
 
-std::shared_ptr<Work> Messages::start(std::span<const Transfer> transfers, double timeout_s) {
+std::shared_ptr<Work> MessageCalls::start(std::span<const Transfer> transfers, double timeout_s) {
   auto work = std::make_shared<Work>();
   auto batch = std::make_unique<Batch>(transfers, *ground_.router, waits_.agreement().messages(), timeout_s);
   batch->work = work;
@@ -48,7 +48,7 @@ std::shared_ptr<Work> Messages::start(std::span<const Transfer> transfers, doubl
   return work;
 }
 
-bool Messages::arrived(int peer, int tag) {
+bool MessageCalls::arrived(int peer, int tag) {
   const Transfer receive{Transfer::Way::receive, nullptr, 0, peer, tag};
   check_all({&receive, 1});
   Transport& transport = ground_.router->to(peer);
@@ -58,11 +58,11 @@ bool Messages::arrived(int peer, int tag) {
   });
 }
 
-bool Messages::under_way() const {
+bool MessageCalls::under_way() const {
   return std::ranges::any_of(batches_, [](const auto& batch) { return !batch->finished(); });
 }
 
-bool Messages::advance() {
+bool MessageCalls::advance() {
   try {
     if (!batches_.empty()) ground_.shown.waits_for(batches_.front()->deadline().timeout_s);
     const bool moved = !batches_.empty() && ground_.router->progress();
@@ -74,7 +74,7 @@ bool Messages::advance() {
   }
 }
 
-void Messages::look_after(bool alone) {
+void MessageCalls::look_after(bool alone) {
   if (std::erase_if(batches_, [](const auto& batch) { return batch->finished(); }) > 0 && alone) ground_.log.waits({});
   const auto now = std::chrono::steady_clock::now();
   if (batches_.empty() || now - last_look_ < kLookEvery) return;
@@ -95,13 +95,13 @@ void Messages::look_after(bool alone) {
   }
 }
 
-void Messages::end_all(const std::exception_ptr& error) {
+void MessageCalls::end_all(const std::exception_ptr& error) {
   for (auto& batch : batches_)
     if (!batch->finished() && !batch->work->done()) batch->work->finish(error);
   batches_.clear();
 }
 
-std::optional<std::string> Messages::waits_for(const Work& work) const {
+std::optional<std::string> MessageCalls::waits_for(const Work& work) const {
   for (const auto& batch : batches_)
     if (batch->work.get() == &work && !batch->finished())
       return names_of(batch->awaited_peers()) + " in " + waits_.describe(*batch, -1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between pairs of ranks, which the other ranks of a communicator do not take part in.
+// MessageCalls between pairs of ranks, which the other ranks of a communicator do not take part in.
 #pragma once
 
 #include <chrono>
@@ -17,9 +17,9 @@
 namespace lanecast {
 
 /// By whoever is in the gate.
-class Messages {
+class MessageCalls {
  public:
-  explicit Messages(const Footing& footing);
+  explicit MessageCalls(const Footing& footing);
 
   /// Throws UsageError, before any data moves, and where the communicator has failed.
   void check_all(std::span<const Transfer> transfers) const;

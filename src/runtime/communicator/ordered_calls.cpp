@@ -25,7 +25,7 @@ class Opening final : public UnderWay {
 
 }  // namespace
 
-OrderedCalls::OrderedCalls(const Footing& footing, Binding& binding)
+OrderedCalls::OrderedCalls(const Footing& footing, CallBinder& binding)
     : ground_(footing.ground),
       gate_(footing.gate),
       failing_(footing.failing),
@@ -70,7 +70,7 @@ void OrderedCalls::run_now(const std::shared_ptr<Execution>& call, const void* i
   });
 }
 
-void OrderedCalls::open_groups(BoundCall& call, const Turn& turn) {
+void OrderedCalls::open_groups(BoundCall& call, const CallTurn& turn) {
   if (call.execution->has_groups()) return;
   drain(turn.lock, turn.interrupt);
   or_fail(call.execution, [&] {
@@ -82,7 +82,7 @@ void OrderedCalls::open_groups(BoundCall& call, const Turn& turn) {
   call.deadline.last_progress = std::chrono::steady_clock::now();
 }
 
-void OrderedCalls::queue(const std::shared_ptr<BoundCall>& call, const Turn& turn) {
+void OrderedCalls::queue(const std::shared_ptr<BoundCall>& call, const CallTurn& turn) {
   call->running = false;
   call->deadline.timeout_s = turn.timeout_s;
   open_groups(*call, turn);

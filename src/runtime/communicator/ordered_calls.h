@@ -17,18 +17,18 @@ namespace lanecast {
 /// By whoever is in the gate.
 class OrderedCalls {
  public:
-  OrderedCalls(const Footing& footing, Binding& binding);
+  OrderedCalls(const Footing& footing, CallBinder& binding);
 
   bool empty() const { return calls_.empty(); }
   /// In the caller's thread, to its end, where no other is under way.
   void run_now(const std::shared_ptr<Execution>& call, const void* in, void* out, const Interrupt& interrupt);
   /// Behind those that are here. Somebody has to advance() them then.
-  struct Turn {
+  struct CallTurn {
     Gate::Lock& lock;  // let go of where the call's groups are opened behind others
     double timeout_s;
     const Interrupt& interrupt;
   };
-  void queue(const std::shared_ptr<BoundCall>& call, const Turn& turn);
+  void queue(const std::shared_ptr<BoundCall>& call, const CallTurn& turn);
   /// The host's half of a call that a stream orders, and has given its turn.
   std::shared_ptr<Work> look_after(std::shared_ptr<OrderedCall> on_gpu);
 
@@ -45,7 +45,7 @@ class OrderedCalls {
   void push(const std::shared_ptr<BoundCall>& call);
   /// In the caller's thread, where groups are opened in the order of the program: two communicators that opened theirs
   /// in a thread of ours might do so in another order than on the other ranks.
-  void open_groups(BoundCall& call, const Turn& turn);
+  void open_groups(BoundCall& call, const CallTurn& turn);
   void begin(OrderedCall& call, const std::byte* in, std::byte* out);
   /// After its last step.
   void end(Execution& call);
@@ -58,7 +58,7 @@ class OrderedCalls {
   Gate& gate_;
   Failing& failing_;
   Waits& waits_;
-  Binding& binding_;
+  CallBinder& binding_;
   std::shared_ptr<Surprises> surprises_ = std::make_shared<Surprises>();
   std::vector<std::shared_ptr<BoundCall>> calls_;  // the first is under way; a deque would allocate now and then
 };

@@ -20,17 +20,17 @@ struct Communicator::Parts {
   /// By whoever is in the gate, to its end. False, with nothing done, where a collective is under way.
   bool run_alone(const HostRequest& request, const Interrupt& interrupt);
   /// The same, behind what is here; somebody has to move it then.
-  std::shared_ptr<Work> queue(const HostRequest& request, const OrderedCalls::Turn& turn);
+  std::shared_ptr<Work> queue(const HostRequest& request, const OrderedCalls::CallTurn& turn);
 
   Ground ground;
   Gate gate{ground};
   Failing failing{ground, gate};
   Waits waits{ground, gate, failing};
   Choosing choosing{ground.topology, ground.options, *ground.router};
-  Binding binding{ground, gate, choosing};
+  CallBinder binding{ground, gate, choosing};
   OrderedCalls calls{{ground, gate, failing, waits}, binding};
-  Messages messages{{ground, gate, failing, waits}};
-  Rounds rounds{{ground, gate, failing, waits}, calls, messages};
+  MessageCalls messages{{ground, gate, failing, waits}};
+  ProgressRounds rounds{{ground, gate, failing, waits}, calls, messages};
   GpuCalls gpu{{ground, gate, failing, waits}, {calls, rounds, choosing}};
   std::uint64_t splits = 0;  // that were made
 };

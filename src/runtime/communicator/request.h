@@ -27,14 +27,14 @@ class Lent {
 };
 
 /// Done when every rank has come. A collective like others, also in its order among them.
-struct Barrier {};
+struct BarrierRequest {};
 
 /// Sends and receives posted together, in which only this rank and its peers take part: none waits for another, or for
 /// the collectives started before.
 using Transfers = std::span<const Transfer>;
 
 /// Of the host's memory. What Communicator::bind() has made is asked for again and again.
-using HostRequest = std::variant<Lent<Call>, Lent<std::shared_ptr<BoundCall>>, Transfers, Barrier>;
+using HostRequest = std::variant<Lent<Call>, Lent<std::shared_ptr<BoundCall>>, Transfers, BarrierRequest>;
 
 /// Of a GPU's memory. Transfers are for the ranks of one host there, match in the order of the calls, and this rank may
 /// be a peer of its own.

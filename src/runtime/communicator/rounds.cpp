@@ -6,7 +6,7 @@
 
 namespace lanecast {
 
-Rounds::Rounds(const Footing& footing, OrderedCalls& calls, Messages& messages)
+ProgressRounds::ProgressRounds(const Footing& footing, OrderedCalls& calls, MessageCalls& messages)
     : ground_(footing.ground),
       gate_(footing.gate),
       failing_(footing.failing),
@@ -16,7 +16,7 @@ Rounds::Rounds(const Footing& footing, OrderedCalls& calls, Messages& messages)
   failing_.also_ends([this](const std::exception_ptr&) { tell_by_and_by(); });
 }
 
-void Rounds::hand_to_thread() {
+void ProgressRounds::hand_to_thread() {
   // Where it does already, no caller waits for its round to end. The thread takes this back before it looks for calls
   // for the last time, and a call is started before this is asked, so one of the two sees the other. Sequentially
   // consistent: that look may fail to get in, where a caller is, and orders nothing then.
@@ -29,12 +29,12 @@ void Rounds::hand_to_thread() {
   }
 }
 
-bool Rounds::has_work() {
+bool ProgressRounds::has_work() {
   const Gate::Lock lock = gate_.try_enter();
   return !lock.owns_lock() || !calls_.empty() || !messages_.empty() || telling_;
 }
 
-bool Rounds::advance() {
+bool ProgressRounds::advance() {
   if (gate_.is_wanted()) return false;
   const Gate::Lock lock = gate_.try_enter();  // a caller inside run() must not hold up other communicators
   if (!lock.owns_lock()) return false;
@@ -50,13 +50,13 @@ bool Rounds::advance() {
   return moved;
 }
 
-void Rounds::give_up() {
+void ProgressRounds::give_up() {
   const Gate::Lock lock = gate_.try_enter();  // held: by a blocking call, which runs when there is none
   if (lock.owns_lock() && !(calls_.empty() && messages_.empty()))
     failing_.fail({FailureKind::user, "the process is ending while calls are under way"});
 }
 
-void Rounds::tell_by_and_by() {
+void ProgressRounds::tell_by_and_by() {
   if (!ground_.router->tell() || !threads_refused(ground_.around).empty()) return;
   telling_ = Deadline{std::chrono::steady_clock::now(), waits_.timeout_s()};
   try {
@@ -66,7 +66,7 @@ void Rounds::tell_by_and_by() {
   }
 }
 
-void Rounds::advance_until_done(Work& work, const Interrupt& interrupt) {
+void ProgressRounds::advance_until_done(Work& work, const Interrupt& interrupt) {
   // Programs of several threads have more than cores at times. Of two ranks on one core, each would wait for the other
   // to have spun: 220 us instead of 7 for a small call.
   Patience patience(ground_.rivals == Rivals::none ? Rivals::ranks : ground_.rivals);
@@ -90,12 +90,12 @@ void Rounds::advance_until_done(Work& work, const Interrupt& interrupt) {
   work.wait_for(std::chrono::seconds(0));
 }
 
-void Rounds::wait(Work& work, const Interrupt& interrupt) {
+void ProgressRounds::wait(Work& work, const Interrupt& interrupt) {
   while (!work.wait_for(kLookEvery))
     if (interrupt) interrupt();
 }
 
-void Rounds::wait_or_fail(Work& work, const Interrupt& interrupt) {
+void ProgressRounds::wait_or_fail(Work& work, const Interrupt& interrupt) {
   try {
     wait(work, interrupt);
   } catch (const std::exception& error) {
@@ -104,7 +104,7 @@ void Rounds::wait_or_fail(Work& work, const Interrupt& interrupt) {
   }
 }
 
-void Rounds::fail_if_interrupted(Work& work, const std::exception& error) {
+void ProgressRounds::fail_if_interrupted(Work& work, const std::exception& error) {
   if (work.done()) return;  // it is the call's own
   const Gate::Lock lock = gate_.enter();
   failing_.fail(failure_of(error));

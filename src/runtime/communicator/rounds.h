@@ -10,12 +10,12 @@
 
 namespace lanecast {
 
-class Messages;
+class MessageCalls;
 
 /// Outside the gate, all but what the thread calls: a round comes in by itself, unless somebody else is.
-class Rounds final : public Moved {
+class ProgressRounds final : public Moved {
  public:
-  Rounds(const Footing& footing, OrderedCalls& calls, Messages& messages);
+  ProgressRounds(const Footing& footing, OrderedCalls& calls, MessageCalls& messages);
 
   static void wait(Work& work, const Interrupt& interrupt);
   /// Lets the progress thread move what was started.
@@ -42,7 +42,7 @@ class Rounds final : public Moved {
   Failing& failing_;
   Waits& waits_;
   OrderedCalls& calls_;
-  Messages& messages_;
+  MessageCalls& messages_;
   std::optional<Deadline> telling_;  // of peers that are to hear of a failure
 };
 
