@@ -2,6 +2,7 @@
 // From a rank's plan to its program.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -22,7 +23,7 @@ struct At {
 class ProgramLowering {
  public:
   ProgramLowering(const Plan& plan, const ProgramShape& shape, Slicing slicing)
-      : plan_(plan), shape_(shape), slices_(slicing.slices()), last_(plan.steps.size()) {
+      : plan_(plan), shape_(shape), slices_(slicing.slices()), last_(plan.steps.size()), needed_(plan.steps.size()) {
     program_.slicing = slicing;
     place_slots();
   }
@@ -87,7 +88,7 @@ class ProgramLowering {
       what.overrange = sum.overrange;
       what.divisor = sum.divisor;
     }
-    need(what, step, puts);
+    need(what, i, puts);
     append(what, runs_of(step), puts);
     auto& queue = puts ? program_.puts : program_.takes;
     last_[i] = {delays_[i], static_cast<std::uint32_t>(queue.size()) - 1, puts};
@@ -118,13 +119,13 @@ class ProgramLowering {
     return step.sources;
   }
 
-  /// Of the other queue the latest: those before it have ended by then.
-  void need(gpu::Instruction& what, const Step& step, bool puts) const {
-    const At* latest = nullptr;
-    for (const std::uint32_t before : plan_.deps(step)) {
-      const At& at = last_[before];
-      const bool later = !latest || std::pair(at.delay, at.index) > std::pair(latest->delay, latest->index);
-      if (at.puts != puts && later) latest = &at;
+  /// Of the other queue the latest: those before it have ended by then. Also what steps of its own queue need for which
+  /// it waits: in a slice where such a step has no bytes, that step waits for nobody.
+  void need(gpu::Instruction& what, std::uint32_t i, bool puts) {
+    std::optional<At>& latest = needed_[i];
+    for (const std::uint32_t before : plan_.deps(plan_.steps[i])) {
+      const std::optional<At> at = last_[before].puts == puts ? needed_[before] : last_[before];
+      if (at && (!latest || std::pair(at->delay, at->index) > std::pair(latest->delay, latest->index))) latest = at;
     }
     if (!latest) return;
     what.needs = latest->index + 1;
@@ -229,9 +230,10 @@ class ProgramLowering {
   const ProgramShape& shape_;
   std::size_t slices_;
   Program program_;
-  std::vector<std::size_t> slots_;     // offsets of scratch slots
-  std::vector<std::uint32_t> delays_;  // of steps
-  std::vector<At> last_;               // instruction of each step
+  std::vector<std::size_t> slots_;         // offsets of scratch slots
+  std::vector<std::uint32_t> delays_;      // of steps
+  std::vector<At> last_;                   // instruction of each step
+  std::vector<std::optional<At>> needed_;  // of the other queue by each step
 };
 
 }  // namespace

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the programs of all ranks with data, as their kernel would: a second opinion on how plans become programs.
+
+Knows a program only as it is exported, and shares no code with the library. Both queues of every lane of every rank go
+on by themselves, an instruction at a time, in an order that a seed draws; rings hold as many bytes as they are said to,
+and scratch memory, rings and outputs hold garbage at first. Instructions are done at once: two that could meet may also
+come in either order, and in one of the two the data are wrong.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collective_cases import UFUNCS
+
+ProgramDict = dict[str, Any]
+Bytes = NDArray[np.uint8]
+Buffers = tuple[Bytes, Bytes]  # a rank's input and output, which may share memory
+
+GRANULE = 16  # bytes: pieces of slices begin at multiples of it
+GRAIN = 128  # bytes: messages begin at multiples of it
+
+
+class WrongProgram(AssertionError):
+    """The programs hang, move different amounts on the two sides of a message, or leave their memory."""
+
+
+def place(operand: ProgramDict, numerator: int, length: int) -> int:
+    """Bytes in front of a fraction of a slice."""
+    den: int = operand["den"]
+    return length if numerator == den else -(-length // GRANULE) * numerator // den * GRANULE
+
+
+def slice_of(operand: ProgramDict, number: int) -> int:
+    """Bytes of the slice of that number."""
+    rest: int = operand["bytes"] - number * operand["stride"]
+    return max(0, min(rest, int(operand["stride"])))
+
+
+def length_of(operand: ProgramDict, number: int) -> int:
+    length = slice_of(operand, number)
+    return place(operand, operand["to"], length) - place(operand, operand["from"], length)
+
+
+def longest_message(programs: Sequence[ProgramDict]) -> int:
+    """Bytes of the longest one that is put: no shorter ring can do."""
+    longest = 0
+    for program in programs:
+        for number in range(program["lanes"] * program["chunks"]):
+            message = 0
+            for what in program["puts"]:
+                message += sum(length_of(run[0], number) for run in what["runs"])
+                longest = max(longest, message)
+                message = 0 if what["ends"] else message
+    return longest
+
+
+class Ring:
+    """What one lane of a rank keeps for what comes from one peer. Positions count all bytes so far."""
+
+    def __init__(self, memory: Bytes) -> None:
+        self.memory = memory
+        self.put = self.arrived = 0  # arrived: up to the end of the last whole message
+        self.taken = self.emptied = 0
+        self.ends: deque[int] = deque()  # of messages that have not been taken
+
+    def view(self, at: int, length: int) -> Iterator[tuple[slice, slice]]:
+        """Where so many bytes lie, beside where they lie in the ring."""
+        first = at % len(self.memory)
+        fits = min(length, len(self.memory) - first)
+        yield slice(0, fits), slice(first, first + fits)
+        if fits < length:
+            yield slice(fits, length), slice(0, length - fits)
+
+    def write(self, at: int, data: Bytes) -> None:
+        for here, there in self.view(at, len(data)):
+            self.memory[there] = data[here]
+
+    def read(self, at: int, length: int) -> Bytes:
+        return np.concatenate([self.memory[there] for _, there in self.view(at, length)])
+
+
+class Queue:
+    """One of the two of a lane of a rank, at some round."""
+
+    def __init__(self, rank: int, lane: int, name: str, program: ProgramDict) -> None:
+        self.rank, self.lane, self.name, self.program = rank, lane, name, program
+        self.list: list[ProgramDict] = program[name]
+        self.rounds = len(self.list) * (program["chunks"] + program["delays"])
+        self.ended = 0
+        self.other: Queue
+        self.at: int | None = None  # in its ring, within a message
+        self.peer = 0  # whose message that is
+        self.speed = 1.0
+        self.lengths: list[int] | None = None  # of the runs of an instruction that waits
+        self.is_parked = False
+        self.waits_for = ""
+
+    def __str__(self) -> str:
+        number = self.ended % len(self.list)
+        what = self.list[number]
+        peer = "" if what["peer"] is None else f" rank {what['peer']}"
+        return (
+            f"rank {self.rank} lane {self.lane}, {self.name} {number} of tick {self.ended // len(self.list)}: "
+            f"{what['operation']}{peer}, step {what['step']}, waits for {self.waits_for}"
+        )
+
+    def needed(self, what: ProgramDict, tick: int, chunk: int) -> int:
+        """Rounds of the other queue that have to have ended."""
+        others = len(self.other.list)
+        rounds = (tick - what["needs_back"]) * others + what["needs"] if what["needs"] else 0
+        generations = self.program["generations"]
+        if what["writes_scratch"] and chunk >= generations:
+            rounds = max(rounds, (chunk - generations + self.program["delays"] + 1) * others)
+        return rounds
+
+
+class Interpreter:
+    """One run of the programs of all ranks, on these buffers."""
+
+    def __init__(
+        self, programs: Sequence[ProgramDict], buffers: Sequence[Buffers], ring_bytes: int, seed: int, dtype: str
+    ) -> None:
+        self._random = random.Random(seed)
+        self._garbage = np.random.default_rng(seed)
+        self._dtype = np.dtype(dtype)
+        self._buffers = buffers
+        self._ring_bytes = max(ring_bytes, 1)
+        self._rings: dict[tuple[int, int, int], Ring] = {}  # sender, receiver, lane
+        self._scratch: dict[tuple[int, int, int], Bytes] = {}  # rank, lane, generation
+        self._queues: dict[tuple[int, int, str], Queue] = {}
+        # Of each queue a speed: in some runs alike, in some so unlike that the slow ones stand still meanwhile.
+        self._spread = self._random.choice([0, 2, 6])
+        for rank, program in enumerate(programs):
+            for lane in range(program["lanes"]):
+                pair = [Queue(rank, lane, name, program) for name in ("puts", "takes")]
+                for queue, other in zip(pair, reversed(pair), strict=True):
+                    queue.other = other
+                    queue.speed = self._some_speed()
+                    self._queues[rank, lane, queue.name] = queue
+        self._now = 0.0
+        self._ready: list[tuple[float, int, Queue]] = []
+        self._count = 0
+
+    def run(self) -> None:
+        for queue in self._queues.values():
+            self._push(queue)
+        while self._ready:
+            self._now, _, queue = heapq.heappop(self._ready)
+            if queue.ended == queue.rounds:
+                continue
+            if self._random.random() < 0.01:
+                queue.speed = self._some_speed()
+            if self._go_on(queue):
+                queue.ended += 1
+                self._push(queue)
+                self._wake(queue.other)
+            else:
+                queue.is_parked = True
+        stuck = [queue for queue in self._queues.values() if queue.ended < queue.rounds]
+        if stuck:
+            raise WrongProgram("\n".join(["nobody goes on:", *map(str, stuck[:8])]))
+        for (sender, receiver, lane), ring in self._rings.items():
+            if ring.ends or ring.put != ring.arrived or ring.taken != ring.emptied:
+                raise WrongProgram(f"rank {receiver} does not take all that rank {sender} puts, in lane {lane}")
+
+    def _some_speed(self) -> float:
+        return float(10 ** self._random.uniform(-self._spread, 0))
+
+    def _push(self, queue: Queue) -> None:
+        self._count += 1
+        heapq.heappush(self._ready, (self._now + self._random.expovariate(queue.speed), self._count, queue))
+
+    def _wake(self, queue: Queue) -> None:
+        if queue.is_parked:
+            queue.is_parked = False
+            self._push(queue)
+
+    def _go_on(self, queue: Queue) -> bool:
+        """Does one round; False where it has to wait."""
+        tick, number = divmod(queue.ended, len(queue.list))
+        what = queue.list[number]
+        chunk = tick - what["delay"]
+        if not 0 <= chunk < queue.program["chunks"]:
+            return True
+        slice_number = chunk * queue.program["lanes"] + queue.lane
+        if queue.lengths is None:
+            queue.lengths = [length_of(run[0], slice_number) for run in what["runs"]]
+        lengths = queue.lengths
+        talks = what["peer"] is not None
+        if talks and queue.at is not None and queue.peer != what["peer"]:
+            raise WrongProgram(f"{queue}: the message to or from rank {queue.peer} has not ended")
+        # An instruction without bytes waits for nobody.
+        if any(lengths) and not self._may_begin(queue, what, sum(lengths)):
+            return False
+        for run, length in zip(what["runs"], lengths, strict=True):
+            if length:
+                self._move(queue, what, run, length)
+        if talks and what["ends"]:
+            self._end_message(queue, what)
+        queue.lengths = None
+        return True
+
+    def _ring(self, queue: Queue, peer: int) -> Ring:
+        pair = (queue.rank, peer) if queue.name == "puts" else (peer, queue.rank)
+        key = (*pair, queue.lane)
+        if key not in self._rings:
+            self._rings[key] = Ring(self._garbage.integers(0, 256, self._ring_bytes, np.uint8))
+        return self._rings[key]
+
+    def _may_begin(self, queue: Queue, what: ProgramDict, length: int) -> bool:
+        tick = queue.ended // len(queue.list)
+        rounds = queue.needed(what, tick, tick - what["delay"])
+        if queue.other.ended < rounds:
+            queue.waits_for = f"round {rounds} of the other queue, which is at {queue.other.ended}"
+            return False
+        if what["peer"] is None:
+            return True
+        ring = self._ring(queue, what["peer"])
+        if queue.name == "puts":
+            end = (ring.put if queue.at is None else queue.at) + length
+            queue.waits_for = f"room for {length} bytes"
+            return end <= self._ring_bytes or ring.emptied >= _grains(end - self._ring_bytes)
+        end = (ring.taken if queue.at is None else queue.at) + length
+        queue.waits_for = f"{length} bytes to come"
+        return ring.arrived >= _grains(end)
+
+    def _move(self, queue: Queue, what: ProgramDict, run: list[ProgramDict], length: int) -> None:
+        views = [self._view(queue, what, operand) for operand in run]
+        if any(len(view) != length for view in views):
+            raise WrongProgram(f"{queue}: adds or copies sizes that differ: {[len(view) for view in views]}")
+        if what["peer"] is None:
+            self._write(views[0], what, views[1:])
+            return
+        ring = self._ring(queue, what["peer"])
+        if queue.at is None:
+            queue.at, queue.peer = ring.put if queue.name == "puts" else ring.taken, what["peer"]
+        if queue.name == "puts":
+            ring.write(queue.at, views[0])
+        else:
+            self._write(views[0], what, [*views[1:], ring.read(queue.at, length)])
+        queue.at += length
+
+    def _write(self, target: Bytes, what: ProgramDict, sources: list[Bytes]) -> None:
+        if what["operation"] in ("take", "copy"):
+            target[:] = sources[0]
+            return
+        values = [source.copy().view(self._dtype) for source in sources]
+        total = values[0]
+        with np.errstate(over="ignore"):
+            for value in values[1:]:
+                total = UFUNCS[what["op"]](total, value)
+        if what["divisor"] != 1:
+            total = total // self._dtype.type(what["divisor"])
+        target[:] = total.view(np.uint8)
+
+    def _view(self, queue: Queue, what: ProgramDict, operand: ProgramDict) -> Bytes:
+        program = queue.program
+        chunk = queue.ended // len(queue.list) - what["delay"]
+        number = chunk * program["lanes"] + queue.lane
+        length = slice_of(operand, number)
+        lo, hi = (place(operand, operand[name], length) for name in ("from", "to"))
+        first = operand["base"] + lo
+        if operand["space"] == "scratch":
+            memory = self._generation(queue, chunk % program["generations"])
+            first -= place(operand, operand["slot_from"], length)
+        else:
+            memory = self._buffers[queue.rank][0 if operand["space"] == "in" else 1]
+            first += number * operand["stride"]
+        if not 0 <= first <= first + hi - lo <= len(memory):
+            raise WrongProgram(f"{queue}: bytes {first} to {first + hi - lo} of {len(memory)} of {operand['space']}")
+        return memory[first : first + hi - lo]
+
+    def _generation(self, queue: Queue, number: int) -> Bytes:
+        key = queue.rank, queue.lane, number
+        if key not in self._scratch:
+            self._scratch[key] = self._garbage.integers(0, 256, queue.program["scratch_bytes"], np.uint8)
+        return self._scratch[key]
+
+    def _end_message(self, queue: Queue, what: ProgramDict) -> None:
+        if queue.at is None:
+            return  # an empty message is none
+        ring, end = self._ring(queue, what["peer"]), queue.at
+        queue.at = None
+        if queue.name == "puts":
+            ring.ends.append(end)
+            ring.put = ring.arrived = _grains(end)
+            self._wake(self._queues[what["peer"], queue.lane, "takes"])
+            return
+        if ring.ends.popleft() != end:
+            raise WrongProgram(f"{queue}: takes more or less than rank {what['peer']} has put")
+        ring.taken = ring.emptied = _grains(end)
+        self._wake(self._queues[what["peer"], queue.lane, "puts"])
+
+
+def _grains(position: int) -> int:
+    return -(-position // GRAIN) * GRAIN
+
+
+def run_programs(
+    programs: Sequence[ProgramDict],
+    buffers: Sequence[Buffers],
+    ring_bytes: int,
+    seed: int = 0,
+    dtype: str = "int64",
+) -> None:
+    """Raises WrongProgram where they do not come to their ends; what the outputs hold then is for the caller to see."""
+    Interpreter(programs, buffers, ring_bytes, seed, dtype).run()

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program with a small fault is caught when it is run, under some order of events, or it still does the same."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from composed_cases import FORMS, form
+from lanecast import _core
+from lanecast._core import Plan, Topology
+from plan_memory import parts
+from program_cases import Call, Shape, lowered, programs_of
+from program_interpreter import WrongProgram, longest_message
+from program_mutants import MUTATORS, Mutator, Programs, change_peer, move_end, one_generation_fewer
+from random_compositions import some_knobs
+
+NAMED = (
+    ("all_gather", "ring"),
+    ("all_reduce", "ring"),
+    ("all_reduce", "double_tree"),
+    ("all_reduce", "direct"),
+    ("reduce_scatter", "bruck"),
+    ("all_to_all", "bruck"),
+    ("broadcast", "scatter_all_gather"),
+    ("reduce", "binomial"),
+)
+SCHEDULES = 16
+
+
+def some_call(rng: random.Random, mutator: Mutator) -> tuple[Call, Programs]:
+    """Every part has several granules, so that hardly an instruction has no bytes."""
+    size = rng.randint(2, 6)
+    plans: list[Plan]
+    chunks = rng.choice([2, 5, 9])
+    if mutator is move_end:
+        plans = _core.make_plans("all_to_all", Topology(18), "bruck")
+        shape = Shape([4] * 18 * 18)
+    elif rng.random() < 0.3:
+        collective, algorithm = rng.choice(NAMED)
+        plans = _core.make_plans(collective, Topology(size), algorithm)
+        shape = Shape([20 * chunks + rng.randrange(40)] * parts(plans[0].to_dict()), 1, chunks)
+    else:
+        composition = form(rng.choice(list(FORMS)), size, rng.randrange(size), rng.choice(["sum", "avg"]))
+        shape = Shape([20 * chunks + rng.randrange(40) for _ in range(composition.parts)], 1, chunks)
+        plans = lowered(composition, some_knobs(rng, size), shape, in_place=rng.random() < 0.3)
+    call = Call([plan.to_dict() for plan in plans], shape, rng.getrandbits(32))
+    return call, [program.to_dict() for program in programs_of(plans, shape)]
+
+
+def fault(rng: random.Random, call: Call, programs: Programs, longest: int) -> str:
+    """The kind of what is caught, or nothing."""
+    for turn in range(SCHEDULES):
+        try:
+            call.run(programs, longest if turn % 3 == 0 else 4 * longest + 48, rng.getrandbits(32))
+        except WrongProgram as error:
+            said = str(error)
+            kinds = {"nobody goes on": "hangs", "is wrong": "wrong data", "was written": "wrong data"}
+            return next((kind for text, kind in kinds.items() if text in said), "sizes or bounds")
+    return ""
+
+
+def outcomes(mutator: Mutator, mutants: int, seed: int) -> Counter[str]:
+    rng = random.Random(f"{mutator.__name__} {seed}")
+    count: Counter[str] = Counter()
+    while count.total() < mutants:
+        call, programs = some_call(rng, mutator)
+        longest = longest_message(programs)
+        mutant = copy.deepcopy(programs)
+        if mutator(rng, mutant):
+            count[fault(rng, call, mutant, longest) or "right"] += 1
+    return count
+
+
+# Of a hundred mutants of a kind so many may do the same as before, at most, and why they may.
+RIGHT_IN_A_HUNDRED = {
+    "need_one_less": 15,  # what it waited for has to be done before its peer can answer
+    "move_end": 0,
+    "drop_end": 0,
+    "one_generation_fewer": 100,  # one more than the delays is enough; the last one spares the queues a wait
+    "one_generation_in_all": 0,
+    "swap_neighbours": 15,  # both add to one value
+    "change_peer": 0,
+    "change_operand": 0,
+    "change_delay": 25,  # it comes a tick later or earlier, and who needs it waits for a still later one
+}
+
+
+def check_mutants(mutator: Mutator, mutants: int, seed: int) -> Counter[str]:
+    count = outcomes(mutator, mutants, seed)
+    assert count["right"] * 100 <= RIGHT_IN_A_HUNDRED[mutator.__name__] * mutants, count
+    return count
+
+
+@pytest.mark.parametrize("mutator", MUTATORS)
+def test_mutants_are_caught_or_right(mutator: Mutator, record_property: Callable[[str, object], None]) -> None:
+    record_property("mutants", dict(check_mutants(mutator, 40, seed=1)))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("mutator", MUTATORS)
+def test_many_mutants_are_caught_or_right(mutator: Mutator, record_property: Callable[[str, object], None]) -> None:
+    record_property("mutants", dict(check_mutants(mutator, 600, seed=2)))
+
+
+def test_one_generation_more_than_the_delays_is_enough() -> None:
+    assert outcomes(one_generation_fewer, 40, seed=3) == {"right": 40}
+
+
+def test_a_ring_shorter_than_the_longest_message_hangs() -> None:
+    rng = random.Random(4)
+    for _ in range(40):
+        call, programs = some_call(rng, change_peer)
+        with pytest.raises(WrongProgram, match=r"nobody goes on:\n(?s:.*)waits for room for \d+ bytes"):
+            call.run(programs, longest_message(programs) - 16, rng.getrandbits(32))
