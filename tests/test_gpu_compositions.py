@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 import re
 from collections.abc import Callable
@@ -169,6 +170,30 @@ def in_turn_on_two_streams(comm: Communicator, _: Tell) -> list[float]:
 
 def test_two_in_turn_on_two_streams(kernel_cache: str) -> None:
     expect(2, in_turn_on_two_streams, kernel_cache, [3.0 * 2**3], topology="2x1")
+
+
+def behind_the_stream(comm: Communicator, _: Tell) -> list[float]:
+    """A start reads what the current stream writes before it, and the stream's later work comes behind wait()."""
+    x, y, brought, seen = (np.full(3000, value) for value in (1.0, 0.0, 5.0 + comm.rank, 0.0))
+    source, target = (OnStream(array, "float64", comm.rank) for array in (x, y))
+    call = comm.compile(form("all_reduce_by_all_gather", comm.size), target, source)
+    driver = gpu_host_library.opened()
+
+    def copy(to: np.ndarray[Any, Any], come: np.ndarray[Any, Any]) -> None:
+        assert driver.cuMemcpyAsync(*map(ctypes.c_uint64, (to.ctypes.data, come.ctypes.data, to.nbytes)), None) == 0
+
+    OnStream.current = 0
+    with gpu_host_library.held_up(comm.rank):
+        copy(x, brought)
+        call.start()
+        call.wait()
+        copy(seen, y)
+    comm.synchronize()
+    return [float(each) for each in np.unique(seen)]
+
+
+def test_a_start_is_behind_the_stream(kernel_cache: str) -> None:
+    expect(2, behind_the_stream, kernel_cache, [11.0], topology="2x1")
 
 
 def beside_others(comm: Communicator, _: Tell) -> list[float]:

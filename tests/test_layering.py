@@ -41,8 +41,9 @@ ALSO_ALLOWED = {"transport/emulated": "device/gpu"}
 # The rooms of runtime/ from the ground up: each sees those below it, and those beside it on a floor do not see each
 # other.
 RUNTIME = (("watch",), ("wires",), ("request",), ("bound",), ("agree",), ("host", "gpu"), ("communicator",))
-# What every transport may include: the borders themselves (messages, what ranks tell each other beside them, a library's
-# own collectives), helpers of those that match and copy by themselves, and of those that let peers read or ask.
+# What every transport may include: the borders themselves (messages, what ranks tell each other beside them, a
+# library's own collectives), helpers of those that match and copy by themselves, and of those that let peers read or
+# ask.
 TRANSPORT_BORDER = {
     "transport/transport.h",
     "transport/witness.h",

@@ -114,8 +114,6 @@ def _late(campaign: Campaign) -> list[str]:
     wrong: list[str] = []
     if campaign.rank == 0:
         call.run()
-        wrong = expected_error(
-            comm.synchronize, lanecast.TimeoutError, "rank 0 waited", "for rank", "of composition"
-        )
+        wrong = expected_error(comm.synchronize, lanecast.TimeoutError, "rank 0 waited", "for rank", "of composition")
     campaign.together()
     return wrong

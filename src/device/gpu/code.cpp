@@ -19,7 +19,9 @@ std::string digest_of_source() {
   return std::to_string(a) + " " + std::to_string(b);
 }
 
-GpuVendor vendor_of(const std::string& target) { return target.starts_with("gfx") ? GpuVendor::amd : GpuVendor::nvidia; }
+GpuVendor vendor_of(const std::string& target) {
+  return target.starts_with("gfx") ? GpuVendor::amd : GpuVendor::nvidia;
+}
 
 Compiler compiler_for(const std::string& target, const CodePlaces& places) {
   return Compiler::open(vendor_of(target), places.library_folders);

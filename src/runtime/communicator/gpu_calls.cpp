@@ -105,8 +105,9 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const ComposedOnGpu& call, con
     require_as_compiled(executor, call, where);
     return failing_.or_fail<UsageError>([&]() -> Begun {
       if (call.program) {
-        gpu::Stream on = static_cast<gpu::Stream>(where.stream);
-        if (where.apart) executor.order_of_calls().order(on, std::exchange(on, executor.order_of_calls().own()));
+        const auto stream = static_cast<gpu::Stream>(where.stream);
+        const gpu::Stream on = where.apart ? executor.order_of_calls().own() : stream;
+        if (where.apart) executor.order_of_calls().order(stream, on);
         executor.enqueue(call.program, call.in, call.out, on);
         return {};
       }
