@@ -147,9 +147,14 @@ def treats_elements_alike(composition: Composition) -> bool:
     """Does every rank end with one value all over each part? Fractions of slices are no fractions of the part, so only
     such compositions mean the same in slices; others are refined before they are bound."""
     described = composition._core.to_dict()
-    for seed in range(8):  # with other values the least of some may be another one's
+    for seed in range(8 + 2 * composition.size):
         draw = np.random.default_rng(seed).integers
-        brought = [{part: np.full(60, draw(0, 1 << 40) * 2 + 1) for part in own} for own in described["inputs"]]
+        # With other values the least of some is another one's: each rank's are the least once, and the largest.
+        outlier, shift = (seed - 8) // 2, (1 << 44) * (-1) ** seed
+        brought = [
+            {part: np.full(6, draw(0, 1 << 40) * 2 + 1 + (shift if rank == outlier else 0)) for part in own}
+            for rank, own in enumerate(described["inputs"])
+        ]
         ended = outcome(described, brought)
         for values, own in zip(ended, described["outputs"], strict=True):
             if any(len(np.unique(values[part])) > 1 for part in own):

@@ -181,7 +181,7 @@ def test_messages_of_many_runs() -> None:
 
 
 def through_one_slot() -> Composition:
-    """Rank 0 passes parts on, or not, that lie one after the other in the same scratch memory."""
+    """Rank 0 holds three parts one after the other in one slot of scratch memory, and passes on the first."""
     c = Composition([[], [0, 1, 2], []], [[], [], [0]])
     c.multicast(1, [0], 0)
     c.fence()
@@ -241,8 +241,7 @@ def test_rings_shorter_than_a_message_are_told() -> None:
 
 @pytest.mark.parametrize("name", ["all_reduce_by_all_gather", "all_gather", "all_to_all"])
 def test_a_program_of_a_thousand_ranks_takes_milliseconds(name: str) -> None:
-    """The least of three, since others may use the caches, too; a free machine takes at most 20 ms, which is asserted
-    five times over."""
+    """At most 20 ms; five times that is allowed, and the least of three counts, since others use the caches, too."""
     machine = Knobs([128, 8]).machine(Topology(1024))
     plan = _core.lower(form(name, 1024)._core, 517, machine)
     assert min(processor_s(lambda: _core.program_of(plan, [100], lanes=8, chunks=4)) for _ in range(3)) < 0.1
