@@ -83,7 +83,7 @@ def outcomes(size: int, body: Callable[[Communicator, Tell], Any], kernel_cache:
     return ended
 
 
-def between_hosts(topology: str) -> dict[str, str]:
+def between_hosts(topology: str) -> dict[str, Any]:
     """Options of a job whose outermost domains are hosts: "2x1", or "2+1"."""
     if "x" in topology:
         hosts, ranks = (int(number) for number in topology.split("x"))

@@ -162,6 +162,7 @@ class ProgramLowering {
   Runs aligned(std::vector<std::span<const Block>> lists) const {
     Runs runs;
     std::vector<Fraction> at;
+    at.reserve(lists.size());
     for (const auto& list : lists) at.push_back(list.empty() ? kZero : list[0].lo);
     while (!lists[0].empty()) {
       Fraction hi = lists[0][0].hi;

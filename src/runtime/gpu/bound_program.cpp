@@ -99,6 +99,7 @@ std::string without_groups(std::string_view algorithm, Kind kind) {
 
 void check_queues(const std::vector<Plan>& plans, const Shape& shape, Slicing slicing) {
   std::vector<Program> programs;
+  programs.reserve(plans.size());
   for (const Plan& plan : plans) programs.push_back(program_of(plan, program_shape(plan, shape), slicing));
   std::size_t longest = 0;
   for (const Program& program : programs) longest = std::max(longest, program.longest_message);

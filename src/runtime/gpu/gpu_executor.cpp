@@ -158,6 +158,7 @@ std::shared_ptr<const BoundProgram> GpuExecutor::named_program(const Call& call,
   if (auto* const found = named_programs_.find(collective, call, algorithm)) return *found;
   // Whether other ranks are in place nobody knows, and their messages are the same either way.
   std::vector<Plan> plans;
+  plans.reserve(topology_.size());
   for (int r = 0; r < topology_.size(); ++r)
     plans.push_back(make_plan(collective, r, topology_, without_groups(algorithm, call.kind)));
   verify(plans);

@@ -85,11 +85,11 @@ constexpr u64 ring_bytes(u32 ranks) {
 }
 
 /// Of the rings that a rank keeps: of each peer and lane.
-constexpr u64 rings_bytes(u32 ranks) { return (ranks - 1) * kMostLanes * ring_bytes(ranks); }
+constexpr u64 rings_bytes(u32 ranks) { return u64{ranks - 1} * kMostLanes * ring_bytes(ranks); }
 
 /// Where those begin for what comes from a peer.
 constexpr u64 rings_offset(u32 rank, u32 from, u32 ranks) {
-  return (from < rank ? from : from - 1) * kMostLanes * ring_bytes(ranks);
+  return u64{from < rank ? from : from - 1} * kMostLanes * ring_bytes(ranks);
 }
 
 /// A launch of a program.
