@@ -52,7 +52,7 @@ class Backend:
     @property
     def can_be_captured(self) -> bool:
         """Can a CUDA graph have its calls? The host's part of one is in no graph."""
-        return self.library not in {HOST, COMPOSED} and self.algorithm != "native"
+        return self.library != HOST and self.algorithm != "native"
 
     def takes(self, collective: str, dtype: str, op: str) -> bool:
         """torch's kernels on symmetric memory are sums of two types."""
