@@ -155,8 +155,8 @@ class GpuExecutor {
   std::shared_ptr<NativeCalls> native_;  // null before the first call by NCCL
   OrderOfCalls order_of_calls_;
   OrderOfMessages order_of_messages_;
-  BoundCalls<InHostCall> calls_{kCalls};
-  BoundCalls<std::shared_ptr<const BoundProgram>> named_programs_{kPrograms};
+  RecentCalls<InHostCall> calls_{kCalls};
+  RecentCalls<std::shared_ptr<const BoundProgram>> named_programs_{kPrograms};
   std::map<std::uint16_t, std::string> texts_;  // of signatures
   std::map<std::uint16_t, std::weak_ptr<const BoundProgram>> programs_;
   std::set<std::shared_ptr<const BoundProgram>> running_;   // perhaps: they stay on the device until they have

@@ -12,7 +12,7 @@
 #include "device/gpu/memory.h"
 #include "peers/nccl/communicator.h"
 #include "runtime/agree/ordered_call.h"
-#include "runtime/bound/bound_calls.h"
+#include "runtime/bound/recent_calls.h"
 #include "runtime/gpu/between_hosts/device_plan.h"
 #include "runtime/gpu/open_gpu.h"
 #include "runtime/request/call.h"
@@ -51,7 +51,7 @@ class NativeCalls {
   int rank_;
   gpu::PinnedMemory marks_;  // the number of the latest call that has begun, and of that which has ended
   std::uint32_t calls_ = 0;
-  BoundCalls<std::shared_ptr<const DevicePlan>> plans_{kPlans};
+  RecentCalls<std::shared_ptr<const DevicePlan>> plans_{kPlans};
   nccl::NcclCommunicator nccl_;
 };
 

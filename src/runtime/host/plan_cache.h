@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/bound/bound_calls.h"
+#include "runtime/bound/recent_calls.h"
 #include "runtime/host/execution.h"
 #include "runtime/request/call.h"
 #include "select/choose.h"
@@ -45,7 +45,7 @@ class PlanCache {
   ExecutorOptions options_;
   CallMemory memory_;  // outlives the executions
   RecentlyUsed<PlanKey, std::shared_ptr<PreparedPlan>> plans_{kPlans};
-  BoundCalls<std::shared_ptr<Execution>> executions_{kExecutions};
+  RecentCalls<std::shared_ptr<Execution>> executions_{kExecutions};
   std::vector<std::shared_ptr<OrderedCall>> kept_;
 };
 

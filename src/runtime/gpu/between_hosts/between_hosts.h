@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/bound/bound_calls.h"
+#include "runtime/bound/recent_calls.h"
 #include "runtime/gpu/between_hosts/host_groups.h"
 #include "runtime/gpu/between_hosts/network_proxy.h"
 #include "runtime/request/call.h"
@@ -89,7 +89,7 @@ class BetweenHosts {
   const WhereMessagesLie where_;
   std::shared_ptr<ChunkChannels> channels_;  // null before the first plan
   std::uint64_t next_channel_ = 0;
-  BoundCalls<std::shared_ptr<const DevicePlan>> bound_{kPlans};
+  RecentCalls<std::shared_ptr<const DevicePlan>> bound_{kPlans};
 };
 
 }  // namespace lanecast

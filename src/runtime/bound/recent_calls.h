@@ -11,9 +11,9 @@
 namespace lanecast {
 
 template <class Value>
-class BoundCalls {
+class RecentCalls {
  public:
-  explicit BoundCalls(std::size_t most) : bound_(most) {}
+  explicit RecentCalls(std::size_t most) : bound_(most) {}
 
   /// Of an equal call before, or null. collective: collective_of() the call. algorithm: as it was asked for, or what
   /// stands in its place.
