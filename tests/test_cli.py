@@ -274,7 +274,7 @@ def test_a_failing_thread_ends_the_run_too(tmp_path: Path) -> None:
 from lanecast.bench import measure
 whole = measure.Bench.measure
 def fail(bench, *rest):
-    if bench.comm.rank == 1:
+    if bench.ranks.rank == 1:
         raise RuntimeError("rank 1 stumbled")
     return whole(bench, *rest)
 measure.Bench.measure = fail

@@ -64,7 +64,7 @@ def moved(settings: dict[str, Any], how: Taking, comm: Communicator, tell: Tell)
 @pytest.mark.parametrize("messages", ["direct", "staged", ""])
 def test_threads_that_move_messages_make_no_call_of_the_driver(size: int, messages: str, kernel_cache: str) -> None:
     settings = {"gpu_messages": messages, "topology": f"{size}x1", "kernel_cache": kernel_cache}
-    for outcome in outcomes(size, partial(moved, settings, FREE_OF_DRIVER)):
+    for outcome in outcomes(size, partial(moved, settings, FREE_OF_DRIVER), hosts="abc"[:size]):
         assert (outcome.text, outcome.value) == ("", ([], []))
 
 
@@ -119,16 +119,16 @@ def tell_of(watched: gpu_host_library.Watched, begun: Path) -> None:
 def test_a_kernel_that_loads_while_a_call_waits(messages: str, kernel_cache: str, tmp_path: Path) -> None:
     settings = {"gpu_messages": messages, "topology": "2x1", "kernel_cache": kernel_cache}
     body = partial(while_a_kernel_loads, tmp_path / "begun", settings, FREE_OF_DRIVER)
-    for outcome in outcomes(2, body):
+    for outcome in outcomes(2, body, hosts="ab"):
         assert (outcome.text, outcome.value) == ("", (True, 3.0 * LONG))
 
 
 def test_a_library_that_waits_for_the_driver_is_left_at_the_deadline(kernel_cache: str, tmp_path: Path) -> None:
     settings = {"gpu_messages": "direct", "topology": "2x1", "kernel_cache": kernel_cache, "timeout_s": 6.0}
     body = partial(while_a_kernel_loads, tmp_path / "begun", settings, Taking(calls_driver=True))
-    waited, kept = outcomes(2, body)
+    waited, kept = outcomes(2, body, hosts="ab")
     assert kept.error in ("TimeoutError", "TransportError"), kept  # the latter where it has failed before it waits
-    for words in ("rank 1 waited", "s for shm (messages with rank 0)", "has not given the thread back",
+    for words in ("rank 1 waited", "s for ucx (messages with rank 0)", "has not given the thread back",
                   "all_reduce by ring", "gpu_messages='direct'"):  # fmt: skip
         assert words in kept.text
     assert waited.error in ("TimeoutError", "TransportError")
