@@ -30,9 +30,7 @@ class ProgramLowering {
 
   Program run() {
     set_delays();
-    std::vector<std::uint32_t> order(plan_.steps.size());
-    std::iota(order.begin(), order.end(), 0u);
-    for (const std::uint32_t i : order) lower(i);
+    for (std::uint32_t i = 0; i < plan_.steps.size(); ++i) lower(i);
     program_.generations = plan_.slots == 0 ? 1 : program_.delays + 2;
     program_.longest_message = longest_message(plan_, shape_.parts, slices_);
     return std::move(program_);

@@ -38,7 +38,7 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
     const auto choose = [&] {
       return choosing_.chosen_for_gpus(planned, {executor.sends_directly(), executor.has_groups()});
     };
-    if (backend == GpuBackend::program) return executor.enqueue(planned, in_place, choose().algorithm, stream);
+    if (backend == GpuBackend::program) return executor.enqueue(planned, in_place, choose, stream);
     GpuExecutor::Prepared staged = executor.prepare(planned, in_place, choose, *ground_.router);
     look_after(std::move(staged.host));
     rest = std::move(staged.device);

@@ -69,10 +69,12 @@ ProgramShape program_shape(const Plan& plan, const Shape& shape) {
 
 Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks, std::size_t ring_bytes,
                    const std::function<int(std::size_t)>& lanes_for) {
+  std::vector<std::vector<PartBytes>> parts;  // of each plan
+  parts.reserve(plans.size());
+  for (const Plan& plan : plans) parts.push_back(program_shape(plan, shape).parts);
   const auto longest = [&](std::size_t slices) {
     std::size_t bytes = 0;
-    for (const Plan& plan : plans)
-      bytes = std::max(bytes, longest_message(plan, program_shape(plan, shape).parts, slices));
+    for (std::size_t p = 0; p < plans.size(); ++p) bytes = std::max(bytes, longest_message(plans[p], parts[p], slices));
     return bytes;
   };
   const std::size_t whole = longest(1);

@@ -141,11 +141,13 @@ Slicing GpuExecutor::slicing_of(const std::vector<Plan>& plans, const Shape& sha
 }
 
 void GpuExecutor::keep(const std::shared_ptr<const BoundProgram>& program, bool captured) {
+  if ((captured ? captured_ : running_).contains(program)) return;
+  texts_.try_emplace(program->signature(), program->text());
+  programs_[program->signature()] = program;
   if (captured) {
     captured_.insert(program);
     return;
   }
-  if (running_.contains(program)) return;
   const gpu::BesideCaptures beside(device_->driver());
   if (running_.size() >= kPrograms) device_->check(device_->driver().cuCtxSynchronize(), "cuCtxSynchronize");
   if (running_.size() >= kPrograms || idle()) running_.clear();
@@ -153,9 +155,10 @@ void GpuExecutor::keep(const std::shared_ptr<const BoundProgram>& program, bool 
 }
 
 std::shared_ptr<const BoundProgram> GpuExecutor::named_program(const Call& call, bool in_place,
-                                                               const std::string& algorithm) {
+                                                               const std::function<Choice()>& choose) {
   const Collective collective = collective_of(call, topology_.size(), in_place);
-  if (auto* const found = named_programs_.find(collective, call, algorithm)) return *found;
+  if (auto* const found = named_programs_.find(collective, call, call.algorithm)) return *found;
+  const std::string algorithm = choose().algorithm;
   // Whether other ranks are in place nobody knows, and their messages are the same either way.
   std::vector<Plan> plans;
   plans.reserve(topology_.size());
@@ -167,12 +170,12 @@ std::shared_ptr<const BoundProgram> GpuExecutor::named_program(const Call& call,
   shape.chunks = slicing.chunks;
   check_queues(plans, shape, slicing);
   plans[rank_].algorithm = algorithm;
-  return named_programs_.make(collective, call, algorithm, bind_program(std::move(plans[rank_]), shape, slicing));
+  return named_programs_.make(collective, call, call.algorithm, bind_program(std::move(plans[rank_]), shape, slicing));
 }
 
-void GpuExecutor::enqueue(const Call& call, bool in_place, const std::string& algorithm, gpu::Stream stream) {
+void GpuExecutor::enqueue(const Call& call, bool in_place, const std::function<Choice()>& choose, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  enqueue(named_program(call, in_place, algorithm), call.in, call.out, stream);
+  enqueue(named_program(call, in_place, choose), call.in, call.out, stream);
 }
 
 void GpuExecutor::enqueue(const std::shared_ptr<const BoundProgram>& program, const void* in, void* out,
@@ -180,8 +183,6 @@ void GpuExecutor::enqueue(const std::shared_ptr<const BoundProgram>& program, co
   const gpu::Device::Current current(*device_);
   const bool captured = order_of_calls_.capturing(stream);
   keep(program, captured);
-  texts_.try_emplace(program->signature(), program->text());
-  programs_[program->signature()] = program;
   order_of_calls_.in_turn(stream, captured, [&] {
     peers_->by_program(program->shape().dtype, program->run(in, out), program->program().slicing.lanes, stream);
   });

@@ -59,9 +59,10 @@ class GpuExecutor {
   /// The second enqueues the device's half, in the order of the first parts. Where the driver has no room it blocks
   /// until what is before has run: meanwhile somebody has to move the host's halves.
   void enqueue(const CallBetweenHosts& call, gpu::Stream stream);
-  /// By the plan of an algorithm, as a program among the ranks of one host. chunks: of a lane; 0: as many as serve
-  /// speed. Needs open_programs(), which is collective. Throws UsageError for a plan that is none for programs.
-  void enqueue(const Call& call, bool in_place, const std::string& algorithm, gpu::Stream stream);
+  /// By the plan of an algorithm, as a program among the ranks of one host. choose: asked once for equal calls. The
+  /// call's chunks are those of a lane; 0: as many as serve speed. Needs open_programs(), which is collective. Throws
+  /// UsageError for a plan that is none for programs.
+  void enqueue(const Call& call, bool in_place, const std::function<Choice()>& choose, gpu::Stream stream);
   /// A composition's, likewise.
   void enqueue(const std::shared_ptr<const BoundProgram>& program, const void* in, void* out, gpu::Stream stream);
   void open_programs(const Bootstrap& bootstrap) { peers_->open_programs(bootstrap); }
@@ -142,7 +143,8 @@ class GpuExecutor {
   InHostCall& bound(const Call& call, bool in_place, PeerEngine engine);
   bool messages_idle() const;
   void keep(const std::shared_ptr<const BoundProgram>& program, bool captured);
-  std::shared_ptr<const BoundProgram> named_program(const Call& call, bool in_place, const std::string& algorithm);
+  std::shared_ptr<const BoundProgram> named_program(const Call& call, bool in_place,
+                                                    const std::function<Choice()>& choose);
 
   int rank_;
   const Topology& topology_;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "select/gpu_kinds/gpu_kind.h"
-
 #include <algorithm>
+
+#include "select/gpu_kinds/hopper.h"
 
 namespace lanecast {
 
 const GpuKind& gpu_kind(std::string_view name) {
-  return std::ranges::count(kHopper.names, name) > 0 ? kHopper : kUnknownGpu;
+  return std::ranges::count(gpu_kinds::kHopper.names, name) > 0 ? gpu_kinds::kHopper : kUnknownGpu;
 }
 
 }  // namespace lanecast

@@ -79,8 +79,6 @@ struct GpuKind {
   int local_blocks;                // multiprocessors of kernels that copy or add within a GPU, and wait for nobody
 };
 
-/// H100 and H200 with NVLink 4.
-extern const GpuKind kHopper;
 /// For any other, and for ranks with GPUs of several kinds.
 extern const GpuKind kUnknownGpu;
 

@@ -2,18 +2,18 @@
 // NVIDIA H100 (80GB HBM3) and H200, whose GPUs of a host have 18 links of NVLink 4 each: one table, since what was
 // measured on one held on the other. The card that gave a number stands beside it, where that is known; the machines
 // and the commands stand in docs/gpu-performance.md and docs/four-gpus.md.
+#pragma once
+
 #include "select/gpu_kinds/gpu_kind.h"
 
 namespace lanecast {
-namespace {
+namespace gpu_kinds {
 
-constexpr std::size_t kKiB = std::size_t{1} << 10, kMiB = std::size_t{1} << 20;
-constexpr std::string_view kNames[] = {"NVIDIA H100 80GB HBM3", "NVIDIA H200"};
+inline constexpr std::size_t kKiB = std::size_t{1} << 10, kMiB = std::size_t{1} << 20;
+inline constexpr std::string_view kHopperNames[] = {"NVIDIA H100 80GB HBM3", "NVIDIA H200"};
 
-}  // namespace
-
-constexpr GpuKind kHopper{
-    .names = kNames,
+inline constexpr GpuKind kHopper{
+    .names = kHopperNames,
     // H200s, if not said. With few multiprocessors what an all-reduce adds, reads and writes decides, not the link,
     // of which the others keep more than this: so each byte should be reduced once, and not be copied where that is not
     // needed.
@@ -73,4 +73,5 @@ constexpr GpuKind kHopper{
     .local_blocks = 64,
 };
 
+}  // namespace gpu_kinds
 }  // namespace lanecast
