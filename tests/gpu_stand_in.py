@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,12 +15,13 @@ import numpy as np
 import collective_cases
 import gpu_host_library
 import lanecast
-from collective_cases import Array, Call, Case
+from collective_cases import Array, Call, Case, even, ops_of
 from exchange_api import Described, exchange_api
 from lanecast import Communicator, _core
 from lanecast.startup import progress_thread
 from pipe_jobs import Outcome, PipeJob, Tell
 
+THREE = ("all_reduce", "all_gather", "reduce_scatter")
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter", "all_to_all")
 
 
@@ -81,6 +83,24 @@ def outcomes(size: int, body: Callable[[Communicator, Tell], Any], kernel_cache:
     ended = [job.outcome(rank, timeout_s=300) for rank in range(size)]
     assert job.end() == [0] * size
     return ended
+
+
+def shape_cases(size: int, algorithm: str, counts: tuple[int, ...], chunks: tuple[int, int]) -> list[Case]:
+    """The collectives that every algorithm of an all-gather gives, in place and not."""
+    return [
+        Case(kind, even(kind, count, size), algorithm, in_place=in_place, chunks=cut)
+        for kind, count, cut in itertools.product(THREE, counts, chunks)
+        for in_place in ((False, True) if size == 2 else (cut > 1,))
+    ]
+
+
+def type_cases() -> list[Case]:
+    """All-reduces of each type by each of its operators."""
+    return [
+        Case("all_reduce", (33,), "ring", dtype, op, in_place=True, chunks=2)
+        for dtype in _core.DTYPES
+        for op in ops_of(dtype)
+    ]
 
 
 def between_hosts(topology: str) -> dict[str, Any]:

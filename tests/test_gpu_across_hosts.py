@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 import time
@@ -16,15 +15,23 @@ import pytest
 
 import gpu_host_library
 import lanecast
-from collective_cases import Case, even, ops_of
-from gpu_stand_in import between_hosts, in_place_is_offered, judge, outcomes, tensor
+from collective_cases import Case, even
+from gpu_stand_in import (
+    THREE,
+    between_hosts,
+    in_place_is_offered,
+    judge,
+    outcomes,
+    shape_cases,
+    tensor,
+    type_cases,
+)
 from lanecast import Communicator, _core
 from lanecast.profiles.model import save
 from launch import mpich
 from learned_models import constant, model
 from pipe_jobs import Tell, stays_until
 
-THREE = ("all_reduce", "all_gather", "reduce_scatter")
 # More chunks than are in flight at a time, so that their memory changes hands.
 MANY = 5
 SHAPES = [
@@ -38,22 +45,12 @@ SHAPES = [
 @pytest.mark.timeout(400)  # the first one builds the driver
 @pytest.mark.parametrize(("size", "topology", "algorithm", "counts"), SHAPES)
 def test_each_shape(size: int, topology: str, algorithm: str, counts: tuple[int, ...], kernel_cache: str) -> None:
-    cases = [
-        Case(kind, even(kind, count, size), algorithm, in_place=in_place, chunks=chunks)
-        for kind, count, chunks in itertools.product(THREE, counts, (1, MANY))
-        for in_place in ((False, True) if size == 2 else (chunks > 1,))
-    ]
-    judge(size, cases, kernel_cache, **between_hosts(topology))
+    judge(size, shape_cases(size, algorithm, counts, (1, MANY)), kernel_cache, **between_hosts(topology))
 
 
 @pytest.mark.timeout(400)
 def test_each_type_and_operator(kernel_cache: str) -> None:
-    cases = [
-        Case("all_reduce", (33,), "ring", dtype, op, in_place=True, chunks=2)
-        for dtype in _core.DTYPES
-        for op in ops_of(dtype)
-    ]
-    judge(2, cases, kernel_cache, **between_hosts("2x1"))
+    judge(2, type_cases(), kernel_cache, **between_hosts("2x1"))
 
 
 @pytest.mark.timeout(400)

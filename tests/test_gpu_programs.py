@@ -11,12 +11,20 @@ import pytest
 
 import gpu_host_library
 import lanecast
-from collective_cases import Case, even, ops_of
-from gpu_stand_in import Tensor, expect_different_calls, in_place_is_offered, judge, outcomes, tensor
-from lanecast import Communicator, _core
+from collective_cases import Case, even
+from gpu_stand_in import (
+    Tensor,
+    expect_different_calls,
+    in_place_is_offered,
+    judge,
+    outcomes,
+    shape_cases,
+    tensor,
+    type_cases,
+)
+from lanecast import Communicator
 from pipe_jobs import Tell
 
-THREE = ("all_reduce", "all_gather", "reduce_scatter")
 SHAPES = [
     (2, "2x1", "ring", (0, 1, 5, 2003)),
     (3, "3", "direct", (1, 700)),
@@ -30,22 +38,12 @@ SHAPES = [
 @pytest.mark.timeout(400)  # the first one builds the driver
 @pytest.mark.parametrize(("size", "topology", "algorithm", "counts"), SHAPES)
 def test_each_shape(size: int, topology: str, algorithm: str, counts: tuple[int, ...], kernel_cache: str) -> None:
-    cases = [
-        Case(kind, even(kind, count, size), algorithm, in_place=in_place, chunks=chunks)
-        for kind, count, chunks in itertools.product(THREE, counts, (0, 5))
-        for in_place in ((False, True) if size == 2 else (chunks > 1,))
-    ]
-    judge(size, cases, kernel_cache, topology=topology)
+    judge(size, shape_cases(size, algorithm, counts, (0, 5)), kernel_cache, topology=topology)
 
 
 @pytest.mark.timeout(400)
 def test_each_type_and_operator(kernel_cache: str) -> None:
-    cases = [
-        Case("all_reduce", (33,), "ring", dtype, op, in_place=True, chunks=2)
-        for dtype in _core.DTYPES
-        for op in ops_of(dtype)
-    ]
-    judge(2, cases, kernel_cache, topology="2")
+    judge(2, type_cases(), kernel_cache, topology="2")
 
 
 @pytest.mark.timeout(400)
