@@ -78,13 +78,19 @@ void GpuCalls::open_native(GpuExecutor& executor, Lock& lock) {
   });
 }
 
-void GpuCalls::open_staging(GpuExecutor& executor, void* stream, Lock& lock) {
-  if (executor.has_staging()) return;
+template <class Open>
+void GpuCalls::take_memory(GpuExecutor& executor, const std::string& by, void* stream, Lock& lock, const Open& open) {
   if (executor.order_of_calls().capturing(static_cast<gpu::Stream>(stream)))
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a communicator's first call by " +
-                     "algorithm 'copy_engine', which takes memory for it; make one before the capture");
+                     by + ", which takes memory for it; make one before the capture");
   calls_.drain(lock, ground_.options.interrupt);
-  failing_.or_fail<UsageError>([&] { executor.open_staging(waits_.among_all("the first call by copy engines")); });
+  failing_.or_fail<UsageError>(open);
+}
+
+void GpuCalls::open_staging(GpuExecutor& executor, void* stream, Lock& lock) {
+  if (executor.has_staging()) return;
+  take_memory(executor, "algorithm 'copy_engine'", stream, lock,
+              [&] { executor.open_staging(waits_.among_all("the first call by copy engines")); });
 }
 
 void GpuCalls::open_for(GpuExecutor& executor, const Call& call, GpuBackend backend, void* stream, Lock& lock) {
@@ -96,12 +102,8 @@ void GpuCalls::open_for(GpuExecutor& executor, const Call& call, GpuBackend back
 
 void GpuCalls::open_programs(GpuExecutor& executor, void* stream, Lock& lock) {
   if (executor.has_programs()) return;
-  if (executor.order_of_calls().capturing(static_cast<gpu::Stream>(stream)))
-    throw UsageError("rank " + std::to_string(rank()) +
-                     ": no CUDA graph can capture a communicator's first call by a " +
-                     "plan's program, which takes memory for it; make one before the capture");
-  calls_.drain(lock, ground_.options.interrupt);
-  failing_.or_fail<UsageError>([&] { executor.open_programs(waits_.among_all("the first program on GPUs")); });
+  take_memory(executor, "a plan's program", stream, lock,
+              [&] { executor.open_programs(waits_.among_all("the first program on GPUs")); });
 }
 
 }  // namespace lanecast

@@ -95,6 +95,9 @@ class GpuCalls {
   /// What NCCL cannot do of the call; empty: nothing.
   std::string not_native(const Call& call) const;
   void open_native(GpuExecutor& executor, Lock& lock);
+  /// Collective. Throws UsageError where the stream is captured.
+  template <class Open>
+  void take_memory(GpuExecutor& executor, const std::string& by, void* stream, Lock& lock, const Open& open);
   void open_staging(GpuExecutor& executor, void* stream, Lock& lock);
   void open_programs(GpuExecutor& executor, void* stream, Lock& lock);
   /// What only calls of this backend need. Collective.
