@@ -153,7 +153,7 @@ def test_algorithms_are_those_of_the_registry() -> None:
             registered.setdefault(row["name"], (collectives, "any" if takes_any else "powers of two"))
         else:
             others.add((", ".join(row["collectives"]).replace("_", "-"), row["name"]))
-    page = "docs/collectives.md"
+    page = "docs/reference/collectives.md"
     written = {(collectives, name) for collectives, name, *_ in table("collective", page)[5:]}
     of_all_reduce = {name: ("all-reduce", "any") for collective, name in written if collective == "all-reduce"}
     three = {name: (collectives, ranks) for name, collectives, _, _, ranks in table("algorithm", page)}
@@ -162,8 +162,8 @@ def test_algorithms_are_those_of_the_registry() -> None:
 
 
 def test_variables_and_transports_are_those_of_the_core() -> None:
-    assert [row[0] for row in table("variable", "docs/environment.md")] == list(_core.VARIABLES)
-    assert [row[0] for row in table("transport", "docs/first-machine.md")] == list(_core.TRANSPORTS)
+    assert [row[0] for row in table("variable", "docs/reference/environment.md")] == list(_core.VARIABLES)
+    assert [row[0] for row in table("transport", "docs/guide/first-machine.md")] == list(_core.TRANSPORTS)
     mentioned = {name for page in PAGES for name in re.findall(r"\bLANECAST_[A-Z_]+\b", page.read_text())}
     # Of CMake and of C; misspelt on purpose; the prefix.
     not_variables = {"LANECAST_MPI_HEADER", "LANECAST_KERNELS", "LANECAST_CONFIG_INITIALIZER"}
@@ -189,7 +189,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_every_decision_is_listed() -> None:
-    folder = ROOT / "docs" / "decisions"
+    folder = ROOT / "docs" / "explanation" / "decisions"
     listed = re.findall(r"^\| \[\d+\]\((.+?)\)", (folder / "README.md").read_text(), re.MULTILINE)
     assert listed == sorted(page.name for page in folder.glob("0*.md"))
 
