@@ -29,7 +29,7 @@ PACKAGE := $(shell find python -type f -not -path '*/__pycache__/*' -not -name _
 PINS := requirements/transitive.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-gpu test-torch test-torch-long test-sanitize lint format install wheel clean
+.PHONY: help demo test test-long test-gpu test-torch test-torch-long test-sanitize lint format figures install wheel clean
 
 help: ## Print this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -64,6 +64,9 @@ format: $(LINTERS) ## Rewrite the sources in the house style
 	find $(NATIVE_DIRS) python tests examples -name '*.c' -o -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | xargs .venv/bin/clang-format -i
 	.venv/bin/ruff check --fix-only --quiet .
 	.venv/bin/ruff format .
+
+figures: ## Write docs/measurements and the README's table from the JSON files of the machines
+	$(PYTHON) bench/figures.py
 
 install: $(INSTALLED) ## Only build, and install into .venv
 

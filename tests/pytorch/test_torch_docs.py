@@ -34,7 +34,7 @@ def test_the_first_program_runs_under_mpirun(tmp_path: Path) -> None:
     (line,) = [
         fence.body
         for fence in fences("sh")
-        if fence.where.startswith("docs/reference/torch.md") and "mpirun" in fence.body
+        if fence.where.startswith("docs/guide/pytorch.md") and "mpirun" in fence.body
     ]
     program = next(fence for fence in PROGRAMS if fence.body.startswith("# train.py"))
     (tmp_path / "train.py").write_text(program.body)
