@@ -70,7 +70,7 @@ figures: ## Write docs/measurements and the README's table from the JSON files o
 	$(PYTHON) bench/figures.py
 
 docs: $(INSTALLED) $(SITE) ## Build the site of the documents into build/site; a warning, such as of a dead link, is an error
-	.venv/bin/sphinx-build -W --keep-going -q -c docs/site docs build/site
+	.venv/bin/sphinx-build -E -W --keep-going -q -c docs/site docs build/site
 
 install: $(INSTALLED) ## Only build, and install into .venv
 
