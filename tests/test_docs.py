@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from itertools import dropwhile
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+SOURCES = {".c", ".cpp", ".cu", ".cuh", ".h", ".py", ".toml"}
 JOB = re.compile(r"mpirun -n (\d+)")
 TORCHRUN = re.compile(r"torchrun --nproc-per-node (\d+)")  # programs that tests/pytorch runs, where torch is
 
@@ -91,9 +93,12 @@ def test_programs_run_and_print_what_is_shown(fence: Fence, tmp_path: Path) -> N
 
 def commands() -> Iterator[tuple[str, list[str]]]:
     """Every `lanecast …`: whole lines of shell blocks, and what stands in a sentence."""
-    for fence in fences("sh"):
+    for fence in [*fences("sh"), *fences("console")]:
         for line in fence.body.splitlines():
-            words = shlex.split(line, comments=True)
+            if fence.language == "console" and not line.startswith("$ "):
+                continue
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            words = list(dropwhile(lambda word: re.match(r"[A-Z_]+=", word), words))
             if words[:1] == ["lanecast"]:
                 yield fence.where, words[1:]
     for page in PAGES:
@@ -186,6 +191,19 @@ def test_links_lead_somewhere() -> None:
             if not there.exists() or (anchor and anchor not in anchors(there)):
                 broken.append(f"{page.relative_to(ROOT)}: {target}")
     assert broken == []
+
+
+def test_pages_that_sources_name_are_there() -> None:
+    """In comments, help and error texts, which no link would break in."""
+    folders = ("src", "include", "bindings", "simulator", "tools", "python", "bench", "examples", "tests")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES]
+    files += [ROOT / "CMakeLists.txt", ROOT / "Makefile", ROOT / "pyproject.toml"]
+    found = {
+        (str(file.relative_to(ROOT)), page)
+        for file in files
+        for page in re.findall(r"(?<![\w/.])docs/[\w/-]+\.md\b", file.read_text())
+    }
+    assert [(file, page) for file, page in sorted(found) if not (ROOT / page).exists()] == []
 
 
 def test_every_decision_is_listed() -> None:
