@@ -79,6 +79,13 @@ def test_sentences_are_short(page: Path) -> None:
         assert median(len(words_of(sentence)) for sentence in prose) <= 16
 
 
+def test_sentences_begin_with_what_they_are_about() -> None:
+    """Not "Of a call that ...", nor "all but for ...": who reads English as a second language reads these twice."""
+    pages = [page for page in USERS if DECISIONS not in page.parents]
+    prose = [sentence for page in pages for block in blocks(page)[0] for sentence in sentences(block)]
+    assert [sentence for sentence in prose if re.search(r"^\W*Of\b|\bbut for\b", sentence)] == []
+
+
 @pytest.mark.parametrize("page", WORDS, ids=named)
 def test_pages_that_people_read_through_are_short(page: Path) -> None:
     assert len(page.read_text().split()) <= WORDS[page]
