@@ -137,7 +137,11 @@ _OWNER = {
     **{"type": "communicator", "id": "00c0ffee00c0ffee", "rank": 0, "size": 4, "topology": "2x2", "levels": "node"},
     **{"transports": "mpi+shm", "host": "h", "pid": 7, "written_ns": 10**18 + 99, "waiting": "", "failure": ""},
 }
-TRACE = json.dumps([_OWNER, _CALL, _MESSAGE])
+_LAUNCH = {
+    **{"type": "launch", "call": 1, "what": "composition 12 of 8 float32", "bytes": 32},
+    **{"kernel": "lanecast_program_float32", "blocks": 1, "at_ns": 4},
+}
+TRACE = json.dumps([_OWNER, _CALL, _MESSAGE, _LAUNCH])
 
 
 CLUSTER = marked_json.text(registry.FORMAT, registry.Entry(4711, "123456", Shape(hosts=3, nics=2)))
