@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -64,6 +65,12 @@ std::string describe(const Program& program, const gpu::Instruction& what, char 
 }  // namespace
 
 std::string_view name_of(gpu::Operation operation) { return kOperations[static_cast<std::size_t>(operation)]; }
+
+std::optional<gpu::Operation> operation_from(std::string_view name) {
+  const auto found = std::ranges::find(kOperations, name);
+  if (found == kOperations.end()) return std::nullopt;
+  return static_cast<gpu::Operation>(found - kOperations.begin());
+}
 
 std::string describe(const Program& program, const Plan& plan) {
   const auto lanes = static_cast<std::size_t>(program.slicing.lanes);
