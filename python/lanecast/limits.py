@@ -56,7 +56,7 @@ ROWS = (
     Row("barrier", runs=(CPU,), graph=(), c=(CPU,)),
     Row("messages", runs=(CPU, GPUS), c=(CPU, GPUS), torch=(CPU, GPUS)),
     Row("persistent", (CPU,), (), (CPU,), (CPU,), (CPU,), c=(CPU,), torch=()),
-    Row("composition", counts=PLACES, in_place=PLACES, c=(CPU,), torch=()),
+    Row("composition", counts=PLACES, in_place=PLACES, torch=()),
 )
 
 

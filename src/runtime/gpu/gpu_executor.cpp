@@ -26,6 +26,7 @@ GpuExecutor::GpuExecutor(const Bootstrap& bootstrap, const Topology& topology, c
       order_of_calls_(agreed(bootstrap, [&] { return OrderOfCalls(device_); })),
       order_of_messages_(device_) {
   if (!peers_) agreed(bootstrap, [&] { return between_hosts_.open_channels(), true; });
+  if (peers_) peers_->listen(options.hears);
 }
 
 double GpuExecutor::driver_call_s(const Bootstrap& bootstrap) {

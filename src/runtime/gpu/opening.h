@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bootstrap.h"
+#include "peers/launches.h"
 #include "runtime/gpu/between_hosts/between_hosts.h"
 #include "runtime/gpu/open_gpu.h"
 #include "topology/topology.h"
@@ -24,6 +25,7 @@ struct GpuOptions {
   int max_ctas = 0;                          // 0: as many as serve speed
   double timeout_s = 300;
   std::function<WhereMessagesLie(const gpu::Device&)> places;  // see where_messages_lie()
+  peers::Launches::Listener hears;  // of the kernels that calls among the ranks of one host launch; null: nobody
 };
 
 /// The ranks of a communicator, as those of one host find each other.
