@@ -204,7 +204,11 @@ def camel(call: str) -> str:
 
 def test_what_is_made_from_c_is_declared() -> None:
     declared = "".join(file.read_text() for file in (ROOT / "include/lanecast").glob("*.h"))
-    functions = {"messages": ("Batch", "EnqueueBatch"), "persistent": ("PersistentInit",), "composition": ("Compile", "CompileOnDevice")}
+    functions = {
+        "messages": ("Batch", "EnqueueBatch"),
+        "persistent": ("PersistentInit",),
+        "composition": ("Compile", "CompileOnDevice"),
+    }
     for row in limits.rows():
         named = functions.get(row.call, (camel(row.call), "Enqueue")[: len(row.c)])
         assert [name for name in named if f" lanecast{name}(" not in declared] == []
