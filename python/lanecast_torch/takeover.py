@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LANECAST_TORCH=1: groups that ask for nccl, gloo or nothing are made by Lanecast, in programs that do not know it.
+
+Every such name stays what it was: dist.get_backend() and all others that programs compare. Whether Lanecast is taken
+is found out with the default group, by all of its ranks together, since groups of two backends would wait for each
+other. Where one rank cannot, all of them go on with torch's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lanecast_torch import NAME, VARIABLE, backends_of, is_lanecasts
+from lanecast_torch.agreement import Refused, agree
+
+OLDEST_TORCH = (2, 11)
+VALUES = "the values are 0 and 1"
+_TAKEN = {("cpu", "gloo"), ("cuda", "gloo"), ("cuda", "nccl")}
+
+
+def replace() -> None:
+    """What makes torch's groups, once."""
+    from torch.distributed import distributed_c10d
+
+    torchs = distributed_c10d._new_process_group_helper
+    if hasattr(torchs, "lanecasts"):
+        return
+    signature = inspect.signature(torchs)
+    takeover = _Takeover(torchs)
+
+    @functools.wraps(torchs)
+    def _new_process_group_helper(*args: Any, **kwargs: Any) -> Any:
+        call = signature.bind(*args, **kwargs)
+        call.apply_defaults()
+        return takeover.make(call)
+
+    _new_process_group_helper.lanecasts = takeover  # type: ignore[attr-defined]
+    distributed_c10d._new_process_group_helper = _new_process_group_helper
+
+
+@dataclass
+class _Takeover:
+    """Of the groups of this process."""
+
+    torchs: Callable[..., Any]
+    active: bool = False  # as long as the default group is Lanecast's
+    told: set[str] = field(default_factory=set)
+
+    def make(self, call: inspect.BoundArguments) -> Any:
+        given = call.arguments
+        is_default = not given["global_ranks_in_group"]
+        wanted = _with_lanecast(given["backend"])
+        if is_default:
+            self.active = False
+        if is_default and wanted:
+            return self._decide(call, wanted)
+        if self.active and wanted:
+            return self._in_place(call, wanted, together=False)
+        made = self.torchs(*call.args, **call.kwargs)
+        if is_default:  # a program that names Lanecast may go on with other names
+            self.active = bool(backends_of(made[0]))
+        return made
+
+    def _decide(self, call: inspect.BoundArguments, wanted: str) -> Any:
+        rank = call.arguments["group_rank"]
+        try:
+            made = self._in_place(call, wanted, together=True)
+        except Refused as refused:
+            self._tell(rank, f"{VARIABLE}={_value()} has no effect, and groups keep the backends of torch: {refused}")
+            return self.torchs(*call.args, **call.kwargs)
+        self.active = True
+        asked = call.arguments["backend"]
+        names = "no backend" if asked == "undefined" else asked
+        self._tell(rank, f"the groups of this job, which asks for {names}, are Lanecast's; {VARIABLE}=0 goes back")
+        return made
+
+    def _in_place(self, call: inspect.BoundArguments, wanted: str, *, together: bool) -> Any:
+        """A group of Lanecast that goes by the names that were asked for."""
+        from torch.distributed import distributed_c10d as c10d
+
+        asked = call.arguments["backend"]
+        config = c10d.BackendConfig(c10d.Backend(asked))
+        name = "nccl" if "nccl" in config.get_device_backend_map().values() else "gloo"
+        taken = call.signature.bind(*call.args, **call.kwargs)
+        place = InPlace(name, call.arguments["backend_options"], together)
+        taken.arguments.update(backend=wanted, backend_options=place)
+        group, store = self.torchs(*taken.args, **taken.kwargs)
+        if group in c10d._world.pg_map:
+            _name(group, c10d.Backend.backend_type_map[name])
+            c10d._world.pg_map[group] = (asked, c10d._world.pg_map[group][1])
+            c10d._world.pg_backend_config[group] = str(config)
+        return group, store
+
+    def _tell(self, rank: int, line: str) -> None:
+        if rank == 0 and line not in self.told:
+            self.told.add(line)
+            print(f"lanecast: {line}", file=sys.stderr, flush=True)
+
+
+@dataclass
+class InPlace:
+    """Instead of the options that a program gives to the backend that it asks for."""
+
+    name: str
+    of_program: Any
+    together: bool  # the ranks find out whether all of them can
+
+    def make_in_place(self, given: Any) -> Any:
+        """Raises Refused, on all ranks, where one of them cannot make the group."""
+        if not self.together:
+            return self._made(given)
+        agree(given, "can take Lanecast", _adapter)
+        return agree(given, "has made the group", functools.partial(self._made, given))
+
+    def _made(self, given: Any) -> Any:
+        from lanecast.torch import adapter, groups
+
+        kind = adapter.load().Options
+        options = self.of_program if isinstance(self.of_program, kind) else kind()
+        options.name = self.name
+        return groups.make(given, options)
+
+
+def unfit() -> str:
+    """Why this process cannot do what the variable says; empty: nothing is known that is in the way."""
+    import torch
+
+    if _value() != "1":
+        return VALUES
+    version = torch.__version__
+    numbers = tuple(int(part) for part in version.split(".")[:2])
+    if numbers < OLDEST_TORCH:
+        return f"torch {version} is older than {'.'.join(map(str, OLDEST_TORCH))}"
+    return ""
+
+
+def _adapter() -> None:
+    if reason := unfit():
+        raise ValueError(reason)
+    from lanecast.torch import adapter
+
+    adapter.load()
+
+
+def _value() -> str:
+    return os.environ.get(VARIABLE, "")
+
+
+def _with_lanecast(asked: str) -> str:
+    """What makes such a group by Lanecast; empty: nothing of it is Lanecast's to take."""
+    from torch.distributed import distributed_c10d as c10d
+
+    if getattr(c10d, "_use_torchcomms_enabled", bool)():  # makes every group, whatever its name
+        return ""
+    devices = c10d.BackendConfig(c10d.Backend(asked)).get_device_backend_map()
+    if "nccl" in devices.values() and not c10d.is_nccl_available():  # torch says so
+        return ""
+    names = {device: NAME if (device, name) in _TAKEN else name for device, name in devices.items()}
+    return ",".join(f"{device}:{name}" for device, name in names.items()) if NAME in names.values() else ""
+
+
+def _name(group: Any, kind: Any) -> None:
+    """Have torch's C++ take the backend for one of this kind: it has names and numbers for those it knows alone."""
+    for device in group._device_types:
+        backend = group._get_backend(device)
+        if is_lanecasts(backend):
+            group._register_backend(device, kind, backend)
+    group._set_default_backend(kind)
