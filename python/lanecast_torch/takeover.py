@@ -16,12 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanecast_torch import NAME, VARIABLE, backends_of, is_lanecasts
+from lanecast_torch import NAME, VARIABLE, is_lanecasts
 from lanecast_torch.agreement import Refused, agree
 
 OLDEST_TORCH = (2, 11)
 VALUES = "the values are 0 and 1"
 _TAKEN = {("cpu", "gloo"), ("cuda", "gloo"), ("cuda", "nccl")}
+_ARGUMENTS = {"backend", "backend_options", "global_ranks_in_group", "group_rank"}
 
 
 def replace() -> None:
@@ -31,12 +32,11 @@ def replace() -> None:
     torchs = distributed_c10d._new_process_group_helper
     if hasattr(torchs, "lanecasts"):
         return
-    signature = inspect.signature(torchs)
-    takeover = _Takeover(torchs)
+    takeover = _Takeover(torchs, inspect.signature(torchs))
 
     @functools.wraps(torchs)
     def _new_process_group_helper(*args: Any, **kwargs: Any) -> Any:
-        call = signature.bind(*args, **kwargs)
+        call = takeover.signature.bind(*args, **kwargs)
         call.apply_defaults()
         return takeover.make(call)
 
@@ -49,36 +49,54 @@ class _Takeover:
     """Of the groups of this process."""
 
     torchs: Callable[..., Any]
+    signature: inspect.Signature
     active: bool = False  # as long as the default group is Lanecast's
     told: set[str] = field(default_factory=set)
 
     def make(self, call: inspect.BoundArguments) -> Any:
+        from torch.distributed import is_initialized
+
         given = call.arguments
-        is_default = not given["global_ranks_in_group"]
+        if reason := self._unfit():
+            self._tell(given.get("group_rank", 0), _without_effect(reason))
+            return self.torchs(*call.args, **call.kwargs)
         wanted = _with_lanecast(given["backend"])
+        # The default group has no ranks of another, nor have those that programs make of the ranks of several jobs.
+        of_all, is_default = not given["global_ranks_in_group"], not is_initialized()
+        if wanted and of_all:
+            taken, made = self._decide(call, wanted)
+        elif wanted and self.active:
+            taken, made = True, self._in_place(call, wanted, together=False)
+        else:
+            taken, made = NAME in str(given["backend"]), self.torchs(*call.args, **call.kwargs)
         if is_default:
-            self.active = False
-        if is_default and wanted:
-            return self._decide(call, wanted)
-        if self.active and wanted:
-            return self._in_place(call, wanted, together=False)
-        made = self.torchs(*call.args, **call.kwargs)
-        if is_default:  # a program that names Lanecast may go on with other names
-            self.active = bool(backends_of(made[0]))
+            self.active = taken
         return made
 
-    def _decide(self, call: inspect.BoundArguments, wanted: str) -> Any:
+    def _unfit(self) -> str:
+        """Why no process of this job can do what the variable says; empty: nothing is known that is in the way."""
+        import torch
+
+        version = torch.__version__
+        if _value() != "1":
+            return VALUES
+        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_TORCH:
+            return f"torch {version} is older than {'.'.join(map(str, OLDEST_TORCH))}"
+        if not self.signature.parameters.keys() >= _ARGUMENTS:
+            return f"torch {version} makes groups in another way than this Lanecast knows"
+        return ""
+
+    def _decide(self, call: inspect.BoundArguments, wanted: str) -> tuple[bool, Any]:
         rank = call.arguments["group_rank"]
         try:
             made = self._in_place(call, wanted, together=True)
         except Refused as refused:
-            self._tell(rank, f"{VARIABLE}={_value()} has no effect, and groups keep the backends of torch: {refused}")
-            return self.torchs(*call.args, **call.kwargs)
-        self.active = True
+            self._tell(rank, _without_effect(str(refused)))
+            return False, self.torchs(*call.args, **call.kwargs)
         asked = call.arguments["backend"]
         names = "no backend" if asked == "undefined" else asked
         self._tell(rank, f"the groups of this job, which asks for {names}, are Lanecast's; {VARIABLE}=0 goes back")
-        return made
+        return True, made
 
     def _in_place(self, call: inspect.BoundArguments, wanted: str, *, together: bool) -> Any:
         """A group of Lanecast that goes by the names that were asked for."""
@@ -127,22 +145,7 @@ class InPlace:
         return groups.make(given, options)
 
 
-def unfit() -> str:
-    """Why this process cannot do what the variable says; empty: nothing is known that is in the way."""
-    import torch
-
-    if _value() != "1":
-        return VALUES
-    version = torch.__version__
-    numbers = tuple(int(part) for part in version.split(".")[:2])
-    if numbers < OLDEST_TORCH:
-        return f"torch {version} is older than {'.'.join(map(str, OLDEST_TORCH))}"
-    return ""
-
-
 def _adapter() -> None:
-    if reason := unfit():
-        raise ValueError(reason)
     from lanecast.torch import adapter
 
     adapter.load()
@@ -152,17 +155,23 @@ def _value() -> str:
     return os.environ.get(VARIABLE, "")
 
 
+def _without_effect(reason: str) -> str:
+    return f"{VARIABLE}={_value()} has no effect, and groups keep the backends of torch: {reason}"
+
+
 def _with_lanecast(asked: str) -> str:
     """What makes such a group by Lanecast; empty: nothing of it is Lanecast's to take."""
     from torch.distributed import distributed_c10d as c10d
 
-    if getattr(c10d, "_use_torchcomms_enabled", bool)():  # makes every group, whatever its name
+    if c10d._use_torchcomms_enabled():  # makes every group, whatever its name
+        return ""
+    if not any(name in str(asked).lower() for name in ("gloo", "nccl", "undefined")):
         return ""
     devices = c10d.BackendConfig(c10d.Backend(asked)).get_device_backend_map()
     if "nccl" in devices.values() and not c10d.is_nccl_available():  # torch says so
         return ""
     names = {device: NAME if (device, name) in _TAKEN else name for device, name in devices.items()}
-    return ",".join(f"{device}:{name}" for device, name in names.items()) if NAME in names.values() else ""
+    return ",".join(f"{device}:{name}" for device, name in names.items()) if names != devices else ""
 
 
 def _name(group: Any, kind: Any) -> None:
