@@ -23,6 +23,8 @@ from lanecast.torch import compiling
 
 OLDEST = (2, 11)
 HEADERS = Path(__file__).parent.parent / "build" / "torch-headers"
+# The libraries that stand in for torch's have nothing that the adapter wants; it has to name them all the same.
+OPTIONS = ("-Wl,--no-as-needed", "-Wl,--strip-all")
 # What a machine may install says nothing about what is only looked at.
 FREE = {**os.environ, "PIP_CONSTRAINT": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 PIP = [sys.executable, "-m", "pip"]
@@ -66,14 +68,14 @@ def make(words: list[str], release: str, folder: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     stamp = folder / f"{release}.stamp"
     texts = [file.read_text() for file in [Path(compiling.__file__), *compiling.files()]]
-    facts = hashlib.sha256("\0".join([sys.version, *words, *texts]).encode()).hexdigest()
+    facts = hashlib.sha256("\0".join([sys.version, *words, *OPTIONS, *texts]).encode()).hexdigest()
     if path.is_file() and stamp.is_file() and stamp.read_text() == facts:
         return
     print(f"compiling the adapter for torch {release}", flush=True)
     with tempfile.TemporaryDirectory() as stand_ins:
         compiling.stand_ins(words, Path(stand_ins))
         torch = compiling.Torch(release, headers(release), Path(stand_ins))
-        compiling.compile_adapter(words, torch, path, "-Wl,--strip-all")
+        compiling.compile_adapter(words, torch, path, *OPTIONS)
     stamp.write_text(facts)
 
 
