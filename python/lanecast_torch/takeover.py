@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanecast_torch import NAME, VARIABLE, is_lanecasts
+from lanecast_torch import NAME, VARIABLE
 from lanecast_torch.agreement import Refused, agree
 
 OLDEST_TORCH = (2, 11)
@@ -110,7 +110,7 @@ class _Takeover:
         taken.arguments.update(backend=wanted, backend_options=place)
         group, store = self.torchs(*taken.args, **taken.kwargs)
         if group in c10d._world.pg_map:
-            _name(group, c10d.Backend.backend_type_map[name])
+            _name(group, wanted, c10d.Backend.backend_type_map[name])
             c10d._world.pg_map[group] = (asked, c10d._world.pg_map[group][1])
             c10d._world.pg_backend_config[group] = str(config)
         return group, store
@@ -174,10 +174,10 @@ def _with_lanecast(asked: str) -> str:
     return ",".join(f"{device}:{name}" for device, name in names.items()) if names != devices else ""
 
 
-def _name(group: Any, kind: Any) -> None:
+def _name(group: Any, wanted: str, kind: Any) -> None:
     """Have torch's C++ take the backend for one of this kind: it has names and numbers for those it knows alone."""
+    names = dict(pair.split(":") for pair in wanted.split(","))
     for device in group._device_types:
-        backend = group._get_backend(device)
-        if is_lanecasts(backend):
-            group._register_backend(device, kind, backend)
+        if names[device.type] == NAME:  # which may be wrapped, by torch's checks of calls
+            group._register_backend(device, kind, group._get_backend(device))
     group._set_default_backend(kind)
