@@ -14,7 +14,7 @@ import pytest
 import lanecast
 
 WITH_ADAPTER = f"""
-import sys, types, warnings
+import os, pathlib, sys, types, warnings
 from lanecast import UsageError
 torch = types.ModuleType("torch")
 torch.__version__, torch.__file__, torch.compiled_with_cxx11_abi = "9.9", "/nowhere/torch/__init__.py", lambda: True
@@ -26,6 +26,8 @@ from lanecast.torch import adapter
 LOAD_IT = """
 with warnings.catch_warnings(record=True) as told:
     try:
+        torch.__version__ = os.environ.get("TORCH", torch.__version__)
+        adapter.PACKAGED = pathlib.Path(os.environ.get("PACKAGED", "/nowhere"))
         print(adapter.load().__file__)
     except UsageError as error:
         print("UsageError:", error)
@@ -128,6 +130,33 @@ def test_an_image_with_the_adapter_needs_no_compiler(image: Image) -> None:
     image.load()
     image.file.parent.chmod(0o555)
     assert image.load(PATH="/nowhere", TMPDIR="/proc") == [str(image.file)]
+
+
+@pytest.mark.parametrize("build", ["", "+cpu", "+cu130"])
+def test_one_that_came_along_needs_neither_compiler_nor_cache(
+    image: Image, adapter: Path, tmp_path: Path, build: str
+) -> None:
+    """For its own release of torch, whatever device that is built for, and for no other."""
+    packaged = tmp_path / "9.8.1" / adapter.name
+    packaged.parent.mkdir()
+    shutil.copy(adapter, packaged)
+    wheel = {"PACKAGED": str(tmp_path), "PATH": "/nowhere", "XDG_CACHE_HOME": "/proc", "TMPDIR": "/proc"}
+    assert image.load(TORCH=f"9.8.1{build}", **wheel) == [str(packaged)]
+    for other in ("9.8", "9.8.0", "9.8.1a0", "9.8.1.dev20261126"):
+        (said,) = image.load(TORCH=other + build, **wheel)
+        assert f"no adapter for torch {other}{build} that is whole" in said
+
+
+def test_one_that_came_along_and_cannot_be_loaded(image: Image, adapter: Path, tmp_path: Path) -> None:
+    """As where the system's libstdc++ is too old for it."""
+    packaged = tmp_path / "9.9" / adapter.name
+    packaged.parent.mkdir()
+    packaged.write_bytes(b"no library")
+    assert image.load(PACKAGED=str(tmp_path)) == [str(image.file)]
+    image.file.unlink()
+    (said,) = image.load(PACKAGED=str(tmp_path), PATH="/nowhere")
+    assert said.startswith(f"UsageError: the adapter {packaged} for torch 9.9 cannot be loaded: ")
+    assert said.endswith("needs a C++20 compiler: apt-get install g++, or set CXX")
 
 
 def test_without_the_adapter_it_says_where_it_has_looked_and_what_is_missing(image: Image) -> None:

@@ -11,8 +11,8 @@ import functools
 from typing import Any
 
 
-def replace(name: str) -> None:
-    """In torch.distributed, for groups with the backend of this name."""
+def replace() -> None:
+    """In torch.distributed."""
     import torch
     import torch.distributed as dist
     from torch.distributed import distributed_c10d
@@ -22,7 +22,7 @@ def replace(name: str) -> None:
     @functools.wraps(torchs)
     def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> Any:
         here = dist.group.WORLD if group is None else group
-        if not isinstance(here, dist.ProcessGroup) or not _has_backend(here, name, torch.device("cpu")):
+        if not isinstance(here, dist.ProcessGroup) or not _is_for(here, torch.device("cpu")):
             return torchs(group, timeout, wait_all_ranks)
         given = {} if timeout is None else {"timeout": timeout}  # none: the group's
         return here.monitored_barrier(**given, wait_all_ranks=wait_all_ranks)
@@ -31,8 +31,10 @@ def replace(name: str) -> None:
         module.monitored_barrier = monitored_barrier
 
 
-def _has_backend(group: Any, name: str, device: Any) -> bool:
+def _is_for(group: Any, device: Any) -> bool:
+    from lanecast_torch import is_lanecasts
+
     try:
-        return bool(group._get_backend(device).name() == name)
+        return is_lanecasts(group._get_backend(device))
     except RuntimeError:  # it has none for this device
         return False

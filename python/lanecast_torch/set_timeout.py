@@ -12,10 +12,12 @@ import warnings
 from typing import Any
 
 
-def replace(name: str) -> None:
-    """In torch.distributed, for groups with the backend of this name."""
+def replace() -> None:
+    """In torch.distributed."""
     import torch.distributed as dist
     from torch.distributed import distributed_c10d
+
+    from lanecast_torch import backends_of
 
     torchs = getattr(distributed_c10d, "_set_pg_timeout", None)
     if torchs is None:
@@ -24,7 +26,7 @@ def replace(name: str) -> None:
     @functools.wraps(torchs)
     def _set_pg_timeout(timeout: Any, group: Any = None) -> None:
         here = dist.group.WORLD if group is None else group
-        ours = [] if not isinstance(here, dist.ProcessGroup) else _backends_of(here, name)
+        ours = [] if not isinstance(here, dist.ProcessGroup) else backends_of(here)
         for backend in ours:
             backend.set_timeout(timeout)
         with warnings.catch_warnings():
@@ -33,12 +35,3 @@ def replace(name: str) -> None:
             torchs(timeout, group)
 
     distributed_c10d._set_pg_timeout = _set_pg_timeout
-
-
-def _backends_of(group: Any, name: str) -> list[Any]:
-    backends = []
-    for device in group._device_types:
-        backend = group._get_backend(device)
-        if backend.name() == name and backend not in backends:
-            backends.append(backend)
-    return backends

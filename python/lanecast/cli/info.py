@@ -25,6 +25,7 @@ from lanecast.bench import machine, tables
 from lanecast.machines import described
 from lanecast.profiles import finding, surprises
 from lanecast.profiles.profile import default_folder
+from lanecast_torch import takeover
 
 _THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 
@@ -210,17 +211,39 @@ def _described() -> str:
 def _torch() -> str:
     if importlib.util.find_spec("torch") is None:
         return "not installed; with it, torch.distributed has the backend lanecast"
+    version = importlib.metadata.version("torch")
     places = cache.places("torch")
     found = [path for place in places for path in sorted(place.folder.glob("*/*.so"))]
     kept = [*map(str, found), *map(_distrust, found)]
+    if _came_along(version):
+        kept = [f"its adapter came along, {_came_along(version)}"]
     first = [f"its adapter is compiled at first use, into {places[0].folder}", _distrust(places[0].folder)]
     return "\n".join(
         [
-            f"{importlib.metadata.version('torch')}; torch.distributed has the backend {lanecast_torch.NAME}",
+            f"{version}; torch.distributed has the backend {lanecast_torch.NAME}",
+            _taken_over(),
             *filter(None, kept or first),
             *(f"passed to {name}: {', '.join(calls)}" for name, calls in lanecast_torch.PASSED_ON.items()),
         ]
     )
+
+
+def _came_along(version: str) -> str:
+    release, _, _ = version.partition("+")
+    found = list((Path(lanecast.__file__).parent / "torch" / "adapters" / release).glob("*.so"))
+    return str(found[0]) if found else ""
+
+
+def _taken_over() -> str:
+    variable, others = lanecast_torch.VARIABLE, "programs that ask for nccl, gloo or nothing"
+    value = os.environ.get(variable, "")
+    if value in {"", "0"}:
+        return f"{variable}=1 gives it to {others}"
+    if value != "1":
+        return f"{variable}={value} has no effect: {takeover.VALUES}"
+    if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
+        return f"{variable}=1 has no effect: TORCH_DEVICE_BACKEND_AUTOLOAD=0; python -m lanecast.torch run does without"
+    return f"{variable}=1: {others} get it, too; {variable}=0 goes back"
 
 
 def _distrust(path: Path) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+import lanecast_torch
 from lanecast import _core, gpu_libraries, job, nics
 from lanecast.profiles import finding
 from lanecast.startup import take_part_in_emulation
@@ -64,11 +65,9 @@ def _part_of_job(ranks: list[int]) -> tuple[int, list[int]]:
 
 def _job_of(group: Any) -> tuple[int, list[int]]:
     """Of a group of Lanecast that was made without ranks that are lost, say; (0, []) where it has all of them."""
-    for device in group._device_types:
-        backend = group._get_backend(device)
-        if backend.name() == "lanecast":
-            size, ranks = backend.job
-            return size, ranks
+    for backend in lanecast_torch.backends_of(group):
+        size, ranks = backend.job
+        return size, ranks
     return 0, []
 
 

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from lanecast import _core
+from lanecast_torch import is_lanecasts
 
 __all__ = ["all_reduce_hook", "beside", "use_in_deepspeed", "use_in_fsdp"]
 
@@ -28,7 +29,7 @@ _OF_DEEPSPEED = {
 def beside(group: Any = None) -> Any:
     """The group of Lanecast with the ranks of `group` (None: of all). The first call is collective over them."""
     group = dist.group.WORLD if group is None else group
-    if dist.get_backend(group) == "lanecast":
+    if all(is_lanecasts(group._get_backend(device)) for device in group._device_types):
         return group
     if group not in _made:
         ranks = dist.get_process_group_ranks(group)

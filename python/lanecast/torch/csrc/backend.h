@@ -57,7 +57,7 @@ class Backend final : public c10d::Backend {
   Backend(Group group, std::unique_ptr<Engine> engine, c10::intrusive_ptr<Options> options, Helpers helpers);
   ~Backend() override;
 
-  const std::string getBackendName() const override { return kName; }
+  const std::string getBackendName() const override { return options_->name; }
 
   // Reductions.
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;

@@ -34,7 +34,9 @@ Work::Call Backend::describe(const Launch& what) {
   const bool message = c10d::isP2POp(what.type);
   // Relaxed: a number for people, in the order of this thread's calls.
   const std::uint64_t sequence = message ? 0 : sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
-  return {getRank(), what.type, what.title, what.inputs, what.outputs, sequence, watch_};
+  // Tools count calls in a profile by the name that the program has asked for.
+  const std::string title = options_->name + std::string(what.title).substr(std::string_view(kName).size());
+  return {getRank(), what.type, title, what.inputs, what.outputs, sequence, watch_};
 }
 
 c10::intrusive_ptr<HostWork> Backend::make_host_work(const Launch& what) {

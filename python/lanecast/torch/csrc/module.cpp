@@ -39,6 +39,7 @@ void bind(py::module_& module) {
       module, "Options", "Options of one group, for pg_options; see lanecast.init for what they mean.")
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
       .def_readwrite("timeout", &Options::timeout)
+      .def_readwrite("name", &Options::name)
       .def_readwrite("topology", &Options::topology)
       .def_readwrite("transports", &Options::transports)
       .def_readwrite("algorithm", &Options::algorithm)

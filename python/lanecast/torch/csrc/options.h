@@ -16,6 +16,7 @@ struct Options final : c10d::Backend::Options {
   explicit Options(std::chrono::milliseconds group_timeout = kBackendDefaultTimeout)
       : c10d::Backend::Options(kName, group_timeout) {}
 
+  std::string name = kName;  // what the group's backend says that it is: that of another, where it takes its place
   std::string topology, transports, algorithm;
   int chunks = 0;
   bool reproducible = false;

@@ -20,7 +20,7 @@ c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors(std::vector<c10::Devic
 }
 
 Work::Work(const Call& call, std::vector<c10::Device> devices)
-    : c10d::Work(call.rank, call.type, call.profiling_title, call.inputs),
+    : c10d::Work(call.rank, call.type, call.profiling_title.c_str(), call.inputs),
       watch_(call.watch),
       timed_(watch_->timed()),
       begin_(timed_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point()),

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
@@ -23,9 +24,9 @@ class Work : public c10d::Work {
   struct Call {
     int rank;
     c10d::OpType type;
-    const char* profiling_title;  // a literal
-    Tensors inputs;               // of the profile
-    Tensors outputs;              // of result() and the future
+    std::string profiling_title;
+    Tensors inputs;   // of the profile
+    Tensors outputs;  // of result() and the future
     std::uint64_t sequence;
     std::shared_ptr<Watch> watch;  // the group's
   };
