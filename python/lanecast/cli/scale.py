@@ -41,7 +41,7 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
         int, typer.Option(min=0, max=_MOST_CHUNKS, help="Of Lanecast's calls; 0: as the cost model has it.")
     ] = 0,
     message_overhead_us: Annotated[
-        float, typer.Option(min=0, help="Processor time that each end of a message takes, on top of its latency.")
+        float, typer.Option(min=0, help="Processor time that a message takes its sender, on top of its latency.")
     ] = 0,
     check: Annotated[bool, typer.Option("--check", help="Real data, every element compared; small sizes.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
@@ -51,7 +51,7 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     ] = False,
     most_ranks: Annotated[int, typer.Option(min=2, help="With --published: of what has more, nothing.")] = 512,
 ) -> None:
-    """Simulate collectives on many ranks with SimGrid: Lanecast's real plans, executor and MPI transport.
+    """Simulate collectives on many ranks: Lanecast's real plans and executor, and by SimGrid what MPIs do.
 
     Results are kept in the user's cache, so that a run that was stopped goes on where it was. docs/scaling.md says what
     a simulation cannot show.
@@ -83,12 +83,13 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     if check:
         extra.append("check=1")
     if message_overhead_us:
-        extra += [f"set=smpi/{end}:0:{message_overhead_us * 1e-6:.9g}:0" for end in ("ois", "or")]
+        extra.append(f"message_s={message_overhead_us * 1e-6:.9g}")
     run = _describe(described, simulator, message_overhead_us)
     rows: list[dict[str, Any]] = []
     for done, (case, name, plan) in enumerate(plans, 1):
         scale_tables.say(f"[{done}/{len(plans)}] {case.collective} of {case.bytes} B on {case.ranks} ranks: {name}")
-        outcome = point.run(simulator, [*platform.words(case.machine), *extra, *plan.words(case)])
+        words = [*platform.words(case.machine), *extra, *plan.words(case)]
+        outcome = point.run(simulator, words, partial(_say_within, done, len(plans)))
         rows.append(scale_tables.row(run, case, name, plan, outcome))
         if json_file is not None:
             json_file.write_text(json.dumps(rows, indent=1) + "\n")
@@ -98,6 +99,10 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
         scale_tables.say(f"wrote {plot}")
     if any(row["wrong_elements"] for row in rows):
         raise _core.InternalError("wrong values: see the column #wrong")
+
+
+def _say_within(point_number: int, points: int, text: str) -> None:
+    scale_tables.say(f"[{point_number}/{points}]   {text}")
 
 
 def rank_counts(machine: Machine, text: str, most_checked: int | None = None) -> list[int]:

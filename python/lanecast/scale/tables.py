@@ -48,7 +48,7 @@ def platform_lines(run: dict[str, Any]) -> list[str]:
     return [
         f"simulated  {run['machine']}, by SimGrid {run['simgrid']}: no figure here was measured",
         f"platform   {platform.text(run['platform'])}",
-        *([f"overhead   {overhead:g} us of processor at each end of a message"] if overhead else []),
+        *([f"overhead   {overhead:g} us of processor for each message, at its sender"] if overhead else []),
         f"lanecast   {run['lanecast']}{' (' + run['commit'] + ')' if run['commit'] else ''}",
         f"command    {run['command']}",
     ]
