@@ -304,6 +304,20 @@ def test_overhead_of_messages_adds_up(simulator: Simulator, plain: Machine) -> N
     assert slow - seconds(simulator, case, mpi) == pytest.approx(15 * 5e-6, rel=0.01)
 
 
+def test_a_point_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(point, "_SAY_EVERY_S", 0)
+    program = tmp_path / "simulate"
+    printed = json.dumps({"seconds": 1.5, "wrong_elements": 0, "wall_s": 0.1, "memory_MiB": 1})
+    program.write_text(f"#!/bin/sh\necho progress: 30 of 40 >&2\necho '{printed}'\n")
+    program.chmod(0o755)
+    said: list[str] = []
+    point.run(Simulator(program, "digest", "3.32"), ["x"], said.append)
+    assert [text.split(",")[0] for text in said] == ["75% of 40 messages"]
+    assert point.progress(0, 40, 5.0) == "0% of 40 messages"
+    assert point.progress(10, 40, 5.0) == "25% of 40 messages, some 15 s left"
+
+
 @needs_simgrid
 def test_a_simulator_that_fails_says_why(simulator: Simulator) -> None:
     with pytest.raises(Exception, match="unknown argument nonsense"):
@@ -335,7 +349,8 @@ def test_every_gpu_machine_can_be_simulated(name: str) -> None:
         (["--ranks", "256", "--check"], "at most 128"),
         (["--backends", "nccl"], "backend 'nccl' is unknown"),
         (["--backends", "lanecast:native"], "does not run all_gather"),
-        (["--collectives", "broadcast"], "collective 'broadcast' is unknown"),
+        (["--collectives", "gossip"], "collective 'gossip' is unknown"),
+        (["--backends", "ring-across", "--collectives", "all_to_all"], "does not run all_to_all"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(arguments: list[str], reason: str) -> None:

@@ -21,6 +21,7 @@ from lanecast.cli import published as papers
 from lanecast.machines import Machine
 from lanecast.scale import build, contenders, platform, point
 from lanecast.scale import plots as scale_plots
+from lanecast.scale import software as costs
 from lanecast.scale import tables as scale_tables
 
 _MOST_CHECKED = 128  # ranks; each holds real data
@@ -30,7 +31,7 @@ _BACKENDS = "ring-across,recursive-across,flat,ompi,mpich"
 
 def scale(  # noqa: PLR0913, PLR0917  one per option
     machine: Annotated[str, typer.Option(help="A described machine, or a .toml file.")] = "frontier",
-    collectives: Annotated[str, typer.Option(help=f"Of {', '.join(contenders.COLLECTIVES)}.")] = "all_gather",
+    collectives: Annotated[str, typer.Option(help=f"Of {', '.join(_core.KINDS)}.")] = "all_gather",
     ranks: Annotated[str, typer.Option(help="Comma-separated; whole nodes.")] = "32,128",
     sizes: Annotated[str, typer.Option(help="Bytes of the full buffer: 16M,64M or a doubling range 16M..1G.")] = "64M",
     backends: Annotated[
@@ -43,6 +44,9 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     message_overhead_us: Annotated[
         float, typer.Option(min=0, help="Processor time that a message takes its sender, on top of its latency.")
     ] = 0,
+    software: Annotated[
+        bool, typer.Option("--software", help="Add what is known of each library's software, see docs/scaling.md.")
+    ] = False,
     check: Annotated[bool, typer.Option("--check", help="Real data, every element compared; small sizes.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw throughput over the number of nodes.")] = None,
@@ -59,13 +63,11 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     outputs.check(json_file)
     outputs.check_picture(plot)
     if published:
-        papers.published(most_ranks, json_file)
+        papers.published(most_ranks, json_file, software)
         return
     described = machines.load(machine)
     cases = [
-        contenders.Case(
-            described, known_name("collective", name, contenders.COLLECTIVES), count, contenders.evenly(size, count)
-        )
+        contenders.Case(described, known_name("collective", name, _core.KINDS), count, contenders.evenly(size, count))
         for name in distinct(collectives)
         for count in rank_counts(described, ranks, _MOST_CHECKED if check else None)
         for size in parse_sizes(sizes)
@@ -79,18 +81,17 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     met = [(contenders.on(name, case), name) for case in cases for name in names]
     plans = [(case, name, contenders.plan(name, case, chunks)) for case, name in met]
     simulator = build.simulator(partial(print, file=sys.stderr, flush=True))
-    extra: list[str] = []
-    if check:
-        extra.append("check=1")
-    if message_overhead_us:
-        extra.append(f"message_s={message_overhead_us * 1e-6:.9g}")
-    run = _describe(described, simulator, message_overhead_us)
+    checked = ["check=1"] if check else []
+    run = _describe(described, simulator)
     rows: list[dict[str, Any]] = []
     for done, (case, name, plan) in enumerate(plans, 1):
         scale_tables.say(f"[{done}/{len(plans)}] {case.collective} of {case.bytes} B on {case.ranks} ranks: {name}")
-        words = [*platform.words(case.machine), *extra, *plan.words(case)]
+        cost = costs.cost_of(case.machine, name) if software else None
+        overhead_us = message_overhead_us + (cost.message_us if cost else 0)
+        words = [*platform.words(case.machine), *checked, *costs.words(overhead_us), *plan.words(case)]
         outcome = point.run(simulator, words, partial(_say_within, done, len(plans)))
-        rows.append(scale_tables.row(run, case, name, plan, outcome))
+        said = {"message_overhead_us": overhead_us, "message_overhead_source": cost.source if cost else ""}
+        rows.append({**scale_tables.row(run, case, name, plan, outcome), **said})
         if json_file is not None:
             json_file.write_text(json.dumps(rows, indent=1) + "\n")
     scale_tables.show(run, rows)
@@ -120,13 +121,12 @@ def rank_counts(machine: Machine, text: str, most_checked: int | None = None) ->
     return counts
 
 
-def _describe(machine: Machine, simulator: build.Simulator, message_overhead_us: float) -> dict[str, Any]:
+def _describe(machine: Machine, simulator: build.Simulator) -> dict[str, Any]:
     """What the rows of one run share: above all that they are simulated, and with which figures."""
     return {
         "simulated": True,
         "machine": machine.name,
         "platform": platform.figures(machine),
-        "message_overhead_us": message_overhead_us,
         "simgrid": simulator.simgrid,
         "lanecast": lanecast.__version__,
         "commit": surroundings.git_commit(),

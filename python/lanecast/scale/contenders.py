@@ -91,18 +91,34 @@ def plan(name: str, case: Case, chunks: int = 0) -> Plan:
     )
 
 
+# What is meant where a collective has no algorithm of that name.
+_ACROSS = {
+    "broadcast": {"ring": "chain", "recursive_doubling": "binomial", "bruck": "binomial"},
+    "reduce": {"ring": "chain", "recursive_doubling": "binomial", "bruck": "binomial"},
+    "gather": {"recursive_doubling": "binomial", "bruck": "binomial"},
+    "scatter": {"recursive_doubling": "binomial", "bruck": "binomial"},
+    "all_to_all": {"recursive_doubling": "bruck", "direct": "pairwise"},
+}
+_FLAT = {  # what NCCL and RCCL do between nodes
+    "all_reduce": "double_tree", "broadcast": "chain", "reduce": "chain", "gather": "direct", "scatter": "direct",
+    "all_to_all": "pairwise",
+}  # fmt: skip
+
+
 def _algorithm(name: str, case: Case, topology: _core.Topology) -> str:
     """Empty: the cost model's choice."""
     if name.startswith("lanecast"):
         return name.partition(":")[2]
+    if name == "flat" or (name == "ring-per-nic" and case.collective not in COLLECTIVES):
+        return _FLAT.get(case.collective, "ring")
     if name == "ring-per-nic":
         return "ring"
-    if name == "flat":  # what NCCL and RCCL do between nodes
-        return "double_tree" if case.collective == "all_reduce" else "ring"
     nodes = case.ranks // case.machine.ranks_per_node
     recursive = "recursive_doubling" if nodes & (nodes - 1) == 0 else "bruck"
     across = {"ring-across": "ring", "direct-across": "direct"}.get(name, recursive)
-    return f"hierarchical({','.join([across, *['direct'] * len(topology.levels)])})" if topology.levels else across
+    here = _ACROSS.get(case.collective, {})
+    across, inside = here.get(across, across), here.get("direct", "direct")
+    return f"hierarchical({','.join([across, *[inside] * len(topology.levels)])})" if topology.levels else across
 
 
 def _messages(case: Case, topology: _core.Topology, algorithm: str) -> int:

@@ -21,6 +21,7 @@ from lanecast.scale.build import Simulator
 _MEMORY = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.tcache_count=20000"}
 
 
+_SAY_EVERY_S = 5.0
 _PROGRESS = re.compile(r"progress: (\d{1,18}) of (\d{1,18})$")
 
 
@@ -52,7 +53,7 @@ def run(simulator: Simulator, words: list[str], say: Callable[[str], None] | Non
 
 
 def _printed(command: list[str], say: Callable[[str], None] | None) -> str:
-    begin = time.monotonic()
+    begin = said = time.monotonic()
     errors: list[str] = []
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**_MEMORY, **os.environ}
@@ -64,8 +65,9 @@ def _printed(command: list[str], say: Callable[[str], None] | None) -> str:
                 known = _PROGRESS.match(line)
                 if known is None:
                     errors.append(line)
-                elif say is not None:
-                    say(progress(int(known[1]), int(known[2]), time.monotonic() - begin))
+                elif say is not None and (now := time.monotonic()) - said >= _SAY_EVERY_S:
+                    said = now
+                    say(progress(int(known[1]), int(known[2]), now - begin))
             printed = process.stdout.read()
         except BaseException:  # whoever stops waiting wants no simulation either
             process.kill()

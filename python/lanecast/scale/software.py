@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What libraries' software adds to each message; the data, with a source for each, are in software.toml."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from lanecast.fields import read_fields
+from lanecast.machines import Machine
+
+_FILE = Path(__file__).with_suffix(".toml")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one library's messages, at their sender."""
+
+    name: str
+    gpus: str  # how the names of the machine's GPUs begin; empty: any
+    backends: list[str]
+    message_us: float
+    source: str
+
+
+@dataclass(frozen=True)
+class _Software:
+    costs: list[Cost]
+
+
+@functools.cache
+def load() -> tuple[Cost, ...]:
+    """All, in the order of the file."""
+    read: _Software = read_fields(_Software, tomllib.loads(_FILE.read_text()))
+    return tuple(read.costs)
+
+
+def cost_of(machine: Machine, backend: str) -> Cost | None:
+    """What is known of a contender's messages on this machine; nothing is known of MPIs'."""
+    base = "lanecast" if backend.startswith("lanecast:") else backend
+    for cost in load():
+        if base in cost.backends and machine.node.gpu.startswith(cost.gpus):
+            return cost
+    return None
+
+
+def words(message_us: float) -> list[str]:
+    """As arguments of the simulator."""
+    return [f"message_s={message_us * 1e-6:.9g}"] if message_us else []
