@@ -48,24 +48,21 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     run = {"simulated": True, "simgrid": simulator.simgrid, "machine": described.name,
            "platform": platform.figures(described), "tflops": tflops, **software()}  # fmt: skip
 
-    def taken_s(case: Case, backend: str, message_us: float) -> float:
+    def taken_s(case: Case, backend: str, cost: costs.Cost | None) -> float:
         met = contenders.on(backend, case)
-        words = [*platform.words(met.machine), *costs.words(message_us), *contenders.plan(backend, met).words(met)]
-        say(f"{case.collective} of {case.bytes} B on {case.ranks} ranks: {backend}, {message_us:g} us a message")
+        words = [*platform.words(met.machine), *costs.words(cost), *contenders.plan(backend, met).words(met)]
+        say(f"{case.collective} of {case.bytes} B on {case.ranks} ranks: {backend}{', with software' if cost else ''}")
         return point.run(simulator, words, say).seconds
 
     rows: list[dict[str, Any]] = []
     for gpus in rank_counts(described, ranks):
         for model in (model for model in MODELS if model.name in distinct(models)):
             for backend in (_VENDORS, _OURS):
-                cost = costs.cost_of(described, backend)
-                for message_us in (0.0, cost.message_us if cost else 0.0):
-                    times = {
-                        case.collective: taken_s(case, backend, message_us) for case in _cases(described, model, gpus)
-                    }
+                for cost in (None, costs.cost_of(described, backend)):
+                    times = {case.collective: taken_s(case, backend, cost) for case in _cases(described, model, gpus)}
                     rows.append(
                         {"model": model.name, "framework": model.framework, "gpus": gpus, "backend": backend,
-                         "message_us": message_us, "step_s": _step_s(model, gpus, tflops * 1e12, times),
+                         "software": cost and cost.name, "step_s": _step_s(model, gpus, tflops * 1e12, times),
                          "computing_s": 3 * model.forward_s(gpus, tflops * 1e12), "collectives_s": times, "run": run}
                     )  # fmt: skip
                     json_file.write_text(json.dumps(rows, indent=1) + "\n")
@@ -88,7 +85,7 @@ def _step_s(model: Model, gpus: int, flops: float, times: dict[str, float]) -> f
 
 
 def _name(row: dict[str, Any]) -> str:
-    return f"{row['backend']}, {row['message_us']:g} us a message"
+    return f"{row['backend']}{', with software' if row['software'] else ''}"
 
 
 def _show(rows: Sequence[dict[str, Any]]) -> None:
@@ -109,7 +106,7 @@ def _draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
         mine = [row for row in rows if row["model"] == model]
         for name in dict.fromkeys(_name(row) for row in mine):
             line = [row for row in mine if _name(row) == name]
-            style = "o--" if line[0]["message_us"] else "o-"
+            style = "o--" if line[0]["software"] else "o-"
             colour = "tab:green" if line[0]["backend"] == _VENDORS else "tab:blue"
             axis.plot([row["gpus"] for row in line], [row["step_s"] for row in line], style, label=name, color=colour)
         gpus = {row["gpus"]: row["computing_s"] for row in mine}

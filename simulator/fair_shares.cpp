@@ -141,39 +141,24 @@ void FairShares::fix(std::uint32_t number, double rate_Bps) {
   flow.rate_Bps = rate_Bps;
 }
 
-/// All rates rise together, each by its weight, until a link is full or a flow as fast as its slowest link alone.
-void FairShares::hand_out() {
-  by_level_.clear();
-  by_bound_.clear();
-  for (const std::uint32_t number : full_) {
-    Link& link = links_[number];
-    link.left_Bps = link.capacity_Bps;
-    link.left_flows = static_cast<std::uint32_t>(link.flows.size());
-    link.left_weight = 0;
-    for (const Use& use : link.flows) link.left_weight += flows_[use.flow].weight;
-    link.held_level = std::numeric_limits<double>::infinity();
-    by_level_.push_back({link.level(), number});
+void FairShares::bound(std::uint32_t number) {
+  const Flow& flow = flows_[number];
+  double level = flow.bound_Bps / flow.weight;
+  for (const int each : flow.route.all())
+    if (links_[each].is_held()) level = std::min(level, links_[each].held_level);
+  std::size_t at = 0;
+  while (at < bounds_ && bounded_[at].level != level) ++at;
+  if (at == bounds_) {
+    if (++bounds_ > bounded_.size()) bounded_.emplace_back();
+    bounded_[at].level = level;
+    bounded_[at].flows.clear();
   }
-  for (const std::uint32_t number : reached_) {
-    double level = flows_[number].bound_Bps / flows_[number].weight;
-    for (const int each : flows_[number].route.all())
-      if (links_[each].is_held()) level = std::min(level, links_[each].held_level);
-    by_bound_.push_back({level, number});
-  }
-  std::ranges::make_heap(by_level_, std::greater<>());
-  std::ranges::sort(by_bound_, [](const Level& a, const Level& b) { return b > a; });
-  std::size_t next = 0;
-  while (next < by_bound_.size()) {
-    const Level bound = by_bound_[next];
-    if (flows_[bound.which].is_fixed) {
-      ++next;
-      continue;
-    }
-    if (by_level_.empty() || bound.level <= by_level_.front().level) {
-      fix(bound.which, bound.level * flows_[bound.which].weight);
-      ++next;
-      continue;
-    }
+  bounded_[at].flows.push_back(number);
+}
+
+/// Gives their rates to the flows of all links that are full at a lower level.
+void FairShares::fill_links(double below) {
+  while (!by_level_.empty() && by_level_.front().level < below) {
     std::ranges::pop_heap(by_level_, std::greater<>());
     const Level lowest = by_level_.back();
     by_level_.pop_back();
@@ -188,6 +173,29 @@ void FairShares::hand_out() {
     link.held_level = lowest.level;
     for (const Use& use : link.flows)
       if (!flows_[use.flow].is_fixed) fix(use.flow, lowest.level * flows_[use.flow].weight);
+  }
+}
+
+/// All rates rise together, each by its weight, until a link is full or a flow as fast as its slowest link alone.
+void FairShares::hand_out() {
+  by_level_.clear();
+  bounds_ = 0;
+  for (const std::uint32_t number : full_) {
+    Link& link = links_[number];
+    link.left_Bps = link.capacity_Bps;
+    link.left_flows = static_cast<std::uint32_t>(link.flows.size());
+    link.left_weight = 0;
+    for (const Use& use : link.flows) link.left_weight += flows_[use.flow].weight;
+    link.held_level = std::numeric_limits<double>::infinity();
+    by_level_.push_back({link.level(), number});
+  }
+  std::ranges::make_heap(by_level_, std::greater<>());
+  for (const std::uint32_t number : reached_) bound(number);
+  std::ranges::sort(bounded_.begin(), bounded_.begin() + static_cast<std::ptrdiff_t>(bounds_), {}, &Bounded::level);
+  for (const Bounded& bounded : std::span(bounded_.data(), bounds_)) {
+    fill_links(bounded.level);
+    for (const std::uint32_t number : bounded.flows)
+      if (!flows_[number].is_fixed) fix(number, bounded.level * flows_[number].weight);
   }
 }
 

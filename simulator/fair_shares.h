@@ -64,12 +64,20 @@ class FairShares {
     }
   };
 
+  /// Flows that are as fast as they may be at the same level, whatever the links are.
+  struct Bounded {
+    double level = 0;
+    std::vector<std::uint32_t> flows;
+  };
+
   void note_change(int link);
   /// At least those on links whose shares were held too long.
   bool reach_out_of_hold();
   void spread_reach();
   void reach(std::uint32_t flow);
   void find_reached();
+  void bound(std::uint32_t flow);
+  void fill_links(double below);
   void hand_out();
   void give_shares();
   void fix(std::uint32_t flow, double rate_Bps);
@@ -78,7 +86,9 @@ class FairShares {
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_, begun_, reached_, full_, changed_;
   std::vector<int> changed_links_, held_;
-  std::vector<Level> by_bound_, by_level_;
+  std::vector<Level> by_level_;
+  std::vector<Bounded> bounded_;  // the first `bounds_` of them, which are few: rates and latencies of links are
+  std::size_t bounds_ = 0;
   std::vector<double> rates_before_;
   std::uint32_t round_ = 0;
 };

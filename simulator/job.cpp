@@ -86,6 +86,7 @@ Job parse(int argc, char** argv) {
       {"chunks", [&](auto text) { job.chunks = number<int>(text); }},
       {"window", [&](auto text) { job.window = number<int>(text); }},
       {"message_s", [&](auto text) { job.message_s = number<double>(text); }},
+      {"message_within_s", [&](auto text) { job.message_within_s = number<double>(text); }},
       {"network", [&](auto text) { job.by_simgrid = text == "simgrid"; }},
       {"bytes", [&](auto text) { job.bytes = number<std::size_t>(text); }},
       {"check", [&](auto text) { job.is_checked = text == "1"; }},

@@ -41,8 +41,9 @@ struct Job {
   std::string algorithm;     // Lanecast's, "mpi": what the selection of an MPI takes, or "composed"
   std::vector<int> factors;  // of a composition's hierarchy, as Shaping::factors
   int chunks = 1;
-  int window = 256;                   // as ExecutorOptions::window
-  double message_s = 0;               // of software, for each message at its sender
+  int window = 256;  // as ExecutorOptions::window
+  // Of software, for each message at its sender: to another node, and within one.
+  double message_s = 0, message_within_s = 0;
   bool by_simgrid = false;            // the network is SimGrid's own
   std::size_t bytes = 0;              // of the full buffer; of an all-to-all what one rank brings
   bool is_checked = false;            // real data, every element compared; else the memory holds nothing

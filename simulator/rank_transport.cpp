@@ -9,9 +9,14 @@ namespace lanecast::simulator {
 
 void RankClock::settle() { busy_until_s += take_owed_s(); }
 
+double RankTransport::message_s(int peer) const {
+  const int per_node = job_.machine.ranks_per_node();
+  return rank_ / per_node == peer / per_node ? job_.message_within_s : job_.message_s;
+}
+
 void RankTransport::post_send(Message& message) {
   clock_.settle();
-  clock_.busy_until_s += clock_.message_s;
+  clock_.busy_until_s += message_s(message.peer);
   posted_.push_back({&message});
   office_.send(rank_, message, clock_.busy_until_s);
 }

@@ -12,7 +12,6 @@ namespace lanecast::simulator {
 /// What a rank's processor and its device, which do one thing after the other, have done up to.
 struct RankClock {
   double busy_until_s = 0;
-  double message_s = 0;  // of software, for each message that is sent
 
   /// Adds what the rank owes its device since it was last asked.
   void settle();
@@ -20,7 +19,8 @@ struct RankClock {
 
 class RankTransport final : public Transport {
  public:
-  RankTransport(int rank, RankClock& clock, PostOffice& office) : rank_(rank), clock_(clock), office_(office) {}
+  RankTransport(int rank, const Job& job, RankClock& clock, PostOffice& office)
+      : rank_(rank), job_(job), clock_(clock), office_(office) {}
 
   std::string_view name() const override { return "simulated"; }
   bool reaches(int) const override { return true; }
@@ -42,7 +42,11 @@ class RankTransport final : public Transport {
     Message* message;
     bool is_finished = false;
   };
+  /// Of software, to send to that rank.
+  double message_s(int peer) const;
+
   int rank_;
+  const Job& job_;
   RankClock& clock_;
   PostOffice& office_;
   std::vector<PostedMessage> posted_;

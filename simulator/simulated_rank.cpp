@@ -39,8 +39,7 @@ ExecutorOptions options_of(const Job& job) {
 SimulatedRank::SimulatedRank(const CallToRun& call, int rank, PostOffice& office)
     : rank_(rank),
       buffers_(call.job, rank),
-      clock_{.message_s = call.job.message_s},
-      router_(router_of(rank, call.job.ranks, std::make_unique<RankTransport>(rank, clock_, office))),
+      router_(router_of(rank, call.job.ranks, std::make_unique<RankTransport>(rank, call.job, clock_, office))),
       transport_(static_cast<RankTransport*>(&router_[0])),
       plans_(call.topology, rank, router_, options_of(call.job)) {
   const Call plain = buffers_.call();

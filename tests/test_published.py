@@ -125,7 +125,7 @@ def test_costs_of_software_have_sources_and_are_of_known_contenders() -> None:
         assert set(cost.backends) <= set(contenders.SHORT)
     frontier, perlmutter = machines.load("frontier"), machines.load("perlmutter")
     names = [software.cost_of(machine, "ring-per-nic") for machine in (frontier, perlmutter)]
-    assert [cost.name for cost in names if cost] == ["RCCL, Simple", "NCCL, Simple"]
+    assert [cost.name for cost in names if cost] == ["RCCL, rings by Simple", "NCCL, rings by Simple"]
     ours = software.cost_of(frontier, "lanecast:ring")
     assert ours is not None
     assert ours.name == "Lanecast"

@@ -302,6 +302,16 @@ def test_overhead_of_messages_adds_up(simulator: Simulator, plain: Machine) -> N
     mpi = contenders.plan("mpich", case)
     slow = point.run(simulator, [*words, *mpi.words(case)]).seconds
     assert slow - seconds(simulator, case, mpi) == pytest.approx(15 * 5e-6, rel=0.01)
+    # Where all ranks are of one node, only what it costs within one counts, and of a node each the other.
+    frontier = Case(machines.load("frontier"), "all_gather", 8, 16 * MIB)
+    within, between = "message_within_s=5e-6", "message_s=5e-6"
+    inside = [*platform.words(frontier.machine), *Plan("ring").words(frontier)]
+    bare = point.run(simulator, inside).seconds
+    assert point.run(simulator, [*inside, between]).seconds == bare
+    assert point.run(simulator, [*inside, within]).seconds > bare + 2 * 5e-6
+    assert point.run(simulator, [*platform.words(plain), within, *Plan("ring").words(case)]).seconds == seconds(
+        simulator, case, Plan("ring")
+    )
 
 
 def test_a_point_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

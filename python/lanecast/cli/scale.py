@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,11 +88,10 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     for done, (case, name, plan) in enumerate(plans, 1):
         scale_tables.say(f"[{done}/{len(plans)}] {case.collective} of {case.bytes} B on {case.ranks} ranks: {name}")
         cost = costs.cost_of(case.machine, name) if software else None
-        overhead_us = message_overhead_us + (cost.message_us if cost else 0)
-        words = [*platform.words(case.machine), *checked, *costs.words(overhead_us), *plan.words(case)]
+        words = [*platform.words(case.machine), *checked, *costs.words(cost, message_overhead_us), *plan.words(case)]
         outcome = point.run(simulator, words, partial(_say_within, done, len(plans)))
-        said = {"message_overhead_us": overhead_us, "message_overhead_source": cost.source if cost else ""}
-        rows.append({**scale_tables.row(run, case, name, plan, outcome), **said})
+        known = {"message_overhead_us": message_overhead_us, "software": cost and asdict(cost)}
+        rows.append({**scale_tables.row(run, case, name, plan, outcome), **known})
         if json_file is not None:
             json_file.write_text(json.dumps(rows, indent=1) + "\n")
     scale_tables.show(run, rows)

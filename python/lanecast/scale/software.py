@@ -21,7 +21,8 @@ class Cost:
     name: str
     gpus: str  # how the names of the machine's GPUs begin; empty: any
     backends: list[str]
-    message_us: float
+    message_us: float  # between nodes
+    within_us: float  # a node
     source: str
 
 
@@ -46,6 +47,8 @@ def cost_of(machine: Machine, backend: str) -> Cost | None:
     return None
 
 
-def words(message_us: float) -> list[str]:
-    """As arguments of the simulator."""
-    return [f"message_s={message_us * 1e-6:.9g}"] if message_us else []
+def words(cost: Cost | None, further_us: float = 0) -> list[str]:
+    """As arguments of the simulator; further_us: on top, of each message."""
+    between = further_us + (cost.message_us if cost else 0)
+    within = further_us + (cost.within_us if cost else 0)
+    return [f"message_s={between * 1e-6:.9g}", f"message_within_s={within * 1e-6:.9g}"] if between or within else []

@@ -57,7 +57,7 @@ def show(run: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     out = console()
     for line in platform_lines(run):
         out.print(line, soft_wrap=True)
-    for line in dict.fromkeys(_overhead_line(one) for one in rows if one["message_overhead_us"]):
+    for line in dict.fromkeys(line for one in rows for line in _overhead_lines(one)):
         out.print(line, soft_wrap=True)
     table = Table("collective", "ranks", "size", "backend", "algorithm", "chunks", "simulated\n(us)", "busbw\n(GB/s)",
                   "of fastest", "#wrong", "took (s)", "MiB")  # fmt: skip
@@ -72,9 +72,14 @@ def show(run: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     out.print(table)
 
 
-def _overhead_line(one: dict[str, Any]) -> str:
-    source = f": {one['message_overhead_source']}" if one["message_overhead_source"] else ""
-    return f"overhead   {one['backend']}: {one['message_overhead_us']:g} us of each message, at its sender{source}"
+def _overhead_lines(one: dict[str, Any]) -> list[str]:
+    lines = []
+    if one["message_overhead_us"]:
+        lines.append(f"overhead   {one['message_overhead_us']:g} us of processor for each message, at its sender")
+    if cost := one["software"]:
+        costs = f"{cost['message_us']:g} us of each message between nodes, {cost['within_us']:g} within"
+        lines.append(f"software   {one['backend']}: {costs} ({cost['name']}: {cost['source']})")
+    return lines
 
 
 def _case(one: dict[str, Any]) -> tuple[str, int, int]:
