@@ -48,9 +48,11 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     run = {"simulated": True, "simgrid": simulator.simgrid, "machine": described.name,
            "platform": platform.figures(described), "tflops": tflops, **software()}  # fmt: skip
 
-    def taken_s(case: Case, backend: str, cost: costs.Cost | None) -> float:
+    def taken_s(case: Case, backend: str, with_software: bool) -> float:
         met = contenders.on(backend, case)
-        words = [*platform.words(met.machine), *costs.words(cost), *contenders.plan(backend, met).words(met)]
+        plan = contenders.plan(backend, met)
+        cost = costs.cost_of(met.machine, backend, plan.algorithm) if with_software else None
+        words = [*platform.words(met.machine), *costs.words(cost), *plan.words(met)]
         say(f"{case.collective} of {case.bytes} B on {case.ranks} ranks: {backend}{', with software' if cost else ''}")
         return point.run(simulator, words, say).seconds
 
@@ -58,11 +60,14 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     for gpus in rank_counts(described, ranks):
         for model in (model for model in MODELS if model.name in distinct(models)):
             for backend in (_VENDORS, _OURS):
-                for cost in (None, costs.cost_of(described, backend)):
-                    times = {case.collective: taken_s(case, backend, cost) for case in _cases(described, model, gpus)}
+                for with_software in (False, True):
+                    times = {
+                        case.collective: taken_s(case, backend, with_software)
+                        for case in _cases(described, model, gpus)
+                    }
                     rows.append(
                         {"model": model.name, "framework": model.framework, "gpus": gpus, "backend": backend,
-                         "software": cost and cost.name, "step_s": _step_s(model, gpus, tflops * 1e12, times),
+                         "software": with_software, "step_s": _step_s(model, gpus, tflops * 1e12, times),
                          "computing_s": 3 * model.forward_s(gpus, tflops * 1e12), "collectives_s": times, "run": run}
                     )  # fmt: skip
                     json_file.write_text(json.dumps(rows, indent=1) + "\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lanecast import machines
+from lanecast import _core, machines
 from lanecast.cli import app, published
 from lanecast.scale import build, contenders, platform, point, software
 from lanecast.scale import published as claims
@@ -34,7 +34,7 @@ def test_every_claim_has_its_source_and_can_be_simulated(each: Claim) -> None:
     assert bool(each.machines) == bool(each.collectives) == bool(each.sizes) == bool(each.than) == bool(each.ours)
     for case in each.cases():
         platform.check(case.machine, case.ranks)
-        assert case.collective in contenders.COLLECTIVES
+        assert case.collective in _core.KINDS
     for name in [*each.than, *each.ours]:
         assert name == claims.BOUND or contenders.check(name) == name
 
@@ -124,9 +124,10 @@ def test_costs_of_software_have_sources_and_are_of_known_contenders() -> None:
         assert cost.source
         assert set(cost.backends) <= set(contenders.SHORT)
     frontier, perlmutter = machines.load("frontier"), machines.load("perlmutter")
-    names = [software.cost_of(machine, "ring-per-nic") for machine in (frontier, perlmutter)]
+    names = [software.cost_of(machine, "ring-per-nic", "ring") for machine in (frontier, perlmutter)]
     assert [cost.name for cost in names if cost] == ["RCCL, rings by Simple", "NCCL, rings by Simple"]
-    ours = software.cost_of(frontier, "lanecast:ring")
+    ours = software.cost_of(frontier, "lanecast:ring", "ring")
     assert ours is not None
     assert ours.name == "Lanecast"
-    assert software.cost_of(frontier, "mpich") is None
+    assert software.cost_of(frontier, "mpich", "mpi") is None
+    assert software.cost_of(frontier, "flat", "double_tree") is None  # of trees no step was measured

@@ -52,7 +52,7 @@ def published(most_ranks: int, json_file: Path | None, software_too: bool = Fals
     def seconds(case: Case, name: str, chunks: int, software_too: bool = False) -> float:
         met = contenders.on(name, case)
         plan = contenders.plan(name, met, chunks)
-        extra = costs.words(costs.cost_of(met.machine, name)) if software_too else []
+        extra = costs.words(costs.cost_of(met.machine, name, plan.algorithm)) if software_too else []
         return point.run(simulator, [*platform.words(met.machine), *extra, *plan.words(met)], say).seconds
 
     claims = load()

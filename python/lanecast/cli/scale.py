@@ -87,7 +87,7 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     rows: list[dict[str, Any]] = []
     for done, (case, name, plan) in enumerate(plans, 1):
         scale_tables.say(f"[{done}/{len(plans)}] {case.collective} of {case.bytes} B on {case.ranks} ranks: {name}")
-        cost = costs.cost_of(case.machine, name) if software else None
+        cost = costs.cost_of(case.machine, name, plan.algorithm) if software else None
         words = [*platform.words(case.machine), *checked, *costs.words(cost, message_overhead_us), *plan.words(case)]
         outcome = point.run(simulator, words, partial(_say_within, done, len(plans)))
         known = {"message_overhead_us": message_overhead_us, "software": cost and asdict(cost)}

@@ -21,6 +21,7 @@ class Cost:
     name: str
     gpus: str  # how the names of the machine's GPUs begin; empty: any
     backends: list[str]
+    algorithms: list[str]  # empty: any
     message_us: float  # between nodes
     within_us: float  # a node
     source: str
@@ -38,11 +39,12 @@ def load() -> tuple[Cost, ...]:
     return tuple(read.costs)
 
 
-def cost_of(machine: Machine, backend: str) -> Cost | None:
+def cost_of(machine: Machine, backend: str, algorithm: str) -> Cost | None:
     """What is known of a contender's messages on this machine; nothing is known of MPIs'."""
     base = "lanecast" if backend.startswith("lanecast:") else backend
     for cost in load():
-        if base in cost.backends and machine.node.gpu.startswith(cost.gpus):
+        fits = not cost.algorithms or algorithm in cost.algorithms
+        if fits and base in cost.backends and machine.node.gpu.startswith(cost.gpus):
             return cost
     return None
 
