@@ -21,7 +21,6 @@ from lanecast.bench.options import distinct
 from lanecast.bench.plots import figure_of, footnote
 from lanecast.bench.software import software
 from lanecast.bench.tables import console, headed, number
-from lanecast.cli.scale import rank_counts
 from lanecast.machines import Machine
 from lanecast.scale import build, contenders, platform, point
 from lanecast.scale import software as costs
@@ -57,7 +56,7 @@ def main(  # noqa: PLR0913, PLR0917  one per option
         return point.run(simulator, words, say).seconds
 
     rows: list[dict[str, Any]] = []
-    for gpus in rank_counts(described, ranks):
+    for gpus in platform.rank_counts(described, ranks):
         for model in (model for model in MODELS if model.name in distinct(models)):
             for backend in (_VENDORS, _OURS):
                 for with_software in (False, True):

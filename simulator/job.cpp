@@ -99,6 +99,9 @@ Job parse(int argc, char** argv) {
     if (reader == readers.end() || equals == word.size()) throw UsageError("unknown argument " + std::string(word));
     reader->second(word.substr(equals + 1));
   }
+  if (machine.nic_of_rank.size() != static_cast<std::size_t>(machine.ranks_per_node()))
+    throw UsageError("nic_of_rank names " + std::to_string(machine.nic_of_rank.size()) + " NICs, but a node has " +
+                     std::to_string(machine.ranks_per_node()) + " ranks");
   return job;
 }
 

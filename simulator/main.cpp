@@ -3,6 +3,7 @@
 #include <smpi/smpi.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -48,7 +49,9 @@ simgrid::s4u::Engine start_engine(const Job& job, char* program) {
   std::vector<std::string> words{program, "--log=root.thres:error"};
   for (const char* setting : kSettings) words.push_back(std::string("--cfg=") + setting);
   for (const std::string& setting : job.settings) words.push_back("--cfg=" + setting);
-  if (job.message_s > 0) words.push_back("--cfg=smpi/ois:0:" + std::to_string(job.message_s) + ":0");
+  std::array<char, 64> setting{};
+  std::snprintf(setting.data(), setting.size(), "--cfg=smpi/ois:0:%.9g:0", job.message_s);
+  if (job.message_s > 0) words.emplace_back(setting.data());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   int count = static_cast<int>(arguments.size());

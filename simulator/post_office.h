@@ -20,7 +20,6 @@ class PostOffice {
   void receive(int rank, Message& message, double at_s) {
     post({message.peer, rank, message.tag}, {&message, at_s, false});
   }
-  bool is_empty() const { return waiting_.empty(); }
 
  private:
   struct Address {

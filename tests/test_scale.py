@@ -332,6 +332,8 @@ def test_a_point_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_simulator_that_fails_says_why(simulator: Simulator) -> None:
     with pytest.raises(Exception, match="unknown argument nonsense"):
         point.run(simulator, ["nonsense"])
+    with pytest.raises(Exception, match="nic_of_rank names 1 NICs, but a node has 2 ranks"):
+        point.run(simulator, ["level=2,1e9,0,0", "nic_of_rank=0"])
 
 
 def test_without_simgrid_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import resource
 
 import pytest
 
@@ -71,3 +72,16 @@ def test_flows_share_links_as_simgrids_do(simulator: Simulator, switched: str) -
         call = [*words, f"collective={collective}", f"algorithm={algorithm}"]
         simgrids = point.run(simulator, [*call, "network=simgrid"]).seconds
         assert point.run(simulator, call).seconds == pytest.approx(simgrids, rel=0.02), (collective, algorithm)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("ranks", "most_s", "most_MiB"), [(1024, 120, 2048), (2048, 300, 6144)])
+def test_thousands_of_ranks_are_done_in_minutes(simulator: Simulator, ranks: int, most_s: int, most_MiB: int) -> None:
+    """As it is chosen, in 24 chunks. Counted is processor time, so that others on the machine do not."""
+    case = Case(machines.load("frontier"), "all_reduce", ranks, contenders.evenly(64 * MIB, ranks))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    outcome = point.run(simulator, [*platform.words(case.machine), *contenders.plan("lanecast", case).words(case)])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < most_s
+    assert outcome.memory_MiB < most_MiB

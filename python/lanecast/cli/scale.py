@@ -70,7 +70,7 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     cases = [
         contenders.Case(described, known_name("collective", name, _core.KINDS), count, contenders.evenly(size, count))
         for name in distinct(collectives)
-        for count in rank_counts(described, ranks, _MOST_CHECKED if check else None)
+        for count in platform.rank_counts(described, ranks, _MOST_CHECKED if check else None)
         for size in parse_sizes(sizes)
     ]
     names = [contenders.check(name) for name in distinct(backends)]
@@ -104,21 +104,6 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
 
 def _say_within(point_number: int, points: int, text: str) -> None:
     scale_tables.say(f"[{point_number}/{points}]   {text}")
-
-
-def rank_counts(machine: Machine, text: str, most_checked: int | None = None) -> list[int]:
-    """Numbers of ranks that the machine can have, at least one; most_checked: of those that hold real data."""
-    counts = []
-    for item in distinct(text):
-        if not item.isascii() or not item.isdigit() or len(item) > 9:
-            raise _core.UsageError(f"ranks {item!r}: expected whole numbers such as 32,128")
-        platform.check(machine, int(item))
-        if most_checked is not None and int(item) > most_checked:
-            raise _core.UsageError(f"ranks {item}: --check holds real data, for at most {most_checked} ranks")
-        counts.append(int(item))
-    if not counts:
-        raise _core.UsageError("ranks: none given")
-    return counts
 
 
 def _describe(machine: Machine, simulator: build.Simulator) -> dict[str, Any]:
