@@ -24,24 +24,33 @@ std::int64_t sum_of_values(int ranks, std::size_t element) {
 
 Buffers::Buffers(const Job& job, int rank) : job_(job), rank_(rank), kind_(job.kind()) {
   if (!job.is_checked) {
-    data_ = pretended_buffer(job.bytes);
+    data_ = pretended_buffer(job.bytes * (kind_ == Kind::all_to_all ? 2 : 1));
     return;
   }
-  const std::size_t part = elements() / job.ranks;
   real_.resize(elements());
   for (std::size_t i = 0; i < elements(); ++i)
-    if (kind_ != Kind::all_gather || i / part == static_cast<std::size_t>(rank)) real_[i] = value(rank, i);
+    if (brings(i)) real_[i] = value(rank, i);
   data_ = reinterpret_cast<std::byte*>(real_.data());
+  if (kind_ == Kind::all_to_all) result_.resize(elements());
+}
+
+bool Buffers::brings(std::size_t element) const {
+  const bool is_own = element / part() == static_cast<std::size_t>(rank_);
+  if (kind_ == Kind::all_gather || kind_ == Kind::gather) return is_own;
+  return (kind_ != Kind::broadcast && kind_ != Kind::scatter) || rank_ == kRoot;
 }
 
 Call Buffers::call() const {
-  const std::size_t part_bytes = job_.bytes / job_.ranks;
-  std::byte* const own = data_ + rank_ * part_bytes;
+  const bool is_whole = kind_ == Kind::all_reduce || kind_ == Kind::broadcast || kind_ == Kind::reduce;
+  std::byte* const own = data_ + rank_ * part() * sizeof(Element);
   Call call;
   call.kind = kind_;
-  call.in = kind_ == Kind::all_gather ? own : data_;
-  call.out = kind_ == Kind::reduce_scatter ? own : data_;
-  call.count = kind_ == Kind::all_reduce ? elements() : elements() / job_.ranks;
+  call.root = kRoot;
+  call.in = kind_ == Kind::all_gather || kind_ == Kind::gather ? own : data_;
+  call.out = kind_ == Kind::reduce_scatter || kind_ == Kind::scatter ? own : data_;
+  if (kind_ == Kind::all_to_all)  // cannot be in place
+    call.out = job_.is_checked ? reinterpret_cast<std::byte*>(result_.data()) : data_ + job_.bytes;
+  call.count = is_whole ? elements() : part();
   call.dtype = DType::int64;
   call.algorithm = job_.algorithm;
   call.chunks = job_.chunks;
@@ -62,15 +71,29 @@ ComposedCall Buffers::composed(std::shared_ptr<const Composition> composition) c
   return composed;
 }
 
+std::int64_t Buffers::expected(std::size_t element) const {
+  switch (kind_) {
+    case Kind::all_gather:
+    case Kind::gather:
+      return value(static_cast<int>(element / part()), element);
+    case Kind::broadcast:
+    case Kind::scatter:
+      return value(kRoot, element);
+    case Kind::all_to_all:  // from each rank its part for this one
+      return value(static_cast<int>(element / part()), rank_ * part() + element % part());
+    default:
+      return sum_of_values(job_.ranks, element);
+  }
+}
+
 std::size_t Buffers::wrong() const {
-  if (!job_.is_checked) return 0;
-  const std::size_t part = elements() / job_.ranks;
+  const bool ends_with_nothing = (kind_ == Kind::reduce || kind_ == Kind::gather) && rank_ != kRoot;
+  if (!job_.is_checked || ends_with_nothing) return 0;
   std::size_t begin = 0, end = elements();
-  if (kind_ == Kind::reduce_scatter) begin = rank_ * part, end = begin + part;
+  if (kind_ == Kind::reduce_scatter || kind_ == Kind::scatter) begin = rank_ * part(), end = begin + part();
+  const std::vector<Element>& found = kind_ == Kind::all_to_all ? result_ : real_;
   std::size_t wrong = 0;
-  for (std::size_t i = begin; i < end; ++i)
-    wrong +=
-        real_[i] != (kind_ == Kind::all_gather ? value(static_cast<int>(i / part), i) : sum_of_values(job_.ranks, i));
+  for (std::size_t i = begin; i < end; ++i) wrong += found[i] != expected(i);
   return wrong;
 }
 

@@ -14,7 +14,7 @@ namespace lanecast::simulator {
 
 class Buffers {
  public:
-  /// In place, as training calls them: an all-gather's input is this rank's part of its output, and so on.
+  /// In place where that can be, as training calls them: an all-gather's input is this rank's part of its output.
   Buffers(const Job& job, int rank);
 
   /// The call that the job describes.
@@ -26,13 +26,19 @@ class Buffers {
 
  private:
   using Element = std::int64_t;
+  static constexpr int kRoot = 0;
 
   std::size_t elements() const { return job_.bytes / sizeof(Element); }
+  std::size_t part() const { return elements() / job_.ranks; }  // of one rank, where each has its own
+  /// Does this rank bring that element of the full buffer?
+  bool brings(std::size_t element) const;
+  std::int64_t expected(std::size_t element) const;
 
   const Job& job_;
   int rank_;
   Kind kind_;
-  std::vector<Element> real_;  // the full buffer
+  std::vector<Element> real_;            // the full buffer
+  mutable std::vector<Element> result_;  // of an all-to-all, which takes two
   std::byte* data_ = nullptr;
 };
 

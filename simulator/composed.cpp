@@ -2,10 +2,16 @@
 #include "composed.h"
 
 #include <numeric>
+#include <string>
+
+#include "base/error.h"
 
 namespace lanecast::simulator {
 
 std::shared_ptr<const Composition> compose(Kind kind, int ranks) {
+  if (kind != Kind::all_gather && kind != Kind::reduce_scatter && kind != Kind::all_reduce)
+    throw UsageError("'composed' is simulated of all_gather, reduce_scatter and all_reduce, not of " +
+                     std::string(name_of(kind)));
   const Collective what{kind, ranks, /*in_place=*/false, /*root=*/0, /*reproducible=*/false};
   const auto made = std::make_shared<Composition>(what);
   std::vector<int> all(ranks);

@@ -2,9 +2,7 @@
 #include "device.h"
 
 #include <cstring>
-#include <simgrid/s4u.hpp>
 #include <utility>
-#include <vector>
 
 #include "base/copy.h"
 #include "device/host/kernels.h"
@@ -16,29 +14,19 @@ namespace {
 
 struct State {
   Devices devices;
-  std::vector<double> owed_s;  // by actor
+  double owed_s = 0;
 };
-State state;  // of the one simulation that this program is; SimGrid runs its actors in one thread
+State state;  // of the one simulation that this program is, in one thread
 
 }  // namespace
 
-void set_devices(const Devices& devices, int ranks) {
-  state.devices = devices;
-  state.owed_s.assign(ranks + 1, 0);  // the actors' numbers begin at 1
-}
+void set_devices(const Devices& devices) { state.devices = devices; }
 
 bool holds_data() { return state.devices.holds_data; }
 
-void owe(std::size_t moved_bytes) {
-  state.owed_s.at(simgrid::s4u::this_actor::get_pid()) +=
-      static_cast<double>(moved_bytes) / state.devices.memory_rate_Bps;
-}
+void owe(std::size_t moved_bytes) { state.owed_s += static_cast<double>(moved_bytes) / state.devices.memory_rate_Bps; }
 
-void settle() {
-  double& owed_s = state.owed_s.at(simgrid::s4u::this_actor::get_pid());
-  if (owed_s == 0) return;
-  simgrid::s4u::this_actor::sleep_for(std::exchange(owed_s, 0));
-}
+double take_owed_s() { return std::exchange(state.owed_s, 0); }
 
 }  // namespace simulator
 

@@ -13,14 +13,15 @@ struct Devices {
 };
 
 /// Before the first rank starts.
-void set_devices(const Devices& devices, int ranks);
+void set_devices(const Devices& devices);
 
 /// Do buffers hold data?
 bool holds_data();
 
-/// The rank that asks owes its device the time to move so many bytes of memory, reads and writes together.
+/// The rank that runs owes its device the time to move so many bytes of memory, reads and writes together.
 void owe(std::size_t moved_bytes);
-/// Lets that time pass. A device does one thing after the other, and whatever is sent or received waits for it.
-void settle();
+/// What is owed since this was last asked. A device does one thing after the other, and whatever is sent or received
+/// waits for it. Of simulated ranks one runs at a time, and asks before another does.
+double take_owed_s();
 
 }  // namespace lanecast::simulator

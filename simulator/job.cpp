@@ -45,9 +45,18 @@ int Machine::ranks_per_node() const {
   return ranks;
 }
 
+std::size_t Machine::parting_level(int a, int b) const {
+  int inside = ranks_per_node();
+  std::size_t level = 0;
+  for (; level + 1 < levels.size(); ++level) {
+    inside /= levels[level].size;
+    if (a / inside != b / inside) break;
+  }
+  return level;
+}
+
 Kind Job::kind() const {
-  for (const Kind kind : {Kind::all_gather, Kind::reduce_scatter, Kind::all_reduce})
-    if (collective == name_of(kind)) return kind;
+  if (const auto kind = kind_from(collective)) return *kind;
   throw UsageError("collective '" + collective + "' is not simulated");
 }
 
@@ -76,7 +85,9 @@ Job parse(int argc, char** argv) {
        }},
       {"chunks", [&](auto text) { job.chunks = number<int>(text); }},
       {"window", [&](auto text) { job.window = number<int>(text); }},
-      {"at_once", [&](auto text) { job.posts_at_once = text == "1"; }},
+      {"message_s", [&](auto text) { job.message_s = number<double>(text); }},
+      {"message_within_s", [&](auto text) { job.message_within_s = number<double>(text); }},
+      {"network", [&](auto text) { job.by_simgrid = text == "simgrid"; }},
       {"bytes", [&](auto text) { job.bytes = number<std::size_t>(text); }},
       {"check", [&](auto text) { job.is_checked = text == "1"; }},
       {"set", [&](auto text) { job.settings.emplace_back(text); }},
@@ -88,6 +99,9 @@ Job parse(int argc, char** argv) {
     if (reader == readers.end() || equals == word.size()) throw UsageError("unknown argument " + std::string(word));
     reader->second(word.substr(equals + 1));
   }
+  if (machine.nic_of_rank.size() != static_cast<std::size_t>(machine.ranks_per_node()))
+    throw UsageError("nic_of_rank names " + std::to_string(machine.nic_of_rank.size()) + " NICs, but a node has " +
+                     std::to_string(machine.ranks_per_node()) + " ranks");
   return job;
 }
 

@@ -29,19 +29,23 @@ struct Machine {
   double memory_rate_Bps = 0;    // of one rank's device, reading and writing together
 
   int ranks_per_node() const;
+  /// The outermost level at which two ranks of a node are in different domains; of one with itself the innermost.
+  std::size_t parting_level(int a, int b) const;
 };
 
 struct Job {
   Machine machine;
   int ranks = 1;
-  std::string topology;      // as Topology::parse takes it
-  std::string collective;    // all_gather, reduce_scatter or all_reduce
+  std::string topology;  // as Topology::parse takes it
+  std::string collective;
   std::string algorithm;     // Lanecast's, "mpi": what the selection of an MPI takes, or "composed"
   std::vector<int> factors;  // of a composition's hierarchy, as Shaping::factors
   int chunks = 1;
-  int window = 256;                   // as ExecutorOptions::window
-  bool posts_at_once = false;         // as post_at_once()
-  std::size_t bytes = 0;              // of the full buffer
+  int window = 256;  // as ExecutorOptions::window
+  // Of software, for each message at its sender: to another node, and within one.
+  double message_s = 0, message_within_s = 0;
+  bool by_simgrid = false;            // the network is SimGrid's own
+  std::size_t bytes = 0;              // of the full buffer; of an all-to-all what one rank brings
   bool is_checked = false;            // real data, every element compared; else the memory holds nothing
   std::vector<std::string> settings;  // of SimGrid
 

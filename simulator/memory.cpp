@@ -14,7 +14,7 @@
 namespace lanecast::simulator {
 namespace {
 
-constexpr std::size_t kLarge = std::size_t{64} << 10;
+constexpr std::size_t kLarge = std::size_t{1} << 10;
 // Above what SimGrid allocates for itself, actors' stacks above all.
 constexpr std::size_t kLargeForSimGrid = std::size_t{4} << 20;
 

@@ -64,19 +64,8 @@ class NodeBuilder {
     return link;
   }
 
-  /// The outermost level at which two ranks are in different domains.
-  std::size_t parting_level(int a, int b) const {
-    int inside = machine_.ranks_per_node();
-    std::size_t level = 0;
-    for (; level + 1 < machine_.levels.size(); ++level) {
-      inside /= machine_.levels[level].size;
-      if (a / inside != b / inside) break;
-    }
-    return level;
-  }
-
   void join(const Host& a, int rank_a, const Host& b, int rank_b) {
-    const std::size_t level = parting_level(rank_a, rank_b);
+    const std::size_t level = machine_.parting_level(rank_a, rank_b);
     const LevelLinks& links = machine_.levels[level];
     std::vector<LinkInRoute> route;
     if (links.is_switched) {

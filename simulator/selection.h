@@ -9,6 +9,6 @@ namespace lanecast::simulator {
 /// What selections do once, in their first call, is not to be timed.
 void prepare_selection();
 /// Blocks; results where `call` wants them.
-void run_selected(const Call& call);
+void run_selected(const Call& call, int rank);
 
 }  // namespace lanecast::simulator

@@ -3,9 +3,13 @@
 
 import importlib.util
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from lanecast.scale import build
+from lanecast.scale.build import Simulator
 
 # Containers run the tests as root, which Open MPI refuses unless it is told twice.
 os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
@@ -28,3 +32,18 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder in which the kernels of a GPU are compiled once."""
     return str(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture(scope="session")
+def simulator() -> Simulator:
+    """Compiled into the user's cache, once."""
+    if build.find_simgrid() is None:
+        pytest.skip("no SimGrid here: apt-get install --no-install-recommends libsimgrid-dev")
+    return build.simulator(print)
+
+
+@pytest.fixture
+def own_results(simulator: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read that another build has simulated; the simulator is there before."""
+    assert simulator.program.exists()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lanecast import machines
+from lanecast import _core, machines
 from lanecast.cli import app, published
-from lanecast.scale import build, contenders, platform, point
+from lanecast.scale import build, contenders, platform, point, software
 from lanecast.scale import published as claims
 from lanecast.scale.contenders import Case
 from lanecast.scale.published import AT_LEAST, UP_TO, Claim
@@ -34,7 +34,7 @@ def test_every_claim_has_its_source_and_can_be_simulated(each: Claim) -> None:
     assert bool(each.machines) == bool(each.collectives) == bool(each.sizes) == bool(each.than) == bool(each.ours)
     for case in each.cases():
         platform.check(case.machine, case.ranks)
-        assert case.collective in contenders.COLLECTIVES
+        assert case.collective in _core.KINDS
     for name in [*each.than, *each.ours]:
         assert name == claims.BOUND or contenders.check(name) == name
 
@@ -98,6 +98,12 @@ def test_the_table_is_markdown_and_json(tmp_path: Path, monkeypatch: pytest.Monk
     assert little["run"]["simulated"]
     assert "no figure of the column *simulated* was measured" in done.output
     assert "| a paper | Delta | something | 9 | not simulated |  | because |" in done.output
+    done = CliRunner().invoke(app, ["scale", "--published", "--most-ranks", "8", "--json", str(file), "--software"])
+    assert done.exit_code == 0, done.output
+    slower = json.loads(file.read_text())[1]
+    assert slower["simulated"] == little["simulated"]
+    assert slower["with_software"] != little["simulated"]
+    assert "| deviation | with software | likely reason |" in done.output
 
 
 @needs_simgrid
@@ -111,3 +117,17 @@ def test_rings_for_each_nic_are_as_many_times_as_fast() -> None:
         taken.append(point.run(simulator, [*platform.words(met.machine), *plan.words(met)]).seconds)
     latency_s = 15 * 2e-6
     assert taken[1] - latency_s == pytest.approx((taken[0] - latency_s) / case.machine.node.nics, rel=0.1)
+
+
+def test_costs_of_software_have_sources_and_are_of_known_contenders() -> None:
+    for cost in software.load():
+        assert cost.source
+        assert set(cost.backends) <= set(contenders.SHORT)
+    frontier, perlmutter = machines.load("frontier"), machines.load("perlmutter")
+    names = [software.cost_of(machine, "ring-per-nic", "ring") for machine in (frontier, perlmutter)]
+    assert [cost.name for cost in names if cost] == ["RCCL, rings by Simple", "NCCL, rings by Simple"]
+    ours = software.cost_of(frontier, "lanecast:ring", "ring")
+    assert ours is not None
+    assert ours.name == "Lanecast"
+    assert software.cost_of(frontier, "mpich", "mpi") is None
+    assert software.cost_of(frontier, "flat", "double_tree") is None  # of trees no step was measured

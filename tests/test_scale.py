@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lanecast import UsageError, machines
+from lanecast import UsageError, _core, machines
 from lanecast.cli import app
 from lanecast.learn import simulating
 from lanecast.machines import Machine
@@ -55,11 +55,6 @@ taper = 1.0
 "network.nodes_per_group" = "s"
 "network.taper" = "s"
 """
-
-
-@pytest.fixture(scope="session")
-def simulator() -> Simulator:
-    return build.simulator(print)
 
 
 @pytest.fixture
@@ -180,29 +175,6 @@ def test_a_flat_ring_is_bound_by_one_nic(simulator: Simulator) -> None:
 
 
 @needs_simgrid
-def test_flat_rings_need_no_wide_window(simulator: Simulator, plain: Machine) -> None:
-    case = Case(plain, "all_reduce", 24, contenders.evenly(4 * MIB, 24))
-    words = [*platform.words(plain), *Plan("ring").words(case)]
-    wide = [word for word in words if not word.startswith("window=")]
-    assert len(wide) == len(words) - 1
-    assert point.run(simulator, words).seconds == pytest.approx(point.run(simulator, wide).seconds, rel=1e-6)
-
-
-@needs_simgrid
-@pytest.mark.parametrize("name", ["frontier", "perlmutter"])
-@pytest.mark.parametrize("collective", contenders.COLLECTIVES)
-def test_flat_rings_take_as_long_where_messages_are_posted_at_once(
-    simulator: Simulator, collective: str, name: str
-) -> None:
-    case = Case(machines.load(name), collective, 24, contenders.evenly(4 * MIB, 24))
-    for chunks in (1, 7):
-        words = [*platform.words(case.machine), *Plan("ring", chunks).words(case)]
-        in_turn = [word for word in words if word != "at_once=1"]
-        assert len(in_turn) == len(words) - 1
-        assert point.run(simulator, words).seconds == point.run(simulator, in_turn).seconds
-
-
-@needs_simgrid
 def test_groups_are_tapered(simulator: Simulator) -> None:
     """Two groups of one node with half the NICs' rate between them: twice the time of one group."""
     perlmutter = machines.load("perlmutter")
@@ -224,6 +196,17 @@ def test_values_are_right_on_128_ranks(simulator: Simulator, collective: str) ->
         plan = contenders.plan(name, case, chunks=2)
         outcome = point.run(simulator, [*platform.words(case.machine), "check=1", *plan.words(case)])
         assert outcome.wrong_elements == 0, name
+
+
+@needs_simgrid
+@pytest.mark.parametrize("collective", _core.KINDS)
+@pytest.mark.parametrize("ranks", [3, 7, 16])
+def test_values_of_all_collectives_are_right(simulator: Simulator, plain: Machine, collective: str, ranks: int) -> None:
+    for bytes_ in (contenders.evenly(1, ranks), contenders.evenly(5_000, ranks)):
+        case = Case(plain, collective, ranks, bytes_)
+        for name, chunks in (("lanecast", 0), ("lanecast", 3), ("mpich", 0)):
+            words = [*platform.words(plain), "check=1", *contenders.plan(name, case, chunks).words(case)]
+            assert point.run(simulator, words).wrong_elements == 0, (name, chunks, bytes_)
 
 
 @needs_simgrid
@@ -283,7 +266,7 @@ def test_whoever_asks_again_is_answered_from_the_cache(
     case = Case(plain, "all_gather", 4, 4096)
     words = [*platform.words(plain), *Plan("ring").words(case)]
     first = point.run(simulator, words)
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("simulated again"))
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("simulated again"))
     assert point.run(simulator, words) == first
 
 
@@ -312,14 +295,45 @@ def test_rows_say_that_they_are_simulated(
 def test_overhead_of_messages_adds_up(simulator: Simulator, plain: Machine) -> None:
     case = Case(plain, "all_gather", 16, 16 * MIB)
     bare = seconds(simulator, case, Plan("ring"))
-    slow = seconds(simulator, case, Plan("ring", settings=("smpi/ois:0:5e-6:0", "smpi/or:0:5e-6:0")))
-    assert slow - bare == pytest.approx(15 * 5e-6, rel=0.05)  # the receivers' is over before the message comes
+    words = [*platform.words(plain), "message_s=5e-6"]
+    assert point.run(simulator, [*words, *Plan("ring").words(case)]).seconds - bare == pytest.approx(
+        15 * 5e-6, rel=0.01
+    )
+    mpi = contenders.plan("mpich", case)
+    slow = point.run(simulator, [*words, *mpi.words(case)]).seconds
+    assert slow - seconds(simulator, case, mpi) == pytest.approx(15 * 5e-6, rel=0.01)
+    # Where all ranks are of one node, only what it costs within one counts, and of a node each the other.
+    frontier = Case(machines.load("frontier"), "all_gather", 8, 16 * MIB)
+    within, between = "message_within_s=5e-6", "message_s=5e-6"
+    inside = [*platform.words(frontier.machine), *Plan("ring").words(frontier)]
+    bare = point.run(simulator, inside).seconds
+    assert point.run(simulator, [*inside, between]).seconds == bare
+    assert point.run(simulator, [*inside, within]).seconds > bare + 2 * 5e-6
+    assert point.run(simulator, [*platform.words(plain), within, *Plan("ring").words(case)]).seconds == seconds(
+        simulator, case, Plan("ring")
+    )
+
+
+def test_a_point_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(point, "_SAY_EVERY_S", 0)
+    program = tmp_path / "simulate"
+    printed = json.dumps({"seconds": 1.5, "wrong_elements": 0, "wall_s": 0.1, "memory_MiB": 1})
+    program.write_text(f"#!/bin/sh\necho progress: 30 of 40 >&2\necho '{printed}'\n")
+    program.chmod(0o755)
+    said: list[str] = []
+    point.run(Simulator(program, "digest", "3.32"), ["x"], said.append)
+    assert [text.split(",")[0] for text in said] == ["75% of 40 messages"]
+    assert point.progress(0, 40, 5.0) == "0% of 40 messages"
+    assert point.progress(10, 40, 5.0) == "25% of 40 messages, some 15 s left"
 
 
 @needs_simgrid
 def test_a_simulator_that_fails_says_why(simulator: Simulator) -> None:
     with pytest.raises(Exception, match="unknown argument nonsense"):
         point.run(simulator, ["nonsense"])
+    with pytest.raises(Exception, match="nic_of_rank names 1 NICs, but a node has 2 ranks"):
+        point.run(simulator, ["level=2,1e9,0,0", "nic_of_rank=0"])
 
 
 def test_without_simgrid_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +361,8 @@ def test_every_gpu_machine_can_be_simulated(name: str) -> None:
         (["--ranks", "256", "--check"], "at most 128"),
         (["--backends", "nccl"], "backend 'nccl' is unknown"),
         (["--backends", "lanecast:native"], "does not run all_gather"),
-        (["--collectives", "broadcast"], "collective 'broadcast' is unknown"),
+        (["--collectives", "gossip"], "collective 'gossip' is unknown"),
+        (["--backends", "ring-across", "--collectives", "all_to_all"], "does not run all_to_all"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(arguments: list[str], reason: str) -> None:

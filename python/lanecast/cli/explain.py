@@ -11,7 +11,6 @@ import typer
 from lanecast import _core, machines
 from lanecast.bench import tables
 from lanecast.bench.options import known_name, parse_size
-from lanecast.cli.scale import rank_counts
 from lanecast.explanation import Explanation, explained
 from lanecast.profiles import finding
 from lanecast.profiles import model as models
@@ -36,7 +35,7 @@ def explain(
     """
     known_name("collective", collective, _core.KINDS)
     described = machines.load(machine)
-    counts = rank_counts(described, ranks)
+    counts = platform.rank_counts(described, ranks)
     if len(counts) != 1:
         raise _core.UsageError(f"ranks {ranks!r}: expected one number")
     topology = _core.Topology.parse(machines.topology_in(described, counts[0]), counts[0])

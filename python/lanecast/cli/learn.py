@@ -16,7 +16,6 @@ from lanecast import _core, job, launch, machines, startup, topologies
 from lanecast.bench.options import distinct, known_name, parse_sizes, ranks_of, topology_for
 from lanecast.bench.software import software
 from lanecast.cli import paper_figures, train
-from lanecast.cli.scale import rank_counts
 from lanecast.communicator import Communicator
 from lanecast.learn import contenders, measuring, simulating
 from lanecast.learn.database import Database
@@ -122,7 +121,7 @@ def simulate(  # noqa: PLR0913, PLR0917  one per option
     asked = [check_backend(name) for name in distinct(backends)]
     cases = [
         simulating.contenders_of(Case(described, name, count, evenly(size, count)), asked)
-        for count in rank_counts(described, ranks)
+        for count in platform.rank_counts(described, ranks)
         for name in names
         for size in parse_sizes(sizes)
     ]

@@ -18,8 +18,7 @@ from lanecast.bench import outputs, tables
 from lanecast.bench.options import distinct, known_name, parse_size
 from lanecast.bench.plots import figure_of
 from lanecast.bench.software import software
-from lanecast.cli.scale import rank_counts
-from lanecast.scale import contenders
+from lanecast.scale import contenders, platform
 from lanecast.scale.contenders import Case
 from lanecast.scale.nic_bytes import nic_bytes
 
@@ -46,7 +45,7 @@ def nics(  # noqa: PLR0913, PLR0917  one per option
     outputs.check(json_file)
     outputs.check_picture(plot)
     described = machines.load(machine)
-    (count, *more) = rank_counts(described, ranks)
+    (count, *more) = platform.rank_counts(described, ranks)
     if more:
         raise _core.UsageError(f"ranks {ranks!r}: expected one number")
     rows = []

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lanecast.bench.software import software
 from lanecast.scale import build, contenders, platform, point
+from lanecast.scale import software as costs
 from lanecast.scale.contenders import Case
 from lanecast.scale.published import BOUND, Claim, load
 from lanecast.scale.tables import bound_Bps, say
@@ -28,22 +30,30 @@ class Compared:
 
     claim: Claim
     ratios: list[float]
+    with_software: list[float] = field(default_factory=list)  # of the same calls
 
     def row(self) -> dict[str, Any]:
         """As it is written to JSON."""
         simulated = self.claim.simulated(self.ratios) if self.ratios else None
         deviation = None if simulated is None else self.claim.deviation(simulated)
-        return {**asdict(self.claim), "ratios": self.ratios, "simulated": simulated, "deviation": deviation}
+        row = {**asdict(self.claim), "ratios": self.ratios, "simulated": simulated, "deviation": deviation}
+        if self.with_software:
+            row["with_software"] = self.claim.simulated(self.with_software)
+        return row
 
 
-def published(most_ranks: int, json_file: Path | None) -> None:
-    """Simulate what has no more than so many ranks, from the fewest on, and print the table."""
+def published(most_ranks: int, json_file: Path | None, software_too: bool = False) -> None:
+    """Simulate what has no more than so many ranks, from the fewest on, and print the table.
+
+    software_too: once more with what libraries' software adds to each message.
+    """
     simulator = build.simulator(say)
 
-    def seconds(case: Case, name: str, chunks: int) -> float:
+    def seconds(case: Case, name: str, chunks: int, software_too: bool = False) -> float:
         met = contenders.on(name, case)
         plan = contenders.plan(name, met, chunks)
-        return point.run(simulator, [*platform.words(met.machine), *plan.words(met)]).seconds
+        extra = costs.words(costs.cost_of(met.machine, name, plan.algorithm)) if software_too else []
+        return point.run(simulator, [*platform.words(met.machine), *extra, *plan.words(met)], say).seconds
 
     claims = load()
     compared: dict[int, Compared] = {}
@@ -53,12 +63,15 @@ def published(most_ranks: int, json_file: Path | None) -> None:
         if simulated:
             say(f"[{len(compared) + 1}/{len(claims)}] {claim.source}: {claim.says}")
         compared[at] = compare(claim, seconds) if simulated else Compared(claim, [])
+        if simulated and software_too:
+            again = compare(claim, partial(seconds, software_too=True)).ratios
+            compared[at] = replace(compared[at], with_software=again)
     found = [compared[at] for at in range(len(claims))]
     run = {"simulated": True, "simgrid": simulator.simgrid, **software()}
     if json_file is not None:
         json_file.write_text(json.dumps([{**each.row(), "run": run} for each in found], indent=1) + "\n")
     by = f"SimGrid {run['simgrid']}, Lanecast {run['lanecast']} at commit {run['commit']}, `{run['command']}`"
-    print(f"Simulated by {by}: no figure of the column *simulated* was measured.\n\n{table(found)}")
+    print(f"Simulated by {by}: no figure of the column *simulated* was measured.\n\n{table(found, software_too)}")
 
 
 def compare(claim: Claim, seconds: Seconds) -> Compared:
@@ -66,9 +79,12 @@ def compare(claim: Claim, seconds: Seconds) -> Compared:
     return Compared(claim, [_ratio(claim, case, seconds) for case in claim.cases()])
 
 
-def table(compared: Sequence[Compared]) -> str:
-    """In Markdown."""
+def table(compared: Sequence[Compared], software_too: bool = False) -> str:
+    """In Markdown; software_too: with a column of what they are with libraries' software."""
     rows = [_HEADINGS, ("---",) * len(_HEADINGS), *(_cells(each) for each in compared)]
+    if software_too:
+        column = ["with software", "---", *(_text(each.row().get("with_software", [])) for each in compared)]
+        rows = [(*row[:-1], cell, row[-1]) for row, cell in zip(rows, column, strict=True)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

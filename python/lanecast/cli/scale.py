@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +22,7 @@ from lanecast.cli import published as papers
 from lanecast.machines import Machine
 from lanecast.scale import build, contenders, platform, point
 from lanecast.scale import plots as scale_plots
+from lanecast.scale import software as costs
 from lanecast.scale import tables as scale_tables
 
 _MOST_CHECKED = 128  # ranks; each holds real data
@@ -30,7 +32,7 @@ _BACKENDS = "ring-across,recursive-across,flat,ompi,mpich"
 
 def scale(  # noqa: PLR0913, PLR0917  one per option
     machine: Annotated[str, typer.Option(help="A described machine, or a .toml file.")] = "frontier",
-    collectives: Annotated[str, typer.Option(help=f"Of {', '.join(contenders.COLLECTIVES)}.")] = "all_gather",
+    collectives: Annotated[str, typer.Option(help=f"Of {', '.join(_core.KINDS)}.")] = "all_gather",
     ranks: Annotated[str, typer.Option(help="Comma-separated; whole nodes.")] = "32,128",
     sizes: Annotated[str, typer.Option(help="Bytes of the full buffer: 16M,64M or a doubling range 16M..1G.")] = "64M",
     backends: Annotated[
@@ -41,8 +43,11 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
         int, typer.Option(min=0, max=_MOST_CHUNKS, help="Of Lanecast's calls; 0: as the cost model has it.")
     ] = 0,
     message_overhead_us: Annotated[
-        float, typer.Option(min=0, help="Processor time that each end of a message takes, on top of its latency.")
+        float, typer.Option(min=0, help="Processor time that a message takes its sender, on top of its latency.")
     ] = 0,
+    software: Annotated[
+        bool, typer.Option("--software", help="Add what is known of each library's software, see docs/scaling.md.")
+    ] = False,
     check: Annotated[bool, typer.Option("--check", help="Real data, every element compared; small sizes.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw throughput over the number of nodes.")] = None,
@@ -51,7 +56,7 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     ] = False,
     most_ranks: Annotated[int, typer.Option(min=2, help="With --published: of what has more, nothing.")] = 512,
 ) -> None:
-    """Simulate collectives on many ranks with SimGrid: Lanecast's real plans, executor and MPI transport.
+    """Simulate collectives on many ranks: Lanecast's real plans and executor, and by SimGrid what MPIs do.
 
     Results are kept in the user's cache, so that a run that was stopped goes on where it was.
     docs/measurements/history/scaling.md says what a simulation cannot show.
@@ -59,15 +64,13 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     outputs.check(json_file)
     outputs.check_picture(plot)
     if published:
-        papers.published(most_ranks, json_file)
+        papers.published(most_ranks, json_file, software)
         return
     described = machines.load(machine)
     cases = [
-        contenders.Case(
-            described, known_name("collective", name, contenders.COLLECTIVES), count, contenders.evenly(size, count)
-        )
+        contenders.Case(described, known_name("collective", name, _core.KINDS), count, contenders.evenly(size, count))
         for name in distinct(collectives)
-        for count in rank_counts(described, ranks, _MOST_CHECKED if check else None)
+        for count in platform.rank_counts(described, ranks, _MOST_CHECKED if check else None)
         for size in parse_sizes(sizes)
     ]
     names = [contenders.check(name) for name in distinct(backends)]
@@ -79,17 +82,16 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     met = [(contenders.on(name, case), name) for case in cases for name in names]
     plans = [(case, name, contenders.plan(name, case, chunks)) for case, name in met]
     simulator = build.simulator(partial(print, file=sys.stderr, flush=True))
-    extra: list[str] = []
-    if check:
-        extra.append("check=1")
-    if message_overhead_us:
-        extra += [f"set=smpi/{end}:0:{message_overhead_us * 1e-6:.9g}:0" for end in ("ois", "or")]
-    run = _describe(described, simulator, message_overhead_us)
+    checked = ["check=1"] if check else []
+    run = _describe(described, simulator)
     rows: list[dict[str, Any]] = []
     for done, (case, name, plan) in enumerate(plans, 1):
         scale_tables.say(f"[{done}/{len(plans)}] {case.collective} of {case.bytes} B on {case.ranks} ranks: {name}")
-        outcome = point.run(simulator, [*platform.words(case.machine), *extra, *plan.words(case)])
-        rows.append(scale_tables.row(run, case, name, plan, outcome))
+        cost = costs.cost_of(case.machine, name, plan.algorithm) if software else None
+        words = [*platform.words(case.machine), *checked, *costs.words(cost, message_overhead_us), *plan.words(case)]
+        outcome = point.run(simulator, words, partial(_say_within, done, len(plans)))
+        known = {"message_overhead_us": message_overhead_us, "software": cost and asdict(cost)}
+        rows.append({**scale_tables.row(run, case, name, plan, outcome), **known})
         if json_file is not None:
             json_file.write_text(json.dumps(rows, indent=1) + "\n")
     scale_tables.show(run, rows)
@@ -100,28 +102,16 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
         raise _core.InternalError("wrong values: see the column #wrong")
 
 
-def rank_counts(machine: Machine, text: str, most_checked: int | None = None) -> list[int]:
-    """Numbers of ranks that the machine can have, at least one; most_checked: of those that hold real data."""
-    counts = []
-    for item in distinct(text):
-        if not item.isascii() or not item.isdigit() or len(item) > 9:
-            raise _core.UsageError(f"ranks {item!r}: expected whole numbers such as 32,128")
-        platform.check(machine, int(item))
-        if most_checked is not None and int(item) > most_checked:
-            raise _core.UsageError(f"ranks {item}: --check holds real data, for at most {most_checked} ranks")
-        counts.append(int(item))
-    if not counts:
-        raise _core.UsageError("ranks: none given")
-    return counts
+def _say_within(point_number: int, points: int, text: str) -> None:
+    scale_tables.say(f"[{point_number}/{points}]   {text}")
 
 
-def _describe(machine: Machine, simulator: build.Simulator, message_overhead_us: float) -> dict[str, Any]:
+def _describe(machine: Machine, simulator: build.Simulator) -> dict[str, Any]:
     """What the rows of one run share: above all that they are simulated, and with which figures."""
     return {
         "simulated": True,
         "machine": machine.name,
         "platform": platform.figures(machine),
-        "message_overhead_us": message_overhead_us,
         "simgrid": simulator.simgrid,
         "lanecast": lanecast.__version__,
         "commit": surroundings.git_commit(),

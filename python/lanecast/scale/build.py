@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator: this library's own core, linked to SimGrid's SMPI when it is first asked for."""
+"""The simulator: this library's own core, linked to a simulated machine when it is first asked for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PREFIXES = ("/usr", "/usr/local", "/opt/simgrid")
 _SOURCES = Path(_core.__file__).parent / "simulator"
 _ARCHIVE = _SOURCES / "libsimulated_core.a"
 _PROGRAM = "simulate"
-_FLAGS = ("-std=c++20", "-O2", "-DLANECAST_MPI_HEADER")
+_FLAGS = ("-std=c++20", "-O2")
 
 
 @dataclass(frozen=True)

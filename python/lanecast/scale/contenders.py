@@ -14,10 +14,8 @@ SELECTIONS = ("ompi", "mpich", "mvapich2", "impi")
 SHORT = ("lanecast", "ring-across", "recursive-across", "direct-across", "flat", "ring-per-nic", "composed")
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")
 _WORD_BYTES = 8  # the simulated calls' elements
-_MOST_MESSAGES = 4 << 20  # in one call; more only cost time, and chunks are what they come from
+_MOST_MESSAGES = 16 << 20  # in one call; more only cost time, and chunks are what they come from
 _DEPTH = 32  # of a composition's pipeline, as where HiCCL's rings are saturated (VI-D)
-# Nothing of a ring overlaps: receives posted far ahead, and turns between posts, cost the simulator, not the simulated.
-_RING_WORDS = ("window=8", "at_once=1")
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,10 @@ class Plan:
     factors: Factors = ()  # of a composition's hierarchy
 
     def words(self, case: Case) -> list[str]:
-        ring = _RING_WORDS if self.algorithm == "ring" else ()
         return [
             f"ranks={case.ranks}", f"topology={topology_in(case.machine, case.ranks)}",
             f"collective={case.collective}", f"bytes={case.bytes}", f"algorithm={self.algorithm}",
-            f"chunks={self.chunks}", *ring, *(f"set={setting}" for setting in self.settings),
+            f"chunks={self.chunks}", *(f"set={setting}" for setting in self.settings),
             *([f"factors={','.join(map(str, self.factors))}"] if self.factors else []),
         ]  # fmt: skip
 
@@ -94,21 +91,38 @@ def plan(name: str, case: Case, chunks: int = 0) -> Plan:
     )
 
 
+# What is meant where a collective has no algorithm of that name.
+_ACROSS = {
+    "broadcast": {"ring": "chain", "recursive_doubling": "binomial", "bruck": "binomial"},
+    "reduce": {"ring": "chain", "recursive_doubling": "binomial", "bruck": "binomial"},
+    "gather": {"recursive_doubling": "binomial", "bruck": "binomial"},
+    "scatter": {"recursive_doubling": "binomial", "bruck": "binomial"},
+    "all_to_all": {"recursive_doubling": "bruck", "direct": "pairwise"},
+}
+_FLAT = {  # what NCCL and RCCL do between nodes
+    "all_reduce": "double_tree", "broadcast": "chain", "reduce": "chain", "gather": "direct", "scatter": "direct",
+    "all_to_all": "pairwise",
+}  # fmt: skip
+
+
 def _algorithm(name: str, case: Case, topology: _core.Topology) -> str:
     """Empty: the cost model's choice."""
     if name.startswith("lanecast"):
         return name.partition(":")[2]
+    if name == "flat" or (name == "ring-per-nic" and case.collective not in COLLECTIVES):
+        return _FLAT.get(case.collective, "ring")
     if name == "ring-per-nic":
         return "ring"
-    if name == "flat":  # what NCCL and RCCL do between nodes
-        return "double_tree" if case.collective == "all_reduce" else "ring"
     nodes = case.ranks // case.machine.ranks_per_node
     recursive = "recursive_doubling" if nodes & (nodes - 1) == 0 else "bruck"
     across = {"ring-across": "ring", "direct-across": "direct"}.get(name, recursive)
-    return f"hierarchical({','.join([across, *['direct'] * len(topology.levels)])})" if topology.levels else across
+    here = _ACROSS.get(case.collective, {})
+    across, inside = here.get(across, across), here.get("direct", "direct")
+    return f"hierarchical({','.join([across, *[inside] * len(topology.levels)])})" if topology.levels else across
 
 
 def _messages(case: Case, topology: _core.Topology, algorithm: str) -> int:
-    """In one chunk."""
-    plan = _core.make_plan(case.collective, 0, topology, algorithm)
-    return int(case.ranks * sum(step["kind"] == "send" for step in plan.to_dict()["steps"]))
+    """In one chunk, some: as if all ranks did what the last one does, who is no root."""
+    plan = _core.make_plan(case.collective, case.ranks - 1, topology, algorithm)
+    ends = sum(step["kind"] in {"send", "recv", "recv_reduce"} for step in plan.to_dict()["steps"])
+    return max(1, int(case.ranks * ends) // 2)

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 from lanecast import _core
+from lanecast.bench.options import distinct
 from lanecast.machines import Machine, topology_in
 from lanecast.machines.description import ASSUMED
 
@@ -29,6 +30,21 @@ def check(machine: Machine, ranks: int) -> None:
     if not 2 <= ranks <= _MOST_RANKS:
         raise _core.UsageError(f"ranks: {ranks} is not from 2 to {_MOST_RANKS}")
     topology_in(machine, ranks)
+
+
+def rank_counts(machine: Machine, text: str, most_checked: int | None = None) -> list[int]:
+    """Numbers of ranks that the machine can have, at least one; most_checked: of those that hold real data."""
+    counts = []
+    for item in distinct(text):
+        if not item.isascii() or not item.isdigit() or len(item) > 9:
+            raise _core.UsageError(f"ranks {item!r}: expected whole numbers such as 32,128")
+        check(machine, int(item))
+        if most_checked is not None and int(item) > most_checked:
+            raise _core.UsageError(f"ranks {item}: --check holds real data, for at most {most_checked} ranks")
+        counts.append(int(item))
+    if not counts:
+        raise _core.UsageError("ranks: none given")
+    return counts
 
 
 def words(machine: Machine) -> list[str]:

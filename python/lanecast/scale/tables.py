@@ -44,11 +44,9 @@ def row(run: dict[str, Any], case: Case, backend: str, plan: Plan, outcome: Outc
 
 def platform_lines(run: dict[str, Any]) -> list[str]:
     """The machine's figures, those that nobody has looked up marked."""
-    overhead = run["message_overhead_us"]
     return [
         f"simulated  {run['machine']}, by SimGrid {run['simgrid']}: no figure here was measured",
         f"platform   {platform.text(run['platform'])}",
-        *([f"overhead   {overhead:g} us of processor at each end of a message"] if overhead else []),
         f"lanecast   {run['lanecast']}{' (' + run['commit'] + ')' if run['commit'] else ''}",
         f"command    {run['command']}",
     ]
@@ -58,6 +56,8 @@ def show(run: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     """All rows, and for each how many times as long as the fastest of its case it takes."""
     out = console()
     for line in platform_lines(run):
+        out.print(line, soft_wrap=True)
+    for line in dict.fromkeys(line for one in rows for line in _overhead_lines(one)):
         out.print(line, soft_wrap=True)
     table = Table("collective", "ranks", "size", "backend", "algorithm", "chunks", "simulated\n(us)", "busbw\n(GB/s)",
                   "of fastest", "#wrong", "took (s)", "MiB")  # fmt: skip
@@ -70,6 +70,16 @@ def show(run: dict[str, Any], rows: list[dict[str, Any]]) -> None:
             str(one["simulator_MiB"]),
         )  # fmt: skip
     out.print(table)
+
+
+def _overhead_lines(one: dict[str, Any]) -> list[str]:
+    lines = []
+    if one["message_overhead_us"]:
+        lines.append(f"overhead   {one['message_overhead_us']:g} us of processor for each message, at its sender")
+    if cost := one["software"]:
+        costs = f"{cost['message_us']:g} us of each message between nodes, {cost['within_us']:g} within"
+        lines.append(f"software   {one['backend']}: {costs} ({cost['name']}: {cost['source']})")
+    return lines
 
 
 def _case(one: dict[str, Any]) -> tuple[str, int, int]:

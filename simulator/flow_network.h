@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network of most simulations: messages as flows that share links, all that happens at one moment at once. What
+// thousands of ranks do alike then costs one look at the shares. SimGrid's own network stands beside it as reference.
+#pragma once
+
+#include <functional>
+#include <queue>
+#include <vector>
+
+#include "fair_shares.h"
+#include "network.h"
+
+namespace lanecast::simulator {
+
+class FlowNetwork final : public Network {
+ public:
+  FlowNetwork(const Machine& machine, int ranks) : routes_(machine, ranks), shares_(routes_.capacities()) {}
+
+  double now_s() const override { return now_s_; }
+  void carry(const Parcel& parcel, double from_s) override;
+  void wake(int rank, double at_s) override;
+  void run(Ranks& ranks) override;
+
+ private:
+  struct Event {
+    double at_s;
+    std::uint64_t order;
+    int rank;            // woken, or -1
+    std::uint32_t trip;  // that has its latency behind it
+    bool operator>(const Event& other) const { return at_s != other.at_s ? at_s > other.at_s : order > other.order; }
+  };
+  struct End {
+    double at_s;
+    std::uint64_t order;
+    std::uint32_t flow;
+    bool operator>(const End& other) const { return at_s != other.at_s ? at_s > other.at_s : order > other.order; }
+  };
+  /// A message on its way, before it has a flow.
+  struct Trip {
+    Parcel parcel;
+    Route route;
+  };
+  struct Moving {
+    Parcel parcel;
+    double left_bytes = 0, rate_Bps = 0, since_s = 0;
+    std::uint64_t end = 0;  // the order of its End; others of this flow are void
+  };
+  template <class Entry>
+  using Soonest = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
+
+  bool is_void(const End& end) const { return moving_[end.flow].end != end.order; }
+  double next_s();
+  End take_end();
+  bool end_flows(double until_s, Ranks& ranks);
+  bool pass_events(double until_s, Ranks& ranks);
+  void begin_flow(std::uint32_t trip);
+  void settle_rates();
+  void drop_void_ends();
+
+  Routes routes_;
+  FairShares shares_;
+  double now_s_ = 0;
+  std::uint64_t order_ = 0;
+  Soonest<Event> events_;
+  std::vector<End> ends_;  // a heap, the soonest first
+  std::vector<Trip> trips_;
+  std::vector<std::uint32_t> free_trips_;
+  std::vector<Moving> moving_;  // by flow
+};
+
+}  // namespace lanecast::simulator
