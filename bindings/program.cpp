@@ -34,10 +34,11 @@ nb::dict to_dict(const gpu::Operand& o) {
   return d;
 }
 
-nb::dict to_dict(const gpu::Instruction& what, const std::vector<gpu::Operand>& operands) {
+nb::dict to_dict(const Program& program, const gpu::Instruction& what) {
   nb::dict d;
   d["operation"] = name_of(what.operation);
-  d["peer"] = talks(what) ? nb::cast(what.peer) : nb::none();
+  d["peer"] = talks(what) ? nb::cast(program.peer_of(what)) : nb::none();
+  d["carried"] = what.carried ? nb::cast(what.carried - 1) : nb::none();
   d["ends"] = what.ends != 0;
   d["delay"] = what.delay;
   d["needs"] = what.needs;
@@ -50,7 +51,7 @@ nb::dict to_dict(const gpu::Instruction& what, const std::vector<gpu::Operand>& 
   const std::size_t each = operands_of(what);
   for (std::size_t r = 0; r < what.runs; ++r) {
     nb::list run;
-    for (std::size_t k = 0; k < each; ++k) run.append(to_dict(operands[what.operands + r * each + k]));
+    for (std::size_t k = 0; k < each; ++k) run.append(to_dict(program.operands[what.operands + r * each + k]));
     runs.append(run);
   }
   d["runs"] = runs;
@@ -66,9 +67,20 @@ PlanDict to_dict(const Program& program) {
   d["scratch_bytes"] = program.scratch_bytes;
   for (const auto& [name, queue] : {std::pair("puts", &program.puts), std::pair("takes", &program.takes)}) {
     nb::list list;
-    for (const gpu::Instruction& what : *queue) list.append(to_dict(what, program.operands));
+    for (const gpu::Instruction& what : *queue) list.append(to_dict(program, what));
     d[name] = list;
   }
+  nb::list carried;
+  for (const Carried& one : program.carried) {
+    nb::dict message;
+    message["place"] = one.memory.place;
+    message["lane_bytes"] = one.memory.lane_bytes;
+    message["slots"] = one.memory.slots;
+    message["on_host"] = one.memory.on_host != 0;
+    message["ordinal"] = one.ordinal;
+    carried.append(message);
+  }
+  d["carried"] = carried;
   return PlanDict(d);
 }
 

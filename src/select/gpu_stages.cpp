@@ -9,9 +9,8 @@
 namespace lanecast {
 namespace {
 
-// A message that goes is a copy and a word to the host; one that comes takes a copy, or the kernel that adds it, whose
-// wait goes with the word. Around them each chunk begins, copies what is the rank's own, and ends.
-constexpr double kMessageCalls = 3, kChunkCalls = 3;
+// What a chunk's message costs the proxy and the lanes that say and hear of it, where they have nothing else to do.
+constexpr double kMessageS = 3e-6;
 
 }  // namespace
 
@@ -40,11 +39,10 @@ std::vector<Stage> staging_copies(const Stage& messages, const Models& models) {
   return {copies, copies};
 }
 
-Stage enqueuing(const std::vector<Stage>& messages, int groups, const Models& models) {
-  double calls = kChunkCalls + groups;
-  for (const Stage& stage : messages) calls += kMessageCalls * stage.sends;
-  const double chunk_s = calls * models.driver_call_s;
-  return {.transfer_s = chunk_s, .chunk_s = chunk_s};
+Stage carrying(const std::vector<Stage>& messages) {
+  double count = 0;
+  for (const Stage& stage : messages) count += stage.sends;
+  return {.transfer_s = count * kMessageS, .chunk_s = count * kMessageS};
 }
 
 }  // namespace lanecast

@@ -14,7 +14,7 @@ Stage group_step(const Load& load, const Models& models);
 /// Each rank's copies to the memory in which its messages leave, and from that in which they come. Of the host's.
 std::vector<Stage> staging_copies(const Stage& messages, const Models& models);
 
-/// What the thread that makes the call enqueues, chunk by chunk. groups: of them each chunk has so many steps.
-Stage enqueuing(const std::vector<Stage>& messages, int groups, const Models& models);
+/// What the proxy does for messages, chunk by chunk.
+Stage carrying(const std::vector<Stage>& messages);
 
 }  // namespace lanecast

@@ -88,15 +88,13 @@ double seconds_in(int chunks, const std::vector<Stage>& stages, const Overlap& o
   return overlap.scale * (sum - overlap.hidden * (sum - slowest) * (chunks - 1) / chunks);
 }
 
-/// Those of a call on GPUs, with what else its chunks go through; the last is what the program's thread enqueues.
+/// Those of a call on GPUs, with what else its chunks go through.
 std::vector<Stage> with_gpus(std::vector<Stage> levels, const Request& request, const Models& models) {
-  const bool is_all_reduce = request.kind == Kind::all_reduce;
   std::vector<Stage> messages;
   std::ranges::copy_if(levels, std::back_inserter(messages), [](const Stage& stage) { return stage.sends > 0; });
-  const auto groups = static_cast<int>(levels.size() - messages.size()) * (is_all_reduce ? 2 : 1);
   for (const Stage& stage : messages)
     if (request.staged) std::ranges::copy(staging_copies(stage, models), std::back_inserter(levels));
-  levels.push_back(enqueuing(messages, groups, models));
+  levels.push_back(carrying(messages));
   return levels;
 }
 
@@ -122,25 +120,16 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
   best.chunks = first;
   best.seconds = seconds_in(first, levels, overlap);
   for (const Stage& stage : levels) best.latency_s += stage.rounds * stage.alpha_s;
-  const double enqueued_s = request.on_gpus && !levels.empty() ? levels.back().chunk_s : 0;
-  best.latency_s += enqueued_s;
   const std::size_t smallest = is_flat && is_pipeline ? kSmallestPipelineChunk
                                : !is_flat || request.staged
                                    ? kSmallestHierarchicalChunk
                                    : kSmallestHidingMessage * static_cast<std::size_t>(topology.size());
   if (chunks > 0 || one_is_best) return best;
-  const bool groups = request.on_gpus && has_native(algorithm);
-  // A chunk is the program's to enqueue, in time that it may have none of: one more has to shorten the call by at least
-  // what it costs there.
-  double least = best.seconds + first * enqueued_s;
   for (const int count : kChunkCounts) {
     if (count <= first) continue;
     if (request.bytes / count < smallest) break;
-    // Others cut most vectors where no access of 16 bytes begins, and what a group takes would have to be packed.
-    if (groups && !std::has_single_bit(static_cast<unsigned>(count))) continue;
-    const double time = seconds_in(count, levels, overlap), cost = time + count * enqueued_s;
-    if (cost >= least) continue;
-    least = cost;
+    const double time = seconds_in(count, levels, overlap);
+    if (time >= best.seconds) continue;
     best.seconds = time;
     best.chunks = count;
   }
