@@ -84,16 +84,30 @@ class ProgramLowering {
   /// With one chunk nothing overlaps. A step of no stage, which copies to the output, goes with what it needs.
   void set_delays() {
     if (program_.slicing.chunks == 1) return;
+    const std::vector<bool> may_wait = takes_that_may_wait();
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
       const Step& step = plan_.steps[i];
       for (const std::uint32_t before : plan_.deps(step)) delays_[i] = std::max(delays_[i], delays_[before]);
       if (step.stage >= 0) {
         if (static_cast<std::uint32_t>(step.stage) < delays_[i])
           throw InternalError("program: " + describe(plan_, i) + " needs what comes in a later stage");
-        delays_[i] = static_cast<std::uint32_t>(step.stage);
+        delays_[i] = static_cast<std::uint32_t>(step.stage) + (may_wait[i] ? 1 : 0);
       }
       program_.delays = std::max(program_.delays, delays_[i]);
     }
+  }
+
+  /// Those of carried messages that no step of their stage needs. They work a chunk later: the message of one chunk is on
+  /// its way while the next one's is put. Messages of one stage may be put later than taken on no rank, so no put waits.
+  std::vector<bool> takes_that_may_wait() const {
+    std::vector<bool> may_wait(plan_.steps.size());
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      const Step& step = plan_.steps[i];
+      may_wait[i] = is_carried(step) && step.kind != StepKind::send && step.stage >= 0;
+      for (const std::uint32_t before : plan_.deps(step))
+        if (plan_.steps[before].stage == step.stage) may_wait[before] = false;
+    }
+    return may_wait;
   }
 
   void lower(std::uint32_t i) {

@@ -60,7 +60,7 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   parts_->binding.forget_plans();
   if (!gpu || !gpu->between_hosts()) return;
   settle_gpu_links(site, choosing, *gpu);
-  gpu->between_hosts()->network_is(choosing.network_bytes_per_s(GpuCalls::on_gpus(*gpu)));
+  gpu->between_hosts()->network_is(choosing.network(GpuCalls::on_gpus(*gpu)));
 }
 
 }  // namespace lanecast

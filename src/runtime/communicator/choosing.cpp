@@ -114,12 +114,12 @@ Choice Choosing::chosen_for_gpus(const Call& call, OnGpus gpus) const {
   return choice;
 }
 
-double Choosing::network_bytes_per_s(OnGpus gpus) const {
+Link Choosing::network(OnGpus gpus) const {
   const Models models = models_for(gpus);
-  double slowest = 0;  // seconds per byte
+  Link slowest = models.links[0];
   for (std::size_t k = 0; k < models.links.size() && k < between_hosts_.size(); ++k)
-    if (between_hosts_[k]) slowest = std::max(slowest, models.links[k].beta_s_per_byte);
-  return slowest > 0 ? 1 / slowest : 0;
+    if (between_hosts_[k] && models.links[k].beta_s_per_byte > slowest.beta_s_per_byte) slowest = models.links[k];
+  return slowest;
 }
 
 Explanation Choosing::explain_for_gpus(const Call& call, OnGpus gpus) const {

@@ -53,8 +53,8 @@ class Choosing {
   };
   Choice chosen_for_gpus(const Call& call, OnGpus gpus) const;
   Explanation explain_for_gpus(const Call& call, OnGpus gpus) const;
-  /// Of the slowest link that messages between hosts take.
-  double network_bytes_per_s(OnGpus gpus) const;
+  /// The slowest link that messages between hosts take.
+  Link network(OnGpus gpus) const;
 
   /// The algorithm that the user has named for this call or for all; empty: none.
   std::string_view pinned_for(const Call& call) const;

@@ -39,7 +39,7 @@ std::shared_ptr<GpuExecutor> GpuCalls::made(int device, std::optional<void*> str
     settle_gpu_links(
         {ground_.router, ground_.topology, ground_.around.hosts, rank(), waits_.timeout_s(), ground_.rivals, hear},
         choosing_, *executor);
-    between->network_is(choosing_.network_bytes_per_s(on_gpus(*executor)));
+    between->network_is(choosing_.network(on_gpus(*executor)));
   }
   return executor;
 }

@@ -22,10 +22,12 @@ constexpr std::size_t kLaneBytes = std::size_t{16} << 10;
 /// Channels work beside each other: what one waits for, a message of another host, leaves the network to the others.
 constexpr int kChannels = 4;
 constexpr std::size_t kChannelBytes = std::size_t{256} << 10;  // of a vector's chunk
-/// What a lane moves for a network, so that the network is what takes the time. And never fewer lanes than that, since
-/// what stays in a host is moved by the same ones.
-constexpr double kLaneBytesPerS = 1.5e9;
+/// What a lane moves for a network, so that the network is what takes the time. A lane moves 7 GB/s between the GPUs of
+/// a host (two H200s), and what a host does before and after messages should be short beside them.
+constexpr double kLaneBytesPerS = 0.75e9;
 constexpr int kFewLanes = 8;
+/// A message is announced, called for and put, where its transport does so; two are under way at any time.
+constexpr double kLatenciesUnderWay = 4;
 constexpr int kMostNetworkLanes = 32;
 
 /// Of a vector, in a chunk: a chunk's messages are as long at most, and lie in memory several at a time.
@@ -86,8 +88,9 @@ Ranks BetweenHosts::on_host_of(int rank) const {
 
 void BetweenHosts::set_timeout(double timeout_s) { peers_->set_timeout(kLongerThanHost * timeout_s); }
 
-void BetweenHosts::network_is(double bytes_per_s) {
-  const int wanted = static_cast<int>(std::min(bytes_per_s / kLaneBytesPerS, double{kMostNetworkLanes}));
+void BetweenHosts::network_is(const Link& link) {
+  const int wanted = static_cast<int>(std::min(1 / link.beta_s_per_byte / kLaneBytesPerS, double{kMostNetworkLanes}));
+  window_ = static_cast<std::size_t>(kLatenciesUnderWay * link.alpha_s / link.beta_s_per_byte);
   most_lanes_ = std::max(wanted, kFewLanes);
   if (gpu_.max_ctas) most_lanes_ = std::min(most_lanes_, gpu_.max_ctas);
   bound_.clear();
@@ -190,7 +193,7 @@ CallBetweenHosts BetweenHosts::begin(std::shared_ptr<const BoundProgram> program
 
 std::shared_ptr<Proxy> BetweenHosts::proxy(const CallBetweenHosts& call, std::function<void()> raise_fault,
                                            Router& router) const {
-  Proxy::ProxySurroundings around{where_.needs_context ? gpu_.device : nullptr, std::move(raise_fault)};
+  Proxy::ProxySurroundings around{where_.needs_context ? gpu_.device : nullptr, std::move(raise_fault), window_};
   return std::make_shared<Proxy>(call, std::move(around), router);
 }
 

@@ -41,8 +41,8 @@ class BetweenHosts {
 
   /// Of the calls from now on; equal on all ranks or not.
   void set_timeout(double timeout_s);
-  /// Of the slowest link between hosts, equal on all ranks. From now on choose() may say something else.
-  void network_is(double bytes_per_s);
+  /// The slowest link between hosts, equal on all ranks. From now on choose() may say something else.
+  void network_is(const Link& link);
 
   /// Calls take their turns in the order in which they begin, and are enqueued in that order.
   CallBetweenHosts begin(std::shared_ptr<const BoundProgram> program, const void* in, void* out);
@@ -79,6 +79,7 @@ class BetweenHosts {
   WhereMessagesLie where_;
   std::unique_ptr<peers::ProgramPeers> peers_;
   int most_lanes_;
+  std::size_t window_ = 0;  // see Proxy
   // The last one holds the largest program so far. Earlier ones stay: the thread that ends the last call with one makes
   // no call of the driver.
   std::vector<std::shared_ptr<NetworkMemory>> memories_;

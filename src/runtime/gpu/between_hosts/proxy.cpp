@@ -68,9 +68,16 @@ bool Proxy::all_say(CarriedFlow& flow, std::uint32_t chunk) {
   return true;
 }
 
+bool Proxy::has_room(const CarriedFlow& flow) const {
+  constexpr std::size_t kLeast = 2;  // one that begins while the one before ends
+  return sending_ < kLeast || sending_bytes_ < around_.window ||
+         !router_.to(carried(flow).peer).traits().shares_wires;
+}
+
 bool Proxy::follow_send(CarriedFlow& flow) {
   bool moved = false;
-  for (; flow.posted < chunks() && flow.posted - flow.through < flow.slots.size() && all_say(flow, flow.posted);
+  for (; flow.posted < chunks() && flow.posted - flow.through < flow.slots.size() && has_room(flow) &&
+         all_say(flow, flow.posted);
        moved = true)
     post(flow);
   return moved;
@@ -118,15 +125,22 @@ void Proxy::post(CarriedFlow& flow) {
   post.under_way = true;
   post.posted_ns = router_.log() ? trace_clock_ns() : 0;
   const Router::Visit visit(router_, transport, message.peer);
-  if (message.sends)
+  if (message.sends) {
+    ++sending_;
+    sending_bytes_ += bytes;
     transport.post_send(post);
-  else
+  } else {
     transport.post_recv(post);
+  }
 }
 
 void Proxy::arrived(PostedChunk& chunk) {
   chunk.under_way = false;
   chunk.done = true;
+  if (carried(*chunk.flow).sends) {
+    --sending_;
+    sending_bytes_ -= chunk.bytes;
+  }
   record(chunk);
   pass(*chunk.flow);
 }

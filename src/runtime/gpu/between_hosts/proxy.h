@@ -31,6 +31,7 @@ class Proxy final : public OrderedCall {
   struct ProxySurroundings {
     std::shared_ptr<gpu::Device> device;  // where a library below asks the thread for it; else null
     std::function<void()> raise_fault;    // throws what kernels have met
+    std::size_t window = 0;               // bytes under way that keep a NIC busy, beside a message behind them
   };
   Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router);
 
@@ -75,6 +76,9 @@ class Proxy final : public OrderedCall {
   }
   const Slicing& slicing() const { return call_.program->program().slicing; }
   std::uint32_t chunks() const { return static_cast<std::uint32_t>(slicing().chunks); }
+  /// May one more message leave? Those under way together share the NIC: each comes later, and so does what its channel
+  /// has to do then. One after the other they leave the channels apart, and the GPU works while the NIC does.
+  bool has_room(const CarriedFlow& flow) const;
   /// Have all lanes with a share said so of this chunk?
   bool all_say(CarriedFlow& flow, std::uint32_t chunk);
   bool follow_send(CarriedFlow& flow);
@@ -93,6 +97,7 @@ class Proxy final : public OrderedCall {
   std::uint32_t stamp_ = 0;
   std::vector<CarriedFlow> flows_;
   std::size_t unfinished_ = 0;  // flows
+  std::size_t sending_ = 0, sending_bytes_ = 0;  // messages
 };
 
 }  // namespace lanecast
