@@ -9,8 +9,8 @@
 namespace lanecast {
 namespace {
 
-// What a chunk's message costs the proxy and the lanes that say and hear of it, where they have nothing else to do.
-constexpr double kMessageS = 3e-6;
+// Of a message, to or from its slot on the GPU, by as many lanes as a network gets.
+constexpr double kSlotCopySPerByte = 1 / 200e9;
 
 }  // namespace
 
@@ -34,15 +34,10 @@ Stage group_step(const Load& load, const Models& models) {
   return {.rounds = 1, .alpha_s = seconds(0), .transfer_s = seconds(load.bytes) - seconds(0)};
 }
 
-std::vector<Stage> staging_copies(const Stage& messages, const Models& models) {
-  const Stage copies{.transfer_s = messages.sent_bytes * models.gpu->between_hosts.host_copy_s_per_byte};
+std::vector<Stage> slot_copies(const Stage& messages, bool on_host, const Models& models) {
+  const double s_per_byte = on_host ? models.gpu->between_hosts.host_copy_s_per_byte : kSlotCopySPerByte;
+  const Stage copies{.transfer_s = messages.sent_bytes * s_per_byte};
   return {copies, copies};
-}
-
-Stage carrying(const std::vector<Stage>& messages) {
-  double count = 0;
-  for (const Stage& stage : messages) count += stage.sends;
-  return {.transfer_s = count * kMessageS, .chunk_s = count * kMessageS};
 }
 
 }  // namespace lanecast

@@ -21,7 +21,7 @@ constexpr double kLongerThanHost = 2;
 constexpr std::size_t kLaneBytes = std::size_t{16} << 10;
 /// Channels work beside each other: what one waits for, a message of another host, leaves the network to the others.
 constexpr int kChannels = 4;
-constexpr std::size_t kChannelBytes = std::size_t{256} << 10;  // of a vector's chunk
+constexpr std::size_t kChannelBytes = std::size_t{512} << 10;  // of a vector's chunk
 /// What a lane moves for a network, so that the network is what takes the time. A lane moves 7 GB/s between the GPUs of
 /// a host (two H200s), and what a host does before and after messages should be short beside them.
 constexpr double kLaneBytesPerS = 0.75e9;
