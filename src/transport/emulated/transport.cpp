@@ -71,7 +71,7 @@ void EmulatedTransport::post_send(Message& message) {
     if (const auto call = in_gpu ? peer.calls.pop(message.tag) : std::nullopt)
       if (call->bytes == message.bytes && call->stamp == message.stamp) {
         ++peer.puts_sent;
-        return put(message, *call, /*announced=*/false);
+        return put(message, *call, /*announced=*/0);
       }
     envelope.letter = Letter::announce;
     envelope.own = ++last_number_;
@@ -152,10 +152,9 @@ void EmulatedTransport::meet(Message& receive, const Envelope& envelope, std::sp
                             .place = place.value_or(emulated::RegisteredPlace{})});
 }
 
-void EmulatedTransport::put(Message& message, const Envelope& call, bool announced) {
-  const Letter letter = announced ? Letter::put_done : Letter::all_done;
+void EmulatedTransport::put(Message& message, const Envelope& call, std::uint64_t announced) {
   const std::uint64_t number = mail_[message.peer].put({*gpu_place(message), call.place, message.bytes},
-                                                       {.letter = letter, .other = call.own});
+                                                       {.letter = Letter::put_done, .own = announced, .other = call.own});
   peers_[message.peer].puts.push_back({number, &message});
 }
 
@@ -176,7 +175,7 @@ void EmulatedTransport::called_for(int from, const Envelope& envelope) {
   announced_.erase(found);
   if (gpu_place(message)) {
     peer.announced.pop(message.tag);
-    put(message, envelope, /*announced=*/true);
+    put(message, envelope, number);
   } else {
     peer.streams.push_back({&message, SpanCursor(message.memory), message.bytes, envelope.own});
   }
@@ -188,8 +187,10 @@ void EmulatedTransport::take(int from, const Envelope& envelope, std::span<const
   if (envelope.letter == Letter::goodbye) peer.gone = true;
   if (left_) return;
   switch (envelope.letter) {
-    case Letter::whole:
     case Letter::announce:
+      if (peer.overtaken.erase(envelope.own) != 0) return;
+      [[fallthrough]];
+    case Letter::whole:
       if (const PostedReceive* const receive = peer.receives.front(envelope.tag);
           receive && receive->called == 0 && !peer.early.front(envelope.tag)) {
         Message& message = *receive->message;
@@ -200,16 +201,15 @@ void EmulatedTransport::take(int from, const Envelope& envelope, std::span<const
       return match(peer, envelope.tag);
     case Letter::call_for:
       return called_for(from, envelope);
-    case Letter::all_done:
-      ++peer.puts_come;
-      [[fallthrough]];
     case Letter::fragment:
     case Letter::put_done: {
+      if (envelope.letter == Letter::put_done && envelope.own == 0) ++peer.puts_come;
       const auto called = called_.find(envelope.other);
       if (called == called_.end()) return;
       auto& [message, cursor, received, unmet] = called->second;
       const std::uint64_t tag = message->tag;
       if (unmet) peer.receives.pop(tag);
+      if (unmet && envelope.own != 0) peer.overtaken.insert(envelope.own);
       if (message->consumer)
         message->consumer->consume(received, content.data(), content.size());
       else
@@ -291,6 +291,7 @@ void EmulatedTransport::forget_messages() {
     peer.receives = {};
     peer.calls = {};
     peer.announced = {};
+    peer.overtaken.clear();
     peer.early = {};
     peer.streams.clear();
     peer.puts.clear();

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,6 +78,7 @@ class EmulatedTransport final : public Transport {
     TagQueues<emulated::Envelope> calls;   // for messages in GPU memory that have not been sent yet
     TagQueues<std::uint64_t> announced;    // by this rank, in GPU memory: their numbers
     std::uint64_t puts_sent = 0, puts_come = 0;  // unannounced
+    std::set<std::uint64_t> overtaken;           // announcements that come after their messages
     TagQueues<EarlyLetter> early;
     std::deque<FragmentStream> streams;
     std::deque<PutUnderWay> puts;
@@ -106,7 +108,8 @@ class EmulatedTransport final : public Transport {
   void called_for(int from, const emulated::Envelope& envelope);
   /// A letter and the oldest receive of its tag, as long as there are both and none waits for a put between them.
   void match(Peer& peer, std::uint64_t tag);
-  void put(Message& message, const emulated::Envelope& call, bool announced);
+  /// announced: this rank's number for it; 0: it has none.
+  void put(Message& message, const emulated::Envelope& call, std::uint64_t announced);
   bool stream(int to);
   void forget_messages();
   /// Pushes letters until NICs have taken all, none of them moves for so long, or `most` is over.

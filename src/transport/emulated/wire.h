@@ -17,8 +17,7 @@ enum class Letter : std::uint32_t {
   announce,  // `own`: the sender's number for it; `in_gpu`
   call_for,  // `other`: that number, 0 where nothing has been announced; `own`: the receiver's; place: in GPU memory
   fragment,  // `other`: the receiver's number; in order
-  put_done,  // `other`: likewise: all of it is there
-  all_done,  // the same of a message that has not been announced
+  put_done,  // `other`: likewise: all of it is there; `own`: the sender's number, 0 where nothing has been announced
   note,
   goodbye,  // the last
 };
