@@ -85,7 +85,7 @@ Row = dict[str, Any]
 
 def measure(comm: lanecast.Communicator, sizes: Sequence[int], rounds: int) -> list[Row]:
     """Rows on every rank, equal but for what the machine is called. Collective."""
-    network = limits.measure(Bench(Ranks(comm), Settings((), (), ())))
+    network = limits.Links(Bench(Ranks(comm), Settings((), (), ()))).measure()
     copied_gbps = machine.copy_gbps(Ranks(comm))
     facts = {
         "ranks": comm.size, "hosts": comm._core.hosts, "transports": comm.transports, "latency_us": _latency_us(comm),

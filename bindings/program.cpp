@@ -12,6 +12,7 @@
 #include "base/dtype.h"
 #include "bindings.h"
 #include "plan_dict.h"
+#include "program_dict.h"
 #include "runtime/gpu/bound_program.h"
 #include "runtime/request/call.h"
 
@@ -65,6 +66,7 @@ PlanDict to_dict(const Program& program) {
   d["delays"] = program.delays;
   d["generations"] = program.generations;
   d["scratch_bytes"] = program.scratch_bytes;
+  d["longest_message"] = program.longest_message;
   for (const auto& [name, queue] : {std::pair("puts", &program.puts), std::pair("takes", &program.takes)}) {
     nb::list list;
     for (const gpu::Instruction& what : *queue) list.append(to_dict(program, what));
@@ -162,6 +164,8 @@ void bind_program(nb::module_& m) {
           "longest_message", [](const Program& p) { return p.longest_message; }, "Bytes, at most.")
       .def(
           "to_dict", [](const Program& p) { return to_dict(p); }, "Plain data, as JSON takes it.")
+      .def_static("from_dict", &program_from_dict, "dict"_a,
+                  "What to_dict gave, to be shown and checked. Raises UsageError for what no program can be.")
       .def("describe", &described, "plan"_a,
            "The plan that it was made from. A line for each instruction; p0, p1, … are the puts, t0, t1, … the takes.");
   m.def("program_of", &bound, "plan"_a, "counts"_a, "dtype"_a = "float32", "op"_a = "sum", "lanes"_a = 1,

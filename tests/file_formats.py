@@ -20,7 +20,9 @@ import lanecast
 from lanecast import _core, machines, marked_json, topologies, traces
 from lanecast.cluster import registry
 from lanecast.cluster.shape import Shape
+from lanecast.compose import Knobs, forms, programs
 from lanecast.learn.database import Configuration, Database, Timed
+from lanecast.plans import programs_from_json, programs_to_json
 from lanecast.plans.json import from_json, to_json
 from lanecast.profiles import gpu_profile, model, profile
 from lanecast.profiles.scope import Scope
@@ -30,6 +32,11 @@ from learned_models import constant
 PLANS = tuple(
     to_json(_core.make_plans(kind, _core.Topology(2), algorithm), _core.Topology(2))
     for kind, algorithm in (("all_reduce", "ring"), ("all_gather", "bruck"), ("all_reduce", "native"))
+)
+
+PROGRAMS = tuple(
+    programs_to_json([program for _, program in programs(made, 33, knobs=Knobs(chunks=2))])
+    for made in (forms.all_reduce_by_all_gather(2), forms.reduce(3, op="avg"))
 )
 
 PROFILE = json.dumps(
@@ -137,7 +144,11 @@ _OWNER = {
     **{"type": "communicator", "id": "00c0ffee00c0ffee", "rank": 0, "size": 4, "topology": "2x2", "levels": "node"},
     **{"transports": "mpi+shm", "host": "h", "pid": 7, "written_ns": 10**18 + 99, "waiting": "", "failure": ""},
 }
-TRACE = json.dumps([_OWNER, _CALL, _MESSAGE])
+_LAUNCH = {
+    **{"type": "launch", "call": 1, "what": "composition 12 of 8 float32", "bytes": 32},
+    **{"kernel": "lanecast_program_float32", "blocks": 1, "at_ns": 4},
+}
+TRACE = json.dumps([_OWNER, _CALL, _MESSAGE, _LAUNCH])
 
 
 CLUSTER = marked_json.text(registry.FORMAT, registry.Entry(4711, "123456", Shape(hosts=3, nics=2)))
@@ -174,6 +185,14 @@ def read_cluster(path: Path) -> None:
         path.rename(path.parent / "lanecast" / "cluster-c.json")
         if (cluster := registry.find("c")) is not None:
             str(cluster.shape)
+
+
+def read_programs(text: str) -> None:
+    """As a program that loads programs from a file would: look at them, and export them again."""
+    found = programs_from_json(text)
+    for program in found:
+        str(program)
+    programs_to_json(found)
 
 
 def read_plans(text: str) -> None:

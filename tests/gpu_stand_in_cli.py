@@ -11,12 +11,13 @@ from lanecast.bench import backends, gpu_processes, runner
 from lanecast.bench.arenas import Arenas
 from lanecast.bench.device import Call
 from lanecast.bench.gpu_ranks import GpuRanks
+from lanecast.bench.hiccl import limits
 from lanecast.bench.payload import Payload
 from lanecast.cli import main
 
 
-def ranks(shared_gpus: bool = False) -> GpuRanks:
-    made = GpuRanks(StandIn(), "gloo", shared_gpus=shared_gpus)
+def ranks(shared_gpus: bool = False, topology: str = "") -> GpuRanks:
+    made = GpuRanks(StandIn(), "gloo", shared_gpus=shared_gpus, topology=topology)
     comm: Any = made.comm
     comm.synchronize = lambda: None  # of device work, of which there is none
     return made
@@ -37,6 +38,7 @@ if __name__ == "__main__":
     replaced.GpuRanks = ranks
     replaced.gpu_processes.start_ranks = start_ranks
     backends._symmetric_kernel = symmetric_kernel
+    limits.MESSAGE_BYTES[True] = 1 << 20
     for kind in ("_symmetric", "_windows", "_torch_symmetric"):
         setattr(Arenas, kind, Arenas._plain)
     main()

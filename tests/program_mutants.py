@@ -140,6 +140,39 @@ def change_peer(rng: random.Random, programs: Programs) -> bool:
     return True
 
 
+def drop_message(rng: random.Random, programs: Programs) -> bool:
+    """One rank's put or take is missing, wherever others count instructions."""
+
+    def fits(program: ProgramDict, name: str, k: int) -> bool:
+        return _talks(program, name, k) and program[name][k]["ends"] and bool(program[name][k]["runs"])
+
+    if (at := some_place(rng, programs, fits)) is None:
+        return False
+    program, name, k = at
+    del program[name][k]
+    for what in program["takes" if name == "puts" else "puts"]:
+        what["needs"] -= what["needs"] > k
+    return True
+
+
+def wait_in_a_circle(rng: random.Random, programs: Programs) -> bool:
+    """What an instruction needs in its own tick needs that instruction, too."""
+
+    def fits(program: ProgramDict, name: str, k: int) -> bool:
+        what = program[name][k]
+        if not what["needs"] or what["needs_back"]:
+            return False
+        needed = program["takes" if name == "puts" else "puts"][what["needs"] - 1]
+        return bool(needed["delay"] == what["delay"] and what["runs"] and needed["runs"])
+
+    if (at := some_place(rng, programs, fits)) is None:
+        return False
+    program, name, k = at
+    needed = program["takes" if name == "puts" else "puts"][program[name][k]["needs"] - 1]
+    needed["needs"], needed["needs_back"] = k + 1, 0
+    return True
+
+
 def change_operand(rng: random.Random, programs: Programs) -> bool:
     """Its piece is cut short, or another one of that length."""
     if (at := some_place(rng, programs, lambda program, name, k: bool(program[name][k]["runs"]))) is None:
@@ -178,6 +211,8 @@ MUTATORS: list[Mutator] = [
     one_generation_in_all,
     swap_neighbours,
     change_peer,
+    drop_message,
+    wait_in_a_circle,
     change_operand,
     change_delay,
 ]

@@ -15,6 +15,7 @@ from launch import PACKAGE, STRICT, compiled, mpich
 
 ROOT = Path(__file__).parent.parent
 HEADERS = sorted((ROOT / "include/lanecast").glob("*.h"))
+CALLERS = ("interface", "gpu", "gpu_compositions", "nccl")
 
 
 def declared() -> set[str]:
@@ -48,7 +49,7 @@ def test_library_shows_what_the_headers_declare_and_nothing_else() -> None:
 
 
 def test_every_function_of_the_headers_is_called() -> None:
-    called = "".join((ROOT / f"tests/c/{name}.c").read_text() for name in ("interface", "gpu", "nccl"))
+    called = "".join((ROOT / f"tests/c/{name}.c").read_text() for name in CALLERS)
     assert [name for name in declared() if f"{name.replace('lanecastNccl', 'nccl')}(" not in called] == []
 
 
@@ -68,6 +69,14 @@ def test_every_function(ranks: int, tmp_path: Path) -> None:
 def test_calls_on_gpus(ranks: int, tmp_path: Path) -> None:
     program = compiled(ROOT / "tests/c/gpu.c", tmp_path)
     mpich(ranks, [str(program), str(tmp_path)], timeout_s=200, **gpu_host_library.environment())
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("ranks", "hosts"), [(1, 1), (2, 1), (3, 1), (3, 2)])
+def test_compositions_on_gpus(ranks: int, hosts: int, tmp_path: Path) -> None:
+    program = compiled(ROOT / "tests/c/gpu_compositions.c", tmp_path)
+    command = f'LANECAST_HOST=host$((PMI_RANK % {hosts})) exec "{program}" "{tmp_path}"'
+    mpich(ranks, ["sh", "-c", command], timeout_s=200, **gpu_host_library.environment())
 
 
 @pytest.mark.timeout(400)

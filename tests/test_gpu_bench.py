@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,43 @@ def test_all_of_it_on_a_stand_in(ranks: int, dtype: str, place: str, tmp_path: P
         (backend, mode) for backend in ("lanecast", "lanecast+composed", "nccl") for mode in ("eager", "graph")
     } | {("lanecast+host", "eager")}
     assert all(row["device_us"] > 0 and row["host_us"] > 0 and row["calls"] >= 1 for row in rows)
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("sweep", "ranks", "topology", "collectives"),
+    [("bars", 4, "2x2", "reduce,all_to_all"), ("ring", 2, "", "broadcast"), ("depth", 3, "", "gather")],
+)
+def test_compositions_beside_their_bounds_on_a_stand_in(
+    sweep: str, ranks: int, topology: str, collectives: str, tmp_path: Path
+) -> None:
+    place = ["--topology", topology] if topology else ["--ranks", str(ranks)]
+    depths = "1..4" if sweep == "depth" else "3"
+    done = subprocess.run(
+        [sys.executable, str(HERE / "gpu_stand_in_cli.py"), "bench", "--device", "cuda", "--protocol", "hiccl",
+         "--sweep", sweep, *place, "--collectives", collectives, "--sizes", "5000", "--depths", depths, "--rounds", "1",
+         "--warmup", "0", "--graph", "--json", "rows.json", "--plot", "curves.svg"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    per_mode = {"bars": 9 + 6, "ring": 2 + 2, "depth": 3 + 2}[sweep]
+    assert [row["mode"] for row in rows].count("eager") == [row["mode"] for row in rows].count("graph") == per_mode
+    assert {row["wrong"] for row in rows} == {0}
+    assert {row["sweep"] for row in rows} == {sweep}
+    assert {row["run"]["baseline"] for row in rows} == {"nccl"}
+    for row in rows:
+        carried = row["limits_GBps"]
+        assert carried["within"] > 0
+        assert (row["between_GBps"] is None) == (topology == "")
+        assert carried["between_by"] == ("messages of GPUs" if topology else "")
+        lower = min(bound for bound in (row["between_GBps"], row["within_GBps"]) if bound)
+        assert row["bound_us"] == pytest.approx(row["bytes"] / lower / 1e3)
+        assert row["host_us"] > 0
+    depths_of = {row["depth"] for row in rows}
+    assert depths_of == {"bars": {1, 3, None}, "ring": {3, None}, "depth": {1, 2, 4, None}}[sweep]
+    assert "NCCL" in done.stdout
+    assert "<svg" in (tmp_path / "curves.svg").read_text()
 
 
 @needs_torch

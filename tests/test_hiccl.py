@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,9 +18,14 @@ import lanecast
 from lanecast import _core, launch
 from lanecast.bench import options
 from lanecast.bench.composed import FORMS
+from lanecast.bench.device import Host
+from lanecast.bench.hiccl import limits, protocol
 from lanecast.bench.hiccl.bounds import Limits, best, between_nodes, within_nodes
 from lanecast.bench.hiccl.protocol import SWEEPS, Hiccl
 from lanecast.bench.hiccl.variants import PRESETS, Factorings, Variant, factorings_for, ranks_per_node
+from lanecast.bench.measure import Bench
+from lanecast.bench.ranks import Ranks
+from lanecast.bench.settings import PLAIN, Settings
 from lanecast.cli import app
 from lanecast.cluster import job
 from lanecast.cluster.cluster import Cluster
@@ -51,6 +57,8 @@ def test_bounds_are_those_of_table_iii(collective: str, between: float, within: 
     assert between_nodes(collective, LIMITS, p=8, g=2) == pytest.approx(between)
     assert within_nodes(collective, LIMITS, p=8, g=2) == pytest.approx(within)
     assert between_nodes(collective, LIMITS, p=8, g=8) is None
+    one_node = {"broadcast": 20, "reduce": 20, "all_reduce": 20 * 8 / 14}.get(collective, 20 * 8 / 7)
+    assert within_nodes(collective, LIMITS, p=8, g=8) == pytest.approx(one_node)
     assert within_nodes(collective, LIMITS, p=8, g=1) is None
 
 
@@ -58,6 +66,55 @@ def test_of_two_measurements_the_better_counts() -> None:
     slower = Limits(unidirectional=3.0, bidirectional=9.0, within=None)
     assert best(slower, LIMITS) == Limits(12.0, 9.0, 20.0)
     assert best(Limits(None, None, None), LIMITS) == LIMITS
+
+
+class OnHosts:
+    """A communicator whose nodes pass for hosts, and whose memory passes for GPUs'."""
+
+    def __init__(self, comm: lanecast.Communicator, hosts: int) -> None:
+        self._comm, self._core = comm, SimpleNamespace(hosts=hosts)
+        self.splits = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._comm, name)
+
+    def split(self, color: int) -> lanecast.Communicator | None:
+        self.splits += 1
+        return self._comm.split(color)
+
+
+class QueueingHost(Host):
+    queues = True
+
+
+@pytest.mark.parametrize(("hosts", "by", "splits"), [(1, "messages of GPUs", 0), (2, "messages of loopback", 1)])
+def test_links_between_gpus(hosts: int, by: str, splits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(limits.MESSAGE_BYTES, True, 1000)
+
+    def rank_main(comm: lanecast.Communicator) -> tuple[Limits, int]:
+        ranks = Ranks(comm)
+        ranks.device = QueueingHost()
+        bench = Bench(ranks, Settings((), (), ()))
+        ours: Any = OnHosts(comm, hosts)
+        ranks.comm = ours
+        links = limits.Links(bench)
+        links.measure()
+        return links.measure(), ours.splits
+
+    for measured, split in lanecast.run_threads(4, rank_main, topology="2x2"):
+        assert all(rate and rate > 0 for rate in (measured.unidirectional, measured.bidirectional, measured.within))
+        assert (measured.between_by, split) == (by, splits)
+
+
+@pytest.mark.parametrize(("chunks", "text"), [(4, "{2} m=4"), (9, "{2} m=4 in 9")])
+def test_a_program_says_how_deep_it_is(chunks: int, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = SimpleNamespace(chunks=chunks)
+    call = SimpleNamespace(program=program, run=lambda: None)
+    monkeypatch.setattr(protocol, "compiled", lambda *_, **__: call)
+    bench: Any = SimpleNamespace(ranks=SimpleNamespace(comm=None), mode="eager")
+    payload: Any = SimpleNamespace(output=None)
+    made = protocol.contender(bench, Variant("+ pipeline", "tree", (2,), depth=4), payload, PLAIN)
+    assert (made.algorithm, made.chunks, made.columns["depth"]) == (text, chunks, 4)
 
 
 def test_presets_are_those_of_table_v() -> None:
@@ -125,6 +182,8 @@ def test_what_sweeps_vary() -> None:
         Variant("+ pipeline", "tree", (2, 2, 2), stripe=2, depth=8),
         Variant("+ pipeline", "ring", (4, 2), stripe=2, ring=4, depth=8),
     ]
+    on_gpus = Hiccl.parse("depth", "", "", on_gpus=True)
+    assert [variant.depth for variant in on_gpus.variants(four, "gather")] == [1, 2, 4, 8, 16, 32, 64]
     assert set(SWEEPS) == {"bars", "ring", "depth"}
     assert set(FORMS) == set(_core.KINDS)
 
@@ -143,6 +202,10 @@ def test_what_sweeps_vary() -> None:
         (["--protocol", "hiccl", "--heatmap", "map.png"], "hiccl draws by --plot"),
         (["--sweep", "bars"], "sweep: needs --protocol hiccl"),
         (["--plot", "bars.png"], "plot: needs --protocol hiccl"),
+        (["--device", "cuda", "--topology", "2x2"], "topology: on GPUs it shapes compositions, and needs --protocol"),
+        (["--device", "cuda", "--protocol", "hiccl", "--topology", "2x2,4"], "topology '2x2,4': one, with"),
+        (["--device", "cuda", "--protocol", "hiccl", "--topology", "3+1"], "domains of equal size"),
+        (["--device", "cuda", "--protocol", "hiccl", "--transports", "shm"], "transports: is of CPUs"),
     ],
 )
 def test_wrong_options_are_refused_with_what_there_is(flags: list[str], message: str) -> None:

@@ -118,6 +118,7 @@ PARSERS = {
         open_mpi_library, ("libmpi.so.12", "/lib/libmpi.so"), (lanecast.UsageError, lanecast.TransportError)
     ),
     "plans as JSON": Parser(formats.read_plans, formats.PLANS),
+    "programs as JSON": Parser(formats.read_programs, formats.PROGRAMS),
     "pins": Parser(formats.from_file("pins.json", formats.read_pins), (formats.PINS,)),
     "profile": Parser(formats.from_file("profile.json", formats.read_profile), (formats.PROFILE,)),
     "GPU profile": Parser(formats.from_file("gpu.json", formats.read_gpu_profile), (formats.GPU_PROFILE,)),

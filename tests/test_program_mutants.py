@@ -10,13 +10,23 @@ from collections.abc import Callable
 
 import pytest
 
+import lanecast
 from composed_cases import FORMS, form
 from lanecast import _core
 from lanecast._core import Plan, Topology
 from plan_memory import parts
 from program_cases import Call, Shape, lowered, programs_of
 from program_interpreter import WrongProgram, longest_message
-from program_mutants import MUTATORS, Mutator, Programs, change_peer, move_end, one_generation_fewer
+from program_mutants import (
+    MUTATORS,
+    Mutator,
+    Programs,
+    change_peer,
+    drop_message,
+    move_end,
+    one_generation_fewer,
+    wait_in_a_circle,
+)
 from random_compositions import some_knobs
 
 NAMED = (
@@ -85,6 +95,8 @@ RIGHT_IN_A_HUNDRED = {
     "one_generation_in_all": 0,
     "swap_neighbours": 15,  # two that add to one value in place, or messages of equal values
     "change_peer": 0,
+    "drop_message": 0,
+    "wait_in_a_circle": 0,
     "change_operand": 0,
     "change_delay": 25,  # a take that waits for its message anyway, or a put that depends on nothing
 }
@@ -106,6 +118,57 @@ def test_mutants_are_caught_or_right(mutator: Mutator, record_property: Callable
 @pytest.mark.parametrize("mutator", MUTATORS)
 def test_many_mutants_are_caught_or_right(mutator: Mutator, record_property: Callable[[str, object], None]) -> None:
     record_property("mutants", dict(check_mutants(mutator, 600, seed=2)))
+
+
+def told_by_the_proof(programs: Programs, ring_bytes: int) -> str:
+    """What the library says of programs that it has read back."""
+    try:
+        read = [_core.Program.from_dict(program) for program in programs]
+    except lanecast.UsageError:
+        return "refused"
+    try:
+        _core.check_queues(read, ring_bytes)
+    except lanecast.PlanError:
+        return "caught"
+    return "passed"
+
+
+def proofs(mutator: Mutator, mutants: int, seed: int) -> Counter[str]:
+    """A mutant that the proof finds wrong is wrong, and right programs pass it."""
+    rng = random.Random(f"proof of {mutator.__name__} {seed}")
+    count: Counter[str] = Counter()
+    while count.total() < mutants:
+        call, programs = some_call(rng, mutator)
+        longest = longest_message(programs)
+        mutant = copy.deepcopy(programs)
+        if not mutator(rng, mutant):
+            continue
+        assert told_by_the_proof(programs, longest) == "passed"
+        count[said := told_by_the_proof(mutant, longest)] += 1
+        if said == "caught":
+            assert fault(rng, call, mutant, longest)
+    return count
+
+
+# The proof sees no data, only who waits for whom and how many bytes go through each ring. So it has to catch these.
+CAUGHT_BY_THE_PROOF = (change_peer, drop_message, wait_in_a_circle)
+
+
+@pytest.mark.parametrize("mutator", MUTATORS)
+def test_the_proof_of_the_queues_meets_mutants(
+    mutator: Mutator, record_property: Callable[[str, object], None]
+) -> None:
+    count = proofs(mutator, 40, seed=5)
+    record_property("mutants", dict(count))
+    if mutator in CAUGHT_BY_THE_PROOF:
+        assert count == {"caught": 40}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("mutator", CAUGHT_BY_THE_PROOF)
+def test_the_proof_of_the_queues_meets_many_mutants(mutator: Mutator) -> None:
+    assert proofs(mutator, 600, seed=6) == {"caught": 600}
 
 
 def test_one_generation_more_than_the_delays_is_enough() -> None:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -19,7 +21,7 @@ from lanecast import _core, plans
 from lanecast._core import Plan, Program, Topology, UsageError
 from lanecast.cli import app
 from lanecast.compose import Block, Composition, Knobs, forms, lower, programs
-from lanecast.plans import draw_programs, programs_to_json, show_program
+from lanecast.plans import draw_programs, programs_from_json, programs_to_json, show_program
 from lanecast.plans.program_flow import Place, follow
 from lanecast.plans.programs import side_by_side
 
@@ -69,10 +71,55 @@ def test_what_an_instruction_needs_stands_before_it(made: Made) -> None:
 def test_json_round_trip(made: Made) -> None:
     text = programs_to_json([program for _, program in made])
     content = json.loads(text)
-    assert (content["format"], content["version"]) == ("lanecast-programs", 1)
+    assert (content["format"], content["version"]) == ("lanecast-programs", 2)
     assert content["programs"] == [program.to_dict() for _, program in made]
     instructions = sum(len(program[queue]) for program in content["programs"] for queue in ("puts", "takes"))
     assert sum('"operation"' in line for line in text.splitlines()) == instructions
+    again = programs_from_json(text)
+    assert programs_to_json(again) == text
+    described = [(program.describe(plan), program.scratch_bytes) for plan, program in made]
+    assert [
+        (program.describe(plan), program.scratch_bytes) for program, (plan, _) in zip(again, made, strict=True)
+    ] == (described)
+    _core.check_queues(again, max(program.longest_message for program in again))
+
+
+def with_entry(name: str, value: Any) -> dict[str, Any]:
+    """A program of which one entry differs; "takes.0.peer" is the peer of its first take."""
+    program = programs(forms.all_reduce_by_all_gather(2), 64, knobs=Knobs(chunks=2))[0][1].to_dict()
+    *way, last = [int(part) if part.isdigit() else part for part in name.split(".")]
+    entry: Any = program
+    for part in way:
+        entry = entry[part]
+    entry[last] = value
+    return program
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("lanes", 65, "lanes: 65 is not from 1 to 64"),
+        ("chunks", 0, "chunks: 0 is not from 1 to"),
+        ("generations", 0, "generations: 0 is not from 1 to"),
+        ("delays", 1 << 20, "delays: 1048576 is not from 0 to 65536"),
+        ("puts.0.operation", "post", "operation: 'post' is unknown"),
+        ("puts.0.operation", "take", "operation: a take stands among the puts"),
+        ("puts.0.peer", None, "of the wrong"),
+        ("puts.0.needs", 3, "needs: 3, but the other queue has 2"),
+        ("puts.0.needs_back", 1, "needs_back: 1 is not from 0 to 0"),
+        ("takes.1.delay", 9, "delay: 9 is not from 0 to 3"),
+        ("takes.0.op", "total", "op: 'total' is unknown"),
+        ("takes.0.divisor", 0.5, "divisor: 0.500000 is less than 1"),
+        ("takes.0.runs.0", [], "runs: one of 0 operands, where a take_reduce has 2"),
+        ("takes.0.runs.0.0.space", "attic", "space: 'attic' is none of in, out and scratch"),
+        ("takes.0.runs.0.0.den", 0, "den: 0 is not from 1 to"),
+        ("takes.0.runs.0.0.from", 5, "from: 5 is not from 0 to"),
+        ("takes", None, "of the wrong"),
+    ],
+)
+def test_what_is_no_program_is_refused(name: str, value: Any, said: str) -> None:
+    with pytest.raises(lanecast.UsageError, match=re.escape(said)):
+        _core.Program.from_dict(with_entry(name, value))
 
 
 def test_queues_stand_beside_each_other_where_there_is_room() -> None:

@@ -80,13 +80,46 @@ typedef struct {
 #define LANECAST_KNOBS_INITIALIZER {sizeof(lanecastKnobs_t), NULL, 0, NULL, NULL, 0, 1, 0, -1}
 
 /** Shapes a composition to the machine and binds it to this rank's buffers, for lanecastPersistentRun and …Start.
- * sendbuff, recvbuff: the CPU's memory. counts: elements of each part, equal on every rank; read before it returns, as
- * is the composition. knobs: NULL for the defaults. Waits for nobody. Errors: usage, internal (a proof fails); their
- * text: lanecastGetLastError. */
+ * sendbuff, recvbuff: the CPU's memory; a GPU's: lanecastCompileOnDevice. counts: elements of each part, equal on every
+ * rank; read before it returns, as is the composition. knobs: NULL for the defaults. Waits for nobody. Errors: usage,
+ * internal (a proof fails); their text: lanecastGetLastError. */
 LANECAST_API lanecastResult_t lanecastCompile(lanecastComposition_t composition, const void* sendbuff, void* recvbuff,
                                               const size_t* counts, lanecastDataType_t datatype,
                                               const lanecastKnobs_t* knobs, lanecastComm_t comm,
                                               lanecastPersistent_t* persistent);
+
+/* ---- Of a GPU's memory, in the order of streams: as in lanecast/gpu.h ---------------------------------------------*/
+
+/** A composition made ready for a GPU's memory: a shape of buffers, and what the GPU is to do with them. */
+typedef struct lanecastCompiled* lanecastCompiled_t;
+
+/** The same for memory of GPU `device`. sendbuff, recvbuff: buffers of the calls to come, or others that overlap in the
+ * same way. knobs: `transports` has to be NULL. The first one on a communicator waits for its other ranks; later ones
+ * wait for nobody. device: as lanecastEnqueue has it. *compiled is set on success only. Errors: as above, and those of
+ * the calls before. */
+LANECAST_API lanecastResult_t lanecastCompileOnDevice(lanecastComposition_t composition, const void* sendbuff,
+                                                      void* recvbuff, const size_t* counts, lanecastDataType_t datatype,
+                                                      const lanecastKnobs_t* knobs, int device, lanecastComm_t comm,
+                                                      lanecastCompiled_t* compiled);
+
+/** Makes the call on `stream`, behind what it holds; returns at once. The buffers belong to it until what is enqueued
+ * behind it runs. All ranks make it, in the same order among their calls on the communicator; the calls run in that
+ * order whatever their streams, and several may be under way, with other buffers each. Errors: usage (a buffer on
+ * another GPU, none where the rank has parts, buffers that overlap in another way), and those of the calls before. */
+LANECAST_API lanecastResult_t lanecastCompiledEnqueue(const void* sendbuff, void* recvbuff, lanecastCompiled_t compiled,
+                                                      void* stream);
+
+/** The same on a stream of the communicator's own, behind what `stream` holds now: `stream` goes on beside it. The
+ * buffers belong to the call until a stream is behind lanecastCompiledWait. */
+LANECAST_API lanecastResult_t lanecastCompiledStart(const void* sendbuff, void* recvbuff, lanecastCompiled_t compiled,
+                                                    void* stream);
+
+/** Orders what `stream` holds from now on behind the last start; nothing where there was none. Returns at once: for the
+ * host's own wait there is lanecastCommSynchronize. Errors: usage (null pointer), transport. */
+LANECAST_API lanecastResult_t lanecastCompiledWait(lanecastCompiled_t compiled, void* stream);
+
+/** Frees it, before its communicator; calls under way and graphs that have captured some go on. NULL is allowed. */
+LANECAST_API lanecastResult_t lanecastCompiledFree(lanecastCompiled_t compiled);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives of one's own: composed on each rank, then compiled on a communicator.
 #include "capi/call.h"
+#include "runtime/communicator/device_work.h"
 
 struct lanecastComposition {
   lanecast::Composition core;
+};
+
+struct lanecastCompiled {
+  lanecast::ComposedOnGpu core;
+  int device;
+  lanecastComm_t comm;
+  std::shared_ptr<lanecast::DeviceWork> last;  // start
 };
 
 namespace lanecast::capi {
@@ -56,6 +64,39 @@ void apply(const lanecastKnobs_t& knobs, const Communicator& comm, ComposedCall&
   call.shaping.ring = knobs.ring;
   call.chunks = knobs.chunks;
   if (knobs.verify >= 0) call.proven = knobs.verify != 0;
+}
+
+/// What C says of a composition that is to be compiled.
+struct AskedComposition {
+  lanecastComposition_t composition;
+  const void* in;
+  void* out;
+  const std::size_t* counts;
+  lanecastDataType_t datatype;
+  const lanecastKnobs_t* knobs;
+};
+
+/// Refers to the counts.
+ComposedCall composed_call_from(const AskedComposition& asked, const Communicator& comm) {
+  require(asked.composition, "composition", comm);
+  const Composition& composition = asked.composition->core;
+  if (composition.parts() > 0) require(asked.counts, "counts", comm);
+  ComposedCall call;
+  call.composition = std::make_shared<const Composition>(composition);
+  call.in = asked.in;
+  call.out = asked.out;
+  call.counts = {asked.counts, static_cast<std::size_t>(composition.parts())};
+  call.dtype = dtype_from(asked.datatype, comm);
+  if (asked.knobs) apply(*asked.knobs, comm, call);
+  return call;
+}
+
+std::shared_ptr<DeviceWork> enqueue(const lanecastCompiled& compiled, const void* in, void* out,
+                                    const OnStream& where) {
+  ComposedOnGpu call = compiled.core;
+  call.in = in;
+  call.out = out;
+  return compiled.comm->core->enqueue(call, where);
 }
 
 }  // namespace
@@ -115,17 +156,48 @@ lanecastResult_t lanecastCompile(lanecastComposition_t composition, const void* 
                                  const size_t* counts, lanecastDataType_t datatype, const lanecastKnobs_t* knobs,
                                  lanecastComm_t comm, lanecastPersistent_t* persistent) {
   return guarded(comm, [&](Communicator& core) {
-    require(composition, "composition", core);
     require(persistent, "persistent", core);
-    if (composition->core.parts() > 0) require(counts, "counts", core);
-    ComposedCall call;
-    call.composition = std::make_shared<const Composition>(composition->core);
-    call.in = sendbuff;
-    call.out = recvbuff;
-    call.counts = {counts, static_cast<std::size_t>(composition->core.parts())};
-    call.dtype = dtype_from(datatype, core);
-    if (knobs) apply(*knobs, core, call);
+    const ComposedCall call = composed_call_from({composition, sendbuff, recvbuff, counts, datatype, knobs}, core);
     *persistent =
         new lanecastPersistent{std::make_unique<PersistentCall>(core, call), comm->error, core.options().interrupt};
   });
+}
+
+lanecastResult_t lanecastCompileOnDevice(lanecastComposition_t composition, const void* sendbuff, void* recvbuff,
+                                         const size_t* counts, lanecastDataType_t datatype,
+                                         const lanecastKnobs_t* knobs, int device, lanecastComm_t comm,
+                                         lanecastCompiled_t* compiled) {
+  return guarded(comm, [&](Communicator& core) {
+    require(compiled, "compiled", core);
+    if (device < -1) refuse(core, "device: " + std::to_string(device) + " is no GPU's number");
+    const ComposedCall call = composed_call_from({composition, sendbuff, recvbuff, counts, datatype, knobs}, core);
+    *compiled = new lanecastCompiled{core.gpu().compile(call, device), device, comm, nullptr};
+  });
+}
+
+lanecastResult_t lanecastCompiledEnqueue(const void* sendbuff, void* recvbuff, lanecastCompiled_t compiled,
+                                         void* stream) {
+  if (!compiled) return lanecastUsageError;
+  return guarded(compiled->comm->error.get(),
+                 [&] { enqueue(*compiled, sendbuff, recvbuff, {.stream = stream, .device = compiled->device}); });
+}
+
+lanecastResult_t lanecastCompiledStart(const void* sendbuff, void* recvbuff, lanecastCompiled_t compiled,
+                                       void* stream) {
+  if (!compiled) return lanecastUsageError;
+  return guarded(compiled->comm->error.get(), [&] {
+    compiled->last =
+        enqueue(*compiled, sendbuff, recvbuff, {.stream = stream, .device = compiled->device, .apart = true});
+  });
+}
+
+lanecastResult_t lanecastCompiledWait(lanecastCompiled_t compiled, void* stream) {
+  if (!compiled) return lanecastUsageError;
+  return guarded(compiled->comm->error.get(), [&] {
+    if (compiled->last) compiled->last->order(stream);
+  });
+}
+
+lanecastResult_t lanecastCompiledFree(lanecastCompiled_t compiled) {
+  return guarded(static_cast<lanecastError_t*>(nullptr), [&] { delete compiled; });
 }

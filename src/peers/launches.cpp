@@ -110,6 +110,7 @@ void Launches::launch(gpu::Function function, const void* arguments, LaunchShape
   device_->check(device_->driver().cuLaunchKernel(function, grid.blocks, 1, 1, grid.threads, 1, 1, grid.shared_bytes,
                                                   stream, list, nullptr),
                  "cuLaunchKernel");
+  if (listener_) listener_(kernels_->name_of(function), grid.blocks);
 }
 
 }  // namespace lanecast::peers

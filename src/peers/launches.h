@@ -3,8 +3,11 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/dtype.h"
 #include "device/gpu/kernels.h"
@@ -37,6 +40,10 @@ class Launches {
   /// Of a kernel that reads so many bytes from each source, at most `most`.
   static int blocks_for(std::size_t bytes, int most);
 
+  /// Hears of each launch from now on, once it is enqueued.
+  using Listener = std::function<void(std::string_view kernel, int blocks)>;
+  void listen(Listener listener) { listener_ = std::move(listener); }
+
   const gpu::Device& device() const { return *device_; }
 
  private:
@@ -53,6 +60,7 @@ class Launches {
   gpu::Function exchange_, broadcast_, messages_, copy_, direct_, meeting_, barrier_, hand_over_;
   std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, pumped_two_shot_{}, reduce_{},
       direct_reduce_{}, program_{};
+  Listener listener_;
 };
 
 }  // namespace lanecast::peers

@@ -100,6 +100,8 @@ class PeerGroup {
   /// Own kernels stop waiting; the peers' do after poison_peers(), without a word: whoever has them stop says why.
   void poison() { faults_.poison(); }
   void poison_peers();
+  /// Hears of each kernel of this group that is launched from now on.
+  void listen(Launches::Listener listener) { launches_.listen(std::move(listener)); }
   /// gpu::Control of this member.
   gpu::Address control() const { return memory_.control(); }
 

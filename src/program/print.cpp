@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "base/dtype.h"
 #include "program/program.h"
@@ -8,7 +10,33 @@
 namespace lanecast {
 namespace {
 
-constexpr std::array<std::string_view, 5> kOperations{"put", "take", "take_reduce", "copy", "reduce"};  // Operation
+constexpr std::array<std::string_view, 5> kOperations{"put", "take", "take_reduce", "copy", "reduce"};
+
+/// How the compiler spells the operation of a number: "lanecast::gpu::Operation::put"; a cast for one that none has.
+template <gpu::Operation operation>
+constexpr std::string_view spelled() {
+  constexpr std::string_view kBefore = "operation = ";
+  std::string_view text = __PRETTY_FUNCTION__;
+  text.remove_prefix(text.find(kBefore) + kBefore.size());
+  return text.substr(0, text.find_first_of(";]"));
+}
+
+template <gpu::Operation operation>
+constexpr bool is_named(std::string_view name) {
+  std::string_view text = spelled<operation>();
+  if (!text.ends_with(name)) return false;
+  text.remove_suffix(name.size());
+  return text.ends_with("::");
+}
+
+template <std::size_t... k>
+constexpr bool all_are_named(std::index_sequence<k...> /*numbers*/) {
+  return (is_named<static_cast<gpu::Operation>(k)>(kOperations[k]) && ...);
+}
+
+static_assert(all_are_named(std::make_index_sequence<kOperations.size()>()), "as Operation has them, in its order");
+static_assert(spelled<static_cast<gpu::Operation>(kOperations.size())>().starts_with('('),
+              "Operation has one more, whose name is missing here");
 
 std::string counted(std::size_t number, const char* noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
@@ -38,6 +66,12 @@ std::string describe(const Program& program, const gpu::Instruction& what, char 
 }  // namespace
 
 std::string_view name_of(gpu::Operation operation) { return kOperations[static_cast<std::size_t>(operation)]; }
+
+std::optional<gpu::Operation> operation_from(std::string_view name) {
+  const auto found = std::ranges::find(kOperations, name);
+  if (found == kOperations.end()) return std::nullopt;
+  return static_cast<gpu::Operation>(found - kOperations.begin());
+}
 
 std::string describe(const Program& program, const Plan& plan) {
   const auto lanes = static_cast<std::size_t>(program.slicing.lanes);

@@ -90,6 +90,8 @@ struct ProgramShape {
 };
 
 std::string_view name_of(gpu::Operation operation);
+/// None where no operation has this name.
+std::optional<gpu::Operation> operation_from(std::string_view name);
 
 /// Does it put into a peer's ring, or take from one's own?
 inline bool talks(const gpu::Instruction& what) { return what.operation <= gpu::Operation::take_reduce; }

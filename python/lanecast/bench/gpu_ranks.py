@@ -29,11 +29,16 @@ class GpuRanks(Ranks):
     one_tensor = WHOLE  # as in torch.distributed
 
     def __init__(
-        self, device: Gpu | None = None, backend: str = "nccl", max_ctas: int = 0, shared_gpus: bool = False
+        self,
+        device: Gpu | None = None,
+        backend: str = "nccl",
+        max_ctas: int = 0,
+        shared_gpus: bool = False,
+        topology: str = "",
     ) -> None:
-        """device: instead of this process's GPU; backend: of torch.distributed, instead of NCCL; max_ctas: as init's.
+        """device: instead of this process's GPU; backend: of torch.distributed, instead of NCCL.
 
-        shared_gpus: may ranks share a GPU?
+        max_ctas, topology: as init's, of what is measured; shared_gpus: may ranks share a GPU?
         """
         found = job.detect()
         if found is None or found.rank is None or found.size is None:
@@ -47,7 +52,7 @@ class GpuRanks(Ranks):
             os.environ.setdefault("NCCL_HOSTID", f"{socket.gethostname()}-{self.rank}")
         self._by_mpi = found.starts_mpi
         self._store = None if self._by_mpi else self._launchers_store()
-        super().__init__(self.communicator("measured", max_ctas=max_ctas))
+        super().__init__(self.communicator("measured", max_ctas=max_ctas, topology=topology))
         self._control = self.communicator("control", device=-1)  # of the hosts, apart from what is measured
         self._group: Any = None
 
@@ -83,6 +88,11 @@ class GpuRanks(Ranks):
             name, port = address.tobytes().rstrip(b"\0").decode().split()
             store = TCPStore(name, int(port), is_master=False)
         return store
+
+    def plain(self, size_bytes: int) -> Any:
+        import torch
+
+        return torch.zeros(size_bytes, dtype=torch.uint8, device=self.device.device)
 
     @property
     def control(self) -> Communicator:

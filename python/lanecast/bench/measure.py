@@ -51,6 +51,7 @@ class Contender:
     times: list[Times] = field(default_factory=list)  # of a call, in each round
     meter: network.Meter | None = None  # of the timed rounds, between hosts, as the next
     cores: cores.Meter | None = None
+    columns: Row = field(default_factory=dict)  # what its rows say besides
 
 
 def case_for(settings: Settings, collective: str, size: int, ranks: Ranks) -> Case:
@@ -97,15 +98,25 @@ class Bench:
 
     def measure(self, collective: str, size: int, advance: Callable[[str], None]) -> list[Row]:
         """Rows of all backends that take this collective; `advance` is told before each round of each."""
-        case = case_for(self.settings, collective, size, self.ranks)
-        found = [contender for contender in self.contenders(case) if self._runs(contender)]
-        self.compete(found, advance)
-        rows = [self.row(contender) for contender in found]
+        return self.rows(self.running(case_for(self.settings, collective, size, self.ranks)), advance)
+
+    def rows(self, contenders: list[Contender], advance: Callable[[str], None]) -> list[Row]:
+        """Of all of them, and where graphs are asked for, of those that can be replayed once more."""
+        self.compete(contenders, advance)
+        rows = [self.row(contender) for contender in contenders]
         if self.settings.graph:
-            graphs = [self._captured(contender) for contender in found if contender.backend.can_be_captured]
+            graphs = [self._captured(contender) for contender in contenders if contender.backend.can_be_captured]
             self.compete(graphs, advance)
             rows += [self.row(contender) for contender in graphs]
         return rows
+
+    def running(self, case: Case) -> list[Contender]:
+        """All backends that take the case, but for pinned algorithms whose call does not."""
+        return [contender for contender in self.contenders(case) if self._runs(contender)]
+
+    def payload(self, case: Case, kind: str) -> Payload:
+        """Buffers of the case in all of the memory of a kind."""
+        return Payload(case, self._memory(kind))
 
     def contenders(self, case: Case) -> list[Contender]:
         """All backends that take the case, each bound to buffers of it in the memory that it wants."""
@@ -113,13 +124,17 @@ class Bench:
         found = []
         for backend in takers(self.settings, case.collective, self.ranks.comm.topology):
             if backend.memory not in payloads:
-                payloads[backend.memory] = Payload(case, self._memory(backend.memory))
+                payloads[backend.memory] = self.payload(case, backend.memory)
             found.append(self.contender(backend, payloads[backend.memory]))
         return found
 
     def contender(self, backend: Backend, payload: Payload) -> Contender:
-        mode = EAGER if self.ranks.device.queues else ""
-        return Contender(backend, payload, *bind(backend, self.ranks, payload), mode=mode)
+        return Contender(backend, payload, *bind(backend, self.ranks, payload), mode=self.mode)
+
+    @property
+    def mode(self) -> str:
+        """Of calls that are made one by one."""
+        return EAGER if self.ranks.device.queues else ""
 
     def timed(self, contender: Contender, batches: int) -> Times:
         """Microseconds of a call."""
@@ -156,6 +171,7 @@ class Bench:
             "nic_bytes": contender.meter.per_call(control, moved) if contender.meter else None,
             "cores": contender.cores.shares(control) if contender.cores else None,
             "wrong": contender.wrong,
+            **contender.columns,
         }
         if not contender.mode:
             return row

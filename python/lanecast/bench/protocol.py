@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lanecast import _core
-from lanecast.bench import network, tables
+from lanecast.bench import network, summary, tables
 from lanecast.bench.cases import MAIN
 from lanecast.bench.checks import takers
 from lanecast.bench.measure import Bench, Row
@@ -41,6 +41,10 @@ class Protocol(ABC):
     def footer(self, run: dict[str, Any]) -> str:
         """What the columns mean."""
 
+    def summary(self, rows: list[Row]) -> Iterable[str]:
+        """Of all rows of a run on GPUs, in a few lines."""
+        return ()
+
     @abstractmethod
     def draw(self, rows: list[Row], path: Path) -> None:
         """The rows as a picture, and says that it is written, or why not."""
@@ -50,9 +54,12 @@ class SideBySide(Protocol):
     """Every collective and size with every backend that takes it."""
 
     collectives = MAIN
-    sizes = "64K,1M,16M"
     warmup = 2
     round_s = 5e-3  # so that the clock and the synchronisation before a round do not count
+
+    def __init__(self, sizes: str = "64K,1M,16M") -> None:
+        """sizes: the usual ones."""
+        self.sizes = sizes
 
     def check(self, topology: _core.Topology) -> None:
         """Every shape will do."""
@@ -79,6 +86,9 @@ class SideBySide(Protocol):
 
     def footer(self, run: dict[str, Any]) -> str:
         return tables.footer(run)
+
+    def summary(self, rows: list[Row]) -> Iterable[str]:
+        return summary.lines(rows) if rows else ()
 
     def draw(self, rows: list[Row], path: Path) -> None:
         backends = {row["backend"] for row in rows}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,10 @@ class Ranks:
     def control(self) -> Communicator:
         """For the hosts' own numbers."""
         return self.comm
+
+    def plain(self, size_bytes: int) -> Any:
+        """Memory of so many bytes where buffers lie, zeroed."""
+        return np.zeros(size_bytes, np.uint8)
 
     def latest(self, own: float) -> float:
         """The largest of all ranks' numbers."""

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from lanecast import _core, job, launch, startup
-from lanecast.bench import gpu_processes, machine, summary, tables
+from lanecast.bench import gpu_processes, machine, tables
 from lanecast.bench.arenas import Arenas
 from lanecast.bench.checks import (
     check,
@@ -114,19 +114,25 @@ def _transports(topology: str, size: int, run: dict[str, Any]) -> str:
 def run_on_gpus(settings: Settings, ranks: int, protocol: Protocol) -> Iterator[list[Row]]:
     """The rows, collective by collective, on every rank; rank 0 shows them as they come.
 
-    Starts processes where no launcher has, and does not return then; ranks: how many, default: one per GPU.
+    Starts processes where no launcher has, and does not return then; ranks: how many, default: what the topology
+    describes, else one per GPU.
     """
     check_in_place(settings)
     check_reduction(settings)
+    topology = settings.topologies[0]
     if job.detect() is None:
+        if topology:
+            ranks = ranks or ranks_of(topology)
+            protocol.check(topology_for(topology, ranks))
         gpu_processes.start_ranks(ranks, shared_gpus=settings.shared_gpus)
-    return compare_on_gpus(settings, GpuRanks(shared_gpus=settings.shared_gpus), protocol)
+    return compare_on_gpus(settings, GpuRanks(shared_gpus=settings.shared_gpus, topology=topology), protocol)
 
 
 def compare_on_gpus(settings: Settings, ranks: GpuRanks, protocol: Protocol) -> Iterator[list[Row]]:
     """The same among ranks that have come together; in the end they part."""
     check_elements(settings, ranks.size)
     check_exact(settings, ranks.size)
+    protocol.check(ranks.comm.topology)
     run = machine.describe(ranks)
     run |= {"rounds": settings.rounds, "warmup": settings.warmup, "baseline": settings.baseline}
     if ranks.rank == 0:
@@ -139,7 +145,7 @@ def compare_on_gpus(settings: Settings, ranks: GpuRanks, protocol: Protocol) -> 
     if ranks.rank == 0:
         out = tables.console()
         out.print(protocol.footer(run))
-        for line in summary.lines(rows) if rows else ():
+        for line in protocol.summary(rows):
             out.print(line)
     arenas.close()
     ranks.close()

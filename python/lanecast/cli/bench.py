@@ -49,7 +49,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     rounds: Annotated[int, typer.Option(min=1, help="Each runs every backend once; the median is shown.")] = 10,
     warmup: Annotated[int, typer.Option(min=-1, help="Calls before the first round; -1: by protocol.")] = -1,
     ranks: Annotated[
-        int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4; on cuda one per GPU.")
+        int, typer.Option(min=0, help="How many to start; 0: as the topology, else 4, on cuda one per GPU.")
     ] = 0,
     device: Annotated[str, typer.Option(help=_known("Where buffers lie, one of", DEVICES))] = "cpu",
     graph: Annotated[bool, typer.Option("--graph", help="On cuda: also replay the calls from a CUDA graph.")] = False,
@@ -74,7 +74,8 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     Started plainly it starts its own ranks; under mpirun, mpiexec or srun it uses those. With a topology on one host
     the nodes are emulated: MPI messages across them, shared memory within. Protocol hiccl compares the shapes of
     composed collectives as HiCCL's paper does, beside the bounds of its Table III. On cuda each rank has a GPU, ranks
-    come from torchrun or are started here, and torch brings NCCL to compare with.
+    come from torchrun or are started here, and torch brings NCCL to compare with; there a topology is for protocol
+    hiccl, whose nodes may be GPUs of one host.
     """
     if context.invoked_subcommand is not None:
         _refuse_before(context.invoked_subcommand, context)
@@ -82,15 +83,16 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     on_gpu = known_name("device", device, DEVICES) == "cuda"
     contenders = _contenders(backends or ("lanecast,nccl" if on_gpu else "lanecast,mpi"), device)
     ours = {"sweep": sweep, "preset": preset, "depths": depths, "plot": plot}
-    chosen = _protocol(known_name("protocol", protocol, PROTOCOLS), ours, heatmap)
+    chosen = _protocol(known_name("protocol", protocol, PROTOCOLS), ours, heatmap, on_gpu)
     if on_gpu:
-        refuse_on_gpu({"protocol hiccl": protocol == "hiccl", "topology": topology, "transports": transports})
+        _check_topology_of_gpus(protocol, topology)
+        refuse_on_gpu({"transports": transports})
     elif graph or shared_gpus:
         raise _core.UsageError(f"{'graph' if graph else 'shared-gpus'}: needs --device cuda")
     settings = Settings(
         collectives=tuple(known_name("collective", name, _core.KINDS) for name in distinct(collectives))
         or chosen.collectives,
-        sizes=parse_sizes(sizes or (GPU_SIZES if on_gpu else chosen.sizes)),
+        sizes=parse_sizes(sizes or chosen.sizes),
         backends=contenders,
         topologies=distinct(topology) or ("",),
         transports=",".join(known_name("transport", name, _core.TRANSPORTS) for name in split_list(transports)),
@@ -142,13 +144,21 @@ def _on_gpus(settings: Settings, ranks: int, protocol: Protocol, json_file: Path
     return rows if launch.rank() == 0 else None
 
 
-def _protocol(name: str, of_hiccl: dict[str, Any], heatmap: Path | None) -> Protocol:
+def _check_topology_of_gpus(protocol: str, topology: str) -> None:
+    """Raise UsageError for one where only the GPUs' own hosts count, or for several."""
+    if topology and protocol != "hiccl":
+        raise _core.UsageError("topology: on GPUs it shapes compositions, and needs --protocol hiccl")
+    if len(distinct(topology)) > 1:
+        raise _core.UsageError(f"topology {topology!r}: one, with --device cuda")
+
+
+def _protocol(name: str, of_hiccl: dict[str, Any], heatmap: Path | None, on_gpu: bool) -> Protocol:
     """The one of this name. Raises UsageError for options of another."""
     if name == "hiccl":
         if heatmap is not None:
             raise _core.UsageError("heatmap: is of protocol backends; hiccl draws by --plot")
-        return Hiccl.parse(of_hiccl["sweep"], of_hiccl["preset"], of_hiccl["depths"])
+        return Hiccl.parse(of_hiccl["sweep"], of_hiccl["preset"], of_hiccl["depths"], on_gpu)
     for option, value in of_hiccl.items():
         if value:
             raise _core.UsageError(f"{option}: needs --protocol hiccl")
-    return SideBySide()
+    return SideBySide(GPU_SIZES) if on_gpu else SideBySide()

@@ -6,13 +6,23 @@ Path("plan.json").write_text(to_json(plans, topology))
 print(show(plans, topology))
 draw(plans, topology, Path("plan.png"))
 
-The same of what plans become for GPUs (lanecast.compose.programs): show_program, programs_to_json, draw_programs.
+The same of what plans become for GPUs (lanecast.compose.programs): show_program, programs_to_json and
+programs_from_json, draw_programs.
 """
 
 from lanecast.plans.draw import draw
 from lanecast.plans.draw_programs import draw_programs
 from lanecast.plans.json import from_json, to_json
-from lanecast.plans.programs import programs_to_json, show_program
+from lanecast.plans.programs import programs_from_json, programs_to_json, show_program
 from lanecast.plans.show import show
 
-__all__ = ["draw", "draw_programs", "from_json", "programs_to_json", "show", "show_program", "to_json"]
+__all__ = [
+    "draw",
+    "draw_programs",
+    "from_json",
+    "programs_from_json",
+    "programs_to_json",
+    "show",
+    "show_program",
+    "to_json",
+]

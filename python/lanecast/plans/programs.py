@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from lanecast._core import Plan, Program
+from lanecast._core import Plan, Program, UsageError
 from lanecast.plans.json import in_lines
 
 FORMAT = "lanecast-programs"
-VERSION = 1
+VERSION = 2
 _GAP = "   "
 
 Rows = list[tuple[int | None, int | None]]  # numbers of a put and of a take that stand beside each other
@@ -60,10 +60,30 @@ def _needed(what: dict[str, Any]) -> int:
 
 
 def programs_to_json(programs: Sequence[Program]) -> str:
-    """The programs of all ranks, in rank order, as text: what Program.to_dict() says, an instruction a line.
+    """Programs, usually of all ranks in their order, as text that programs_from_json() reads again: what
+    Program.to_dict() says, an instruction a line.
 
     docs/programs.md says what the entries mean.
     """
     each = [in_lines(program.to_dict(), ("puts", "takes")) for program in programs]
     head = f' "format": {json.dumps(FORMAT)},\n "version": {VERSION},\n'
     return "{\n" + head + ' "programs": [\n' + ",\n".join(each) + "\n ]\n}\n"
+
+
+def programs_from_json(text: str) -> list[Program]:
+    """What programs_to_json() wrote. Raises UsageError where the text is none of its kind.
+
+    They can be shown and checked; no call runs them.
+    """
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"programs: not JSON: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UsageError(f'programs: no file of programs; its first entry should read "format": "{FORMAT}"')
+    if content.get("version") != VERSION:
+        raise UsageError(f"programs: version {content.get('version')} of the format, but this library reads {VERSION}")
+    try:
+        return [Program.from_dict(program) for program in content["programs"]]
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"programs: an entry is missing or of the wrong form: {error}") from error

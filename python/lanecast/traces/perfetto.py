@@ -18,7 +18,7 @@ from lanecast._core import UsageError
 from lanecast.traces.read import CommunicatorTrace, RankTrace
 from lanecast.traces.report import describe
 
-_CALLS, _WAITS, _WORKS, _GROUPS, _MESSAGES = range(5)  # rows from above
+_CALLS, _LAUNCHES, _WAITS, _WORKS, _GROUPS, _MESSAGES = range(6)  # rows from above
 
 
 @dataclass
@@ -36,7 +36,7 @@ class _Slice:
 
 def write_perfetto(job: CommunicatorTrace, output: Path) -> None:
     """Write `output`, of which Perfetto shows who was sending, receiving, reducing and waiting. Raises UsageError."""
-    if not any(trace.messages or trace.works for trace in job.ranks.values()):
+    if not any(trace.messages or trace.works or trace.launches for trace in job.ranks.values()):
         raise UsageError(f"communicator {job.id} has kept no steps; set LANECAST_TRACE_STEPS=1 where it runs")
     slices = {rank: _numbered(_laid_out(_slices(trace))) for rank, trace in job.ranks.items()}
     origin = min(each.record["begin_ns"] for mine in slices.values() for each in mine)
@@ -49,6 +49,9 @@ def _slices(trace: RankTrace) -> Iterator[_Slice]:
         # One that is under way ends, for this picture, where the trace was written.
         end_ns = call["end_ns"] or trace.owner["written_ns"]
         yield _Slice((_CALLS, "calls"), describe(call), {**call, "end_ns": end_ns})
+    for launch in trace.launches:
+        at = {"begin_ns": launch["at_ns"], "end_ns": launch["at_ns"]}
+        yield _Slice((_LAUNCHES, "launches"), f"{launch['kernel']}: {launch['what']}", {**launch, **at})
     for wait in trace.waits:
         yield _Slice((_WAITS, "waits"), "waits", wait)
     for work in trace.works:
@@ -98,7 +101,7 @@ def _events(job: CommunicatorTrace, rank: int, slices: list[_Slice], origin: int
     for each in slices:
         record = each.record
         took_ns = max(record["end_ns"] - record["begin_ns"], 0)
-        shown = {key: value for key, value in record.items() if key not in ("type", "begin_ns", "end_ns")}
+        shown = {key: value for key, value in record.items() if key not in ("type", "begin_ns", "end_ns", "at_ns")}
         if took_ns and record.get("bytes"):
             shown["GB/s"] = round(record["bytes"] / took_ns, 3)
         yield {

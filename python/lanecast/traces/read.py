@@ -22,13 +22,16 @@ _OWNER = {
     **{"id": str, "rank": int, "size": int, "topology": str, "levels": str},
     **{"written_ns": int, "waiting": str, "failure": str},
 }
+_LAUNCH = {"call": int, "what": str, "bytes": int, "kernel": str, "blocks": int, "at_ns": int}
 _FIELDS = {
     "communicator": _OWNER,
     "call": _CALL,
     "message": _MESSAGE,
     "work": _WORK,
     "wait": _WAIT,
+    "launch": _LAUNCH,
 }
+_LISTS = {"launch": "launches"}  # of a RankTrace, where an s does not make them
 
 
 @dataclass
@@ -36,7 +39,7 @@ class RankTrace:
     """One rank's file: who wrote it, its calls, and what it did for their steps, in order. Times are ns since 1970.
 
     messages: sent, received, or moved by a library's collective; works: reductions and copies of its own; waits: when
-    none of its messages moved and it had nothing else to do.
+    none of its messages moved and it had nothing else to do; launches: of kernels, by calls on GPUs within a host.
     """
 
     owner: dict[str, Any]
@@ -44,6 +47,7 @@ class RankTrace:
     messages: list[dict[str, Any]] = field(default_factory=list)
     works: list[dict[str, Any]] = field(default_factory=list)
     waits: list[dict[str, Any]] = field(default_factory=list)
+    launches: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def last_sequence(self) -> int:
@@ -93,7 +97,7 @@ def _read_rank(path: Path) -> RankTrace:
         if record["type"] == "communicator":
             trace = RankTrace(record)
         elif trace is not None:
-            getattr(trace, record["type"] + "s").append(record)
+            getattr(trace, _LISTS.get(record["type"], record["type"] + "s")).append(record)
     if trace is None:
         raise UsageError(f"{path} is empty: no trace")
     return trace

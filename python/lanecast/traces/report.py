@@ -19,7 +19,7 @@ def report(job: CommunicatorTrace) -> str:
     """A text for people."""
     lines = [f"communicator {job.id}: {counted(job.size, 'rank')}, topology {job.topology}"]
     lines += [f"  rank {rank}: {_standing(trace)}" for rank, trace in job.ranks.items()]
-    lines += _missing(job) + _behind(job) + _different(job) + _traffic(job)
+    lines += _missing(job) + _behind(job) + _different(job) + _traffic(job) + _launches(job)
     return for_a_terminal("\n".join(lines) + "\n")
 
 
@@ -38,7 +38,7 @@ def _standing(trace: RankTrace) -> str:
     waits = f"; waits in {waiting}" if waiting else ""
     end = f"; failed: {failure}" if failure else waits
     if not trace.calls:
-        return f"no calls{end}"
+        return f"no calls{' but those of GPUs within a host' if trace.launches else ''}{end}"
     call = trace.calls[-1]
     if call["state"] == "running":
         ran_s = (trace.owner["written_ns"] - call["begin_ns"]) / 1e9
@@ -109,6 +109,24 @@ def _traffic(job: CommunicatorTrace) -> list[str]:
         where = "groups" if level < 0 else f"between {names[level]}s" if level < len(names) else "within"
         at_once = f", up to {_at_once(job, level)} ranks at once" if level >= 0 else ""
         lines.append(f"  {where}: {transport}, {kind}: {count[key]}, {sizes[key]} bytes in all{at_once}")
+    return lines
+
+
+def _launches(job: CommunicatorTrace) -> list[str]:
+    """What calls on GPUs within a host have launched, equal calls of all ranks together."""
+    calls: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for rank, trace in job.ranks.items():
+        for launch in trace.launches:
+            calls.setdefault((rank, launch["call"]), []).append(launch)
+    kinds: dict[tuple[str, int, tuple[str, ...]], list[int]] = {}
+    for (rank, _), launches in calls.items():
+        kernels = tuple(f"{each['kernel']} in {counted(each['blocks'], 'block')}" for each in launches)
+        kinds.setdefault((launches[0]["what"], launches[0]["bytes"], kernels), []).append(rank)
+    lines = ["launches:"] if kinds else []
+    for (what, size, kernels), ranks in kinds.items():
+        each = "one launch" if len(kernels) == 1 else f"{len(kernels)} launches"
+        who = f"{counted(len(ranks), 'call')} of {counted(len(set(ranks)), 'rank')}"
+        lines.append(f"  {what}, {size} bytes: {who}, each {each}: {', '.join(kernels)}")
     return lines
 
 

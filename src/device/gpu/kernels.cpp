@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/gpu/kernels.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <mutex>
 #include <utility>
@@ -65,6 +66,11 @@ Function Kernels::get(std::string_view name) const {
   const auto found = functions_.find(name);
   if (found == functions_.end()) throw InternalError("there is no kernel " + std::string(name));
   return found->second;
+}
+
+std::string_view Kernels::name_of(Function function) const {
+  const auto found = std::ranges::find(functions_, function, &decltype(functions_)::value_type::second);
+  return found == functions_.end() ? std::string_view() : found->first;
 }
 
 }  // namespace lanecast::gpu

@@ -32,6 +32,8 @@ class Kernels {
   /// Throws InternalError for a kernel that is not in the source.
   Function get(std::string_view name) const;
   bool has(std::string_view name) const { return functions_.contains(name); }
+  /// Of one that get() has given; looks at all of them.
+  std::string_view name_of(Function function) const;
 
  private:
   Owned<Module> module_;

@@ -9,6 +9,16 @@
 #include "runtime/communicator/waits.h"
 
 namespace lanecast {
+namespace {
+
+/// "all_reduce sum of float32"
+std::string shown(const Call& call) {
+  std::string text(name_of(call.kind));
+  if (Collective{call.kind}.reduces()) text += " " + std::string(name_of(call.op));
+  return text + " of " + std::string(name_of(call.dtype));
+}
+
+}  // namespace
 
 GpuCalls::GpuCalls(const Footing& footing, const Beside& beside)
     : ground_(footing.ground),
@@ -93,6 +103,7 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_behind(const OnStream& where, cons
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const Call& call, const OnStream& where) {
   return enqueue_behind(where, [&](GpuExecutor& executor, Lock& lock) -> Begun {
     const GpuBackend backend = backend_of(executor, call, where);
+    trace([&] { return std::pair(shown(call), full_bytes(call, ground_.size())); });
     open_for(executor, call, backend, where.stream, lock);
     void* on = where.stream;
     if (where.apart) {
@@ -109,6 +120,8 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const ComposedOnGpu& call, con
   return enqueue_behind(where, [&](GpuExecutor& executor, Lock&) -> Begun {
     require_as_compiled(executor, call, where);
     return failing_.or_fail<UsageError>([&]() -> Begun {
+      const BoundProgram& program = *call.program;
+      trace([&] { return std::pair(program.text(), full_bytes(program.plan(), program.shape())); });
       if (executor.has_peers()) {
         const auto stream = static_cast<gpu::Stream>(where.stream);
         const gpu::Stream on = where.apart ? executor.order_of_calls().own() : stream;

@@ -113,6 +113,14 @@ class GpuCalls {
   /// begun_s: how long ago the wait has begun. Throws to give up.
   void keep_waiting_for_nccl(double begun_s);
 
+  /// For traces with steps: the launches from now on are those of this call. says: what it is, and its bytes.
+  template <class Says>
+  void trace(const Says& says) {
+    if (!ground_.options.trace_steps) return;
+    const auto [what, bytes] = says();
+    ground_.log.begin_on_gpu(what, bytes);
+  }
+
   struct Begun;
   /// Has begin(executor, lock) give a call its turn, and enqueues what that has left.
   template <class Begin>

@@ -39,6 +39,11 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(Transfers transfers, const OnS
   const std::unique_lock queue = gate_.enter_queue();
   Lock lock = gate_.enter();
   GpuExecutor& executor = open_for_messages(transfers, where, lock);
+  trace([&] {
+    std::size_t bytes = 0;
+    for (const Transfer& transfer : transfers) bytes += transfer.bytes;
+    return std::pair(std::string("messages"), bytes);
+  });
   auto on = static_cast<gpu::Stream>(where.stream);
   if (where.apart) {
     on = executor.own_stream(transfers);

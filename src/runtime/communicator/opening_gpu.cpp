@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A communicator's GPU: opened once, together with the other ranks', and what can be asked of it then.
 #include <cstdio>
+#include <string_view>
+#include <utility>
 
 #include "runtime/agree/bootstrap_over.h"
 #include "runtime/communicator/gpu_calls.h"
@@ -16,6 +18,9 @@ std::shared_ptr<GpuExecutor> GpuCalls::made(int device, std::optional<void*> str
   const std::string what = "the first call on a GPU";
   std::optional<gpu::Stream> behind;
   if (stream) behind = static_cast<gpu::Stream>(*stream);
+  peers::Launches::Listener hears;
+  if (ground_.options.trace_steps)
+    hears = [&log = ground_.log](std::string_view kernel, int blocks) { log.launched(kernel, blocks); };
   auto executor = std::make_shared<GpuExecutor>(
       waits_.among_all(what), ground_.topology,
       GpuOptions{device, behind, ground_.options.gpu_library_folders, ground_.options.kernel_cache,
@@ -25,7 +30,8 @@ std::shared_ptr<GpuExecutor> GpuCalls::made(int device, std::optional<void*> str
                      return lanecast::where_messages_lie(ground_.options.gpu_messages, opened, ground_.router, rank(),
                                                          ground_.around.hosts);
                    });
-                 }},
+                 },
+                 std::move(hears)},
       GpuNeighbours{ground_.around.hosts, [&](const Ranks& ranks) {
                       return waits_.among({.ranks = ranks, .what = what, .meanwhile = [this](auto...) {
                                              gate_.ask(ground_.options.interrupt);

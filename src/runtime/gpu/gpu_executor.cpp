@@ -25,7 +25,10 @@ GpuExecutor::GpuExecutor(const Bootstrap& bootstrap, const Topology& topology, c
                                   gpu_, topology, bootstrap, BetweenHosts::Neighbours{neighbours.hosts, neighbours.among},
                                   agree_where_messages_lie(bootstrap, options, *device_))),
       order_of_calls_(agreed(bootstrap, [&] { return OrderOfCalls(device_); })),
-      order_of_messages_(device_) {}
+      order_of_messages_(device_) {
+  if (peers_) peers_->listen(options.hears);
+  if (between_hosts_) between_hosts_->listen(options.hears);
+}
 
 GpuExecutor::~GpuExecutor() {
   const gpu::Device::Current current(*device_);

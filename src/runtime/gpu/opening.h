@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bootstrap.h"
+#include "peers/launches.h"
 #include "peers/peer_group.h"
 #include "runtime/gpu/between_hosts/where_messages_lie.h"
 #include "runtime/gpu/open_gpu.h"
@@ -25,6 +26,7 @@ struct GpuOptions {
   int max_ctas = 0;                          // 0: as many as serve speed
   double timeout_s = 300;
   std::function<WhereMessagesLie(const gpu::Device&)> places;  // see where_messages_lie()
+  peers::Launches::Listener hears;  // of the kernels that calls among the ranks of one host launch; null: nobody
 };
 
 /// The ranks of a communicator, as those of one host find each other.

@@ -49,11 +49,21 @@ void CallLog::fails(const std::string& why) {
 void CallLog::add(StepRecord step) {
   const std::lock_guard lock(mutex_);
   step.sequence = latest();
-  if (steps_.size() < kSteps)
-    steps_.push_back(step);
-  else
-    steps_[added_ % kSteps] = step;
-  ++added_;
+  steps_.add(step);
+}
+
+void CallLog::begin_on_gpu(std::string what, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  on_gpu_ = {.call = on_gpu_.call + 1, .what = std::move(what), .bytes = bytes, .kernel = {}};
+}
+
+void CallLog::launched(std::string_view kernel, int blocks) {
+  const std::lock_guard lock(mutex_);
+  LaunchRecord record = on_gpu_;
+  record.kernel = kernel;
+  record.blocks = blocks;
+  record.at_ns = trace_clock_ns();
+  launches_.add(std::move(record));
 }
 
 std::vector<CallRecord> CallLog::calls() const {
@@ -76,9 +86,12 @@ CallState CallLog::state_of(const CallRecord& call) const {
 
 std::vector<StepRecord> CallLog::steps() const {
   const std::lock_guard lock(mutex_);
-  std::vector<StepRecord> kept;
-  for (std::uint64_t k = added_ - steps_.size(); k < added_; ++k) kept.push_back(steps_[k % kSteps]);
-  return kept;
+  return steps_.all();
+}
+
+std::vector<LaunchRecord> CallLog::launches() const {
+  const std::lock_guard lock(mutex_);
+  return launches_.all();
 }
 
 std::string CallLog::waiting() const {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/board.h"
@@ -45,6 +46,41 @@ struct StepRecord {
   std::string_view transport;  // of a message or a library's collective
 };
 
+/// A kernel that a call on GPUs' memory within a host has launched. The host has enqueued it then; a graph that has
+/// captured it runs it again without a word.
+struct LaunchRecord {
+  std::uint64_t call = 0;  // counts such calls
+  std::string what;        // the call
+  std::size_t bytes = 0;   // of its full buffer
+  std::string kernel;
+  int blocks = 0;  // of a program's kernel: its lanes
+  std::int64_t at_ns = 0;
+};
+
+/// The latest records, at most so many.
+template <class Record, std::size_t most>
+class Latest {
+ public:
+  void reserve() { kept_.reserve(most); }
+  void add(Record record) {
+    if (kept_.size() < most)
+      kept_.push_back(std::move(record));
+    else
+      kept_[added_ % most] = std::move(record);
+    ++added_;
+  }
+  /// The oldest first.
+  std::vector<Record> all() const {
+    std::vector<Record> records;
+    for (std::uint64_t k = added_ - kept_.size(); k < added_; ++k) records.push_back(kept_[k % most]);
+    return records;
+  }
+
+ private:
+  std::vector<Record> kept_;  // a ring, once it is full
+  std::uint64_t added_ = 0;
+};
+
 /// Nanoseconds since 1970: a clock that ranks of other hosts have, too.
 std::int64_t trace_clock_ns();
 
@@ -55,9 +91,10 @@ class CallLog {
  public:
   static constexpr std::size_t kCalls = 1000;
   static constexpr std::size_t kSteps = std::size_t{1} << 16;
+  static constexpr std::size_t kLaunches = std::size_t{1} << 13;
 
   explicit CallLog(bool steps) {
-    if (steps) steps_.reserve(kSteps);
+    if (steps) steps_.reserve();
   }
 
   /// A call begins; the one before it is over. Allocates nothing.
@@ -70,6 +107,11 @@ class CallLog {
 
   void add(StepRecord step);
 
+  /// A call on GPUs' memory within a host begins to launch its kernels.
+  void begin_on_gpu(std::string what, std::size_t bytes);
+  /// One of its kernels is enqueued.
+  void launched(std::string_view kernel, int blocks);
+
   /// The call under way, if there is one, ends with it.
   void fails(const std::string& why);
 
@@ -77,6 +119,7 @@ class CallLog {
   std::vector<CallRecord> calls() const;
   CallState state_of(const CallRecord& call) const;
   std::vector<StepRecord> steps() const;
+  std::vector<LaunchRecord> launches() const;
   std::string waiting() const;
   std::string failure() const;
 
@@ -90,8 +133,9 @@ class CallLog {
   std::atomic<std::uint64_t> latest_ = 0;  // call
   std::atomic<std::uint64_t> failed_ = 0;  // call; 0: none, or not in a call
   mutable std::mutex mutex_;               // guards everything below
-  std::vector<StepRecord> steps_;          // a ring, once it is full
-  std::uint64_t added_ = 0;
+  Latest<StepRecord, kSteps> steps_;
+  Latest<LaunchRecord, kLaunches> launches_;
+  LaunchRecord on_gpu_;        // what the launches of the latest call on GPUs have in common
   std::uint64_t waiting_ = 0;  // the latest call, at that time
   bool waits_in_call_ = false;
   std::string waits_;  // its words

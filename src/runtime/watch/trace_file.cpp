@@ -115,6 +115,15 @@ void write_lines(std::ostream& file, const TraceOwner& owner, const CallLog& log
         .number("begin_ns", call.begin_ns)
         .number("end_ns", call.end_ns);
   for (const StepRecord& step : log.steps()) write_step(file, owner, step);
+  for (const LaunchRecord& launch : log.launches())
+    TraceLine(file)
+        .text("type", "launch")
+        .number("call", launch.call)
+        .text("what", launch.what)
+        .number("bytes", launch.bytes)
+        .text("kernel", launch.kernel)
+        .number("blocks", launch.blocks)
+        .number("at_ns", launch.at_ns);
 }
 
 }  // namespace

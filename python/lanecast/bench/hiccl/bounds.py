@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 _ONE_WAY = ("gather", "scatter")  # the root's node only receives, or only sends
+_ALL_FROM_ONE = ("broadcast", "reduce")  # to one, played backwards
 _SHARES = ("all_gather", "reduce_scatter", "gather", "scatter")
 
 
@@ -59,12 +60,14 @@ def within_nodes(collective: str, limits: Limits, p: int, g: int) -> float | Non
     """Bytes per second that the links within a node allow; None where a node has one rank.
 
     Of the p*d bytes that a rank ends with (or, played backwards, begins with) one g-th comes through its own NIC and
-    the rest through its neighbours', in an all-to-all only what they bring themselves. The paper gives no formula for
-    "the intra-node cost in isolation" that it marks.
+    the rest through its neighbours', in an all-to-all only what they bring themselves. On one node a broadcast has no
+    NIC to come through. The paper gives no formula for "the intra-node cost in isolation" that it marks.
     """
     if limits.within is None or g == 1:
         return None
     if collective == "all_to_all":
         return limits.within * p / (g - 1)
+    if p == g and collective in _ALL_FROM_ONE:
+        return limits.within
     passes = 2 if collective == "all_reduce" else 1
     return limits.within * g / (passes * (g - 1))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from lanecast import _core
 from lanecast.bench import tables
-from lanecast.bench.checks import takers
+from lanecast.bench.cases import Case
 from lanecast.bench.composed import compiled
 from lanecast.bench.hiccl import bounds, limits
 from lanecast.bench.hiccl import tables as own_tables
@@ -32,7 +32,7 @@ from lanecast.bench.measure import Bench, Contender, Row, case_for
 from lanecast.bench.options import known_name, parse_depths
 from lanecast.bench.payload import Payload
 from lanecast.bench.protocol import Protocol, progress
-from lanecast.bench.settings import Backend
+from lanecast.bench.settings import COMPOSED, CPU, PLAIN, Backend
 from lanecast.compose import forms
 
 
@@ -42,11 +42,16 @@ class _Usual(NamedTuple):
     depths: str
 
 
-# A few minutes each between hosts of 1 Gbit/s.
+# By sweep; a few minutes each: between hosts of 1 Gbit/s, and among the GPUs of a host.
 _USUAL = {
     "bars": _Usual(tuple(forms.SINGLE_STEP), "16M", "32"),
     "ring": _Usual(RINGED, "1M,4M,16M,64M", "32"),
     "depth": _Usual(("gather", "scatter", *RINGED), "1M,4M,16M", "1..128"),
+}
+_USUAL_ON_GPUS = {
+    "bars": _Usual(_USUAL["bars"].collectives, "64M", "16"),
+    "ring": _Usual(_USUAL["ring"].collectives, "1M,4M,16M,64M,256M", "16"),
+    "depth": _Usual(_USUAL["depth"].collectives, "4M,16M,64M", "1..64"),
 }
 SWEEPS = tuple(_USUAL)
 
@@ -64,9 +69,9 @@ class Hiccl(Protocol):
     round_s = 0.0
 
     @classmethod
-    def parse(cls, sweep: str, preset: str, depths: str) -> Hiccl:
-        """As on the command line; what is empty, as usual. Raises UsageError for what there is not."""
-        usual = _USUAL[known_name("sweep", sweep or "bars", SWEEPS)]
+    def parse(cls, sweep: str, preset: str, depths: str, on_gpus: bool = False) -> Hiccl:
+        """As on the command line; what is empty, as usual there. Raises UsageError for what there is not."""
+        usual = (_USUAL_ON_GPUS if on_gpus else _USUAL)[known_name("sweep", sweep or "bars", SWEEPS)]
         found = parse_depths(depths or usual.depths)
         if sweep != "depth" and len(found) > 1:
             raise _core.UsageError(f"depths {depths!r}: of bars and ring there is one; several are a sweep of depth")
@@ -85,36 +90,31 @@ class Hiccl(Protocol):
     def measure_all(self, bench: Bench, run: dict[str, Any]) -> Iterator[list[Row]]:
         settings, comm = bench.settings, bench.ranks.comm
         factorings = factorings_for(self.preset, comm.topology)
-        carried = limits.measure(bench)
+        links = limits.Links(bench)
+        carried = links.measure()
         out = tables.console()
         rows: list[Row] = []
         for collective in settings.collectives:
             variants = self.variants(factorings, collective)
-            backends = takers(settings, collective, comm.topology)
             found: list[Row] = []
-            total = len(settings.sizes) * (len(variants) + len(backends)) * settings.rounds
+            total = len(settings.sizes) * (len(variants) + len(settings.backends)) * settings.rounds
+            total *= 2 if settings.graph else 1
             with progress(f"{collective} on {comm.topology}", total if comm.rank == 0 else 0) as advance:
                 for size in settings.sizes:
-                    case = case_for(settings, collective, size, bench.ranks)
-                    payload = Payload(case)
-                    composed = [contender(bench, variant, payload) for variant in variants]
-                    others = [bench.contender(backend, payload) for backend in backends]
-                    bench.compete(composed + others, advance)
-                    shapes = variants + [None] * len(others)
-                    for each, shape in zip(composed + others, shapes, strict=True):
-                        found.append(bench.row(each) | described(shape))
-            carried = bounds.best(carried, limits.measure(bench))
+                    contenders = beside_backends(bench, case_for(settings, collective, size, bench.ranks), variants)
+                    found += bench.rows(contenders, advance)
+            carried = bounds.best(carried, links.measure())
             g = ranks_per_node(comm.topology)
             shared = {"sweep": self.sweep, "transports": comm.transports, "run": run}
             found = [row | beside(row, carried, g) | shared for row in found]
-            if comm.rank == 0:
+            for same in own_tables.by_mode(found) if comm.rank == 0 else ():
                 out.print()
-                out.print(own_tables.results(found))
+                out.print(own_tables.results(same))
             rows += found
             yield found
-        if comm.rank == 0 and self.sweep == "bars":
+        for same in own_tables.by_mode(rows) if comm.rank == 0 and self.sweep == "bars" else ():
             out.print()
-            out.print(own_tables.peaks(rows))
+            out.print(own_tables.peaks(same))
 
     def footer(self, run: dict[str, Any]) -> str:
         return own_tables.footer(run)
@@ -122,20 +122,37 @@ class Hiccl(Protocol):
     def draw(self, rows: list[Row], path: Path) -> None:
         from lanecast.bench.hiccl import plots
 
-        plots.draw(rows, path)
+        plots.draw(own_tables.by_mode(rows)[-1], path)
         print(f"wrote {path}", file=sys.stderr)
 
 
-def contender(bench: Bench, variant: Variant, payload: Payload) -> Contender:
+def beside_backends(bench: Bench, case: Case, variants: list[Variant]) -> list[Contender]:
+    """The compositions, and behind them the backends that take the case."""
+    others = bench.running(case)
+    memory = PLAIN if bench.ranks.device.queues else CPU
+    # A second payload in memory of one kind would lie where the first one lies.
+    shared = [each.payload for each in others if each.backend.memory == memory]
+    payload = shared[0] if shared else bench.payload(case, memory)
+    for each in others:
+        each.columns = dict.fromkeys(described(variants[0]))  # which no backend has
+    return [contender(bench, variant, payload, memory) for variant in variants] + others
+
+
+def contender(bench: Bench, variant: Variant, payload: Payload, memory: str) -> Contender:
     """A composition in this shape, bound to the buffers of the case."""
     call = compiled(bench.ranks.comm, payload, **variant.knobs)
-    return Contender(Backend(variant.name), payload, call.run, payload.output, str(variant), variant.depth)
+    chunks, text = variant.depth, str(variant)
+    if call.program is not None and call.program.chunks != chunks:  # more, so that messages fit into the rings
+        chunks = call.program.chunks
+        text += f" in {chunks}"
+    return Contender(
+        Backend(variant.name, library=COMPOSED, memory=memory), payload, call.run, payload.output, text, chunks,
+        mode=bench.mode, columns=described(variant),
+    )  # fmt: skip
 
 
-def described(variant: Variant | None) -> dict[str, Any]:
-    """The columns of a shape; None: a backend, which has none."""
-    if variant is None:
-        return {"bar": None, "way": None, "hierarchy": None, "stripe": None, "ring": None, "depth": None}
+def described(variant: Variant) -> dict[str, Any]:
+    """The columns of a shape."""
     return {
         "bar": variant.bar,
         "way": variant.way,

@@ -15,6 +15,12 @@ from lanecast.bench.tables import headed, number, placed, ratio, shares, size_te
 _LEFT = ("who", "hierarchy")
 
 
+def by_mode(rows: Sequence[Row]) -> list[list[Row]]:
+    """On GPUs calls that were made one by one and those from graphs are apart."""
+    modes = dict.fromkeys(row.get("mode") for row in rows)
+    return [[row for row in rows if row.get("mode") == mode] for mode in modes]
+
+
 def of_bound(row: Row, bound: str) -> float | None:
     """Which share of `between_GBps` or `within_GBps` was reached."""
     return row["algbw_GBps"] / row[bound] if row[bound] else None
@@ -29,11 +35,13 @@ def results(rows: Sequence[Row]) -> Table:
     first = rows[0]
     baseline = first["run"]["baseline"]
     through = ("in/NIC\n(%)", "out/NIC\n(%)") if first["nic_bytes"] else ()
+    modes = [first["mode"]] if "mode" in first else []
     columns = (
         "size", *_LEFT, "time\n(ms)", "algbw\n(GB/s)", "of\nNICs", "of\nnode", f"x {baseline}", "#wrong",
-        "quartiles\n(ms)", *through,
+        "quartiles\n(ms)", *("host\n(us)" for _ in modes), *through,
     )  # fmt: skip
-    table = headed(f"{first['collective']}, {placed(first)}{_limits(first)}", columns, _LEFT)
+    title = ", ".join([first["collective"], placed(first), *modes])
+    table = headed(title + _limits(first), columns, _LEFT)
     for row in rows:
         low, high = quartiles(row["time_us_rounds"])
         faster = ratio(row, rows)
@@ -43,6 +51,7 @@ def results(rows: Sequence[Row]) -> Table:
             number(row["algbw_GBps"]), *(_percent(of_bound(row, bound)) for bound in ("between_GBps", "within_GBps")),
             "-" if faster is None else f"{faster:.2f}",
             f"[red]{row['wrong']}[/red]" if row["wrong"] else "0", f"{number(low / 1e3)}-{number(high / 1e3)}",
+            *(number(row["host_us"]) for _ in modes),
             *(shares([nic[way] for nic in nics]) for way in ("received", "sent") if nics),
         )  # fmt: skip
     return table
@@ -70,7 +79,8 @@ def series(rows: Sequence[Row]) -> dict[str, list[Row]]:
 def peaks(rows: Sequence[Row]) -> Table:
     """Of each collective and bar the best of all sizes, with the share of the lower bound: HiCCL's figure 8."""
     names = list(series(rows))
-    table = headed("peak algbw over the sizes, and its share of the lower bound",
+    mode = rows[0].get("mode")
+    table = headed("peak algbw over the sizes, and its share of the lower bound" + (f", {mode}" if mode else ""),
                    ("collective", "bound\n(GB/s)", *names), _LEFT)  # fmt: skip
     for collective in dict.fromkeys(row["collective"] for row in rows):
         mine = series([row for row in rows if row["collective"] == collective])
@@ -90,6 +100,8 @@ def peaks(rows: Sequence[Row]) -> Table:
 
 def footer(run: dict[str, Any]) -> str:
     """What the columns mean."""
+    if "gpus" in run:
+        return _footer_on_gpus(run)
     return (
         f"{run['warmup']} rounds to warm up and {run['rounds']} measured ones; a round: from a global synchronisation "
         "until every rank may use its buffers again.\n"
@@ -98,4 +110,17 @@ def footer(run: dict[str, Any]) -> str:
         "of NICs: of Table III's bound over what the NICs of two nodes carried in this run, one way for gather and "
         "scatter, both ways at once for\nthe others; of node: of the bound by what the ranks of a node send each other "
         "at once."
+    )
+
+
+def _footer_on_gpus(run: dict[str, Any]) -> str:
+    nodes = "the NICs of two hosts" if run["hosts"] > 1 else "the links between two nodes of GPUs"
+    return (
+        "time: median over the rounds, of the slowest rank's mean call by the device's clock, calls back to back.\n"
+        "host: what a call costs the host, likewise. algbw: p*d/t with buffers of p*d bytes (GB = 1e9 bytes).\n"
+        'm: pipeline depth; "in 24": so many chunks, where messages would not fit into the rings otherwise. '
+        f"x {run['baseline']}: the time of {run['baseline']} over this one.\n"
+        f"of NICs: of Table III's bound over what {nodes} carried in this run, one way for gather and scatter,\n"
+        "both ways at once for the others; of node: of the bound by what the GPUs of a node send each other at once.\n"
+        "Within a host both were found by messages of 64 MiB. Programs may use a link a little better, for over 100%."
     )
