@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include "peers/faults.h"
 #include "peers/launches.h"
@@ -23,9 +22,6 @@ class ProgramPeers {
   void run(DType dtype, gpu::ProgramRun run, int lanes, gpu::Stream stream) const;
   /// Of the waits of the kernels that are enqueued from now on.
   void set_timeout(double timeout_s) { timeout_ns_ = patience_ns(timeout_s); }
-
-  /// To be told of each launch.
-  void listen(Launches::Listener listener) { own_.launches.listen(std::move(listener)); }
 
   std::optional<PeerFault> fault() const { return own_.faults.met(); }
   /// Own kernels stop waiting.

@@ -27,7 +27,6 @@ GpuExecutor::GpuExecutor(const Bootstrap& bootstrap, const Topology& topology, c
       order_of_calls_(agreed(bootstrap, [&] { return OrderOfCalls(device_); })),
       order_of_messages_(device_) {
   if (peers_) peers_->listen(options.hears);
-  if (between_hosts_) between_hosts_->listen(options.hears);
 }
 
 GpuExecutor::~GpuExecutor() {

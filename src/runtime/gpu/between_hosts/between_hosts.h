@@ -57,7 +57,6 @@ class BetweenHosts {
   bool has_groups() const;
   /// Memory of messages on the device, of ProbeMemory::kBytes, while no call is under way.
   std::byte* message_memory() const { return memory_->slots(/*on_host=*/false); }
-  void listen(peers::Launches::Listener listener) { peers_->listen(std::move(listener)); }
   std::optional<peers::PeerFault> fault() const { return peers_->fault(); }
   void poison() { peers_->poison(); }
 
