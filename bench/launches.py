@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`lanecast bench` on one host over MPICH and over Open MPI, in several launches that take turns, as the tables of
-docs/performance.md.
+docs/measurements/history/cpus.md.
 
     python bench/launches.py --ranks 2 --launches 3 --json launches.json
 

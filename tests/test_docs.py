@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from itertools import dropwhile
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+SOURCES = {".c", ".cpp", ".cu", ".cuh", ".h", ".py", ".toml"}
 JOB = re.compile(r"mpirun -n (\d+)")
 TORCHRUN = re.compile(r"torchrun --nproc-per-node (\d+)")  # programs that tests/pytorch runs, where torch is
 
@@ -91,9 +93,12 @@ def test_programs_run_and_print_what_is_shown(fence: Fence, tmp_path: Path) -> N
 
 def commands() -> Iterator[tuple[str, list[str]]]:
     """Every `lanecast …`: whole lines of shell blocks, and what stands in a sentence."""
-    for fence in fences("sh"):
+    for fence in [*fences("sh"), *fences("console")]:
         for line in fence.body.splitlines():
-            words = shlex.split(line, comments=True)
+            if fence.language == "console" and not line.startswith("$ "):
+                continue
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            words = list(dropwhile(lambda word: re.match(r"[A-Z_]+=", word), words))
             if words[:1] == ["lanecast"]:
                 yield fence.where, words[1:]
     for page in PAGES:
@@ -153,7 +158,7 @@ def test_algorithms_are_those_of_the_registry() -> None:
             registered.setdefault(row["name"], (collectives, "any" if takes_any else "powers of two"))
         else:
             others.add((", ".join(row["collectives"]).replace("_", "-"), row["name"]))
-    page = "docs/collectives.md"
+    page = "docs/reference/collectives.md"
     written = {(collectives, name) for collectives, name, *_ in table("collective", page)[5:]}
     of_all_reduce = {name: ("all-reduce", "any") for collective, name in written if collective == "all-reduce"}
     three = {name: (collectives, ranks) for name, collectives, _, _, ranks in table("algorithm", page)}
@@ -162,8 +167,8 @@ def test_algorithms_are_those_of_the_registry() -> None:
 
 
 def test_variables_and_transports_are_those_of_the_core() -> None:
-    assert [row[0] for row in table("variable", "docs/environment.md")] == list(_core.VARIABLES)
-    assert [row[0] for row in table("transport", "docs/first-machine.md")] == list(_core.TRANSPORTS)
+    assert [row[0] for row in table("variable", "docs/reference/environment.md")] == list(_core.VARIABLES)
+    assert [row[0] for row in table("transport", "docs/guide/first-machine.md")] == list(_core.TRANSPORTS)
     mentioned = {name for page in PAGES for name in re.findall(r"\bLANECAST_[A-Z_]+\b", page.read_text())}
     # Of CMake and of C; misspelt on purpose; the prefix.
     not_variables = {"LANECAST_MPI_HEADER", "LANECAST_KERNELS", "LANECAST_CONFIG_INITIALIZER"}
@@ -188,8 +193,21 @@ def test_links_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_pages_that_sources_name_are_there() -> None:
+    """In comments, help and error texts, which no link would break in."""
+    folders = ("src", "include", "bindings", "simulator", "tools", "python", "bench", "examples", "tests")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES]
+    files += [ROOT / "CMakeLists.txt", ROOT / "Makefile", ROOT / "pyproject.toml"]
+    found = {
+        (str(file.relative_to(ROOT)), page)
+        for file in files
+        for page in re.findall(r"(?<![\w/.])docs/[\w/-]+\.md\b", file.read_text())
+    }
+    assert [(file, page) for file, page in sorted(found) if not (ROOT / page).exists()] == []
+
+
 def test_every_decision_is_listed() -> None:
-    folder = ROOT / "docs" / "decisions"
+    folder = ROOT / "docs" / "explanation" / "decisions"
     listed = re.findall(r"^\| \[\d+\]\((.+?)\)", (folder / "README.md").read_text(), re.MULTILINE)
     assert listed == sorted(page.name for page in folder.glob("0*.md"))
 

@@ -149,7 +149,7 @@ def test_a_machine_is_a_topology(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_documented_file_is_a_good_one(tmp_path: Path) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "machines.md").read_text()
+    page = (Path(__file__).parent.parent / "docs" / "reference" / "machines.md").read_text()
     file = tmp_path / "mine.toml"
     file.write_text(page.partition("```toml\n")[2].partition("```")[0])
     assert machines.load(str(file)).nic_of_rank == [0, 0, 1, 1]

@@ -13,8 +13,8 @@ CTAS = (64, 32, 24, 16, 1)
 BYTES = (1, 4096, 100_000, 128 << 10, 512 << 10, 1 << 20, 16 << 20, (64 << 20) - 1, 64 << 20, 1 << 30)
 ENGINE_BYTES = (0, 1, 4096, 100_000, 128 << 10, 512 << 10, 1_000_000, 1 << 20, 8 << 20, 16 << 20, *BYTES[7:9])
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter")
-# As they were when the figures in docs/gpu-performance.md and docs/four-gpus.md were taken. An engine is its letter, a
-# capital one where an offer of windows is worth its launch.
+# As they were when the figures in two-gpus.md and four-gpus.md of docs/measurements/history were taken. An engine is
+# its letter, a capital one where an offer of windows is worth its launch.
 EXPECTED = Path(__file__).with_name("peer_choices.txt").read_text().splitlines()
 LETTERS = dict(zip(_core.PEER_ENGINES, "ktcd", strict=True))
 

@@ -6,7 +6,7 @@
  * A composition is the same data on every rank. Numbered parts lie in the ranks' buffers; a part has the same number
  * and count wherever it lies. Primitives between two fences happen side by side and read what was there before; in the
  * end each receive buffer holds the newest values of its parts. Errors: usage, with a text at `error`, which may be
- * NULL; a refused primitive changes nothing. docs/composition.md says more. */
+ * NULL; a refused primitive changes nothing. docs/reference/composition.md says more. */
 #ifndef LANECAST_COMPOSITIONS_H_
 #define LANECAST_COMPOSITIONS_H_
 

@@ -5,7 +5,7 @@
  *
  * A device is a GPU's ordinal, a stream a cudaStream_t or CUstream, NULL the default one; no header of CUDA is needed.
  * Ranks are processes, each with a GPU of its own. What goes wrong on the device is told by later calls, by
- * lanecastCommSynchronize and by lanecastCommGetAsyncError. docs/gpu.md says more. */
+ * lanecastCommSynchronize and by lanecastCommGetAsyncError. docs/reference/gpu.md says more. */
 #ifndef LANECAST_GPU_H_
 #define LANECAST_GPU_H_
 

@@ -102,7 +102,7 @@ typedef struct {
   int chunks;             /* slices of a call that overlap on the levels; 0: chosen per call */
   double timeout_s;       /* seconds without progress after which a call gives up; 0: 300 */
   lanecastError_t* error; /* receives the text when making the communicator fails; NULL: nobody wants it */
-  int reproducible;       /* 1: sums have the same bits whatever else is chosen, see docs/reproducible.md; 0: no */
+  int reproducible;       /* 1: sums have the same bits whatever is chosen: docs/explanation/reproducible.md; 0: no */
   int check_calls;        /* 1: compare what the ranks call; 0: do not */
   const char* trace_dir;  /* where a rank writes its last calls when it fails or ends; NULL: nowhere */
   int trace_steps;        /* 1: what it does for each step, too; 0: no */

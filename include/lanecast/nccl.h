@@ -8,7 +8,7 @@
  * for. Numbers of types, operators and results are NCCL's. An ncclComm_t is a lanecastComm_t, so lanecast.h's functions
  * take it, too, and the LANECAST_… variables hold for it. What Lanecast does not have on GPUs is not declared, so that
  * compiling tells: operators of the caller's, several GPUs in one process. Messages between two ranks go within a host.
- * docs/gpu.md says more. */
+ * docs/reference/gpu.md says more. */
 #ifndef LANECAST_NCCL_H_
 #define LANECAST_NCCL_H_
 

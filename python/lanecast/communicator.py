@@ -54,9 +54,9 @@ class Communicator(Collectives, Rooted, PointToPoint):
     Made by lanecast.init(), lanecast.from_mpi(), lanecast.run_threads() or split(). Buffers are numpy arrays, tensors
     with __dlpack__ on the CPU, or anything with the buffer protocol, contiguous, with the same dtype on every rank;
     none is copied. Collectives and compositions also take a GPU's tensors, torch's or with __cuda_array_interface__:
-    the call returns at once and runs behind the current stream; see docs/gpu.md. In-place means what it means to NCCL:
-    the input lies where the output holds this rank's share. After an error other than UsageError a communicator has
-    failed; each further call says so, and a new one works.
+    the call returns at once and runs behind the current stream; see docs/reference/gpu.md. In-place means what it
+    means to NCCL: the input lies where the output holds this rank's share. After an error other than UsageError a
+    communicator has failed; each further call says so, and a new one works.
     """
 
     def __init__(self, core: _core.Communicator) -> None:

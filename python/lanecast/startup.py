@@ -97,12 +97,12 @@ def init(**options: Any) -> Communicator:
 
     options, also settable as LANECAST_… in the environment:
       topology: "2x4" (2 nodes of 4), "2x2x2", "3+2+4", with ":cyclic" for ranks dealt out; "layout.toml", a file that
-        says where each rank sits, see docs/first-machine.md; "machine:frontier" and the like, see docs/machines.md; or
-        a Topology. Default: the hosts that the ranks run on.
+        says where each rank sits, see docs/guide/first-machine.md; "machine:frontier" and the like, see
+        docs/reference/machines.md; or a Topology. Default: the hosts that the ranks run on.
       transports: "shm", or one name per level, outermost first: "mpi,shm". Default: the fastest that reaches each peer.
       algorithm, chunks: for every call, algorithm of the collectives that have it. Default: chosen per call.
       reproducible: every sum has the same bits, whatever the algorithm, chunks, topology and transports: floats are
-        reduced once, in rank order, which moves more bytes; see docs/reproducible.md. Default: False.
+        reduced once, in rank order, which moves more bytes; see docs/explanation/reproducible.md. Default: False.
       profile: what `lanecast tune` and `lanecast learn train` have written: a file, two with a comma between them, a
         folder, "machine:frontier" for what was learned from simulating it, or "none"; rank 0's counts. Default: what
         lies in the user's cache for this machine and these ranks.
@@ -114,9 +114,10 @@ def init(**options: Any) -> Communicator:
         tensors, which then comes together with the other ranks.
       max_ctas: multiprocessors of the GPU that a call may take. Default: up to 64.
       gpu_messages: between hosts, "staged" in the hosts' memory, or "direct" on the GPUs, whatever library moves them.
-        Default: the latter where that calls no driver and nothing speaks against it: docs/gpu.md. Equal on all ranks.
+        Default: the latter where that calls no driver and nothing speaks against it: docs/reference/gpu.md. Equal
+        on all ranks.
       links: of hosts, "measure", times them now where no profile knows them; "assume", or a latency and a rank's rate,
-        "12us,50GBps": see docs/tuning.md. Default: measure. Equal on all ranks.
+        "12us,50GBps": see docs/reference/tuning.md. Default: measure. Equal on all ranks.
       allow_shared_gpu: may ranks share a GPU? To try things out. Default: False.
       window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
         a time, up to 1,024; each takes scratch memory of its own. Defaults: 256, 4.

@@ -28,7 +28,8 @@ constexpr int kMostLinks = 40;  // as the kernel's
 
 void refuse_strangers(const std::string& strangers) {
   if (!strangers.empty())
-    throw UsageError(strangers + ", so what lies there is not trusted: nobody but you and root may (docs/trust.md)");
+    throw UsageError(strangers +
+                     ", so what lies there is not trusted: nobody but you and root may (docs/reference/trust.md)");
 }
 
 /// From / to a path, one name at a time.

@@ -24,7 +24,7 @@ constexpr FileFormat kProfile{"profile", "lanecast_profile", 1, "measure again w
 constexpr FileFormat kModel{"model", "lanecast_model", 2, "train it again with `lanecast learn train`"};
 constexpr FileFormat kGpus{"GPU profile", "lanecast_gpu_profile", 1,
                            "measure again with `lanecast tune --device cuda`"};
-constexpr FileFormat kPins{"pins", "lanecast_pins", 1, "write it anew, as docs/learning.md has it"};
+constexpr FileFormat kPins{"pins", "lanecast_pins", 1, "write it anew, as docs/explanation/learning.md has it"};
 
 const FileFormat& format_of(FileKind kind) {
   switch (kind) {

@@ -32,7 +32,9 @@ def test_programs_run_and_print_what_is_shown(fence: Fence, tmp_path: Path) -> N
 def test_the_first_program_runs_under_mpirun(tmp_path: Path) -> None:
     """By the line that stands there, of MPICH's launcher."""
     (line,) = [
-        fence.body for fence in fences("sh") if fence.where.startswith("docs/torch.md") and "mpirun" in fence.body
+        fence.body
+        for fence in fences("sh")
+        if fence.where.startswith("docs/guide/pytorch.md") and "mpirun" in fence.body
     ]
     program = next(fence for fence in PROGRAMS if fence.body.startswith("# train.py"))
     (tmp_path / "train.py").write_text(program.body)

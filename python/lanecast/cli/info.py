@@ -20,7 +20,7 @@ from rich.text import Text
 
 import lanecast
 import lanecast_torch
-from lanecast import _core, cache, gpu_libraries, job, launch, machines, nics, startup
+from lanecast import _core, cache, gpu_libraries, job, launch, limits, machines, nics, startup
 from lanecast.bench import machine, tables
 from lanecast.machines import described
 from lanecast.profiles import finding, surprises
@@ -33,8 +33,14 @@ def info(
     machine_name: Annotated[
         str, typer.Option("--machine", help="Describe this machine instead: a name, or a TOML file.")
     ] = "",
+    what_works: Annotated[
+        bool, typer.Option("--limits", help="Print instead which calls work where, as Markdown.")
+    ] = False,
 ) -> None:
     """Show version, libraries, MPI, transports and settings, and what is missing."""
+    if what_works:
+        typer.echo(limits.markdown(), nl=False)
+        return
     if machine_name:
         described_machine = machines.load(machine_name)
         _print(

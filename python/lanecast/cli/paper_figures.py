@@ -55,7 +55,8 @@ def figures(  # noqa: PLR0913, PLR0917  one per option
 ) -> None:
     """Draw PCCL's figures: strong scaling (1, 8, 10), the choice over what others do (9, 11), recursive over ring (6).
 
-    A simulation says what wires and memory give, not what vendors' libraries lose: docs/scaling.md.
+    A simulation says what wires and memory give, not what vendors' libraries lose:
+    docs/measurements/history/scaling.md.
     """
     with Database(database) as opened:
         scope = one_of(opened.scopes(), machine, origin, database)

@@ -53,8 +53,8 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
 ) -> None:
     """Simulate collectives on many ranks with SimGrid: Lanecast's real plans, executor and MPI transport.
 
-    Results are kept in the user's cache, so that a run that was stopped goes on where it was. docs/scaling.md says what
-    a simulation cannot show.
+    Results are kept in the user's cache, so that a run that was stopped goes on where it was.
+    docs/measurements/history/scaling.md says what a simulation cannot show.
     """
     outputs.check(json_file)
     outputs.check_picture(plot)

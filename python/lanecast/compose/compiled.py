@@ -116,7 +116,8 @@ class CompiledCall(PersistentCall):
     def program(self) -> _core.Program | None:
         """What this rank's GPU runs, made from the plan; None on the CPU's memory and among several hosts.
 
-        print(call.program.describe(call.plan)) shows it, to_dict() is plain data. What it means: docs/programs.md.
+        print(call.program.describe(call.plan)) shows it, to_dict() is plain data.
+        What it means: docs/explanation/programs.md.
         """
         return None
 

@@ -51,7 +51,7 @@ def programs(  # noqa: PLR0913  the composition, its shape, the machine and the 
     print(program.describe(plan)) shows one, program.to_dict() is plain data. counts: elements of each part, or one
     number for all. lanes: 1 to 64, and knobs.chunks of each at least; 0: as few as a call of so many lanes takes, whose
     messages fill a quarter of a ring at most. Raises UsageError (argument, reason) for what does not fit, and PlanError
-    (rank, step) where a queue would not come to its end. What a program is: docs/programs.md.
+    (rank, step) where a queue would not come to its end. What a program is: docs/explanation/programs.md.
     """
     try:
         each = [index(count) for count in counts] if isinstance(counts, Sequence) else [index(counts)]

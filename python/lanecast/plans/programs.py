@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs as text and as JSON: what a plan becomes for a GPU, one instruction a line (docs/programs.md)."""
+"""Programs as text and JSON, one instruction a line: what a plan becomes for a GPU (docs/explanation/programs.md)."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def programs_to_json(programs: Sequence[Program]) -> str:
     """Programs, usually of all ranks in their order, as text that programs_from_json() reads again: what
     Program.to_dict() says, an instruction a line.
 
-    docs/programs.md says what the entries mean.
+    docs/explanation/programs.md says what the entries mean.
     """
     each = [in_lines(program.to_dict(), ("puts", "takes")) for program in programs]
     head = f' "format": {json.dumps(FORMAT)},\n "version": {VERSION},\n'

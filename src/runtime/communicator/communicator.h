@@ -57,8 +57,8 @@ class Communicator {
 
   /// What is asked of the GPU beside the calls.
   GpuCalls& gpu();
-  /// What would run: algorithm and chunks after all defaults. Of calls on the CPU's memory: docs/gpu.md says what GPUs
-  /// take.
+  /// What would run: algorithm and chunks after all defaults. Of calls on the CPU's memory: docs/reference/gpu.md says
+  /// what GPUs take.
   const Choosing& choosing() const;
   /// What was chosen here and is slower than predicted; outlives the communicator. A prediction that rests on assumed
   /// links alone is none, nor is that of an algorithm or a number of chunks that the user has named.

@@ -55,7 +55,7 @@ void GpuCalls::say_why_staged(const BetweenHosts& between) const {
   std::fprintf(stderr,
                "lanecast: messages between hosts pass through the hosts' memory: %s, and whoever holds that driver may "
                "wait for a kernel that waits for the message; gpu_messages=\"direct\" has them lie on the GPUs all the "
-               "same, \"staged\" says nothing (docs/gpu.md)\n",
+               "same, \"staged\" says nothing (docs/reference/gpu.md)\n",
                between.why_staged().c_str());
 }
 

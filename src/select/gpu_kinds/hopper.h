@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVIDIA H100 (80GB HBM3) and H200, whose GPUs of a host have 18 links of NVLink 4 each: one table, since what was
 // measured on one held on the other. The card that gave a number stands beside it, where that is known; the machines
-// and the commands stand in docs/gpu-performance.md and docs/four-gpus.md.
+// and the commands stand in docs/measurements/history/two-gpus.md and docs/measurements/history/four-gpus.md.
 #pragma once
 
 #include "select/gpu_kinds/gpu_kind.h"

@@ -8,7 +8,7 @@
 // whoever is waited for may be waiting for that word.
 //
 // All waits point backwards in one order of instructions that all ranks share, so rings of any length that holds the
-// longest message do. Source: docs/decisions/0056-programs.md.
+// longest message do. Source: docs/explanation/decisions/0056-programs.md.
 #pragma once
 
 #include "device/gpu/kernels/memory.cuh"
