@@ -162,9 +162,10 @@ def test_chunks_let_the_levels_of_gpus_overlap(collective: str) -> None:
 def test_levels_of_gpus_that_do_not_overlap_are_not_cut(shape: str) -> None:
     """A rooted hierarchy, and one of three levels, have no stages: their chunks would follow each other."""
     hosts = Topology.parse(shape, 2 ** len(shape.split("x")))
-    models = _core.Models([(20e-6, 1e-9)] * (hosts.levels - 1) + [(20e-6, 1e-9), LINKS[1]])
-    kind = "broadcast" if shape == "2x2" else "all_gather"
-    name = "hierarchical(" + ",".join(["binomial" if kind == "broadcast" else "ring"] * hosts.levels) + ",native)"
+    levels = shape.count("x")
+    models = _core.Models([(20e-6, 1e-9)] * levels + [LINKS[1]])
+    kind, across = ("broadcast", "binomial") if levels == 1 else ("all_gather", "ring")
+    name = f"hierarchical({','.join([across] * levels)},native)"
     assert _core.best_chunks(kind, 256 << 20, hosts, models, name, on_gpus=True) == 1
 
 
