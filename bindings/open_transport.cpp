@@ -96,7 +96,8 @@ void bind_open_transport(nb::module_& m) {
             bus_id.copy(span.bus_id.data(), span.bus_id.size() - 1);
             t.get().register_memory(span);
           },
-          "address"_a, "bytes"_a, "handle"_a, "bus_id"_a, "Of a GPU, on the stand-in the host's: messages may lie there.")
+          "address"_a, "bytes"_a, "handle"_a, "bus_id"_a,
+          "Of a GPU, on the stand-in the host's: messages may lie there.")
       .def(
           "arrived", [](OpenTransport& t, int peer, std::uint64_t tag) { return t.get().arrived(peer, tag); }, "peer"_a,
           "tag"_a, nb::call_guard<WithoutGil>(), "Has a message come that no receive has met?")

@@ -1,103 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages over emulated NICs that lie in a GPU's memory: receives call for them, sends announce them, puts bring them.
-
-Which of these comes first is settled without clocks: a rank takes nothing while it does not progress, letters of a pair
-of ranks come in order, and a peer that does not progress takes a queue full of them, behind which others wait.
-"""
+"""Messages over emulated NICs in a GPU's memory: receives call for them, sends announce them, puts bring them."""
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import os
 import random
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import gpu_host_library
-from emulated_network import network, open_emulated
+from emulated_gpu import HELLO, LONG, STAND_IN, drain, endpoint_main, fill, gpu_item, run, settle, tell, until_done
+from emulated_network import network
 from lanecast import _core
-from ranks import Rank, in_processes
-from transport_endpoint import Bytes, Endpoint, Item
-
-NICS = "1GBps,10us"
-STAND_IN = {"LANECAST_CUDA_LIBRARY": str(gpu_host_library.library())}
-ARENA = 48 << 20  # bytes of each rank's GPU
-LONG = 100_001
-FULL = 40  # letters: more than the sender's queue and the receiver's hold together
-HELLO, FILLING = 100, 101  # tags
-
-
-def gpu_memory(transport: _core.Transport, ordinal: int) -> Callable[[int], Bytes]:
-    """Memory of a stand-in's GPU in which the transport's messages may lie: each call takes another piece of it."""
-    driver, begin = gpu_host_library.opened(), gpu_host_library.memory(ordinal, ARENA)
-    handle, bus_id = ctypes.create_string_buffer(64), ctypes.create_string_buffer(32)
-    assert driver.cuIpcGetMemHandle(handle, ctypes.c_uint64(begin)) == 0
-    assert driver.cuDeviceGetPCIBusId(bus_id, len(bus_id), ordinal) == 0
-    transport.register_memory(begin, ARENA, handle.raw, bus_id.value.decode())
-    memory = np.frombuffer((ctypes.c_uint8 * ARENA).from_address(begin), np.uint8)
-    taken = 0
-
-    def take(size: int) -> Bytes:
-        nonlocal taken
-        taken += size
-        return memory[taken - size : taken]
-
-    return take
-
-
-Body = Callable[[Endpoint], object]
-
-
-def _endpoint_main(folder: Path, body: Body, me: Rank) -> None:
-    os.environ.update(STAND_IN)
-    transport = open_emulated(folder, me)
-    try:
-        end = Endpoint(transport, me)
-        end.gpu = gpu_memory(transport, me.rank)
-        end.barrier()
-        body(end)
-        end.barrier()
-    finally:
-        transport.close()
-
-
-def run(body: Body, size: int = 2) -> None:
-    in_processes(size, functools.partial(_endpoint_main, network(NICS, environment=STAND_IN).folder, body))
-
-
-def gpu_item(tag: int, serial: int, size: int = LONG, stamp: int = 0) -> Item:
-    return Item(tag, serial, size, stamp=stamp, on_gpu=True)
-
-
-def tell(end: Endpoint, sender: int) -> None:
-    """What the sender has sent the other before has come there as well, unless it has come by a put."""
-    if end.rank == sender:
-        end.send(1 - sender, Item(HELLO, 0, 8))
-    else:
-        hello = end.receive(sender, Item(HELLO, 0, 8))
-        end.progress_until(lambda: not end.is_open(hello))
-
-
-def fill(end: Endpoint) -> None:
-    """Rank 0's letters to rank 1, which takes none: what rank 0 sends afterwards without a put waits behind them."""
-    if end.rank == 0:
-        for serial in range(FULL):
-            end.send(1, Item(FILLING, serial, 8))
-
-
-def drain(end: Endpoint) -> None:
-    if end.rank == 1:
-        for serial in range(FULL):
-            end.receive(0, Item(FILLING, serial, 8))
-    end.wait()
-
-
-def until_done(end: Endpoint, requests: list[int]) -> None:
-    end.progress_until(lambda: not any(end.is_open(request) for request in requests))
+from ranks import in_processes
+from transport_endpoint import Endpoint, Item
 
 
 def _call_first(folder: Path, end: Endpoint) -> None:
@@ -127,7 +43,7 @@ def _call_first(folder: Path, end: Endpoint) -> None:
 
 def test_a_message_whose_call_has_come_is_a_put_alone() -> None:
     net = network("1GBps,11us", environment=STAND_IN)  # whose traffic is that of this test
-    in_processes(2, functools.partial(_endpoint_main, net.folder, functools.partial(_call_first, net.folder)))
+    in_processes(2, functools.partial(endpoint_main, net.folder, functools.partial(_call_first, net.folder)))
 
 
 def _announcement_first(end: Endpoint) -> None:
@@ -299,25 +215,29 @@ WRONG = {  # what is sent, what is received, and the words
 FIRST = ("call", "announcement", "none", "put")
 
 
+def put_another(end: Endpoint) -> None:
+    """Under another tag; rank 1 has not taken it, and of a letter behind it cannot know how far."""
+    if end.rank == 1:
+        end.receive(0, gpu_item(2, 1))
+    tell(end, sender=1)
+    if end.rank == 0:
+        until_done(end, [end.send(1, gpu_item(2, 1))])
+
+
 def _refused(wrong: str, first: str, end: Endpoint) -> None:
     sent, expected, words = WRONG[wrong]
-    if first == "put":  # of another tag, behind which the letter may be
-        if end.rank == 1:
-            end.receive(0, gpu_item(2, 1))
-        tell(end, sender=1)
+    if first == "put":
+        put_another(end)
+    if first == "announcement":
         if end.rank == 0:
-            until_done(end, [end.send(1, gpu_item(2, 1))])
-    for step in ("call", "announcement"):
-        if (step == "call") == (first != "announcement"):
-            if end.rank == 1:
-                end.receive(0, expected)
-            if first == "call":
-                tell(end, sender=1)
-        else:
-            if end.rank == 0:
-                end.send(1, sent)
-            if first == "announcement":
-                tell(end, sender=0)
+            end.send(1, sent)
+        tell(end, sender=0)
+    if end.rank == 1:
+        end.receive(0, expected)
+    if first == "call":
+        tell(end, sender=1)
+    if end.rank == 0 and first != "announcement":
+        end.send(1, sent)
     end.barrier()
     if end.rank == 1:
         with pytest.raises(_core.TransportError, match=words):
@@ -360,7 +280,7 @@ def _storm(seed: int, end: Endpoint) -> None:
             del posts[key]
         for _ in range(rng.choice((0, 0, 1, 30))):
             end.progress()
-    end.wait()
+    settle(end)
     assert not any(end.transport.arrived(peer, tag) for peer in end.peers for tag in range(3))
 
 

@@ -91,7 +91,7 @@ void EmulatedTransport::post_send(Message& message) {
 
 void EmulatedTransport::post_recv(Message& message) {
   Peer& peer = peers_[message.peer];
-  const bool is_next = peer.receives.front(message.tag) == nullptr;
+  const bool is_next = oldest_receive(peer, message.tag) == nullptr;
   const bool is_here = is_next && peer.early.front(message.tag) != nullptr;
   const auto place = is_here ? std::nullopt : gpu_place(message);
   const std::uint64_t number = place ? ++last_number_ : 0;
@@ -107,10 +107,18 @@ void EmulatedTransport::post_recv(Message& message) {
                             .place = *place});
 }
 
+EmulatedTransport::PostedReceive* EmulatedTransport::oldest_receive(Peer& peer, std::uint64_t tag) {
+  PostedReceive* oldest = nullptr;
+  while ((oldest = peer.receives.front(tag)) && oldest->called != 0 && !called_.contains(oldest->called))
+    peer.receives.pop(tag);  // its put has come, before letters for receives that are older
+  return oldest;
+}
+
 void EmulatedTransport::match(Peer& peer, std::uint64_t tag) {
-  while (peer.early.front(tag) && peer.receives.front(tag)) {
+  while (const PostedReceive* const oldest = oldest_receive(peer, tag)) {
+    if (!peer.early.front(tag)) return;
     const EarlyLetter& letter = *peer.early.front(tag);
-    const PostedReceive receive = *peer.receives.front(tag);
+    const PostedReceive receive = *oldest;
     const Envelope& envelope = letter.envelope;
     if (receive.called == 0) {
       meet(*receive.message, envelope, letter.content);
@@ -118,13 +126,13 @@ void EmulatedTransport::match(Peer& peer, std::uint64_t tag) {
       const Message& message = *receive.message;
       const bool fits = envelope.letter == Letter::announce && envelope.in_gpu != 0 &&
                         envelope.bytes == message.bytes && envelope.stamp == message.stamp;
-      if (!fits && envelope.other > peer.puts_come) return;  // it may be one behind the message that the receive is for
-      if (fits) {
-        called_[receive.called].unmet = false;
-      } else {
-        called_.erase(receive.called);
-        mismatches_.push_back({receive.message, envelope.bytes, envelope.stamp});
+      if (envelope.other > peer.puts_come) {  // it may be one behind the message that the receive is for
+        peer.behind_puts.insert(tag);
+        return;
       }
+      // Where they differ the call stays: the sender may answer it still, and abort() has to know.
+      called_[receive.called].unmet = false;
+      if (!fits) mismatches_.push_back({receive.message, envelope.bytes, envelope.stamp});
     }
     peer.early.pop(tag);
     peer.receives.pop(tag);
@@ -153,8 +161,9 @@ void EmulatedTransport::meet(Message& receive, const Envelope& envelope, std::sp
 }
 
 void EmulatedTransport::put(Message& message, const Envelope& call, std::uint64_t announced) {
-  const std::uint64_t number = mail_[message.peer].put({*gpu_place(message), call.place, message.bytes},
-                                                       {.letter = Letter::put_done, .own = announced, .other = call.own});
+  const std::uint64_t number =
+      mail_[message.peer].put({*gpu_place(message), call.place, message.bytes},
+                              {.letter = Letter::put_done, .own = announced, .other = call.own});
   peers_[message.peer].puts.push_back({number, &message});
 }
 
@@ -191,7 +200,7 @@ void EmulatedTransport::take(int from, const Envelope& envelope, std::span<const
       if (peer.overtaken.erase(envelope.own) != 0) return;
       [[fallthrough]];
     case Letter::whole:
-      if (const PostedReceive* const receive = peer.receives.front(envelope.tag);
+      if (const PostedReceive* const receive = oldest_receive(peer, envelope.tag);
           receive && receive->called == 0 && !peer.early.front(envelope.tag)) {
         Message& message = *receive->message;
         peer.receives.pop(envelope.tag);
@@ -202,29 +211,32 @@ void EmulatedTransport::take(int from, const Envelope& envelope, std::span<const
     case Letter::call_for:
       return called_for(from, envelope);
     case Letter::fragment:
-    case Letter::put_done: {
-      if (envelope.letter == Letter::put_done && envelope.own == 0) ++peer.puts_come;
-      const auto called = called_.find(envelope.other);
-      if (called == called_.end()) return;
-      auto& [message, cursor, received, unmet] = called->second;
-      const std::uint64_t tag = message->tag;
-      if (unmet) peer.receives.pop(tag);
-      if (unmet && envelope.own != 0) peer.overtaken.insert(envelope.own);
-      if (message->consumer)
-        message->consumer->consume(received, content.data(), content.size());
-      else
-        cursor.scatter(content.data(), content.size());
-      received += content.size();
-      if (envelope.letter == Letter::fragment && received < message->bytes) return;
-      const bool was_unmet = unmet;
-      done_.push_back(message);
-      called_.erase(called);
-      if (was_unmet) match(peer, tag);
+      return came(peer, envelope, content);
+    case Letter::put_done:
+      peer.puts_come += envelope.own == 0 ? 1 : 0;
+      came(peer, envelope, content);
+      for (const std::uint64_t tag : std::exchange(peer.behind_puts, {})) match(peer, tag);
       return;
-    }
     default:
       return;
   }
+}
+
+void EmulatedTransport::came(Peer& peer, const Envelope& envelope, std::span<const std::byte> content) {
+  const auto called = called_.find(envelope.other);
+  if (called == called_.end()) return;
+  auto& [message, cursor, received, unmet] = called->second;
+  if (unmet && envelope.own != 0) peer.overtaken.insert(envelope.own);
+  if (message->consumer)
+    message->consumer->consume(received, content.data(), content.size());
+  else
+    cursor.scatter(content.data(), content.size());
+  received += content.size();
+  if (envelope.letter == Letter::fragment && received < message->bytes) return;
+  const std::uint64_t tag = message->tag;
+  done_.push_back(message);
+  called_.erase(called);
+  match(peer, tag);
 }
 
 bool EmulatedTransport::stream(int to) {
@@ -292,6 +304,7 @@ void EmulatedTransport::forget_messages() {
     peer.calls = {};
     peer.announced = {};
     peer.overtaken.clear();
+    peer.behind_puts.clear();
     peer.early = {};
     peer.streams.clear();
     peer.puts.clear();

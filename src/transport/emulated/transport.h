@@ -75,10 +75,11 @@ class EmulatedTransport final : public Transport {
   };
   struct Peer {
     TagQueues<PostedReceive> receives;
-    TagQueues<emulated::Envelope> calls;   // for messages in GPU memory that have not been sent yet
-    TagQueues<std::uint64_t> announced;    // by this rank, in GPU memory: their numbers
+    TagQueues<emulated::Envelope> calls;         // for messages in GPU memory that have not been sent yet
+    TagQueues<std::uint64_t> announced;          // by this rank, in GPU memory: their numbers
     std::uint64_t puts_sent = 0, puts_come = 0;  // unannounced
     std::set<std::uint64_t> overtaken;           // announcements that come after their messages
+    std::set<std::uint64_t> behind_puts;         // tags whose oldest early letter waits for unannounced puts
     TagQueues<EarlyLetter> early;
     std::deque<FragmentStream> streams;
     std::deque<PutUnderWay> puts;
@@ -106,6 +107,10 @@ class EmulatedTransport final : public Transport {
   void take(int from, const emulated::Envelope& envelope, std::span<const std::byte> content);
   void meet(Message& receive, const emulated::Envelope& envelope, std::span<const std::byte> content);
   void called_for(int from, const emulated::Envelope& envelope);
+  /// All of a message, or more of it, that a receive has called for.
+  void came(Peer& peer, const emulated::Envelope& envelope, std::span<const std::byte> content);
+  /// Null: none. Not one whose message has come.
+  PostedReceive* oldest_receive(Peer& peer, std::uint64_t tag);
   /// A letter and the oldest receive of its tag, as long as there are both and none waits for a put between them.
   void match(Peer& peer, std::uint64_t tag);
   /// announced: this rank's number for it; 0: it has none.
