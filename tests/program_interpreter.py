@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collective_cases import UFUNCS
+from program_proxies import CarriedEnd, Proxies
 
 ProgramDict = dict[str, Any]
 Bytes = NDArray[np.uint8]
@@ -56,6 +57,8 @@ def longest_message(programs: Sequence[ProgramDict]) -> int:
         for number in range(program["lanes"] * program["chunks"]):
             message = 0
             for what in program["puts"]:
+                if what["carried"] is not None:
+                    continue
                 message += sum(length_of(run[0], number) for run in what["runs"])
                 longest = max(longest, message)
                 message = 0 if what["ends"] else message
@@ -148,11 +151,23 @@ class Interpreter:
         self._now = 0.0
         self._ready: list[tuple[float, int, Queue]] = []
         self._count = 0
+        self._of_message: dict[tuple[int, int], list[ProgramDict]] = {}  # rank, carried message
+        for rank, program in enumerate(programs):
+            for what in program["puts"] + program["takes"]:
+                if what["carried"] is not None:
+                    self._of_message.setdefault((rank, what["carried"]), []).append(what)
+        self._lanes = [program["lanes"] for program in programs]
+        self._proxies = Proxies(programs, self._share_bytes, self._garbage, self._random)
 
     def run(self) -> None:
+        if said := self._proxies.unmatched():
+            raise WrongProgram(said)
+        self._move_carried()
         for queue in self._queues.values():
             self._push(queue)
-        while self._ready:
+        while self._ready or self._move_carried():
+            if not self._ready:
+                continue
             self._now, _, queue = heapq.heappop(self._ready)
             if queue.ended == queue.rounds:
                 continue
@@ -170,6 +185,25 @@ class Interpreter:
         for (sender, receiver, lane), ring in self._rings.items():
             if ring.ends or ring.put != ring.arrived or ring.taken != ring.emptied:
                 raise WrongProgram(f"rank {receiver} does not take all that rank {sender} puts, in lane {lane}")
+        for end in self._proxies.ends.values():
+            if not end.finished:
+                raise WrongProgram(f"rank {end.rank}: the proxy never ends with message {end.number}")
+
+    def _share_bytes(self, rank: int, number: int, chunk: int, lane: int) -> int:
+        slice_number = chunk * self._lanes[rank] + lane
+        return sum(length_of(run[0], slice_number) for what in self._of_message[rank, number] for run in what["runs"])
+
+    def _move_carried(self) -> bool:
+        """Wakes whom it may concern; False where nothing has moved."""
+        touched = set(self._proxies.move())
+        for queue in self._queues.values():
+            if queue.rank in touched:
+                self._wake(queue)
+        return bool(touched)
+
+    def _end_of(self, queue: Queue, what: ProgramDict) -> CarriedEnd:
+        of_channel = queue.program["lanes"] // queue.program["channels"]
+        return self._proxies.ends[queue.rank, what["carried"], queue.lane // of_channel]
 
     def _some_speed(self) -> float:
         return float(10 ** self._random.uniform(-self._spread, 0))
@@ -197,8 +231,9 @@ class Interpreter:
         talks = what["peer"] is not None
         if talks and queue.at is not None and queue.peer != what["peer"]:
             raise WrongProgram(f"{queue}: the message to or from rank {queue.peer} has not ended")
-        # An instruction without bytes waits for nobody.
-        if any(lengths) and not self._may_begin(queue, what, sum(lengths)):
+        # An instruction without bytes waits for nobody, unless its lane hears for its channel.
+        hears = what["carried"] is not None and queue.lane == self._end_of(queue, what).lanes[0]
+        if (any(lengths) or hears) and not self._may_begin(queue, what, sum(lengths)):
             return False
         for run, length in zip(what["runs"], lengths, strict=True):
             if length:
@@ -223,6 +258,8 @@ class Interpreter:
             return False
         if what["peer"] is None:
             return True
+        if what["carried"] is not None:
+            return self._hears(queue, self._end_of(queue, what), tick - what["delay"])
         ring = self._ring(queue, what["peer"])
         if queue.name == "puts":
             end = (ring.put if queue.at is None else queue.at) + length
@@ -232,12 +269,39 @@ class Interpreter:
         queue.waits_for = f"{length} bytes to come"
         return ring.arrived >= _grains(end)
 
+    def _hears(self, queue: Queue, end: CarriedEnd, chunk: int) -> bool:
+        first = queue.lane == end.lanes[0]
+        count = end.through if first else end.heard
+        queue.waits_for = f"chunk {chunk} of its message {end.number}, of which it has heard {count}"
+        if chunk >= count + (len(end.slots) if queue.name == "puts" else 0):
+            return False
+        if first and count > end.heard:
+            end.heard = count
+            for lane in end.lanes:
+                self._wake(self._queues[queue.rank, lane, queue.name])
+        return True
+
+    def _through_slot(self, queue: Queue, what: ProgramDict, views: list[Bytes], length: int) -> None:
+        queue.at = queue.at or 0
+        chunk = queue.ended // len(queue.list) - what["delay"]
+        share = self._end_of(queue, what).share(chunk, queue.lane)[queue.at : queue.at + length]
+        if len(share) != length:
+            raise WrongProgram(f"{queue}: the share is longer than its place")
+        if queue.name == "puts":
+            share[:] = views[0]
+        else:
+            self._write(views[0], what, [*views[1:], share])
+        queue.at, queue.peer = queue.at + length, what["peer"]
+
     def _move(self, queue: Queue, what: ProgramDict, run: list[ProgramDict], length: int) -> None:
         views = [self._view(queue, what, operand) for operand in run]
         if any(len(view) != length for view in views):
             raise WrongProgram(f"{queue}: adds or copies sizes that differ: {[len(view) for view in views]}")
         if what["peer"] is None:
             self._write(views[0], what, views[1:])
+            return
+        if what["carried"] is not None:
+            self._through_slot(queue, what, views, length)
             return
         ring = self._ring(queue, what["peer"])
         if queue.at is None:
@@ -287,6 +351,12 @@ class Interpreter:
     def _end_message(self, queue: Queue, what: ProgramDict) -> None:
         if queue.at is None:
             return  # an empty message is none
+        if what["carried"] is not None:
+            queue.at = None
+            self._end_of(queue, what).says[queue.lane] = queue.ended // len(queue.list) - what["delay"] + 1
+            if self._random.random() < 0.5:  # a proxy may look later
+                self._move_carried()
+            return
         ring, end = self._ring(queue, what["peer"]), queue.at
         queue.at = None
         if queue.name == "puts":

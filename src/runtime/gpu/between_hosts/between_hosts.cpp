@@ -79,10 +79,10 @@ bool BetweenHosts::has_groups() const {
          });
 }
 
-Ranks BetweenHosts::on_host_of(int rank) const {
+Ranks BetweenHosts::neighbours_of(int rank, const std::vector<std::string>& hosts) {
   Ranks ranks;
-  for (int r = 0; r < static_cast<int>(hosts_.size()); ++r)
-    if (hosts_[r] == hosts_[rank]) ranks.push_back(r);
+  for (int r = 0; r < static_cast<int>(hosts.size()); ++r)
+    if (hosts[r] == hosts[rank]) ranks.push_back(r);
   return ranks.size() <= gpu::kMostRanks ? ranks : Ranks{rank};
 }
 
@@ -114,13 +114,16 @@ Plan BetweenHosts::make(const Collective& collective, int rank, const std::strin
   return plan;
 }
 
+std::size_t BetweenHosts::longest_in_ring(std::size_t neighbours) {
+  return gpu::ring_bytes(static_cast<gpu::u32>(neighbours)) / kMessagesInRing;
+}
+
 ProgramShape BetweenHosts::shaped(const Plan& plan, const Shape& shape, Slicing slicing) const {
   ProgramShape bound = program_shape(plan, shape);
   const Ranks here = on_host_of(plan.rank);
-  const std::size_t ring = gpu::ring_bytes(static_cast<gpu::u32>(here.size()));
   std::vector<bool> on_device = where_.on_device;
   on_device.resize(hosts_.size());
-  bound.between_hosts = {here, std::move(on_device), kLeastOnGpu, ring / kMessagesInRing};
+  bound.between_hosts = {here, std::move(on_device), kLeastOnGpu, longest_in_ring(here.size())};
   if (shape.own_counts())
     bound.slice_bytes = shape.piece * size_of(shape.dtype) / static_cast<std::size_t>(slicing.lanes);
   return bound;

@@ -38,6 +38,10 @@ class BetweenHosts {
   void prove(const std::vector<Plan>& plans, const Shape& shape) const;
   /// Of a vector of so many bytes, at least: so that its messages are no longer than their memory should be.
   static int least_chunks(std::size_t bytes);
+  /// Of a rank: those of its host, where kernels take so many; else it alone.
+  static Ranks neighbours_of(int rank, const std::vector<std::string>& hosts);
+  /// A longer message among so many neighbours goes through a ring in several, in bytes.
+  static std::size_t longest_in_ring(std::size_t neighbours);
 
   /// Of the calls from now on; equal on all ranks or not.
   void set_timeout(double timeout_s);
@@ -66,8 +70,7 @@ class BetweenHosts {
   Plan make(const Collective& collective, int rank, const std::string& algorithm) const;
   std::shared_ptr<const BoundProgram> bind_own_counts(const Call& call, const Collective& collective,
                                                       const std::string& algorithm);
-  /// The ranks of this rank's host, where kernels take so many; else it alone.
-  Ranks on_host_of(int rank) const;
+  Ranks on_host_of(int rank) const { return neighbours_of(rank, hosts_); }
   /// Of a vector of so many bytes.
   Slicing slicing_for(std::size_t bytes, int chunks) const;
   ProgramShape shaped(const Plan& plan, const Shape& shape, Slicing slicing) const;
