@@ -182,6 +182,9 @@ class Interpreter:
         stuck = [queue for queue in self._queues.values() if queue.ended < queue.rounds]
         if stuck:
             raise WrongProgram("\n".join(["nobody goes on:", *map(str, stuck[:8])]))
+        self._expect_all_taken()
+
+    def _expect_all_taken(self) -> None:
         for (sender, receiver, lane), ring in self._rings.items():
             if ring.ends or ring.put != ring.arrived or ring.taken != ring.emptied:
                 raise WrongProgram(f"rank {receiver} does not take all that rank {sender} puts, in lane {lane}")

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -11,8 +13,9 @@ from composed_cases import FORMS, form
 from lanecast import _core
 from lanecast._core import PlanError, Topology, UsageError
 from plan_memory import parts
-from program_cases import Shape, check_call, lowered, programs_of
-from program_interpreter import WrongProgram
+from program_cases import Call, Shape, check_call, lowered, programs_of
+from program_interpreter import ProgramDict, WrongProgram
+from program_proxies import CarriedEnd, Proxies
 from random_compositions import some_knobs
 
 MOST_SOURCES = 16  # of a step of a program
@@ -95,6 +98,69 @@ def test_named_algorithms_of_many_ranks(collective: str) -> None:
 def test_forms_of_many_ranks(name: str) -> None:
     for _, hosts in LARGE_LAYOUTS:
         check_forms(name, hosts, turns=8 if len(hosts) <= 8 else 2, schedules=4)
+
+
+def direct(seed: int = 0, hosts: str = "abcd") -> tuple[Call, list[ProgramDict]]:
+    """Messages of any rank to any other, in more chunks than slots, and four channels."""
+    shape = Shape([60] * len(hosts), 4, 8, hosts=hosts, channels=4, slots=2)
+    plans = _core.make_plans("all_gather", Topology(len(hosts)), "direct")
+    call = Call([plan.to_dict() for plan in plans], shape, seed)
+    return call, [program.to_dict() for program in programs_of(plans, shape)]
+
+
+def hang(seeds: range) -> int:
+    """Of so many schedules."""
+    count = 0
+    for seed in seeds:
+        call, programs = direct(seed)
+        try:
+            call.run(programs, 128, seed)
+        except WrongProgram as error:
+            count += "nobody goes on" in str(error)
+    return count
+
+
+def test_few_messages_under_way_hold_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that wait for slots would keep one from leaving on which those slots depend, where channels drift apart."""
+    assert hang(range(8)) == 0
+
+    def few(proxies: Proxies, end: CarriedEnd) -> bool:
+        return sum(other.rank == end.rank for other, _ in proxies._under_way) < Proxies.LEAST
+
+    monkeypatch.setattr(Proxies, "_has_room", few)
+    assert hang(range(8)) > 0
+
+
+def lane_bytes_on_one_side(programs: list[ProgramDict]) -> None:
+    programs[1]["carried"][0]["lane_bytes"] += 128
+
+
+def a_share_too_small(programs: list[ProgramDict]) -> None:
+    for message in (message for program in programs for message in program["carried"]):
+        message["lane_bytes"] = 8
+
+
+def nobody_says(queue: str, programs: list[ProgramDict]) -> None:
+    next(what for what in programs[0][queue] if what["carried"] is not None)["ends"] = False
+
+
+def another_message(programs: list[ProgramDict]) -> None:
+    first, second = [what for what in programs[0]["takes"] if what["carried"] is not None][:2]
+    first["carried"], second["carried"] = second["carried"], first["carried"]
+    first["peer"], second["peer"] = second["peer"], first["peer"]
+
+
+@pytest.mark.parametrize(
+    "mutate",
+    [lane_bytes_on_one_side, a_share_too_small, partial(nobody_says, "puts"), partial(nobody_says, "takes"),
+     another_message],
+)  # fmt: skip
+def test_mutants_are_caught(mutate: Callable[[list[ProgramDict]], None]) -> None:
+    call, programs = direct(hosts="abc")
+    call.run(programs, 128, 1)
+    mutate(programs)
+    with pytest.raises(WrongProgram):
+        call.run(programs, 128, 1)
 
 
 @pytest.mark.parametrize(
