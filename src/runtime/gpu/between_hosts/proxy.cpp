@@ -41,6 +41,9 @@ Proxy::Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router)
     flows_[k].channel = static_cast<std::uint32_t>(k % channels);
     flows_[k].slots.resize(messages[k / channels].memory.slots);
   }
+  for (const gpu::Instruction& what : call_.program->program().puts)
+    for (std::size_t k = 0; what.carried != 0 && k < channels; ++k)
+      flows_[(what.carried - 1) * channels + k].delay = what.delay;
   unfinished_ = flows_.size();
 }
 
@@ -70,7 +73,8 @@ bool Proxy::all_say(CarriedFlow& flow, std::uint32_t chunk) {
 
 bool Proxy::has_room(const CarriedFlow& flow) const {
   constexpr std::size_t kLeast = 2;  // one that begins while the one before ends
-  return sending_ < kLeast || sending_bytes_ < around_.window ||
+  return sending_.size() < kLeast || sending_bytes_ < around_.window ||
+         flow.posted + flow.delay < *std::ranges::min_element(sending_) ||
          !router_.to(carried(flow).peer).traits().shares_wires;
 }
 
@@ -126,7 +130,7 @@ void Proxy::post(CarriedFlow& flow) {
   post.posted_ns = router_.log() ? trace_clock_ns() : 0;
   const Router::Visit visit(router_, transport, message.peer);
   if (message.sends) {
-    ++sending_;
+    sending_.push_back(chunk + flow.delay);
     sending_bytes_ += bytes;
     transport.post_send(post);
   } else {
@@ -138,7 +142,7 @@ void Proxy::arrived(PostedChunk& chunk) {
   chunk.under_way = false;
   chunk.done = true;
   if (carried(*chunk.flow).sends) {
-    --sending_;
+    sending_.erase(std::ranges::find(sending_, chunk.chunk + chunk.flow->delay));
     sending_bytes_ -= chunk.bytes;
   }
   record(chunk);

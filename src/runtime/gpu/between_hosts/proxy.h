@@ -61,12 +61,13 @@ class Proxy final : public OrderedCall {
   };
   /// A carried message of a channel, chunk by chunk.
   struct CarriedFlow {
-    std::size_t number = 0;     // of the message among the program's
+    std::size_t number = 0;  // of the message among the program's
     std::uint32_t channel = 0;
+    std::uint32_t delay = 0;    // of what puts it
     std::uint32_t posted = 0;   // chunks
     std::uint32_t through = 0;  // that have left their slots, or have come, and all before them
     std::uint32_t taken = 0;    // that lanes have taken, of a message to here
-    std::uint32_t lane = 0;     // of the channel: those before it have said that they have put, or taken, the next chunk
+    std::uint32_t lane = 0;  // of the channel: those before it have said that they have put, or taken, the next chunk
     std::vector<PostedChunk> slots;
   };
 
@@ -78,6 +79,8 @@ class Proxy final : public OrderedCall {
   std::uint32_t chunks() const { return static_cast<std::uint32_t>(slicing().chunks); }
   /// May one more message leave? Those under way together share the NIC: each comes later, and so does what its channel
   /// has to do then. One after the other they leave the channels apart, and the GPU works while the NIC does.
+  /// A message that was put in an earlier tick than all under way always may: those can stay until their receivers have
+  /// a free slot, which may depend on it, and lanes of other channels may be any number of chunks behind.
   bool has_room(const CarriedFlow& flow) const;
   /// Have all lanes with a share said so of this chunk?
   bool all_say(CarriedFlow& flow, std::uint32_t chunk);
@@ -96,8 +99,9 @@ class Proxy final : public OrderedCall {
   Router& router_;
   std::uint32_t stamp_ = 0;
   std::vector<CarriedFlow> flows_;
-  std::size_t unfinished_ = 0;  // flows
-  std::size_t sending_ = 0, sending_bytes_ = 0;  // messages
+  std::size_t unfinished_ = 0;          // flows
+  std::vector<std::uint32_t> sending_;  // messages under way: the ticks in which they were put
+  std::size_t sending_bytes_ = 0;
 };
 
 }  // namespace lanecast
