@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -37,10 +38,8 @@ class Shape:
 
 def programs_of(plans: Sequence[Plan], shape: Shape) -> list[Program]:
     counts, hosts = list(shape.counts), list(shape.hosts)
-    between = {"hosts": hosts, "channels": shape.channels, "slots": shape.slots}
-    return [
-        _core.program_of(plan, counts, shape.dtype, shape.op, shape.lanes, shape.chunks, **between) for plan in plans
-    ]
+    bound = partial(_core.program_of, hosts=hosts, channels=shape.channels, slots=shape.slots)
+    return [bound(plan, counts, shape.dtype, shape.op, shape.lanes, shape.chunks) for plan in plans]
 
 
 def _places(own: Sequence[int], shape: Shape) -> dict[int, slice]:
@@ -142,9 +141,9 @@ def check_shares(programs: Sequence[Program], exported: Sequence[ProgramDict]) -
         for message, chunks in zip(described["carried"], program.carried_chunks(), strict=True):
             pair = (rank, message["peer"]) if message["sends"] else (message["peer"], rank)
             ends.setdefault((*pair, message["ordinal"]), []).append((message["lane_bytes"], chunks))
-    for pair, both in ends.items():
-        assert len(both) == 2, pair
-        assert both[0] == both[1], pair
+    for which, both in ends.items():
+        assert len(both) == 2, which
+        assert both[0] == both[1], which
 
 
 def check_call(plans: Sequence[Plan], shape: Shape, seed: int, schedules: int = 4) -> None:
