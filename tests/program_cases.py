@@ -18,7 +18,8 @@ from lanecast import _core
 from lanecast._core import Plan, Program
 from lanecast.compose import Composition
 from plan_memory import REDUCING, PlanDict, parts, parts_in, parts_out
-from program_interpreter import Buffers, Bytes, ProgramDict, WrongProgram, longest_message, run_programs
+from program_interpreter import Buffers, Bytes, ProgramDict, run_programs
+from program_rings import WrongProgram, longest_message
 from random_compositions import OPS, some_composition
 
 

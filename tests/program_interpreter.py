@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,74 +19,11 @@ from numpy.typing import NDArray
 
 from collective_cases import UFUNCS
 from program_proxies import CarriedEnd, Proxies
+from program_rings import Ring, WrongProgram, grains, length_of, place, slice_of
 
 ProgramDict = dict[str, Any]
 Bytes = NDArray[np.uint8]
 Buffers = tuple[Bytes, Bytes]  # a rank's input and output, which may share memory
-
-GRANULE = 16  # bytes: pieces of slices begin at multiples of it
-GRAIN = 128  # bytes: messages begin at multiples of it
-
-
-class WrongProgram(AssertionError):
-    """The programs hang, move different amounts on the two sides of a message, or leave their memory."""
-
-
-def place(operand: ProgramDict, numerator: int, length: int) -> int:
-    """Bytes in front of a fraction of a slice."""
-    den: int = operand["den"]
-    return length if numerator == den else -(-length // GRANULE) * numerator // den * GRANULE
-
-
-def slice_of(operand: ProgramDict, number: int) -> int:
-    """Bytes of the slice of that number."""
-    rest: int = operand["bytes"] - number * operand["stride"]
-    return max(0, min(rest, int(operand["stride"])))
-
-
-def length_of(operand: ProgramDict, number: int) -> int:
-    length = slice_of(operand, number)
-    return place(operand, operand["to"], length) - place(operand, operand["from"], length)
-
-
-def longest_message(programs: Sequence[ProgramDict]) -> int:
-    """Bytes of the longest one that is put: no shorter ring can do."""
-    longest = 0
-    for program in programs:
-        for number in range(program["lanes"] * program["chunks"]):
-            message = 0
-            for what in program["puts"]:
-                if what["carried"] is not None:
-                    continue
-                message += sum(length_of(run[0], number) for run in what["runs"])
-                longest = max(longest, message)
-                message = 0 if what["ends"] else message
-    return longest
-
-
-class Ring:
-    """What one lane of a rank keeps for what comes from one peer. Positions count all bytes so far."""
-
-    def __init__(self, memory: Bytes) -> None:
-        self.memory = memory
-        self.put = self.arrived = 0  # arrived: up to the end of the last whole message
-        self.taken = self.emptied = 0
-        self.ends: deque[int] = deque()  # of messages that have not been taken
-
-    def view(self, at: int, length: int) -> Iterator[tuple[slice, slice]]:
-        """Where so many bytes lie, beside where they lie in the ring."""
-        first = at % len(self.memory)
-        fits = min(length, len(self.memory) - first)
-        yield slice(0, fits), slice(first, first + fits)
-        if fits < length:
-            yield slice(fits, length), slice(0, length - fits)
-
-    def write(self, at: int, data: Bytes) -> None:
-        for here, there in self.view(at, len(data)):
-            self.memory[there] = data[here]
-
-    def read(self, at: int, length: int) -> Bytes:
-        return np.concatenate([self.memory[there] for _, there in self.view(at, length)])
 
 
 class Queue:
@@ -267,10 +203,10 @@ class Interpreter:
         if queue.name == "puts":
             end = (ring.put if queue.at is None else queue.at) + length
             queue.waits_for = f"room for {length} bytes"
-            return end <= self._ring_bytes or ring.emptied >= _grains(end - self._ring_bytes)
+            return end <= self._ring_bytes or ring.emptied >= grains(end - self._ring_bytes)
         end = (ring.taken if queue.at is None else queue.at) + length
         queue.waits_for = f"{length} bytes to come"
-        return ring.arrived >= _grains(end)
+        return ring.arrived >= grains(end)
 
     def _hears(self, queue: Queue, end: CarriedEnd, chunk: int) -> bool:
         first = queue.lane == end.lanes[0]
@@ -364,17 +300,13 @@ class Interpreter:
         queue.at = None
         if queue.name == "puts":
             ring.ends.append(end)
-            ring.put = ring.arrived = _grains(end)
+            ring.put = ring.arrived = grains(end)
             self._wake(self._queues[what["peer"], queue.lane, "takes"])
             return
         if ring.ends.popleft() != end:
             raise WrongProgram(f"{queue}: takes more or less than rank {what['peer']} has put")
-        ring.taken = ring.emptied = _grains(end)
+        ring.taken = ring.emptied = grains(end)
         self._wake(self._queues[what["peer"], queue.lane, "puts"])
-
-
-def _grains(position: int) -> int:
-    return -(-position // GRAIN) * GRAIN
 
 
 def run_programs(

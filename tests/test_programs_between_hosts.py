@@ -14,8 +14,9 @@ from lanecast import _core
 from lanecast._core import PlanError, Topology, UsageError
 from plan_memory import parts
 from program_cases import Call, Shape, check_call, lowered, programs_of
-from program_interpreter import ProgramDict, WrongProgram
+from program_interpreter import ProgramDict
 from program_proxies import CarriedEnd, Proxies
+from program_rings import WrongProgram
 from random_compositions import some_knobs
 
 MOST_SOURCES = 16  # of a step of a program
