@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gpu_host_library
+import lanecast
 from collective_cases import Array
 from gpu_stand_in import Tensor, between_hosts, outcomes
 from lanecast import Communicator
-from pipe_jobs import Tell
+from pipe_jobs import PipeJob, Tell
 
 COUNTS = (0, 0, 1, 3, 5, 64, 1000, 5000, 70_000)
 GROWING = (8, 200_000, 8, 400_000, 1, 0, 600_000, 64)  # memory of messages grows between calls, and serves small ones
@@ -79,3 +83,32 @@ def test_back_to_back(
 ) -> None:
     for outcome in outcomes(size, body, kernel_cache, **between_hosts(topology)):
         assert (outcome.text, outcome.value) == ("", [])
+
+
+def one_is_killed(after: int, comm: Communicator, _: Tell) -> str:
+    """The last rank ends between two calls; what the others are told."""
+    x = Tensor(np.ones(3000, np.float32), "float32", comm.rank)
+    try:
+        for turn in range(after + 3):
+            if turn == after and comm.rank == comm.size - 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            comm.all_reduce(x, algorithm="ring", chunks=turn % 4)
+            if turn % 3 == 0:
+                comm.synchronize()
+        comm.synchronize()
+    except (lanecast.TransportError, lanecast.TimeoutError) as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("after", [1, 5])
+def test_a_rank_that_is_killed_is_named(after: int, kernel_cache: str) -> None:
+    environment = gpu_host_library.environment()
+    body = partial(one_is_killed, after)
+    job = PipeJob(3, body, kernel_cache=kernel_cache, environment=environment, timeout_s=20, **between_hosts("2+1"))
+    told = [job.outcome(rank, timeout_s=100) for rank in range(2)]
+    assert job.end() == [0, 0, -signal.SIGKILL]
+    for outcome in told:
+        assert outcome.text == ""
+        assert "rank 2" in outcome.value
