@@ -15,7 +15,7 @@
 #include "gil.h"
 #include "held_calls.h"
 #include "runtime/communicator/persistent.h"
-#include "runtime/gpu/between_hosts/device_plan.h"
+#include "runtime/gpu/bound_program.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

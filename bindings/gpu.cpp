@@ -11,7 +11,7 @@
 #include "device_buffers.h"
 #include "gil.h"
 #include "runtime/communicator/device_work.h"
-#include "runtime/gpu/between_hosts/device_plan.h"
+#include "runtime/gpu/bound_program.h"
 #include "runtime/gpu/bound_program.h"
 #include "runtime/request/composed_call.h"
 
@@ -118,15 +118,10 @@ std::vector<Transfer> transfers_of(const DeviceMessages& messages) {
 void bind_composed(nb::module_& m, nb::class_<Communicator>& communicator) {
   nb::class_<ComposedOnGpu>(m, "ComposedOnGpu", "A composition lowered for a GPU's memory, for any number of calls.")
       .def_prop_ro("plan",
-                   [](const ComposedOnGpu& call) { return call.plan ? call.plan->plan() : call.program->plan(); })
-      .def_prop_ro(
-          "program",
-          [](const ComposedOnGpu& call) {
-            return call.program ? std::optional(call.program->program()) : std::nullopt;
-          },
-          "None among several hosts.")
+                   [](const ComposedOnGpu& call) { return call.program->plan(); })
+      .def_prop_ro("program", [](const ComposedOnGpu& call) { return call.program->program(); })
       .def_prop_ro("scratch_bytes", [](const ComposedOnGpu& call) {
-        return call.plan ? call.plan->scratch_bytes() : call.program->scratch_bytes();
+        return call.program->scratch_bytes();
       });
   communicator
       .def(

@@ -39,8 +39,8 @@ void bind_models(nb::module_& m) {
       .def(
           "__init__",
           [](Models* self, const std::vector<LinkTuple>& links, double reduce_s_per_byte,
-             const std::vector<FitTuple>& fits, const std::vector<OverlapTuple>& overlaps, double driver_call_s) {
-            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}, {}, {}, {}, driver_call_s, {}};
+             const std::vector<FitTuple>& fits, const std::vector<OverlapTuple>& overlaps) {
+            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}, {}, {}, {}, {}};
             for (const auto& [alpha_s, beta] : links) models->links.push_back({alpha_s, beta});
             for (const auto& [collective, algorithm, level, from_bytes, alpha_s, beta] : fits)
               models->fits.push_back({kind_named(collective), algorithm, level, from_bytes, alpha_s, beta});
@@ -48,10 +48,10 @@ void bind_models(nb::module_& m) {
               models->overlaps.push_back({kind_named(collective), hidden, latency, scale});
           },
           "links"_a, "reduce_s_per_byte"_a = Models{}.reduce_s_per_byte, "fits"_a = std::vector<FitTuple>{},
-          "overlaps"_a = std::vector<OverlapTuple>{}, "driver_call_s"_a = Models{}.driver_call_s,
+          "overlaps"_a = std::vector<OverlapTuple>{},
           "links: (alpha_s, beta_s_per_byte) per level, outermost first, and for the innermost domains. fits: "
           "(collective, algorithm, level or -1 for all ranks, from_bytes, alpha_s, beta_s_per_byte). overlaps: "
-          "(collective, hidden, latency, scale). driver_call_s: what a GPU's driver takes for a kernel or a copy.")
+          "(collective, hidden, latency, scale).")
       .def(
           "with_overlap",
           [](Models models, const std::string& collective, double hidden, double latency, double scale) {

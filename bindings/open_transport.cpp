@@ -6,6 +6,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "transport/witness.h"
@@ -83,6 +87,17 @@ void bind_open_transport(nb::module_& m) {
       .def("consume", &OpenTransport::consume, "peer"_a, "tag"_a, "bytes"_a, "consumer"_a,
            "Receive by calling consumer(offset, data) for each piece.")
       .def("progress", &OpenTransport::progress, "Move what can be moved; the numbers of the finished requests.")
+      .def(
+          "register_memory",
+          [](OpenTransport& t, std::uintptr_t address, std::size_t bytes, const nb::bytes& handle,
+             const std::string& bus_id) {
+            GpuSpan span{.vendor = GpuVendor::nvidia, .memory = {reinterpret_cast<std::byte*>(address), bytes}};
+            std::memcpy(span.handle.data(), handle.c_str(), std::min(span.handle.size(), handle.size()));
+            bus_id.copy(span.bus_id.data(), span.bus_id.size() - 1);
+            t.get().register_memory(span);
+          },
+          "address"_a, "bytes"_a, "handle"_a, "bus_id"_a,
+          "Of a GPU, on the stand-in the host's: messages may lie there.")
       .def(
           "arrived", [](OpenTransport& t, int peer, std::uint64_t tag) { return t.get().arrived(peer, tag); }, "peer"_a,
           "tag"_a, nb::call_guard<WithoutGil>(), "Has a message come that no receive has met?")

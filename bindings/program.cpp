@@ -13,6 +13,7 @@
 #include "bindings.h"
 #include "plan_dict.h"
 #include "program_dict.h"
+#include "runtime/gpu/between_hosts/between_hosts.h"
 #include "runtime/gpu/bound_program.h"
 #include "runtime/request/call.h"
 
@@ -35,10 +36,11 @@ nb::dict to_dict(const gpu::Operand& o) {
   return d;
 }
 
-nb::dict to_dict(const gpu::Instruction& what, const std::vector<gpu::Operand>& operands) {
+nb::dict to_dict(const Program& program, const gpu::Instruction& what) {
   nb::dict d;
   d["operation"] = name_of(what.operation);
-  d["peer"] = talks(what) ? nb::cast(what.peer) : nb::none();
+  d["peer"] = talks(what) ? nb::cast(program.peer_of(what)) : nb::none();
+  d["carried"] = what.carried ? nb::cast(what.carried - 1) : nb::none();
   d["ends"] = what.ends != 0;
   d["delay"] = what.delay;
   d["needs"] = what.needs;
@@ -51,7 +53,7 @@ nb::dict to_dict(const gpu::Instruction& what, const std::vector<gpu::Operand>& 
   const std::size_t each = operands_of(what);
   for (std::size_t r = 0; r < what.runs; ++r) {
     nb::list run;
-    for (std::size_t k = 0; k < each; ++k) run.append(to_dict(operands[what.operands + r * each + k]));
+    for (std::size_t k = 0; k < each; ++k) run.append(to_dict(program.operands[what.operands + r * each + k]));
     runs.append(run);
   }
   d["runs"] = runs;
@@ -62,15 +64,29 @@ PlanDict to_dict(const Program& program) {
   nb::dict d;
   d["lanes"] = program.slicing.lanes;
   d["chunks"] = program.slicing.chunks;
+  d["channels"] = program.slicing.channels;
   d["delays"] = program.delays;
   d["generations"] = program.generations;
   d["scratch_bytes"] = program.scratch_bytes;
   d["longest_message"] = program.longest_message;
   for (const auto& [name, queue] : {std::pair("puts", &program.puts), std::pair("takes", &program.takes)}) {
     nb::list list;
-    for (const gpu::Instruction& what : *queue) list.append(to_dict(what, program.operands));
+    for (const gpu::Instruction& what : *queue) list.append(to_dict(program, what));
     d[name] = list;
   }
+  nb::list carried;
+  for (const Carried& one : program.carried) {
+    nb::dict message;
+    message["place"] = one.memory.place;
+    message["lane_bytes"] = one.memory.lane_bytes;
+    message["slots"] = one.memory.slots;
+    message["on_host"] = one.memory.on_host != 0;
+    message["ordinal"] = one.ordinal;
+    message["peer"] = one.peer;
+    message["sends"] = one.sends;
+    carried.append(message);
+  }
+  d["carried"] = carried;
   return PlanDict(d);
 }
 
@@ -108,27 +124,86 @@ void check(Slicing slicing, int least) {
                      " to " + std::to_string(kMostChunks));
 }
 
-Program bound(const Plan& plan, const std::vector<std::size_t>& counts, std::string_view dtype, std::string_view op,
-              int lanes, int chunks) {
+/// Where the ranks of a program are, for one between hosts; no hosts: all ranks are on one.
+struct HostsOfProgram {
+  std::vector<std::string> hosts;  // of each rank
+  int channels = 1;
+  int slots = 0;  // of each carried message, at most; 0: as many as a call has
+};
+
+void check(const HostsOfProgram& where, int ranks, int lanes) {
+  if (where.hosts.empty() && (where.channels != 1 || where.slots != 0))
+    throw UsageError("program: channels and slots: are of programs between hosts; give hosts as well");
+  if (!where.hosts.empty() && where.hosts.size() != static_cast<std::size_t>(ranks))
+    throw UsageError("program: hosts: needs one for each of " + std::to_string(ranks) + " ranks, got " +
+                     std::to_string(where.hosts.size()));
+  if (where.channels < 1 || lanes % where.channels != 0)
+    throw UsageError("program: channels: " + std::to_string(where.channels) + " do not divide " +
+                     std::to_string(lanes) + " lanes");
+  if (where.slots < 0) throw UsageError("program: slots: " + std::to_string(where.slots) + " is less than 0");
+}
+
+/// As a call between hosts shapes it, whose messages all lie in the hosts' memory.
+Program bound(const Plan& plan, const Shape& shape, Slicing slicing, const HostsOfProgram& where) {
+  ProgramShape bound = program_shape(plan, shape);
+  if (!where.hosts.empty()) {
+    Ranks neighbours = BetweenHosts::neighbours_of(plan.rank, where.hosts);
+    const std::size_t longest = BetweenHosts::longest_in_ring(neighbours.size());
+    bound.between_hosts = {std::move(neighbours), std::vector<bool>(where.hosts.size()), SIZE_MAX, longest};
+    slicing.channels = where.channels;
+  }
+  Program program = program_of(plan, bound, slicing);
+  for (Carried& one : program.carried)
+    if (where.slots != 0) one.memory.slots = std::min(one.memory.slots, static_cast<std::uint32_t>(where.slots));
+  return program;
+}
+
+Program bound_one(const Plan& plan, const std::vector<std::size_t>& counts, std::string_view dtype, std::string_view op,
+                  int lanes, int chunks, std::vector<std::string> hosts, int channels, int slots) {
+  const HostsOfProgram where{std::move(hosts), channels, slots};
   check({lanes, chunks}, 1);
-  const Shape shape = shape_of(plan, counts, dtype, op);
-  return program_of(plan, program_shape(plan, shape), {lanes, chunks});
+  check(where, plan.collective.size, lanes);
+  return bound(plan, shape_of(plan, counts, dtype, op), {lanes, chunks}, where);
+}
+
+/// Of each carried message, chunk and channel: bytes, and lanes with a share as bits.
+nb::list carried_chunks(const Program& program) {
+  const CarriedChunks chunks(program);
+  nb::list messages;
+  for (std::size_t m = 0; m < program.carried.size(); ++m) {
+    nb::list of_message;
+    for (int chunk = 0; chunk < program.slicing.chunks; ++chunk)
+      for (int channel = 0; channel < program.slicing.channels; ++channel) {
+        const CarriedChunk one = chunks.of(m, static_cast<std::uint32_t>(chunk), static_cast<std::uint32_t>(channel));
+        of_message.append(nb::make_tuple(one.bytes, one.lanes));
+      }
+    messages.append(of_message);
+  }
+  return messages;
 }
 
 std::vector<Program> all_bound(const std::vector<const Plan*>& list, const std::vector<std::size_t>& counts,
-                               std::string_view dtype, std::string_view op, int lanes, int chunks) {
+                               std::string_view dtype, std::string_view op, int lanes, int chunks,
+                               std::vector<std::string> hosts, int channels, int slots) {
   std::vector<Plan> plans;
   for (const Plan* plan : list) plans.push_back(*plan);
   for (std::size_t r = 0; r < std::max(plans.size(), std::size_t{1}); ++r)
     if (r >= plans.size() || plans[r].rank != static_cast<int>(r) ||
         plans[r].collective.size != static_cast<int>(plans.size()))
       throw UsageError("plans: needs those of all ranks, in rank order");
+  const HostsOfProgram where{std::move(hosts), channels, slots};
   check({lanes, chunks}, 0);
+  check(where, static_cast<int>(plans.size()), lanes);
   const Shape shape = shape_of(plans[0], counts, dtype, op);
-  const std::size_t ring = gpu::ring_bytes(static_cast<gpu::u32>(plans.size()));
-  const Slicing slicing = slicing_of(plans, shape, chunks, ring, [lanes](std::size_t) { return lanes; });
+  std::size_t ring = gpu::ring_bytes(static_cast<gpu::u32>(plans.size()));
+  Slicing slicing{lanes, std::max(chunks, 1)};  // between hosts a message that fits no ring is cut, not the parts
+  if (where.hosts.empty()) slicing = slicing_of(plans, shape, chunks, ring, [lanes](std::size_t) { return lanes; });
   std::vector<Program> programs;
-  for (const Plan& plan : plans) programs.push_back(program_of(plan, program_shape(plan, shape), slicing));
+  for (const Plan& plan : plans) programs.push_back(bound(plan, shape, slicing, where));
+  if (!where.hosts.empty()) {
+    ring = 0;
+    for (const Program& program : programs) ring = std::max(ring, program.longest_message);
+  }
   check_queues(programs, ring);
   return programs;
 }
@@ -150,17 +225,21 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("scratch_bytes", &Program::all_scratch_bytes)
       .def_prop_ro(
           "longest_message", [](const Program& p) { return p.longest_message; }, "Bytes, at most.")
+      .def("carried_chunks", &carried_chunks,
+           "Of each carried message, in the order of chunks and their channels: bytes, and lanes with a share as bits.")
       .def(
           "to_dict", [](const Program& p) { return to_dict(p); }, "Plain data, as JSON takes it.")
       .def_static("from_dict", &program_from_dict, "dict"_a,
                   "What to_dict gave, to be shown and checked. Raises UsageError for what no program can be.")
       .def("describe", &described, "plan"_a,
            "The plan that it was made from. A line for each instruction; p0, p1, … are the puts, t0, t1, … the takes.");
-  m.def("program_of", &bound, "plan"_a, "counts"_a, "dtype"_a = "float32", "op"_a = "sum", "lanes"_a = 1,
-        "chunks"_a = 1, "counts: elements of each part, or one number for all.");
+  m.def("program_of", &bound_one, "plan"_a, "counts"_a, "dtype"_a = "float32", "op"_a = "sum", "lanes"_a = 1,
+        "chunks"_a = 1, "hosts"_a = std::vector<std::string>{}, "channels"_a = 1, "slots"_a = 0,
+        "counts: elements of each part, or one number for all. hosts: of each rank, for a program between "
+        "hosts. slots: of each carried message, at most; 0: as many as a call has.");
   m.def(
       "programs_of", &all_bound, "plans"_a, "counts"_a, "dtype"_a = "float32", "op"_a = "sum", "lanes"_a = 1,
-      "chunks"_a = 0,
+      "chunks"_a = 0, "hosts"_a = std::vector<std::string>{}, "channels"_a = 1, "slots"_a = 0,
       "Of all ranks, and proven: as check_queues does. chunks: at least; 0: as few as a call of so many lanes takes.");
   m.def(
       "check_queues",

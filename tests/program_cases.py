@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -17,7 +18,8 @@ from lanecast import _core
 from lanecast._core import Plan, Program
 from lanecast.compose import Composition
 from plan_memory import REDUCING, PlanDict, parts, parts_in, parts_out
-from program_interpreter import Buffers, Bytes, ProgramDict, WrongProgram, longest_message, run_programs
+from program_interpreter import Buffers, Bytes, ProgramDict, run_programs
+from program_rings import WrongProgram, longest_message
 from random_compositions import OPS, some_composition
 
 
@@ -30,11 +32,15 @@ class Shape:
     chunks: int = 1
     op: str = "sum"
     dtype: str = "int64"
+    hosts: str = ""  # a letter of each rank; none: all are on one
+    channels: int = 1
+    slots: int = 0  # of each carried message, at most; 0: as many as a call has
 
 
 def programs_of(plans: Sequence[Plan], shape: Shape) -> list[Program]:
-    counts = list(shape.counts)
-    return [_core.program_of(plan, counts, shape.dtype, shape.op, shape.lanes, shape.chunks) for plan in plans]
+    counts, hosts = list(shape.counts), list(shape.hosts)
+    bound = partial(_core.program_of, hosts=hosts, channels=shape.channels, slots=shape.slots)
+    return [bound(plan, counts, shape.dtype, shape.op, shape.lanes, shape.chunks) for plan in plans]
 
 
 def _places(own: Sequence[int], shape: Shape) -> dict[int, slice]:
@@ -129,6 +135,18 @@ class Call:
             raise WrongProgram(said)
 
 
+def check_shares(programs: Sequence[Program], exported: Sequence[ProgramDict]) -> None:
+    """What proxies send is what they expect: bytes and lanes of each chunk and channel are equal on both ends."""
+    ends: dict[tuple[int, int, int], list[Any]] = {}
+    for rank, (program, described) in enumerate(zip(programs, exported, strict=True)):
+        for message, chunks in zip(described["carried"], program.carried_chunks(), strict=True):
+            pair = (rank, message["peer"]) if message["sends"] else (message["peer"], rank)
+            ends.setdefault((*pair, message["ordinal"]), []).append((message["lane_bytes"], chunks))
+    for which, both in ends.items():
+        assert len(both) == 2, which
+        assert both[0] == both[1], which
+
+
 def check_call(plans: Sequence[Plan], shape: Shape, seed: int, schedules: int = 4) -> None:
     """Under random schedules, in rings that hold the longest message and no more, and in larger ones."""
     programs = programs_of(plans, shape)
@@ -137,6 +155,7 @@ def check_call(plans: Sequence[Plan], shape: Shape, seed: int, schedules: int = 
     longest = longest_message(exported)
     assert longest <= max(program.longest_message for program in programs)
     _core.check_queues(programs, longest)
+    check_shares(programs, exported)
     rng = random.Random(seed)
     for turn in range(schedules):
         ring_bytes = longest if turn % 2 == 0 else rng.choice([longest + 16, 2 * longest + 48, 4 * longest, 1 << 16])

@@ -11,80 +11,19 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collective_cases import UFUNCS
+from program_proxies import CarriedEnd, Proxies
+from program_rings import Ring, WrongProgram, grains, length_of, place, slice_of
 
 ProgramDict = dict[str, Any]
 Bytes = NDArray[np.uint8]
 Buffers = tuple[Bytes, Bytes]  # a rank's input and output, which may share memory
-
-GRANULE = 16  # bytes: pieces of slices begin at multiples of it
-GRAIN = 128  # bytes: messages begin at multiples of it
-
-
-class WrongProgram(AssertionError):
-    """The programs hang, move different amounts on the two sides of a message, or leave their memory."""
-
-
-def place(operand: ProgramDict, numerator: int, length: int) -> int:
-    """Bytes in front of a fraction of a slice."""
-    den: int = operand["den"]
-    return length if numerator == den else -(-length // GRANULE) * numerator // den * GRANULE
-
-
-def slice_of(operand: ProgramDict, number: int) -> int:
-    """Bytes of the slice of that number."""
-    rest: int = operand["bytes"] - number * operand["stride"]
-    return max(0, min(rest, int(operand["stride"])))
-
-
-def length_of(operand: ProgramDict, number: int) -> int:
-    length = slice_of(operand, number)
-    return place(operand, operand["to"], length) - place(operand, operand["from"], length)
-
-
-def longest_message(programs: Sequence[ProgramDict]) -> int:
-    """Bytes of the longest one that is put: no shorter ring can do."""
-    longest = 0
-    for program in programs:
-        for number in range(program["lanes"] * program["chunks"]):
-            message = 0
-            for what in program["puts"]:
-                message += sum(length_of(run[0], number) for run in what["runs"])
-                longest = max(longest, message)
-                message = 0 if what["ends"] else message
-    return longest
-
-
-class Ring:
-    """What one lane of a rank keeps for what comes from one peer. Positions count all bytes so far."""
-
-    def __init__(self, memory: Bytes) -> None:
-        self.memory = memory
-        self.put = self.arrived = 0  # arrived: up to the end of the last whole message
-        self.taken = self.emptied = 0
-        self.ends: deque[int] = deque()  # of messages that have not been taken
-
-    def view(self, at: int, length: int) -> Iterator[tuple[slice, slice]]:
-        """Where so many bytes lie, beside where they lie in the ring."""
-        first = at % len(self.memory)
-        fits = min(length, len(self.memory) - first)
-        yield slice(0, fits), slice(first, first + fits)
-        if fits < length:
-            yield slice(fits, length), slice(0, length - fits)
-
-    def write(self, at: int, data: Bytes) -> None:
-        for here, there in self.view(at, len(data)):
-            self.memory[there] = data[here]
-
-    def read(self, at: int, length: int) -> Bytes:
-        return np.concatenate([self.memory[there] for _, there in self.view(at, length)])
 
 
 class Queue:
@@ -148,11 +87,23 @@ class Interpreter:
         self._now = 0.0
         self._ready: list[tuple[float, int, Queue]] = []
         self._count = 0
+        self._of_message: dict[tuple[int, int], list[ProgramDict]] = {}  # rank, carried message
+        for rank, program in enumerate(programs):
+            for what in program["puts"] + program["takes"]:
+                if what["carried"] is not None:
+                    self._of_message.setdefault((rank, what["carried"]), []).append(what)
+        self._lanes = [program["lanes"] for program in programs]
+        self._proxies = Proxies(programs, self._share_bytes, self._garbage, self._random)
 
     def run(self) -> None:
+        if said := self._proxies.unmatched():
+            raise WrongProgram(said)
+        self._move_carried()
         for queue in self._queues.values():
             self._push(queue)
-        while self._ready:
+        while self._ready or self._move_carried():
+            if not self._ready:
+                continue
             self._now, _, queue = heapq.heappop(self._ready)
             if queue.ended == queue.rounds:
                 continue
@@ -167,9 +118,31 @@ class Interpreter:
         stuck = [queue for queue in self._queues.values() if queue.ended < queue.rounds]
         if stuck:
             raise WrongProgram("\n".join(["nobody goes on:", *map(str, stuck[:8])]))
+        self._expect_all_taken()
+
+    def _expect_all_taken(self) -> None:
         for (sender, receiver, lane), ring in self._rings.items():
             if ring.ends or ring.put != ring.arrived or ring.taken != ring.emptied:
                 raise WrongProgram(f"rank {receiver} does not take all that rank {sender} puts, in lane {lane}")
+        for end in self._proxies.ends.values():
+            if not end.finished:
+                raise WrongProgram(f"rank {end.rank}: the proxy never ends with message {end.number}")
+
+    def _share_bytes(self, rank: int, number: int, chunk: int, lane: int) -> int:
+        slice_number = chunk * self._lanes[rank] + lane
+        return sum(length_of(run[0], slice_number) for what in self._of_message[rank, number] for run in what["runs"])
+
+    def _move_carried(self) -> bool:
+        """Wakes whom it may concern; False where nothing has moved."""
+        touched = set(self._proxies.move())
+        for queue in self._queues.values():
+            if queue.rank in touched:
+                self._wake(queue)
+        return bool(touched)
+
+    def _end_of(self, queue: Queue, what: ProgramDict) -> CarriedEnd:
+        of_channel = queue.program["lanes"] // queue.program["channels"]
+        return self._proxies.ends[queue.rank, what["carried"], queue.lane // of_channel]
 
     def _some_speed(self) -> float:
         return float(10 ** self._random.uniform(-self._spread, 0))
@@ -197,8 +170,9 @@ class Interpreter:
         talks = what["peer"] is not None
         if talks and queue.at is not None and queue.peer != what["peer"]:
             raise WrongProgram(f"{queue}: the message to or from rank {queue.peer} has not ended")
-        # An instruction without bytes waits for nobody.
-        if any(lengths) and not self._may_begin(queue, what, sum(lengths)):
+        # An instruction without bytes waits for nobody, unless its lane hears for its channel.
+        hears = what["carried"] is not None and queue.lane == self._end_of(queue, what).lanes[0]
+        if (any(lengths) or hears) and not self._may_begin(queue, what, sum(lengths)):
             return False
         for run, length in zip(what["runs"], lengths, strict=True):
             if length:
@@ -223,14 +197,40 @@ class Interpreter:
             return False
         if what["peer"] is None:
             return True
+        if what["carried"] is not None:
+            return self._hears(queue, self._end_of(queue, what), tick - what["delay"])
         ring = self._ring(queue, what["peer"])
         if queue.name == "puts":
             end = (ring.put if queue.at is None else queue.at) + length
             queue.waits_for = f"room for {length} bytes"
-            return end <= self._ring_bytes or ring.emptied >= _grains(end - self._ring_bytes)
+            return end <= self._ring_bytes or ring.emptied >= grains(end - self._ring_bytes)
         end = (ring.taken if queue.at is None else queue.at) + length
         queue.waits_for = f"{length} bytes to come"
-        return ring.arrived >= _grains(end)
+        return ring.arrived >= grains(end)
+
+    def _hears(self, queue: Queue, end: CarriedEnd, chunk: int) -> bool:
+        first = queue.lane == end.lanes[0]
+        count = end.through if first else end.heard
+        queue.waits_for = f"chunk {chunk} of its message {end.number}, of which it has heard {count}"
+        if chunk >= count + (len(end.slots) if queue.name == "puts" else 0):
+            return False
+        if first and count > end.heard:
+            end.heard = count
+            for lane in end.lanes:
+                self._wake(self._queues[queue.rank, lane, queue.name])
+        return True
+
+    def _through_slot(self, queue: Queue, what: ProgramDict, views: list[Bytes], length: int) -> None:
+        queue.at = queue.at or 0
+        chunk = queue.ended // len(queue.list) - what["delay"]
+        share = self._end_of(queue, what).share(chunk, queue.lane)[queue.at : queue.at + length]
+        if len(share) != length:
+            raise WrongProgram(f"{queue}: the share is longer than its place")
+        if queue.name == "puts":
+            share[:] = views[0]
+        else:
+            self._write(views[0], what, [*views[1:], share])
+        queue.at, queue.peer = queue.at + length, what["peer"]
 
     def _move(self, queue: Queue, what: ProgramDict, run: list[ProgramDict], length: int) -> None:
         views = [self._view(queue, what, operand) for operand in run]
@@ -238,6 +238,9 @@ class Interpreter:
             raise WrongProgram(f"{queue}: adds or copies sizes that differ: {[len(view) for view in views]}")
         if what["peer"] is None:
             self._write(views[0], what, views[1:])
+            return
+        if what["carried"] is not None:
+            self._through_slot(queue, what, views, length)
             return
         ring = self._ring(queue, what["peer"])
         if queue.at is None:
@@ -287,21 +290,23 @@ class Interpreter:
     def _end_message(self, queue: Queue, what: ProgramDict) -> None:
         if queue.at is None:
             return  # an empty message is none
+        if what["carried"] is not None:
+            queue.at = None
+            self._end_of(queue, what).says[queue.lane] = queue.ended // len(queue.list) - what["delay"] + 1
+            if self._random.random() < 0.5:  # a proxy may look later
+                self._move_carried()
+            return
         ring, end = self._ring(queue, what["peer"]), queue.at
         queue.at = None
         if queue.name == "puts":
             ring.ends.append(end)
-            ring.put = ring.arrived = _grains(end)
+            ring.put = ring.arrived = grains(end)
             self._wake(self._queues[what["peer"], queue.lane, "takes"])
             return
         if ring.ends.popleft() != end:
             raise WrongProgram(f"{queue}: takes more or less than rank {what['peer']} has put")
-        ring.taken = ring.emptied = _grains(end)
+        ring.taken = ring.emptied = grains(end)
         self._wake(self._queues[what["peer"], queue.lane, "puts"])
-
-
-def _grains(position: int) -> int:
-    return -(-position // GRAIN) * GRAIN
 
 
 def run_programs(

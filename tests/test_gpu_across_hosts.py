@@ -337,7 +337,6 @@ def unheard_of(comm: Communicator, _: Tell) -> None:
     x = tensor(comm, 8)
     for algorithm, chunks, words in (
         ("rings", 0, "algorithm 'rings' is unknown on GPUs; known: peer_kernel"),
-        ("hierarchical(native,ring)", 0, "native moves what stays within a host of the topology 2x1"),
         ("ring", -1, "chunks: -1 is not from 0 to"),
         ("peer_kernel", 0, "algorithm 'peer_kernel' moves memory among the GPUs of one host, and these ranks are on 2"),
     ):

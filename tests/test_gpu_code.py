@@ -17,7 +17,6 @@ NAMES = {
     "lanecast_broadcast",
     "lanecast_barrier",
     "lanecast_handover",
-    "lanecast_handshake",
     "lanecast_messages",
     "lanecast_copy",
     "lanecast_direct",

@@ -16,7 +16,6 @@ from lanecast import _core
 from lanecast._core import Plan, Topology
 from plan_memory import parts
 from program_cases import Call, Shape, lowered, programs_of
-from program_interpreter import WrongProgram, longest_message
 from program_mutants import (
     MUTATORS,
     Mutator,
@@ -27,6 +26,7 @@ from program_mutants import (
     one_generation_fewer,
     wait_in_a_circle,
 )
+from program_rings import WrongProgram, longest_message
 from random_compositions import some_knobs
 
 NAMED = (

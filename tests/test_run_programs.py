@@ -16,7 +16,7 @@ from lanecast.compose import Composition, Knobs, lower
 from plan_memory import parts
 from processor_time import processor_s
 from program_cases import Call, Shape, check_call, lowered, programs_of, some_counts, some_even_composition
-from program_interpreter import WrongProgram, longest_message
+from program_rings import WrongProgram, longest_message
 from random_compositions import some_composition, some_knobs
 
 MOST_SOURCES = 16  # of a step of a program; see test_more_sources_than_a_kernel_takes

@@ -34,6 +34,12 @@ class Item:
     size: int
     cuts: Sequence[int] = ()  # where its memory is cut into spans
     to_all: bool = False  # sent by send_one_memory()
+    stamp: int = 0
+    on_gpu: bool = False  # in memory of Endpoint.gpu's, at both ends
+
+
+def _no_gpu(size: int) -> Bytes:
+    raise AssertionError(f"{size} bytes of a GPU's memory, and this endpoint has none")
 
 
 class Recorder:
@@ -56,6 +62,7 @@ class Endpoint:
         self.rank = me.rank
         self.size = me.size
         self.barrier = me.barrier
+        self.gpu: Callable[[int], Bytes] = _no_gpu  # so many bytes of a GPU's memory
         self.peers = [peer for peer in range(me.size) if peer != me.rank]
         self._open: set[int] = set()
         self._due: list[tuple[Bytes, Bytes, str]] = []
@@ -64,9 +71,12 @@ class Endpoint:
         """Let wait() wait for a request that was posted on the transport itself."""
         self._open.add(request)
 
-    def send(self, peer: int, item: Item) -> None:
-        data = payload(self.rank, peer, item.serial, item.size)
-        self.watch(self.transport.send(peer, item.tag, np.split(data, item.cuts)))
+    def send(self, peer: int, item: Item) -> int:
+        data = self._memory(item)
+        data[:] = payload(self.rank, peer, item.serial, item.size)
+        request = self.transport.send(peer, item.tag, np.split(data, item.cuts), item.stamp)
+        self.watch(request)
+        return request
 
     def send_one_memory(self, posts: Sequence[tuple[int, Item]], memory: Bytes) -> dict[int, int]:
         """Items of one serial and size; returns the last request by peer."""
@@ -83,7 +93,7 @@ class Endpoint:
 
     def receive(self, peer: int, item: Item) -> int:
         into = self._due_from(peer, item)
-        request = self.transport.receive(peer, item.tag, np.split(into, item.cuts))
+        request = self.transport.receive(peer, item.tag, np.split(into, item.cuts), item.stamp)
         self.watch(request)
         return request
 
@@ -97,8 +107,12 @@ class Endpoint:
         self.watch(self.transport.receive(peer, tag, [into], stamp))
         self.progress_until(lambda: False)
 
+    def _memory(self, item: Item) -> Bytes:
+        return self.gpu(item.size) if item.on_gpu else np.empty(item.size, np.uint8)
+
     def _due_from(self, peer: int, item: Item) -> Bytes:
-        into = np.full(item.size, 0xEE, np.uint8)
+        into = self._memory(item)
+        into[:] = 0xEE
         destination = EVERYBODY if item.to_all else self.rank
         self._due.append((into, payload(peer, destination, item.serial, item.size), f"{item} from rank {peer}"))
         return into

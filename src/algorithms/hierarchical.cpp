@@ -6,6 +6,8 @@
 // through one NIC a direction. Played backwards and forwards it is the multi-lane all-reduce, and the shuffles of the
 // two halves cancel, since pieces land where they belong. Source: PCCL, section IV-A; uneven nodes are beyond it: there
 // are as many lanes as ranks in the smallest node, and what the excess ranks bring is cut over the lanes.
+#include <algorithm>
+
 #include "algorithms/algorithms.h"
 #include "algorithms/lanes.h"
 
@@ -13,8 +15,12 @@ namespace lanecast {
 namespace {
 
 /// The levels above `level` are spread over by `across`, the domains of `level` filled by `within`.
+/// stages: of the plan, where these are all of its levels; else 0.
 void combine(PlanWriter& plan, const Ranks& ranks, const PieceLists& own, const Lanes& lanes, const AllGather& across,
-             const AllGather& within) {
+             const AllGather& within, int stages) {
+  const auto begin_stage = [&](int from_last) {
+    if (stages != 0) plan.stage(stages - 1 - from_last, stages);
+  };
   const std::vector<int> place = places_of(ranks);
   const auto own_of = [&](int rank) -> const Pieces& { return own[place[rank]]; };
   const auto& nodes = lanes.nodes();
@@ -25,8 +31,10 @@ void combine(PlanWriter& plan, const Ranks& ranks, const PieceLists& own, const 
   // What ranks beyond the lanes bring has to reach the lanes first. Otherwise the messages between nodes go first, as
   // they take longest; backwards they are then what a sum waits for last, and nothing queues behind them.
   const bool all_in_lanes = static_cast<int>(node.size()) == lanes.count();
+  begin_stage(2);
   if (!all_in_lanes) within(plan, node, brought);
 
+  begin_stage(1);
   if (lanes.in_lane()) {
     PieceLists shares;
     for (std::size_t n = 0; n < nodes.size(); ++n)
@@ -40,7 +48,16 @@ void combine(PlanWriter& plan, const Ranks& ranks, const PieceLists& own, const 
   for (int j = 0; j < lanes.count(); ++j)
     for (int n = 0; n < static_cast<int>(nodes.size()); ++n)
       if (n != lanes.home()) append(remote[j], lanes.share(n, j, own_of));
+  begin_stage(0);
   within(plan, node, remote);
+}
+
+/// What ranks beyond the lanes bring takes one more, on all ranks alike.
+int stages_of(const Topology& topology, const Ranks& ranks) {
+  if (topology.levels() != 1) return 0;
+  const auto nodes = topology.partition(ranks, 0);
+  const bool even = std::ranges::all_of(nodes, [&](const Ranks& node) { return node.size() == nodes[0].size(); });
+  return even ? 2 : 3;
 }
 
 }  // namespace
@@ -49,7 +66,8 @@ AllGather hierarchical(const Topology& topology, const std::vector<AllGather>& a
   return nested(across, within, [&topology](int level, AllGather outer, AllGather inner) -> AllGather {
     return [&topology, level, outer = std::move(outer), inner = std::move(inner)](PlanWriter& plan, const Ranks& ranks,
                                                                                   const PieceLists& own) {
-      combine(plan, ranks, own, Lanes(plan.rank(), topology.partition(ranks, level)), outer, inner);
+      combine(plan, ranks, own, Lanes(plan.rank(), topology.partition(ranks, level)), outer, inner,
+              stages_of(topology, ranks));
     };
   });
 }

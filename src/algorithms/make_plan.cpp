@@ -44,6 +44,7 @@ void write_gathering(PlanBuilder& plan, const Context& call) {
     own.push_back(what.kind == Kind::all_reduce ? cut(whole(0), r, what.size) : whole(r));
   const auto rows = rows_named(all_gather_rows(), call.algorithm, call.topology);
   const auto gather = combined<AllGather>(rows, call.topology, hierarchical);
+  plan.has_stages();
   if (what.reduces() && what.reproducible) {
     in_rank_order(plan, call.ranks, own);
   } else if (what.reduces()) {

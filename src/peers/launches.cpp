@@ -21,8 +21,7 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
       direct_(kernels_->get("lanecast_direct")),
       meeting_(kernels_->get("lanecast_meeting")),
       barrier_(kernels_->get("lanecast_barrier")),
-      hand_over_(kernels_->get("lanecast_handover")),
-      handshake_(kernels_->get("lanecast_handshake")) {
+      hand_over_(kernels_->get("lanecast_handover")) {
   for (int k = 0; k < kDTypes; ++k) {
     const std::string name(name_of(static_cast<DType>(k)));
     exchange_and_reduce_[k] = kernels_->get("lanecast_exchange_" + name);
@@ -99,10 +98,6 @@ void Launches::barrier(const gpu::GroupArguments& arguments, gpu::Stream stream)
 
 void Launches::hand_over(const gpu::Handover& arguments, gpu::Stream stream) const {
   launch(hand_over_, &arguments, {1, gpu::kMostRanks * gpu::kDepth}, stream);
-}
-
-void Launches::shake_hands(const gpu::Handshake& arguments, gpu::Stream stream) const {
-  launch(handshake_, &arguments, {1, 1}, stream);
 }
 
 int Launches::blocks_for(std::size_t bytes, int most) {

@@ -36,7 +36,6 @@ class Launches {
   void program(DType dtype, const gpu::ProgramRun& arguments, int lanes, gpu::Stream stream) const;
   void barrier(const gpu::GroupArguments& arguments, gpu::Stream stream) const;
   void hand_over(const gpu::Handover& arguments, gpu::Stream stream) const;
-  void shake_hands(const gpu::Handshake& arguments, gpu::Stream stream) const;
 
   /// Of a kernel that reads so many bytes from each source, at most `most`.
   static int blocks_for(std::size_t bytes, int most);
@@ -58,7 +57,7 @@ class Launches {
   std::shared_ptr<gpu::Device> device_;
   int exchange_threads_, two_shot_threads_, pumped_two_shot_threads_, program_threads_;
   std::shared_ptr<const gpu::Kernels> kernels_;
-  gpu::Function exchange_, broadcast_, messages_, copy_, direct_, meeting_, barrier_, hand_over_, handshake_;
+  gpu::Function exchange_, broadcast_, messages_, copy_, direct_, meeting_, barrier_, hand_over_;
   std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, pumped_two_shot_{}, reduce_{},
       direct_reduce_{}, program_{};
   Listener listener_;

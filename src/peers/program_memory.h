@@ -14,8 +14,12 @@ class ProgramMemory {
   ProgramMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members)
       : memory_(std::move(device), members, kRingsAt + gpu::rings_bytes(static_cast<gpu::u32>(members.size))) {}
 
-  /// Addresses in this process.
+  int size() const { return memory_.size(); }
+
+  /// The ranks, and addresses in this process.
   void fill(gpu::ProgramRun& run) const {
+    run.rank = static_cast<gpu::u32>(memory_.rank());
+    run.ranks = static_cast<gpu::u32>(memory_.size());
     run.ring_bytes = gpu::ring_bytes(run.ranks);
     run.program_control = memory_.own();
     for (gpu::u32 q = 0; q < run.ranks; ++q) {

@@ -12,8 +12,6 @@ void PeerGroup::open_programs(const Bootstrap& members) {
 
 void PeerGroup::by_program(DType dtype, gpu::ProgramRun run, int lanes, gpu::Stream stream) const {
   const gpu::Device::Current current(*device_);
-  run.rank = static_cast<gpu::u32>(rank());
-  run.ranks = static_cast<gpu::u32>(size());
   run.timeout_ns = timeout_ns_;
   run.control = memory_.control();
   run.fault = faults_.device();

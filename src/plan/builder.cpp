@@ -2,6 +2,7 @@
 #include "plan/builder.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lanecast {
 namespace {
@@ -62,6 +63,7 @@ Step& PlanBuilder::add(StepKind kind, int peer, const Blocks& src, const Blocks&
     plan_.blocks.insert(plan_.blocks.end(), blocks.begin(), blocks.end());
     return range;
   };
+  if (talks(step)) step.stage = stage_;
   step.src = append(src);
   step.dst = append(dst);
   return plan_.steps.emplace_back(step);
@@ -130,7 +132,14 @@ void PlanBuilder::group(const Group& call) {
   plan_.groups.push_back(call);
 }
 
+void PlanBuilder::stage(int number, int of) {
+  if (!has_stages_) return;
+  stages_ = of;
+  stage_ = stages_before_ + number;
+}
+
 void PlanBuilder::complete(const Pieces& pieces) {
+  stages_before_ += std::exchange(stages_, 0);
   for (const Piece& piece : pieces) {
     auto& map = newest(piece.part);
     const auto [first, last] = map.span(piece.lo, piece.hi);

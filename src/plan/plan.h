@@ -20,7 +20,7 @@ inline constexpr std::int8_t kOpOfCall = -1;
 struct Step {
   StepKind kind{};
   bool completes = false;      // the result holds every contribution: an average divides here, and only here
-  std::int32_t stage = -1;     // of a composition's plan: what happens side by side; -1: plans that have none
+  std::int32_t stage = -1;     // chunk by chunk, stages happen side by side; -1: steps of none, which many plans have
   std::int8_t op = kOpOfCall;  // of what adds: a ReduceOp, where a plan has several
   std::int32_t peer = -1;      // send, recv, recv_reduce
   std::int32_t group = -1;     // group: index into Plan::groups

@@ -9,20 +9,31 @@ class Tape final : public PlanWriter {
  public:
   explicit Tape(int rank) : rank_(rank) {}
   int rank() const override { return rank_; }
-  void send(int peer, const Pieces& pieces) override { moves.push_back({StepKind::send, peer, pieces, {}}); }
-  void recv(int peer, const Pieces& pieces) override { moves.push_back({StepKind::recv, peer, pieces, {}}); }
-  void group(const Group& call) override { moves.push_back({StepKind::group, -1, {}, call}); }
+  void send(int peer, const Pieces& pieces) override { add({StepKind::send, peer, pieces, {}}); }
+  void recv(int peer, const Pieces& pieces) override { add({StepKind::recv, peer, pieces, {}}); }
+  void group(const Group& call) override { add({StepKind::group, -1, {}, call}); }
+  void stage(int number, int of) override {
+    stage_ = number;
+    stages = of;
+  }
 
   struct Move {
     StepKind kind;
     int peer;
     Pieces pieces;
     Group call;
+    int stage = 0;
   };
   std::vector<Move> moves;
+  int stages = 0;
 
  private:
+  void add(Move move) {
+    move.stage = stage_;
+    moves.push_back(std::move(move));
+  }
   int rank_;
+  int stage_ = 0;
 };
 
 Kind dual(Kind kind) {
@@ -44,6 +55,7 @@ void reverse(PlanBuilder& plan, Returning how, const std::function<void(PlanWrit
   Tape tape(plan.rank());
   forward(tape);
   for (auto move = tape.moves.rbegin(); move != tape.moves.rend(); ++move) {
+    if (tape.stages != 0) plan.stage(tape.stages - 1 - move->stage, tape.stages);
     if (move->kind == StepKind::recv) {
       plan.send(move->peer, move->pieces);
     } else if (move->kind == StepKind::group) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "plan/verify.h"
@@ -11,6 +12,15 @@
 
 namespace lanecast {
 namespace {
+
+/// A carried message between two hosts.
+struct CarriedEnds {
+  std::uint64_t put = 0, come = 0, taken = 0;  // chunks
+  std::uint32_t there = 0;                     // slots of the receiver
+
+  /// What has left its slot, which is what has come.
+  void move() { come = std::max(come, std::min(put, taken + there)); }
+};
 
 struct SlotRing {
   std::size_t put = 0;      // bytes
@@ -22,6 +32,9 @@ class CheckedQueues {
  public:
   CheckedQueues(const std::vector<Program>& programs, std::size_t ring_bytes)
       : programs_(programs), ring_bytes_(ring_bytes) {
+    for (std::size_t r = 0; r < programs.size(); ++r)
+      for (const Carried& one : programs[r].carried)
+        if (!one.sends) carried_[{one.peer, static_cast<int>(r), one.ordinal}].there = one.memory.slots;
     for (const Program& program : programs)
       for (const auto* queue : {&program.puts, &program.takes})
         all_.push_back({queue, std::uint64_t{program.ticks()} * queue->size(), 0});
@@ -42,6 +55,10 @@ class CheckedQueues {
       if (ring.put != ring.taken)
         throw PlanError("as a program: rank " + std::to_string(ends.second) + " does not take all that rank " +
                         std::to_string(ends.first) + " puts into its ring");
+    for (const auto& [ends, message] : carried_)
+      if (message.put != message.taken)
+        throw PlanError("as a program: rank " + std::to_string(std::get<1>(ends)) + " does not take all that rank " +
+                        std::to_string(std::get<0>(ends)) + " has its proxy send");
   }
 
  private:
@@ -73,21 +90,45 @@ class CheckedQueues {
         tick(q) < what.delay || tick(q) - what.delay >= static_cast<std::uint64_t>(program.slicing.chunks);
     if (!idle) {
       if (!has_what_it_needs(q, what)) return false;
-      const int rank = static_cast<int>(q / 2), peer = what.peer;
-      const std::size_t bytes = bytes_of(program, what);
-      if (what.operation == gpu::Operation::put) {
-        SlotRing& ring = rings_[{rank, peer}];
-        if (ring.put + bytes > ring.emptied + ring_bytes_) return false;
-        ring.put += bytes;
-        if (what.ends) ring.arrived = ring.put;
-      } else if (talks(what)) {
-        SlotRing& ring = rings_[{peer, rank}];
-        if (ring.taken + bytes > ring.arrived) return false;
-        ring.taken += bytes;
-        if (what.ends) ring.emptied = ring.taken;
-      }
+      if (!(what.carried != 0 ? carry(q, what) : through_ring(q, what))) return false;
     }
     ++all_[q].ended;
+    return true;
+  }
+
+  bool through_ring(std::size_t q, const gpu::Instruction& what) {
+    const Program& program = programs_[q / 2];
+    const int rank = static_cast<int>(q / 2), peer = program.peer_of(what);
+    const std::size_t bytes = bytes_of(program, what);
+    if (what.operation == gpu::Operation::put) {
+      SlotRing& ring = rings_[{rank, peer}];
+      if (ring.put + bytes > ring.emptied + ring_bytes_) return false;
+      ring.put += bytes;
+      if (what.ends) ring.arrived = ring.put;
+    } else if (talks(what)) {
+      SlotRing& ring = rings_[{peer, rank}];
+      if (ring.taken + bytes > ring.arrived) return false;
+      ring.taken += bytes;
+      if (what.ends) ring.emptied = ring.taken;
+    }
+    return true;
+  }
+
+  bool carry(std::size_t q, const gpu::Instruction& what) {
+    const Carried& here = programs_[q / 2].carried[what.carried - 1];
+    const int rank = static_cast<int>(q / 2);
+    const std::uint64_t chunk = tick(q) - what.delay;
+    if (what.operation == gpu::Operation::put) {
+      CarriedEnds& message = carried_[{rank, here.peer, here.ordinal}];
+      message.move();
+      if (chunk >= message.come + here.memory.slots) return false;
+      if (what.ends) message.put = chunk + 1;
+    } else {
+      CarriedEnds& message = carried_[{here.peer, rank, here.ordinal}];
+      message.move();
+      if (chunk >= message.come) return false;
+      if (what.ends) message.taken = chunk + 1;
+    }
     return true;
   }
 
@@ -95,17 +136,20 @@ class CheckedQueues {
   std::size_t ring_bytes_;
   std::vector<QueueUnderCheck> all_;  // of each rank: puts, takes
   std::map<std::pair<int, int>, SlotRing> rings_;
+  std::map<std::tuple<int, int, std::uint32_t>, CarriedEnds> carried_;  // from, to, the how-manieth
 };
 
 }  // namespace
 
-std::size_t bytes_of(const Program& program, const gpu::Instruction& what) {
+std::size_t bytes_of(const Program& program, const gpu::Instruction& what, std::size_t slice) {
   const std::size_t each = operands_of(what);
   std::size_t bytes = 0;
   for (std::size_t r = 0; r < what.runs; ++r) {
     const gpu::Operand& o = program.operands[what.operands + r * each];
-    const std::size_t slice = std::min(o.bytes, o.stride);
-    const auto at = [&](gpu::u32 numerator) { return place(Fraction::of(numerator, o.den), slice); };
+    const std::size_t begin = slice * o.stride;
+    if (begin >= o.bytes) continue;
+    const std::size_t length = std::min(o.bytes - begin, o.stride);
+    const auto at = [&](gpu::u32 numerator) { return place(Fraction::of(numerator, o.den), length); };
     bytes += at(o.to) - at(o.from);
   }
   return bytes;

@@ -48,7 +48,8 @@ std::string describe(const Program& program, const gpu::Instruction& what, char 
   std::string text{name_of(what.operation)};
   if (adds) text += " (" + std::string(name_of(static_cast<ReduceOp>(what.op))) + ")";
   if (talks(what))
-    text += (what.operation == gpu::Operation::put ? " to rank " : " from rank ") + std::to_string(what.peer);
+    text += (what.operation == gpu::Operation::put ? " to rank " : " from rank ") +
+            std::to_string(program.peer_of(what)) + (what.carried ? " of another host" : "");
   else if (adds)
     text += " of " + counted(what.sources, "source");
   text += ", " + counted(bytes_of(program, what), "byte");

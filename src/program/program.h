@@ -21,27 +21,47 @@ struct PartBytes {
 };
 
 /// Into how many slices each part is cut, equal on all ranks: lanes work beside each other, and each takes its chunks
-/// one after the other.
+/// one after the other. What goes to other hosts is carried for some lanes together, those of a channel.
 struct Slicing {
   int lanes = 1;
-  int chunks = 1;  // of each lane
+  int chunks = 1;    // of each lane
+  int channels = 1;  // of as many lanes each
+  int lanes_of_channel() const { return lanes / channels; }
   std::size_t slices() const { return static_cast<std::size_t>(lanes) * static_cast<std::size_t>(chunks); }
   friend bool operator==(const Slicing&, const Slicing&) = default;
+};
+
+/// A message to or from a rank of another host, which a proxy carries: one of each chunk and channel.
+struct Carried {
+  gpu::CarriedMessage memory{};
+  std::uint32_t step = 0;    // of the plan
+  int peer = -1;             // rank
+  bool sends = false;
+  std::uint32_t ordinal = 0;  // as Step::ordinal
+  std::uint32_t chunks = 0;   // that are not empty, where slices are of a given length; else of a lane
 };
 
 struct Program {
   Slicing slicing;
   std::vector<gpu::Instruction> puts, takes;  // the two queues, each in its order
   std::vector<gpu::Operand> operands;
+  std::vector<Carried> carried;
+  std::vector<int> neighbours;  // ranks of this host, as instructions count them; empty: all ranks
+  std::size_t slot_bytes[2]{};  // of carried messages: in the GPU's memory, in the host's
   std::uint32_t delays = 0;         // the longest
   std::uint32_t generations = 1;    // of scratch memory: chunks of a lane that may use it at once
   std::size_t scratch_bytes = 0;    // of one generation of one lane
-  std::size_t longest_message = 0;  // bytes of a slice, at most
+  std::size_t longest_message = 0;  // through a ring: bytes of a slice, at most
 
   std::uint32_t ticks() const { return static_cast<std::uint32_t>(slicing.chunks) + delays; }
   /// Bytes of its scratch memory in all.
   std::size_t all_scratch_bytes() const {
     return scratch_bytes * generations * static_cast<std::size_t>(slicing.lanes);
+  }
+  /// The rank that an instruction speaks to.
+  int peer_of(const gpu::Instruction& what) const {
+    if (what.carried != 0) return carried[what.carried - 1].peer;
+    return neighbours.empty() ? what.peer : neighbours[what.peer];
   }
 };
 
@@ -52,10 +72,21 @@ struct StepSum {
   double divisor = 1;
 };
 
+/// How ranks of several hosts speak to each other.
+struct BetweenHostsShape {
+  std::vector<int> neighbours;      // ranks of this host
+  std::vector<bool> on_device;      // by rank: do long messages with it lie on the GPU?
+  std::size_t least_on_gpu = 0;     // bytes of such a message
+  std::size_t longest_in_ring = 0;  // bytes: a longer message goes through rings in several
+};
+
 /// What a plan is bound to.
 struct ProgramShape {
   std::vector<PartBytes> parts;
   std::function<StepSum(const Step&)> sum_of;
+  /// Of a slice of any part, where ranks cannot tell in how many to cut them; 0: parts are cut in equal numbers.
+  std::size_t slice_bytes = 0;
+  std::optional<BetweenHostsShape> between_hosts;  // none: all ranks are on one
 };
 
 std::string_view name_of(gpu::Operation operation);
@@ -71,8 +102,8 @@ inline std::size_t operands_of(const gpu::Instruction& what) {
   return (what.operation == gpu::Operation::put ? 0 : 1) + what.sources - (from_ring ? 1 : 0);
 }
 
-/// Bytes of an instruction in the first slice of every part, which is the longest.
-std::size_t bytes_of(const Program& program, const gpu::Instruction& what);
+/// Bytes of an instruction in a slice of every part, the k-th; the first one is the longest.
+std::size_t bytes_of(const Program& program, const gpu::Instruction& what, std::size_t slice = 0);
 
 /// Made from this rank's plan alone. Steps keep the order of the plan's list within a chunk; a step of a composition's
 /// stage s works s chunks behind one of stage 0, so that all stages are at work at a time. Throws UsageError for plans
@@ -84,7 +115,8 @@ std::size_t longest_message(const Plan& plan, const std::vector<PartBytes>& part
 
 /// Throws PlanError unless the programs of all ranks come to their ends, each by its two queues, through rings that
 /// hold so many bytes, whatever the order in which queues get on: a put waits for room in the ring, a take for what it
-/// takes, and either for what it needs of its rank's other queue.
+/// takes, and either for what it needs of its rank's other queue. A carried message leaves its slot when the receiver
+/// has one for it.
 void check_queues(const std::vector<Program>& programs, std::size_t ring_bytes);
 
 /// A line for each instruction: p0, p1, … are those of the queue that puts, t0, t1, … those of the other one.

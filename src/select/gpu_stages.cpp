@@ -9,9 +9,8 @@
 namespace lanecast {
 namespace {
 
-// A message that goes is a copy and a word to the host; one that comes takes a copy, or the kernel that adds it, whose
-// wait goes with the word. Around them each chunk begins, copies what is the rank's own, and ends.
-constexpr double kMessageCalls = 3, kChunkCalls = 3;
+// Of a message, to or from its slot on the GPU, by as many lanes as a network gets.
+constexpr double kSlotCopySPerByte = 1 / 200e9;
 
 }  // namespace
 
@@ -35,16 +34,10 @@ Stage group_step(const Load& load, const Models& models) {
   return {.rounds = 1, .alpha_s = seconds(0), .transfer_s = seconds(load.bytes) - seconds(0)};
 }
 
-std::vector<Stage> staging_copies(const Stage& messages, const Models& models) {
-  const Stage copies{.transfer_s = messages.sent_bytes * models.gpu->between_hosts.host_copy_s_per_byte};
+std::vector<Stage> slot_copies(const Stage& messages, bool on_host, const Models& models) {
+  const double s_per_byte = on_host ? models.gpu->between_hosts.host_copy_s_per_byte : kSlotCopySPerByte;
+  const Stage copies{.transfer_s = messages.sent_bytes * s_per_byte};
   return {copies, copies};
-}
-
-Stage enqueuing(const std::vector<Stage>& messages, int groups, const Models& models) {
-  double calls = kChunkCalls + groups;
-  for (const Stage& stage : messages) calls += kMessageCalls * stage.sends;
-  const double chunk_s = calls * models.driver_call_s;
-  return {.transfer_s = chunk_s, .chunk_s = chunk_s};
 }
 
 }  // namespace lanecast

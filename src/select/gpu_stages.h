@@ -11,10 +11,11 @@ namespace lanecast {
 /// A group step of a host's GPUs, by peer memory.
 Stage group_step(const Load& load, const Models& models);
 
-/// Each rank's copies to the memory in which its messages leave, and from that in which they come. Of the host's.
-std::vector<Stage> staging_copies(const Stage& messages, const Models& models);
+/// Each rank's copies to the slots from which its messages leave, and from those into which they come.
+std::vector<Stage> slot_copies(const Stage& messages, bool on_host, const Models& models);
 
-/// What the thread that makes the call enqueues, chunk by chunk. groups: of them each chunk has so many steps.
-Stage enqueuing(const std::vector<Stage>& messages, int groups, const Models& models);
+/// What each further chunk takes: lanes go through all their instructions, and hear of and say what they wait for. As
+/// measured between H200s.
+inline constexpr double kChunkOnLanesS = 20e-6;
 
 }  // namespace lanecast

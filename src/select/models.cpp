@@ -47,7 +47,6 @@ Models subset(const Models& models, const Topology& topology, const std::vector<
               {},
               models.pins,
               models.peers,
-              models.driver_call_s,
               models.timing,
               models.gpu};
   if (same_nodes(topology, topology.subset(ranks))) kept.learned = models.learned;

@@ -78,7 +78,6 @@ struct Models {
   std::vector<Learned> learned;       // go before all of the above; at most one of each collective
   std::vector<Pin> pins;              // go before these
   std::vector<PeerFits> peers;        // of calls on GPUs by peer memory, which know none of the above
-  double driver_call_s = 5e-6;        // of a GPU's driver: what a kernel or copy costs the thread that enqueues it
   std::string timing;                 // when and how links were timed, for people
   const GpuKind* gpu = &kUnknownGpu;  // of all ranks' GPUs
 

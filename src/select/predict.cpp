@@ -17,6 +17,7 @@ constexpr int kChunkCounts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 // Below, starting a chunk's steps costs what overlap could gain.
 constexpr std::size_t kSmallestHierarchicalChunk = std::size_t{256} << 10;
 constexpr std::size_t kSmallestHidingMessage = std::size_t{1} << 20;
+constexpr std::size_t kSmallestChunkOnGpus = std::size_t{1} << 20;
 constexpr std::size_t kSmallestPipelineChunk = std::size_t{4} << 10;
 
 /// What two or more groups of a level share: a lane of N nodes with M ranks each carries 1/M of a gathered buffer.
@@ -88,15 +89,21 @@ double seconds_in(int chunks, const std::vector<Stage>& stages, const Overlap& o
   return overlap.scale * (sum - overlap.hidden * (sum - slowest) * (chunks - 1) / chunks);
 }
 
-/// Those of a call on GPUs, with what else its chunks go through; the last is what the program's thread enqueues.
+/// Do the levels of a call on GPUs work at the same time? Within a lane chunks follow each other, so where plans have
+/// stages (algorithms/hierarchical.cpp), and in flat ones, whose copies to and from slots are beside their messages.
+bool overlaps_on_gpus(const Request& request, const Topology& topology, bool is_flat) {
+  const bool gathers =
+      request.kind == Kind::all_gather || request.kind == Kind::reduce_scatter || request.kind == Kind::all_reduce;
+  return is_flat || (gathers && topology.levels() == 1);
+}
+
+/// Those of a call on GPUs, with what else its chunks go through.
 std::vector<Stage> with_gpus(std::vector<Stage> levels, const Request& request, const Models& models) {
-  const bool is_all_reduce = request.kind == Kind::all_reduce;
   std::vector<Stage> messages;
   std::ranges::copy_if(levels, std::back_inserter(messages), [](const Stage& stage) { return stage.sends > 0; });
-  const auto groups = static_cast<int>(levels.size() - messages.size()) * (is_all_reduce ? 2 : 1);
   for (const Stage& stage : messages)
-    if (request.staged) std::ranges::copy(staging_copies(stage, models), std::back_inserter(levels));
-  levels.push_back(enqueuing(messages, groups, models));
+    std::ranges::copy(slot_copies(stage, request.staged, models), std::back_inserter(levels));
+  levels[0].chunk_s += kChunkOnLanesS;  // of the level across hosts, which is seldom the faster one
   return levels;
 }
 
@@ -112,35 +119,30 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
   Choice best{algorithm};
   best.measured = std::ranges::all_of(levels, &Stage::measured);
   const bool is_pipeline = !levels.empty() && levels[0].pipelined;
-  const bool hides = is_flat && !is_pipeline && !levels.empty() && (levels[0].hidden_s > 0 || request.staged);
+  const bool overlaps = request.on_gpus && overlaps_on_gpus(request, topology, is_flat);
+  const bool hides = is_flat && !is_pipeline && !levels.empty() && (levels[0].hidden_s > 0 || overlaps);
   // Nothing to overlap with; a rank alone has no level at all.
-  const bool one_is_best = levels.empty() || (is_flat && !is_pipeline && !hides);
+  const bool one_is_best =
+      levels.empty() || (!is_pipeline && (request.on_gpus ? !overlaps : is_flat && !hides));
   if (request.on_gpus && !levels.empty()) levels = with_gpus(std::move(levels), request, models);
-  const Overlap overlap = is_flat && !hides ? Overlap{} : models.overlap(request.kind);
+  const Overlap on_gpus{request.kind, /*hidden=*/overlaps ? 1.0 : 0.0, /*latency=*/overlaps ? 0.0 : 1.0, /*scale=*/1};
+  const Overlap overlap = request.on_gpus ? on_gpus : is_flat && !hides ? Overlap{} : models.overlap(request.kind);
 
   const int first = chunks > 0 ? chunks : least_chunks(request, topology, algorithm);
   best.chunks = first;
   best.seconds = seconds_in(first, levels, overlap);
   for (const Stage& stage : levels) best.latency_s += stage.rounds * stage.alpha_s;
-  const double enqueued_s = request.on_gpus && !levels.empty() ? levels.back().chunk_s : 0;
-  best.latency_s += enqueued_s;
-  const std::size_t smallest = is_flat && is_pipeline ? kSmallestPipelineChunk
-                               : !is_flat || request.staged
+  const std::size_t smallest = request.on_gpus ? kSmallestChunkOnGpus
+                               : is_flat && is_pipeline ? kSmallestPipelineChunk
+                               : !is_flat
                                    ? kSmallestHierarchicalChunk
                                    : kSmallestHidingMessage * static_cast<std::size_t>(topology.size());
   if (chunks > 0 || one_is_best) return best;
-  const bool groups = request.on_gpus && has_native(algorithm);
-  // A chunk is the program's to enqueue, in time that it may have none of: one more has to shorten the call by at least
-  // what it costs there.
-  double least = best.seconds + first * enqueued_s;
   for (const int count : kChunkCounts) {
     if (count <= first) continue;
     if (request.bytes / count < smallest) break;
-    // Others cut most vectors where no access of 16 bytes begins, and what a group takes would have to be packed.
-    if (groups && !std::has_single_bit(static_cast<unsigned>(count))) continue;
-    const double time = seconds_in(count, levels, overlap), cost = time + count * enqueued_s;
-    if (cost >= least) continue;
-    least = cost;
+    const double time = seconds_in(count, levels, overlap);
+    if (time >= best.seconds) continue;
     best.seconds = time;
     best.chunks = count;
   }

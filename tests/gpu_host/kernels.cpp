@@ -36,7 +36,6 @@ std::function<void()> kernel(const std::string& name, const void* argument) {
   if (name.starts_with("lanecast_direct")) return bind<Direct>(address, argument);
   if (name == "lanecast_barrier" || name == "lanecast_meeting") return bind<GroupArguments>(address, argument);
   if (name == "lanecast_handover") return bind<Handover>(address, argument);
-  if (name == "lanecast_handshake") return bind<Handshake>(address, argument);
   return bind<ReductionArguments>(address, argument);
 }
 

@@ -192,7 +192,8 @@ def _event(plan: dict[str, Any], i: int) -> tuple[Any, ...]:
 
 def _stages(plans: list[dict[str, Any]]) -> dict[tuple[Any, ...], int]:
     """The stages of messages, where they come from a composition, counted from 1."""
-    found = {_event(p, i): step["stage"] for p in plans for i, step in enumerate(p["steps"]) if "stage" in step}
+    composed = [plan for plan in plans if plan["collective"] == "composition"]
+    found = {_event(p, i): step["stage"] for p in composed for i, step in enumerate(p["steps"]) if "stage" in step}
     messages = {event: stage for event, stage in found.items() if event[0] == "message"}
     number = {stage: k for k, stage in enumerate(sorted(set(messages.values())), 1)}
     return {event: number[stage] for event, stage in messages.items()}

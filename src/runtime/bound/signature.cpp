@@ -69,4 +69,11 @@ Signature signature_of(const Plan& plan, const Shape& shape) {
   return signature;
 }
 
+Signature signature_on_gpus(const Plan& plan, const Shape& shape) {
+  Signature signature = signature_of(plan, shape);
+  signature.text += " on GPUs";
+  signature.hash = mix(signature.hash, 1);
+  return signature;
+}
+
 }  // namespace lanecast

@@ -24,5 +24,7 @@ struct Signature {
 /// Bytes of the vector that all ranks share in; 0 where each rank knows its own counts only.
 std::size_t full_bytes(const Plan& plan, const Shape& shape);
 Signature signature_of(const Plan& plan, const Shape& shape);
+/// A rank whose memory is a CPU's makes another call.
+Signature signature_on_gpus(const Plan& plan, const Shape& shape);
 
 }  // namespace lanecast

@@ -57,9 +57,10 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   if (known.empty() && !are_timed) return;
   if (gpu) gpu->choose_by(adopted.peers);
   choosing.choose_by(std::move(adopted));
-  if (gpu) settle_gpu_links(site, choosing, *gpu);
   parts_->binding.forget_plans();
-  if (gpu) gpu->forget_plans();
+  if (!gpu || !gpu->between_hosts()) return;
+  settle_gpu_links(site, choosing, *gpu);
+  gpu->between_hosts()->network_is(choosing.network(GpuCalls::on_gpus(*gpu)));
 }
 
 }  // namespace lanecast

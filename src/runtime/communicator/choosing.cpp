@@ -66,7 +66,6 @@ bool Choosing::in_rank_order(const Call& call) const {
 Models Choosing::models_for(OnGpus gpus) const {
   Models models = models_;
   models.gpu = gpu_;
-  models.driver_call_s = driver_call_s_;
   if (!gpus.sends_directly || gpu_links_.links.empty()) return models;
   models.links = gpu_links_.links;
   models.overlaps = gpu_links_.overlaps;
@@ -113,6 +112,14 @@ Choice Choosing::chosen_for_gpus(const Call& call, OnGpus gpus) const {
   choice.decided_by = first.decided_by;
   if (chunks) choice.chunks = chunks;
   return choice;
+}
+
+Link Choosing::network(OnGpus gpus) const {
+  const Models models = models_for(gpus);
+  Link slowest = models.links[0];
+  for (std::size_t k = 0; k < models.links.size() && k < between_hosts_.size(); ++k)
+    if (between_hosts_[k] && models.links[k].beta_s_per_byte > slowest.beta_s_per_byte) slowest = models.links[k];
+  return slowest;
 }
 
 Explanation Choosing::explain_for_gpus(const Call& call, OnGpus gpus) const {

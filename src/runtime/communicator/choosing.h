@@ -42,9 +42,8 @@ class Choosing {
   };
   const GpuLinks& gpu_links() const { return gpu_links_; }
   void choose_on_gpus_by(GpuLinks links) { gpu_links_ = std::move(links); }
-  /// What calls on GPUs are chosen by, equal on all ranks: see Models::gpu and Models::driver_call_s.
+  /// What calls on GPUs are chosen by, equal on all ranks: see Models::gpu.
   void gpus_are(const GpuKind& kind) { gpu_ = &kind; }
-  void driver_call_takes(double seconds) { driver_call_s_ = seconds; }
 
   Choice chosen(const Call& call) const;
   Explanation explain(const Call& call) const;
@@ -54,6 +53,8 @@ class Choosing {
   };
   Choice chosen_for_gpus(const Call& call, OnGpus gpus) const;
   Explanation explain_for_gpus(const Call& call, OnGpus gpus) const;
+  /// The slowest link that messages between hosts take.
+  Link network(OnGpus gpus) const;
 
   /// The algorithm that the user has named for this call or for all; empty: none.
   std::string_view pinned_for(const Call& call) const;
@@ -79,7 +80,6 @@ class Choosing {
   std::vector<bool> between_hosts_;
   GpuLinks gpu_links_;
   const GpuKind* gpu_ = Models{}.gpu;
-  double driver_call_s_ = Models{}.driver_call_s;
 };
 
 }  // namespace lanecast

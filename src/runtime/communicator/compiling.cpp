@@ -8,7 +8,6 @@
 #include "compose/lower.h"
 #include "plan/verify.h"
 #include "runtime/bound/in_place.h"
-#include "runtime/gpu/between_hosts/device_plan.h"
 #include "runtime/request/call.h"
 
 namespace lanecast {
@@ -75,13 +74,6 @@ std::vector<Plan> Compiling::all_plans() const {
   for (const bool in_place : {false, true})
     for (int r = 0; r < composition_.size(); ++r) plans.push_back(lowered(r, in_place));
   return plans;
-}
-
-void Compiling::cut_for_gpus() {
-  refuse_transports();
-  // No rank knows whose buffers are in place.
-  for (const bool in_place : {false, true})
-    shape_.chunks = chunks_that_fit(shape_, composition_.size(), [&](int rank) { return lowered(rank, in_place); });
 }
 
 Plan Compiling::plan() const {

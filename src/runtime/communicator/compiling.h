@@ -20,9 +20,6 @@ class Compiling {
   void check(bool reproducible) const;
   /// After check(). usual_chunks: where the call names none; 0: by size.
   void shape(int usual_chunks);
-  /// After shape(): as many chunks or more, of which all ranks' messages fit, and equal on all ranks. Throws UsageError
-  /// for what GPUs cannot run.
-  void cut_for_gpus();
   /// After shape(): of all ranks, with buffers apart and in place. Throws UsageError for what GPUs cannot run.
   std::vector<Plan> all_plans() const;
   /// This rank's. Throws UsageError for buffers that lie wrong to each other, and PlanError where a proof fails.

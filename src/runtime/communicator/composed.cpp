@@ -69,15 +69,12 @@ void Communicator::rebind(BoundCall& call, const void* in, void* out) {
 
 ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
   Shape shape;
-  std::vector<Plan> all;  // of all ranks, within one host
+  std::vector<Plan> all;  // of all ranks
   Plan plan = with_rank(rank(), kCompile, [&] {
     Compiling compiling(call, ground_.topology, rank());
     compiling.check(ground_.options.reproducible.value_or(false));
     compiling.shape(ground_.options.chunks);
-    if (ground_.hosts() > 1)
-      compiling.cut_for_gpus();
-    else
-      all = compiling.all_plans();
+    all = compiling.all_plans();
     shape = compiling.shape();
     return compiling.plan();
   });
@@ -87,20 +84,25 @@ ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
   GpuExecutor& executor = open_for_call(device, lock);
   executor.require_usable(call.in, "input", call.dtype, device);
   executor.require_usable(call.out, "output", call.dtype, device);
-  if (ground_.hosts() > 1) return {executor.stage(std::move(plan), std::move(shape)), nullptr, call.in, call.out};
+  if (BetweenHosts* const between = executor.between_hosts())
+    return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
+      shape.chunks = std::max(shape.chunks, BetweenHosts::least_chunks(full_bytes(plan, shape)));
+      between->prove({all.begin(), all.begin() + ground_.size()}, shape);
+      return {between->bind(std::move(plan), std::move(shape)), call.in, call.out};
+    });
   open_programs(executor, nullptr, lock);
   return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
     const Slicing slicing = executor.slicing_of(all, shape, call.chunks ? call.chunks : ground_.options.chunks);
-    return {nullptr, executor.bind_program(std::move(plan), std::move(shape), slicing), call.in, call.out};
+    return {executor.bind_program(std::move(plan), std::move(shape), slicing), call.in, call.out};
   });
 }
 
 void GpuCalls::require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const {
-  const Shape& shape = call.plan ? call.plan->shape() : call.program->shape();
-  if (call.plan) require_messages(executor, where.stream);
+  const Shape& shape = call.program->shape();
+  if (executor.between_hosts()) require_messages(executor, where.stream);
   executor.require_usable(call.in, "input", shape.dtype, where.device);
   executor.require_usable(call.out, "output", shape.dtype, where.device);
-  require_placed_alike(call.plan ? call.plan->plan() : call.program->plan(), shape, call.in, call.out);
+  require_placed_alike(call.program->plan(), shape, call.in, call.out);
 }
 
 }  // namespace lanecast

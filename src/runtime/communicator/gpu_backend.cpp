@@ -47,7 +47,7 @@ GpuCalls::GpuBackend GpuCalls::backend_of(GpuExecutor& executor, const Call& cal
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) +
                      ": messages of send_counts and recv_counts are cut pair by pair on GPUs; give 0");
   require_messages(executor, where.stream);
-  return GpuBackend::plan;
+  return GpuBackend::proxied;
 }
 
 void GpuCalls::require_messages(GpuExecutor& executor, void* stream) const {

@@ -39,21 +39,26 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
   // A call of which a part is enqueued has peers that wait for the rest.
   failing_.or_fail<UsageError>([&] {
     Call planned = call;
-    const bool by_plan = backend == GpuBackend::plan || backend == GpuBackend::program;
+    const bool by_plan = backend == GpuBackend::proxied || backend == GpuBackend::program;
     planned.reproducible = by_plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
     if (backend == GpuBackend::peers)
       return executor.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)), stream);
     if (backend == GpuBackend::native)
       return look_after(executor.enqueue_native(planned, in_place, *ground_.router, stream));
     const auto choose = [&] {
-      return choosing_.chosen_for_gpus(planned, {executor.sends_directly(), executor.has_groups()});
+      return choosing_.chosen_for_gpus(planned, on_gpus(executor));
     };
     if (backend == GpuBackend::program) return executor.enqueue(planned, in_place, choose, stream);
-    GpuExecutor::Prepared staged = executor.prepare(planned, in_place, choose, *ground_.router);
-    look_after(std::move(staged.host));
-    rest = std::move(staged.device);
+    GpuExecutor::Prepared prepared = executor.prepare(planned, in_place, choose, *ground_.router);
+    look_after(std::move(prepared.proxy));
+    rest = std::move(prepared.device);
   });
   return rest;
+}
+
+Choosing::OnGpus GpuCalls::on_gpus(const GpuExecutor& executor) {
+  const BetweenHosts* const between = executor.between_hosts();
+  return {between && between->is_direct(), between && between->has_groups()};
 }
 
 void GpuCalls::look_after(std::shared_ptr<OrderedCall> on_gpu) { last_ = calls_.look_after(std::move(on_gpu)); }
@@ -103,10 +108,10 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const Call& call, const OnStre
     void* on = where.stream;
     if (where.apart) {
       on = executor.order_of_calls().own();
-      if (backend != GpuBackend::plan)
+      if (backend != GpuBackend::proxied)
         executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), executor.order_of_calls().own());
     }
-    const bool needs_thread = backend == GpuBackend::plan || backend == GpuBackend::native;
+    const bool needs_thread = backend == GpuBackend::proxied || backend == GpuBackend::native;
     return {needs_thread, enqueue_on(executor, call, backend, on)};
   });
 }
@@ -115,18 +120,18 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const ComposedOnGpu& call, con
   return enqueue_behind(where, [&](GpuExecutor& executor, Lock&) -> Begun {
     require_as_compiled(executor, call, where);
     return failing_.or_fail<UsageError>([&]() -> Begun {
-      if (call.program) {
-        const BoundProgram& program = *call.program;
-        trace([&] { return std::pair(program.text(), full_bytes(program.plan(), program.shape())); });
+      const BoundProgram& program = *call.program;
+      trace([&] { return std::pair(program.text(), full_bytes(program.plan(), program.shape())); });
+      if (executor.has_peers()) {
         const auto stream = static_cast<gpu::Stream>(where.stream);
         const gpu::Stream on = where.apart ? executor.order_of_calls().own() : stream;
         if (where.apart) executor.order_of_calls().order(stream, on);
         executor.enqueue(call.program, call.in, call.out, on);
         return {};
       }
-      GpuExecutor::Prepared staged = executor.prepare(call.plan, call.in, call.out, *ground_.router);
-      look_after(std::move(staged.host));
-      return {true, std::move(staged.device)};
+      GpuExecutor::Prepared prepared = executor.prepare(call.program, call.in, call.out, *ground_.router);
+      look_after(std::move(prepared.proxy));
+      return {true, std::move(prepared.device)};
     });
   });
 }

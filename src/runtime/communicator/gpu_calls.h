@@ -15,6 +15,7 @@
 
 namespace lanecast {
 
+class BetweenHosts;
 class DeviceWork;
 class GpuExecutor;
 class OrderedCall;
@@ -78,17 +79,20 @@ class GpuCalls {
   /// Until the messages of all calls on the GPU are through, lest its peers lose them.
   void finish();
 
+  /// What the choice of its calls goes by.
+  static Choosing::OnGpus on_gpus(const GpuExecutor& executor);
+
  private:
   using Lock = Gate::Lock;
-  /// What moves the memory: fused kernels on peer memory, a program of a plan within one host, the messages of a plan
-  /// between hosts, or NCCL's collective.
-  enum class GpuBackend : std::uint8_t { peers, program, plan, native };
+  /// What moves the memory: fused kernels on peer memory, a program within one host, one with a proxy between hosts, or
+  /// NCCL's collective.
+  enum class GpuBackend : std::uint8_t { peers, program, proxied, native };
   int rank() const;
 
   /// stream: of the call that needs it, if any.
   std::shared_ptr<GpuExecutor> made(int device, std::optional<void*> stream = {});
   /// Once where messages lie on the host and a user may wonder.
-  void say_why_staged(const GpuExecutor& executor) const;
+  void say_why_staged(const BetweenHosts& between) const;
   GpuExecutor& open_for_call(int device, Lock& lock, std::optional<void*> stream = {});
   /// Throws UsageError for what no backend takes.
   GpuBackend backend_of(GpuExecutor& executor, const Call& call, const OnStream& where) const;

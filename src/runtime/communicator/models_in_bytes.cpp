@@ -60,7 +60,7 @@ void each_field(Archive& archive, PeerFits& peers) {
 template <class Archive>
 void each_field(Archive& archive, Models& models) {
   archive(models.links, models.reduce_s_per_byte, models.fits, models.overlaps, models.learned, models.pins,
-          models.peers, models.driver_call_s, models.timing);
+          models.peers, models.timing);
 }
 
 template <class Value>

@@ -39,24 +39,24 @@ std::shared_ptr<GpuExecutor> GpuCalls::made(int device, std::optional<void*> str
                     }});
   executor->choose_by(choosing_.models().peers);
   choosing_.gpus_are(gpu_kind(executor->kind_of_gpu()));
-  say_why_staged(*executor);
-  if (ground_.hosts() > 1) {
-    choosing_.driver_call_takes(executor->driver_call_s(waits_.among_all(what)));
+  if (BetweenHosts* const between = executor->between_hosts()) {
+    say_why_staged(*between);
     const auto hear = [this] { gate_.ask(ground_.options.interrupt); };
     settle_gpu_links(
         {ground_.router, ground_.topology, ground_.around.hosts, rank(), waits_.timeout_s(), ground_.rivals, hear},
         choosing_, *executor);
+    between->network_is(choosing_.network(on_gpus(*executor)));
   }
   return executor;
 }
 
-void GpuCalls::say_why_staged(const GpuExecutor& executor) const {
-  if (rank() != 0 || executor.why_staged().empty() || !ground_.progress->is_first(executor.why_staged())) return;
+void GpuCalls::say_why_staged(const BetweenHosts& between) const {
+  if (rank() != 0 || between.why_staged().empty() || !ground_.progress->is_first(between.why_staged())) return;
   std::fprintf(stderr,
                "lanecast: messages between hosts pass through the hosts' memory: %s, and whoever holds that driver may "
                "wait for a kernel that waits for the message; gpu_messages=\"direct\" has them lie on the GPUs all the "
                "same, \"staged\" says nothing (docs/reference/gpu.md)\n",
-               executor.why_staged().c_str());
+               between.why_staged().c_str());
 }
 
 GpuExecutor& GpuCalls::open_for_call(int device, Lock& lock, std::optional<void*> stream) {
@@ -117,8 +117,8 @@ bool GpuCalls::has_peers() {
 
 std::string GpuCalls::where_messages_lie() {
   const std::unique_lock lock = gate_.enter();
-  if (!executor_ || ground_.hosts() == 1) return {};
-  return executor_->sends_directly() ? "direct" : "staged";
+  if (!executor_ || !executor_->between_hosts()) return {};
+  return executor_->between_hosts()->is_direct() ? "direct" : "staged";
 }
 
 Explanation GpuCalls::explain(const Call& call, bool symmetric) {
@@ -127,8 +127,7 @@ Explanation GpuCalls::explain(const Call& call, bool symmetric) {
     throw UsageError("rank " + std::to_string(rank()) +
                      ": device: calls on GPUs are explained among ranks that have opened theirs; make the " +
                      "communicator with device=N");
-  if (!executor_->has_peers())
-    return choosing_.explain_for_gpus(call, {executor_->sends_directly(), executor_->has_groups()});
+  if (!executor_->has_peers()) return choosing_.explain_for_gpus(call, on_gpus(*executor_));
   return executor_->explain(call, symmetric, choosing_.pinned_for(call));
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/mix.h"
 #include "device/gpu/stream.h"
+#include "runtime/bound/shape_of_call.h"
 #include "runtime/bound/step_reduction.h"
 
 namespace lanecast {
@@ -30,6 +31,9 @@ std::vector<std::byte> image_of(const Program& program) {
   append(program.puts);
   append(program.takes);
   append(program.operands);
+  std::vector<gpu::CarriedMessage> carried;
+  for (const Carried& one : program.carried) carried.push_back(one.memory);
+  append(carried);
   return image;
 }
 
@@ -50,6 +54,7 @@ gpu::DeviceMemory memory_of(const std::shared_ptr<gpu::Device>& device, const st
 ProgramShape program_shape(const Plan& plan, const Shape& shape) {
   Shape whole = shape;
   whole.chunks = 1;
+  whole.piece = 0;
   const Layout layout(plan, whole);
   const PartRange inputs = plan.collective.inputs(plan.rank), outputs = plan.collective.outputs(plan.rank);
   ProgramShape bound;
@@ -108,17 +113,19 @@ void check_queues(const std::vector<Plan>& plans, const Shape& shape, Slicing sl
   check_queues(programs, longest);
 }
 
-BoundProgram::BoundProgram(const std::shared_ptr<gpu::Device>& device, Plan plan, Shape shape, Slicing slicing)
+BoundProgram::BoundProgram(const std::shared_ptr<gpu::Device>& device, Plan plan, Shape shape,
+                           const ProgramShape& bound, Slicing slicing)
     : plan_(std::move(plan)),
       shape_(std::move(shape)),
-      program_(program_of(plan_, program_shape(plan_, shape_), slicing)),
-      signature_(signature_of(plan_, shape_)),
+      program_(program_of(plan_, bound, slicing)),
+      carried_(program_),
+      signature_(signature_on_gpus(plan_, shape_)),
+      record_(record_of(plan_, shape_)),
       memory_(memory_of(device, image_of(program_))),
-      scratch_(device, std::max<std::size_t>(program_.all_scratch_bytes(), 1)) {
-  signature_.text += " on GPUs";
-}
+      scratch_(device, std::max<std::size_t>(program_.all_scratch_bytes(), 1)) {}
 
 std::uint16_t BoundProgram::signature() const {
+  if (shape_.own_counts()) return folded(signature_.hash);  // ranks have chunks of a number of their own
   const std::uint64_t sliced = mix(signature_.hash, static_cast<std::uint64_t>(program_.slicing.lanes));
   return folded(mix(sliced, static_cast<std::uint64_t>(program_.slicing.chunks)));
 }
@@ -130,6 +137,8 @@ gpu::ProgramRun BoundProgram::run(const void* in, void* out) const {
   run.puts = static_cast<gpu::u32>(program_.puts.size());
   run.takes = static_cast<gpu::u32>(program_.takes.size());
   run.operands = static_cast<gpu::u32>(program_.operands.size());
+  run.carried = static_cast<gpu::u32>(program_.carried.size());
+  run.channels = static_cast<gpu::u32>(program_.slicing.channels);
   run.generations = program_.generations;
   run.signature = signature();
   run.scratch_bytes = program_.scratch_bytes;

@@ -5,25 +5,31 @@
 #include <functional>
 
 #include "device/gpu/memory.h"
+#include "program/carried.h"
 #include "program/program.h"
 #include "runtime/bound/layout.h"
 #include "runtime/bound/signature.h"
+#include "runtime/watch/call_log.h"
 
 namespace lanecast {
 
 class BoundProgram {
  public:
   /// The device is current. Returns when the program is on it. Throws UsageError for a plan that no program can be.
-  BoundProgram(const std::shared_ptr<gpu::Device>& device, Plan plan, Shape shape, Slicing slicing);
+  BoundProgram(const std::shared_ptr<gpu::Device>& device, Plan plan, Shape shape, const ProgramShape& bound,
+               Slicing slicing);
   BoundProgram(const BoundProgram&) = delete;
   BoundProgram& operator=(const BoundProgram&) = delete;
 
   const Plan& plan() const { return plan_; }
   const Shape& shape() const { return shape_; }
   const Program& program() const { return program_; }
+  const CarriedChunks& carried_chunks() const { return carried_; }
   std::size_t scratch_bytes() const { return program_.all_scratch_bytes(); }
   /// "composition 0123 of 1000 float32, by 2x2 in 64 slices"
   const std::string& text() const { return signature_.text; }
+  const Signature& signed_call() const { return signature_; }
+  const CallRecord& record() const { return record_; }
   /// Equal on ranks that run programs of the same plan and shape.
   std::uint16_t signature() const;
 
@@ -34,8 +40,10 @@ class BoundProgram {
   Plan plan_;
   Shape shape_;
   Program program_;
+  CarriedChunks carried_;
   Signature signature_;
-  gpu::DeviceMemory memory_;  // instructions, operands
+  CallRecord record_;
+  gpu::DeviceMemory memory_;  // instructions, operands, carried messages
   gpu::DeviceMemory scratch_;
 };
 

@@ -7,10 +7,9 @@
 namespace lanecast {
 namespace {
 
-constexpr std::array<std::string_view, 4> kPlaces{
+constexpr std::array<std::string_view, 3> kPlaces{
     "where a piece was to arrive over peer memory", "in a barrier over peer memory",
-    "where a chunk was to be handed over in peer memory",
-    "where a message was to come through this host's memory"};  // gpu::WaitKind, of collectives
+    "where a chunk was to be handed over in peer memory"};  // gpu::WaitKind, of collectives
 
 /// Of a message between two ranks.
 [[noreturn]] void raise_message_fault(const peers::PeerFault& fault, const std::string& rank, const std::string& peer) {
@@ -31,7 +30,7 @@ constexpr std::array<std::string_view, 4> kPlaces{
 
 void GpuExecutor::poison() {
   if (peers_) peers_->poison();
-  between_hosts_.poison();
+  if (between_hosts_) between_hosts_->poison();
 }
 
 void GpuExecutor::poison_peers() {
@@ -43,11 +42,14 @@ void GpuExecutor::abort_native() {
 }
 
 void GpuExecutor::raise_fault() const {
-  std::optional<peers::PeerFault> fault = peers_ ? peers_->fault() : std::nullopt;
-  if (!fault) fault = between_hosts_.fault();
+  const std::optional<peers::PeerFault> fault = peers_ ? peers_->fault() : between_hosts_->fault();
   if (!fault) return;
   const std::string rank = "rank " + std::to_string(rank_);
-  const std::string peer = fault->peer < 0 ? "its own host" : "rank " + std::to_string(fault->peer);
+  const auto program = programs_.find(fault->signature);
+  const auto bound = program == programs_.end() ? nullptr : program->second.lock();
+  const bool by_program = fault->place == gpu::WaitKind::program;
+  const int waited_for = by_program && bound ? bound->plan().steps[fault->step].peer : fault->peer;
+  const std::string peer = "rank " + std::to_string(waited_for);
   if (fault->place == gpu::WaitKind::sent || fault->place == gpu::WaitKind::received)
     raise_message_fault(*fault, rank, peer);
   const auto known = texts_.find(fault->signature);
@@ -60,9 +62,7 @@ void GpuExecutor::raise_fault() const {
         "in the same order on all ranks, with equal counts, dtype, op and root; and split sizes of all_to_all have " +
         "to be those of the peers");
   }
-  if (fault->place == gpu::WaitKind::program) {
-    const auto program = programs_.find(fault->signature);
-    const auto bound = program == programs_.end() ? nullptr : program->second.lock();
+  if (by_program) {
     throw TimeoutError(rank + " waited for " + peer + " in " +
                        (bound ? describe(bound->plan(), fault->step) : "step " + std::to_string(fault->step)) +
                        ", chunk " + std::to_string(fault->chunk) + " of a lane, of " + call +

@@ -8,7 +8,6 @@
 #include "base/agreed.h"
 #include "plan/verify.h"
 #include "runtime/bound/shape_of_call.h"
-#include "runtime/wires/link_timer.h"
 
 namespace lanecast {
 
@@ -21,20 +20,13 @@ GpuExecutor::GpuExecutor(const Bootstrap& bootstrap, const Topology& topology, c
       lines_(gpu_kind(gpu_.kind)),
       peers_(connect_all(bootstrap, gpu_, neighbours.hosts)),
       reachable_buffers_(peers_ ? std::make_unique<ReachableBuffers>(device_, bootstrap) : nullptr),
-      between_hosts_(open_between_hosts(bootstrap, gpu_, topology, neighbours,
-                                        agree_where_messages_lie(bootstrap, options, *device_))),
+      between_hosts_(peers_ ? nullptr
+                            : std::make_unique<BetweenHosts>(
+                                  gpu_, topology, bootstrap, BetweenHosts::Neighbours{neighbours.hosts, neighbours.among},
+                                  agree_where_messages_lie(bootstrap, options, *device_))),
       order_of_calls_(agreed(bootstrap, [&] { return OrderOfCalls(device_); })),
       order_of_messages_(device_) {
-  if (!peers_) agreed(bootstrap, [&] { return between_hosts_.open_channels(), true; });
   if (peers_) peers_->listen(options.hears);
-}
-
-double GpuExecutor::driver_call_s(const Bootstrap& bootstrap) {
-  const gpu::Device::Current current(*device_);
-  const int mine = agreed(bootstrap, [&] { return step_of(between_hosts_.driver_call_s()); });
-  std::vector<int> all(bootstrap.size);
-  bootstrap.all_gather(&mine, all.data(), sizeof mine);
-  return value_of(std::ranges::max(all));
 }
 
 GpuExecutor::~GpuExecutor() {
@@ -45,7 +37,7 @@ GpuExecutor::~GpuExecutor() {
 void GpuExecutor::set_timeout(double timeout_s) {
   if (std::exchange(gpu_.timeout_s, timeout_s) == timeout_s) return;
   if (peers_) peers_->set_timeout(timeout_s);
-  between_hosts_.set_timeout(timeout_s);
+  if (between_hosts_) between_hosts_->set_timeout(timeout_s);
 }
 
 void GpuExecutor::choose_by(const std::vector<PeerFits>& measured) {
@@ -108,32 +100,27 @@ void GpuExecutor::enqueue(const Call& call, bool in_place, std::optional<PeerEng
 
 GpuExecutor::Prepared GpuExecutor::prepare(const Call& call, bool in_place, const std::function<Choice()>& choose,
                                            Router& router) {
-  const gpu::Device::Current current(*device_);
-  return prepare(between_hosts_.bind(call, in_place, choose), call.in, call.out, router);
+  return prepare(between_hosts_->bind(call, in_place, choose), call.in, call.out, router);
 }
 
-std::shared_ptr<DevicePlan> GpuExecutor::stage(Plan plan, Shape shape) {
-  const gpu::Device::Current current(*device_);
-  return between_hosts_.stage(std::move(plan), std::move(shape));
-}
-
-GpuExecutor::Prepared GpuExecutor::prepare(std::shared_ptr<const DevicePlan> plan, const void* in, void* out,
+GpuExecutor::Prepared GpuExecutor::prepare(std::shared_ptr<const BoundProgram> program, const void* in, void* out,
                                            Router& router) {
-  texts_.try_emplace(BetweenHosts::signature(*plan), plan->signature().text);
-  CallBetweenHosts turn = between_hosts_.begin(std::move(plan), in, out);
-  NetworkProxy::HostHalf half = between_hosts_.host_half(turn);
-  half.raise_fault = [this] { raise_fault(); };
-  return {std::move(turn), std::make_shared<NetworkProxy>(std::move(half), router)};
+  const gpu::Device::Current current(*device_);
+  keep(program, /*captured=*/false);
+  CallBetweenHosts turn = between_hosts_->begin(std::move(program), in, out);
+  auto proxy = between_hosts_->proxy(turn, [this] { raise_fault(); }, router);
+  return {std::move(turn), std::move(proxy)};
 }
 
 void GpuExecutor::enqueue(const CallBetweenHosts& call, gpu::Stream stream) {
   const gpu::Device::Current current(*device_);
-  order_of_calls_.in_turn(stream, order_of_calls_.capturing(stream), [&] { between_hosts_.enqueue(call, stream); });
+  order_of_calls_.in_turn(stream, order_of_calls_.capturing(stream), [&] { between_hosts_->enqueue(call, stream); });
 }
 
 std::shared_ptr<const BoundProgram> GpuExecutor::bind_program(Plan plan, Shape shape, Slicing slicing) {
   const gpu::Device::Current current(*device_);
-  return std::make_shared<const BoundProgram>(device_, std::move(plan), std::move(shape), slicing);
+  const ProgramShape bound = program_shape(plan, shape);
+  return std::make_shared<const BoundProgram>(device_, std::move(plan), std::move(shape), bound, slicing);
 }
 
 Slicing GpuExecutor::slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/gpu/between_hosts/between_hosts.h"
 #include "runtime/gpu/bound_program.h"
 #include "runtime/gpu/in_host_call.h"
 #include "runtime/gpu/nccl_calls.h"
@@ -47,17 +48,14 @@ class GpuExecutor {
   /// Calls of one communicator run in the order in which they were made, whatever their streams. By peer memory, among
   /// the ranks of one host:
   void enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream);
-  /// By a plan, in two parts. The first gives the call its turn; throws UsageError for what cannot be run.
+  /// Among several hosts, in two parts. The first gives the call its turn; throws UsageError for what cannot be run.
   struct Prepared {
     CallBetweenHosts device;
-    std::shared_ptr<NetworkProxy> host;
+    std::shared_ptr<Proxy> proxy;
   };
   Prepared prepare(const Call& call, bool in_place, const std::function<Choice()>& choose, Router& router);
-  /// The same of a plan that was staged before, by stage() for any number of calls.
-  Prepared prepare(std::shared_ptr<const DevicePlan> plan, const void* in, void* out, Router& router);
-  std::shared_ptr<DevicePlan> stage(Plan plan, Shape shape);
-  /// The second enqueues the device's half, in the order of the first parts. Where the driver has no room it blocks
-  /// until what is before has run: meanwhile somebody has to move the host's halves.
+  Prepared prepare(std::shared_ptr<const BoundProgram> program, const void* in, void* out, Router& router);
+  /// The second enqueues the launch, in the order of the first parts.
   void enqueue(const CallBetweenHosts& call, gpu::Stream stream);
   /// By the plan of an algorithm, as a program among the ranks of one host. choose: asked once for equal calls. The
   /// call's chunks are those of a lane; 0: as many as serve speed. Needs open_programs(), which is collective. Throws
@@ -91,16 +89,9 @@ class GpuExecutor {
   /// and after earlier messages between the same two ranks in the same direction; no other call waits for them. Throws
   /// UsageError before anything is enqueued.
   void enqueue(std::span<const Transfer> transfers, gpu::Stream stream);
-  bool has_groups() const { return between_hosts_.has_groups(); }
-  /// Do messages between hosts lie on the GPU while they are moved?
-  bool sends_directly() const { return between_hosts_.is_direct(); }
-  const std::string& why_staged() const { return between_hosts_.why_staged(); }
-  /// What the driver takes to enqueue a kernel or a copy, the most on any rank. Collective.
-  double driver_call_s(const Bootstrap& bootstrap);
   const gpu::Device& opened() const { return *device_; }
-  /// On this GPU, of 16 MiB; no call may be under way.
-  std::byte* message_memory() { return between_hosts_.message_memory(); }
-  void forget_plans() { between_hosts_.forget_plans(); }
+  /// Null where all ranks are on one host.
+  BetweenHosts* between_hosts() const { return between_hosts_.get(); }
   /// Collective, on one host. Memory in which the peers read and write: calls on it need no copy to and from staging.
   std::shared_ptr<peers::SharedMemory> allocate_symmetric(const Bootstrap& bootstrap, std::size_t bytes) {
     return reachable_buffers_->allocate(bootstrap, bytes);
@@ -153,7 +144,7 @@ class GpuExecutor {
   PeerLines lines_;
   std::unique_ptr<peers::PeerGroup> peers_;              // all ranks; null where they are on several hosts
   std::unique_ptr<ReachableBuffers> reachable_buffers_;  // of the same
-  BetweenHosts between_hosts_;
+  std::unique_ptr<BetweenHosts> between_hosts_;
   std::shared_ptr<NativeCalls> native_;  // null before the first call by NCCL
   OrderOfCalls order_of_calls_;
   OrderOfMessages order_of_messages_;

@@ -29,13 +29,15 @@ NativeCalls::Enqueued NativeCalls::enqueue(const Call& call, bool in_place, cons
   return enqueued;
 }
 
-std::shared_ptr<const DevicePlan> NativeCalls::bind(const Call& call, bool in_place, const Topology& topology) {
+std::shared_ptr<const DescribedCall> NativeCalls::bind(const Call& call, bool in_place, const Topology& topology) {
   const Collective collective = collective_of(call, topology.size(), in_place);
   Call whole = call;
   whole.chunks = 1;  // NCCL cuts messages by itself
   if (const auto* const found = plans_.find(collective, whole, kAlgorithm)) return *found;
   Plan plan = make_plan(collective, rank_, topology, kAlgorithm);
-  return plans_.make(collective, whole, kAlgorithm, std::make_shared<DevicePlan>(std::move(plan), shape_of(whole)));
+  const Shape shape = shape_of(whole);
+  auto what = std::make_shared<DescribedCall>(plan, signature_on_gpus(plan, shape), record_of(plan, shape));
+  return plans_.make(collective, whole, kAlgorithm, std::move(what));
 }
 
 void NativeCalls::mark(std::size_t which, gpu::Stream stream) const {
@@ -58,11 +60,11 @@ bool NativeRun::advance() {
 }
 
 std::string NativeRun::waiting_for(int /*peer*/) const {
-  return "NCCL's " + std::string(name_of(call_.plan->plan().collective.kind)) + " on a GPU";
+  return "NCCL's " + std::string(name_of(call_.what->plan.collective.kind)) + " on a GPU";
 }
 
 std::vector<int> NativeRun::awaited_peers() const {
-  const Plan& plan = call_.plan->plan();
+  const Plan& plan = call_.what->plan;
   std::vector<int> peers;
   for (int rank = 0; rank < plan.collective.size; ++rank)
     if (rank != plan.rank) peers.push_back(rank);

@@ -13,13 +13,20 @@
 #include "peers/nccl/communicator.h"
 #include "runtime/agree/ordered_call.h"
 #include "runtime/bound/recent_calls.h"
-#include "runtime/gpu/between_hosts/device_plan.h"
+#include "runtime/bound/signature.h"
 #include "runtime/gpu/open_gpu.h"
 #include "runtime/request/call.h"
 #include "runtime/wires/router.h"
 #include "topology/topology.h"
 
 namespace lanecast {
+
+/// What is known of a call that a library runs as a whole.
+struct DescribedCall {
+  Plan plan;
+  Signature signature;
+  CallRecord record;
+};
 
 class NativeCalls {
  public:
@@ -28,7 +35,7 @@ class NativeCalls {
               const std::function<void(double)>& keep_waiting);
 
   struct Enqueued {
-    std::shared_ptr<const DevicePlan> plan;
+    std::shared_ptr<const DescribedCall> what;
     std::uint32_t number = 0;  // of the marks
   };
   Enqueued enqueue(const Call& call, bool in_place, const Topology& topology, gpu::Stream stream);
@@ -45,13 +52,13 @@ class NativeCalls {
 
   bool reached(std::size_t mark, std::uint32_t number) const;
   void mark(std::size_t which, gpu::Stream stream) const;
-  std::shared_ptr<const DevicePlan> bind(const Call& call, bool in_place, const Topology& topology);
+  std::shared_ptr<const DescribedCall> bind(const Call& call, bool in_place, const Topology& topology);
 
   std::shared_ptr<gpu::Device> device_;
   int rank_;
   gpu::PinnedMemory marks_;  // the number of the latest call that has begun, and of that which has ended
   std::uint32_t calls_ = 0;
-  RecentCalls<std::shared_ptr<const DevicePlan>> plans_{kPlans};
+  RecentCalls<std::shared_ptr<const DescribedCall>> plans_{kPlans};
   nccl::NcclCommunicator nccl_;
 };
 
@@ -64,8 +71,8 @@ class NativeRun final : public OrderedCall {
   void start(const std::byte* /*in*/, std::byte* /*out*/, std::uint32_t /*stamp*/) override {}
   bool advance() override;
   bool finished() const override { return ended_; }
-  const Signature& signature() const override { return call_.plan->signature(); }
-  const CallRecord& record() const override { return call_.plan->record(); }
+  const Signature& signature() const override { return call_.what->signature; }
+  const CallRecord& record() const override { return call_.what->record; }
 
   std::string waiting_for(int peer) const override;
   std::vector<int> awaited_peers() const override;

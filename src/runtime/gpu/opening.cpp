@@ -25,28 +25,6 @@ void refuse_shared(const Bootstrap& bootstrap, const gpu::Device& device) {
   }
 }
 
-bool on_one_host(const std::vector<std::string>& hosts, const Ranks& ranks) {
-  return std::ranges::all_of(ranks, [&](int rank) { return hosts[rank] == hosts[ranks[0]]; });
-}
-
-/// Null where the topology has no domains of several ranks, each on one host. Collective among those of this one's.
-std::unique_ptr<HostGroups> connect_host_groups(int rank, const OpenGpu& gpu, const Topology& topology,
-                                                const GpuNeighbours& neighbours) {
-  if (topology.levels() == 0) return nullptr;
-  const auto domains = topology.partition(topology.everyone(), topology.levels() - 1);
-  const auto reach_each_other = [&](const Ranks& ranks) {
-    return ranks.size() <= gpu::kMostRanks && on_one_host(neighbours.hosts, ranks);
-  };
-  if (domains.size() == topology.everyone().size() || !std::ranges::all_of(domains, reach_each_other)) return nullptr;
-  for (const Ranks& domain : domains)
-    if (std::ranges::count(domain, rank) > 0) {
-      Bootstrap members = neighbours.among(domain);
-      members.known_as = domain;
-      return std::make_unique<HostGroups>(gpu, domain, members);
-    }
-  throw InternalError("topology: rank " + std::to_string(rank) + " is in no domain");
-}
-
 /// Of all ranks' GPUs, by its driver's name; empty where there are several kinds.
 std::string common_kind(const Bootstrap& bootstrap, const gpu::Device& device) {
   const std::string mine = agreed(bootstrap, [&] { return device.name(); });
@@ -97,14 +75,6 @@ WhereMessagesLie agree_where_messages_lie(const Bootstrap& bootstrap, const GpuO
   for (int r = 0; r < bootstrap.size && mine.why_staged.empty(); ++r)
     if (all[r] != direct && !all[r].empty()) mine.why_staged = "rank " + std::to_string(r) + ": " + all[r];
   return mine;
-}
-
-BetweenHosts open_between_hosts(const Bootstrap& bootstrap, const OpenGpu& gpu, const Topology& topology,
-                                const GpuNeighbours& neighbours, WhereMessagesLie where) {
-  // The members of a domain agree among themselves, and then all ranks.
-  auto peers = agreed(bootstrap, [&] { return connect_host_groups(bootstrap.rank, gpu, topology, neighbours); });
-  return agreed(bootstrap,
-                [&] { return BetweenHosts(gpu, topology, bootstrap.rank, std::move(peers), std::move(where)); });
 }
 
 }  // namespace lanecast

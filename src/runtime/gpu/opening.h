@@ -10,7 +10,8 @@
 
 #include "base/bootstrap.h"
 #include "peers/launches.h"
-#include "runtime/gpu/between_hosts/between_hosts.h"
+#include "peers/peer_group.h"
+#include "runtime/gpu/between_hosts/where_messages_lie.h"
 #include "runtime/gpu/open_gpu.h"
 #include "topology/topology.h"
 
@@ -44,8 +45,4 @@ std::unique_ptr<peers::PeerGroup> connect_all(const Bootstrap& bootstrap, const 
 /// Where messages lie: on the device where that goes on all ranks, since they have to choose alike.
 WhereMessagesLie agree_where_messages_lie(const Bootstrap& bootstrap, const GpuOptions& options,
                                           const gpu::Device& device);
-/// where: from agree_where_messages_lie().
-BetweenHosts open_between_hosts(const Bootstrap& bootstrap, const OpenGpu& gpu, const Topology& topology,
-                                const GpuNeighbours& neighbours, WhereMessagesLie where);
-
 }  // namespace lanecast

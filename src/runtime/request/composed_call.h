@@ -14,7 +14,6 @@
 
 namespace lanecast {
 
-class DevicePlan;
 class BoundProgram;
 
 struct ComposedCall {
@@ -32,8 +31,7 @@ struct ComposedCall {
 
 /// One that GpuCalls::compile() has lowered for a GPU's memory, with the buffers of a call.
 struct ComposedOnGpu {
-  std::shared_ptr<const DevicePlan> plan;       // among several hosts
-  std::shared_ptr<const BoundProgram> program;  // within one
+  std::shared_ptr<const BoundProgram> program;
   const void* in = nullptr;
   void* out = nullptr;
 };

@@ -65,7 +65,6 @@ struct DirectCuts {
 struct CostsBetweenHosts {
   double reduce_s_per_byte;     // a kernel that adds two values and writes one
   double host_copy_s_per_byte;  // to or from the host's memory, beside whoever moves the messages there
-  int reducer_blocks;           // multiprocessors that add what has come
 };
 
 struct GpuKind {

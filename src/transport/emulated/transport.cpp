@@ -64,12 +64,20 @@ std::optional<emulated::RegisteredPlace> EmulatedTransport::gpu_place(const Mess
 void EmulatedTransport::post_send(Message& message) {
   Mail& mail = mail_[message.peer];
   Envelope envelope{.letter = Letter::whole, .stamp = message.stamp, .tag = message.tag, .bytes = message.bytes};
+  envelope.other = peers_[message.peer].puts_sent;
   const bool in_gpu = gpu_place(message).has_value();
   if (in_gpu || message.bytes > emulated::kMostInLetter) {
+    Peer& peer = peers_[message.peer];
+    if (const auto call = in_gpu ? peer.calls.pop(message.tag) : std::nullopt)
+      if (call->bytes == message.bytes && call->stamp == message.stamp) {
+        ++peer.puts_sent;
+        return put(message, *call, /*announced=*/0);
+      }
     envelope.letter = Letter::announce;
     envelope.own = ++last_number_;
     envelope.in_gpu = in_gpu ? 1 : 0;
     announced_[envelope.own] = &message;
+    if (in_gpu) peer.announced.push(message.tag, envelope.own);
     return mail.send(envelope);
   }
   const auto write = [&](std::byte* to) { SpanCursor(message.memory).gather(to, message.bytes); };
@@ -83,10 +91,52 @@ void EmulatedTransport::post_send(Message& message) {
 
 void EmulatedTransport::post_recv(Message& message) {
   Peer& peer = peers_[message.peer];
-  if (const auto early = peer.early.pop(message.tag))
-    meet(message, early->envelope, early->content);
-  else
-    peer.receives.push(message.tag, &message);
+  const bool is_next = oldest_receive(peer, message.tag) == nullptr;
+  const bool is_here = is_next && peer.early.front(message.tag) != nullptr;
+  const auto place = is_here ? std::nullopt : gpu_place(message);
+  const std::uint64_t number = place ? ++last_number_ : 0;
+  peer.receives.push(message.tag, {&message, number});
+  if (is_here) return match(peer, message.tag);
+  if (!place) return;
+  called_[number] = {&message, SpanCursor(message.memory), 0, true};
+  mail_[message.peer].send({.letter = Letter::call_for,
+                            .stamp = message.stamp,
+                            .tag = message.tag,
+                            .bytes = message.bytes,
+                            .own = number,
+                            .place = *place});
+}
+
+EmulatedTransport::PostedReceive* EmulatedTransport::oldest_receive(Peer& peer, std::uint64_t tag) {
+  PostedReceive* oldest = nullptr;
+  while ((oldest = peer.receives.front(tag)) && oldest->called != 0 && !called_.contains(oldest->called))
+    peer.receives.pop(tag);  // its put has come, before letters for receives that are older
+  return oldest;
+}
+
+void EmulatedTransport::match(Peer& peer, std::uint64_t tag) {
+  while (const PostedReceive* const oldest = oldest_receive(peer, tag)) {
+    if (!peer.early.front(tag)) return;
+    const EarlyLetter& letter = *peer.early.front(tag);
+    const PostedReceive receive = *oldest;
+    const Envelope& envelope = letter.envelope;
+    if (receive.called == 0) {
+      meet(*receive.message, envelope, letter.content);
+    } else {
+      const Message& message = *receive.message;
+      const bool fits = envelope.letter == Letter::announce && envelope.in_gpu != 0 &&
+                        envelope.bytes == message.bytes && envelope.stamp == message.stamp;
+      if (envelope.other > peer.puts_come) {  // it may be one behind the message that the receive is for
+        peer.behind_puts.insert(tag);
+        return;
+      }
+      // Where they differ the call stays: the sender may answer it still, and abort() has to know.
+      called_[receive.called].unmet = false;
+      if (!fits) mismatches_.push_back({receive.message, envelope.bytes, envelope.stamp});
+    }
+    peer.early.pop(tag);
+    peer.receives.pop(tag);
+  }
 }
 
 void EmulatedTransport::meet(Message& receive, const Envelope& envelope, std::span<const std::byte> content) {
@@ -103,24 +153,40 @@ void EmulatedTransport::meet(Message& receive, const Envelope& envelope, std::sp
     return done_.push_back(&receive);
   }
   const std::uint64_t number = ++last_number_;
-  called_[number] = {&receive, SpanCursor(receive.memory), 0};
+  called_[number] = {&receive, SpanCursor(receive.memory), 0, false};
   mail_[receive.peer].send({.letter = Letter::call_for,
                             .own = number,
                             .other = envelope.own,
                             .place = place.value_or(emulated::RegisteredPlace{})});
 }
 
+void EmulatedTransport::put(Message& message, const Envelope& call, std::uint64_t announced) {
+  const std::uint64_t number =
+      mail_[message.peer].put({*gpu_place(message), call.place, message.bytes},
+                              {.letter = Letter::put_done, .own = announced, .other = call.own});
+  peers_[message.peer].puts.push_back({number, &message});
+}
+
 void EmulatedTransport::called_for(int from, const Envelope& envelope) {
-  const auto found = announced_.find(envelope.other);
+  Peer& peer = peers_[from];
+  std::uint64_t number = envelope.other;
+  if (number == 0) {
+    const std::uint64_t* const waiting = peer.announced.front(envelope.tag);
+    if (!waiting) return peer.calls.push(envelope.tag, envelope);
+    const Message& message = *announced_.at(*waiting);
+    // Another message than the receive is for: the announcement tells the other side.
+    if (message.bytes != envelope.bytes || message.stamp != envelope.stamp) return;
+    number = *waiting;
+  }
+  const auto found = announced_.find(number);
   if (found == announced_.end()) return;
   Message& message = *found->second;
   announced_.erase(found);
-  if (const auto place = gpu_place(message)) {
-    const std::uint64_t put =
-        mail_[from].put({*place, envelope.place, message.bytes}, {.letter = Letter::put_done, .other = envelope.own});
-    peers_[from].puts.push_back({put, &message});
+  if (gpu_place(message)) {
+    peer.announced.pop(message.tag);
+    put(message, envelope, number);
   } else {
-    peers_[from].streams.push_back({&message, SpanCursor(message.memory), message.bytes, envelope.own});
+    peer.streams.push_back({&message, SpanCursor(message.memory), message.bytes, envelope.own});
   }
 }
 
@@ -130,33 +196,47 @@ void EmulatedTransport::take(int from, const Envelope& envelope, std::span<const
   if (envelope.letter == Letter::goodbye) peer.gone = true;
   if (left_) return;
   switch (envelope.letter) {
-    case Letter::whole:
     case Letter::announce:
-      if (const auto receive = peer.receives.pop(envelope.tag))
-        meet(**receive, envelope, content);
-      else
-        peer.early.push(envelope.tag, {envelope, {content.begin(), content.end()}});
-      return;
+      if (peer.overtaken.erase(envelope.own) != 0) return;
+      [[fallthrough]];
+    case Letter::whole:
+      if (const PostedReceive* const receive = oldest_receive(peer, envelope.tag);
+          receive && receive->called == 0 && !peer.early.front(envelope.tag)) {
+        Message& message = *receive->message;
+        peer.receives.pop(envelope.tag);
+        return meet(message, envelope, content);
+      }
+      peer.early.push(envelope.tag, {envelope, {content.begin(), content.end()}});
+      return match(peer, envelope.tag);
     case Letter::call_for:
       return called_for(from, envelope);
     case Letter::fragment:
-    case Letter::put_done: {
-      const auto called = called_.find(envelope.other);
-      if (called == called_.end()) return;
-      auto& [message, cursor, received] = called->second;
-      if (message->consumer)
-        message->consumer->consume(received, content.data(), content.size());
-      else
-        cursor.scatter(content.data(), content.size());
-      received += content.size();
-      if (envelope.letter == Letter::fragment && received < message->bytes) return;
-      done_.push_back(message);
-      called_.erase(called);
+      return came(peer, envelope, content);
+    case Letter::put_done:
+      peer.puts_come += envelope.own == 0 ? 1 : 0;
+      came(peer, envelope, content);
+      for (const std::uint64_t tag : std::exchange(peer.behind_puts, {})) match(peer, tag);
       return;
-    }
     default:
       return;
   }
+}
+
+void EmulatedTransport::came(Peer& peer, const Envelope& envelope, std::span<const std::byte> content) {
+  const auto called = called_.find(envelope.other);
+  if (called == called_.end()) return;
+  auto& [message, cursor, received, unmet] = called->second;
+  if (unmet && envelope.own != 0) peer.overtaken.insert(envelope.own);
+  if (message->consumer)
+    message->consumer->consume(received, content.data(), content.size());
+  else
+    cursor.scatter(content.data(), content.size());
+  received += content.size();
+  if (envelope.letter == Letter::fragment && received < message->bytes) return;
+  const std::uint64_t tag = message->tag;
+  done_.push_back(message);
+  called_.erase(called);
+  match(peer, tag);
 }
 
 bool EmulatedTransport::stream(int to) {
@@ -221,6 +301,10 @@ bool EmulatedTransport::arrived(int peer, std::uint64_t tag) {
 void EmulatedTransport::forget_messages() {
   for (Peer& peer : peers_) {
     peer.receives = {};
+    peer.calls = {};
+    peer.announced = {};
+    peer.overtaken.clear();
+    peer.behind_puts.clear();
     peer.early = {};
     peer.streams.clear();
     peer.puts.clear();

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,13 +62,24 @@ class EmulatedTransport final : public Transport {
     Message* message = nullptr;
     SpanCursor cursor;
     std::uint64_t received = 0;
+    bool unmet = false;  // its receive waits among the others, too
+  };
+  /// A receive of GPU memory, by its message's number where it has called for that.
+  struct PostedReceive {
+    Message* message = nullptr;
+    std::uint64_t called = 0;
   };
   struct PutUnderWay {
     std::uint64_t put = 0;
     Message* message = nullptr;
   };
   struct Peer {
-    TagQueues<Message*> receives;
+    TagQueues<PostedReceive> receives;
+    TagQueues<emulated::Envelope> calls;         // for messages in GPU memory that have not been sent yet
+    TagQueues<std::uint64_t> announced;          // by this rank, in GPU memory: their numbers
+    std::uint64_t puts_sent = 0, puts_come = 0;  // unannounced
+    std::set<std::uint64_t> overtaken;           // announcements that come after their messages
+    std::set<std::uint64_t> behind_puts;         // tags whose oldest early letter waits for unannounced puts
     TagQueues<EarlyLetter> early;
     std::deque<FragmentStream> streams;
     std::deque<PutUnderWay> puts;
@@ -95,6 +107,14 @@ class EmulatedTransport final : public Transport {
   void take(int from, const emulated::Envelope& envelope, std::span<const std::byte> content);
   void meet(Message& receive, const emulated::Envelope& envelope, std::span<const std::byte> content);
   void called_for(int from, const emulated::Envelope& envelope);
+  /// All of a message, or more of it, that a receive has called for.
+  void came(Peer& peer, const emulated::Envelope& envelope, std::span<const std::byte> content);
+  /// Null: none. Not one whose message has come.
+  PostedReceive* oldest_receive(Peer& peer, std::uint64_t tag);
+  /// A letter and the oldest receive of its tag, as long as there are both and none waits for a put between them.
+  void match(Peer& peer, std::uint64_t tag);
+  /// announced: this rank's number for it; 0: it has none.
+  void put(Message& message, const emulated::Envelope& call, std::uint64_t announced);
   bool stream(int to);
   void forget_messages();
   /// Pushes letters until NICs have taken all, none of them moves for so long, or `most` is over.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks send each other as messages of queue pairs. Short ones come as they are; a long one, or one of a GPU's
-// memory, is announced, called for by the receive that it meets, and then comes in fragments or as one put.
+// What ranks send each other as messages of queue pairs. Short ones come as they are; a long one is announced, called
+// for by the receive that it meets, and then comes in fragments. One of a GPU's memory comes as one put, and a receive
+// calls for it as soon as it is posted: where that is before the send, the put is all that the message takes.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +12,12 @@
 namespace lanecast::emulated {
 
 enum class Letter : std::uint32_t {
+  // Of both `other`: so many messages have been put unannounced; their puts may come later.
   whole,     // the message itself
   announce,  // `own`: the sender's number for it; `in_gpu`
-  call_for,  // `other`: that number; `own`: the receiver's; place: where it shall lie in GPU memory
+  call_for,  // `other`: that number, 0 where nothing has been announced; `own`: the receiver's; place: in GPU memory
   fragment,  // `other`: the receiver's number; in order
-  put_done,  // `other`: likewise: all of it is there
+  put_done,  // `other`: likewise: all of it is there; `own`: the sender's number, 0 where nothing has been announced
   note,
   goodbye,  // the last
 };

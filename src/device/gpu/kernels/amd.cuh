@@ -133,6 +133,10 @@ __device__ inline u32 told(u32* word) {
   return value;
 }
 
+__device__ inline void pass_on(u64* word, u64 value) {
+  __hip_atomic_store(word, value, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+}
+
 __device__ inline u64 now_ns() {
   constexpr u64 kNsPerTick = 10;  // 100 MHz: what the runtime calls hipDeviceAttributeWallClockRate
   return __builtin_amdgcn_s_memrealtime() * kNsPerTick;

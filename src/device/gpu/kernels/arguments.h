@@ -29,13 +29,12 @@ constexpr int kAreas = 2;            // exchanges that may be under way on two r
 constexpr int kSlots = 4;            // pieces of a message under way, per block; signals are a round late at either end
 constexpr u64 kSlotBytes = 98304;    // with kMostBlocks, at most
 constexpr int kDepth = 4;            // chunks of a message under way that copy engines carry
-constexpr int kGroups = 4;           // of the same ranks, whose calls may be under way at once
 constexpr int kMostWindows = 256;    // of a rank's memory, that its peers reach
 constexpr int kWindowShift = 48;     // a place in one: its number + 1, then so many bits of bytes from where it begins
 
 /// Whether a wait has failed, and how: in the host's memory, written once by the device.
 enum class Fault : u32 { none, timeout, mismatch };
-enum class WaitKind : u32 { piece, barrier, chunk, message, sent, received, program };
+enum class WaitKind : u32 { piece, barrier, chunk, sent, received, program };
 struct FaultRecord {
   u32 fault;   // written last
   u32 poison;  // by the host: nothing that is waited for will come
@@ -172,19 +171,6 @@ struct Handover {
   u64 empties;  // this rank has emptied what the peer had filled
   u64 fills;    // this rank has filled its slot at the peer
   u64 needs_full, needs_free;
-};
-
-/// A device and its host wait for each other by two counters in the host's memory: the device says how far it has come,
-/// then waits until the host has come so far. A wait that has failed here, or in a group of peers, ends them all.
-struct Handshake {
-  u32 rank, peer;  // peer: whose message the host waits for
-  u32 signature;
-  u32 groups;
-  u64 timeout_ns;
-  u64 said_at, said;        // what the device says, and where; nowhere for 0
-  u64 awaited_at, awaited;  // the least number to wait for, and where; nowhere for 0
-  u64 control, fault;
-  u64 group_control[kGroups];
 };
 
 /// Every target = sources[0] op sources[1] op …; a copy of one source is that, too.

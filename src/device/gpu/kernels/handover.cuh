@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of one block that order copy engines and reducers among ranks, and between a device and its host: those move
-// the data and never wait.
+// Kernels of one block that order copy engines and reducers among ranks: those move the data and never wait.
 #pragma once
 
 #include "device/gpu/kernels/waiting.cuh"
@@ -62,26 +61,6 @@ __device__ inline void hand_over(const Handover& h) {
   if (h.fills & bit) release(&flags_of(h.group, peer)->full[h.group.rank][slot], 1u);
   if (h.needs_full & bit) take(waiter, &own->full[peer][slot], peer);
   if (h.needs_free & bit) take(waiter, &own->free[peer][slot], peer);
-}
-
-/// By one thread.
-__device__ inline void shake_hands(const Handshake& h) {
-  const WaitContext waiter{h.rank, h.signature, h.timeout_ns, reinterpret_cast<Control*>(h.control),
-                           reinterpret_cast<FaultRecord*>(h.fault)};
-  u32* const failed = &waiter.control->failed;
-  for (u32 k = 0; k < h.groups; ++k)
-    if (peek(&reinterpret_cast<Control*>(h.group_control[k])->failed)) *failed = 1;
-  bool well = peek(failed) == 0;
-  if (well && h.said_at) release(reinterpret_cast<u64*>(h.said_at), h.said);
-  if (well && h.awaited_at) {
-    FaultRecord at{};
-    at.peer = h.peer;
-    at.place = static_cast<u32>(WaitKind::message);
-    well =
-        wait_for(waiter, reinterpret_cast<const u64*>(h.awaited_at), at, [&](u64 value) { return value >= h.awaited; });
-  }
-  // What stands behind must not hand on what has not come.
-  for (u32 k = 0; k < h.groups && !well; ++k) reinterpret_cast<Control*>(h.group_control[k])->failed = 1;
 }
 
 }  // namespace lanecast::gpu

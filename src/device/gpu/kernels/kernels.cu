@@ -28,10 +28,6 @@ extern "C" __global__ void __launch_bounds__(kMostRanks* kDepth) lanecast_handov
   hand_over(h);
 }
 
-extern "C" __global__ void __launch_bounds__(1) lanecast_handshake(const __grid_constant__ Handshake h) {
-  shake_hands(h);
-}
-
 // Two to a multiprocessor, so that several channels may wait beside a collective.
 extern "C" __global__ void __launch_bounds__(kMessageThreads, resident(kMessageThreads, 2))
     lanecast_messages(const __grid_constant__ Messages x) {

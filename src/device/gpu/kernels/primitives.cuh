@@ -26,6 +26,9 @@ __device__ void release_in_flow(u64* word, u64 value);
 /// Without order but behind all earlier kernels of the stream: what those have written is seen by whoever acquires it.
 __device__ void post(u64* word, u64 value);
 
+/// To other blocks of this device: what this thread has acquired before is seen by whoever acquires the value.
+__device__ void pass_on(u64* word, u64 value);
+
 /// Without order, for those who wait: an acquire throws away what the cache holds, each time.
 __device__ u64 peek(const u64* word);
 __device__ u32 peek(const u32* word);

@@ -27,7 +27,8 @@ struct ProgramRound {
 /// What the queues of a lane share.
 struct LaneMemory {
   u32 idle, halted;          // a wait has failed, before this launch or in it: nothing is moved or said any more
-  u32 launch, chain;         // 16 bits each
+  u32 epoch;                 // number of the launch
+  u32 launch, chain;         // 16 bits each, the former of that number
   u32 ended[2];              // rounds of either queue
   u32 begun[2][2];           // a round of either queue, in turn: has it begun before the one ahead of it has ended?
   ProgramRound round[2][2];  // of either queue, in turn
@@ -53,6 +54,7 @@ class ProgramQueue {
         lane_(lane_memory()),
         all_(reinterpret_cast<const Instruction*>(program)),
         operands_(reinterpret_cast<const Operand*>(all_ + x.puts + x.takes)),
+        carried_(reinterpret_cast<const CarriedMessage*>(operands_ + x.operands)),
         count_(kQueue == 0 ? x.puts : x.takes),
         rounds_(count_ * x.ticks),
         waiter_{x.rank, x.signature, x.timeout_ns, reinterpret_cast<Control*>(x.control),
@@ -113,10 +115,12 @@ class ProgramQueue {
     u32 tick, chunk;
     u64 bytes;  // of the instruction; none where the slice is empty, or the tick has no such chunk
     u64 end;    // put, take: where it ends in the ring, counted as LaneMemory::moved
-    bool says;  // to the peer, when it is done
+    bool says;  // to the peer or the proxy, when it is done
+    bool hears;  // from the proxy, for all lanes of its channel
   };
 
   __device__ bool talks(const Round& r) const { return r.what->operation <= Operation::take_reduce; }
+  __device__ static bool is_carried(const Round& r) { return r.what->carried != 0; }
   __device__ bool puts(const Round& r) const { return r.what->operation == Operation::put; }
   __device__ ProgramFlags* flags(u32 rank) const { return reinterpret_cast<ProgramFlags*>(x_.flags[rank]); }
 
@@ -149,13 +153,15 @@ class ProgramQueue {
     const u32 tick = k / count_;
     const Instruction& what = all_[(kQueue == 0 ? 0 : x_.puts) + k % count_];
     ProgramRound& round = lane_.round[kQueue][k % 2];
-    Round r{&what, tick, tick - what.delay, 0, 0, false};
+    Round r{&what, tick, tick - what.delay, 0, 0, false, false};
     round.operation = what.operation;
     round.runs = 0;
     if (tick < what.delay || r.chunk >= x_.chunks) return r;
+    r.hears = is_carried(r) && blockIdx.x % (gridDim.x / x_.channels) == 0;
     u64& moved = lane_.moved[kQueue][what.peer];
+    const u64 begin = is_carried(r) ? 0 : moved;
     if (talks(r) && !in_message_) {
-      at_ = moved;
+      at_ = begin;
       in_message_ = true;
     }
     const bool from_ring = what.operation == Operation::take || what.operation == Operation::take_reduce;
@@ -178,15 +184,27 @@ class ProgramQueue {
       else
         to.target[0] = first.at;
       for (u32 s = 1; s < each; ++s) to.source[s - 1] = run(o[s], r.chunk).at;
-      if (talks(r)) through_ring(what, round, to);
+      if (is_carried(r))
+        through_slot(r, to);
+      else if (talks(r))
+        through_ring(what, round, to);
     }
     r.end = at_;
     if (talks(r) && what.ends) {
       in_message_ = false;
-      r.says = at_ != moved;  // an empty message is none
-      moved = grains(at_) * kRingGrain;
+      r.says = at_ != begin;  // an empty message is none
+      if (!is_carried(r)) moved = grains(at_) * kRingGrain;
     }
     return r;
+  }
+
+  /// The side of a run that lies in a message which the proxy carries.
+  __device__ void through_slot(const Round& r, ReductionArguments& run) {
+    const CarriedMessage& message = carried_[r.what->carried - 1];
+    const u64 share = u64{r.chunk % message.slots} * gridDim.x + blockIdx.x;
+    (kQueue == 0 ? run.target[0] : run.source[r.what->sources - 1]) =
+        x_.slots[message.on_host] + message.place + share * message.lane_bytes + at_;
+    at_ += run.bytes;
   }
 
   /// The side of a run that lies in a ring, which may cut it in two.
@@ -232,54 +250,78 @@ class ProgramQueue {
     return rounds == 0 || static_cast<int>(told(&lane_.ended[1 - kQueue]) - rounds) >= 0;
   }
 
-  // Of the peer: that the ring has room, or that it holds what is to be taken.
+  // Of the peer, or of the proxy: that there is room, or what is to be taken. A channel's first lane asks the host's
+  // memory, also where it has no share itself, and passes on what it has heard: polls by many lanes held up the copies
+  // of other processes by a factor of ten (two H200s, 64 pollers).
 
+  __device__ static bool waits(const Round& r) { return r.bytes != 0 || r.hears; }
+  __device__ u32 number(const Round& r) const {
+    return (r.what->carried - 1) * x_.channels + blockIdx.x / (gridDim.x / x_.channels);
+  }
+  __device__ u64* heard(const Round& r) const { return reinterpret_cast<u64*>(x_.heard) + number(r); }
   __device__ const u64* word(const Round& r) const {
+    if (is_carried(r)) return r.hears ? reinterpret_cast<const u64*>(x_.told) + number(r) : heard(r);
     const ProgramFlags* const own = flags(x_.rank);
     return kQueue == 0 ? &own->emptied[r.what->peer][blockIdx.x] : &own->arrived[r.what->peer][blockIdx.x];
   }
   __device__ bool lets_begin(const Round& r, u64 value) const {
+    if (is_carried(r)) {
+      const u32 count = static_cast<u32>(value);
+      const int since = static_cast<int>(static_cast<u32>(value >> 32) - lane_.epoch);
+      if (since != 0) return since > 0;  // a later launch's: the proxy is through with this one, so no share is here
+      return kQueue == 0 ? r.chunk < count + carried_[r.what->carried - 1].slots : r.chunk < count;
+    }
     if (kQueue == 0 && r.end <= x_.ring_bytes) return true;  // as the memory was made
     const u32 least = static_cast<u32>(grains(kQueue == 0 ? r.end - x_.ring_bytes : r.end));
     return static_cast<int>(static_cast<u32>(value >> 32) - least) >= 0;
   }
   /// Does the word come from a launch of this number, and of another program, now or before?
-  __device__ bool differs(u64 value) const {
-    return kQueue == 1 && static_cast<u32>(value >> 16 & 0xffff) == lane_.launch && (value & 0xffff) != lane_.chain;
+  __device__ bool differs(const Round& r, u64 value) const {
+    return kQueue == 1 && !is_carried(r) && static_cast<u32>(value >> 16 & 0xffff) == lane_.launch && (value & 0xffff) != lane_.chain;
   }
 
   __device__ bool may_begin(const Round& r) {
-    if (r.bytes == 0 || !goes_on(lane_.halted)) return true;
+    if (!waits(r) || !goes_on(lane_.halted)) return true;
     if (!has_ended(needed(r))) return false;
     if (!talks(r)) return true;
     const u64 value = peek(word(r));
-    if (!lets_begin(r, value) || differs(value)) return false;
+    if (!lets_begin(r, value) || differs(r, value)) return false;
     if (kQueue == 1) acquire(word(r));  // so that what it publishes is seen
+    if (r.hears) pass_on(heard(r), value);
     return true;
   }
 
   /// Until it may; after a failure there is nothing to wait for.
   __device__ void begin(const Round& r) {
-    if (r.bytes == 0) return;
+    if (!waits(r)) return;
     const u32 rounds = needed(r);
     while (!has_ended(rounds))
       if (!goes_on(lane_.halted)) return;
     if (!talks(r) || !goes_on(lane_.halted)) return;
     FaultRecord at = where(r);
     bool other = false;
+    u64 last = 0;
     const bool came = wait_for(waiter_, word(r), at, [&](u64 value) {
-      other = differs(value);
+      last = value;
+      other = differs(r, value);
       if (!other) return lets_begin(r, value);
       at.found = static_cast<u32>(value & 0xffff);
       report(waiter_, at, Fault::mismatch);
       return true;
     });
-    if (!came || other) halt(lane_.halted);
+    if (!came || other)
+      halt(lane_.halted);
+    else if (r.hears)
+      pass_on(heard(r), last);
   }
 
   /// A round is done, the k-th, from 1.
   __device__ void end(const Round& r, u32 k) const {
-    if (r.says && goes_on(lane_.halted)) {
+    if (r.says && is_carried(r) && goes_on(lane_.halted)) {
+      // Release at the system's scope: the proxy and its NIC see the share; or the NIC may write over it.
+      const u64 which = u64{r.what->carried - 1} * gridDim.x + blockIdx.x;
+      release(reinterpret_cast<u64*>(x_.says) + which, u64{lane_.epoch} << 32 | (r.chunk + 1));
+    } else if (r.says && goes_on(lane_.halted)) {
       const u64 value = grains(r.end) << 32 | u64{lane_.launch} << 16 | lane_.chain;
       ProgramFlags* const peers = flags(r.what->peer);
       release(kQueue == 0 ? &peers->arrived[x_.rank][blockIdx.x] : &peers->emptied[x_.rank][blockIdx.x], value);
@@ -291,6 +333,7 @@ class ProgramQueue {
   LaneMemory& lane_;
   const Instruction* all_;
   const Operand* operands_;
+  const CarriedMessage* carried_;
   u32 count_, rounds_;
   WaitContext waiter_;
   // Of the message that is being decoded.
@@ -307,7 +350,8 @@ __device__ inline void begin_lane(const ProgramRun& x, u64 program_bytes) {
     const u32 mixed = ((state->chain ^ x.signature) + 1) * 0x9e3779b1u;
     lane.idle = peek(&control->failed);
     lane.halted = 0;
-    lane.launch = (state->launches + 1) & 0xffff;
+    lane.epoch = state->launches + 1;
+    lane.launch = lane.epoch & 0xffff;
     lane.chain = mixed >> 16;
     lane.ended[0] = lane.ended[1] = 0;
   }
@@ -320,15 +364,18 @@ __device__ inline void begin_lane(const ProgramRun& x, u64 program_bytes) {
       lane.program[k] = reinterpret_cast<const u64*>(x.program)[k];
   prepare_barriers();
   __syncthreads();
+  if (threadIdx.x == 0 && blockIdx.x == 0 && x.begun != 0)
+    release(reinterpret_cast<u64*>(x.begun), u64{lane.epoch} << 32);
   if (threadIdx.x == 0 && comes_last(control)) {
-    state->launches = lane.launch;
+    state->launches = lane.epoch;
     state->chain = lane.chain;
   }
 }
 
 template <class Format>
 __device__ inline void run_program(const ProgramRun& x) {
-  const u64 bytes = (x.puts + x.takes) * sizeof(Instruction) + x.operands * sizeof(Operand);
+  const u64 bytes = (x.puts + x.takes) * sizeof(Instruction) + x.operands * sizeof(Operand) +
+                    x.carried * sizeof(CarriedMessage);
   begin_lane(x, bytes);
   LaneMemory& lane = lane_memory();
   if (lane.idle != 0) return;

@@ -5,6 +5,10 @@
 // A kernel has lanes, which are its blocks. Lane b of a rank talks to the lanes b of its peers only, and runs the whole
 // program on its own slice of every part: the k-th of chunks · lanes slices, for k = chunk · lanes + b. Each lane works
 // off two queues side by side, each in order: one puts messages to peers, one takes what has come, copies and reduces.
+//
+// A message to a rank of another host is carried by a proxy, a thread of the host. It consists of the shares of some
+// lanes, which make up a channel. A put says that its lane's share is there, and the proxy sends the message when all
+// are; a take awaits what the proxy has received, and says that its lane's share has been taken.
 #pragma once
 
 #include "device/gpu/kernels/arguments.h"
@@ -23,8 +27,8 @@ constexpr int kPutters = 256;
 constexpr int kTakers = 512;
 
 enum class Operation : u8 {
-  put,          // into the ring that the peer keeps for this lane
-  take,         // out of the ring that this lane keeps for the peer
+  put,          // into the ring that the peer keeps for this lane, or into a message that the proxy sends
+  take,         // out of the ring that this lane keeps for the peer, or out of a message that the proxy has received
   take_reduce,  // likewise; the target becomes the source and what has come
   copy,
   reduce,  // of several sources
@@ -49,7 +53,7 @@ struct Instruction {
   u8 ends;            // put, take: the last instruction of its message
   u8 op;              // ReduceOp, of what reduces
   u8 writes_scratch;  // so a slot is used again, which the other queue may still read
-  u16 peer;
+  u16 peer;      // among the ranks of this host; of a carried message 0
   u16 sources;   // of each run, of what reduces
   u32 runs;      // each has its target first, where that is no ring, then its sources, where those are none
   u32 operands;  // place of the first run's first
@@ -58,13 +62,29 @@ struct Instruction {
   u32 needs, needs_back;
   u32 step;       // of the plan, for people
   u32 overrange;  // as in Reduction
-  u32 unused;
+  u32 carried;    // put, take: number of its carried message, from 1; 0: it goes through a ring
   double divisor;  // as in Reduction
 };
 
+/// A message between hosts, one of each chunk and channel. In a slot the k-th lane's share lies k · lane_bytes behind the
+/// beginning, so those of a channel lie together.
+struct CarriedMessage {
+  u64 place;       // bytes in front of its slots in the memory that they lie in
+  u64 lane_bytes;  // of a share, at most
+  u32 slots;       // each holds a chunk of all lanes; chunks take them in turn
+  u32 on_host;     // 1: in pinned memory of the host; 0: in this GPU's
+};
+
+// Words by which a kernel and its proxy tell each other how far they are: number of the launch << 32 | count. They lie
+// in pinned memory of the host. So a word of an earlier launch says nothing, and none is ever reset.
+//
+//   begun                         the launch has begun
+//   says[m · lanes + lane]        that lane has put, or taken, its share of so many chunks of carried message m
+//   told[m · channels + channel]  so many chunks of it have left their slots, or have come; 0 once the proxy is there
+
 /// A rank's state, of each peer and lane: bytes that have gone through the rings, counted on from launch to launch.
 struct ProgramControl {
-  u32 launches;  // so far, as peers compare them
+  u32 launches;  // so far; peers compare 16 bits of it
   u32 chain;     // 16 bits, equal on ranks that have run programs of the same plans in the same order
   u64 put[kMostRanks][kMostLanes];
   u64 taken[kMostRanks][kMostLanes];
@@ -101,15 +121,20 @@ struct ProgramRun {
   u32 operands;     // all of them, behind the instructions
   u32 generations;  // of scratch memory: chunks that may use it at once
   u32 signature;    // 16 bits, equal on ranks that run programs of one plan
+  u32 carried;      // messages, behind the operands
+  u32 channels;     // of as many lanes each
   u32 unused;
   u64 scratch_bytes;  // of a generation of a lane
   u64 timeout_ns;
-  u64 program;  // Instruction[puts + takes], Operand[operands]
+  u64 program;  // Instruction[puts + takes], Operand[operands], CarriedMessage[carried]
   u64 base[3];  // by Space
   u64 ring_bytes;
   u64 ring_to[kMostRanks];    // lane 0's at each rank, for what comes from here
   u64 ring_from[kMostRanks];  // here, for what comes from each rank
   u64 flags[kMostRanks];      // of each rank: ProgramFlags
+  u64 slots[2];               // of carried messages: in this GPU's memory, in the host's
+  u64 begun, says, told;      // as above; 0 among ranks of one host
+  u64 heard;                  // as told, in this GPU's memory: what the first lane of each channel has heard
   u64 program_control;        // ProgramControl
   u64 control;                // Control
   u64 fault;                  // FaultRecord

@@ -2,16 +2,14 @@
 #include "runtime/gpu/between_hosts/between_hosts.h"
 
 #include <algorithm>
-#include <chrono>
-#include <limits>
+#include <bit>
 #include <utility>
 
 #include "algorithms/algorithms.h"
-#include "base/mix.h"
+#include "base/agreed.h"
 #include "runtime/bound/own_counts.h"
 #include "runtime/bound/shape_of_call.h"
-#include "runtime/gpu/between_hosts/chunk_enqueuer.h"
-#include "select/gpu_kinds/gpu_kind.h"
+#include "runtime/agree/link_times.h"
 
 namespace lanecast {
 namespace {
@@ -19,170 +17,194 @@ namespace {
 /// The host, which looks at the peers and says whom it waits for, gives up first.
 constexpr double kLongerThanHost = 2;
 
-/// Of a message with own counts: small beside what is in flight, so that copies and the network overlap, and large
-/// beside what starting a chunk costs.
+/// Of a lane: a vector of fewer bytes takes fewer lanes.
+constexpr std::size_t kLaneBytes = std::size_t{16} << 10;
+/// Channels work beside each other: what one waits for, a message of another host, leaves the network to the others.
+constexpr int kChannels = 4;
+constexpr std::size_t kChannelBytes = std::size_t{512} << 10;  // of a vector's chunk
+/// What a lane moves for a network, so that the network is what takes the time. A lane moves 7 GB/s between the GPUs of
+/// a host (two H200s), and what a host does before and after messages should be short beside them.
+constexpr double kLaneBytesPerS = 0.75e9;
+constexpr int kFewLanes = 8;
+/// A message is announced, called for and put, where its transport does so; two are under way at any time.
+constexpr double kLatenciesUnderWay = 4;
+constexpr int kMostNetworkLanes = 32;
+
+/// Of a vector, in a chunk: a chunk's messages are as long at most, and lie in memory several at a time.
+constexpr std::size_t kMostChunkBytes = std::size_t{32} << 20;
+
+/// Of a message with own counts.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-/// To time a copy by.
-constexpr std::size_t kCopied = 4096;
+constexpr std::size_t kWordBytes = 65536;  // at first; programs that need more words get them
+
+/// Rings hold so many of the longest message at least: one is put while another is taken, and both ends drift apart.
+constexpr std::size_t kMessagesInRing = 4;
+
+/// All programs of so many ranks are run without data when one is bound, in a few milliseconds. Of more ranks tests
+/// have done so.
+constexpr int kProvenRanks = 32;
 
 }  // namespace
 
-BetweenHosts::BetweenHosts(OpenGpu gpu, const Topology& topology, int rank, std::unique_ptr<HostGroups>&& peers,
-                           WhereMessagesLie where)
-    : gpu_(std::move(gpu)),
+BetweenHosts::BetweenHosts(const OpenGpu& gpu, const Topology& topology, const Bootstrap& all,
+                           const Neighbours& neighbours, WhereMessagesLie where)
+    : gpu_(gpu),
       topology_(topology),
-      rank_(rank),
-      launches_(gpu_.device, gpu_.kernels),
-      faults_(gpu_.device),
-      control_(gpu_.device, sizeof(gpu::Control)),
-      begun_(gpu_.device),
-      peers_(std::move(peers)),
-      where_(std::move(where)) {}
+      rank_(all.rank),
+      hosts_(neighbours.hosts),
+      where_(std::move(where)),
+      peers_(agreed(all,
+                    [&] {
+                      const Ranks here = on_host_of(rank_);
+                      Bootstrap members = neighbours.among(here);
+                      members.known_as = here;
+                      return std::make_unique<peers::ProgramPeers>(gpu.device, gpu.kernels, members);
+                    })),
+      most_lanes_(gpu.max_ctas ? std::min(gpu.max_ctas, kFewLanes) : kFewLanes) {
+  set_timeout(gpu.timeout_s);
+  const std::size_t on_device = where_.any() ? ProbeMemory::kBytes : 0;
+  memory_ = agreed(all, [&] {
+    return std::make_shared<NetworkMemory>(gpu_.device, where_, NetworkRoom{on_device, ProbeMemory::kBytes, kWordBytes, kWordBytes});
+  });
+  memories_.push_back(memory_);
+}
+
+bool BetweenHosts::has_groups() const {
+  if (topology_.levels() == 0) return false;
+  const auto domains = topology_.partition(topology_.everyone(), topology_.levels() - 1);
+  return domains.size() < topology_.everyone().size() && std::ranges::all_of(domains, [&](const Ranks& domain) {
+           const Ranks here = on_host_of(domain[0]);
+           return std::ranges::all_of(domain, [&](int r) { return std::ranges::count(here, r) > 0; });
+         });
+}
+
+Ranks BetweenHosts::neighbours_of(int rank, const std::vector<std::string>& hosts) {
+  Ranks ranks;
+  for (int r = 0; r < static_cast<int>(hosts.size()); ++r)
+    if (hosts[r] == hosts[rank]) ranks.push_back(r);
+  return ranks.size() <= gpu::kMostRanks ? ranks : Ranks{rank};
+}
+
+void BetweenHosts::set_timeout(double timeout_s) { peers_->set_timeout(kLongerThanHost * timeout_s); }
+
+void BetweenHosts::network_is(const Link& link) {
+  const int wanted = static_cast<int>(std::min(1 / link.beta_s_per_byte / kLaneBytesPerS, double{kMostNetworkLanes}));
+  window_ = static_cast<std::size_t>(kLatenciesUnderWay * link.alpha_s / link.beta_s_per_byte);
+  most_lanes_ = std::max(wanted, kFewLanes);
+  if (gpu_.max_ctas) most_lanes_ = std::min(most_lanes_, gpu_.max_ctas);
+  bound_.clear();
+}
+
+Slicing BetweenHosts::slicing_for(std::size_t bytes, int chunks) const {
+  const auto at_most = [](std::size_t wanted, int most) {
+    return static_cast<int>(std::bit_floor(std::clamp<std::size_t>(wanted, 1, static_cast<std::size_t>(most))));
+  };
+  const int lanes = at_most(bytes / kLaneBytes, most_lanes_);
+  return {lanes, chunks, at_most(bytes / static_cast<std::size_t>(chunks) / kChannelBytes, std::min(lanes, kChannels))};
+}
+
+int BetweenHosts::least_chunks(std::size_t bytes) {
+  return static_cast<int>(std::max<std::size_t>(1, (bytes + kMostChunkBytes - 1) / kMostChunkBytes));
+}
 
 Plan BetweenHosts::make(const Collective& collective, int rank, const std::string& algorithm) const {
-  Plan plan = make_plan(collective, rank, topology_, algorithm);
-  for (const Group& group : plan.groups) {
-    const bool known = peers_ && std::ranges::count(topology_.partition(topology_.everyone(), topology_.levels() - 1),
-                                                    group.ranks) > 0;
-    if (!known)
-      throw UsageError("algorithm '" + algorithm + "': on GPUs native moves what stays within a host of the topology " +
-                       topology_.str() + ", as the last name of hierarchical(…,native), where each host has 2 to " +
-                       std::to_string(gpu::kMostRanks) + " ranks");
-  }
+  Plan plan = make_plan(collective, rank, topology_, without_groups(algorithm, collective.kind));
+  plan.algorithm = algorithm;
   return plan;
 }
 
-std::shared_ptr<DevicePlan> BetweenHosts::stage(Plan plan, Shape shape) {
-  open_channels();
-  return std::make_shared<DevicePlan>(std::move(plan), std::move(shape), where_.on_device);
+std::size_t BetweenHosts::longest_in_ring(std::size_t neighbours) {
+  return gpu::ring_bytes(static_cast<gpu::u32>(neighbours)) / kMessagesInRing;
 }
 
-std::shared_ptr<const DevicePlan> BetweenHosts::bind(const Call& call, bool in_place,
-                                                     const std::function<Choice()>& choose) {
+ProgramShape BetweenHosts::shaped(const Plan& plan, const Shape& shape, Slicing slicing) const {
+  ProgramShape bound = program_shape(plan, shape);
+  const Ranks here = on_host_of(plan.rank);
+  std::vector<bool> on_device = where_.on_device;
+  on_device.resize(hosts_.size());
+  bound.between_hosts = {here, std::move(on_device), kLeastOnGpu, longest_in_ring(here.size())};
+  if (shape.own_counts())
+    bound.slice_bytes = shape.piece * size_of(shape.dtype) / static_cast<std::size_t>(slicing.lanes);
+  return bound;
+}
+
+std::shared_ptr<const BoundProgram> BetweenHosts::bind(Plan plan, Shape shape) {
+  const gpu::Device::Current current(*gpu_.device);
+  const Slicing slicing = shape.own_counts() ? Slicing{kFewLanes, shape.chunks, 1}
+                                             : slicing_for(full_bytes(plan, shape), shape.chunks);
+  ProgramShape bound = shaped(plan, shape, slicing);
+  return std::make_shared<const BoundProgram>(gpu_.device, std::move(plan), std::move(shape), std::move(bound), slicing);
+}
+
+void BetweenHosts::prove(const std::vector<Plan>& plans, const Shape& shape) const {
+  if (topology_.size() > kProvenRanks) return;
+  const Slicing slicing = slicing_for(full_bytes(plans[0], shape), shape.chunks);
+  std::vector<Program> programs;
+  std::size_t longest = 0;
+  for (const Plan& plan : plans) {
+    programs.push_back(program_of(plan, shaped(plan, shape, slicing), slicing));
+    longest = std::max(longest, programs.back().longest_message);
+  }
+  check_queues(programs, longest);
+}
+
+std::shared_ptr<const BoundProgram> BetweenHosts::bind(const Call& call, bool in_place,
+                                                       const std::function<Choice()>& choose) {
   const Collective collective = collective_of(call, topology_.size(), in_place);
-  // These differ from call to call, and would push the plans out that are used again.
+  // These differ from call to call, and would push the programs out that are used again.
   if (call.own_counts()) return bind_own_counts(call, collective, choose().algorithm);
   if (const auto* const found = bound_.find(collective, call, call.algorithm)) return *found;
   const Choice choice = choose();
   Shape shape = shape_of(call);
-  shape.chunks = choice.chunks;
-  shape.chunks = chunks_that_fit(shape, topology_.size(), [&](int r) { return make(collective, r, choice.algorithm); });
+  shape.chunks = std::max(choice.chunks, least_chunks(full_bytes(call, topology_.size())));
+  if (topology_.size() <= kProvenRanks) {
+    std::vector<Plan> plans;
+    for (int r = 0; r < topology_.size(); ++r) plans.push_back(make(collective, r, choice.algorithm));
+    prove(plans, shape);
+  }
   return bound_.make(collective, call, call.algorithm,
-                     stage(make(collective, rank_, choice.algorithm), std::move(shape)));
+                     bind(make(collective, rank_, choice.algorithm), std::move(shape)));
 }
 
-std::shared_ptr<const DevicePlan> BetweenHosts::bind_own_counts(const Call& call, const Collective& collective,
-                                                                const std::string& algorithm) {
+std::shared_ptr<const BoundProgram> BetweenHosts::bind_own_counts(const Call& call, const Collective& collective,
+                                                                  const std::string& algorithm) {
   require_own_counts_suffice(call, topology_, algorithm);
-  Plan plan = make(collective, rank_, algorithm);
-  require_few_sources(plan);
   Shape shape = shape_of(call);
   // A rank with fewer chunks than another is one whose last chunks are empty, so what is proven of chunks holds.
-  // A message to each peer and one from it lie in a channel at a time, on every rank as on this one.
-  const std::size_t messages = 2 * std::max<std::size_t>(1, static_cast<std::size_t>(topology_.size()) - 1);
-  const std::size_t bytes = std::min(kPieceBytes, ChunkChannel::kMessageBytes / messages / aligned(1) * aligned(1));
-  shape.piece = bytes / size_of(call.dtype);
-  if (shape.piece == 0)
-    throw UsageError("send_counts, recv_counts: " + std::to_string(topology_.size()) +
-                     " ranks have too many messages at a time for GPUs");
+  shape.piece = kPieceBytes / size_of(call.dtype);
   std::size_t most = 1;
   for (const auto& counts : {call.send_counts, call.recv_counts})
     for (const std::size_t count : counts) most = std::max(most, count);
   shape.chunks = static_cast<int>(pieces_of(most, shape.piece));
-  return stage(std::move(plan), std::move(shape));
+  return bind(make(collective, rank_, algorithm), std::move(shape));
 }
 
-void BetweenHosts::open_channels() {
-  if (channels_) return;
-  channels_ = std::make_shared<ChunkChannels>(gpu_.device, where_);
-}
-
-void BetweenHosts::set_timeout(double timeout_s) {
-  gpu_.timeout_s = timeout_s;
-  if (peers_) peers_->set_timeout(timeout_s);
-}
-
-std::uint16_t BetweenHosts::signature(const DevicePlan& plan) { return folded(plan.signature().hash); }
-
-CallBetweenHosts BetweenHosts::begin(std::shared_ptr<const DevicePlan> plan, const void* in, void* out) {
-  const auto chunks = static_cast<std::uint64_t>(plan->shape().chunks);
-  return {std::move(plan), in, out, std::exchange(next_channel_, next_channel_ + chunks)};
-}
-
-NetworkProxy::HostHalf BetweenHosts::host_half(const CallBetweenHosts& call) const {
-  return {call.plan, channels_, call.first_channel, where_.needs_context ? gpu_.device : nullptr, {}};
-}
-
-gpu::Handshake BetweenHosts::handshake() const {
-  gpu::Handshake handshake{};
-  handshake.rank = static_cast<gpu::u32>(rank_);
-  handshake.timeout_ns = peers::patience_ns(kLongerThanHost * gpu_.timeout_s);
-  handshake.control = control_.address();
-  handshake.fault = faults_.device();
-  if (peers_)
-    for (const gpu::Address control : peers_->controls()) handshake.group_control[handshake.groups++] = control;
-  return handshake;
-}
-
-double BetweenHosts::driver_call_s() {
-  constexpr int kBatches = 6, kPairs = 8;  // a few of them are fewer than a stream has room for
-  const gpu::Device& device = *gpu_.device;
-  const gpu::BesideCaptures beside(device.driver());  // another thread's; a wait for a stream would spoil them
-  const ChunkChannel& channel = (*channels_)[0];
-  const gpu::Handshake nothing_to_say = handshake();
-  double least_s = std::numeric_limits<double>::infinity();
-  for (int batch = 0; batch < kBatches; ++batch) {
-    const auto begun = std::chrono::steady_clock::now();
-    for (int k = 0; k < kPairs; ++k) {
-      launches_.shake_hands(nothing_to_say, channel.stream());
-      device.check(device.driver().copy(channel.scratch(), channel.scratch() + kCopied, kCopied, channel.stream()),
-                   "cuMemcpyAsync");
-    }
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
-    least_s = std::min(least_s, took.count() / (2 * kPairs));
-    device.check(device.driver().cuStreamSynchronize(channel.stream()), "cuStreamSynchronize");
+CallBetweenHosts BetweenHosts::begin(std::shared_ptr<const BoundProgram> program, const void* in, void* out) {
+  const NetworkRoom room = room_for(program->program());
+  if (!memory_->room().holds(room)) {
+    const auto larger = [](std::size_t a, std::size_t b) { return a >= b ? a : std::max(b, 2 * a); };
+    const NetworkRoom& now = memory_->room();
+    memory_ = std::make_shared<NetworkMemory>(
+        gpu_.device, where_,
+        NetworkRoom{larger(now.on_device, room.on_device), larger(now.on_host, room.on_host),
+                    larger(now.words, room.words), larger(now.heard, room.heard)});
+    memories_.push_back(memory_);
   }
-  return least_s;
+  return {std::move(program), in, out, memory_, ++launches_};
 }
 
-void BetweenHosts::enqueue(const CallBetweenHosts& call, gpu::Stream stream) {
-  const gpu::Device& device = *gpu_.device;
-  const gpu::Driver& driver = device.driver();
-  const DevicePlan& plan = *call.plan;
-  gpu::Handshake handshake = this->handshake();
-  handshake.signature = signature(plan);
-
-  device.check(driver.cuEventRecord(begun_.get(), stream), "cuEventRecord");
-  ChunkEnqueuer steps(plan, {launches_, peers_.get(), handshake, gpu_kind(gpu_.kind).between_hosts.reducer_blocks});
-  const int chunks = plan.shape().chunks;
-  const auto channel_of = [&](int chunk) -> ChunkChannel& {
-    return (*channels_)[call.first_channel + static_cast<std::uint64_t>(chunk)];
-  };
-  for (int c = 0; c < chunks; ++c) {
-    ChunkChannel& channel = channel_of(c);
-    if (c < kChunkChannels)
-      device.check(driver.cuStreamWaitEvent(channel.stream(), begun_.get(), 0), "cuStreamWaitEvent");
-    // Spans serve reading and writing; no plan writes its input, which verify() proves.
-    steps.enqueue({c, chunks}, channel, static_cast<std::byte*>(const_cast<void*>(call.in)),
-                  static_cast<std::byte*>(call.out));
-  }
-  for (int c = 0; c < std::min(chunks, kChunkChannels); ++c) {
-    const ChunkChannel& channel = channel_of(c);
-    device.check(driver.cuEventRecord(channel.ended(), channel.stream()), "cuEventRecord");
-    device.check(driver.cuStreamWaitEvent(stream, channel.ended(), 0), "cuStreamWaitEvent");
-  }
+std::shared_ptr<Proxy> BetweenHosts::proxy(const CallBetweenHosts& call, std::function<void()> raise_fault,
+                                           Router& router) const {
+  Proxy::ProxySurroundings around{where_.needs_context ? gpu_.device : nullptr, std::move(raise_fault), window_};
+  return std::make_shared<Proxy>(call, std::move(around), router);
 }
 
-std::optional<peers::PeerFault> BetweenHosts::fault() const {
-  if (peers_)
-    if (auto fault = peers_->fault()) return fault;
-  return faults_.met();
-}
-
-void BetweenHosts::poison() {
-  faults_.poison();
-  if (peers_) peers_->poison();
+void BetweenHosts::enqueue(const CallBetweenHosts& call, gpu::Stream stream) const {
+  const Program& program = call.program->program();
+  gpu::ProgramRun run = call.program->run(call.in, call.out);
+  call.memory->fill(run);
+  peers_->run(call.program->shape().dtype, run, program.slicing.lanes, stream);
 }
 
 }  // namespace lanecast

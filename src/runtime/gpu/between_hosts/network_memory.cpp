@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/gpu/between_hosts/network_memory.h"
+
+#include <algorithm>
+
+namespace lanecast {
+
+NetworkRoom room_for(const Program& program) {
+  const std::size_t messages = program.carried.size(), lanes = static_cast<std::size_t>(program.slicing.lanes);
+  const std::size_t told = messages * static_cast<std::size_t>(program.slicing.channels);
+  const std::size_t words = NetworkMemory::kApart + NetworkMemory::in_lines(told) + messages * lanes;
+  return {program.slot_bytes[0], program.slot_bytes[1], words * sizeof(std::uint64_t),
+          std::max<std::size_t>(told, 1) * sizeof(std::uint64_t)};
+}
+
+NetworkMemory::NetworkMemory(const std::shared_ptr<gpu::Device>& device, const WhereMessagesLie& where,
+                             const NetworkRoom& room)
+    : room_(room),
+      words_(device, room.words),
+      heard_(device, room.heard),
+      on_host_(device, std::max<std::size_t>(room.on_host, 1)) {
+  if (room.on_device == 0) return;
+  on_device_ = std::make_unique<gpu::DeviceMemory>(device, room.on_device);
+  registered_.emplace_back(where, *on_device_);
+}
+
+void NetworkMemory::fill(gpu::ProgramRun& run) const {
+  run.slots[0] = on_device_ ? on_device_->address() : 0;
+  run.slots[1] = on_host_.device();
+  run.begun = words_.device();
+  run.heard = heard_.address();
+  run.told = words_.device() + kApart * sizeof(std::uint64_t);
+  run.says = run.told + in_lines(std::size_t{run.carried} * run.channels) * sizeof(std::uint64_t);
+}
+
+bool NetworkMemory::has_begun(std::uint32_t launch) const {
+  // Relaxed: nothing is read because of it.
+  const auto begun = static_cast<std::uint32_t>(__atomic_load_n(words(), __ATOMIC_RELAXED) >> 32);
+  return static_cast<std::int32_t>(begun - launch) >= 0;
+}
+
+}  // namespace lanecast

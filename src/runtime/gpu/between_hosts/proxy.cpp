@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/gpu/between_hosts/proxy.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace lanecast {
+
+/// A library that moves a GPU's memory asks the thread for the GPU. To name it is a call of the driver, which may keep
+/// the thread as that library's own may: so these are visits, too.
+class Proxy::InContext {
+ public:
+  InContext(const Proxy& proxy) : router_(proxy.router_) {
+    if (!proxy.around_.device || proxy.flows_.empty()) return;
+    transport_ = &router_.to(proxy.carried(proxy.flows_[0]).peer);
+    const Router::Visit visit(router_, *transport_);
+    current_.emplace(*proxy.around_.device);
+  }
+  ~InContext() {
+    if (!transport_) return;
+    const Router::Visit visit(router_, *transport_);
+    current_.reset();
+  }
+  InContext(const InContext&) = delete;
+  InContext& operator=(const InContext&) = delete;
+
+ private:
+  Router& router_;
+  const Transport* transport_ = nullptr;
+  std::optional<gpu::Device::Current> current_;
+};
+
+Proxy::Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router)
+    : call_(std::move(call)), around_(std::move(around)), router_(router) {
+  const auto& messages = call_.program->program().carried;
+  const auto channels = static_cast<std::size_t>(slicing().channels);
+  flows_.resize(messages.size() * channels);
+  for (std::size_t k = 0; k < flows_.size(); ++k) {
+    flows_[k].number = k / channels;
+    flows_[k].channel = static_cast<std::uint32_t>(k % channels);
+    flows_[k].slots.resize(messages[k / channels].memory.slots);
+  }
+  for (const gpu::Instruction& what : call_.program->program().puts)
+    for (std::size_t k = 0; what.carried != 0 && k < channels; ++k)
+      flows_[(what.carried - 1) * channels + k].delay = what.delay;
+  unfinished_ = flows_.size();
+}
+
+void Proxy::start(const std::byte* /*in*/, std::byte* /*out*/, std::uint32_t stamp) {
+  const InContext in_context(*this);
+  stamp_ = stamp;
+  for (CarriedFlow& flow : flows_) {
+    tell(flow);  // the slots are free: all calls before have finished
+    if (!carried(flow).sends) follow_receive(flow);
+  }
+}
+
+bool Proxy::all_say(CarriedFlow& flow, std::uint32_t chunk) {
+  const auto lanes = static_cast<std::uint32_t>(slicing().lanes_of_channel());
+  const std::uint64_t with_share = chunk_of(flow, chunk).lanes;
+  // Of a message those of all lanes lie together, so of a flow those of its channel's.
+  const std::uint64_t* const says = call_.memory->says(flows_.size()) + (&flow - flows_.data()) * lanes;
+  for (; flow.lane < lanes; ++flow.lane) {
+    if ((with_share >> flow.lane & 1) == 0) continue;
+    // Acquire: what the lane has put is seen by who sends it, and what it has taken is read.
+    const std::uint64_t word = __atomic_load_n(says + flow.lane, __ATOMIC_ACQUIRE);
+    if (word >> 32 != call_.launch || static_cast<std::uint32_t>(word) <= chunk) return false;
+  }
+  flow.lane = 0;
+  return true;
+}
+
+bool Proxy::has_room(const CarriedFlow& flow) const {
+  constexpr std::size_t kLeast = 2;  // one that begins while the one before ends
+  return sending_.size() < kLeast || sending_bytes_ < around_.window ||
+         flow.posted + flow.delay < *std::ranges::min_element(sending_) ||
+         !router_.to(carried(flow).peer).traits().shares_wires;
+}
+
+bool Proxy::follow_send(CarriedFlow& flow) {
+  bool moved = false;
+  for (; flow.posted < chunks() && flow.posted - flow.through < flow.slots.size() && has_room(flow) &&
+         all_say(flow, flow.posted);
+       moved = true)
+    post(flow);
+  return moved;
+}
+
+bool Proxy::follow_receive(CarriedFlow& flow) {
+  bool moved = false;
+  for (; flow.taken < flow.through && all_say(flow, flow.taken); moved = true)
+    if (++flow.taken == chunks()) --unfinished_;
+  for (; flow.posted < chunks() && flow.posted - flow.taken < flow.slots.size(); moved = true) post(flow);
+  return moved;
+}
+
+std::uint64_t Proxy::tag_number(const CarriedFlow& flow, std::uint32_t chunk) const {
+  const Carried& message = carried(flow);
+  const std::uint64_t count = message.chunks, channels = static_cast<std::uint64_t>(slicing().channels);
+  if (!call_.program->shape().own_counts()) return (message.ordinal * count + chunk) * channels + flow.channel;
+  // The only message of its pair. Ranks that expect another number of chunks must not take these for their own.
+  return (chunk + count * (count - 1) / 2) * channels + flow.channel;
+}
+
+void Proxy::post(CarriedFlow& flow) {
+  const Carried& message = carried(flow);
+  const std::uint32_t chunk = flow.posted++;
+  const std::size_t slot = chunk % flow.slots.size();
+  PostedChunk& post = flow.slots[slot];
+  post = {};
+  const std::size_t bytes = chunk_of(flow, chunk).bytes;
+  if (bytes == 0) {  // the other side knows it as well
+    post.done = true;
+    return pass(flow);
+  }
+  const std::size_t share = slot * static_cast<std::size_t>(slicing().lanes) +
+                            flow.channel * static_cast<std::size_t>(slicing().lanes_of_channel());
+  Transport& transport = router_.to(message.peer);
+  post.proxy = this;
+  post.flow = &flow;
+  post.chunk = chunk;
+  post.span = {call_.memory->slots(message.memory.on_host != 0) + message.memory.place + share * message.memory.lane_bytes, bytes};
+  post.memory = {&post.span, 1};
+  post.bytes = bytes;
+  post.peer = message.peer;
+  post.stamp = stamp_;
+  post.tag = call_tag(transport, tag_number(flow, chunk), stamp_);
+  post.under_way = true;
+  post.posted_ns = router_.log() ? trace_clock_ns() : 0;
+  const Router::Visit visit(router_, transport, message.peer);
+  if (message.sends) {
+    sending_.push_back(chunk + flow.delay);
+    sending_bytes_ += bytes;
+    transport.post_send(post);
+  } else {
+    transport.post_recv(post);
+  }
+}
+
+void Proxy::arrived(PostedChunk& chunk) {
+  chunk.under_way = false;
+  chunk.done = true;
+  if (carried(*chunk.flow).sends) {
+    sending_.erase(std::ranges::find(sending_, chunk.chunk + chunk.flow->delay));
+    sending_bytes_ -= chunk.bytes;
+  }
+  record(chunk);
+  pass(*chunk.flow);
+}
+
+void Proxy::pass(CarriedFlow& flow) {
+  const std::uint32_t before = flow.through;
+  while (flow.through < flow.posted && flow.slots[flow.through % flow.slots.size()].done) ++flow.through;
+  if (flow.through == before) return;
+  tell(flow);
+  if (carried(flow).sends && flow.through == chunks()) --unfinished_;
+}
+
+void Proxy::tell(const CarriedFlow& flow) const {
+  call_.memory->tell(static_cast<std::size_t>(&flow - flows_.data()), std::uint64_t{call_.launch} << 32 | flow.through);
+}
+
+void Proxy::record(const PostedChunk& chunk) const {
+  CallLog* const log = router_.log();
+  if (!log) return;
+  const Carried& message = carried(*chunk.flow);
+  log->add({.kind = call_.program->plan().steps[message.step].kind,
+            .peer = chunk.peer,
+            .step = message.step,
+            .chunk = static_cast<std::int32_t>(chunk.chunk),
+            .bytes = chunk.bytes,
+            .begin_ns = chunk.posted_ns,
+            .end_ns = trace_clock_ns(),
+            .transport = router_.to(chunk.peer).name()});
+}
+
+bool Proxy::advance() {
+  const InContext in_context(*this);
+  bool moved = router_.progress();
+  for (CarriedFlow& flow : flows_) moved |= carried(flow).sends ? follow_send(flow) : follow_receive(flow);
+  if (!moved) around_.raise_fault();
+  return moved;
+}
+
+std::string Proxy::waiting_for(int peer) const {
+  const Plan& plan = call_.program->plan();
+  const std::string call = ", of " + std::string(name_of(plan.collective.kind)) + " by " + plan.algorithm + " on a GPU";
+  for (const CarriedFlow& flow : flows_)
+    for (const PostedChunk& chunk : flow.slots) {
+      if (!chunk.under_way || (peer >= 0 && chunk.peer != peer)) continue;
+      const std::string which = ", chunk " + std::to_string(chunk.chunk) + " of " + std::to_string(chunks());
+      return describe(plan, carried(flow).step) + (chunks() > 1 ? which : "") + call;
+    }
+  return "this rank's and its host's work on GPUs" + call;
+}
+
+std::vector<int> Proxy::awaited_peers() const {
+  std::vector<int> peers;
+  for (const CarriedFlow& flow : flows_)
+    for (const PostedChunk& chunk : flow.slots)
+      if (chunk.under_way) peers.push_back(chunk.peer);
+  const Plan& plan = call_.program->plan();
+  for (const gpu::Instruction& what : call_.program->program().takes)
+    if (talks(what) && what.carried == 0) peers.push_back(call_.program->program().peer_of(what));
+  std::ranges::sort(peers);
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  std::erase(peers, plan.rank);
+  return peers;
+}
+
+bool Proxy::awaits_message(int peer) const {
+  return std::ranges::any_of(flows_, [peer](const CarriedFlow& flow) {
+    return std::ranges::any_of(flow.slots,
+                               [peer](const PostedChunk& chunk) { return chunk.under_way && chunk.peer == peer; });
+  });
+}
+
+}  // namespace lanecast

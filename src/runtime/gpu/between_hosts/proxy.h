@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proxy of a program: it sends what all lanes have put, receives what they are to take, and tells them so. It makes
+// no call of the GPU's driver; where a user has decided that a library below may, it names the GPU.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "program/carried.h"
+#include "runtime/agree/ordered_call.h"
+#include "runtime/gpu/between_hosts/network_memory.h"
+#include "runtime/gpu/bound_program.h"
+#include "runtime/wires/router.h"
+
+namespace lanecast {
+
+/// A launch of a program, with its turn among the others.
+struct CallBetweenHosts {
+  std::shared_ptr<const BoundProgram> program;
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::shared_ptr<NetworkMemory> memory;
+  std::uint32_t launch = 0;  // its number, as the device counts
+};
+
+class Proxy final : public OrderedCall {
+ public:
+  struct ProxySurroundings {
+    std::shared_ptr<gpu::Device> device;  // where a library below asks the thread for it; else null
+    std::function<void()> raise_fault;    // throws what kernels have met
+    std::size_t window = 0;               // bytes under way that keep a NIC busy, beside a message behind them
+  };
+  Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router);
+
+  void start(const std::byte* in, std::byte* out, std::uint32_t stamp) override;
+  bool advance() override;
+  bool finished() const override { return unfinished_ == 0; }
+  const Signature& signature() const override { return call_.program->signed_call(); }
+  const CallRecord& record() const override { return call_.program->record(); }
+
+  std::string waiting_for(int peer) const override;
+  std::vector<int> awaited_peers() const override;
+  bool awaits_message(int peer) const override;
+  /// The stream has not come to the call.
+  bool on_hold() const override { return !call_.memory->has_begun(call_.launch); }
+
+ private:
+  class InContext;
+  struct CarriedFlow;
+  struct PostedChunk final : Posted {
+    void arrived() override { proxy->arrived(*this); }
+    Proxy* proxy = nullptr;
+    CarriedFlow* flow = nullptr;
+    Span span;
+    std::uint32_t chunk = 0;
+    std::int64_t posted_ns = 0;  // where steps are recorded
+    bool under_way = false, done = false;
+  };
+  /// A carried message of a channel, chunk by chunk.
+  struct CarriedFlow {
+    std::size_t number = 0;  // of the message among the program's
+    std::uint32_t channel = 0;
+    std::uint32_t delay = 0;    // of what puts it
+    std::uint32_t posted = 0;   // chunks
+    std::uint32_t through = 0;  // that have left their slots, or have come, and all before them
+    std::uint32_t taken = 0;    // that lanes have taken, of a message to here
+    std::uint32_t lane = 0;  // of the channel: those before it have said that they have put, or taken, the next chunk
+    std::vector<PostedChunk> slots;
+  };
+
+  const Carried& carried(const CarriedFlow& flow) const { return call_.program->program().carried[flow.number]; }
+  CarriedChunk chunk_of(const CarriedFlow& flow, std::uint32_t chunk) const {
+    return call_.program->carried_chunks().of(flow.number, chunk, flow.channel);
+  }
+  const Slicing& slicing() const { return call_.program->program().slicing; }
+  std::uint32_t chunks() const { return static_cast<std::uint32_t>(slicing().chunks); }
+  /// May one more message leave? Those under way together share the NIC: each comes later, and so does what its channel
+  /// has to do then. One after the other they leave the channels apart, and the GPU works while the NIC does.
+  /// A message that was put in an earlier tick than all under way always may: those can stay until their receivers have
+  /// a free slot, which may depend on it, and lanes of other channels may be any number of chunks behind.
+  bool has_room(const CarriedFlow& flow) const;
+  /// Have all lanes with a share said so of this chunk?
+  bool all_say(CarriedFlow& flow, std::uint32_t chunk);
+  bool follow_send(CarriedFlow& flow);
+  bool follow_receive(CarriedFlow& flow);
+  /// Posts the next chunk; an empty one is through at once.
+  void post(CarriedFlow& flow);
+  void arrived(PostedChunk& chunk);
+  void pass(CarriedFlow& flow);
+  void tell(const CarriedFlow& flow) const;
+  void record(const PostedChunk& chunk) const;
+  std::uint64_t tag_number(const CarriedFlow& flow, std::uint32_t chunk) const;
+
+  CallBetweenHosts call_;
+  ProxySurroundings around_;
+  Router& router_;
+  std::uint32_t stamp_ = 0;
+  std::vector<CarriedFlow> flows_;
+  std::size_t unfinished_ = 0;          // flows
+  std::vector<std::uint32_t> sending_;  // messages under way: the ticks in which they were put
+  std::size_t sending_bytes_ = 0;
+};
+
+}  // namespace lanecast
