@@ -108,8 +108,8 @@ void EmulatedTransport::post_recv(Message& message) {
 }
 
 EmulatedTransport::PostedReceive* EmulatedTransport::oldest_receive(Peer& peer, std::uint64_t tag) {
-  PostedReceive* oldest = nullptr;
-  while ((oldest = peer.receives.front(tag)) && oldest->called != 0 && !called_.contains(oldest->called))
+  PostedReceive* oldest = peer.receives.front(tag);
+  for (; oldest && oldest->called != 0 && !called_.contains(oldest->called); oldest = peer.receives.front(tag))
     peer.receives.pop(tag);  // its put has come, before letters for receives that are older
   return oldest;
 }
@@ -162,7 +162,7 @@ void EmulatedTransport::meet(Message& receive, const Envelope& envelope, std::sp
 
 void EmulatedTransport::put(Message& message, const Envelope& call, std::uint64_t announced) {
   const std::uint64_t number =
-      mail_[message.peer].put({*gpu_place(message), call.place, message.bytes},
+      mail_[message.peer].put({gpu_place(message).value(), call.place, message.bytes},
                               {.letter = Letter::put_done, .own = announced, .other = call.own});
   peers_[message.peer].puts.push_back({number, &message});
 }
