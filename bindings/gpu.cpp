@@ -12,7 +12,6 @@
 #include "gil.h"
 #include "runtime/communicator/device_work.h"
 #include "runtime/gpu/bound_program.h"
-#include "runtime/gpu/bound_program.h"
 #include "runtime/request/composed_call.h"
 
 namespace nb = nanobind;
@@ -117,12 +116,9 @@ std::vector<Transfer> transfers_of(const DeviceMessages& messages) {
 
 void bind_composed(nb::module_& m, nb::class_<Communicator>& communicator) {
   nb::class_<ComposedOnGpu>(m, "ComposedOnGpu", "A composition lowered for a GPU's memory, for any number of calls.")
-      .def_prop_ro("plan",
-                   [](const ComposedOnGpu& call) { return call.program->plan(); })
+      .def_prop_ro("plan", [](const ComposedOnGpu& call) { return call.program->plan(); })
       .def_prop_ro("program", [](const ComposedOnGpu& call) { return call.program->program(); })
-      .def_prop_ro("scratch_bytes", [](const ComposedOnGpu& call) {
-        return call.program->scratch_bytes();
-      });
+      .def_prop_ro("scratch_bytes", [](const ComposedOnGpu& call) { return call.program->scratch_bytes(); });
   communicator
       .def(
           "enqueue_composed",

@@ -65,15 +65,8 @@ void read_runs(Program& program, gpu::Instruction& what, nb::handle runs) {
   }
 }
 
-gpu::Instruction read_instruction(Program& program, nb::handle d, bool puts) {
-  gpu::Instruction what{};
-  const auto name = nb::cast<std::string>(d["operation"]);
-  const auto operation = operation_from(name);
-  if (!operation) refuse("operation: '" + name + "' is unknown");
-  what.operation = *operation;
-  if ((what.operation == gpu::Operation::put) != puts)
-    refuse("operation: a " + name + " stands among the " + (puts ? "puts" : "takes"));
-  if (talks(what)) what.peer = number<gpu::u16>(d, "peer", 0, UINT16_MAX);
+/// What all instructions have.
+gpu::Instruction read_rest(Program& program, gpu::Instruction what, nb::handle d) {
   what.ends = nb::cast<bool>(d["ends"]) ? 1 : 0;
   what.writes_scratch = nb::cast<bool>(d["writes_scratch"]) ? 1 : 0;
   what.delay = number<gpu::u32>(d, "delay", 0, program.delays);
@@ -90,16 +83,51 @@ gpu::Instruction read_instruction(Program& program, nb::handle d, bool puts) {
   return what;
 }
 
+gpu::Instruction read_instruction(Program& program, nb::handle d, bool puts) {
+  gpu::Instruction what{};
+  const auto name = nb::cast<std::string>(d["operation"]);
+  const auto operation = operation_from(name);
+  if (!operation) refuse("operation: '" + name + "' is unknown");
+  what.operation = *operation;
+  if ((what.operation == gpu::Operation::put) != puts)
+    refuse("operation: a " + name + " stands among the " + (puts ? "puts" : "takes"));
+  if (talks(what)) what.peer = number<gpu::u16>(d, "peer", 0, UINT16_MAX);
+  if (nb::object(d["carried"]).is_none()) return read_rest(program, what, d);
+  const auto carried = number<gpu::u32>(d, "carried", 0, UINT32_MAX);
+  if (!talks(what) || carried >= program.carried.size() || program.carried[carried].sends != puts)
+    refuse("carried: message " + std::to_string(carried) + " is none that a " + name + " of this program has");
+  what.carried = carried + 1;
+  what.peer = 0;
+  return read_rest(program, what, d);
+}
+
 void require_needed(const std::vector<gpu::Instruction>& queue, const std::vector<gpu::Instruction>& other) {
   for (const gpu::Instruction& what : queue)
     if (what.needs > other.size())
       refuse("needs: " + std::to_string(what.needs) + ", but the other queue has " + std::to_string(other.size()));
 }
 
+Carried read_carried(nb::handle d, std::uint32_t chunks) {
+  Carried one;
+  one.memory.place = number<gpu::u64>(d, "place", 0, kMostBytes);
+  one.memory.lane_bytes = number<gpu::u64>(d, "lane_bytes", 0, kMostBytes);
+  one.memory.slots = number<gpu::u32>(d, "slots", 1, UINT32_MAX);
+  one.memory.on_host = nb::cast<bool>(d["on_host"]) ? 1 : 0;
+  one.ordinal = number<std::uint32_t>(d, "ordinal", 0, UINT32_MAX);
+  one.peer = number<int>(d, "peer", 0, INT32_MAX);
+  one.sends = nb::cast<bool>(d["sends"]);
+  one.chunks = chunks;
+  return one;
+}
+
 Program read_program(const nb::dict& d) {
   Program program;
   program.slicing.lanes = number<int>(d, "lanes", 1, gpu::kMostLanes);
   program.slicing.chunks = number<int>(d, "chunks", 1, kMostLaneChunks);
+  program.slicing.channels = number<int>(d, "channels", 1, static_cast<std::uint64_t>(program.slicing.lanes));
+  if (program.slicing.lanes % program.slicing.channels != 0) refuse("channels: they do not divide the lanes");
+  for (nb::handle one : nb::object(d["carried"]))
+    program.carried.push_back(read_carried(one, static_cast<std::uint32_t>(program.slicing.chunks)));
   program.delays = number<std::uint32_t>(d, "delays", 0, kMostDelay);
   program.generations = number<std::uint32_t>(d, "generations", 1, UINT32_MAX);
   program.scratch_bytes = number<std::size_t>(d, "scratch_bytes", 0, kMostBytes);

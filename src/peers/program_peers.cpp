@@ -10,7 +10,7 @@ ProgramPeers::ProgramPeers(const std::shared_ptr<gpu::Device>& device,
     : own_(agreed(members,
                   [&] {
                     return OwnPart{Launches(device, kernels), Faults(device),
-                               gpu::DeviceMemory(device, sizeof(gpu::Control))};
+                                   gpu::DeviceMemory(device, sizeof(gpu::Control))};
                   })),
       memory_(device, members) {}
 

@@ -17,7 +17,8 @@ class PlanWriter {
   virtual void recv(int peer, const Pieces& pieces) = 0;
   /// A whole collective among some ranks, run by the transport's own library.
   virtual void group(const Group& call) = 0;
-  /// What follows belongs to that stage of so many, on all ranks alike: chunk by chunk, stages are at work side by side.
+  /// What follows belongs to that stage of so many, on all ranks alike: chunk by chunk, stages are at work side by
+  /// side.
   virtual void stage(int /*number*/, int /*of*/) {}
 };
 

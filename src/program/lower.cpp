@@ -16,7 +16,9 @@ constexpr std::size_t kSlotAlignment = 128;  // whole lines of a cache
 // Chunks of a carried message that lie in slots at a time: one is put or taken while others are on their way.
 constexpr std::uint32_t kMostSlots = 4, kLeastSlots = 2;
 constexpr std::size_t kMostSlotBytes = std::size_t{64} << 20;  // of all messages of a program that take more than that
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment; }
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+}
 
 /// A place in one of the queues.
 struct At {
@@ -27,7 +29,12 @@ struct At {
 class ProgramLowering {
  public:
   ProgramLowering(const Plan& plan, const ProgramShape& shape, Slicing slicing)
-      : plan_(plan), shape_(shape), slices_(slicing.slices()), delays_(plan.steps.size()), last_(plan.steps.size()), needed_(plan.steps.size()) {
+      : plan_(plan),
+        shape_(shape),
+        slices_(slicing.slices()),
+        delays_(plan.steps.size()),
+        last_(plan.steps.size()),
+        needed_(plan.steps.size()) {
     program_.slicing = slicing;
     if (shape_.between_hosts) {
       program_.neighbours = shape_.between_hosts->neighbours;
@@ -62,7 +69,8 @@ class ProgramLowering {
   std::size_t most_in_slice(const Pieces& pieces) const {
     std::size_t bytes = 0;
     for (const Piece& piece : pieces)
-      bytes += most_bytes({std::min(slice_of(piece.part).bytes, whole_granules(shape_.parts[piece.part].bytes))}, piece);
+      bytes +=
+          most_bytes({std::min(slice_of(piece.part).bytes, whole_granules(shape_.parts[piece.part].bytes))}, piece);
     return bytes;
   }
   Pieces pieces_of_message(const Step& step) const {
@@ -97,8 +105,9 @@ class ProgramLowering {
     }
   }
 
-  /// Those of carried messages that no step of their stage needs. They work a chunk later: the message of one chunk is on
-  /// its way while the next one's is put. Messages of one stage may be put later than taken on no rank, so no put waits.
+  /// Those of carried messages that no step of their stage needs. They work a chunk later: the message of one chunk is
+  /// on its way while the next one's is put. Messages of one stage may be put later than taken on no rank, so no put
+  /// waits.
   std::vector<bool> takes_that_may_wait() const {
     std::vector<bool> may_wait(plan_.steps.size());
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {

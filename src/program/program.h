@@ -34,8 +34,8 @@ struct Slicing {
 /// A message to or from a rank of another host, which a proxy carries: one of each chunk and channel.
 struct Carried {
   gpu::CarriedMessage memory{};
-  std::uint32_t step = 0;    // of the plan
-  int peer = -1;             // rank
+  std::uint32_t step = 0;  // of the plan
+  int peer = -1;           // rank
   bool sends = false;
   std::uint32_t ordinal = 0;  // as Step::ordinal
   std::uint32_t chunks = 0;   // that are not empty, where slices are of a given length; else of a lane
@@ -46,8 +46,8 @@ struct Program {
   std::vector<gpu::Instruction> puts, takes;  // the two queues, each in its order
   std::vector<gpu::Operand> operands;
   std::vector<Carried> carried;
-  std::vector<int> neighbours;  // ranks of this host, as instructions count them; empty: all ranks
-  std::size_t slot_bytes[2]{};  // of carried messages: in the GPU's memory, in the host's
+  std::vector<int> neighbours;      // ranks of this host, as instructions count them; empty: all ranks
+  std::size_t slot_bytes[2]{};      // of carried messages: in the GPU's memory, in the host's
   std::uint32_t delays = 0;         // the longest
   std::uint32_t generations = 1;    // of scratch memory: chunks of a lane that may use it at once
   std::size_t scratch_bytes = 0;    // of one generation of one lane

@@ -40,14 +40,7 @@ const Pin* Models::pin(Kind kind, std::size_t bytes) const {
 }
 
 Models subset(const Models& models, const Topology& topology, const std::vector<int>& ranks) {
-  Models kept{{},
-              models.reduce_s_per_byte,
-              {},
-              models.overlaps,
-              {},
-              models.pins,
-              models.peers,
-              models.timing,
+  Models kept{{},        models.reduce_s_per_byte, {}, models.overlaps, {}, models.pins, models.peers, models.timing,
               models.gpu};
   if (same_nodes(topology, topology.subset(ranks))) kept.learned = models.learned;
   std::vector<int> new_level(topology.levels() + 1, -1);

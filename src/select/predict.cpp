@@ -122,8 +122,7 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
   const bool overlaps = request.on_gpus && overlaps_on_gpus(request, topology, is_flat);
   const bool hides = is_flat && !is_pipeline && !levels.empty() && (levels[0].hidden_s > 0 || overlaps);
   // Nothing to overlap with; a rank alone has no level at all.
-  const bool one_is_best =
-      levels.empty() || (!is_pipeline && (request.on_gpus ? !overlaps : is_flat && !hides));
+  const bool one_is_best = levels.empty() || (!is_pipeline && (request.on_gpus ? !overlaps : is_flat && !hides));
   if (request.on_gpus && !levels.empty()) levels = with_gpus(std::move(levels), request, models);
   const Overlap on_gpus{request.kind, /*hidden=*/overlaps ? 1.0 : 0.0, /*latency=*/overlaps ? 0.0 : 1.0, /*scale=*/1};
   const Overlap overlap = request.on_gpus ? on_gpus : is_flat && !hides ? Overlap{} : models.overlap(request.kind);
@@ -132,11 +131,10 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
   best.chunks = first;
   best.seconds = seconds_in(first, levels, overlap);
   for (const Stage& stage : levels) best.latency_s += stage.rounds * stage.alpha_s;
-  const std::size_t smallest = request.on_gpus ? kSmallestChunkOnGpus
+  const std::size_t smallest = request.on_gpus          ? kSmallestChunkOnGpus
                                : is_flat && is_pipeline ? kSmallestPipelineChunk
-                               : !is_flat
-                                   ? kSmallestHierarchicalChunk
-                                   : kSmallestHidingMessage * static_cast<std::size_t>(topology.size());
+                               : !is_flat ? kSmallestHierarchicalChunk
+                                          : kSmallestHidingMessage * static_cast<std::size_t>(topology.size());
   if (chunks > 0 || one_is_best) return best;
   for (const int count : kChunkCounts) {
     if (count <= first) continue;

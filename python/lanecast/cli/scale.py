@@ -46,7 +46,10 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
         float, typer.Option(min=0, help="Processor time that a message takes its sender, on top of its latency.")
     ] = 0,
     software: Annotated[
-        bool, typer.Option("--software", help="Add what is known of each library's software, see docs/measurements/history/scaling.md.")
+        bool,
+        typer.Option(
+            "--software", help="Add what is known of each library's software, see docs/measurements/history/scaling.md."
+        ),
     ] = False,
     check: Annotated[bool, typer.Option("--check", help="Real data, every element compared; small sizes.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here.")] = None,

@@ -11,7 +11,7 @@ from lanecast._core import Plan, Program, UsageError
 from lanecast.plans.json import in_lines
 
 FORMAT = "lanecast-programs"
-VERSION = 2
+VERSION = 3
 _GAP = "   "
 
 Rows = list[tuple[int | None, int | None]]  # numbers of a put and of a take that stand beside each other

@@ -45,9 +45,7 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
       return executor.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)), stream);
     if (backend == GpuBackend::native)
       return look_after(executor.enqueue_native(planned, in_place, *ground_.router, stream));
-    const auto choose = [&] {
-      return choosing_.chosen_for_gpus(planned, on_gpus(executor));
-    };
+    const auto choose = [&] { return choosing_.chosen_for_gpus(planned, on_gpus(executor)); };
     if (backend == GpuBackend::program) return executor.enqueue(planned, in_place, choose, stream);
     GpuExecutor::Prepared prepared = executor.prepare(planned, in_place, choose, *ground_.router);
     look_after(std::move(prepared.proxy));

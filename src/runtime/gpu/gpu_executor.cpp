@@ -20,10 +20,11 @@ GpuExecutor::GpuExecutor(const Bootstrap& bootstrap, const Topology& topology, c
       lines_(gpu_kind(gpu_.kind)),
       peers_(connect_all(bootstrap, gpu_, neighbours.hosts)),
       reachable_buffers_(peers_ ? std::make_unique<ReachableBuffers>(device_, bootstrap) : nullptr),
-      between_hosts_(peers_ ? nullptr
-                            : std::make_unique<BetweenHosts>(
-                                  gpu_, topology, bootstrap, BetweenHosts::Neighbours{neighbours.hosts, neighbours.among},
-                                  agree_where_messages_lie(bootstrap, options, *device_))),
+      between_hosts_(peers_
+                         ? nullptr
+                         : std::make_unique<BetweenHosts>(gpu_, topology, bootstrap,
+                                                          BetweenHosts::Neighbours{neighbours.hosts, neighbours.among},
+                                                          agree_where_messages_lie(bootstrap, options, *device_))),
       order_of_calls_(agreed(bootstrap, [&] { return OrderOfCalls(device_); })),
       order_of_messages_(device_) {
   if (peers_) peers_->listen(options.hears);

@@ -66,8 +66,7 @@ inline constexpr GpuKind kHopper{
                .engine_chunk_bytes = 8 * kMiB},
     // Its memory has 1.5 TB/s and more, of which a sum takes two reads and a write. Copy engines and whoever moves the
     // messages share the memory of the host, which leaves each way some half of what a copy reaches by itself.
-    .between_hosts = {.reduce_s_per_byte = 3 / 1.5e12,
-                      .host_copy_s_per_byte = 1 / 13.6e9},
+    .between_hosts = {.reduce_s_per_byte = 3 / 1.5e12, .host_copy_s_per_byte = 1 / 13.6e9},
     .program_lane_bytes = 8 * kKiB,
     .local_blocks = 64,
 };

@@ -113,9 +113,9 @@ class ProgramQueue {
   struct Round {
     const Instruction* what;
     u32 tick, chunk;
-    u64 bytes;  // of the instruction; none where the slice is empty, or the tick has no such chunk
-    u64 end;    // put, take: where it ends in the ring, counted as LaneMemory::moved
-    bool says;  // to the peer or the proxy, when it is done
+    u64 bytes;   // of the instruction; none where the slice is empty, or the tick has no such chunk
+    u64 end;     // put, take: where it ends in the ring, counted as LaneMemory::moved
+    bool says;   // to the peer or the proxy, when it is done
     bool hears;  // from the proxy, for all lanes of its channel
   };
 
@@ -277,7 +277,8 @@ class ProgramQueue {
   }
   /// Does the word come from a launch of this number, and of another program, now or before?
   __device__ bool differs(const Round& r, u64 value) const {
-    return kQueue == 1 && !is_carried(r) && static_cast<u32>(value >> 16 & 0xffff) == lane_.launch && (value & 0xffff) != lane_.chain;
+    return kQueue == 1 && !is_carried(r) && static_cast<u32>(value >> 16 & 0xffff) == lane_.launch &&
+           (value & 0xffff) != lane_.chain;
   }
 
   __device__ bool may_begin(const Round& r) {
@@ -374,8 +375,8 @@ __device__ inline void begin_lane(const ProgramRun& x, u64 program_bytes) {
 
 template <class Format>
 __device__ inline void run_program(const ProgramRun& x) {
-  const u64 bytes = (x.puts + x.takes) * sizeof(Instruction) + x.operands * sizeof(Operand) +
-                    x.carried * sizeof(CarriedMessage);
+  const u64 bytes =
+      (x.puts + x.takes) * sizeof(Instruction) + x.operands * sizeof(Operand) + x.carried * sizeof(CarriedMessage);
   begin_lane(x, bytes);
   LaneMemory& lane = lane_memory();
   if (lane.idle != 0) return;

@@ -53,21 +53,21 @@ struct Instruction {
   u8 ends;            // put, take: the last instruction of its message
   u8 op;              // ReduceOp, of what reduces
   u8 writes_scratch;  // so a slot is used again, which the other queue may still read
-  u16 peer;      // among the ranks of this host; of a carried message 0
-  u16 sources;   // of each run, of what reduces
-  u32 runs;      // each has its target first, where that is no ring, then its sources, where those are none
-  u32 operands;  // place of the first run's first
-  u32 delay;     // at tick t it works on chunk t - delay
+  u16 peer;           // among the ranks of this host; of a carried message 0
+  u16 sources;        // of each run, of what reduces
+  u32 runs;           // each has its target first, where that is no ring, then its sources, where those are none
+  u32 operands;       // place of the first run's first
+  u32 delay;          // at tick t it works on chunk t - delay
   // Of the other queue, what has to have ended: so many instructions of the tick that is so many before this one's.
   u32 needs, needs_back;
-  u32 step;       // of the plan, for people
-  u32 overrange;  // as in Reduction
-  u32 carried;    // put, take: number of its carried message, from 1; 0: it goes through a ring
+  u32 step;        // of the plan, for people
+  u32 overrange;   // as in Reduction
+  u32 carried;     // put, take: number of its carried message, from 1; 0: it goes through a ring
   double divisor;  // as in Reduction
 };
 
-/// A message between hosts, one of each chunk and channel. In a slot the k-th lane's share lies k · lane_bytes behind the
-/// beginning, so those of a channel lie together.
+/// A message between hosts, one of each chunk and channel. In a slot the k-th lane's share lies k · lane_bytes behind
+/// the beginning, so those of a channel lie together.
 struct CarriedMessage {
   u64 place;       // bytes in front of its slots in the memory that they lie in
   u64 lane_bytes;  // of a share, at most

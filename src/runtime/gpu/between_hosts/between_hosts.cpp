@@ -7,9 +7,9 @@
 
 #include "algorithms/algorithms.h"
 #include "base/agreed.h"
+#include "runtime/agree/link_times.h"
 #include "runtime/bound/own_counts.h"
 #include "runtime/bound/shape_of_call.h"
-#include "runtime/agree/link_times.h"
 
 namespace lanecast {
 namespace {
@@ -65,7 +65,8 @@ BetweenHosts::BetweenHosts(const OpenGpu& gpu, const Topology& topology, const B
   set_timeout(gpu.timeout_s);
   const std::size_t on_device = where_.any() ? ProbeMemory::kBytes : 0;
   memory_ = agreed(all, [&] {
-    return std::make_shared<NetworkMemory>(gpu_.device, where_, NetworkRoom{on_device, ProbeMemory::kBytes, kWordBytes, kWordBytes});
+    return std::make_shared<NetworkMemory>(gpu_.device, where_,
+                                           NetworkRoom{on_device, ProbeMemory::kBytes, kWordBytes, kWordBytes});
   });
   memories_.push_back(memory_);
 }
@@ -73,10 +74,13 @@ BetweenHosts::BetweenHosts(const OpenGpu& gpu, const Topology& topology, const B
 bool BetweenHosts::has_groups() const {
   if (topology_.levels() == 0) return false;
   const auto domains = topology_.partition(topology_.everyone(), topology_.levels() - 1);
-  return domains.size() < topology_.everyone().size() && std::ranges::all_of(domains, [&](const Ranks& domain) {
-           const Ranks here = on_host_of(domain[0]);
-           return std::ranges::all_of(domain, [&](int r) { return std::ranges::count(here, r) > 0; });
-         });
+  return domains.size() < topology_.everyone().size() &&
+         std::ranges::all_of(
+             domains,
+             [&](const Ranks& domain) {
+               const Ranks here = on_host_of(domain[0]);
+               return std::ranges::all_of(domain, [&](int r) { return std::ranges::count(here, r) > 0; });
+             });
 }
 
 Ranks BetweenHosts::neighbours_of(int rank, const std::vector<std::string>& hosts) {
@@ -131,10 +135,11 @@ ProgramShape BetweenHosts::shaped(const Plan& plan, const Shape& shape, Slicing 
 
 std::shared_ptr<const BoundProgram> BetweenHosts::bind(Plan plan, Shape shape) {
   const gpu::Device::Current current(*gpu_.device);
-  const Slicing slicing = shape.own_counts() ? Slicing{kFewLanes, shape.chunks, 1}
-                                             : slicing_for(full_bytes(plan, shape), shape.chunks);
+  const Slicing slicing =
+      shape.own_counts() ? Slicing{kFewLanes, shape.chunks, 1} : slicing_for(full_bytes(plan, shape), shape.chunks);
   ProgramShape bound = shaped(plan, shape, slicing);
-  return std::make_shared<const BoundProgram>(gpu_.device, std::move(plan), std::move(shape), std::move(bound), slicing);
+  return std::make_shared<const BoundProgram>(gpu_.device, std::move(plan), std::move(shape), std::move(bound),
+                                              slicing);
 }
 
 void BetweenHosts::prove(const std::vector<Plan>& plans, const Shape& shape) const {

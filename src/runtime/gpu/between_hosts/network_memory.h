@@ -20,8 +20,7 @@ struct NetworkRoom {
   std::size_t heard = 0;                   // of those that lanes pass on
 
   bool holds(const NetworkRoom& other) const {
-    return on_device >= other.on_device && on_host >= other.on_host && words >= other.words &&
-           heard >= other.heard;
+    return on_device >= other.on_device && on_host >= other.on_host && words >= other.words && heard >= other.heard;
   }
 };
 

@@ -120,7 +120,9 @@ void Proxy::post(CarriedFlow& flow) {
   post.proxy = this;
   post.flow = &flow;
   post.chunk = chunk;
-  post.span = {call_.memory->slots(message.memory.on_host != 0) + message.memory.place + share * message.memory.lane_bytes, bytes};
+  post.span = {
+      call_.memory->slots(message.memory.on_host != 0) + message.memory.place + share * message.memory.lane_bytes,
+      bytes};
   post.memory = {&post.span, 1};
   post.bytes = bytes;
   post.peer = message.peer;
