@@ -71,7 +71,7 @@ def test_what_an_instruction_needs_stands_before_it(made: Made) -> None:
 def test_json_round_trip(made: Made) -> None:
     text = programs_to_json([program for _, program in made])
     content = json.loads(text)
-    assert (content["format"], content["version"]) == ("lanecast-programs", 2)
+    assert (content["format"], content["version"]) == ("lanecast-programs", 3)
     assert content["programs"] == [program.to_dict() for _, program in made]
     instructions = sum(len(program[queue]) for program in content["programs"] for queue in ("puts", "takes"))
     assert sum('"operation"' in line for line in text.splitlines()) == instructions
