@@ -22,9 +22,9 @@ from random_compositions import some_knobs
 MOST_SOURCES = 16  # of a step of a program
 OPS = ("sum", "max", "avg", "bxor")
 # Hosts that are domains of the topology, that are several or parts of some, and that cut across them.
-LAYOUTS = [("2", "ab"), ("3", "aab"), ("2x2", "aabb"), ("2x2", "abab"), ("3+2+1", "aaabbc"), ("2x3", "aabbcc")]
+LAYOUTS = [("3", "aab"), ("2x2", "aabb"), ("2x2", "abab")]
 LARGE_LAYOUTS = [
-    *LAYOUTS, ("2x2x2", "aaaabbbb"), ("2x2x2", "aabbccdd"), ("7", "abcabca"), ("3x4", "abcabcabcabc"),
+    *LAYOUTS, ("2", "ab"), ("3+2+1", "aaabbc"), ("2x3", "aabbcc"), ("2x2x2", "aaaabbbb"), ("2x2x2", "aabbccdd"), ("7", "abcabca"), ("3x4", "abcabcabcabc"),
     ("5+4+8", "aaaaabbbbcccccccc"), ("4x4", "aaaabbbbccccdddd"), ("8x4", "aaaabbbbccccddddeeeeffffgggghhhh"),
 ]  # fmt: skip
 
@@ -81,8 +81,8 @@ def test_named_algorithms(collective: str) -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_forms(name: str) -> None:
-    for hosts in ("ab", "aab", "abab", "aaabbc"):
-        check_forms(name, hosts, turns=1, schedules=2)
+    for hosts in ("aab", "abab"):
+        check_forms(name, hosts, turns=1, schedules=1)
 
 
 @pytest.mark.long
