@@ -24,7 +24,8 @@ OPS = ("sum", "max", "avg", "bxor")
 # Hosts that are domains of the topology, that are several or parts of some, and that cut across them.
 LAYOUTS = [("3", "aab"), ("2x2", "aabb"), ("2x2", "abab")]
 LARGE_LAYOUTS = [
-    *LAYOUTS, ("2", "ab"), ("3+2+1", "aaabbc"), ("2x3", "aabbcc"), ("2x2x2", "aaaabbbb"), ("2x2x2", "aabbccdd"), ("7", "abcabca"), ("3x4", "abcabcabcabc"),
+    *LAYOUTS, ("2", "ab"), ("3+2+1", "aaabbc"), ("2x3", "aabbcc"),
+    ("2x2x2", "aaaabbbb"), ("2x2x2", "aabbccdd"), ("7", "abcabca"), ("3x4", "abcabcabcabc"),
     ("5+4+8", "aaaaabbbbcccccccc"), ("4x4", "aaaabbbbccccdddd"), ("8x4", "aaaabbbbccccddddeeeeffffgggghhhh"),
 ]  # fmt: skip
 
