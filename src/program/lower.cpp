@@ -157,6 +157,7 @@ class ProgramLowering {
     carried.memory.lane_bytes = aligned(most_in_slice(pieces_of_message(step)));
     carried.chunks = static_cast<std::uint32_t>(program_.slicing.chunks);
     if (shape_.slice_bytes != 0) carried.chunks = chunks_of(step);
+    if (!shape_.between_hosts) throw InternalError("program: a message is carried among ranks of one host");
     const BetweenHostsShape& how = *shape_.between_hosts;
     const auto lanes = static_cast<std::size_t>(program_.slicing.lanes_of_channel());
     const bool is_long = carried.memory.lane_bytes * lanes >= how.least_on_gpu;

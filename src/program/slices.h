@@ -12,7 +12,7 @@ namespace lanecast {
 
 inline constexpr std::size_t kGranule = gpu::kGranule;
 
-inline constexpr std::size_t whole_granules(std::size_t bytes) { return (bytes + kGranule - 1) / kGranule * kGranule; }
+constexpr std::size_t whole_granules(std::size_t bytes) { return (bytes + kGranule - 1) / kGranule * kGranule; }
 
 /// Of a part: all but its last ones are of this length.
 struct Slice {

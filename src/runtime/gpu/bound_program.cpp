@@ -32,6 +32,7 @@ std::vector<std::byte> image_of(const Program& program) {
   append(program.takes);
   append(program.operands);
   std::vector<gpu::CarriedMessage> carried;
+  carried.reserve(program.carried.size());
   for (const Carried& one : program.carried) carried.push_back(one.memory);
   append(carried);
   return image;

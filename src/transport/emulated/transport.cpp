@@ -162,7 +162,7 @@ void EmulatedTransport::meet(Message& receive, const Envelope& envelope, std::sp
 
 void EmulatedTransport::put(Message& message, const Envelope& call, std::uint64_t announced) {
   const std::uint64_t number =
-      mail_[message.peer].put({gpu_place(message).value(), call.place, message.bytes},
+      mail_[message.peer].put({gpu_place(message).value_or(emulated::RegisteredPlace{}), call.place, message.bytes},
                               {.letter = Letter::put_done, .own = announced, .other = call.own});
   peers_[message.peer].puts.push_back({number, &message});
 }

@@ -165,6 +165,7 @@ std::shared_ptr<const BoundProgram> BetweenHosts::bind(const Call& call, bool in
   shape.chunks = std::max(choice.chunks, least_chunks(full_bytes(call, topology_.size())));
   if (topology_.size() <= kProvenRanks) {
     std::vector<Plan> plans;
+    plans.reserve(static_cast<std::size_t>(topology_.size()));
     for (int r = 0; r < topology_.size(); ++r) plans.push_back(make(collective, r, choice.algorithm));
     prove(plans, shape);
   }
