@@ -158,8 +158,8 @@ every time and its command. Times are rounded there, so means may differ by 0.01
 {speeds(machines, "CPU")}
 ## An all-reduce between two hosts
 
-How long one call takes, by the size of the buffer. From 16 MiB on the NICs set the pace. So a size between two columns
-takes its share: 25 MB take about one and a half times as long as 16 MiB.
+How long one call takes, by the size of the buffer, fp32. NICs in GB/s are emulated. Between two columns draw a straight
+line: 25 MB take half as long again as 16 MiB where NICs are slow, and a third longer where they are fast.
 
 {two_hosts(machines)}
 ## Share of what the NICs carry
