@@ -107,7 +107,8 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 dist.barrier()
 backend = dist.group.WORLD._get_backend(torch.device("cpu"))
-sys.stdout.write(f"{dist.get_rank()} {type(backend).__module__} {__name__} {sys.argv[1:]}\n")  # in one write: ranks share a pipe
+line = f"{dist.get_rank()} {type(backend).__module__} {__name__} {sys.argv[1:]}"
+sys.stdout.write(line + chr(10))  # in one write: ranks share a pipe
 dist.destroy_process_group()
 """
 
