@@ -25,20 +25,26 @@ def to_json(plans: Sequence[Plan], topology: Topology) -> str:
 
 def from_json(text: str) -> tuple[list[Plan], Topology]:
     """What to_json() wrote. Raises UsageError where the text is none of its kind; verify() says whether it is right."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"plans: not JSON: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UsageError(f'plans: not a plan file; its first entry should read "format": "{FORMAT}"')
-    if content.get("version") != VERSION:
-        raise UsageError(f"plans: version {content.get('version')} of the format, but this library reads {VERSION}")
+    content = content_of(text, "plans", "not a plan file", FORMAT, VERSION)
     try:
         levels = [(name, domain) for name, domain in content["topology"]["levels"]]
         topology = Topology(content["topology"]["size"], levels)
         return [Plan.from_dict(plan) for plan in content["plans"]], topology
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"plans: an entry is missing or of the wrong form: {error}") from error
+
+
+def content_of(text: str, what: str, otherwise: str, form: str, version: int) -> dict[str, Any]:
+    """The entries of a file of that format and version; `otherwise`: what the text is where it has another one."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{what}: not JSON: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != form:
+        raise UsageError(f'{what}: {otherwise}; its first entry should read "format": "{form}"')
+    if content.get("version") != version:
+        raise UsageError(f"{what}: version {content.get('version')} of the format, but this library reads {version}")
+    return content
 
 
 def in_lines(content: dict[str, Any], lists: Sequence[str]) -> str:

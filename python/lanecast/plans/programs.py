@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from lanecast._core import Plan, Program, UsageError
-from lanecast.plans.json import in_lines
+from lanecast.plans.json import content_of, in_lines
 
 FORMAT = "lanecast-programs"
 VERSION = 3
@@ -75,14 +75,7 @@ def programs_from_json(text: str) -> list[Program]:
 
     They can be shown and checked; no call runs them.
     """
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"programs: not JSON: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UsageError(f'programs: no file of programs; its first entry should read "format": "{FORMAT}"')
-    if content.get("version") != VERSION:
-        raise UsageError(f"programs: version {content.get('version')} of the format, but this library reads {VERSION}")
+    content = content_of(text, "programs", "no file of programs", FORMAT, VERSION)
     try:
         return [Program.from_dict(program) for program in content["programs"]]
     except (KeyError, TypeError) as error:
