@@ -20,6 +20,8 @@ class Compiling {
   void check(bool reproducible) const;
   /// After check(). usual_chunks: where the call names none; 0: by size.
   void shape(int usual_chunks);
+  /// Throws UsageError for transports of this call alone, which GPUs' memory does not go by.
+  void refuse_transports() const;
   /// After shape(): of all ranks, with buffers apart and in place. Throws UsageError for what GPUs cannot run.
   std::vector<Plan> all_plans() const;
   /// This rank's. Throws UsageError for buffers that lie wrong to each other, and PlanError where a proof fails.
@@ -30,7 +32,6 @@ class Compiling {
 
  private:
   void check(const Primitive& p, bool reproducible) const;
-  void refuse_transports() const;
   void prove(bool in_place) const;
   Plan lowered(int rank, bool in_place) const;
 

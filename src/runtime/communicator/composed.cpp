@@ -69,12 +69,13 @@ void Communicator::rebind(BoundCall& call, const void* in, void* out) {
 
 ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
   Shape shape;
-  std::vector<Plan> all;  // of all ranks
+  std::vector<Plan> all;  // of all ranks, where they decide how parts are cut, or are proven
   Plan plan = with_rank(rank(), kCompile, [&] {
     Compiling compiling(call, ground_.topology, rank());
     compiling.check(ground_.options.reproducible.value_or(false));
     compiling.shape(ground_.options.chunks);
-    all = compiling.all_plans();
+    compiling.refuse_transports();
+    if (ground_.hosts() == 1 || ground_.size() <= kProvenRanks) all = compiling.all_plans();
     shape = compiling.shape();
     return compiling.plan();
   });
@@ -87,7 +88,7 @@ ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
   if (BetweenHosts* const between = executor.between_hosts())
     return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
       shape.chunks = std::max(shape.chunks, BetweenHosts::least_chunks(full_bytes(plan, shape)));
-      between->prove({all.begin(), all.begin() + ground_.size()}, shape);
+      if (!all.empty()) between->prove({all.begin(), all.begin() + ground_.size()}, shape);
       return {between->bind(std::move(plan), std::move(shape)), call.in, call.out};
     });
   open_programs(executor, nullptr, lock);

@@ -105,10 +105,11 @@ std::string without_groups(std::string_view algorithm, Kind kind) {
   return name;
 }
 
-void check_queues(const std::vector<Plan>& plans, const Shape& shape, Slicing slicing) {
+void check_queues(const std::vector<Plan>& plans, const std::function<ProgramShape(const Plan&)>& shaped,
+                  Slicing slicing) {
   std::vector<Program> programs;
   programs.reserve(plans.size());
-  for (const Plan& plan : plans) programs.push_back(program_of(plan, program_shape(plan, shape), slicing));
+  for (const Plan& plan : plans) programs.push_back(program_of(plan, shaped(plan), slicing));
   std::size_t longest = 0;
   for (const Program& program : programs) longest = std::max(longest, program.longest_message);
   check_queues(programs, longest);

@@ -55,7 +55,8 @@ std::string without_groups(std::string_view algorithm, Kind kind);
 
 /// Throws PlanError unless the programs of these plans, which are all ranks', come to their ends; see
 /// program/program.h.
-void check_queues(const std::vector<Plan>& plans, const Shape& shape, Slicing slicing);
+void check_queues(const std::vector<Plan>& plans, const std::function<ProgramShape(const Plan&)>& shaped,
+                  Slicing slicing);
 
 /// How all ranks cut their parts, from what all of them know: the longest message of any plan among them.
 /// lanes_for: by its bytes. chunks: of a lane, at least; 0: as many as serve speed. plans: of all ranks.

@@ -157,7 +157,7 @@ std::shared_ptr<const BoundProgram> GpuExecutor::named_program(const Call& call,
   Shape shape = shape_of(call);
   const Slicing slicing = slicing_of(plans, shape, call.chunks);
   shape.chunks = slicing.chunks;
-  check_queues(plans, shape, slicing);
+  check_queues(plans, [&](const Plan& plan) { return program_shape(plan, shape); }, slicing);
   plans[rank_].algorithm = algorithm;
   return named_programs_.make(collective, call, call.algorithm, bind_program(std::move(plans[rank_]), shape, slicing));
 }

@@ -10,6 +10,7 @@
 #include "runtime/agree/link_times.h"
 #include "runtime/bound/own_counts.h"
 #include "runtime/bound/shape_of_call.h"
+#include "runtime/request/composed_call.h"
 
 namespace lanecast {
 namespace {
@@ -41,10 +42,6 @@ constexpr std::size_t kWordBytes = 65536;  // at first; programs that need more 
 /// Rings hold so many of the longest message at least: one is put while another is taken, and both ends drift apart.
 constexpr std::size_t kMessagesInRing = 4;
 
-/// All programs of so many ranks are run without data when one is bound, in a few milliseconds. Of more ranks tests
-/// have done so.
-constexpr int kProvenRanks = 32;
-
 }  // namespace
 
 BetweenHosts::BetweenHosts(const OpenGpu& gpu, const Topology& topology, const Bootstrap& all,
@@ -64,11 +61,10 @@ BetweenHosts::BetweenHosts(const OpenGpu& gpu, const Topology& topology, const B
       most_lanes_(gpu.max_ctas ? std::min(gpu.max_ctas, kFewLanes) : kFewLanes) {
   set_timeout(gpu.timeout_s);
   const std::size_t on_device = where_.any() ? ProbeMemory::kBytes : 0;
-  memory_ = agreed(all, [&] {
+  memories_.push_back(agreed(all, [&] {
     return std::make_shared<NetworkMemory>(gpu_.device, where_,
                                            NetworkRoom{on_device, ProbeMemory::kBytes, kWordBytes, kWordBytes});
-  });
-  memories_.push_back(memory_);
+  }));
 }
 
 bool BetweenHosts::has_groups() const {
@@ -143,15 +139,8 @@ std::shared_ptr<const BoundProgram> BetweenHosts::bind(Plan plan, Shape shape) {
 }
 
 void BetweenHosts::prove(const std::vector<Plan>& plans, const Shape& shape) const {
-  if (topology_.size() > kProvenRanks) return;
   const Slicing slicing = slicing_for(full_bytes(plans[0], shape), shape.chunks);
-  std::vector<Program> programs;
-  std::size_t longest = 0;
-  for (const Plan& plan : plans) {
-    programs.push_back(program_of(plan, shaped(plan, shape, slicing), slicing));
-    longest = std::max(longest, programs.back().longest_message);
-  }
-  check_queues(programs, longest);
+  check_queues(plans, [&](const Plan& plan) { return shaped(plan, shape, slicing); }, slicing);
 }
 
 std::shared_ptr<const BoundProgram> BetweenHosts::bind(const Call& call, bool in_place,
@@ -188,16 +177,15 @@ std::shared_ptr<const BoundProgram> BetweenHosts::bind_own_counts(const Call& ca
 
 CallBetweenHosts BetweenHosts::begin(std::shared_ptr<const BoundProgram> program, const void* in, void* out) {
   const NetworkRoom room = room_for(program->program());
-  if (!memory_->room().holds(room)) {
+  const NetworkRoom& now = memories_.back()->room();
+  if (!now.holds(room)) {
     const auto larger = [](std::size_t a, std::size_t b) { return a >= b ? a : std::max(b, 2 * a); };
-    const NetworkRoom& now = memory_->room();
-    memory_ = std::make_shared<NetworkMemory>(
+    memories_.push_back(std::make_shared<NetworkMemory>(
         gpu_.device, where_,
         NetworkRoom{larger(now.on_device, room.on_device), larger(now.on_host, room.on_host),
-                    larger(now.words, room.words), larger(now.heard, room.heard)});
-    memories_.push_back(memory_);
+                    larger(now.words, room.words), larger(now.heard, room.heard)}));
   }
-  return {std::move(program), in, out, memory_, ++launches_};
+  return {std::move(program), in, out, memories_.back(), ++launches_};
 }
 
 std::shared_ptr<Proxy> BetweenHosts::proxy(const CallBetweenHosts& call, std::function<void()> raise_fault,

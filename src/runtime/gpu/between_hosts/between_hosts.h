@@ -34,7 +34,8 @@ class BetweenHosts {
   std::shared_ptr<const BoundProgram> bind(const Call& call, bool in_place, const std::function<Choice()>& choose);
   /// Any plan of this rank's, in the shape's chunks.
   std::shared_ptr<const BoundProgram> bind(Plan plan, Shape shape);
-  /// Throws PlanError unless the programs of all ranks come to their ends.
+  /// Throws PlanError unless the programs of all ranks come to their ends. Asked of up to kProvenRanks, which takes a
+  /// few milliseconds.
   void prove(const std::vector<Plan>& plans, const Shape& shape) const;
   /// Of a vector of so many bytes, at least: so that its messages are no longer than their memory should be.
   static int least_chunks(std::size_t bytes);
@@ -60,7 +61,7 @@ class BetweenHosts {
   /// Do ranks reach the memory of all others in their innermost domain of the topology, of several ranks?
   bool has_groups() const;
   /// Memory of messages on the device, of ProbeMemory::kBytes, while no call is under way.
-  std::byte* message_memory() const { return memory_->slots(/*on_host=*/false); }
+  std::byte* message_memory() const { return memories_.back()->slots(/*on_host=*/false); }
   std::optional<peers::PeerFault> fault() const { return peers_->fault(); }
   void poison() { peers_->poison(); }
 
@@ -86,7 +87,6 @@ class BetweenHosts {
   // The last one holds the largest program so far. Earlier ones stay: the thread that ends the last call with one makes
   // no call of the driver.
   std::vector<std::shared_ptr<NetworkMemory>> memories_;
-  std::shared_ptr<NetworkMemory> memory_;
   std::uint32_t launches_ = 0;
   RecentCalls<std::shared_ptr<const BoundProgram>> bound_{kPrograms};
 };
