@@ -149,7 +149,8 @@ Program bound(const Plan& plan, const Shape& shape, Slicing slicing, const Hosts
   if (!where.hosts.empty()) {
     Ranks neighbours = BetweenHosts::neighbours_of(plan.rank, where.hosts);
     const std::size_t longest = BetweenHosts::longest_in_ring(neighbours.size());
-    bound.between_hosts = {std::move(neighbours), std::vector<bool>(where.hosts.size()), SIZE_MAX, longest};
+    bound.between_hosts = {std::move(neighbours),
+                           std::vector<std::size_t>(where.hosts.size(), WhereMessagesLie::kNever), longest};
     slicing.channels = where.channels;
   }
   Program program = program_of(plan, bound, slicing);

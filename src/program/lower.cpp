@@ -160,8 +160,7 @@ class ProgramLowering {
     if (!shape_.between_hosts) throw InternalError("program: a message is carried among ranks of one host");
     const BetweenHostsShape& how = *shape_.between_hosts;
     const auto lanes = static_cast<std::size_t>(program_.slicing.lanes_of_channel());
-    const bool is_long = carried.memory.lane_bytes * lanes >= how.least_on_gpu;
-    carried.memory.on_host = is_long && how.on_device[step.peer] ? 0 : 1;
+    carried.memory.on_host = carried.memory.lane_bytes * lanes >= how.least_on_gpu[step.peer] ? 0 : 1;
     program_.carried.push_back(carried);
     append(what, aligned_runs(lists_of(step)), carried.sends);
   }

@@ -74,10 +74,9 @@ struct StepSum {
 
 /// How ranks of several hosts speak to each other.
 struct BetweenHostsShape {
-  std::vector<int> neighbours;      // ranks of this host
-  std::vector<bool> on_device;      // by rank: do long messages with it lie on the GPU?
-  std::size_t least_on_gpu = 0;     // bytes of such a message
-  std::size_t longest_in_ring = 0;  // bytes: a longer message goes through rings in several
+  std::vector<int> neighbours;            // ranks of this host
+  std::vector<std::size_t> least_on_gpu;  // by rank: bytes of a message with it that lies on the GPU
+  std::size_t longest_in_ring = 0;        // bytes: a longer message goes through rings in several
 };
 
 /// What a plan is bound to.

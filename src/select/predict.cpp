@@ -53,6 +53,40 @@ std::vector<Stage> hierarchical_stages(const Request& request, const Topology& t
   return found;
 }
 
+/// By level, how many rounds of folding have partners that part there: those of short distances stay within nodes.
+/// Empty where ranks beyond a power of two take rounds of their own.
+std::vector<int> folds_by_level(const Topology& topology) {
+  const int n = topology.size();
+  if (!std::has_single_bit(static_cast<unsigned>(n))) return {};
+  std::vector<int> rounds(topology.levels() + std::size_t{1});
+  for (int distance = 1; distance < n; distance *= 2) {
+    int level = topology.levels();
+    for (int rank = 0; rank < n; ++rank) level = std::min(level, topology.parting_level(rank, rank ^ distance));
+    ++rounds[level];
+  }
+  return rounds;
+}
+
+/// One per level; none where folding was timed as a whole, or cannot be told apart.
+std::vector<Stage> folding_stages(const Request& request, const Topology& topology, const Models& models) {
+  if (models.find(request.kind, "folding", kAllRanks, request.bytes)) return {};
+  const std::vector<int> rounds = folds_by_level(topology);
+  std::vector<Stage> found;
+  for (int k = 0; k < static_cast<int>(rounds.size()); ++k) {
+    if (rounds[k] == 0) continue;
+    // Each round within a host is an exchange of two GPUs, as a gathering of both vectors is.
+    const bool by_peers = request.on_gpus && k == topology.levels();
+    Stage stage = by_peers ? group_step({Kind::all_gather, 2 * request.bytes, 2, k, true}, models)
+                           : flat("folding", {request.kind, request.bytes, 1 << rounds[k], k, request.on_gpus}, models);
+    if (by_peers) {
+      stage.rounds *= rounds[k];
+      stage.transfer_s *= rounds[k];
+    }
+    found.push_back(stage);
+  }
+  return found;
+}
+
 std::vector<Stage> stages(const Request& request, const Topology& topology, const Models& models,
                           const std::string& algorithm) {
   const auto over_all = [&](const std::string& name, Kind kind) {
@@ -67,6 +101,8 @@ std::vector<Stage> stages(const Request& request, const Topology& topology, cons
     return found;
   }
   if (is_hierarchical(algorithm)) return hierarchical_stages(request, topology, models, algorithm);
+  if (algorithm == "folding")
+    if (std::vector<Stage> found = folding_stages(request, topology, models); !found.empty()) return found;
   return {over_all(algorithm, request.kind)};
 }
 

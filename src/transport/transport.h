@@ -39,10 +39,10 @@ struct GpuSpan {
   std::array<char, 32> bus_id{};  // of the GPU: "0000:3B:00.0"
 };
 
-/// Shorter messages leave from and come into the host's memory, also where a transport takes a GPU's. Libraries send
-/// short ones by protocols that copy them, which is a call of the GPU's driver where they lie on it, and over RDMA all
-/// of these end well below. On the way through the host's memory a copy engine takes 3 us for so many bytes, no more
-/// than it takes to begin.
+/// Shorter messages leave from and come into the host's memory, also where a transport takes a GPU's, unless its traits
+/// say another length. Libraries send short ones by protocols that copy them, which is a call of the GPU's driver where
+/// they lie on it, and over RDMA all of these end well below. On the way through the host's memory a copy engine takes
+/// 3 us for so many bytes, no more than it takes to begin.
 inline constexpr std::size_t kLeastOnGpu = std::size_t{64} << 10;
 
 /// Takes an arriving message piece by piece instead of having it written to memory: a reduction at the receiver.
@@ -104,6 +104,7 @@ struct Traits {
   /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the
   /// executor makes the stamp part of the tag: messages of different calls then never meet.
   bool compares_stamps = false;
+  std::size_t least_on_gpu = kLeastOnGpu;  // bytes of a message that may lie there, see takes()
 };
 
 class Transport {

@@ -70,7 +70,7 @@ WhereMessagesLie agree_where_messages_lie(const Bootstrap& bootstrap, const GpuO
   const std::string direct = "direct";
   const std::vector<std::string> all = bootstrap.all_gather_strings(mine.any() ? direct : mine.why_staged);
   if (std::ranges::count(all, direct) == bootstrap.size) return mine;
-  mine.on_device.assign(mine.on_device.size(), false);
+  std::ranges::fill(mine.least_on_device, WhereMessagesLie::kNever);
   mine.needs_context = false;
   for (int r = 0; r < bootstrap.size && mine.why_staged.empty(); ++r)
     if (all[r] != direct && !all[r].empty()) mine.why_staged = "rank " + std::to_string(r) + ": " + all[r];

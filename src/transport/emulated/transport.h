@@ -33,7 +33,12 @@ class EmulatedTransport final : public Transport {
   std::string_view name() const override { return "emulated"; }
   bool reaches(int peer) const override { return peer >= 0 && peer < port_.size() && peer != port_.rank(); }
   Traits traits() const override {
-    return {.scatters = true, .consumes = true, .shares_wires = true, .compares_stamps = true};
+    return {.scatters = true,
+            .consumes = true,
+            .shares_wires = true,
+            .compares_stamps = true,
+            // Letters carry what is shorter, at once. Longer ones of the host would be announced and called for first.
+            .least_on_gpu = emulated::kMostInLetter + 1};
   }
   std::optional<bool> takes(GpuVendor vendor) const override { return port_.gpus() == vendor; }
   void register_memory(const GpuSpan& memory) override { port_.enroll(memory); }

@@ -137,6 +137,11 @@ __device__ inline void pass_on(u64* word, u64 value) {
   __hip_atomic_store(word, value, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
 }
 
+/// 1,024 cycles are some 500 ns.
+__device__ inline void nap(u32 ns) {
+  for (u32 k = 0; k < ns / 512; ++k) __builtin_amdgcn_s_sleep(16);
+}
+
 __device__ inline u64 now_ns() {
   constexpr u64 kNsPerTick = 10;  // 100 MHz: what the runtime calls hipDeviceAttributeWallClockRate
   return __builtin_amdgcn_s_memrealtime() * kNsPerTick;

@@ -92,6 +92,8 @@ __device__ inline void pass_on(u64* word, u64 value) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
+__device__ inline void nap(u32 ns) { asm volatile("nanosleep.u32 %0;" ::"r"(ns)); }
+
 __device__ inline u64 now_ns() {
   u64 time;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));

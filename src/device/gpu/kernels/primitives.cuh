@@ -63,6 +63,9 @@ __device__ u32 told(u32* word);
 /// frequency.
 __device__ u64 now_ns();
 
+/// Does nothing for about so many nanoseconds.
+__device__ void nap(u32 ns);
+
 /// Between fp16's code and fp32; to nearest, ties to even. What becomes of a NaN's payload is not said.
 __device__ float float_of_half(u16 code);
 __device__ u16 half_of_float(float value);

@@ -302,14 +302,16 @@ class ProgramQueue {
     FaultRecord at = where(r);
     bool other = false;
     u64 last = 0;
-    const bool came = wait_for(waiter_, word(r), at, [&](u64 value) {
+    const auto lets = [&](u64 value) {
       last = value;
       other = differs(r, value);
       if (!other) return lets_begin(r, value);
       at.found = static_cast<u32>(value & 0xffff);
       report(waiter_, at, Fault::mismatch);
       return true;
-    });
+    };
+    const bool between_hosts = x_.begun != 0;
+    const bool came = wait_for(waiter_, word(r), at, lets, between_hosts ? Waiting::drowsy : Waiting::eager);
     if (!came || other)
       halt(lane_.halted);
     else if (r.hears)

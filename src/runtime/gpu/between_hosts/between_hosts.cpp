@@ -24,12 +24,13 @@ constexpr std::size_t kLaneBytes = std::size_t{16} << 10;
 constexpr int kChannels = 4;
 constexpr std::size_t kChannelBytes = std::size_t{512} << 10;  // of a vector's chunk
 /// What a lane moves for a network, so that the network is what takes the time. A lane moves 7 GB/s between the GPUs of
-/// a host (two H200s), and what a host does before and after messages should be short beside them.
-constexpr double kLaneBytesPerS = 0.75e9;
+/// a host, or 3.75 that it adds (two and four H200s), and what a host does before and after messages, on two GPUs three
+/// times their bytes, should be short beside them.
+constexpr double kLaneBytesPerS = 0.75e9, kAddingLaneBytesPerS = 0.375e9;
 constexpr int kFewLanes = 8;
 /// A message is announced, called for and put, where its transport does so; two are under way at any time.
 constexpr double kLatenciesUnderWay = 4;
-constexpr int kMostNetworkLanes = 32;
+constexpr int kMostNetworkLanes = 32, kMostAddingLanes = 64;
 
 /// Of a vector, in a chunk: a chunk's messages are as long at most, and lie in memory several at a time.
 constexpr std::size_t kMostChunkBytes = std::size_t{32} << 20;
@@ -58,7 +59,8 @@ BetweenHosts::BetweenHosts(const OpenGpu& gpu, const Topology& topology, const B
                       members.known_as = here;
                       return std::make_unique<peers::ProgramPeers>(gpu.device, gpu.kernels, members);
                     })),
-      most_lanes_(gpu.max_ctas ? std::min(gpu.max_ctas, kFewLanes) : kFewLanes) {
+      most_lanes_(gpu.max_ctas ? std::min(gpu.max_ctas, kFewLanes) : kFewLanes),
+      most_adding_(most_lanes_) {
   set_timeout(gpu.timeout_s);
   const std::size_t on_device = where_.any() ? ProbeMemory::kBytes : 0;
   memories_.push_back(agreed(all, [&] {
@@ -89,19 +91,26 @@ Ranks BetweenHosts::neighbours_of(int rank, const std::vector<std::string>& host
 void BetweenHosts::set_timeout(double timeout_s) { peers_->set_timeout(kLongerThanHost * timeout_s); }
 
 void BetweenHosts::network_is(const Link& link) {
-  const int wanted = static_cast<int>(std::min(1 / link.beta_s_per_byte / kLaneBytesPerS, double{kMostNetworkLanes}));
+  const auto wanted = [&](double of_a_lane, int most) {
+    const double lanes = 1 / link.beta_s_per_byte / of_a_lane;
+    const int allowed = gpu_.max_ctas ? std::min(gpu_.max_ctas, most) : most;
+    return std::min(std::max(static_cast<int>(std::min(lanes, double{kMostAddingLanes})), kFewLanes), allowed);
+  };
+  most_lanes_ = wanted(kLaneBytesPerS, kMostNetworkLanes);
+  most_adding_ = wanted(kAddingLaneBytesPerS, kMostAddingLanes);
   window_ = static_cast<std::size_t>(kLatenciesUnderWay * link.alpha_s / link.beta_s_per_byte);
-  most_lanes_ = std::max(wanted, kFewLanes);
-  if (gpu_.max_ctas) most_lanes_ = std::min(most_lanes_, gpu_.max_ctas);
   bound_.clear();
 }
 
-Slicing BetweenHosts::slicing_for(std::size_t bytes, int chunks) const {
+Slicing BetweenHosts::slicing_for(const Plan& plan, const Shape& shape) const {
+  const std::size_t bytes = full_bytes(plan, shape), chunks = static_cast<std::size_t>(shape.chunks);
   const auto at_most = [](std::size_t wanted, int most) {
     return static_cast<int>(std::bit_floor(std::clamp<std::size_t>(wanted, 1, static_cast<std::size_t>(most))));
   };
-  const int lanes = at_most(bytes / kLaneBytes, most_lanes_);
-  return {lanes, chunks, at_most(bytes / static_cast<std::size_t>(chunks) / kChannelBytes, std::min(lanes, kChannels))};
+  const Kind kind = plan.collective.kind;
+  const bool may_add = reduces(kind) || kind == Kind::composition;
+  const int lanes = at_most(bytes / kLaneBytes, may_add ? most_adding_ : most_lanes_);
+  return {lanes, shape.chunks, at_most(bytes / chunks / kChannelBytes, std::min(lanes, kChannels))};
 }
 
 int BetweenHosts::least_chunks(std::size_t bytes) {
@@ -121,9 +130,7 @@ std::size_t BetweenHosts::longest_in_ring(std::size_t neighbours) {
 ProgramShape BetweenHosts::shaped(const Plan& plan, const Shape& shape, Slicing slicing) const {
   ProgramShape bound = program_shape(plan, shape);
   const Ranks here = on_host_of(plan.rank);
-  std::vector<bool> on_device = where_.on_device;
-  on_device.resize(hosts_.size());
-  bound.between_hosts = {here, std::move(on_device), kLeastOnGpu, longest_in_ring(here.size())};
+  bound.between_hosts = {here, where_.least_on_device, longest_in_ring(here.size())};
   if (shape.own_counts())
     bound.slice_bytes = shape.piece * size_of(shape.dtype) / static_cast<std::size_t>(slicing.lanes);
   return bound;
@@ -131,15 +138,14 @@ ProgramShape BetweenHosts::shaped(const Plan& plan, const Shape& shape, Slicing 
 
 std::shared_ptr<const BoundProgram> BetweenHosts::bind(Plan plan, Shape shape) {
   const gpu::Device::Current current(*gpu_.device);
-  const Slicing slicing =
-      shape.own_counts() ? Slicing{kFewLanes, shape.chunks, 1} : slicing_for(full_bytes(plan, shape), shape.chunks);
+  const Slicing slicing = shape.own_counts() ? Slicing{kFewLanes, shape.chunks, 1} : slicing_for(plan, shape);
   ProgramShape bound = shaped(plan, shape, slicing);
   return std::make_shared<const BoundProgram>(gpu_.device, std::move(plan), std::move(shape), std::move(bound),
                                               slicing);
 }
 
 void BetweenHosts::prove(const std::vector<Plan>& plans, const Shape& shape) const {
-  const Slicing slicing = slicing_for(full_bytes(plans[0], shape), shape.chunks);
+  const Slicing slicing = slicing_for(plans[0], shape);
   check_queues(plans, [&](const Plan& plan) { return shaped(plan, shape, slicing); }, slicing);
 }
 

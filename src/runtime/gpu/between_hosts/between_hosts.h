@@ -72,8 +72,8 @@ class BetweenHosts {
   std::shared_ptr<const BoundProgram> bind_own_counts(const Call& call, const Collective& collective,
                                                       const std::string& algorithm);
   Ranks on_host_of(int rank) const { return neighbours_of(rank, hosts_); }
-  /// Of a vector of so many bytes.
-  Slicing slicing_for(std::size_t bytes, int chunks) const;
+  /// On all ranks the same.
+  Slicing slicing_for(const Plan& plan, const Shape& shape) const;
   ProgramShape shaped(const Plan& plan, const Shape& shape, Slicing slicing) const;
 
   OpenGpu gpu_;
@@ -82,8 +82,8 @@ class BetweenHosts {
   std::vector<std::string> hosts_;
   WhereMessagesLie where_;
   std::unique_ptr<peers::ProgramPeers> peers_;
-  int most_lanes_;
-  std::size_t window_ = 0;  // see Proxy
+  int most_lanes_, most_adding_;  // lanes of a call, and of one that may add
+  std::size_t window_ = 0;        // see Proxy
   // The last one holds the largest program so far. Earlier ones stay: the thread that ends the last call with one makes
   // no call of the driver.
   std::vector<std::shared_ptr<NetworkMemory>> memories_;

@@ -78,13 +78,16 @@ bool Proxy::has_room(const CarriedFlow& flow) const {
          !router_.to(carried(flow).peer).traits().shares_wires;
 }
 
-bool Proxy::follow_send(CarriedFlow& flow) {
-  bool moved = false;
-  for (; flow.posted < chunks() && flow.posted - flow.through < flow.slots.size() && has_room(flow) &&
-         all_say(flow, flow.posted);
-       moved = true)
-    post(flow);
-  return moved;
+bool Proxy::send_ready() {
+  for (bool moved = false;; moved = true) {
+    CarriedFlow* first = nullptr;
+    for (CarriedFlow& flow : flows_) {
+      const bool is_earlier = first == nullptr || flow.posted + flow.delay < first->posted + first->delay;
+      if (is_earlier && carried(flow).sends && may_send(flow)) first = &flow;
+    }
+    if (!first) return moved;
+    post(*first);
+  }
 }
 
 bool Proxy::follow_receive(CarriedFlow& flow) {
@@ -180,7 +183,9 @@ void Proxy::record(const PostedChunk& chunk) const {
 bool Proxy::advance() {
   const InContext in_context(*this);
   bool moved = router_.progress();
-  for (CarriedFlow& flow : flows_) moved |= carried(flow).sends ? follow_send(flow) : follow_receive(flow);
+  for (CarriedFlow& flow : flows_)
+    if (!carried(flow).sends) moved |= follow_receive(flow);
+  moved |= send_ready();
   if (!moved) around_.raise_fault();
   return moved;
 }

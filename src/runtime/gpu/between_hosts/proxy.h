@@ -84,7 +84,13 @@ class Proxy final : public OrderedCall {
   bool has_room(const CarriedFlow& flow) const;
   /// Have all lanes with a share said so of this chunk?
   bool all_say(CarriedFlow& flow, std::uint32_t chunk);
-  bool follow_send(CarriedFlow& flow);
+  bool may_send(CarriedFlow& flow) {
+    return flow.posted < chunks() && flow.posted - flow.through < flow.slots.size() && has_room(flow) &&
+           all_say(flow, flow.posted);
+  }
+  /// Sends what may leave, the earliest tick's first: channels that fall behind would have the network for themselves
+  /// at the end, and a few lanes do not keep it busy.
+  bool send_ready();
   bool follow_receive(CarriedFlow& flow);
   /// Posts the next chunk; an empty one is through at once.
   void post(CarriedFlow& flow);

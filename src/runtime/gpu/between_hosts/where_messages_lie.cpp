@@ -26,12 +26,14 @@ gpu::IpcHandle handle_of(const gpu::DeviceMemory& memory) {
 
 }  // namespace
 
-bool WhereMessagesLie::any() const { return std::ranges::count(on_device, true) > 0; }
+bool WhereMessagesLie::any() const {
+  return std::ranges::any_of(least_on_device, [](std::size_t least) { return least != kNever; });
+}
 
 WhereMessagesLie where_messages_lie(std::string_view wanted, const gpu::Device& device,
                                     const std::shared_ptr<Router>& router, int rank,
                                     const std::vector<std::string>& hosts) {
-  WhereMessagesLie where{std::vector<bool>(hosts.size(), false), false, {}, router};
+  WhereMessagesLie where{std::vector<std::size_t>(hosts.size(), WhereMessagesLie::kNever), false, {}, router};
   if (wanted == kStagedMessages) return where;
   const bool by_itself = wanted.empty();
   const bool is_safe = device.hardware_queues() >= kLeastQueues && device.sees_remote_writes_in_order();
@@ -41,10 +43,10 @@ WhereMessagesLie where_messages_lie(std::string_view wanted, const gpu::Device& 
     if (peer == rank) continue;
     const Transport& transport = router->to(peer);
     const std::optional<bool> takes = transport.takes(vendor);
-    where.on_device[peer] = takes.value_or(!by_itself);
-    where.needs_context |= !takes && where.on_device[peer];
+    if (takes.value_or(!by_itself)) where.least_on_device[peer] = transport.traits().least_on_gpu;
+    where.needs_context |= !takes && where.on_device(peer);
     if (by_itself && !takes && hosts[peer] != hosts[rank]) where.why_staged = transport.why_undecided(vendor);
-    if (by_itself || where.on_device[peer] || hosts[peer] == hosts[rank]) continue;
+    if (by_itself || where.on_device(peer) || hosts[peer] == hosts[rank]) continue;
     const std::string remedy =
         transport.name() == "ucx" ? ucx::to_take(vendor, transport.traits().moves_by_itself) : std::string();
     throw UsageError("gpu_messages: '" + std::string(kDirectMessages) + "', and messages from rank " +
@@ -66,7 +68,7 @@ RegisteredMemory::RegisteredMemory(const WhereMessagesLie& where, const gpu::Dev
   const gpu::Device::Current current(*device_);
   try {
     for (std::size_t k = 0; k < router->count(); ++k) {
-      const auto carries_on_device = [&](int peer) { return where.on_device[peer] && router->number_of(peer) == k; };
+      const auto carries_on_device = [&](int peer) { return where.on_device(peer) && router->number_of(peer) == k; };
       bool carries = false;
       for (int peer = 0; peer < router->size(); ++peer) carries |= carries_on_device(peer);
       if (!carries) continue;

@@ -3,6 +3,8 @@
 // the GPU itself where the transport takes that.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,11 +16,13 @@
 namespace lanecast {
 
 struct WhereMessagesLie {
-  std::vector<bool> on_device;   // by peer: do long messages with it lie on the GPU?
-  bool needs_context = false;    // a library below asks the thread that calls it for the GPU
-  std::string why_staged;        // where a user may wonder; else empty
-  std::weak_ptr<Router> router;  // which may go before the memory
+  static constexpr std::size_t kNever = SIZE_MAX;
+  std::vector<std::size_t> least_on_device;  // by peer: bytes of a message with it that lies on the GPU
+  bool needs_context = false;                // a library below asks the thread that calls it for the GPU
+  std::string why_staged;                    // where a user may wonder; else empty
+  std::weak_ptr<Router> router;              // which may go before the memory
 
+  bool on_device(int peer) const { return least_on_device[static_cast<std::size_t>(peer)] != kNever; }
   bool any() const;
 };
 

@@ -48,6 +48,7 @@ inline void sync_block() { gpu_host::wait_at_barrier(0, 0); }
 inline void sync(int name, int threads) { gpu_host::wait_at_barrier(name, threads); }
 
 inline void pass_on(u64* word, u64 value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+inline void nap(u32 /*ns*/) {}  // whoever peeks gives way
 inline u64 now_ns() { return gpu_host::now_ns(); }
 
 }  // namespace lanecast::gpu
