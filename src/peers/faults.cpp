@@ -5,9 +5,10 @@
 
 namespace lanecast::peers {
 
-gpu::u64 patience_ns(double timeout_s) {
-  constexpr double kMost_s = 4e9;  // 127 years, which added to the time of today fit into 64 bits of nanoseconds
-  return static_cast<gpu::u64>(std::min(timeout_s, kMost_s) * 1e9);
+void Faults::set_timeout(double timeout_s) {
+  // No deadline, which is infinity, becomes 127 years, which added to today's time fit into 64 bits of nanoseconds.
+  constexpr double kMost_s = 4e9;
+  timeout_ns_ = static_cast<gpu::u64>(std::min(timeout_s, kMost_s) * 1e9);
 }
 
 std::optional<PeerFault> Faults::met() const {

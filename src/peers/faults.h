@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels that wait and their host tell each other about waits that end badly.
+// What kernels that wait and their host tell each other: how long to wait, and of waits that end badly.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,6 @@
 #include "device/gpu/memory.h"
 
 namespace lanecast::peers {
-
-/// How long a kernel waits. No deadline, which is infinity, becomes the longest that its clock can count to.
-gpu::u64 patience_ns(double timeout_s);
 
 /// What a kernel has found while it waited.
 struct PeerFault {
@@ -30,6 +27,9 @@ class Faults {
   explicit Faults(const std::shared_ptr<gpu::Device>& device) : memory_(device, sizeof(gpu::FaultRecord)) {}
 
   gpu::Address device() const { return memory_.device(); }
+  /// Of the waits of the kernels that are enqueued from now on.
+  void set_timeout(double timeout_s);
+  gpu::u64 timeout_ns() const { return timeout_ns_; }
   std::optional<PeerFault> met() const;
   /// Kernels stop waiting: what they wait for will not come.
   void poison();
@@ -38,6 +38,7 @@ class Faults {
 
  private:
   gpu::PinnedMemory memory_;
+  gpu::u64 timeout_ns_ = 0;
 };
 
 }  // namespace lanecast::peers

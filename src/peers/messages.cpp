@@ -45,7 +45,7 @@ gpu::Messages PeerGroup::message_arguments() const {
   gpu::Messages x{};
   x.rank = static_cast<gpu::u32>(rank());
   x.slot_bytes = gpu::message_slot_bytes(static_cast<gpu::u32>(size()));
-  x.timeout_ns = timeout_ns_;
+  x.timeout_ns = faults_.timeout_ns();
   x.inbox = memory_.message_inbox(rank());
   x.flags = memory_.message_flags(rank());
   x.message_control = memory_.message_control();

@@ -34,6 +34,11 @@ PeerGroup::PeerGroup(Own own, std::shared_ptr<gpu::Device> device, const Bootstr
   pumps_ = std::ranges::count(have, 1) == members.size;
 }
 
+void PeerGroup::open_programs(const Bootstrap& members) {
+  if (!programs_)
+    programs_ = std::make_unique<ProgramPeers>(device_, members, OwnKernels{launches_, faults_, memory_.control()});
+}
+
 void PeerGroup::copy(void* to, const void* from, std::size_t bytes, gpu::Stream stream) const {
   const gpu::Device::Current current(*device_);
   device_->check(
@@ -58,7 +63,7 @@ gpu::GroupArguments PeerGroup::group(std::uint16_t signature) const {
   group.rank = static_cast<gpu::u32>(rank());
   group.ranks = static_cast<gpu::u32>(size());
   group.signature = signature;
-  group.timeout_ns = timeout_ns_;
+  group.timeout_ns = faults_.timeout_ns();
   for (int q = 0; q < size(); ++q) group.flags[q] = memory_.flags(q);
   group.control = memory_.control();
   group.fault = faults_.device();

@@ -11,7 +11,7 @@
 #include "peers/group_memory.h"
 #include "peers/launches.h"
 #include "peers/parcels.h"
-#include "peers/program_memory.h"
+#include "peers/program_peers.h"
 #include "select/peer_cuts.h"
 
 namespace lanecast::peers {
@@ -81,20 +81,18 @@ class PeerGroup {
   /// what is reduced, and its output where all get the result, else null.
   void by_direct(const PeerCall& call, const SharedMemory* input, const SharedMemory* output, gpu::Stream stream);
 
-  /// A program of this rank's. run: all but what the group knows, which is its ranks, memory, timeout and state. Needs
-  /// open_programs(), which is collective over the members.
-  void by_program(DType dtype, gpu::ProgramRun run, int lanes, gpu::Stream stream) const;
+  /// Null before open_programs(), which is collective over the members.
+  const ProgramPeers* programs() const { return programs_.get(); }
   void open_programs(const Bootstrap& members);
-  bool has_programs() const { return programs_ != nullptr; }
   /// How many lanes a program has whose longest message is of so many bytes; equal on all members for equal bytes.
-  int lanes_for(std::size_t longest_bytes) const;
+  int lanes_for(std::size_t longest_bytes) const { return cuts_.lanes(longest_bytes, gpu::kMostLanes); }
 
   /// All at once; those between this rank and another one match in the order of the calls on both. Only the two take
   /// part. Those to this rank itself come in pairs of equal size.
   void exchange(std::span<const PeerMessage> messages, gpu::Stream stream) const;
 
   /// Of the waits of the kernels that are enqueued from now on.
-  void set_timeout(double timeout_s) { timeout_ns_ = patience_ns(timeout_s); }
+  void set_timeout(double timeout_s) { faults_.set_timeout(timeout_s); }
 
   std::optional<PeerFault> fault() const { return faults_.met(); }
   /// Own kernels stop waiting; the peers' do after poison_peers(), without a word: whoever has them stop says why.
@@ -151,9 +149,8 @@ class PeerGroup {
   PeerCuts cuts_;
   Faults faults_;
   GroupMemory memory_;
-  std::unique_ptr<SharedMemory> staging_;    // null before the first call by copy engines
-  std::unique_ptr<ProgramMemory> programs_;  // null before the first program
-  gpu::u64 timeout_ns_ = 0;
+  std::unique_ptr<SharedMemory> staging_;   // null before the first call by copy engines
+  std::unique_ptr<ProgramPeers> programs_;  // null before the first program
   EngineStreams engines_;
   bool pumps_ = false;       // all members' devices have kernels with them
   gpu::OwnedStream poison_;  // which nothing else keeps waiting

@@ -14,8 +14,6 @@ class ProgramMemory {
   ProgramMemory(std::shared_ptr<gpu::Device> device, const Bootstrap& members)
       : memory_(std::move(device), members, kRingsAt + gpu::rings_bytes(static_cast<gpu::u32>(members.size))) {}
 
-  int size() const { return memory_.size(); }
-
   /// The ranks, and addresses in this process.
   void fill(gpu::ProgramRun& run) const {
     run.rank = static_cast<gpu::u32>(memory_.rank());

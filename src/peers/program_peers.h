@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of one host that run programs together, also with those of other hosts.
+// The ranks of one host that run programs together, each launched as one kernel; also with those of other hosts.
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "peers/faults.h"
 #include "peers/launches.h"
@@ -11,32 +10,25 @@
 
 namespace lanecast::peers {
 
+/// What a rank's kernels that wait are launched with.
+struct OwnKernels {
+  const Launches& launches;
+  const Faults& faults;
+  gpu::Address control;  // gpu::Control
+};
+
 class ProgramPeers {
  public:
-  /// Collective over the members, who may be one. Throws on all where it does on one.
-  ProgramPeers(const std::shared_ptr<gpu::Device>& device, const std::shared_ptr<const gpu::Kernels>& kernels,
-               const Bootstrap& members);
+  /// Collective over the members, who may be one. own: outlives it.
+  ProgramPeers(std::shared_ptr<gpu::Device> device, const Bootstrap& members, const OwnKernels& own)
+      : own_(own), memory_(std::move(device), members) {}
 
-  int size() const { return memory_.size(); }
-  /// run: all but what the members know.
+  /// The device is current. run: all but the ranks, their memory, the timeout and the state of this rank's kernels.
   void run(DType dtype, gpu::ProgramRun run, int lanes, gpu::Stream stream) const;
-  /// Of the waits of the kernels that are enqueued from now on.
-  void set_timeout(double timeout_s) { timeout_ns_ = patience_ns(timeout_s); }
-
-  std::optional<PeerFault> fault() const { return own_.faults.met(); }
-  /// Own kernels stop waiting.
-  void poison() { own_.faults.poison(); }
 
  private:
-  /// What a member makes by itself.
-  struct OwnPart {
-    Launches launches;
-    Faults faults;
-    gpu::DeviceMemory control;
-  };
-  OwnPart own_;
+  OwnKernels own_;
   ProgramMemory memory_;
-  gpu::u64 timeout_ns_ = 0;
 };
 
 }  // namespace lanecast::peers

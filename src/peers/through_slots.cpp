@@ -29,7 +29,7 @@ gpu::Exchange PeerGroup::exchange_arguments(const PeerCall& call) const {
   x.own_counts = call.parcels.own_counts;
   x.divisor = call.divisor;
   x.overrange = call.overrange;
-  x.timeout_ns = timeout_ns_;
+  x.timeout_ns = faults_.timeout_ns();
   x.control = memory_.control();
   x.fault = faults_.device();
   x.room_bytes = gpu::room_bytes(x.ranks);

@@ -83,8 +83,7 @@ ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
   gate_.refuse_if_failed();
   gate_.refuse_without_threads();
   GpuExecutor& executor = open_for_call(device, lock);
-  executor.require_usable(call.in, "input", call.dtype, device);
-  executor.require_usable(call.out, "output", call.dtype, device);
+  require_usable(executor.own(), call.in, call.out, call.dtype, device);
   if (BetweenHosts* const between = executor.between_hosts())
     return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
       shape.chunks = std::max(shape.chunks, BetweenHosts::least_chunks(full_bytes(plan, shape)));
@@ -93,16 +92,16 @@ ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
     });
   open_programs(executor, nullptr, lock);
   return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
-    const Slicing slicing = executor.slicing_of(all, shape, call.chunks ? call.chunks : ground_.options.chunks);
-    return {executor.bind_program(std::move(plan), std::move(shape), slicing), call.in, call.out};
+    const InHostPrograms& programs = executor.within_host()->programs;
+    const Slicing slicing = programs.slicing_of(all, shape, call.chunks ? call.chunks : ground_.options.chunks);
+    return {programs.bind(std::move(plan), std::move(shape), slicing), call.in, call.out};
   });
 }
 
 void GpuCalls::require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const {
   const Shape& shape = call.program->shape();
   if (executor.between_hosts()) require_messages(executor, where.stream);
-  executor.require_usable(call.in, "input", shape.dtype, where.device);
-  executor.require_usable(call.out, "output", shape.dtype, where.device);
+  require_usable(executor.own(), call.in, call.out, shape.dtype, where.device);
   require_placed_alike(call.program->plan(), shape, call.in, call.out);
 }
 

@@ -27,7 +27,7 @@ void Failing::fail(const Failure& reason) {
   router.abort(cause_ ? cause_ : why);
   // Whose kernels end without a word must find one here.
   if (gpu && router.tells_at_once()) gpu->poison_peers();
-  if (gpu) gpu->abort_native();  // last, since it takes a while in which the peers hear why
+  if (gpu) gpu->nccl().abort();  // last, since it takes a while in which the peers hear why
   ground_.log.fails(why.text);
   ground_.keep_trace();
   const auto error = std::make_exception_ptr(TransportError("the communicator has failed: " + why.text));

@@ -17,12 +17,12 @@ constexpr std::string_view kNative = "native";
 }  // namespace
 
 GpuCalls::GpuBackend GpuCalls::backend_of(GpuExecutor& executor, const Call& call, const OnStream& where) const {
-  executor.require_usable(call.in, "input", call.dtype, where.device);
-  executor.require_usable(call.out, "output", call.dtype, where.device);
+  require_usable(executor.own(), call.in, call.out, call.dtype, where.device);
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
   const std::string_view name = choosing_.pinned_for(call);
-  const bool by_peers = name.empty() ? executor.has_peers() : peer_engine_from(name).has_value();
-  if (by_peers && !executor.has_peers())
+  const bool on_one_host = executor.within_host() != nullptr;
+  const bool by_peers = name.empty() ? on_one_host : peer_engine_from(name).has_value();
+  if (by_peers && !on_one_host)
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' moves memory among the GPUs of one host, and " +
                      "these ranks are on " + std::to_string(ground_.hosts()) + "; name another one, or none");
   if (by_peers && call.chunks)
@@ -42,7 +42,7 @@ GpuCalls::GpuBackend GpuCalls::backend_of(GpuExecutor& executor, const Call& cal
   if (!name.empty() && !has_algorithm(call.kind, ground_.topology, name))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: peer_kernel " +
                      "peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan algorithms`");
-  if (executor.has_peers() && !call.own_counts()) return GpuBackend::program;
+  if (on_one_host && !call.own_counts()) return GpuBackend::program;
   if (call.own_counts() && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) +
                      ": messages of send_counts and recv_counts are cut pair by pair on GPUs; give 0");
@@ -70,10 +70,10 @@ std::string GpuCalls::not_native(const Call& call) const {
 }
 
 void GpuCalls::open_native(GpuExecutor& executor, Lock& lock) {
-  if (executor.has_native()) return;
+  if (executor.nccl().is_open()) return;
   calls_.drain(lock, ground_.options.interrupt);
   failing_.or_fail<UsageError>([&] {
-    executor.open_native(waits_.among_all("the first call by NCCL"), ground_.options.gpu_library_folders,
+    executor.nccl().open(waits_.among_all("the first call by NCCL"), ground_.options.gpu_library_folders,
                          [this](double begun_s) { keep_waiting_for_nccl(begun_s); });
   });
 }
@@ -88,9 +88,10 @@ void GpuCalls::take_memory(GpuExecutor& executor, const std::string& by, void* s
 }
 
 void GpuCalls::open_staging(GpuExecutor& executor, void* stream, Lock& lock) {
-  if (executor.has_staging()) return;
+  peers::PeerGroup& peers = *executor.within_host()->peers;
+  if (peers.has_staging()) return;
   take_memory(executor, "algorithm 'copy_engine'", stream, lock,
-              [&] { executor.open_staging(waits_.among_all("the first call by copy engines")); });
+              [&] { peers.open_staging(waits_.among_all("the first call by copy engines")); });
 }
 
 void GpuCalls::open_for(GpuExecutor& executor, const Call& call, GpuBackend backend, void* stream, Lock& lock) {
@@ -101,9 +102,10 @@ void GpuCalls::open_for(GpuExecutor& executor, const Call& call, GpuBackend back
 }
 
 void GpuCalls::open_programs(GpuExecutor& executor, void* stream, Lock& lock) {
-  if (executor.has_programs()) return;
+  InHostPrograms& programs = executor.within_host()->programs;
+  if (programs.is_open()) return;
   take_memory(executor, "a plan's program", stream, lock,
-              [&] { executor.open_programs(waits_.among_all("the first program on GPUs")); });
+              [&] { programs.open(waits_.among_all("the first program on GPUs")); });
 }
 
 }  // namespace lanecast

@@ -42,12 +42,16 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
     const bool by_plan = backend == GpuBackend::proxied || backend == GpuBackend::program;
     planned.reproducible = by_plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
     if (backend == GpuBackend::peers)
-      return executor.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)), stream);
+      return executor.within_host()->engines.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)),
+                                                     stream);
     if (backend == GpuBackend::native)
-      return look_after(executor.enqueue_native(planned, in_place, *ground_.router, stream));
+      return look_after(executor.nccl().enqueue(planned, in_place, *ground_.router, stream));
     const auto choose = [&] { return choosing_.chosen_for_gpus(planned, on_gpus(executor)); };
-    if (backend == GpuBackend::program) return executor.enqueue(planned, in_place, choose, stream);
-    GpuExecutor::Prepared prepared = executor.prepare(planned, in_place, choose, *ground_.router);
+    if (backend == GpuBackend::program)
+      return executor.within_host()->programs.enqueue(planned, in_place, choose, stream);
+    BetweenHosts& between = *executor.between_hosts();
+    BetweenHosts::Prepared prepared =
+        between.prepare(between.bind(planned, in_place, choose), planned.in, planned.out, *ground_.router);
     look_after(std::move(prepared.proxy));
     rest = std::move(prepared.device);
   });
@@ -65,7 +69,7 @@ void GpuCalls::enqueue_rest(GpuExecutor& executor, const CallBetweenHosts& call,
   const auto stream = static_cast<gpu::Stream>(on);
   try {
     if (behind != on) executor.order_of_calls().order(static_cast<gpu::Stream>(behind), stream);
-    executor.enqueue(call, stream);
+    executor.between_hosts()->enqueue(call, stream);
   } catch (const std::exception& error) {
     const std::unique_lock lock = gate_.enter();
     if (!gate_.failure()) failing_.fail(failure_of(error));
@@ -120,14 +124,15 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const ComposedOnGpu& call, con
     return failing_.or_fail<UsageError>([&]() -> Begun {
       const BoundProgram& program = *call.program;
       trace([&] { return std::pair(program.text(), full_bytes(program.plan(), program.shape())); });
-      if (executor.has_peers()) {
+      if (WithinHost* const host = executor.within_host()) {
         const auto stream = static_cast<gpu::Stream>(where.stream);
         const gpu::Stream on = where.apart ? executor.order_of_calls().own() : stream;
         if (where.apart) executor.order_of_calls().order(stream, on);
-        executor.enqueue(call.program, call.in, call.out, on);
+        host->programs.enqueue(call.program, call.in, call.out, on);
         return {};
       }
-      GpuExecutor::Prepared prepared = executor.prepare(call.program, call.in, call.out, *ground_.router);
+      BetweenHosts::Prepared prepared =
+          executor.between_hosts()->prepare(call.program, call.in, call.out, *ground_.router);
       look_after(std::move(prepared.proxy));
       return {true, std::move(prepared.device)};
     });

@@ -28,10 +28,13 @@ GpuExecutor& GpuCalls::open_for_messages(Transfers transfers, const OnStream& wh
   for (const Transfer& transfer : transfers) check_on_gpu(transfer, rank(), ground_.size());
   gate_.refuse_if_failed();
   GpuExecutor& executor = open_for_call(where.device, lock, where.stream);
+  if (!executor.within_host())
+    throw UsageError("rank " + std::to_string(rank()) +
+                     ": messages of a GPU's memory go among the ranks of one host, and these are on several");
   executor.set_timeout(waits_.timeout_s());
   look();
   for (const Transfer& transfer : transfers)
-    if (where.device == kUnknownDevice && transfer.bytes > 0) executor.require_own(transfer.data, "buffer");
+    if (where.device == kUnknownDevice && transfer.bytes > 0) require_own(executor.own(), transfer.data, "buffer");
   return executor;
 }
 
@@ -39,6 +42,7 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(Transfers transfers, const OnS
   const std::unique_lock queue = gate_.enter_queue();
   Lock lock = gate_.enter();
   GpuExecutor& executor = open_for_messages(transfers, where, lock);
+  InHostMessages& messages = executor.within_host()->messages;
   trace([&] {
     std::size_t bytes = 0;
     for (const Transfer& transfer : transfers) bytes += transfer.bytes;
@@ -46,10 +50,10 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(Transfers transfers, const OnS
   });
   auto on = static_cast<gpu::Stream>(where.stream);
   if (where.apart) {
-    on = executor.own_stream(transfers);
+    on = messages.own_stream(transfers);
     executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), on);
   }
-  failing_.or_fail<UsageError>([&] { executor.enqueue(transfers, on); });
+  failing_.or_fail<UsageError>([&] { messages.enqueue(transfers, on); });
   return where.apart ? std::make_shared<DeviceWork>(*this, executor_, on) : nullptr;
 }
 

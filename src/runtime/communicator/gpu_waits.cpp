@@ -38,7 +38,7 @@ void GpuCalls::look() {
     const auto before = [] { return "a call on its GPU"; };
     // On one host every time: what a peer's abort has ended here has ended without a word. Ranks of other hosts end no
     // kernels here, and to look for their notes takes some 10 us.
-    if (executor_->has_peers())
+    if (executor_->within_host())
       failing_.heed(before());
     else
       failing_.heed_at(trace_clock_ns(), before);

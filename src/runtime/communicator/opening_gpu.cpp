@@ -68,9 +68,9 @@ GpuExecutor& GpuCalls::open_for_call(int device, Lock& lock, std::optional<void*
     executor_ = failing_.or_fail<UsageError>([&] { return made(device, stream); });
     failing_.opens(executor_);
   }
-  if (device != kUnknownDevice && device != executor_->device())
+  if (device != kUnknownDevice && device != executor_->device().ordinal())
     throw UsageError("rank " + std::to_string(rank()) + ": the buffers lie on GPU " + std::to_string(device) +
-                     ", and this communicator uses GPU " + std::to_string(executor_->device()));
+                     ", and this communicator uses GPU " + std::to_string(executor_->device().ordinal()));
   return *executor_;
 }
 
@@ -89,19 +89,19 @@ std::shared_ptr<peers::SharedMemory> GpuCalls::allocate_symmetric(int device, st
   calls_.drain(lock, ground_.options.interrupt);
   std::shared_ptr<peers::SharedMemory> memory;
   failing_.or_fail<UsageError>(
-      [&] { memory = executor.allocate_symmetric(waits_.among_all("symmetric memory"), bytes); });
+      [&] { memory = executor.within_host()->buffers.allocate(waits_.among_all("symmetric memory"), bytes); });
   return memory;
 }
 
 bool GpuCalls::open_window(std::shared_ptr<peers::WindowMemory> memory) {
   const std::unique_lock lock = gate_.enter();
   gate_.refuse_if_failed();
-  return executor_ && executor_->open_window(std::move(memory));
+  return executor_ && executor_->within_host() && executor_->within_host()->buffers.open_window(std::move(memory));
 }
 
 std::uint64_t GpuCalls::calls_by_windows() {
   const std::unique_lock lock = gate_.enter();
-  return executor_ ? executor_->calls_by_windows() : 0;
+  return executor_ && executor_->within_host() ? executor_->within_host()->buffers.calls_by_windows() : 0;
 }
 
 void GpuCalls::open(int device) {
@@ -112,7 +112,7 @@ void GpuCalls::open(int device) {
 
 bool GpuCalls::has_peers() {
   const std::unique_lock lock = gate_.enter();
-  return executor_ && executor_->has_peers();
+  return executor_ && executor_->within_host();
 }
 
 std::string GpuCalls::where_messages_lie() {
@@ -127,8 +127,9 @@ Explanation GpuCalls::explain(const Call& call, bool symmetric) {
     throw UsageError("rank " + std::to_string(rank()) +
                      ": device: calls on GPUs are explained among ranks that have opened theirs; make the " +
                      "communicator with device=N");
-  if (!executor_->has_peers()) return choosing_.explain_for_gpus(call, on_gpus(*executor_));
-  return executor_->explain(call, symmetric, choosing_.pinned_for(call));
+  const WithinHost* const host = executor_->within_host();
+  return host ? host->engines.explain(call, symmetric, choosing_.pinned_for(call))
+              : choosing_.explain_for_gpus(call, on_gpus(*executor_));
 }
 
 std::string GpuCalls::kind() {

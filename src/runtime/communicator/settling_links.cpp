@@ -56,7 +56,7 @@ void settle_gpu_links(const TimingSite& site, Choosing& choosing, GpuExecutor& e
   const std::vector<Link>& links = choosing.models().links;
   const BetweenHosts& between = *executor.between_hosts();
   if (!between.is_direct() || !any_from(LinkSource::timed, links) || !choosing.gpu_links().links.empty()) return;
-  const gpu::Device::Current current(executor.opened());  // a library that moves a GPU's memory asks the thread for it
+  const gpu::Device::Current current(executor.device());  // a library that moves a GPU's memory asks the thread for it
   const TimedLinks timed = timed_links(site, {between.message_memory()});
   Choosing::GpuLinks found{.links = links, .overlaps = {}, .timing = in_words(timed)};
   replace_links(found.links, choosing.between_hosts(), timed);

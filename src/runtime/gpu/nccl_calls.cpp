@@ -12,63 +12,78 @@ constexpr std::string_view kAlgorithm = "native";
 
 }  // namespace
 
-NativeCalls::NativeCalls(const OpenGpu& gpu, const Bootstrap& bootstrap,
-                         const std::vector<std::string>& library_folders,
-                         const std::function<void(double)>& keep_waiting)
+MarkedNccl::MarkedNccl(const OpenGpu& gpu, const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+                       const std::function<void(double)>& keep_waiting)
     : device_(gpu.device),
-      rank_(bootstrap.rank),
       marks_(agreed(bootstrap, [&] { return gpu::PinnedMemory(gpu.device, 2 * kApart); })),
       nccl_(gpu.device, bootstrap, library_folders, {gpu.max_ctas, gpu.timeout_s, keep_waiting}) {}
 
-NativeCalls::Enqueued NativeCalls::enqueue(const Call& call, bool in_place, const Topology& topology,
-                                           gpu::Stream stream) {
-  Enqueued enqueued{bind(call, in_place, topology), ++calls_};
+std::uint32_t MarkedNccl::enqueue(const Call& call, gpu::Stream stream) {
+  const std::uint32_t number = ++calls_;
   mark(0, stream);
   nccl_.enqueue({call.kind, call.dtype, call.op, call.in, call.out, call.count, call.root}, stream);
   mark(1, stream);
-  return enqueued;
+  return number;
 }
 
-std::shared_ptr<const DescribedCall> NativeCalls::bind(const Call& call, bool in_place, const Topology& topology) {
-  const Collective collective = collective_of(call, topology.size(), in_place);
-  Call whole = call;
-  whole.chunks = 1;  // NCCL cuts messages by itself
-  if (const auto* const found = plans_.find(collective, whole, kAlgorithm)) return *found;
-  Plan plan = make_plan(collective, rank_, topology, kAlgorithm);
-  const Shape shape = shape_of(whole);
-  auto what = std::make_shared<DescribedCall>(plan, signature_on_gpus(plan, shape), record_of(plan, shape));
-  return plans_.make(collective, whole, kAlgorithm, std::move(what));
-}
-
-void NativeCalls::mark(std::size_t which, gpu::Stream stream) const {
+void MarkedNccl::mark(std::size_t which, gpu::Stream stream) const {
   device_->check(device_->driver().cuStreamWriteValue32(stream, marks_.device() + which * kApart, calls_, 0),
                  "cuStreamWriteValue32");
 }
 
-bool NativeCalls::reached(std::size_t mark, std::uint32_t number) const {
+bool MarkedNccl::reached(std::size_t mark, std::uint32_t number) const {
   const auto* const at = reinterpret_cast<const std::uint32_t*>(marks_.host() + mark * kApart);
   // Acquire: who sees that a call has ended sees what it has written to host memory.
   return static_cast<std::int32_t>(__atomic_load_n(at, __ATOMIC_ACQUIRE) - number) >= 0;
 }
 
-bool NativeRun::advance() {
+bool NcclRun::advance() {
   bool moved = router_.progress();
-  if (!begun_ && calls_->has_begun(call_.number)) moved = begun_ = true;
-  if (begun_ && !ended_ && calls_->has_ended(call_.number)) moved = ended_ = true;
-  if (!moved) calls_->check();
+  if (!begun_ && nccl_->has_begun(number_)) moved = begun_ = true;
+  if (begun_ && !ended_ && nccl_->has_ended(number_)) moved = ended_ = true;
+  if (!moved) nccl_->check();
   return moved;
 }
 
-std::string NativeRun::waiting_for(int /*peer*/) const {
-  return "NCCL's " + std::string(name_of(call_.what->plan.collective.kind)) + " on a GPU";
+std::string NcclRun::waiting_for(int /*peer*/) const {
+  return "NCCL's " + std::string(name_of(what_->plan.collective.kind)) + " on a GPU";
 }
 
-std::vector<int> NativeRun::awaited_peers() const {
-  const Plan& plan = call_.what->plan;
+std::vector<int> NcclRun::awaited_peers() const {
+  const Plan& plan = what_->plan;
   std::vector<int> peers;
   for (int rank = 0; rank < plan.collective.size; ++rank)
     if (rank != plan.rank) peers.push_back(rank);
   return peers;
+}
+
+void NcclCalls::open(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+                     const std::function<void(double)>& keep_waiting) {
+  const gpu::Device::Current current(*gpu_.device);
+  nccl_ = std::make_shared<MarkedNccl>(gpu_, bootstrap, library_folders, keep_waiting);
+}
+
+void NcclCalls::abort() {
+  if (nccl_) nccl_->abort();
+}
+
+std::shared_ptr<const DescribedCall> NcclCalls::described(const Call& call, bool in_place) {
+  const Collective collective = collective_of(call, topology_.size(), in_place);
+  Call whole = call;
+  whole.chunks = 1;  // NCCL cuts messages by itself
+  if (const auto* const found = described_.find(collective, whole, kAlgorithm)) return *found;
+  Plan plan = make_plan(collective, rank_, topology_, kAlgorithm);
+  const Shape shape = shape_of(whole);
+  auto what = std::make_shared<DescribedCall>(plan, signature_on_gpus(plan, shape), record_of(plan, shape));
+  return described_.make(collective, whole, kAlgorithm, std::move(what));
+}
+
+std::shared_ptr<NcclRun> NcclCalls::enqueue(const Call& call, bool in_place, Router& router, gpu::Stream stream) {
+  const gpu::Device::Current current(*gpu_.device);
+  std::shared_ptr<const DescribedCall> what = described(call, in_place);
+  std::uint32_t number = 0;
+  calls_.in_turn(stream, calls_.capturing(stream), [&] { number = nccl_->enqueue(call, stream); });
+  return std::make_shared<NcclRun>(std::move(what), number, nccl_, router);
 }
 
 }  // namespace lanecast

@@ -15,6 +15,7 @@
 #include "runtime/bound/recent_calls.h"
 #include "runtime/bound/signature.h"
 #include "runtime/gpu/open_gpu.h"
+#include "runtime/gpu/order_of_calls.h"
 #include "runtime/request/call.h"
 #include "runtime/wires/router.h"
 #include "topology/topology.h"
@@ -28,18 +29,15 @@ struct DescribedCall {
   CallRecord record;
 };
 
-class NativeCalls {
+/// NCCL among the ranks, with the marks of its calls.
+class MarkedNccl {
  public:
   /// Collective. keep_waiting: asked while NCCL waits for other ranks, with the seconds since; throws to give up.
-  NativeCalls(const OpenGpu& gpu, const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
-              const std::function<void(double)>& keep_waiting);
+  MarkedNccl(const OpenGpu& gpu, const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+             const std::function<void(double)>& keep_waiting);
 
-  struct Enqueued {
-    std::shared_ptr<const DescribedCall> what;
-    std::uint32_t number = 0;  // of the marks
-  };
-  Enqueued enqueue(const Call& call, bool in_place, const Topology& topology, gpu::Stream stream);
-
+  /// Returns its number.
+  std::uint32_t enqueue(const Call& call, gpu::Stream stream);
   bool has_begun(std::uint32_t number) const { return reached(0, number); }
   bool has_ended(std::uint32_t number) const { return reached(1, number); }
   /// Throws what NCCL has met.
@@ -47,32 +45,29 @@ class NativeCalls {
   void abort() { nccl_.abort(); }
 
  private:
-  static constexpr std::size_t kPlans = 64;
   static constexpr std::size_t kApart = 128;  // bytes between the marks
 
   bool reached(std::size_t mark, std::uint32_t number) const;
   void mark(std::size_t which, gpu::Stream stream) const;
-  std::shared_ptr<const DescribedCall> bind(const Call& call, bool in_place, const Topology& topology);
 
   std::shared_ptr<gpu::Device> device_;
-  int rank_;
   gpu::PinnedMemory marks_;  // the number of the latest call that has begun, and of that which has ended
   std::uint32_t calls_ = 0;
-  RecentCalls<std::shared_ptr<const DescribedCall>> plans_{kPlans};
   nccl::NcclCommunicator nccl_;
 };
 
-/// A call of those, as it is looked after.
-class NativeRun final : public OrderedCall {
+/// A call of NCCL's, as it is looked after.
+class NcclRun final : public OrderedCall {
  public:
-  NativeRun(NativeCalls::Enqueued call, std::shared_ptr<const NativeCalls> calls, Router& router)
-      : call_(std::move(call)), calls_(std::move(calls)), router_(router) {}
+  NcclRun(std::shared_ptr<const DescribedCall> what, std::uint32_t number, std::shared_ptr<const MarkedNccl> nccl,
+          Router& router)
+      : what_(std::move(what)), number_(number), nccl_(std::move(nccl)), router_(router) {}
 
   void start(const std::byte* /*in*/, std::byte* /*out*/, std::uint32_t /*stamp*/) override {}
   bool advance() override;
   bool finished() const override { return ended_; }
-  const Signature& signature() const override { return call_.what->signature; }
-  const CallRecord& record() const override { return call_.what->record; }
+  const Signature& signature() const override { return what_->signature; }
+  const CallRecord& record() const override { return what_->record; }
 
   std::string waiting_for(int peer) const override;
   std::vector<int> awaited_peers() const override;
@@ -81,10 +76,39 @@ class NativeRun final : public OrderedCall {
   bool on_hold() const override { return !begun_; }
 
  private:
-  NativeCalls::Enqueued call_;
-  std::shared_ptr<const NativeCalls> calls_;
+  std::shared_ptr<const DescribedCall> what_;
+  std::uint32_t number_;
+  std::shared_ptr<const MarkedNccl> nccl_;
   Router& router_;
   bool begun_ = false, ended_ = false;
+};
+
+class NcclCalls {
+ public:
+  /// All of them outlive it.
+  NcclCalls(const OpenGpu& gpu, const Topology& topology, int rank, OrderOfCalls& calls)
+      : gpu_(gpu), topology_(topology), rank_(rank), calls_(calls) {}
+
+  bool is_open() const { return nccl_ != nullptr; }
+  /// Calls need it. Collective. Throws UsageError on all ranks where one has no usable NCCL. keep_waiting: as above.
+  void open(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+            const std::function<void(double)>& keep_waiting);
+  /// Returns what looks after the call.
+  std::shared_ptr<NcclRun> enqueue(const Call& call, bool in_place, Router& router, gpu::Stream stream);
+  /// Ends what NCCL does here. Takes a while: its threads and kernels end before it returns.
+  void abort();
+
+ private:
+  static constexpr std::size_t kMost = 64;
+
+  std::shared_ptr<const DescribedCall> described(const Call& call, bool in_place);
+
+  const OpenGpu& gpu_;
+  const Topology& topology_;
+  int rank_;
+  OrderOfCalls& calls_;
+  RecentCalls<std::shared_ptr<const DescribedCall>> described_{kMost};
+  std::shared_ptr<MarkedNccl> nccl_;  // null before it is open
 };
 
 }  // namespace lanecast

@@ -45,34 +45,39 @@ constexpr std::size_t kMessagesInRing = 4;
 
 }  // namespace
 
-BetweenHosts::BetweenHosts(const OpenGpu& gpu, const Topology& topology, const Bootstrap& all,
-                           const Neighbours& neighbours, WhereMessagesLie where)
-    : gpu_(gpu),
-      topology_(topology),
+BetweenHosts::BetweenHosts(NetworkSurroundings around, const Bootstrap& all,
+                           const std::function<Bootstrap(const Ranks&)>& among, WhereMessagesLie where)
+    : on_(std::move(around)),
       rank_(all.rank),
-      hosts_(neighbours.hosts),
       where_(std::move(where)),
+      own_(agreed(all,
+                  [&] {
+                    return OwnPart{peers::Launches(on_.gpu.device, on_.gpu.kernels), peers::Faults(on_.gpu.device),
+                                   gpu::DeviceMemory(on_.gpu.device, sizeof(gpu::Control))};
+                  })),
       peers_(agreed(all,
                     [&] {
                       const Ranks here = on_host_of(rank_);
-                      Bootstrap members = neighbours.among(here);
+                      Bootstrap members = among(here);
                       members.known_as = here;
-                      return std::make_unique<peers::ProgramPeers>(gpu.device, gpu.kernels, members);
+                      return std::make_unique<peers::ProgramPeers>(
+                          on_.gpu.device, members,
+                          peers::OwnKernels{own_.launches, own_.faults, own_.control.address()});
                     })),
-      most_lanes_(gpu.max_ctas ? std::min(gpu.max_ctas, kFewLanes) : kFewLanes),
+      most_lanes_(on_.gpu.max_ctas ? std::min(on_.gpu.max_ctas, kFewLanes) : kFewLanes),
       most_adding_(most_lanes_) {
-  set_timeout(gpu.timeout_s);
+  set_timeout(on_.gpu.timeout_s);
   const std::size_t on_device = where_.any() ? ProbeMemory::kBytes : 0;
   memories_.push_back(agreed(all, [&] {
-    return std::make_shared<NetworkMemory>(gpu_.device, where_,
+    return std::make_shared<NetworkMemory>(on_.gpu.device, where_,
                                            NetworkRoom{on_device, ProbeMemory::kBytes, kWordBytes, kWordBytes});
   }));
 }
 
 bool BetweenHosts::has_groups() const {
-  if (topology_.levels() == 0) return false;
-  const auto domains = topology_.partition(topology_.everyone(), topology_.levels() - 1);
-  return domains.size() < topology_.everyone().size() &&
+  if (on_.topology.levels() == 0) return false;
+  const auto domains = on_.topology.partition(on_.topology.everyone(), on_.topology.levels() - 1);
+  return domains.size() < on_.topology.everyone().size() &&
          std::ranges::all_of(
              domains,
              [&](const Ranks& domain) {
@@ -88,12 +93,12 @@ Ranks BetweenHosts::neighbours_of(int rank, const std::vector<std::string>& host
   return ranks.size() <= gpu::kMostRanks ? ranks : Ranks{rank};
 }
 
-void BetweenHosts::set_timeout(double timeout_s) { peers_->set_timeout(kLongerThanHost * timeout_s); }
+void BetweenHosts::set_timeout(double timeout_s) { own_.faults.set_timeout(kLongerThanHost * timeout_s); }
 
 void BetweenHosts::network_is(const Link& link) {
   const auto wanted = [&](double of_a_lane, int most) {
     const double lanes = 1 / link.beta_s_per_byte / of_a_lane;
-    const int allowed = gpu_.max_ctas ? std::min(gpu_.max_ctas, most) : most;
+    const int allowed = on_.gpu.max_ctas ? std::min(on_.gpu.max_ctas, most) : most;
     return std::min(std::max(static_cast<int>(std::min(lanes, double{kMostAddingLanes})), kFewLanes), allowed);
   };
   most_lanes_ = wanted(kLaneBytesPerS, kMostNetworkLanes);
@@ -118,7 +123,7 @@ int BetweenHosts::least_chunks(std::size_t bytes) {
 }
 
 Plan BetweenHosts::make(const Collective& collective, int rank, const std::string& algorithm) const {
-  Plan plan = make_plan(collective, rank, topology_, without_groups(algorithm, collective.kind));
+  Plan plan = make_plan(collective, rank, on_.topology, without_groups(algorithm, collective.kind));
   plan.algorithm = algorithm;
   return plan;
 }
@@ -137,10 +142,10 @@ ProgramShape BetweenHosts::shaped(const Plan& plan, const Shape& shape, Slicing 
 }
 
 std::shared_ptr<const BoundProgram> BetweenHosts::bind(Plan plan, Shape shape) {
-  const gpu::Device::Current current(*gpu_.device);
+  const gpu::Device::Current current(*on_.gpu.device);
   const Slicing slicing = shape.own_counts() ? Slicing{kFewLanes, shape.chunks, 1} : slicing_for(plan, shape);
   ProgramShape bound = shaped(plan, shape, slicing);
-  return std::make_shared<const BoundProgram>(gpu_.device, std::move(plan), std::move(shape), std::move(bound),
+  return std::make_shared<const BoundProgram>(on_.gpu.device, std::move(plan), std::move(shape), std::move(bound),
                                               slicing);
 }
 
@@ -151,17 +156,17 @@ void BetweenHosts::prove(const std::vector<Plan>& plans, const Shape& shape) con
 
 std::shared_ptr<const BoundProgram> BetweenHosts::bind(const Call& call, bool in_place,
                                                        const std::function<Choice()>& choose) {
-  const Collective collective = collective_of(call, topology_.size(), in_place);
+  const Collective collective = collective_of(call, on_.topology.size(), in_place);
   // These differ from call to call, and would push the programs out that are used again.
   if (call.own_counts()) return bind_own_counts(call, collective, choose().algorithm);
   if (const auto* const found = bound_.find(collective, call, call.algorithm)) return *found;
   const Choice choice = choose();
   Shape shape = shape_of(call);
-  shape.chunks = std::max(choice.chunks, least_chunks(full_bytes(call, topology_.size())));
-  if (topology_.size() <= kProvenRanks) {
+  shape.chunks = std::max(choice.chunks, least_chunks(full_bytes(call, on_.topology.size())));
+  if (on_.topology.size() <= kProvenRanks) {
     std::vector<Plan> plans;
-    plans.reserve(static_cast<std::size_t>(topology_.size()));
-    for (int r = 0; r < topology_.size(); ++r) plans.push_back(make(collective, r, choice.algorithm));
+    plans.reserve(static_cast<std::size_t>(on_.topology.size()));
+    for (int r = 0; r < on_.topology.size(); ++r) plans.push_back(make(collective, r, choice.algorithm));
     prove(plans, shape);
   }
   return bound_.make(collective, call, call.algorithm,
@@ -170,7 +175,7 @@ std::shared_ptr<const BoundProgram> BetweenHosts::bind(const Call& call, bool in
 
 std::shared_ptr<const BoundProgram> BetweenHosts::bind_own_counts(const Call& call, const Collective& collective,
                                                                   const std::string& algorithm) {
-  require_own_counts_suffice(call, topology_, algorithm);
+  require_own_counts_suffice(call, on_.topology, algorithm);
   Shape shape = shape_of(call);
   // A rank with fewer chunks than another is one whose last chunks are empty, so what is proven of chunks holds.
   shape.piece = kPieceBytes / size_of(call.dtype);
@@ -187,24 +192,36 @@ CallBetweenHosts BetweenHosts::begin(std::shared_ptr<const BoundProgram> program
   if (!now.holds(room)) {
     const auto larger = [](std::size_t a, std::size_t b) { return a >= b ? a : std::max(b, 2 * a); };
     memories_.push_back(std::make_shared<NetworkMemory>(
-        gpu_.device, where_,
+        on_.gpu.device, where_,
         NetworkRoom{larger(now.on_device, room.on_device), larger(now.on_host, room.on_host),
                     larger(now.words, room.words), larger(now.heard, room.heard)}));
   }
   return {std::move(program), in, out, memories_.back(), ++launches_};
 }
 
-std::shared_ptr<Proxy> BetweenHosts::proxy(const CallBetweenHosts& call, std::function<void()> raise_fault,
-                                           Router& router) const {
-  Proxy::ProxySurroundings around{where_.needs_context ? gpu_.device : nullptr, std::move(raise_fault), window_};
-  return std::make_shared<Proxy>(call, std::move(around), router);
+BetweenHosts::Prepared BetweenHosts::prepare(std::shared_ptr<const BoundProgram> program, const void* in, void* out,
+                                             Router& router) {
+  const gpu::Device::Current current(*on_.gpu.device);
+  on_.enqueued.programs.keep(program, /*captured=*/false);
+  CallBetweenHosts turn = begin(std::move(program), in, out);
+  Proxy::ProxySurroundings around{where_.needs_context ? on_.gpu.device : nullptr, [this] { raise_fault(); }, window_};
+  auto proxy = std::make_shared<Proxy>(turn, std::move(around), router);
+  return {std::move(turn), std::move(proxy)};
+}
+
+void BetweenHosts::raise_fault() const {
+  if (const auto met = fault()) on_.enqueued.known.raise(*met);
 }
 
 void BetweenHosts::enqueue(const CallBetweenHosts& call, gpu::Stream stream) const {
-  const Program& program = call.program->program();
-  gpu::ProgramRun run = call.program->run(call.in, call.out);
-  call.memory->fill(run);
-  peers_->run(call.program->shape().dtype, run, program.slicing.lanes, stream);
+  const gpu::Device::Current current(*on_.gpu.device);
+  OrderOfCalls& order = on_.enqueued.order;
+  order.in_turn(stream, order.capturing(stream), [&] {
+    const Program& program = call.program->program();
+    gpu::ProgramRun run = call.program->run(call.in, call.out);
+    call.memory->fill(run);
+    peers_->run(call.program->shape().dtype, run, program.slicing.lanes, stream);
+  });
 }
 
 }  // namespace lanecast

@@ -12,6 +12,7 @@
 #include "peers/program_peers.h"
 #include "runtime/bound/recent_calls.h"
 #include "runtime/gpu/between_hosts/proxy.h"
+#include "runtime/gpu/enqueued_calls.h"
 #include "runtime/gpu/open_gpu.h"
 #include "runtime/request/call.h"
 #include "select/choose.h"
@@ -21,12 +22,15 @@ namespace lanecast {
 
 class BetweenHosts {
  public:
-  /// hosts: of each rank. among: the bootstrap of some ranks. Collective; throws on all ranks where it does on one.
-  struct Neighbours {
-    const std::vector<std::string>& hosts;
-    const std::function<Bootstrap(const Ranks&)>& among;
+  /// What it works on, which outlives it. hosts: of each rank.
+  struct NetworkSurroundings {
+    const OpenGpu& gpu;
+    const Topology& topology;
+    std::vector<std::string> hosts;
+    EnqueuedCalls& enqueued;
   };
-  BetweenHosts(const OpenGpu& gpu, const Topology& topology, const Bootstrap& all, const Neighbours& neighbours,
+  /// among: the bootstrap of some ranks. Collective; throws on all ranks where it does on one.
+  BetweenHosts(NetworkSurroundings around, const Bootstrap& all, const std::function<Bootstrap(const Ranks&)>& among,
                WhereMessagesLie where);
 
   /// The program of an equal call before; else that of what choose() says. Throws UsageError for what cannot be run so.
@@ -49,9 +53,13 @@ class BetweenHosts {
   /// The slowest link between hosts, equal on all ranks. From now on choose() may say something else.
   void network_is(const Link& link);
 
-  /// Calls take their turns in the order in which they begin, and are enqueued in that order.
-  CallBetweenHosts begin(std::shared_ptr<const BoundProgram> program, const void* in, void* out);
-  std::shared_ptr<Proxy> proxy(const CallBetweenHosts& call, std::function<void()> raise_fault, Router& router) const;
+  /// A call, in two parts. The first gives it its turn.
+  struct Prepared {
+    CallBetweenHosts device;
+    std::shared_ptr<Proxy> proxy;
+  };
+  Prepared prepare(std::shared_ptr<const BoundProgram> program, const void* in, void* out, Router& router);
+  /// The second enqueues the launch, in the order of the first parts.
   void enqueue(const CallBetweenHosts& call, gpu::Stream stream) const;
 
   /// Do any messages lie on the device?
@@ -62,25 +70,33 @@ class BetweenHosts {
   bool has_groups() const;
   /// Memory of messages on the device, of ProbeMemory::kBytes, while no call is under way.
   std::byte* message_memory() const { return memories_.back()->slots(/*on_host=*/false); }
-  std::optional<peers::PeerFault> fault() const { return peers_->fault(); }
-  void poison() { peers_->poison(); }
+  std::optional<peers::PeerFault> fault() const { return own_.faults.met(); }
+  /// Ends the waits of kernels.
+  void poison() { own_.faults.poison(); }
 
  private:
   static constexpr std::size_t kPrograms = 256;
+  /// What this rank makes by itself for the kernels.
+  struct OwnPart {
+    peers::Launches launches;
+    peers::Faults faults;
+    gpu::DeviceMemory control;
+  };
 
   Plan make(const Collective& collective, int rank, const std::string& algorithm) const;
   std::shared_ptr<const BoundProgram> bind_own_counts(const Call& call, const Collective& collective,
                                                       const std::string& algorithm);
-  Ranks on_host_of(int rank) const { return neighbours_of(rank, hosts_); }
+  CallBetweenHosts begin(std::shared_ptr<const BoundProgram> program, const void* in, void* out);
+  void raise_fault() const;
+  Ranks on_host_of(int rank) const { return neighbours_of(rank, on_.hosts); }
   /// On all ranks the same.
   Slicing slicing_for(const Plan& plan, const Shape& shape) const;
   ProgramShape shaped(const Plan& plan, const Shape& shape, Slicing slicing) const;
 
-  OpenGpu gpu_;
-  const Topology& topology_;
+  NetworkSurroundings on_;
   int rank_;
-  std::vector<std::string> hosts_;
   WhereMessagesLie where_;
+  OwnPart own_;
   std::unique_ptr<peers::ProgramPeers> peers_;
   int most_lanes_, most_adding_;  // lanes of a call, and of one that may add
   std::size_t window_ = 0;        // see Proxy

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has gone wrong on a GPU, in words; and how its kernels are told that something has elsewhere.
+#include "runtime/gpu/known_calls.h"
+
 #include <array>
 
-#include "runtime/gpu/gpu_executor.h"
+#include "base/error.h"
 
 namespace lanecast {
 namespace {
@@ -28,50 +29,43 @@ constexpr std::array<std::string_view, 3> kPlaces{
 
 }  // namespace
 
-void GpuExecutor::poison() {
-  if (peers_) peers_->poison();
-  if (between_hosts_) between_hosts_->poison();
+void KnownCalls::add(const std::shared_ptr<const BoundProgram>& program) {
+  add(program->signature(), program->text());
+  programs_[program->signature()] = program;
 }
 
-void GpuExecutor::poison_peers() {
-  if (peers_) peers_->poison_peers();
-}
-
-void GpuExecutor::abort_native() {
-  if (native_) native_->abort();
-}
-
-void GpuExecutor::raise_fault() const {
-  const std::optional<peers::PeerFault> fault = peers_ ? peers_->fault() : between_hosts_->fault();
-  if (!fault) return;
+void KnownCalls::raise(const peers::PeerFault& fault) const {
   const std::string rank = "rank " + std::to_string(rank_);
-  const auto program = programs_.find(fault->signature);
+  const auto program = programs_.find(fault.signature);
   const auto bound = program == programs_.end() ? nullptr : program->second.lock();
-  const bool by_program = fault->place == gpu::WaitKind::program;
-  const int waited_for = by_program && bound ? bound->plan().steps[fault->step].peer : fault->peer;
+  const bool by_program = fault.place == gpu::WaitKind::program;
+  const int waited_for = by_program && bound ? bound->plan().steps[fault.step].peer : fault.peer;
   const std::string peer = "rank " + std::to_string(waited_for);
-  if (fault->place == gpu::WaitKind::sent || fault->place == gpu::WaitKind::received)
-    raise_message_fault(*fault, rank, peer);
-  const auto known = texts_.find(fault->signature);
+  if (fault.place == gpu::WaitKind::sent || fault.place == gpu::WaitKind::received)
+    raise_message_fault(fault, rank, peer);
+  const auto known = texts_.find(fault.signature);
   const std::string call = known == texts_.end() ? "a call that it has made before" : known->second;
-  if (fault->what == gpu::Fault::mismatch) {
-    const auto other = texts_.find(fault->found);
-    throw MismatchError(
-        "the ranks have made different calls: " + rank + " has made " + call + ", " + peer + " " +
-        (other == texts_.end() ? "another one" : other->second) + "; a GPU's calls have to be made " +
-        "in the same order on all ranks, with equal counts, dtype, op and root; and split sizes of all_to_all have " +
-        "to be those of the peers");
-  }
+  if (fault.what == gpu::Fault::mismatch) raise_mismatch(fault, rank, peer, call);
   if (by_program) {
     throw TimeoutError(rank + " waited for " + peer + " in " +
-                       (bound ? describe(bound->plan(), fault->step) : "step " + std::to_string(fault->step)) +
-                       ", chunk " + std::to_string(fault->chunk) + " of a lane, of " + call +
+                       (bound ? describe(bound->plan(), fault.step) : "step " + std::to_string(fault.step)) +
+                       ", chunk " + std::to_string(fault.chunk) + " of a lane, of " + call +
                        ", until the deadline; is that rank alive, and has it run the same composition?");
   }
   throw TimeoutError(rank + " waited for " + peer + " in " + call + ", " +
-                     std::string(kPlaces[static_cast<int>(fault->place)]) +
+                     std::string(kPlaces[static_cast<int>(fault.place)]) +
                      ", until the deadline; is that rank alive, and has it made the same call, with the same algorithm "
                      "and kind of memory?");
+}
+
+void KnownCalls::raise_mismatch(const peers::PeerFault& fault, const std::string& rank, const std::string& peer,
+                                const std::string& call) const {
+  const auto other = texts_.find(fault.found);
+  throw MismatchError(
+      "the ranks have made different calls: " + rank + " has made " + call + ", " + peer + " " +
+      (other == texts_.end() ? "another one" : other->second) + "; a GPU's calls have to be made " +
+      "in the same order on all ranks, with equal counts, dtype, op and root; and split sizes of all_to_all have " +
+      "to be those of the peers");
 }
 
 }  // namespace lanecast

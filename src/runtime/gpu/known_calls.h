@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls that were made on a GPU, by the signatures that kernels know of them: an error says which call it was.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "peers/faults.h"
+#include "runtime/gpu/bound_program.h"
+
+namespace lanecast {
+
+class KnownCalls {
+ public:
+  explicit KnownCalls(int rank) : rank_(rank) {}
+
+  /// signature: equal on ranks that make the same call.
+  void add(std::uint16_t signature, const std::string& text) { texts_.try_emplace(signature, text); }
+  void add(const std::shared_ptr<const BoundProgram>& program);
+
+  /// Throws TimeoutError or MismatchError for what a kernel has met while it waited.
+  [[noreturn]] void raise(const peers::PeerFault& fault) const;
+
+ private:
+  [[noreturn]] void raise_mismatch(const peers::PeerFault& fault, const std::string& rank, const std::string& peer,
+                                   const std::string& call) const;
+
+  int rank_;
+  std::map<std::uint16_t, std::string> texts_;
+  std::map<std::uint16_t, std::weak_ptr<const BoundProgram>> programs_;
+};
+
+}  // namespace lanecast
