@@ -36,7 +36,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     backends: Annotated[
         str,
         typer.Option(
-            help="lanecast, lanecast:ALGORITHM, reproducible, native, mpi. "
+            help="lanecast, lanecast:ALGORITHM, reproducible, mpi. "
             f"On cuda: {KNOWN['cuda']}. Default: lanecast, and mpi or nccl."
         ),
     ] = "",
