@@ -17,6 +17,7 @@ GPU_SIZES = "64K,1M,4M,16M,64M,256M,1G"
 GPU_ROUND_S = 20e-3
 
 LANECAST, MPI, NCCL = "lanecast", "mpi", "nccl"
+JUDGED = ("lanecast", "lanecast+symm")  # where Lanecast chooses by itself
 HOST = "host"  # the library where Lanecast's call is between copies from and to a GPU
 COMPOSED = "composed"  # where it is the collective as HiCCL composes it
 # Kinds of memory: the CPU's, and those of a GPU.
@@ -48,6 +49,11 @@ class Backend:
     def needs_mpi(self) -> bool:
         """Is a collective of MPI's its own, or a level of one?"""
         return self.library == MPI or MPI in self.algorithm
+
+    @property
+    def is_library(self) -> bool:
+        """Is it another library, rather than a way of Lanecast's?"""
+        return self.library not in {LANECAST, HOST, COMPOSED}
 
     @property
     def can_be_captured(self) -> bool:

@@ -123,7 +123,7 @@ class TuneBench(Bench):
             if DIRECT in named:
                 backends.append(Backend("lanecast+symm", memory=SYMMETRIC))
         settings = replace(self.settings, backends=tuple(backends))
-        return TuneBench(self.ranks, settings, self._memory, self.engines, self.tuned)
+        return TuneBench(self.ranks, settings, self.memory, self.engines, self.tuned)
 
     def contenders_of_a_size(self) -> int:
         """Called one by one, and from graphs where they can be."""
