@@ -96,9 +96,9 @@ def between_hosts(rows: Sequence[Row]) -> Iterator[str]:
         here = [row for row in rows if (row["topology"], row["dtype"]) == (topology, dtype)]
         lines = []
         for first, bound_us, outcomes in cases(here):
-            natives = [outcome.time_us for outcome in outcomes if outcome.is_native]
+            baselines = [outcome.time_us for outcome in outcomes if outcome.is_baseline]
             for outcome in outcomes:
-                times = f"{min(natives) / outcome.time_us:.2f}" if natives else "-"
+                times = f"{min(baselines) / outcome.time_us:.2f}" if baselines else "-"
                 lines.append([first["collective"], size_text(first["bytes"]), number(bound_us / 1e3),
                               *_network_cells(outcome, bound_us, times)])  # fmt: skip
         goodput = max(row["goodput_GBps"] for row in here)

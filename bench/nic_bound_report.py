@@ -32,7 +32,7 @@ class Outcome:
     rows: list[Row]
 
     @property
-    def is_native(self) -> bool:
+    def is_baseline(self) -> bool:
         return self.backend in {"mpi", "nccl"}
 
 
@@ -65,14 +65,14 @@ def report(rows: Sequence[Row]) -> Iterator[Table]:
         key = (first["collective"], first["topology"])
         if key not in tables:
             tables[key] = _table(f"{key[0]} on {key[1]}")
-        natives = [outcome.time_us for outcome in outcomes if outcome.is_native]
+        baselines = [outcome.time_us for outcome in outcomes if outcome.is_baseline]
         for outcome in sorted(outcomes, key=lambda outcome: outcome.time_us):
             sample = outcome.rows[0]
             through = sample["nic_bytes"].values() if sample["nic_bytes"] else []
             chunks = f" /{sample['chunks']}" if (sample["chunks"] or 1) > 1 else ""
             tables[key].add_row(
                 size_text(first["bytes"]), outcome.name, sample["algorithm"] + chunks, number(outcome.time_us / 1e3),
-                number(bound_us / 1e3), f"{bound_us / outcome.time_us:.2f}", f"{min(natives) / outcome.time_us:.2f}",
+                number(bound_us / 1e3), f"{bound_us / outcome.time_us:.2f}", f"{min(baselines) / outcome.time_us:.2f}",
                 *(shares([nic[way] for nic in through]) or "-" for way in ("received", "sent")),
                 *(f"{100 * sample['cores'][what]:.0f}" for what in ("busy", "softirq", "rank_waiting")),
                 str(max(row["wrong"] for row in outcome.rows)),
@@ -118,7 +118,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         for _, bound_us, outcomes in here:
             best: dict[str, float] = {}
             for outcome in outcomes:
-                name = outcome.name.partition(",")[0] if outcome.is_native else "Lanecast"
+                name = outcome.name.partition(",")[0] if outcome.is_baseline else "Lanecast"
                 best[name] = max(best.get(name, 0), bound_us / outcome.time_us)
             for name, share in best.items():
                 series.setdefault(name, []).append(share)

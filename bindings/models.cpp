@@ -117,15 +117,15 @@ void bind_models(nb::module_& m) {
       "on_gpus: buffers lie there, and messages between hosts pass through the hosts' memory, unless directly.");
   m.def(
       "explain",
-      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models, bool native,
+      [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models, bool by_mpi,
          const std::string& links) {
-        const Request request{.kind = kind_named(collective), .bytes = bytes, .native = native};
+        const Request request{.kind = kind_named(collective), .bytes = bytes, .by_mpi = by_mpi};
         return to_dict({request.kind, bytes, choose(request, topology, models), candidates(request, topology, models),
                         links.empty() ? known_of_links(models) : links});
       },
-      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "native"_a = false, "links"_a = "",
+      "collective"_a, "bytes"_a, "topology"_a, "models"_a, "by_mpi"_a = false, "links"_a = "",
       "What would be chosen and why: algorithm, chunks, decided_by (\"pinned\", \"learned\", \"cost model\"), "
-      "candidates as candidates() has them, a sentence as reason, and all of it as text. native: has the transport a "
+      "candidates as candidates() has them, a sentence as reason, and all of it as text. by_mpi: has MPI here a "
       "collective of its own? links: what is known of them.");
   nb::list engines;
   for (const std::string_view engine : kPeerEngines) engines.append(engine);

@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "algorithms/algorithms.h"
+#include "algorithms/registry.h"
 #include "base/error.h"
 #include "bindings.h"
 #include "gil.h"
@@ -117,6 +118,8 @@ void bind_plan(nb::module_& m) {
       },
       "collective"_a, "topology"_a, "reproducible"_a = false,
       "Every algorithm that make_plan takes for this collective and topology.");
+  m.def("has_library", &has_library, "algorithm"_a,
+        "Is it a library's own collective, or a level of it one: mpi, nccl or peers?");
 }
 
 }  // namespace lanecast

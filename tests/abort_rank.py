@@ -54,8 +54,8 @@ def broadcast(comm: Communicator, count: int) -> None:
     comm.broadcast(np.ones(count), src=0)
 
 
-def native(comm: Communicator, count: int) -> None:
-    comm.all_reduce(np.ones(count + 1), algorithm="native")
+def of_mpi(comm: Communicator, count: int) -> None:
+    comm.all_reduce(np.ones(count + 1), algorithm="mpi")
 
 
 CALLS: tuple[Callable[[Communicator, int], None], ...] = (all_reduce, started, persistent, barrier, message, split)
@@ -134,7 +134,7 @@ def between_calls(comm: Communicator, call: Callable[[Communicator, int], None],
 def run(comm: Communicator) -> list[str]:
     """What took too long."""
     found = []
-    in_wait = (*CALLS, native) if comm.transports == "mpi" else CALLS
+    in_wait = (*CALLS, of_mpi) if comm.transports == "mpi" else CALLS
 
     def judge(what: str, took_s: float) -> None:
         if took_s >= SOON_S:

@@ -13,11 +13,11 @@ KINDS = ("all_reduce", "reduce_scatter", "reduce")
 ENDS = ("largest", "smallest")
 HIERARCHIES = (
     "hierarchical(ring,direct)", "hierarchical(direct,bruck)", "hierarchical(direct,binomial)",
-    "hierarchical(native,direct)", "hierarchical(ring,native)", "hierarchical(native,native)",
+    "hierarchical(mpi,direct)", "hierarchical(ring,mpi)", "hierarchical(mpi,mpi)",
 )  # fmt: skip
 
 
-def at_both_ends(size: int, topology: str, dtype: str, native: bool = False) -> list[Case]:
+def at_both_ends(size: int, topology: str, dtype: str, by_library: bool = False) -> list[Case]:
     """Every algorithm of every kind; the same count, in place or not, in one chunk or several."""
     described = Topology.parse(topology, size) if topology else Topology(size)
     turns = itertools.cycle(itertools.product((False, True), (1, 3)))
@@ -25,14 +25,15 @@ def at_both_ends(size: int, topology: str, dtype: str, native: bool = False) -> 
         Case(kind, even(kind, 61, size), algorithm, dtype, "avg", *next(turns), root=size - 1, end=end)
         for kind in KINDS
         for algorithm in ("", *_core.algorithms_for(kind, described))
-        if native == ("native" in algorithm) and ("hierarchical" not in algorithm or algorithm in HIERARCHIES)
+        if ("mpi" in algorithm if by_library else not _core.has_library(algorithm))
+        and ("hierarchical" not in algorithm or algorithm in HIERARCHIES)
         for end in ENDS
     ]
 
 
 def main() -> None:
     comm = lanecast.init(topology="2+1", transports="mpi", timeout_s=60.0)
-    cases = [case for dtype in ("float64", "float32") for case in at_both_ends(3, "2+1", dtype, native=True)]
+    cases = [case for dtype in ("float64", "float32") for case in at_both_ends(3, "2+1", dtype, by_library=True)]
     for line in run_cases(comm, cases):
         print(line, flush=True)
     print(f"rank {comm.rank}: {len(cases)} calls", flush=True)

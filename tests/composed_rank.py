@@ -29,9 +29,9 @@ def against_mpi(comm: Communicator, knobs: Knobs) -> list[str]:
         comm.compile(composition, mine, x, counts=counts, **vars(knobs)).run()
         if collective == "all_reduce":
             theirs[:] = x
-            comm.all_reduce(theirs, algorithm="native")
+            comm.all_reduce(theirs, algorithm="mpi")
         else:
-            getattr(comm, OF_MPI[collective])(theirs, x, counts=counts, algorithm="native")
+            getattr(comm, OF_MPI[collective])(theirs, x, counts=counts, algorithm="mpi")
         if not np.array_equal(mine, theirs):
             wrong.append(f"rank {comm.rank}: {name} differs from MPI's with {knobs}")
     return wrong

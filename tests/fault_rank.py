@@ -109,9 +109,9 @@ def make_call(comm: Communicator, draw: random.Random, async_op: bool, odd: bool
     collective = turn if turn in ALGORITHMS else "all_reduce"
     algorithms = ["", *(name for name in ALGORITHMS[collective] if comm.topology.levels or "hier" not in name)]
     if comm.transports == "mpi":
-        algorithms.append("native")
+        algorithms.append("mpi")
     algorithm = algorithms[int(choice * len(algorithms))]
-    chunks = 1 if algorithm == "native" else 0
+    chunks = 1 if algorithm == "mpi" else 0
     arguments, result, due = CALLS[collective](Place(comm, count + odd, "int64", root, value))
     if persistent:
         call = comm.persistent(collective, *arguments, algorithm=algorithm, chunks=chunks)

@@ -31,7 +31,7 @@ from learned_models import constant
 
 PLANS = tuple(
     to_json(_core.make_plans(kind, _core.Topology(2), algorithm), _core.Topology(2))
-    for kind, algorithm in (("all_reduce", "ring"), ("all_gather", "bruck"), ("all_reduce", "native"))
+    for kind, algorithm in (("all_reduce", "ring"), ("all_gather", "bruck"), ("all_reduce", "mpi"))
 )
 
 PROGRAMS = tuple(
@@ -70,7 +70,7 @@ GPU_PROFILE = json.dumps(
                 [
                     gpu_profile.EngineFit("all_reduce", "peer_kernel", 0, 7e-6, 3e-12, 0.01),
                     gpu_profile.EngineFit("all_reduce", "peer_two_shot", 4096, 1e-5, 2e-12, 0.01),
-                    gpu_profile.EngineFit("all_reduce", "native", 0, 2e-5, 4e-12, 0.01),
+                    gpu_profile.EngineFit("all_reduce", "nccl", 0, 2e-5, 4e-12, 0.01),
                 ],
                 {"at": "2026-01-01"},
             )
@@ -85,7 +85,7 @@ MODEL = json.dumps(
             model.Model(
                 Scope("a machine", "simulated", "2", 0, "", lanecast.__version__),
                 [
-                    constant("all_gather", ["hierarchical(ring,direct)", "native", "ring"]),
+                    constant("all_gather", ["hierarchical(ring,direct)", "mpi", "ring"]),
                     model.Trained(
                         "all_reduce", list(model.FEATURES), [1024, 1 << 20], [2, 8], ["folding", "one_shot"],
                         [[2, 8], [2, 4]], [1, 1], [15, 2, 0.5], [3.5, 1, 0.5], 0.5, [[-1, 0, 1], [1, 0.5, -1]],

@@ -33,7 +33,7 @@ def explained(comm: Communicator, place: str) -> list[str]:
     if os.environ.get("LANECAST_PROFILE"):
         return []
     why = comm.explain_on_gpu("all_reduce", 200)
-    by_groups = why.algorithm.endswith(",native)") or str(comm.topology) != "2x2"
+    by_groups = why.algorithm.endswith(",peers)") or str(comm.topology) != "2x2"
     if by_groups and "level 0 timed: " in why.reason:
         return []
     return [f"{why.algorithm} of messages on the {place}: {why.reason}"]

@@ -21,12 +21,12 @@ def split(comm: Communicator) -> None:
     comm.split(0)
 
 
-def native(comm: Communicator) -> None:
-    comm.all_reduce(np.ones(100), algorithm="native")
+def of_mpi(comm: Communicator) -> None:
+    comm.all_reduce(np.ones(100), algorithm="mpi")
 
 
 def started(comm: Communicator) -> None:
-    work = comm.all_reduce(np.ones(100), algorithm="native", async_op=True)
+    work = comm.all_reduce(np.ones(100), algorithm="mpi", async_op=True)
     assert work is not None
     work.wait()
 

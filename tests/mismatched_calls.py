@@ -26,12 +26,12 @@ def gathers(comm: Communicator) -> None:
     comm.all_gather_into_tensor(np.ones(64 * comm.size), np.ones(64), algorithm="ring", chunks=1)
 
 
-def native_sums(comm: Communicator) -> None:
-    comm.all_reduce(np.ones(64), algorithm="native", chunks=1)
+def mpi_sums(comm: Communicator) -> None:
+    comm.all_reduce(np.ones(64), algorithm="mpi", chunks=1)
 
 
-def native_broadcast(comm: Communicator) -> None:
-    comm.broadcast(np.ones(64), 0, algorithm="native", chunks=1)
+def mpi_broadcast(comm: Communicator) -> None:
+    comm.broadcast(np.ones(64), 0, algorithm="mpi", chunks=1)
 
 
 def broadcast(comm: Communicator) -> None:
@@ -91,22 +91,22 @@ ODD_CALLS = {
 
 # Where there is an MPI: it would take any of these calls, and hang or leave wrong data.
 ODD_NATIVE_CALLS = {
-    "native_op": Odd(
-        lambda comm: comm.all_reduce(np.ones(64, np.int64), "max", algorithm="native", chunks=1),
+    "mpi_op": Odd(
+        lambda comm: comm.all_reduce(np.ones(64, np.int64), "max", algorithm="mpi", chunks=1),
         "int64, sum", "int64, max",
-        lambda comm: comm.all_reduce(np.ones(64, np.int64), algorithm="native", chunks=1),
+        lambda comm: comm.all_reduce(np.ones(64, np.int64), algorithm="mpi", chunks=1),
     ),
-    "native_count": Odd(
-        lambda comm: comm.all_reduce(np.ones(650), algorithm="native", chunks=1), "of 64 ", "of 650 ", native_sums
+    "mpi_count": Odd(
+        lambda comm: comm.all_reduce(np.ones(650), algorithm="mpi", chunks=1), "of 64 ", "of 650 ", mpi_sums
     ),
-    "native_chunks": Odd(
-        lambda comm: comm.all_reduce(np.ones(64), algorithm="native", chunks=2), "1 chunk", "2 chunks", native_sums
+    "mpi_chunks": Odd(
+        lambda comm: comm.all_reduce(np.ones(64), algorithm="mpi", chunks=2), "1 chunk", "2 chunks", mpi_sums
     ),
-    "native_root": Odd(
-        lambda comm: comm.broadcast(np.ones(64), 1, algorithm="native", chunks=1), "root 0", "root 1", native_broadcast
+    "mpi_root": Odd(
+        lambda comm: comm.broadcast(np.ones(64), 1, algorithm="mpi", chunks=1), "root 0", "root 1", mpi_broadcast
     ),
-    "native_collective": Odd(native_broadcast, "all_reduce", "broadcast", native_sums),
-    "native_or_not": Odd(native_sums, "by ring", "by native"),  # the first call that opens MPI's group
+    "mpi_collective": Odd(mpi_broadcast, "all_reduce", "broadcast", mpi_sums),
+    "mpi_or_not": Odd(mpi_sums, "by ring", "by mpi"),  # the first call that opens MPI's group
 }  # fmt: skip
 
 

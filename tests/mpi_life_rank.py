@@ -34,7 +34,7 @@ def communicators() -> list[Communicator]:
     half, again = world.split(world.rank % 2), world.split(0)
     assert half is not None
     assert again is not None
-    made = [world, half, again, lanecast.init(transports="mpi", algorithm="native", timeout_s=20.0)]
+    made = [world, half, again, lanecast.init(transports="mpi", algorithm="mpi", timeout_s=20.0)]
     for comm in made:
         usable(comm)
     return made
@@ -90,7 +90,7 @@ def left_alone_in_a_collective_of_the_library() -> None:
         time.sleep(2)
     else:
         try:
-            comm.all_reduce(np.ones(100), algorithm="native")
+            comm.all_reduce(np.ones(100), algorithm="mpi")
             sys.exit("no timeout")
         except lanecast.TimeoutError as error:
             must(re.search(r"waited \d+\.\d s", str(error)) is not None, error)
@@ -115,11 +115,11 @@ def interrupted_while_others_come() -> None:
 
 
 def interrupted_while_a_library_makes_a_group() -> None:
-    """Which a start waits for: whoever starts native calls on two communicators makes their groups in that order."""
+    """Which a start waits for: whoever starts MPI's calls on two communicators makes their groups in that order."""
     comm = lanecast.init(transports="mpi", timeout_s=60.0)
     fresh = lanecast.init(timeout_s=20.0)
     if comm.rank == 0:
-        must_be_interrupted(lambda: comm.all_reduce(np.ones(100), algorithm="native", async_op=True))
+        must_be_interrupted(lambda: comm.all_reduce(np.ones(100), algorithm="mpi", async_op=True))
     usable(fresh)
 
 

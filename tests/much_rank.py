@@ -8,7 +8,7 @@ import lanecast
 SHARE = (1 << 31) + 4099
 comm = lanecast.init(transports="mpi", timeout_s=300.0)
 gathered = np.zeros(2 * SHARE, np.uint8)
-for algorithm in ("ring", "native"):
+for algorithm in ("ring", "mpi"):
     gathered[:] = 0
     mine = gathered[comm.rank * SHARE : (comm.rank + 1) * SHARE]
     mine[::4097] = comm.rank + 1

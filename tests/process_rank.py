@@ -17,10 +17,10 @@ from message_cases import all_cases
 
 # What is tried where it exists: every simple algorithm, and hierarchies with and without the library's own.
 SIMPLE = (
-    "ring", "recursive_doubling", "bruck", "direct", "folding", "one_shot", "double_tree", "native",
+    "ring", "recursive_doubling", "bruck", "direct", "folding", "one_shot", "double_tree", "mpi",
     "binomial", "chain", "scatter_all_gather", "pairwise",
 )  # fmt: skip
-WITHIN = ("direct", "native", "bruck")
+WITHIN = ("direct", "mpi", "bruck")
 REDUCING = ("reduce_scatter", "all_reduce", "reduce")
 COUNTS = (0, 1, 7, 997, 20_011)
 
@@ -30,16 +30,16 @@ def algorithms(comm: Communicator, kind: str) -> Iterator[str]:
     levels = len(comm.topology.levels)
     hierarchies = (f"hierarchical({'ring,' * levels}{within})" for within in WITHIN)
     pairs = (
-        ("native", "native"),
+        ("mpi", "mpi"),
         ("bruck", "ring"),
         ("chain", "binomial"),
         ("binomial", "direct"),
         ("bruck", "pairwise"),
     )
     others = [f"hierarchical({f'{across},' * levels}{within})" for across, within in pairs]
-    runs_natively = "mpi" in comm.transports and kind in _core.KINDS[:3]
+    has_mpis_own = "mpi" in comm.transports and kind in _core.KINDS[:3]
     for name in (*SIMPLE, *hierarchies, *others):
-        if name in existing and ("native" not in name or runs_natively):
+        if name in existing and ("mpi" not in name or has_mpis_own):
             yield name
 
 
@@ -69,7 +69,7 @@ def cases(comm: Communicator) -> Iterator[Case]:
                     op = "sum"
                 in_place = in_place and _core.may_be_in_place(kind)
                 yield Case(kind, counts, algorithm, dtype, op, in_place, chunks, async_op, root=size // 2)
-            if "native" not in algorithm:
+            if "mpi" not in algorithm:
                 dtype, op = next(small)
                 yield Case(kind, shapes[3], algorithm, dtype, op if kind in REDUCING else "sum")
 

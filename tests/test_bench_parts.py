@@ -30,8 +30,8 @@ def settings(**changes: object) -> Settings:
 
 
 def test_lists_split_outside_parentheses_only() -> None:
-    text = "lanecast, mpi,lanecast:hierarchical(ring,direct),native"
-    assert options.split_list(text) == ("lanecast", "mpi", "lanecast:hierarchical(ring,direct)", "native")
+    text = "lanecast, mpi,lanecast:hierarchical(ring,direct),lanecast:mpi"
+    assert options.split_list(text) == ("lanecast", "mpi", "lanecast:hierarchical(ring,direct)", "lanecast:mpi")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_sizes_that_are_none(text: str) -> None:
     [
         ("lanecast", Backend("lanecast")),
         ("lanecast:ring", Backend("lanecast:ring", "ring")),
-        ("native", Backend("native", "native")),
+        ("lanecast:mpi", Backend("lanecast:mpi", "mpi")),
         ("mpi", Backend("mpi", library="mpi")),
     ],
 )
@@ -69,7 +69,7 @@ def test_backends(name: str, backend: Backend) -> None:
 
 @pytest.mark.parametrize("name", ["nccl", "lanecast:", "mpi:ring", ""])
 def test_unknown_backends_say_what_is_known(name: str) -> None:
-    with pytest.raises(lanecast.UsageError, match="lanecast:ALGORITHM, reproducible, native, mpi"):
+    with pytest.raises(lanecast.UsageError, match="lanecast:ALGORITHM, reproducible, mpi"):
         parse_backend(name)
 
 
@@ -88,7 +88,7 @@ def test_ranks_of_a_topology(text: str, ranks: int) -> None:
         ({"collectives": ("all_gather", "all_to_all"), "in_place": True}, "in-place: all_to_all needs two buffers"),
         ({"op": "band"}, "it takes int8"),
         ({"op": "avg", "backends": (Backend("mpi", library="mpi"),)}, "MPI has no op avg"),
-        ({"dtype": "float16", "backends": (Backend("native", "native"),)}, "MPI reduces no float16"),
+        ({"dtype": "float16", "backends": (Backend("lanecast:mpi", "mpi"),)}, "MPI reduces no float16"),
         (
             {"dtype": "bfloat16", "backends": (Backend("mpi", library="mpi"),)},
             "MPI reduces no bfloat16; it takes float64",
@@ -111,15 +111,15 @@ def test_an_algorithm_of_one_collective_is_left_out_of_the_others() -> None:
 @pytest.mark.parametrize(
     ("changes", "left", "sentence"),
     [
-        ({"dtype": "float8_e4m3"}, ["lanecast"], "no reduction float8_e4m3: all_reduce without mpi, native"),
-        ({"op": "avg"}, ["lanecast", "native"], "no reduction avg: all_reduce without mpi"),
-        ({"dtype": "int8"}, ["lanecast", "mpi", "native"], ""),
+        ({"dtype": "float8_e4m3"}, ["lanecast"], "no reduction float8_e4m3: all_reduce without mpi, lanecast:mpi"),
+        ({"op": "avg"}, ["lanecast", "lanecast:mpi"], "no reduction avg: all_reduce without mpi"),
+        ({"dtype": "int8"}, ["lanecast", "mpi", "lanecast:mpi"], ""),
     ],
 )
 def test_what_mpi_cannot_reduce_is_measured_without_it(
     changes: dict[str, object], left: list[str], sentence: str
 ) -> None:
-    backends = (Backend("lanecast"), Backend("mpi", library="mpi"), Backend("native", "native"))
+    backends = (Backend("lanecast"), Backend("mpi", library="mpi"), Backend("lanecast:mpi", "mpi"))
     asked = settings(collectives=("all_gather", "all_reduce"), backends=backends, **changes)
     checks.check(asked, ranks=4)
     flat = _core.Topology(4)
@@ -130,7 +130,7 @@ def test_what_mpi_cannot_reduce_is_measured_without_it(
 
 
 def test_of_nccl_it_is_said_of_none() -> None:
-    names = ("nccl", "lanecast:native")
+    names = ("nccl", "lanecast:nccl")
     asked = settings(dtype="bfloat16", backends=tuple(parse_backend(name, "cuda") for name in names))
     checks.check_reduction(asked)
     assert checks.left_out(asked) == ""
@@ -159,7 +159,7 @@ def test_types_that_numpy_lacks_need_a_package(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_without_mpi_another_baseline_serves() -> None:
-    asked = settings(backends=(Backend("mpi", library="mpi"), Backend("native", "native"), Backend("lanecast")))
+    asked = settings(backends=(Backend("mpi", library="mpi"), Backend("lanecast:mpi", "mpi"), Backend("lanecast")))
     left = checks.without_mpi(asked)
     assert ([backend.name for backend in left.backends], left.baseline) == (["lanecast"], "lanecast")
     with pytest.raises(lanecast.UsageError, match="pip install mpich"):

@@ -49,7 +49,7 @@ def test_version() -> None:
     ("arguments", "known"),
     [
         (["bench", "--collectives", "foo"], ", ".join(_core.KINDS)),
-        (["bench", "--backends", "foo"], "lanecast:ALGORITHM, reproducible, native, mpi"),
+        (["bench", "--backends", "foo"], "lanecast:ALGORITHM, reproducible, mpi"),
         (["bench", "--backends", "lanecast:foo"], "ring, recursive_doubling, bruck, direct"),
         (["bench", "--dtype", "foo"], ", ".join(_core.DTYPES)),
         (["bench", "--op", "foo"], ", ".join(_core.OPS)),
@@ -155,7 +155,8 @@ RUN_KEYS = {
 def test_bench_starts_its_ranks_and_writes_rows(tmp_path: Path) -> None:
     done = run(
         "bench", "--topology", "2x1", "--sizes", "1000,64K", "--rounds", "3", "--json", "rows.json",
-        "--heatmap", "map.png", "--backends", "lanecast,mpi,native,lanecast:ring,lanecast:hierarchical(ring,direct)",
+        "--heatmap", "map.png",
+        "--backends", "lanecast,mpi,lanecast:mpi,lanecast:ring,lanecast:hierarchical(ring,direct)",
         cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -194,7 +195,7 @@ def test_bench_of_one_rank_to_all_and_back(flags: list[str], tmp_path: Path) -> 
     collectives = ("broadcast", "reduce", "gather", "scatter", *([] if flags else ["all_to_all"]))
     done = run(
         "bench", "--collectives", ",".join(collectives), "--ranks", "3", "--sizes", "30000", "--rounds", "1",
-        "--backends", "lanecast,mpi,native", "--json", "rows.json", *flags, cwd=tmp_path,
+        "--backends", "lanecast,mpi,lanecast:mpi", "--json", "rows.json", *flags, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = rows_in(tmp_path / "rows.json")

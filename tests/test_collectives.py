@@ -30,7 +30,7 @@ COUNTS = (0, 1, 2, 7, 48, 101)
 def algorithms(kind: str, topology: str) -> list[str]:
     size = TOPOLOGIES[topology]
     described = _core.Topology.parse(topology, size) if topology != str(size) else _core.Topology(size)
-    return [name for name in _core.algorithms_for(kind, described) if "native" not in name]
+    return [name for name in _core.algorithms_for(kind, described) if not _core.has_library(name)]
 
 
 def uneven(size: int) -> tuple[int, ...]:

@@ -151,7 +151,7 @@ def test_chunks_let_the_levels_of_gpus_overlap(collective: str) -> None:
     hosts, models = Topology.parse("2x2", 4), _between_hosts(collective)
 
     def chunks(mib: int) -> int:
-        return _core.best_chunks(collective, mib << 20, hosts, models, "hierarchical(ring,native)", on_gpus=True)
+        return _core.best_chunks(collective, mib << 20, hosts, models, "hierarchical(ring,peers)", on_gpus=True)
 
     numbers = [chunks(mib) for mib in (1, 4, 16, 64, 256)]
     assert numbers == sorted(numbers)
@@ -165,7 +165,7 @@ def test_levels_of_gpus_that_do_not_overlap_are_not_cut(shape: str) -> None:
     levels = shape.count("x")
     models = _core.Models([(20e-6, 1e-9)] * levels + [LINKS[1]])
     kind, across = ("broadcast", "binomial") if levels == 1 else ("all_gather", "ring")
-    name = f"hierarchical({','.join([across] * levels)},native)"
+    name = f"hierarchical({','.join([across] * levels)},peers)"
     assert _core.best_chunks(kind, 256 << 20, hosts, models, name, on_gpus=True) == 1
 
 
@@ -173,7 +173,7 @@ def test_levels_of_gpus_that_do_not_overlap_are_not_cut(shape: str) -> None:
 def test_a_rank_alone_has_nothing_to_cut(on_gpus: bool) -> None:
     """A hierarchy of one rank has no level at all."""
     alone, models = Topology.parse("1x1", 1), _between_hosts("all_reduce")
-    assert _core.best_chunks("all_reduce", 64 << 20, alone, models, "hierarchical(ring,native)", on_gpus) == 1
+    assert _core.best_chunks("all_reduce", 64 << 20, alone, models, "hierarchical(ring,peers)", on_gpus) == 1
 
 
 def test_fits_decide_where_links_alone_would_not() -> None:

@@ -37,8 +37,8 @@ MANY = 5
 SHAPES = [
     (2, "2x1", "ring", (0, 1, 5, 2003)),
     (3, "3x1", "direct", (1, 700)),
-    (4, "2x2", "hierarchical(ring,native)", (331,)),
-    (3, "2+1", "hierarchical(direct,native)", (83,)),
+    (4, "2x2", "hierarchical(ring,peers)", (331,)),
+    (3, "2+1", "hierarchical(direct,peers)", (83,)),
 ]
 
 
@@ -57,7 +57,7 @@ def test_each_type_and_operator(kernel_cache: str) -> None:
 def test_averages_and_uneven_counts_by_peers_and_messages(kernel_cache: str) -> None:
     """Blocks of hierarchical plans lie apart here, where no access of 16 bytes begins, so they are packed for the
     group, and unpacked."""
-    algorithm = "hierarchical(ring,native)"
+    algorithm = "hierarchical(ring,peers)"
     cases = [
         Case("reduce_scatter", (7, 0, 20, 1), algorithm, "float64", "avg", async_op=True),
         Case("all_gather", (7, 0, 20, 1), algorithm, "int16", chunks=2),
@@ -68,7 +68,7 @@ def test_averages_and_uneven_counts_by_peers_and_messages(kernel_cache: str) -> 
 @pytest.mark.timeout(400)
 def test_parts_that_a_group_takes_from_where_they_are(kernel_cache: str) -> None:
     """Each lies together, at a multiple of 16 bytes, and the group's kernels get its place."""
-    whole = partial(Case, algorithm="hierarchical(ring,native)", dtype="float32")
+    whole = partial(Case, algorithm="hierarchical(ring,peers)", dtype="float32")
     cases = [
         whole(kind, counts, chunks=chunks, in_place=in_place)
         for kind in THREE
@@ -84,7 +84,7 @@ def test_parts_that_a_group_takes_from_where_they_are(kernel_cache: str) -> None
 def test_parts_in_pieces_of_16_bytes(kernel_cache: str) -> None:
     """What a member gets by a group step comes from or goes to several places, each of which an access can begin at."""
     cases = [
-        Case("all_to_all", even("all_to_all", count, 4), f"hierarchical({across},native)", "int16", chunks=chunks)
+        Case("all_to_all", even("all_to_all", count, 4), f"hierarchical({across},peers)", "int16", chunks=chunks)
         for across in ("pairwise", "bruck")
         for count, chunks in ((8, 1), (16, 2))
     ]
@@ -106,7 +106,7 @@ def test_rooted_ones_and_all_to_all(kernel_cache: str) -> None:
 @pytest.mark.timeout(400)
 def test_a_group_whose_members_know_only_their_own_messages(kernel_cache: str) -> None:
     """Of the three lanes of the larger host one sends nothing beyond the two of the other."""
-    case = Case("all_to_all", even("all_to_all", 20_000, 5), "hierarchical(pairwise,native)")
+    case = Case("all_to_all", even("all_to_all", 20_000, 5), "hierarchical(pairwise,peers)")
     judge(5, [case], kernel_cache, **between_hosts("3+2"), timeout_s=100)
 
 
@@ -191,7 +191,7 @@ def test_counts_that_do_not_agree(pieces: dict[int, int], kernel_cache: str) -> 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("size", "topology", "algorithm", "kinds"),
-    [(3, "3x1", "ring", THREE), (4, "2x2", "hierarchical(ring,native)", THREE[:1])],
+    [(3, "3x1", "ring", THREE), (4, "2x2", "hierarchical(ring,peers)", THREE[:1])],
 )
 def test_a_device_with_one_queue(
     size: int, topology: str, algorithm: str, kinds: tuple[str, ...], kernel_cache: str
@@ -412,7 +412,7 @@ def test_a_place_for_messages_that_there_is_not(make: str, monkeypatch: pytest.M
     [
         ("a,b", "1", ("bruck", "bruck")),
         pytest.param(
-            "a,a,b,b", "2", ("hierarchical(bruck,direct)", "hierarchical(bruck,native)"), marks=pytest.mark.long
+            "a,a,b,b", "2", ("hierarchical(bruck,direct)", "hierarchical(bruck,peers)"), marks=pytest.mark.long
         ),
     ],
 )

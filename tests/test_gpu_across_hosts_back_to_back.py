@@ -23,7 +23,7 @@ from pipe_jobs import PipeJob, Tell
 
 COUNTS = (0, 0, 1, 3, 5, 64, 1000, 5000, 70_000)
 GROWING = (8, 200_000, 8, 400_000, 1, 0, 600_000, 64)  # memory of messages grows between calls, and serves small ones
-ALGORITHMS = ("", "ring", "hierarchical(ring,native)", "direct")
+ALGORITHMS = ("", "ring", "hierarchical(ring,peers)", "direct")
 
 
 def brought(rank: int, count: int) -> Array:

@@ -30,7 +30,7 @@ def test_within_a_host(size: int, guard: int, kernel_cache: str) -> None:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("size", "topology", "algorithm"),
-    [(3, "3x1", "ring"), (4, "2x2", "hierarchical(ring,native)"), (5, "5x1", "double_tree")],
+    [(3, "3x1", "ring"), (4, "2x2", "hierarchical(ring,peers)"), (5, "5x1", "double_tree")],
 )
 def test_between_hosts(size: int, topology: str, algorithm: str, kernel_cache: str) -> None:
     """Partial sums travel, from kernels that have added those of a host."""

@@ -115,7 +115,7 @@ def opens_beside_a_capture(comm: Communicator, _: Tell) -> None:
     """All that takes something of a GPU at first, while a thread captures in CUDA's global mode."""
     x, y = tensor(comm, 8), tensor(comm, 8)
     with gpu_host_library.captured_globally():
-        for algorithm in ("peer_kernel", "copy_engine", "ring", "native"):
+        for algorithm in ("peer_kernel", "copy_engine", "ring", "nccl"):
             comm.all_reduce(x, algorithm=algorithm)
             comm.synchronize()
         work = comm.all_reduce(x, async_op=True)

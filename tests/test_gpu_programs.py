@@ -28,8 +28,8 @@ from pipe_jobs import Tell
 SHAPES = [
     (2, "2x1", "ring", (0, 1, 5, 2003)),
     (3, "3", "direct", (1, 700)),
-    (4, "2x2", "hierarchical(ring,native)", (331,)),
-    (3, "2+1", "hierarchical(direct,native)", (83,)),
+    (4, "2x2", "hierarchical(ring,peers)", (331,)),
+    (3, "2+1", "hierarchical(direct,peers)", (83,)),
     (4, "4", "recursive_doubling", (77,)),
     (4, "2x2", "hierarchical(bruck,direct)", (40,)),
 ]

@@ -34,7 +34,7 @@ def profile_for(fastest: str, gpu: str = GPU, ranks: int = 2) -> GpuProfile:
     """By which this engine takes all calls that it can."""
     fits = [
         EngineFit(collective, engine, 0, 1e-6 if engine == fastest else 1e-5, 1e-11, 0.01)
-        for engine in (*_core.PEER_ENGINES, "native")
+        for engine in (*_core.PEER_ENGINES, "nccl")
         for collective in gpu_tuner.COLLECTIVES_OF.get(engine, _core.KINDS)
     ]
     return GpuProfile(GpuShape(lanecast.__version__, _core.cpu_model(), gpu, ranks), fits, {"when": "now"})
@@ -63,12 +63,12 @@ def test_the_fastest_measured_engine_is_chosen(fastest: str) -> None:
     assert (found["algorithm"], found["decided_by"]) == (fastest, "cost model")
     assert "measured on this machine" in found["reason"]
     assert all(each["measured"] for each in found["candidates"])
-    assert "native, NCCL's own" in found["reason"]
-    assert "native" not in [each["algorithm"] for each in found["candidates"]]
+    assert "by name alone: nccl" in found["reason"]
+    assert "nccl" not in [each["algorithm"] for each in found["candidates"]]
 
 
-def test_native_is_taken_by_name_alone_however_fast() -> None:
-    assert explained(profile_for("native"), 1 << 20)["algorithm"] == "peer_kernel"
+def test_nccl_is_taken_by_name_alone_however_fast() -> None:
+    assert explained(profile_for("nccl"), 1 << 20)["algorithm"] == "peer_kernel"
 
 
 def test_without_a_profile_times_are_assumed() -> None:
@@ -130,7 +130,7 @@ def test_fits_follow_the_fastest_rounds_and_their_bends() -> None:
         ('"ranks": 2', '"ranks": 3', r"was measured elsewhere \(ranks: 3, not 2\)"),
         ('"cpu": "', '"cpu": "Old ', r"was measured elsewhere \(cpu: Old .*tune --device cuda"),
         ('"alpha_s": 1e-05', '"alpha_s": -1', r"fits\[0\].alpha_s: -1 is no number of at least 0"),
-        ('"engine": "peer_kernel"', '"engine": "warp"', r'fits\[0\].engine: "warp"; known: native, peer_kernel'),
+        ('"engine": "peer_kernel"', '"engine": "warp"', r'fits\[0\].engine: "warp"; known: nccl, peer_kernel'),
         ('"engine": "peer_kernel"', '"engine": "peer_two_shot"', "peer_two_shot\" has no such collective"),
         ('"engine": "peer_kernel"', '"engine": "copy_engine"', "fits: all_gather has none of peer_kernel"),
         ('"from_bytes": 0', '"from_bytes": -1', r"fits\[0\].from_bytes: -1 is negative"),

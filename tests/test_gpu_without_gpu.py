@@ -209,7 +209,7 @@ def each_call_in_a_new_thread(comm: Communicator, _: Tell) -> None:
     """One that has made no call of CUDA's before."""
     x, y = tensor(comm, 8), tensor(comm, 8)
     messages = [P2POp("isend", x, 1 - comm.rank), P2POp("irecv", y, 1 - comm.rank)]
-    for algorithm in (*ENGINES, "ring", "native"):
+    for algorithm in (*ENGINES, "ring", "nccl"):
         in_a_new_thread(lambda algorithm=algorithm: comm.all_reduce(x, algorithm=algorithm))  # type: ignore[misc]
         in_a_new_thread(comm.synchronize)
     in_a_new_thread(lambda: comm.batch_send_recv(messages))
@@ -254,7 +254,7 @@ def elements_in_two_parts(comm: Communicator, _: Tell) -> list[str]:
     calls: tuple[Callable[[], object], ...] = (
         lambda: comm.all_reduce(odd),
         lambda: comm.all_gather_into_tensor(odd, even),
-        lambda: comm.all_reduce(odd, algorithm="native"),
+        lambda: comm.all_reduce(odd, algorithm="nccl"),
     )
     for call in calls:
         with pytest.raises(lanecast.UsageError) as refused:

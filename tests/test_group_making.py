@@ -24,7 +24,7 @@ OTHERS = [rank for rank in range(RANKS) if rank != STRUCK]
 LATE_S = 20.0  # what a rank that has been asked may take to answer, a quarter of the deadline; and a busy machine
 
 
-@pytest.mark.parametrize("call", ["split", "native", "started"])
+@pytest.mark.parametrize("call", ["split", "of_mpi", "started"])
 @pytest.mark.parametrize(
     ("openmpi", "number"),
     [(False, signal.SIGSTOP), (False, signal.SIGKILL), (True, signal.SIGSTOP)],

@@ -36,7 +36,7 @@ from learned_models import FLAT, cases, fitted
 
 NAMES = ("ring", "bruck", "direct", "recursive_doubling", "folding")
 CONFIGURATION = Configuration("all_gather", 4, 1 << 20)
-TIMED = [Timed("ring", 1, 2e-3, (1e-3, 3e-3, 2e-3)), Timed("native", 1, None, (5e-3,))]
+TIMED = [Timed("ring", 1, 2e-3, (1e-3, 3e-3, 2e-3)), Timed("mpi", 1, None, (5e-3,))]
 
 
 def trained_and_reference(classes: int) -> tuple[_core.Svm, SVC, list[str]]:
@@ -191,8 +191,8 @@ def test_one_class_needs_no_border() -> None:
 
 def test_equals_are_no_border_and_what_is_at_stake_weighs() -> None:
     """Two that are equal share a case, of three those that are so most often; who wins nowhere is no class."""
-    seconds = [{"ring": 1.0, "direct": 1.005, "bruck": 1.2, "native": 1.1}, {"direct": 1.0, "ring": 9.0}, {"ring": 1.0},
-               {"folding": 1.0, "direct": 1.0, "ring": 1.001, "native": 1.3}]  # fmt: skip
+    seconds = [{"ring": 1.0, "direct": 1.005, "bruck": 1.2, "mpi": 1.1}, {"direct": 1.0, "ring": 9.0}, {"ring": 1.0},
+               {"folding": 1.0, "direct": 1.0, "ring": 1.001, "mpi": 1.3}]  # fmt: skip
     samples = samples_of([Case(4, 4, 1 << k, each, {}) for k, each in enumerate(seconds, 10)])
     assert [features[0] for features in samples.features] == [10, 10, 11, 12, 13, 13]
     assert samples.names == ["direct", "ring", "direct", "ring", "direct", "ring"]
@@ -203,7 +203,7 @@ def test_equals_are_no_border_and_what_is_at_stake_weighs() -> None:
 def test_what_others_do_is_no_class() -> None:
     (case,) = cases_of("all_gather", FLAT, {CONFIGURATION: [*TIMED, Timed("ring-per-nic", 1, None, (1e-4,))]})
     assert (case.best, case.beside) == ("ring", {"ring-per-nic": 1e-4})
-    assert set(case.rounds) == set(case.seconds) == {"ring", "native"}
+    assert set(case.rounds) == set(case.seconds) == {"ring", "mpi"}
 
 
 def test_too_few_cases_are_refused() -> None:
@@ -213,20 +213,20 @@ def test_too_few_cases_are_refused() -> None:
 
 def test_repetitions_are_one_case_and_their_median_counts() -> None:
     (case,) = cases_of("all_gather", FLAT, {CONFIGURATION: TIMED, Configuration("reduce", 4, 8): TIMED})
-    rounds = {"ring": (1e-3, 3e-3, 2e-3), "native": (5e-3,)}
-    assert case == Case(4, 4, 1 << 20, {"ring": 2e-3, "native": 5e-3}, {"ring": 2e-3}, rounds)
-    assert case.lost("native") == pytest.approx(1.5)
+    rounds = {"ring": (1e-3, 3e-3, 2e-3), "mpi": (5e-3,)}
+    assert case == Case(4, 4, 1 << 20, {"ring": 2e-3, "mpi": 5e-3}, {"ring": 2e-3}, rounds)
+    assert case.lost("mpi") == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(("topology", "size"), [("4", 4), ("6", 6), ("2x4", 8), ("3x2x2", 12)])
 @pytest.mark.parametrize("collective", _core.KINDS)
 def test_contenders_are_valid_and_of_one_class_each(collective: str, topology: str, size: int) -> None:
     shape = Topology.parse(topology, size)
-    names = contenders(collective, shape, native=True)
+    names = contenders(collective, shape, mpi=True)
     assert set(names) <= set(_core.algorithms_for(collective, shape))
     assert len({class_of(collective, name) for name in names}) == len(names)
-    assert "native" in names
-    assert "native" not in contenders(collective, shape, native=False)
+    assert "mpi" in names
+    assert "mpi" not in contenders(collective, shape, mpi=False)
     assert ("x" in topology) == any(name.startswith("hierarchical(") for name in names)
 
 
@@ -242,7 +242,7 @@ def test_what_is_added_is_read(tmp_path: Path) -> None:
         database.add(database.add_run(FLAT, {}), CONFIGURATION, [Timed("ring", 2, None, (9.0,))])
         later = {timed.algorithm: timed for timed in database.read(FLAT)[CONFIGURATION]}
         assert later["ring"] == Timed("ring", 2, None, (9.0,))
-        assert later["native"] == TIMED[1]
+        assert later["mpi"] == TIMED[1]
 
 
 def test_times_of_other_code_are_left_aside(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_measuring_goes_on_where_it_was(tmp_path: Path) -> None:
     def body(comm: Any) -> list[int]:
         done = []
         for sizes in ((1024,), (1024, 4096), (1024, 4096)):
-            grid = Grid(["all_gather", "broadcast"], sizes, 2, 10.0, native=False)
+            grid = Grid(["all_gather", "broadcast"], sizes, 2, 10.0, mpi=False)
             done.append(measuring.measure(comm, grid, path, {}))
         return done
 
@@ -366,7 +366,7 @@ def test_measuring_goes_on_where_it_was(tmp_path: Path) -> None:
         (name, 3, size) for name in ("all_gather", "broadcast") for size in (1024, 4096)
     }
     for configuration, timed in times.items():
-        names = contenders(configuration.collective, Topology(3), native=False)
+        names = contenders(configuration.collective, Topology(3), mpi=False)
         assert sorted(each.algorithm for each in timed) == sorted(names)
         assert all(len(each.seconds) == 2 and each.predicted_s for each in timed)
 

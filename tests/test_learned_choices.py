@@ -120,7 +120,7 @@ def test_bruck_stands_for_recursive_doubling_where_that_takes_no_such_ranks(size
 
 
 def test_only_valid_algorithms_are_taken(tmp_path: Path) -> None:
-    classes = ["hierarchical(ring,direct)", "native", "ring"]
+    classes = ["hierarchical(ring,direct)", "mpi", "ring"]
     save(model(constant("all_gather", classes), node="2"), tmp_path / "m.json")
     options = {"profile": tmp_path / "m.json"}
     assert on_threads(4, decided, topology="2x2", **options) == [("hierarchical(ring,direct)", "learned")] * 4
@@ -198,14 +198,14 @@ def test_children_on_whole_nodes_keep_it_and_others_do_not(tmp_path: Path) -> No
 
 
 def test_mpis_own_collectives_are_taken_where_they_won(tmp_path: Path) -> None:
-    save(model(constant("all_reduce", ["native", "ring"])), tmp_path / "m.json")
+    save(model(constant("all_reduce", ["mpi", "ring"])), tmp_path / "m.json")
     code = (
         "import lanecast, numpy as np; c = lanecast.init(); x = np.full(1000, c.rank + 1.0); c.all_reduce(x);"
         "assert (x == 3).all(); w = c.explain('all_reduce', 1000); assert 'would take' in w.reason, w.reason;"
         "c.rank or print(w.algorithm, w.decided_by)"
     )
     printed = mpich(2, [sys.executable, "-c", code], LANECAST_PROFILE=str(tmp_path / "m.json"))
-    assert printed == "native learned\n"
+    assert printed == "mpi learned\n"
 
 
 def test_profile_and_model_go_together(file: Path, tmp_path: Path) -> None:
@@ -314,9 +314,9 @@ def test_explaining_by_command_line(tmp_path: Path) -> None:
     assert "from the machine's figures" in plain.output
     assert "no model" not in plain.output  # as was asked
     scope = Scope("frontier", SIMULATED, "4x2", 0, "", lanecast.__version__)
-    save(Model(scope, [constant("all_reduce", ["native", "ring"])]), tmp_path / "m.json")
+    save(Model(scope, [constant("all_reduce", ["mpi", "ring"])]), tmp_path / "m.json")
     learned = CliRunner().invoke(app, [*words, "--model", str(tmp_path / "m.json")])
-    assert "67108864 bytes: native\n  learned from times of whole calls; the cost model would take" in learned.output
+    assert "67108864 bytes: mpi\n  learned from times of whole calls; the cost model would take" in learned.output
     wrong = CliRunner().invoke(app, [*words[:-1], "perlmutter", "--model", str(tmp_path / "m.json")])
     assert "learned for frontier, simulated" in str(wrong.exception)
 
@@ -338,7 +338,7 @@ def test_measuring_by_command_line(tmp_path: Path) -> None:
         (scope,) = database.scopes()
         (times,) = database.read(scope).values()
     assert (scope.origin, scope.transports) == ("measured", "shm")
-    assert {"native", "ring"} <= {timed.algorithm for timed in times}
+    assert {"mpi", "ring"} <= {timed.algorithm for timed in times}
 
 
 @pytest.mark.parametrize(("machine", "topology"), SIMULATED_MACHINES.items())

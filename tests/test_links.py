@@ -263,10 +263,10 @@ def models(rate: float, alpha_s: float = 12e-6) -> _core.Models:
 @pytest.mark.parametrize(
     ("collective", "shape", "algorithm"),
     [
-        *((kind, "2x2", "hierarchical(ring,native)") for kind in ("all_gather", "reduce_scatter", "all_reduce")),
-        ("all_gather", "4x2", "hierarchical(direct,native)"),
-        ("all_reduce", "4x4", "hierarchical(recursive_doubling,native)"),
-        ("broadcast", "2x2", "hierarchical(binomial,native)"),
+        *((kind, "2x2", "hierarchical(ring,peers)") for kind in ("all_gather", "reduce_scatter", "all_reduce")),
+        ("all_gather", "4x2", "hierarchical(direct,peers)"),
+        ("all_reduce", "4x4", "hierarchical(recursive_doubling,peers)"),
+        ("broadcast", "2x2", "hierarchical(binomial,peers)"),
         ("all_reduce", "2x1", "ring"),
         ("all_gather", "2x1", "ring"),
     ],
@@ -292,7 +292,7 @@ def test_fast_networks_want_few_chunks_and_slow_ones_many(collective: str) -> No
     topology = _core.Topology.parse("2x2", 4)
 
     def chunks(rate: float, mib: int, directly: bool) -> int:
-        name = "hierarchical(ring,native)"
+        name = "hierarchical(ring,peers)"
         return _core.best_chunks(collective, mib * MIB, topology, models(rate), name, True, directly)
 
     for mib in (16, 64, 256):
@@ -304,7 +304,7 @@ def test_fast_networks_want_few_chunks_and_slow_ones_many(collective: str) -> No
 def test_a_short_call_gains_nothing_by_chunks(collective: str) -> None:
     topology = _core.Topology.parse("2x2", 4)
     times = [
-        _core.predict(collective, 1 << 12, topology, models(50e9), "hierarchical(ring,native)", chunks, True, True)
+        _core.predict(collective, 1 << 12, topology, models(50e9), "hierarchical(ring,peers)", chunks, True, True)
         for chunks in (1, 4, 16)
     ]
     assert times == sorted(times)

@@ -81,7 +81,7 @@ MISUSES: dict[str, tuple[Callable[[Communicator], Any], str]] = {
         "does not take 3 ranks",
     ),
     "hierarchy without levels": (lambda c: c.all_reduce(np.ones(3), algorithm="hierarchical(ring,ring)"), "one level"),
-    "native without a library": (lambda c: c.all_reduce(np.ones(3), algorithm="native"), "no transport here"),
+    "mpi without one": (lambda c: c.all_reduce(np.ones(3), algorithm="mpi"), "no transport here"),
     "root outside": (lambda c: c.broadcast(np.ones(3), 3), "src: rank 3 is outside 0 to 2"),
     "root that is no rank": (lambda c: c.reduce(np.ones(3), "0"), "dst='0'"),  # type: ignore[arg-type]
     "counts of a gather for two": (lambda c: c.gather(np.ones(9), np.ones(2), 0, counts=[2, 2]), "counts needs 3"),

@@ -82,7 +82,7 @@ class Parser:
     refusals: tuple[type[Exception], ...] = (lanecast.UsageError,)
 
 
-ALGORITHMS = ("ring", "hierarchical(ring,direct)", "hierarchical(bruck,native)", "one_shot", "folding")
+ALGORITHMS = ("ring", "hierarchical(ring,direct)", "hierarchical(bruck,mpi)", "one_shot", "folding")
 TOPOLOGIES = ("8", "2x4", "2x2x2:cyclic", "3+1+4", "1+7:block", "1x8x1", "2147483647", "65536x65536", "no/file.toml")
 
 PARSERS = {
@@ -93,7 +93,7 @@ PARSERS = {
     "algorithm of an all-reduce": Parser(plan_of("all_reduce"), ALGORITHMS),
     "algorithm of an all-gather": Parser(plan_of("all_gather"), ALGORITHMS),
     "sizes": Parser(options.parse_sizes, ("64K", "1,2,3", "4KiB..1G", "512..513,7b", "1G..1000000G")),
-    "backend": Parser(parse_backend, ("lanecast", "lanecast:hierarchical(ring,direct)", "native", "mpi")),
+    "backend": Parser(parse_backend, ("lanecast", "lanecast:hierarchical(ring,direct)", "lanecast:mpi", "mpi")),
     "dtype": Parser(options.parse_dtype, ("float32", "bfloat16", "int8")),
     "LANECAST_TOPOLOGY": Parser(with_variable("LANECAST_TOPOLOGY"), ("1", "1x1", "1x1:cyclic", "2x4")),
     "LANECAST_TRANSPORTS": Parser(with_variable("LANECAST_TRANSPORTS"), ("loopback", "loopback,loopback", "mpi,shm")),

@@ -41,7 +41,7 @@ def test_text_of_a_plan() -> None:
         "  3  send to rank 2 scratch0/part 2  after 0\n"
     )
     assert "rank 1 of 3, in-place, 4 steps" in str(make_plan("reduce_scatter", 1, THREE, "ring", in_place=True))
-    assert "group all_reduce among ranks 0,1,2 in/part 0" in str(make_plan("all_reduce", 0, THREE, "native"))
+    assert "group all_reduce among ranks 0,1,2 in/part 0" in str(make_plan("all_reduce", 0, THREE, "mpi"))
     assert "reduce of 3 sources in/part 0, scratch1/part 0, scratch0/part 0 -> out/part 0 (complete)  after 0,2" in str(
         make_plan("all_reduce", 0, THREE, "one_shot")
     )

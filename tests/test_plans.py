@@ -204,13 +204,13 @@ def test_wrong_names_are_refused_with_those_that_exist() -> None:
         make_plan("all_together", 0, Topology(6), "ring")
 
 
-@pytest.mark.parametrize("algorithm", ["ring", "direct", "hierarchical(ring,direct)", "hierarchical(bruck,native)"])
+@pytest.mark.parametrize("algorithm", ["ring", "direct", "hierarchical(ring,direct)", "hierarchical(bruck,peers)"])
 def test_one_rank_of_1024_plans_in_an_instant(algorithm: str) -> None:
     topology = Topology.parse("128x8", 1024)
     assert processor_s(lambda: make_plan("all_reduce", 517, topology, algorithm)) < 0.5
 
 
-LARGE = ["bruck", "recursive_doubling", "hierarchical(bruck,native)", "hierarchical(ring,direct)"]
+LARGE = ["bruck", "recursive_doubling", "hierarchical(bruck,peers)", "hierarchical(ring,direct)"]
 
 
 @pytest.mark.parametrize("algorithm", LARGE[:1])

@@ -68,7 +68,7 @@ def test_damaged_plan_in_json_is_refused() -> None:
 
 @pytest.mark.parametrize("size", [2, 7, 8, 13])
 def test_rounds_are_those_of_the_file_headers(size: int) -> None:
-    expected = {"ring": size - 1, "bruck": ceil(log2(size)), "direct": 1, "native": 1}
+    expected = {"ring": size - 1, "bruck": ceil(log2(size)), "direct": 1, "mpi": 1}
     if size == 8:
         expected["recursive_doubling"] = 3
     for algorithm, rounds in expected.items():
@@ -91,13 +91,13 @@ def test_every_rank_receives_what_it_lacks(topology: Topology, data: st.DataObje
 def test_levels() -> None:
     assert level_names(Topology(4)) == ["between ranks"]
     assert level_names(Topology.parse("2x2x2", 8)) == ["across nodes", "across devices", "within a device"]
-    flow = flow_of("all_reduce", Topology.parse("2x2x2", 8), "hierarchical(ring,direct,native)")
+    flow = flow_of("all_reduce", Topology.parse("2x2x2", 8), "hierarchical(ring,direct,mpi)")
     assert {(t.level, t.sender ^ t.receiver) for t in flow.transfers} == {(0, 4), (1, 2), (2, 1)}
     assert {call.level for call in flow.calls} == {2}
 
 
-def test_native_all_reduce_moves_what_the_best_of_libraries_would() -> None:
-    flow = flow_of("all_reduce", Topology(4), "native")
+def test_a_librarys_all_reduce_moves_what_the_best_of_libraries_would() -> None:
+    flow = flow_of("all_reduce", Topology(4), "mpi")
     assert flow.calls == [GroupCall("all_reduce", (0, 1, 2, 3), 1, 0)]
     assert sum(flow.share(t.pieces) for t in flow.transfers if t.sender == 2) == 2 * Fraction(3, 4)
 
@@ -123,7 +123,7 @@ def test_text() -> None:
     assert text.startswith("all_reduce by hierarchical(ring,direct) on 2x4, in-place\n8 ranks, ")
     assert "across nodes: 2 times the buffer is sent, by one rank at most 1/4 of it" in text
     assert "  0 → 4     adds 4  (across nodes)" in text
-    text = show(make_plans("all_gather", HIERARCHY, "hierarchical(bruck,native)"), HIERARCHY)
+    text = show(make_plans("all_gather", HIERARCHY, "hierarchical(bruck,mpi)"), HIERARCHY)
     assert "  group all_gather among 0,1,2,3  (within a node)" in text
     assert "before round 1\n  copy on rank 0\n" in show(make_plans("all_gather", Topology(1), "ring"), Topology(1))
 
@@ -150,7 +150,7 @@ def test_stages_are_told_apart_by_level_direction_and_time() -> None:
     ("shape", "collective", "algorithm"),
     [
         ("2x4", "all_reduce", "hierarchical(ring,direct)"),
-        ("3+2+4:cyclic", "all_gather", "hierarchical(ring,native)"),
+        ("3+2+4:cyclic", "all_gather", "hierarchical(ring,mpi)"),
         ("1", "all_gather", "ring"),
         ("6x4", "reduce_scatter", "hierarchical(bruck,ring)"),
     ],

@@ -193,7 +193,7 @@ def test_commands_draw_programs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["plan", "show", "all_reduce", "--algorithm", "native", "--program"], "no program has group steps, as step"),
+        (["plan", "show", "all_reduce", "--algorithm", "peers", "--program"], "no program has group steps, as step"),
         (["plan", "show", "all_gather", "--size", "4K"], "size 4K: is of programs; give --program as well"),
         (["plan", "draw", "all_gather", "--lanes", "0"], "lanes 0: is of programs"),
         (["compose", "show", "broadcast", "--chunks", "2"], "chunks 2: is of programs"),

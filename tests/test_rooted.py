@@ -68,7 +68,7 @@ def test_reduce_sends_what_the_broadcast_receives(size: int) -> None:
 
     for forward, backward in (("broadcast", "reduce"), ("scatter", "gather")):
         for algorithm in _core.algorithms_for(forward, Topology(size)):
-            if algorithm != "native":
+            if not _core.has_library(algorithm):
                 assert pairs(forward, algorithm) == pairs(backward, algorithm)
 
 

@@ -102,7 +102,7 @@ def test_random_compositions_of_many_ranks() -> None:
 def check_named(collective: str, text: str, size: int, most: int, turns: int = 1) -> None:
     """All flat algorithms, and of the many hierarchical ones so many."""
     topology, rng = Topology.parse(text, size), random.Random(f"{collective} {text}")
-    known = [name for name in _core.algorithms_for(collective, topology) if "native" not in name]
+    known = [name for name in _core.algorithms_for(collective, topology) if not _core.has_library(name)]
     nested = [name for name in known if name.startswith("hierarchical")]
     names = [name for name in known if name not in nested] + rng.sample(nested, min(most, len(nested)))
     for name in names * turns:
@@ -136,14 +136,14 @@ def test_reproducible_ones() -> None:
     for collective in ("all_reduce", "reduce_scatter", "reduce"):
         topology = Topology.parse("2x3", 6)
         for name in _core.algorithms_for(collective, topology, True):
-            if "native" not in name:
+            if not _core.has_library(name):
                 plans = _core.make_plans(collective, topology, name, reproducible=True)
                 check_call(plans, Shape([7] * parts(plans[0].to_dict()), 1, 2), 1)
 
 
 def test_group_steps_are_refused() -> None:
-    plan = _core.make_plan("all_reduce", 0, Topology(3), "native")
-    with pytest.raises(UsageError, match="'native': no program has group steps, as step 0 of 1: group"):
+    plan = _core.make_plan("all_reduce", 0, Topology(3), "peers")
+    with pytest.raises(UsageError, match="'peers': no program has group steps, as step 0 of 1: group"):
         _core.program_of(plan, [8])
 
 

@@ -360,7 +360,7 @@ def test_every_gpu_machine_can_be_simulated(name: str) -> None:
         (["--ranks", "1"], "not from 2"),
         (["--ranks", "256", "--check"], "at most 128"),
         (["--backends", "nccl"], "backend 'nccl' is unknown"),
-        (["--backends", "lanecast:native"], "does not run all_gather"),
+        (["--backends", "lanecast:mpi"], "does not run all_gather"),
         (["--collectives", "gossip"], "collective 'gossip' is unknown"),
         (["--backends", "ring-across", "--collectives", "all_to_all"], "does not run all_to_all"),
     ],

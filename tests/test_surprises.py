@@ -49,7 +49,7 @@ def profile_file(folder: Path, alpha_s: float) -> Path:
         AlgorithmFit(collective, name, -1, 2, 0, alpha_s, 0.0, 0.1)
         for collective in ("all_gather", "all_reduce")
         for name in _core.algorithms_for(collective, _core.Topology(2))
-        if name != "native"
+        if not _core.has_library(name)
     ]
     shape = shape_here()
     links = [LevelLink("rank", shape.transports[0], alpha_s, 0.0, 0.1)]
@@ -203,7 +203,7 @@ def test_all_ranks_learn_what_rank_0_keeps() -> None:
 
 def test_learning_measures_them_first_and_again(tmp_path: Path) -> None:
     file = tmp_path / "times.sqlite"
-    grid = Grid(["all_reduce"], [64], 1, 1.0, native=False)
+    grid = Grid(["all_reduce"], [64], 1, 1.0, mpi=False)
     said: list[str] = []
 
     def body(comm: Communicator) -> int:

@@ -45,7 +45,7 @@ def test_between_nodes_goes_mpi_point_to_point_and_within_them_shared_memory(job
     assert list(job.ranks) == [0, 1, 2, 3]
     for rank, trace in job.ranks.items():
         assert [call["state"] for call in trace.calls] == ["done"] * len(CALLS)
-        own = [call["sequence"] for call in trace.calls if "native" not in call["algorithm"]]
+        own = [call["sequence"] for call in trace.calls if "mpi" not in call["algorithm"]]
         messages = [message for message in trace.messages if message["sequence"] in own]
         assert {(m["level"], m["transport"]) for m in messages} == {(0, "mpi"), (1, "shm")}
         assert {m["step"] for m in messages if m["level"] == 0} <= {"send", "recv", "recv_reduce"}
@@ -126,7 +126,7 @@ def test_waits_outside_of_collectives(
 
 def test_within_nodes_a_library_may_do_it(job: traces.CommunicatorTrace) -> None:
     for trace in job.ranks.values():
-        (by_library,) = (call for call in trace.calls if "native" in call["algorithm"])
+        (by_library,) = (call for call in trace.calls if "mpi" in call["algorithm"])
         messages = [message for message in trace.messages if message["sequence"] == by_library["sequence"]]
         groups = [message for message in messages if message["step"] == "group"]
         assert {message["transport"] for message in groups} == {"mpi"}

@@ -43,7 +43,7 @@ def profile_for(shape: Shape, fastest: str = "bruck") -> Profile:
         AlgorithmFit(collective, name, -1, 4, 0, 1e-6, 1e-12 if name == fastest else 1e-6, 0.1)
         for collective in ("all_gather", "reduce_scatter", "all_reduce")
         for name in _core.algorithms_for(collective, _core.Topology(4))
-        if name != "native"
+        if not _core.has_library(name)
     ]
     links = [LevelLink("rank", transport, 1.0, 1.0, 0.1) for transport in shape.transports]
     return Profile(shape, links, 1e-10, fits, [], {"when": "now"})

@@ -212,7 +212,7 @@ def test_group_orders() -> None:
 
 
 def test_group_members_disagree() -> None:
-    plans = [plan.to_dict() for plan in make_plans("all_gather", Topology(3), "native")]
+    plans = [plan.to_dict() for plan in make_plans("all_gather", Topology(3), "mpi")]
     for plan, own_lists in zip(plans, [[0, 1, 2], [0, 1, 2], [1, 0, 2]], strict=True):
         plan["groups"][0]["own"] = [[(part, (0, 1), (1, 1))] for part in own_lists]
         plan["steps"][0]["dst"] = [output(part) for part in own_lists]

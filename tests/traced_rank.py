@@ -18,7 +18,7 @@ LATE_S = 0.5
 def by_library(comm: Communicator) -> None:
     if comm.rank == 1:
         time.sleep(LATE_S)
-    comm.all_reduce(np.ones(40_000), algorithm="hierarchical(ring,native)")
+    comm.all_reduce(np.ones(40_000), algorithm="hierarchical(ring,mpi)")
 
 
 OWN: dict[str, Any] = {"algorithm": "hierarchical(ring,direct)", "chunks": 2}

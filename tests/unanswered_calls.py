@@ -32,8 +32,8 @@ def sums_at_once(comm: Communicator) -> None:
     comm.all_reduce(np.ones(64), algorithm="one_shot", chunks=1)
 
 
-def native_sums(comm: Communicator) -> None:
-    comm.all_reduce(np.ones(64), algorithm="native", chunks=1)
+def mpi_sums(comm: Communicator) -> None:
+    comm.all_reduce(np.ones(64), algorithm="mpi", chunks=1)
 
 
 def barrier(comm: Communicator) -> None:
@@ -183,13 +183,13 @@ UNANSWERED = {
     ),
 }  # fmt: skip
 UNANSWERED_NATIVE = {
-    "native_all_to_all": unequal(
-        lambda comm, gives, expects: exchange(comm, gives, expects, "native"),
+    "mpi_all_to_all": unequal(
+        lambda comm, gives, expects: exchange(comm, gives, expects, "mpi"),
         0,
         3,
         f"rank 0 calls all_to_all {TAKES_3}",
     ),
-    "native_recv": alone(recv, RECV, native_sums, "all_reduce of 64 float64, sum, by native"),
+    "mpi_recv": alone(recv, RECV, mpi_sums, "all_reduce of 64 float64, sum, by mpi"),
 }
 
 

@@ -17,16 +17,16 @@ void ring(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
 void recursive_doubling(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
 void bruck(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
 void direct(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
-void native_all_gather(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
+void library_all_gather(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
 
 /// The all-gather below where several bring something, and where only one does, the library's broadcast.
-void native_broadcast(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
+void library_broadcast(PlanWriter& plan, const Ranks& ranks, const PieceLists& own);
 
 // All-reduces of a whole vector that are no all-gathers played both ways.
 void folding(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
 void one_shot(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
 void double_tree(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
-void native_all_reduce(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
+void library_all_reduce(PlanBuilder& plan, const Ranks& ranks, const Pieces& pieces);
 
 /// The reduce-scatter behind every reproducible sum: afterwards ranks[k] holds own[k], reduced in one step in rank
 /// order.
@@ -35,12 +35,12 @@ void in_rank_order(PlanBuilder& plan, const Ranks& ranks, const PieceLists& own)
 // Scatters.
 void binomial_scatter(PlanWriter& plan, const Ranks& ranks, int root, const PieceLists& own);
 void direct_scatter(PlanWriter& plan, const Ranks& ranks, int root, const PieceLists& own);
-void native_scatter(PlanWriter& plan, const Ranks& ranks, int root, const PieceLists& own);
+void library_scatter(PlanWriter& plan, const Ranks& ranks, int root, const PieceLists& own);
 
 // All-to-alls.
 void pairwise(PlanWriter& plan, const Ranks& ranks, const Parcels& parcels);
 void bruck_all_to_all(PlanWriter& plan, const Ranks& ranks, const Parcels& parcels);
-void native_all_to_all(PlanWriter& plan, const Ranks& ranks, const Parcels& parcels);
+void library_all_to_all(PlanWriter& plan, const Ranks& ranks, const Parcels& parcels);
 
 // Algorithms `across` (one per level of the topology, outermost first) and `within` the innermost domains, combined.
 // The results refer to the topology.

@@ -17,6 +17,7 @@ double posted_at_once(int n) { return std::max(1.0, 0.3 * (n - 1)); }  // n − 
 
 Cost in_turn(int n) { return {n - 1.0, shared(n), false, true}; }
 Cost doubling(int n) { return {rounds_log2(n), shared(n)}; }
+Cost both_ways(int n) { return {2 * rounds_log2(n), 2 * shared(n)}; }
 Cost at_once(int n) { return {posted_at_once(n), shared(n), false, false, 1, n - 1.0}; }
 
 constexpr AllGatherRow kAllGathers[] = {
@@ -24,7 +25,9 @@ constexpr AllGatherRow kAllGathers[] = {
     {"recursive_doubling", recursive_doubling, power_of_two, doubling, "PCCL, IV-B"},
     {"bruck", bruck, any, doubling, "Bruck et al."},
     {"direct", direct, any, at_once, "HiCCL, III"},
-    {"native", native_all_gather, any, doubling, "the transport's own"},
+    {kMpi, library_all_gather, any, doubling, "MPI's own"},
+    {kNccl, library_all_gather, any, doubling, "NCCL's or RCCL's own"},
+    {kPeers, library_all_gather, any, doubling, "our kernels among a host's GPUs"},
 };
 
 constexpr AllReduceRow kAllReduces[] = {
@@ -35,8 +38,9 @@ constexpr AllReduceRow kAllReduces[] = {
     {"double_tree", double_tree, false,
      [](int n) { return Cost{3 * rounds_log2(n), n > 1 ? 2.0 : 0.0, true, false, shared(n), 4}; },
      "Sanders et al., NCCL"},
-    {"native", native_all_reduce, false, [](int n) { return Cost{2 * rounds_log2(n), 2 * shared(n)}; },
-     "the transport's own"},
+    {kMpi, library_all_reduce, false, both_ways, "MPI's own"},
+    {kNccl, library_all_reduce, false, both_ways, "NCCL's or RCCL's own"},
+    {kPeers, library_all_reduce, false, both_ways, "our kernels among a host's GPUs"},
 };
 
 // A tree's root sends the vector in every round; a chain passes it on once. All ranks together send it n − 1 times.
@@ -53,8 +57,11 @@ constexpr BroadcastRow kBroadcasts[] = {
     {"chain", ring, false, chain, in_turn, "HiCCL, III"},
     {"direct", direct, false, to_everyone, at_once, "HiCCL, III"},
     {"scatter_all_gather", ring, true, scattered, in_turn, "van de Geijn et al."},
-    {"native", native_broadcast, false, [](int n) { return Cost{rounds_log2(n), 2 * shared(n)}; }, doubling,
-     "the transport's own"},
+    {kMpi, library_broadcast, false, [](int n) { return Cost{rounds_log2(n), 2 * shared(n)}; }, doubling, "MPI's own"},
+    {kNccl, library_broadcast, false, [](int n) { return Cost{rounds_log2(n), 2 * shared(n)}; }, doubling,
+     "NCCL's or RCCL's own"},
+    {kPeers, library_broadcast, false, [](int n) { return Cost{rounds_log2(n), 2 * shared(n)}; }, doubling,
+     "our kernels among a host's GPUs"},
 };
 
 // Only the root sends all the time.
@@ -64,13 +71,17 @@ Cost handing_out(int n) { return {posted_at_once(n), shared(n), false, false, 1.
 constexpr ScatterRow kScatters[] = {
     {"binomial", binomial_scatter, true, halving, "Thakur et al."},
     {"direct", direct_scatter, false, handing_out, "MPICH"},
-    {"native", native_scatter, false, doubling, "the transport's own"},
+    {kMpi, library_scatter, false, doubling, "MPI's own"},
+    {kNccl, library_scatter, false, doubling, "NCCL's or RCCL's own"},
+    {kPeers, library_scatter, false, doubling, "our kernels among a host's GPUs"},
 };
 
 constexpr AllToAllRow kAllToAlls[] = {
     {"pairwise", pairwise, false, at_once, "Thakur et al."},
     {"bruck", bruck_all_to_all, true, [](int n) { return Cost{rounds_log2(n), rounds_log2(n) / 2}; }, "Bruck et al."},
-    {"native", native_all_to_all, false, at_once, "the transport's own"},
+    {kMpi, library_all_to_all, false, at_once, "MPI's own"},
+    {kNccl, library_all_to_all, false, at_once, "NCCL's or RCCL's own"},
+    {kPeers, library_all_to_all, false, at_once, "our kernels among a host's GPUs"},
 };
 
 }  // namespace

@@ -67,8 +67,16 @@ std::span<const AllToAllRow> all_to_all_rows();
 
 inline constexpr std::string_view kHierarchical = "hierarchical(";
 inline bool is_hierarchical(std::string_view algorithm) { return algorithm.starts_with(kHierarchical); }
-/// Is any of it a library's own collective?
-inline bool has_native(std::string_view algorithm) { return algorithm.find("native") != std::string_view::npos; }
+/// Steps in which a group calls a collective as a whole: MPI's, NCCL's or RCCL's, and our own kernels among the GPUs of
+/// a host. The plan is the same, and says nothing of who runs it.
+inline constexpr std::string_view kMpi = "mpi", kNccl = "nccl", kPeers = "peers";
+/// Is any level of it that library's?
+inline bool has_level(std::string_view algorithm, std::string_view library) {
+  return algorithm.find(library) != std::string_view::npos;
+}
+inline bool has_library(std::string_view algorithm) {
+  return has_level(algorithm, kMpi) || has_level(algorithm, kNccl) || has_level(algorithm, kPeers);
+}
 
 template <class Row>
 const Row* find(std::span<const Row> rows, std::string_view name) {

@@ -2,6 +2,7 @@
 // Files of what `lanecast tune --device cuda` has measured: the ways among the GPUs of a host.
 #include <algorithm>
 
+#include "algorithms/registry.h"
 #include "profiles/json_field.h"
 #include "profiles/profile_file.h"
 #include "select/peer_engines.h"
@@ -9,16 +10,14 @@
 namespace lanecast {
 namespace {
 
-constexpr std::string_view kNative = "native";
-
 std::string engine_in(const JsonField& field, Kind kind) {
   std::string name = field.text();
-  if (name == kNative) return name;
+  if (name == kNccl) return name;
   if (const std::optional<PeerEngine> engine = peer_engine_from(name)) {
     if (!takes(*engine, {.kind = kind, .symmetric = true})) field.refuse(field.str() + " has no such collective");
     return name;
   }
-  std::string known(kNative);
+  std::string known(kNccl);
   for (const std::string_view each : kPeerEngines) known.append(", ").append(each);
   field.refuse(field.str() + "; known: " + known);
 }

@@ -21,7 +21,7 @@ std::string_view name_of(Decider decider) {
 std::vector<std::string> valid_algorithms(const Request& request, const Topology& topology) {
   std::vector<std::string> names = algorithms_for(request.kind, topology, request.reproducible);
   std::erase_if(names, [&](const std::string& name) {
-    if (has_native(name)) return !request.native || is_hierarchical(name);
+    if (has_library(name)) return name != kMpi || !request.by_mpi;
     return request.own_counts && forwards(request.kind, name);
   });
   return names;
@@ -32,7 +32,7 @@ std::vector<Choice> candidates(const Request& request, const Topology& topology,
   // Hierarchies of hosts with one rank each do what flat algorithms do, in more chunks.
   const bool one_rank_each = largest_groups(topology)[0] == topology.size();
   for (const std::string& algorithm : valid_algorithms(request, topology)) {
-    if (has_native(algorithm) || (is_hierarchical(algorithm) && one_rank_each)) continue;
+    if (has_library(algorithm) || (is_hierarchical(algorithm) && one_rank_each)) continue;
     Choice choice = predict(request, topology, models, algorithm);
     // Behind those that take as long: they stay in the registry's order.
     found.insert(std::ranges::upper_bound(found, choice.seconds, {}, &Choice::seconds), std::move(choice));

@@ -17,8 +17,8 @@ struct Request {
   std::size_t bytes = 0;      // the full buffer: all parts, or of an all-to-all those that one rank brings
   bool own_counts = false;    // each rank knows its own counts only, so none can forward what others are to get
   bool reproducible = false;  // sums are to be reduced in rank order
-  bool native = false;        // a transport here runs it by itself
-  bool on_gpus = false;       // the call's buffers lie on GPUs; kernels on peer memory are what is native within hosts
+  bool by_mpi = false;        // MPI is here and has it
+  bool on_gpus = false;       // the call's buffers lie on GPUs; group steps are calls of kernels on peer memory
   bool staged = false;        // and messages between hosts pass through the memory of both
 };
 

@@ -69,7 +69,7 @@ std::string Explanation::reason() const {
     text += "; then " + way(candidates[1]) + ", " +
             formatted("%.0f%%", 100 * std::abs(candidates[1].seconds / best.seconds - 1)) +
             (shortest ? " more" : " less, which fits do not tell apart");
-  if (native_s > 0) text += "; by name alone: native, NCCL's own, " + us(native_s);
+  if (nccl_s > 0) text += "; by name alone: nccl, " + us(nccl_s);
   return text + " (" + basis(best, links) + ")";
 }
 

@@ -17,7 +17,7 @@ struct Explanation {
   Choice chosen;
   std::vector<Choice> candidates;  // the cheapest first
   std::string links;               // what is known of them, where an algorithm has not been measured
-  double native_s = 0;             // measured, of the library's own, which is taken by name alone; 0: not known
+  double nccl_s = 0;               // measured, of NCCL's own, which is taken by name alone; 0: not known
 
   /// One sentence.
   std::string reason() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithms/registry.h"
 #include "select/explain.h"
 #include "select/peer_lines.h"
 
@@ -28,12 +29,14 @@ Explanation explain(const PeerTraffic& traffic, const PeerLines& lines, std::str
   std::ranges::sort(found.candidates, {},
                     [&](const Choice& choice) { return std::pair(choice.algorithm != fastest_way, choice.seconds); });
   found.chosen = found.candidates.front();
-  if (!pinned.empty()) {
+  if (pinned == kPeers) {
+    found.chosen.decided_by = Decider::pinned;
+  } else if (!pinned.empty()) {
     const auto named = std::ranges::find(found.candidates, pinned, &Choice::algorithm);
     found.chosen = named == found.candidates.end() ? Choice{std::string(pinned)} : *named;
     found.chosen.decided_by = Decider::pinned;
   }
-  found.native_s = lines.native_s(traffic.kind, traffic.bytes).value_or(0);
+  found.nccl_s = lines.nccl_s(traffic.kind, traffic.bytes).value_or(0);
   return found;
 }
 

@@ -61,7 +61,7 @@ struct Pin {
 };
 
 /// What moves calls among the GPUs of a host, measured: T = α + bytes·β for a number of ranks, so neither rounds nor
-/// volume enter. `algorithm`: an engine's name, or "native".
+/// volume enter. `algorithm`: an engine's name, or "nccl".
 struct PeerFits {
   std::string gpu;  // the kind of GPU, by its driver's name
   int ranks = 0;

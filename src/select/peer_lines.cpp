@@ -12,7 +12,7 @@ namespace lanecast {
 PeerLines::PeerLines(const std::vector<Fit>& fits, const GpuKind& gpu) : gpu_(&gpu) {
   for (const Fit& fit : fits) {
     const std::optional<PeerEngine> engine = peer_engine_from(fit.algorithm);
-    const std::size_t way = engine ? static_cast<std::size_t>(*engine) : kNative;
+    const std::size_t way = engine ? static_cast<std::size_t>(*engine) : kByNccl;
     of_[static_cast<std::size_t>(fit.kind)][way].push_back({fit.from_bytes, fit.alpha_s, fit.beta_s_per_byte});
   }
   for (Ways& ways : of_)
@@ -56,6 +56,6 @@ double PeerLines::latency_s(Kind kind, PeerEngine engine, std::size_t bytes) con
   return line ? line->alpha_s : 0;
 }
 
-std::optional<double> PeerLines::native_s(Kind kind, std::size_t bytes) const { return at(kind, kNative, bytes); }
+std::optional<double> PeerLines::nccl_s(Kind kind, std::size_t bytes) const { return at(kind, kByNccl, bytes); }
 
 }  // namespace lanecast

@@ -33,15 +33,15 @@ class PeerLines {
   /// What does not depend on the bytes.
   double latency_s(Kind kind, PeerEngine engine, std::size_t bytes) const;
   /// Of NCCL's own collective, which is taken by name alone.
-  std::optional<double> native_s(Kind kind, std::size_t bytes) const;
+  std::optional<double> nccl_s(Kind kind, std::size_t bytes) const;
 
  private:
   struct Line {
     std::size_t from_bytes;
     double alpha_s, beta_s_per_byte;
   };
-  static constexpr std::size_t kNative = kPeerEngines.size();
-  using Ways = std::array<std::vector<Line>, kNative + 1>;  // each ascending by from_bytes
+  static constexpr std::size_t kByNccl = kPeerEngines.size();
+  using Ways = std::array<std::vector<Line>, kByNccl + 1>;  // each ascending by from_bytes
 
   const Line* find(Kind kind, std::size_t way, std::size_t bytes) const;
   std::optional<double> at(Kind kind, std::size_t way, std::size_t bytes) const;

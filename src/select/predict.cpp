@@ -45,7 +45,7 @@ std::vector<Stage> hierarchical_stages(const Request& request, const Topology& t
       found.push_back(
           stripes({request.kind, request.bytes, static_cast<int>(inside), topology.levels(), request.on_gpus}, models));
     if (sizes[k] <= 1) continue;
-    if (request.on_gpus && name == "native")
+    if (request.on_gpus && name == kPeers)
       found.push_back(group_step(load, models));
     else
       found.push_back(rooted && k > 0 ? gather(name, load, models) : flat(name, load, models));

@@ -16,7 +16,7 @@ import faults
 import graphs
 import grid
 import messages
-import native
+import own_of_nccl
 import streams
 import symmetric_memory
 import windows
@@ -32,7 +32,7 @@ SECTIONS = {
     "graphs": graphs.run,
     "messages": messages.run,
     "compositions": compositions.run,
-    "native": native.run,
+    "nccl": own_of_nccl.run,
     "symmetric": symmetric_memory.run,
     "windows": windows.run,
     "faults": faults.run,

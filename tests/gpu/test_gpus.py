@@ -111,11 +111,11 @@ def test_compositions(queues: str, tmp_path: Path) -> None:
     expect_all_right(tmp_path, RANKS, ["compositions"], CUDA_DEVICE_MAX_CONNECTIONS=queues)
 
 
-def test_native(tmp_path: Path) -> None:
+def test_nccl(tmp_path: Path) -> None:
     if GPUS >= RANKS:
-        expect_all_right(tmp_path, RANKS, ["native"])
+        expect_all_right(tmp_path, RANKS, ["nccl"])
     else:
-        expect_all_right_on_emulated_hosts(tmp_path, "native")
+        expect_all_right_on_emulated_hosts(tmp_path, "nccl")
 
 
 @pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")

@@ -139,7 +139,9 @@ def check_reduction(settings: Settings) -> None:
     if _core.mpi_reduces(dtype):
         raise _core.UsageError("backend 'mpi': MPI has no op avg; add the backend lanecast, or compare with --op sum")
     takes = [name for name, code in DTYPE_CODES.items() if _core.mpi_reduces(code)]
-    raise _core.UsageError(f"backends mpi and native: MPI reduces no {settings.dtype}; it takes {', '.join(takes)}")
+    raise _core.UsageError(
+        f"backends mpi and lanecast:mpi: MPI reduces no {settings.dtype}; it takes {', '.join(takes)}"
+    )
 
 
 def check_exact(settings: Settings, ranks: int) -> None:

@@ -86,6 +86,26 @@ def row_of(case: Case, backend: str, algorithm: str, times_us: list[float]) -> R
     }
 
 
+def row_of_runs(rows: list[Row]) -> Row:
+    """One for several independent runs of a case: the mean, and what each took."""
+    first = rows[0]
+    found = dict(first)
+    times_us = [row["time_us"] for row in rows]
+    time_us = statistics.fmean(times_us)
+    algbw_gbps = first["bytes"] / time_us / 1e3
+    found |= {
+        "time_us": time_us,
+        "time_us_rounds": times_us,
+        "algbw_GBps": algbw_gbps,
+        "busbw_GBps": algbw_gbps * busbw_factor(first["collective"], first["ranks"]),
+        "wrong": max(row["wrong"] for row in rows),
+    }
+    if "mode" not in first:
+        return found
+    host_us = [row["host_us"] for row in rows]
+    return found | {"device_us": time_us, "host_us": statistics.fmean(host_us), "host_us_rounds": host_us}
+
+
 class Bench:
     """Measures on some ranks; every method is collective."""
 
@@ -93,7 +113,7 @@ class Bench:
         self, ranks: Ranks, settings: Settings, memory: Callable[[str], Memory] = lambda kind: HostMemory()
     ) -> None:
         """memory: gives that of a kind, for one payload."""
-        self.ranks, self.settings, self._memory = ranks, settings, memory
+        self.ranks, self.settings, self.memory = ranks, settings, memory
         self.network = network.find(ranks.control)
 
     def measure(self, collective: str, size: int, advance: Callable[[str], None]) -> list[Row]:
@@ -116,7 +136,7 @@ class Bench:
 
     def payload(self, case: Case, kind: str) -> Payload:
         """Buffers of the case in all of the memory of a kind."""
-        return Payload(case, self._memory(kind))
+        return Payload(case, self.memory(kind))
 
     def contenders(self, case: Case) -> list[Contender]:
         """All backends that take the case, each bound to buffers of it in the memory that it wants."""

@@ -9,7 +9,7 @@ from lanecast import _core
 
 DEVICES = ("cpu", "cuda")
 KNOWN = {
-    "cpu": "lanecast, lanecast:ALGORITHM, reproducible, native, mpi",
+    "cpu": "lanecast, lanecast:ALGORITHM, reproducible, mpi",
     "cuda": "lanecast, lanecast:ALGORITHM, lanecast+symm, lanecast+host, lanecast+composed, nccl, nccl+windows, "
     "torch_one_shot, torch_two_shot",
 }
@@ -17,6 +17,7 @@ GPU_SIZES = "64K,1M,4M,16M,64M,256M,1G"
 GPU_ROUND_S = 20e-3
 
 LANECAST, MPI, NCCL = "lanecast", "mpi", "nccl"
+JUDGED = ("lanecast", "lanecast+symm")  # where Lanecast chooses by itself
 HOST = "host"  # the library where Lanecast's call is between copies from and to a GPU
 COMPOSED = "composed"  # where it is the collective as HiCCL composes it
 # Kinds of memory: the CPU's, and those of a GPU.
@@ -46,13 +47,18 @@ class Backend:
 
     @property
     def needs_mpi(self) -> bool:
-        """Native algorithms are MPI's, but on a GPU NCCL's own."""
-        return self.library == MPI or ("native" in self.algorithm and (self.memory == CPU or self.library == HOST))
+        """Is a collective of MPI's its own, or a level of one?"""
+        return self.library == MPI or MPI in self.algorithm
+
+    @property
+    def is_library(self) -> bool:
+        """Is it another library, rather than a way of Lanecast's?"""
+        return self.library not in {LANECAST, HOST, COMPOSED}
 
     @property
     def can_be_captured(self) -> bool:
         """Can a CUDA graph have its calls? The host's part of one is in no graph."""
-        return self.library != HOST and self.algorithm != "native"
+        return self.library != HOST and self.algorithm != NCCL
 
     def takes(self, collective: str, dtype: str, op: str) -> bool:
         """torch's kernels on symmetric memory are sums of two types."""
@@ -92,8 +98,7 @@ def parse_backend(text: str, device: str = "cpu") -> Backend:
     if name == "lanecast" and bool(colon) == bool(algorithm):
         return Backend(text, algorithm)
     others = {
-        "reproducible": Backend(text, reproducible=True), "native": Backend(text, "native"),
-        "mpi": Backend(text, library=MPI),
+        "reproducible": Backend(text, reproducible=True), "mpi": Backend(text, library=MPI),
     }  # fmt: skip
     if text not in others:
         raise _core.UsageError(

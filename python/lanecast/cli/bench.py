@@ -9,15 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from lanecast import _core, launch
+from lanecast.bench import judge as judging
 from lanecast.bench import outputs, runner
 from lanecast.bench.checks import choose_baseline
 from lanecast.bench.hiccl.protocol import SWEEPS, Hiccl
 from lanecast.bench.hiccl.variants import PRESETS
 from lanecast.bench.options import distinct, known_name, parse_dtype, parse_sizes, refuse_on_gpu, split_list
+from lanecast.bench.pccl import Pccl
 from lanecast.bench.protocol import Protocol, SideBySide
 from lanecast.bench.settings import DEVICES, GPU_ROUND_S, GPU_SIZES, KNOWN, Backend, Settings, parse_backend
 
-PROTOCOLS = ("backends", "hiccl")
+PROTOCOLS = ("backends", "hiccl", "pccl")
 
 
 def _known(what: str, known: Any) -> str:
@@ -36,7 +38,7 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
     backends: Annotated[
         str,
         typer.Option(
-            help="lanecast, lanecast:ALGORITHM, reproducible, native, mpi. "
+            help="lanecast, lanecast:ALGORITHM, reproducible, mpi. "
             f"On cuda: {KNOWN['cuda']}. Default: lanecast, and mpi or nccl."
         ),
     ] = "",
@@ -57,6 +59,9 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         bool, typer.Option("--shared-gpus", help="On cuda: ranks may share GPUs, to see results and not times.")
     ] = False,
     in_place: Annotated[bool, typer.Option("--in-place", help="Input within the output.")] = False,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Print the cells below 0.98 of the best library's speed; exit 1 if any.")
+    ] = False,
     baseline: Annotated[
         str, typer.Option(help="The backend to compare with; empty: mpi or nccl, else the first.")
     ] = "",
@@ -73,9 +78,10 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
 
     Started plainly it starts its own ranks; under mpirun, mpiexec or srun it uses those. With a topology on one host
     the nodes are emulated: MPI messages across them, shared memory within. Protocol hiccl compares the shapes of
-    composed collectives as HiCCL's paper does, beside the bounds of its Table III. On cuda each rank has a GPU, ranks
-    come from torchrun or are started here, and torch brings NCCL to compare with; there a topology is for protocol
-    hiccl, whose nodes may be GPUs of one host.
+    composed collectives as HiCCL's paper does, beside the bounds of its Table III. Protocol pccl shows the mean and the
+    standard deviation of --rounds independent runs at the sizes of PCCL's paper. On cuda each rank has a GPU; they come
+    from torchrun or are started here, and torch brings NCCL to compare with; there a topology is for protocol hiccl,
+    whose nodes may be GPUs of one host.
     """
     if context.invoked_subcommand is not None:
         _refuse_before(context.invoked_subcommand, context)
@@ -106,6 +112,8 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         graph=graph,
         shared_gpus=shared_gpus,
     )
+    if judge:
+        judging.check(contenders)
     picture = heatmap or plot
     outputs.check(json_file)
     outputs.check_picture(picture)
@@ -118,6 +126,8 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         chosen.draw(rows, picture)
     if any(row["wrong"] for row in rows):
         raise _core.InternalError("wrong results: see the column #wrong")
+    if judge and not judging.passes(rows, contenders):
+        raise typer.Exit(1)
 
 
 def _refuse_before(command: str, context: typer.Context) -> None:
@@ -161,4 +171,6 @@ def _protocol(name: str, of_hiccl: dict[str, Any], heatmap: Path | None, on_gpu:
     for option, value in of_hiccl.items():
         if value:
             raise _core.UsageError(f"{option}: needs --protocol hiccl")
+    if name == "pccl":
+        return Pccl()
     return SideBySide(GPU_SIZES) if on_gpu else SideBySide()

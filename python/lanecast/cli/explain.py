@@ -45,7 +45,7 @@ def explain(
     if fitting is not None:
         known = known.with_learned(fitting.learned())
     on = "from the machine's figures"
-    explanation = explained(_core.explain(collective, parse_size(size), topology, known, native=True, links=on))
+    explanation = explained(_core.explain(collective, parse_size(size), topology, known, by_mpi=True, links=on))
     lines = str(explanation).splitlines()
     hidden = len(lines) - 2 - _SHOWN
     out = tables.console()

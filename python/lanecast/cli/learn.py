@@ -59,7 +59,7 @@ def measure(  # noqa: PLR0913, PLR0917  one per option
     --topologies says, but for LANECAST_TOPOLOGY. Nothing else should run.
     """
     names = [known_name("collective", name, _core.KINDS) for name in distinct(collectives)]
-    grid = Grid(names, parse_sizes(sizes), rounds, _LONGEST_CALL_S, native=job.under_launcher())
+    grid = Grid(names, parse_sizes(sizes), rounds, _LONGEST_CALL_S, mpi=job.under_launcher())
     options = {"transports": transports, "profile": finding.NONE}
     if job.under_launcher():
         _measure(startup.init(**options), grid, database)

@@ -42,7 +42,7 @@ _MAPS = {
         "recursive between nodes: times as fast as a ring between them; below, what is chosen",
     ),
 }
-_SHORT = {"hierarchical(": "h(", "recursive_doubling": "rec", "double_tree": "tree", "direct": "d", "native": "MPI"}
+_SHORT = {"hierarchical(": "h(", "recursive_doubling": "rec", "double_tree": "tree", "direct": "d", "mpi": "MPI"}
 
 
 def figures(  # noqa: PLR0913, PLR0917  one per option

@@ -12,7 +12,7 @@ import numpy as np
 
 from lanecast import _core
 from lanecast.communicator import Communicator
-from lanecast.learn.contenders import NATIVE, contenders
+from lanecast.learn.contenders import MPI, contenders
 from lanecast.learn.database import Configuration, Database, Timed
 from lanecast.profiles.scope import scope_of
 from lanecast.profiles.shape import shape_of
@@ -23,13 +23,13 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Grid:
-    """What of these ranks is timed: sizes in bytes of the full buffer; native: MPI's own collectives as well."""
+    """What of these ranks is timed: sizes in bytes of the full buffer; mpi: MPI's own collectives as well."""
 
     collectives: Sequence[str]
     sizes: Sequence[int]
     rounds: int
     longest_call_s: float
-    native: bool
+    mpi: bool
     first: Sequence[tuple[str, int]] = ()  # collectives and sizes that are timed again, whatever is known of them
 
 
@@ -55,7 +55,7 @@ def measure(comm: Communicator, grid: Grid, path: Path, software: dict[str, Any]
         if configuration.collective in too_long:
             continue
         say(f"{configuration.collective} of {configuration.bytes} B on {comm.size} ranks")
-        times = _time(watch, configuration, grid.native)
+        times = _time(watch, configuration, grid.mpi)
         if database is not None:
             database.add(run, configuration, times)
         if min(min(timed.seconds) for timed in times) > grid.longest_call_s and configuration not in again:
@@ -66,14 +66,13 @@ def measure(comm: Communicator, grid: Grid, path: Path, software: dict[str, Any]
     return done
 
 
-def _time(watch: Stopwatch, configuration: Configuration, native: bool) -> list[Timed]:
+def _time(watch: Stopwatch, configuration: Configuration, mpi: bool) -> list[Timed]:
     comm, collective, size = watch.world, configuration.collective, configuration.bytes
     predicted = {
         each["algorithm"]: each for each in _core.candidates(collective, size, comm.topology, comm._core.models)
     }
     ways = [
-        (name, 1 if name == NATIVE else predicted[name]["chunks"])
-        for name in contenders(collective, comm.topology, native)
+        (name, 1 if name == MPI else predicted[name]["chunks"]) for name in contenders(collective, comm.topology, mpi)
     ]
     rounds = watch.rounds(calls_for(comm, collective, size, ways))
     return [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import lanecast
-from lanecast.learn.contenders import BESIDE, NATIVE, VENDORS_RING, contenders
+from lanecast.learn.contenders import BESIDE, MPI, VENDORS_RING, contenders
 from lanecast.learn.database import Configuration, Database, Timed
 from lanecast.machines import Machine, topology_in
 from lanecast.profiles.scope import Scope
@@ -59,14 +59,14 @@ def contenders_of(case: Case, backends: Sequence[str] = ()) -> list[Contender]:
     for backend in backends or _usual(case):
         met = on(backend, case)
         way = plan(backend, met)
-        name = NATIVE if backend == NATIVE_SELECTION else backend if backend in BESIDE else way.algorithm
+        name = MPI if backend == NATIVE_SELECTION else backend if backend in BESIDE else way.algorithm
         found.setdefault(name, Contender(name, met, way))
     return list(found.values())
 
 
 def _usual(case: Case) -> list[str]:
     inside = case.ranks <= case.machine.ranks_per_node
-    known = contenders(case.collective, case.topology, native=False)
+    known = contenders(case.collective, case.topology, mpi=False)
     names = [f"lanecast:{name}" for name in known if inside or "(" in name or name in _FLAT]
     return [*names, *([] if inside else [VENDORS_RING]), NATIVE_SELECTION]
 

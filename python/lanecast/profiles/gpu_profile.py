@@ -27,7 +27,7 @@ class GpuShape:
 
 @dataclass(frozen=True)
 class EngineFit:
-    """T = alpha + bytes * beta from so many bytes of the full buffer on; engine: or "native"."""
+    """T = alpha + bytes * beta from so many bytes of the full buffer on; engine: or "nccl"."""
 
     collective: str
     engine: str

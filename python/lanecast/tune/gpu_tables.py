@@ -17,7 +17,7 @@ from lanecast.bench.settings import PLAIN, SYMMETRIC
 from lanecast.profiles.gpu_profile import GpuProfile
 
 _SIZES = [1 << k for k in range(12, 31, 3)]
-_ENGINES = (*_core.PEER_ENGINES, "native")
+_ENGINES = (*_core.PEER_ENGINES, "nccl")
 _LEFT = ("collective", "engine", "mode", "memory", "takes", "next best", "assumed", "tuned")
 _CHOSEN = {PLAIN: ("lanecast", "tuned"), SYMMETRIC: ("lanecast+symm", "tuned+symm")}
 
@@ -56,10 +56,10 @@ def show_gains(profile: GpuProfile, rows: Sequence[Row]) -> None:
 def _gain(
     table: Table, profile: GpuProfile, case: tuple[str, str, str, int], us: dict[str, float]
 ) -> tuple[float, float]:
-    """A row. native is no choice, and the direct engine none on plain memory."""
+    """A row. nccl is no choice, and the direct engine none on plain memory."""
     collective, mode, memory, size = case
     engines = {name.partition(":")[2]: time for name, time in us.items() if ":" in name}
-    no_choice = {"native", "peer_direct"} if memory == PLAIN else {"native"}
+    no_choice = {"nccl", "peer_direct"} if memory == PLAIN else {"nccl"}
     best_us = min(time for engine, time in engines.items() if engine not in no_choice)
     assumed_us, tuned_us = (us[name] for name in _CHOSEN[memory])
     ways = [_explained(profile, collective, size, memory, lines) for lines in (_core.PeerLines(), profile.lines())]

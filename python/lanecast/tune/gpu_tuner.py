@@ -29,7 +29,7 @@ from lanecast.profiles.profile import default_folder
 from lanecast.tune import gpu_tables
 from lanecast.tune.fit import Bend, fit_bends
 
-KERNEL, TWO_SHOT, COPY_ENGINE, DIRECT, NATIVE = "peer_kernel", "peer_two_shot", "copy_engine", "peer_direct", "native"
+KERNEL, TWO_SHOT, COPY_ENGINE, DIRECT, NCCL = "peer_kernel", "peer_two_shot", "copy_engine", "peer_direct", "nccl"
 SIZES = (*(1 << k for k in range(12, 19, 2)), *(1 << k for k in range(19, 29)))
 GAIN_SIZES = tuple(3 << k for k in range(12, 27, 2))  # between those, where nothing was measured
 # Engines differ by less than the bends of their lines: a chosen one is to be no more than a few percent behind.
@@ -41,7 +41,7 @@ _IN_MEMORY = {DIRECT: SYMMETRIC}
 COLLECTIVES_OF = {
     TWO_SHOT: ("all_reduce", "broadcast"),
     DIRECT: ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"),
-    NATIVE: ("all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce"),
+    NCCL: ("all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce"),
 }  # where not all of them
 
 
@@ -123,7 +123,7 @@ class TuneBench(Bench):
             if DIRECT in named:
                 backends.append(Backend("lanecast+symm", memory=SYMMETRIC))
         settings = replace(self.settings, backends=tuple(backends))
-        return TuneBench(self.ranks, settings, self._memory, self.engines, self.tuned)
+        return TuneBench(self.ranks, settings, self.memory, self.engines, self.tuned)
 
     def contenders_of_a_size(self) -> int:
         """Called one by one, and from graphs where they can be."""
@@ -172,12 +172,12 @@ def _engines(ranks: GpuRanks) -> list[str]:
     """All there are; NCCL's own where it can be opened, as all ranks find alike."""
     found = [KERNEL, TWO_SHOT, COPY_ENGINE, DIRECT]
     try:
-        _first_call(ranks, ranks.comm, NATIVE)
+        _first_call(ranks, ranks.comm, NCCL)
     except _core.UsageError as error:
         if ranks.rank == 0:
-            print(f"left out: native: {error}", file=sys.stderr, flush=True)
+            print(f"left out: nccl: {error}", file=sys.stderr, flush=True)
         return found
-    return [*found, NATIVE]
+    return [*found, NCCL]
 
 
 def _first_call(ranks: GpuRanks, comm: Communicator, algorithm: str) -> None:

@@ -148,7 +148,7 @@ def rows_for(collective: str, group: Group, topology: _core.Topology) -> list[st
     else:
         combined = [name for name in _core.algorithms_for(collective, topology) if name.endswith(")")]
         names = [name[name.index("(") + 1 : -1].split(",")[group.level] for name in combined]
-    return [name for name in dict.fromkeys(names) if name != "native"]
+    return [name for name in dict.fromkeys(names) if not _core.has_library(name)]
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ std::shared_ptr<const gpu::Nccl> opened(const std::vector<std::string>& folders)
   auto library = gpu::Nccl::open(folders);
   if (library->version() < kOldest)
     throw UsageError("NCCL in " + library->path() + " is older than 2.17; install a newer one, or name another " +
-                     "algorithm than native");
+                     "algorithm than nccl");
   return library;
 }
 

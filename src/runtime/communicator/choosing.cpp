@@ -14,7 +14,7 @@ namespace {
 std::string within_by_groups(Kind kind, const Topology& topology, const std::string& algorithm) {
   const std::size_t within = algorithm.rfind(',');
   if (within == std::string::npos) return {};
-  std::string name = algorithm.substr(0, within) + ",native)";
+  std::string name = algorithm.substr(0, within) + "," + std::string(kPeers) + ")";
   return has_algorithm(kind, topology, name) ? name : std::string();
 }
 
@@ -38,7 +38,7 @@ Explanation Choosing::explain(const Call& call) const {
 
 Request Choosing::request_of(const Call& call) const {
   return {call.kind, full_bytes(call, topology_.size()), call.own_counts(), in_rank_order(call),
-          router_.native(call.kind, call.dtype, call.op) != nullptr};
+          router_.library_for(call.kind, call.dtype, call.op) != nullptr};
 }
 
 std::string_view Choosing::pinned_for(const Call& call) const {
@@ -52,7 +52,7 @@ std::string_view Choosing::pinned_for(const Call& call) const {
 bool Choosing::averages_in_rank_order(const Call& call) const {
   const bool narrow = is_float(call.dtype) && size_of(call.dtype) == 1;
   return narrow && call.op == ReduceOp::avg && Collective{call.kind}.reduces() && topology_.size() > 2 &&
-         pinned_for(call) != "native";  // which a library has, or has not
+         !has_library(pinned_for(call));  // which a library has, or has not
 }
 
 bool Choosing::in_rank_order(const Call& call) const {
@@ -60,7 +60,7 @@ bool Choosing::in_rank_order(const Call& call) const {
   if (averages_in_rank_order(call)) return true;
   if (!sums || !call.reproducible.value_or(options_.reproducible.value_or(false))) return false;
   // Our own kernels give integers the same bits in every order; of floats, min and max take -0 and 0 for equal.
-  return is_float(call.dtype) || has_native(pinned_for(call));
+  return is_float(call.dtype) || has_library(pinned_for(call));
 }
 
 Models Choosing::models_for(OnGpus gpus) const {
@@ -77,7 +77,7 @@ Request Choosing::request_of(const Call& call, OnGpus gpus) const {
   Request request = request_of(call);
   request.on_gpus = true;
   request.staged = !gpus.sends_directly;
-  if (pinned_in_order(call).empty()) request.native = false;  // MPI's own; NCCL's is taken by name alone
+  if (pinned_in_order(call).empty()) request.by_mpi = false;  // it takes no GPU's memory here
   return request;
 }
 

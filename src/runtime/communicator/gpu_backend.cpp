@@ -2,26 +2,19 @@
 // Which backend takes a call on a GPU's memory, and what has to be opened for it first.
 #include <algorithm>
 
-#include "algorithms/algorithms.h"
+#include "algorithms/registry.h"
 #include "runtime/communicator/gpu_calls.h"
 #include "runtime/communicator/ordered_calls.h"
 #include "runtime/communicator/waits.h"
 #include "runtime/gpu/gpu_executor.h"
 
 namespace lanecast {
-namespace {
-
-/// The algorithm that stands for a library's own collectives.
-constexpr std::string_view kNative = "native";
-
-}  // namespace
-
 GpuCalls::GpuBackend GpuCalls::backend_of(GpuExecutor& executor, const Call& call, const OnStream& where) const {
   require_usable(executor.own(), call.in, call.out, call.dtype, where.device);
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
   const std::string_view name = choosing_.pinned_for(call);
   const bool on_one_host = executor.within_host() != nullptr;
-  const bool by_peers = name.empty() ? on_one_host : peer_engine_from(name).has_value();
+  const bool by_peers = name.empty() ? on_one_host : name == kPeers || peer_engine_from(name).has_value();
   if (by_peers && !on_one_host)
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' moves memory among the GPUs of one host, and " +
                      "these ranks are on " + std::to_string(ground_.hosts()) + "; name another one, or none");
@@ -29,19 +22,24 @@ GpuCalls::GpuBackend GpuCalls::backend_of(GpuExecutor& executor, const Call& cal
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) + ": calls by peer memory cut messages by " +
                      "themselves; give 0");
   if (by_peers) return GpuBackend::peers;
-  if (name == kNative) {
-    if (const std::string what = not_native(call); !what.empty())
-      throw UsageError(rank_says + std::string(name_of(call.kind)) +
-                       ": algorithm 'native' on GPUs is NCCL's own: " + what);
+  if (name == kNccl) {
+    if (const std::string what = not_nccls(call); !what.empty())
+      throw UsageError(rank_says + std::string(name_of(call.kind)) + ": algorithm 'nccl': " + what);
     if (executor.order_of_calls().capturing(static_cast<gpu::Stream>(where.stream)))
-      throw UsageError(rank_says + "no CUDA graph can capture algorithm 'native', since nobody would look after the " +
+      throw UsageError(rank_says + "no CUDA graph can capture algorithm 'nccl', since nobody would look after the " +
                        "deadline of a replay; end the capture first");
     gate_.refuse_without_threads();
-    return GpuBackend::native;
+    return GpuBackend::nccl;
   }
   if (!name.empty() && !has_algorithm(call.kind, ground_.topology, name))
-    throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: peer_kernel " +
+    throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: peers peer_kernel " +
                      "peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan algorithms`");
+  if (has_level(name, kMpi))
+    throw UsageError(rank_says + "algorithm '" + std::string(name) + "': MPI's own collectives take the host's " +
+                     "memory, and these buffers lie on a GPU; name nccl, peers or another algorithm");
+  if (has_level(name, kNccl))
+    throw UsageError(rank_says + "algorithm '" + std::string(name) + "': NCCL runs whole calls, and no level of a " +
+                     "plan; name peers for it, which are our kernels among the GPUs of a host");
   if (on_one_host && !call.own_counts()) return GpuBackend::program;
   if (call.own_counts() && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) +
@@ -58,7 +56,7 @@ void GpuCalls::require_messages(GpuExecutor& executor, void* stream) const {
   gate_.refuse_without_threads();
 }
 
-std::string GpuCalls::not_native(const Call& call) const {
+std::string GpuCalls::not_nccls(const Call& call) const {
   if (const std::string what = nccl::missing(call.kind, call.dtype, call.op); !what.empty())
     return what + ": NCCL has none, or another than Lanecast's kernels";
   if (call.own_counts()) return "send_counts, recv_counts: NCCL has none";
@@ -69,7 +67,7 @@ std::string GpuCalls::not_native(const Call& call) const {
   return {};
 }
 
-void GpuCalls::open_native(GpuExecutor& executor, Lock& lock) {
+void GpuCalls::open_nccl(GpuExecutor& executor, Lock& lock) {
   if (executor.nccl().is_open()) return;
   calls_.drain(lock, ground_.options.interrupt);
   failing_.or_fail<UsageError>([&] {
@@ -95,7 +93,7 @@ void GpuCalls::open_staging(GpuExecutor& executor, void* stream, Lock& lock) {
 }
 
 void GpuCalls::open_for(GpuExecutor& executor, const Call& call, GpuBackend backend, void* stream, Lock& lock) {
-  if (backend == GpuBackend::native) open_native(executor, lock);
+  if (backend == GpuBackend::nccl) open_nccl(executor, lock);
   if (backend == GpuBackend::peers && peer_engine_from(choosing_.pinned_for(call)) == PeerEngine::copy_engine)
     open_staging(executor, stream, lock);
   if (backend == GpuBackend::program) open_programs(executor, stream, lock);

@@ -44,7 +44,7 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
     if (backend == GpuBackend::peers)
       return executor.within_host()->engines.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)),
                                                      stream);
-    if (backend == GpuBackend::native)
+    if (backend == GpuBackend::nccl)
       return look_after(executor.nccl().enqueue(planned, in_place, *ground_.router, stream));
     const auto choose = [&] { return choosing_.chosen_for_gpus(planned, on_gpus(executor)); };
     if (backend == GpuBackend::program)
@@ -113,7 +113,7 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const Call& call, const OnStre
       if (backend != GpuBackend::proxied)
         executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), executor.order_of_calls().own());
     }
-    const bool needs_thread = backend == GpuBackend::proxied || backend == GpuBackend::native;
+    const bool needs_thread = backend == GpuBackend::proxied || backend == GpuBackend::nccl;
     return {needs_thread, enqueue_on(executor, call, backend, on)};
   });
 }

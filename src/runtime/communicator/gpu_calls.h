@@ -86,7 +86,7 @@ class GpuCalls {
   using Lock = Gate::Lock;
   /// What moves the memory: fused kernels on peer memory, a program within one host, one with a proxy between hosts, or
   /// NCCL's collective.
-  enum class GpuBackend : std::uint8_t { peers, program, proxied, native };
+  enum class GpuBackend : std::uint8_t { peers, program, proxied, nccl };
   int rank() const;
 
   /// stream: of the call that needs it, if any.
@@ -97,8 +97,8 @@ class GpuCalls {
   /// Throws UsageError for what no backend takes.
   GpuBackend backend_of(GpuExecutor& executor, const Call& call, const OnStream& where) const;
   /// What NCCL cannot do of the call; empty: nothing.
-  std::string not_native(const Call& call) const;
-  void open_native(GpuExecutor& executor, Lock& lock);
+  std::string not_nccls(const Call& call) const;
+  void open_nccl(GpuExecutor& executor, Lock& lock);
   /// Collective. Throws UsageError where the stream is captured.
   template <class Open>
   void take_memory(GpuExecutor& executor, const std::string& by, void* stream, Lock& lock, const Open& open);

@@ -98,7 +98,7 @@ Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunk
 }
 
 std::string without_groups(std::string_view algorithm, Kind kind) {
-  constexpr std::string_view kGroups = "native";
+  constexpr std::string_view kGroups = "peers";
   std::string name(algorithm);
   for (auto at = name.find(kGroups); at != std::string::npos; at = name.find(kGroups, at))
     name.replace(at, kGroups.size(), kind == Kind::all_to_all ? "pairwise" : "direct");

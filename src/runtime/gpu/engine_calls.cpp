@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "algorithms/algorithms.h"
+#include "algorithms/registry.h"
 #include "plan/verify.h"
 #include "runtime/bound/shape_of_call.h"
 
@@ -53,7 +53,7 @@ InHostCall& EngineCalls::bound(const Call& call, bool in_place, PeerEngine engin
   if (InHostCall* const found = bound_.find(collective, whole, name_of(engine))) return *found;
   std::vector<Plan> plans;
   plans.reserve(static_cast<std::size_t>(size));
-  for (int r = 0; r < size; ++r) plans.push_back(make_plan(collective, r, on_.topology, "native"));
+  for (int r = 0; r < size; ++r) plans.push_back(make_plan(collective, r, on_.topology, kPeers));
   verify(plans);
   Plan& own = plans[on_.peers.rank()];
   own.algorithm = name_of(engine);

@@ -8,7 +8,7 @@
 namespace lanecast {
 namespace {
 
-constexpr std::string_view kAlgorithm = "native";
+constexpr std::string_view kAlgorithm = "nccl";
 
 }  // namespace
 

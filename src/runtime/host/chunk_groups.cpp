@@ -2,7 +2,7 @@
 // Steps of a chunk that a whole group takes together, by a library's own collective.
 #include "runtime/bound/group_step.h"
 #include "runtime/host/chunk_run.h"
-#include "runtime/host/native_averages.h"
+#include "runtime/host/library_averages.h"
 
 namespace lanecast {
 
@@ -38,7 +38,7 @@ void ChunkRun::post_group(std::uint32_t step) {
     call.in = call.staged_in.data.get();
   }
   call.posted_ns = begin_ns();
-  Transport& transport = *context_.router.native(call.kind, call.dtype, call.op);
+  Transport& transport = *context_.router.library_for(call.kind, call.dtype, call.op);
   const Router::Visit visit(context_.router, transport);
   transport.groups()->post(call);
 }

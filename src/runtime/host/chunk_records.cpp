@@ -11,8 +11,9 @@ void ChunkRun::record_message(std::uint32_t step, std::size_t bytes, std::int64_
   if (!log) return;
   const Step& what = plan_.steps[step];
   const Transport* const transport =
-      what.peer >= 0 ? &transport_to(what.peer)
-                     : context_.router.native(plan_.groups[what.group].kind, context_.shape.dtype, context_.shape.op);
+      what.peer >= 0
+          ? &transport_to(what.peer)
+          : context_.router.library_for(plan_.groups[what.group].kind, context_.shape.dtype, context_.shape.op);
   log->add({.kind = what.kind,
             .peer = what.peer,
             .step = step,

@@ -50,7 +50,7 @@ bool Execution::opens_group_of(const std::vector<int>& members) const {
   const Plan& plan = prepared_->plan;
   return std::ranges::any_of(plan.steps, [&](const Step& step) {
     if (step.kind != StepKind::group || plan.groups[step.group].ranks != members) return false;
-    Transport& transport = *router_.native(plan.groups[step.group].kind, shape_.dtype, shape_.op);
+    Transport& transport = *router_.library_for(plan.groups[step.group].kind, shape_.dtype, shape_.op);
     return !transport.groups()->has(members, step.ordinal);
   });
 }
@@ -61,7 +61,7 @@ bool Execution::open_groups() {
   for (const Step& step : plan.steps) {
     if (step.kind != StepKind::group || number++ < prepared_->handles.size()) continue;
     const Group& group = plan.groups[step.group];
-    Transport& transport = *router_.native(group.kind, shape_.dtype, shape_.op);
+    Transport& transport = *router_.library_for(group.kind, shape_.dtype, shape_.op);
     const std::optional<int> handle = transport.groups()->open(group.ranks, step.ordinal);
     opening_ = handle ? nullptr : &group;
     if (!handle) return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/host/plan_cache.h"
 
+#include "algorithms/registry.h"
 #include "plan/own_share_first.h"
 #include "runtime/bound/own_counts.h"
 #include "runtime/bound/shape_of_call.h"
@@ -13,9 +14,14 @@ std::shared_ptr<Execution> PlanCache::find(const Call& call, bool in_place) {
   return found ? *found : nullptr;
 }
 
-void PlanCache::require_native(const Plan& plan, const Call& call) const {
+void PlanCache::require_library(const Plan& plan, const Call& call) const {
+  for (const std::string_view among_gpus : {kNccl, kPeers})
+    if (has_level(plan.algorithm, among_gpus))
+      throw UsageError("algorithm '" + plan.algorithm + "': " + std::string(among_gpus) +
+                       " runs among GPUs, and these " +
+                       "buffers lie in the host's memory; name mpi or another algorithm");
   for (const Group& group : plan.groups)
-    if (!router_.native(group.kind, call.dtype, call.op))
+    if (!router_.library_for(group.kind, call.dtype, call.op))
       throw UsageError("algorithm '" + plan.algorithm + "': no transport here runs " + std::string(name_of(call.op)) +
                        " of " + std::string(name_of(call.dtype)) + " by itself");
 }
@@ -27,7 +33,7 @@ std::shared_ptr<PreparedPlan> PlanCache::plan(const Call& call, bool in_place, c
       plans_.find([&](const PlanKey& key) { return key.collective == collective && key.algorithm == algorithm; });
   if (found) return *found;
   Plan built = make_plan(collective, rank_, topology_, algorithm);
-  require_native(built, call);
+  require_library(built, call);
   return plans_.make({collective, algorithm}, std::make_shared<PreparedPlan>(std::move(built)));
 }
 

@@ -32,7 +32,7 @@ class PlanCache {
   static constexpr std::size_t kExecutions = 32;
 
   std::shared_ptr<PreparedPlan> plan(const Call& call, bool in_place, const std::string& algorithm);
-  void require_native(const Plan& plan, const Call& call) const;
+  void require_library(const Plan& plan, const Call& call) const;
 
   struct PlanKey {
     Collective collective;

@@ -135,7 +135,7 @@ std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topo
   });
 
   // Opening is collective, so every rank opens what any rank uses, in the same order. MPI, where it runs, is always
-  // opened: its native collectives are an algorithm of their own.
+  // opened: its own collectives are an algorithm.
   std::vector<std::uint8_t> mine(std::size(kTransports)), all(mine.size() * topology.size());
   for (int row : row_of_peer)
     if (row >= 0) mine[row] = 1;

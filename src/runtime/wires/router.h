@@ -114,7 +114,7 @@ class Router {
   }
 
   /// A transport that has groups and runs this collective by itself, or null.
-  Transport* native(Kind kind, DType dtype, ReduceOp op) {
+  Transport* library_for(Kind kind, DType dtype, ReduceOp op) {
     for (auto& transport : transports_)
       if (Groups* const groups = transport->groups(); groups && groups->runs(kind, dtype, op)) return transport.get();
     return nullptr;

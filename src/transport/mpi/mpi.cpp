@@ -19,7 +19,7 @@ MpiTransport::~MpiTransport() {
   if (!messages_->empty() || !groups_.idle()) leave();
 }
 
-MpiMessage MpiTransport::native(const Message& message) const {
+MpiMessage MpiTransport::as_mpi_has_it(const Message& message) const {
   if (message.memory.size() > 1 || message.consumer != nullptr || message.tag >= max_tag_)
     throw InternalError(
         "rank " + std::to_string(comm_->rank()) + ": a message to or from rank " + std::to_string(message.peer) +
@@ -37,9 +37,9 @@ std::string MpiTransport::why_undecided(GpuVendor vendor) const {
   return "this MPI says that it takes GPUs' memory, and calls the GPU's driver while messages move";
 }
 
-void MpiTransport::post_send(Message& message) { messages_->send(native(message), &message); }
+void MpiTransport::post_send(Message& message) { messages_->send(as_mpi_has_it(message), &message); }
 
-void MpiTransport::post_recv(Message& message) { messages_->receive(native(message), &message); }
+void MpiTransport::post_recv(Message& message) { messages_->receive(as_mpi_has_it(message), &message); }
 
 bool MpiTransport::progress(std::vector<Message*>& done) {
   completions_.clear();

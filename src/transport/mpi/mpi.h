@@ -40,7 +40,7 @@ class MpiTransport final : public Transport {
 
  private:
   void leave();
-  MpiMessage native(const Message& message) const;
+  MpiMessage as_mpi_has_it(const Message& message) const;
   [[noreturn]] void fail_receive(const Message& message, const MpiCompletion& completion) const;
 
   // Requests go before the communicators they run on, so they are declared after.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations under way, as one dense array of native requests for MPI_Testsome, with what belongs to each beside it.
+// Operations under way, as one dense array of MPI's requests for MPI_Testsome, with what belongs to each beside it.
 #pragma once
 
 #include <algorithm>

@@ -31,11 +31,11 @@ def run(campaign: Campaign) -> None:
     for kind in NATIVE:
         for dtype in DTYPES:
             cases = list(_small(kind, dtype, campaign.size))
-            campaign.check(f"native {kind} {dtype}", lambda comm, cases=cases: _back_to_back(campaign, comm, cases))  # type: ignore[misc]
-        campaign.check(f"large native {kind}", lambda comm, kind=kind: _large(campaign, comm, kind))  # type: ignore[misc]
-    campaign.check("native between our own", lambda comm: _between(campaign, comm))
-    campaign.check("native that is late", lambda _: _late(campaign))
-    campaign.check("native afterwards", lambda _: _between(campaign, campaign.another()))
+            campaign.check(f"nccl {kind} {dtype}", lambda comm, cases=cases: _back_to_back(campaign, comm, cases))  # type: ignore[misc]
+        campaign.check(f"large nccl {kind}", lambda comm, kind=kind: _large(campaign, comm, kind))  # type: ignore[misc]
+    campaign.check("nccl between our own", lambda comm: _between(campaign, comm))
+    campaign.check("nccl that is late", lambda _: _late(campaign))
+    campaign.check("nccl afterwards", lambda _: _between(campaign, campaign.another()))
 
 
 def _small(kind: str, dtype: str, size: int) -> Iterator[tuple[Case, int]]:
@@ -46,7 +46,7 @@ def _small(kind: str, dtype: str, size: int) -> Iterator[tuple[Case, int]]:
             k = next(turn)
             in_place = kind in _IN_PLACE_ONLY or k % 2 == 1
             counts = even(kind, elements, size)
-            yield Case(kind, counts, "native", dtype, op, in_place, root=k % size, async_op=k % 4 == 3), (k // 2) % 2
+            yield Case(kind, counts, "nccl", dtype, op, in_place, root=k % size, async_op=k % 4 == 3), (k // 2) % 2
 
 
 def _back_to_back(campaign: Campaign, comm: Communicator, cases: list[tuple[Case, int]]) -> list[str]:
@@ -58,9 +58,9 @@ def _back_to_back(campaign: Campaign, comm: Communicator, cases: list[tuple[Case
             call.start()
             started.append(call)
         except lanecast.UsageError as error:
-            if "algorithm 'native' on GPUs is NCCL's own" not in str(error):
+            if "algorithm 'nccl'" not in str(error):
                 raise
-            name = f"native {case.kind} {case.dtype} {case.op}"
+            name = f"nccl {case.kind} {case.dtype} {case.op}"
             campaign.left_out[name] = campaign.left_out.get(name, 0) + 1
     campaign.settle(comm)
     return [line for call in started for line in call.finish()]
@@ -77,7 +77,7 @@ def _large(campaign: Campaign, comm: Communicator, kind: str) -> list[str]:
         case = LargeCase(kind, elements, dtype, "sum", kind in _IN_PLACE_ONLY, comm.rank, comm.size)
         payload = Payload(case, TorchMemory(arena))
         payload.reset()
-        lanecast_call(comm, payload, "native")()
+        lanecast_call(comm, payload, "nccl")()
         campaign.settle(comm)
         if found := payload.wrong(payload.output):
             wrong.append(f"rank {comm.rank}: {case}: {found} wrong")
@@ -94,12 +94,12 @@ def _between(campaign: Campaign, comm: Communicator) -> list[str]:
     with torch.cuda.stream(stream):
         for turn, elements in enumerate((1000, campaign.large)):
             tensor = numbers(campaign, elements, turn)
-            comm.all_reduce(tensor, algorithm="native")
+            comm.all_reduce(tensor, algorithm="nccl")
             ours = numbers(campaign, elements, turn)
             comm.all_reduce(ours)
             beside = numbers(campaign, elements, turn)
-            comm.all_reduce(beside, algorithm="native", async_op=True).wait()  # type: ignore[union-attr]
-            for name, each in (("native", tensor), ("ours", ours), ("beside", beside)):
+            comm.all_reduce(beside, algorithm="nccl", async_op=True).wait()  # type: ignore[union-attr]
+            for name, each in (("nccl", tensor), ("ours", ours), ("beside", beside)):
                 wrong += unequal(campaign, name, each, total(campaign, elements, turn))
     campaign.settle(comm)
     return wrong
@@ -111,14 +111,14 @@ def _late(campaign: Campaign) -> list[str]:
 
     comm = campaign.another(timeout_s=_SHORT_S)
     tensor = torch.ones(1000, device=campaign.ranks.device.device)
-    comm.all_reduce(tensor, algorithm="native")
+    comm.all_reduce(tensor, algorithm="nccl")
     campaign.settle(comm)
     if campaign.rank == campaign.size - 1:
         time.sleep(4 * _SHORT_S)
         # The failed communicator refuses the call, or the call hears why the others have given up.
         kinds = (lanecast.TransportError, lanecast.TimeoutError)
         return expected_error(lambda: _call(comm, tensor), kinds, "rank 0 waited")
-    comm.all_reduce(tensor, algorithm="native")
+    comm.all_reduce(tensor, algorithm="nccl")
     begun = time.monotonic()
     torch.cuda.synchronize()  # which raises nothing, and must end
     took = time.monotonic() - begun
@@ -131,5 +131,5 @@ def _late(campaign: Campaign) -> list[str]:
 
 
 def _call(comm: Communicator, tensor: Any) -> None:
-    comm.all_reduce(tensor, algorithm="native")
+    comm.all_reduce(tensor, algorithm="nccl")
     comm.synchronize()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/host/native_averages.h"
+#include "runtime/host/library_averages.h"
 
 #include <array>
 #include <cstddef>

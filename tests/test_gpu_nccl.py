@@ -20,7 +20,7 @@ from gpu_stand_in import Tensor, in_environment, in_place_is_offered, judge, out
 from lanecast import Communicator, _core
 from pipe_jobs import PipeJob, Tell, stays_until
 
-NATIVE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
+OF_NCCL = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 NO_SUMS = ("float8_e4m3", "float8_e5m2", "int16", "uint16")
 
 
@@ -33,8 +33,8 @@ def has(dtype: str, op: str) -> bool:
 @pytest.mark.parametrize(("size", "topology"), [(1, ""), (2, ""), (3, "3x1"), (4, "2x2")])
 def test_each_kind(size: int, topology: str, kernel_cache: str) -> None:
     cases = [
-        Case(kind, even(kind, count, size), "native", in_place=in_place, root=size - 1, async_op=count == 5)
-        for kind, count in itertools.product(NATIVE, (0, 1, 5, 20_003))
+        Case(kind, even(kind, count, size), "nccl", in_place=in_place, root=size - 1, async_op=count == 5)
+        for kind, count in itertools.product(OF_NCCL, (0, 1, 5, 20_003))
         for in_place in in_place_is_offered(kind)
     ]
     judge(size, cases, kernel_cache, topology=topology)
@@ -43,12 +43,12 @@ def test_each_kind(size: int, topology: str, kernel_cache: str) -> None:
 @pytest.mark.timeout(400)
 def test_each_type_and_operator(kernel_cache: str) -> None:
     sums = [
-        Case("all_reduce", (33,), "native", dtype, op, in_place=True)
+        Case("all_reduce", (33,), "nccl", dtype, op, in_place=True)
         for dtype in _core.DTYPES
         for op in ops_of(dtype)
         if has(dtype, op)
     ]
-    moves = [Case(kind, even(kind, 7, 2), "native", dtype) for kind in ("all_gather",) for dtype in _core.DTYPES]
+    moves = [Case(kind, even(kind, 7, 2), "nccl", dtype) for kind in ("all_gather",) for dtype in _core.DTYPES]
     assert len(sums) == 32
     judge(2, sums + moves, kernel_cache)
 
@@ -56,13 +56,13 @@ def test_each_type_and_operator(kernel_cache: str) -> None:
 def beside_our_own(comm: Communicator, _: Tell) -> list[float]:
     x, y = tensor(comm, 1000), tensor(comm, 7)
     for _turn in range(3):
-        comm.all_reduce(x, algorithm="native")
+        comm.all_reduce(x, algorithm="nccl")
         comm.all_reduce(x, algorithm="ring")
-        comm.all_reduce(y, algorithm="native", async_op=True).synchronize()  # type: ignore[union-attr]
+        comm.all_reduce(y, algorithm="nccl", async_op=True).synchronize()  # type: ignore[union-attr]
     comm.synchronize()
     part = comm.split(0, -comm.rank)
     assert part is not None
-    part.all_reduce(y, algorithm="native")
+    part.all_reduce(y, algorithm="nccl")
     part.synchronize()
     held = gpu_host_library.nccl_held()
     del part
@@ -75,8 +75,8 @@ def test_in_order_with_our_own_and_given_back(kernel_cache: str) -> None:
         assert (outcome.text, outcome.value) == ("", [64.0, 16.0, 2, 1])
 
 
-def native_sum(comm: Communicator, x: Tensor) -> None:
-    comm.all_reduce(x, algorithm="native")
+def nccl_sum(comm: Communicator, x: Tensor) -> None:
+    comm.all_reduce(x, algorithm="nccl")
     comm.synchronize()
 
 
@@ -91,13 +91,13 @@ def refused(comm: Communicator, _: Tell) -> None:
         "all_to_all: NCCL has none": partial(comm.all_to_all_single, tensor(comm, 8), x),
     }
     for words, call in calls.items():
-        with pytest.raises(lanecast.UsageError, match=f"rank {comm.rank}: .*'native' on GPUs is NCCL's own: {words}"):
-            call(algorithm="native")
+        with pytest.raises(lanecast.UsageError, match=f"rank {comm.rank}: .*'nccl': {words}"):
+            call(algorithm="nccl")
     gpu_host_library.capture(on=True)
-    with pytest.raises(lanecast.UsageError, match=f"rank {comm.rank}: no CUDA graph can capture algorithm 'native'"):
-        comm.all_reduce(x, algorithm="native")
+    with pytest.raises(lanecast.UsageError, match=f"rank {comm.rank}: no CUDA graph can capture algorithm 'nccl'"):
+        comm.all_reduce(x, algorithm="nccl")
     gpu_host_library.capture(on=False)
-    native_sum(comm, x)
+    nccl_sum(comm, x)
 
 
 def test_what_it_has_not_is_refused(kernel_cache: str) -> None:
@@ -109,7 +109,7 @@ def one_has_none(missing: Path, comm: Communicator, _: Tell) -> float:
         os.environ["LANECAST_NCCL_LIBRARY"] = str(missing)
     x = tensor(comm, 8)
     with pytest.raises(lanecast.UsageError, match="NCCL_LIBRARY names no usable library") as caught:
-        comm.all_reduce(x, algorithm="native")
+        comm.all_reduce(x, algorithm="nccl")
     assert comm.rank == 1 or "rank 1 refuses" in str(caught.value)
     comm.all_reduce(x)  # others still go
     comm.synchronize()
@@ -123,11 +123,11 @@ def test_no_nccl_on_one_rank(tmp_path: Path, kernel_cache: str) -> None:
 
 def second_rank_comes_late(ended: Path, comm: Communicator, _: Tell) -> None:
     x = tensor(comm, 8)
-    native_sum(comm, x)
+    nccl_sum(comm, x)
     if comm.rank == 1:
         stays_until(ended)
     try:
-        native_sum(comm, x)
+        nccl_sum(comm, x)
     finally:
         ended.touch()
 
@@ -141,10 +141,10 @@ def test_a_peer_that_does_not_call(kernel_cache: str, tmp_path: Path) -> None:
 
 
 def ranks_differ(comm: Communicator, _: Tell) -> None:
-    comm.all_reduce(tensor(comm, 8), algorithm="native")
+    comm.all_reduce(tensor(comm, 8), algorithm="nccl")
     if comm.rank == 0:
-        comm.all_reduce(tensor(comm, 8), algorithm="native")
-    comm.broadcast(tensor(comm, 8), 0, algorithm="native")
+        comm.all_reduce(tensor(comm, 8), algorithm="nccl")
+    comm.broadcast(tensor(comm, 8), 0, algorithm="nccl")
     comm.synchronize()
 
 
@@ -157,14 +157,14 @@ def test_different_calls(kernel_cache: str) -> None:
 
 def nccl_fails(comm: Communicator, _: Tell) -> None:
     x = tensor(comm, 8)
-    native_sum(comm, x)
+    nccl_sum(comm, x)
     if comm.rank == 0:
-        comm.all_reduce(x, algorithm="native")
+        comm.all_reduce(x, algorithm="nccl")
         gpu_host_library.fail_next("ncclCommGetAsyncError", 6)
     comm.synchronize()
     if comm.rank == 1:
         time.sleep(1)
-        native_sum(comm, x)
+        nccl_sum(comm, x)
 
 
 def test_what_nccl_meets_is_an_error(kernel_cache: str) -> None:
@@ -177,10 +177,10 @@ def test_what_nccl_meets_is_an_error(kernel_cache: str) -> None:
 def dies(environment: dict[str, str], comm: Communicator, tell: Tell) -> None:
     def body(comm: Communicator, _: Tell) -> None:
         x = tensor(comm, 8)
-        native_sum(comm, x)
+        nccl_sum(comm, x)
         if comm.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        native_sum(comm, x)
+        nccl_sum(comm, x)
 
     in_environment(environment, body, comm, tell)
 
