@@ -82,7 +82,7 @@ Request Choosing::request_of(const Call& call, OnGpus gpus) const {
 }
 
 std::vector<Choice> Choosing::candidates_for_gpus(const Request& request, const Models& models, bool has_groups) const {
-  std::vector<Choice> found, by_groups;
+  std::vector<Choice> found, by_groups, flat;
   for (Choice& choice : candidates(request, topology_, models)) {
     if (!fits_a_kernel(choice.algorithm, topology_)) continue;
     // Within hosts by peer memory, whichever way was chosen with messages: across, their order is the same.
@@ -92,9 +92,14 @@ std::vector<Choice> Choosing::candidates_for_gpus(const Request& request, const 
       by_groups.insert(std::ranges::upper_bound(by_groups, with_groups.seconds, {}, &Choice::seconds),
                        std::move(with_groups));
     }
+    if (!is_hierarchical(choice.algorithm)) flat.push_back(choice);
     found.push_back(std::move(choice));
   }
-  return by_groups.empty() ? found : by_groups;
+  if (by_groups.empty()) return found;
+  // Short calls go over the network once by some of these, and twice by a hierarchy that sums.
+  std::vector<Choice> all;
+  std::ranges::merge(by_groups, flat, std::back_inserter(all), {}, &Choice::seconds, &Choice::seconds);
+  return all;
 }
 
 Choice Choosing::chosen_for_gpus(const Call& call, OnGpus gpus) const {
