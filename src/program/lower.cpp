@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kSlotAlignment = 128;  // whole lines of a cache
 // Chunks of a carried message that lie in slots at a time: one is put or taken while others are on their way.
-constexpr std::uint32_t kMostSlots = 4, kLeastSlots = 2;
+constexpr std::uint32_t kMostSlots = 8, kLeastSlots = 2;
 constexpr std::size_t kMostSlotBytes = std::size_t{64} << 20;  // of all messages of a program that take more than that
 constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;

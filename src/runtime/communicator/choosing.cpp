@@ -92,11 +92,11 @@ std::vector<Choice> Choosing::candidates_for_gpus(const Request& request, const 
       by_groups.insert(std::ranges::upper_bound(by_groups, with_groups.seconds, {}, &Choice::seconds),
                        std::move(with_groups));
     }
-    if (!is_hierarchical(choice.algorithm)) flat.push_back(choice);
+    // Some go over the network once where a hierarchy does twice: to sum, and to hand out.
+    if (request.kind == Kind::all_reduce && !is_hierarchical(choice.algorithm)) flat.push_back(choice);
     found.push_back(std::move(choice));
   }
   if (by_groups.empty()) return found;
-  // Short calls go over the network once by some of these, and twice by a hierarchy that sums.
   std::vector<Choice> all;
   std::ranges::merge(by_groups, flat, std::back_inserter(all), {}, &Choice::seconds, &Choice::seconds);
   return all;
