@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "bindings.h"
 #include "gil.h"
-#include "plan/device_queue.h"
 #include "plan/own_share_first.h"
 #include "plan/verify.h"
 #include "plan_dict.h"
@@ -83,15 +82,6 @@ void bind_plan(nb::module_& m) {
       "verify", &prove, "plans"_a,
       "Prove the plans of all ranks, in rank order; raises PlanError with rank, step and reason. Returns the number of "
       "messages and min_window, the smallest number of unfinished steps that an executor must look at.");
-  m.def("device_order", &device_order, "plan"_a, "The order in which a GPU is handed the plan's steps.");
-  m.def(
-      "check_device_queue",
-      [](const std::vector<Plan>& plans, const std::vector<std::vector<std::uint32_t>>& orders) {
-        check_device_queue(plans, match(plans), orders);
-      },
-      "plans"_a, "orders"_a,
-      "Raise PlanError where ranks that take their steps one after the other, in these orders, wait for each other for "
-      "ever; sends are done at once.");
   m.def(
       "verify_all_ranks",
       [](std::string_view collective, const Topology& topology, std::string_view algorithm, bool in_place, int root,

@@ -3,11 +3,11 @@
 // thousands of ranks do alike then costs one look at the shares. SimGrid's own network stands beside it as reference.
 #pragma once
 
-#include <functional>
-#include <queue>
+#include <cstdint>
 #include <vector>
 
 #include "fair_shares.h"
+#include "moment.h"
 #include "network.h"
 
 namespace lanecast::simulator {
@@ -22,18 +22,12 @@ class FlowNetwork final : public Network {
   void run(Ranks& ranks) override;
 
  private:
-  struct Event {
-    double at_s;
-    std::uint64_t order;
+  struct Event : Moment {
     int rank;            // woken, or -1
     std::uint32_t trip;  // that has its latency behind it
-    bool operator>(const Event& other) const { return at_s != other.at_s ? at_s > other.at_s : order > other.order; }
   };
-  struct End {
-    double at_s;
-    std::uint64_t order;
+  struct End : Moment {
     std::uint32_t flow;
-    bool operator>(const End& other) const { return at_s != other.at_s ? at_s > other.at_s : order > other.order; }
   };
   /// A message on its way, before it has a flow.
   struct Trip {
@@ -45,8 +39,6 @@ class FlowNetwork final : public Network {
     double left_bytes = 0, rate_Bps = 0, since_s = 0;
     std::uint64_t end = 0;  // the order of its End; others of this flow are void
   };
-  template <class Entry>
-  using Soonest = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
 
   bool is_void(const End& end) const { return moving_[end.flow].end != end.order; }
   double next_s();

@@ -3,13 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <queue>
 #include <simgrid/s4u.hpp>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "moment.h"
 #include "network.h"
 
 namespace lanecast::simulator {
@@ -24,12 +23,9 @@ class SimGridNetwork final : public Network {
   void run(Ranks& ranks) override;
 
  private:
-  struct Event {
-    double at_s;
-    std::uint64_t order;
+  struct Event : Moment {
     int rank;  // woken, or -1
     Parcel parcel;
-    bool operator>(const Event& other) const { return at_s != other.at_s ? at_s > other.at_s : order > other.order; }
   };
 
   void add(Event event);
@@ -40,7 +36,7 @@ class SimGridNetwork final : public Network {
   std::vector<simgrid::s4u::Host*> hosts_;
   Ranks* ranks_ = nullptr;
   std::uint64_t order_ = 0;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  Soonest<Event> events_;
   std::unordered_map<const simgrid::s4u::Activity*, std::pair<simgrid::s4u::CommPtr, Parcel>> under_way_;
   std::vector<simgrid::s4u::CommPtr> gone_;  // at which SimGrid may still look
 };

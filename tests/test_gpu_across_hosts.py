@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives on GPUs whose messages pass through the hosts' memory, without a GPU: plans pinned and plans chosen."""
+"""Collectives among the GPUs of several hosts, as programs with proxies, without a GPU: plans pinned and chosen."""
 
 from __future__ import annotations
 

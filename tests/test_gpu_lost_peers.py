@@ -136,3 +136,30 @@ def test_memory_that_a_killed_peer_may_have_mapped_is_freed_by_the_next(kernel_c
     assert survivor.text == ""
     assert survivor.value[0].startswith("memory 1 opened 0 ")
     assert survivor.value[1] == NOTHING_HELD
+
+
+def second_rank_aborts(comm: Communicator, _: Tell) -> str:
+    """What the first one's call hears that comes right after a call whose kernel the abort has ended."""
+    own, x = another(comm), tensor(comm, 8)
+    called(own, comm)
+    if comm.rank == 0:
+        own.all_reduce(x)
+    comm.barrier()
+    if comm.rank == 1:
+        own.abort("no more of these")
+    comm.barrier()
+    if comm.rank == 1:
+        return ""
+    with pytest.raises(lanecast.Error) as heard:
+        own.all_reduce(x)
+    return str(heard.value)
+
+
+@pytest.mark.timeout(400)
+def test_the_next_call_hears_why_a_peer_has_ended_the_kernel(kernel_cache: str) -> None:
+    job = two_ranks(second_rank_aborts, kernel_cache)
+    outcomes = [job.outcome(rank, timeout_s=300) for rank in range(2)]
+    assert job.end() == [0, 0]
+    assert [outcome.text for outcome in outcomes] == ["", ""]
+    assert "lost rank 1" in outcomes[0].value
+    assert "no more of these" in outcomes[0].value

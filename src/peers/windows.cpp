@@ -18,10 +18,10 @@ constexpr auto kGoodbye = std::chrono::seconds(2);
 
 }  // namespace
 
-Windows::Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members)
+Windows::Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members, HostBoard& board)
     : device_(std::move(device)),
       rank_(members.rank),
-      board_(members),
+      board_(board),
       table_(agreed(members, [&] { return gpu::PinnedMemory(device_, sizeof(gpu::WindowTable)); })),
       own_(gpu::kMostWindows),
       news_(members.size),
@@ -32,7 +32,7 @@ Windows::Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members)
 std::uint64_t Windows::taken() const { return *static_cast<volatile gpu::u64*>(&on_host().taken); }
 
 void Windows::take_turn(std::size_t number) {
-  WindowPage& page = board_.of(rank_);
+  HostPage& page = board_.of(rank_);
   ++own_[number].turn;
   // Release, both: whoever sees the news sees the turn, and who sees the turn the rest of the notice.
   page.notices[number].turn.store(own_[number].turn, std::memory_order_release);
@@ -79,7 +79,7 @@ void Windows::look_at_own() {
 }
 
 void Windows::follow(int member) {
-  const WindowPage& theirs = board_.of(member);
+  const HostPage& theirs = board_.of(member);
   // Acquire: pairs with take_turn(); and before the notices, so that none is missed.
   const std::uint64_t news = theirs.news.load(std::memory_order_acquire);
   if (news == news_[member]) return;
@@ -135,7 +135,7 @@ Windows::~Windows() {
   const gpu::Device::Current current(*device_);
   device_->driver().cuCtxSynchronize();  // kernels may be at work there
   opened_.clear();
-  // Release: pairs with WindowBoard::has_gone().
+  // Release: pairs with HostBoard::has_gone().
   board_.of(rank_).gone.store(1, std::memory_order_release);
   Countdown left(kGoodbye);
   while (used_ != 0 && !all_have_gone()) {

@@ -7,15 +7,15 @@
 #include <optional>
 #include <vector>
 
-#include "peers/window_board.h"
+#include "peers/host_board.h"
 #include "peers/window_memory.h"
 
 namespace lanecast::peers {
 
 class Windows {
  public:
-  /// Collective over the members. Throws on all where it does on one.
-  Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members);
+  /// Collective over the members. Throws on all where it does on one. board: of these, outlives it.
+  Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members, HostBoard& board);
   /// Waits for this device's work, and for the members to let go of this one's memory, for a moment.
   ~Windows();
   Windows(const Windows&) = delete;
@@ -52,7 +52,7 @@ class Windows {
 
   std::shared_ptr<gpu::Device> device_;
   int rank_;
-  WindowBoard board_;
+  HostBoard& board_;
   gpu::PinnedMemory table_;
   std::vector<OwnWindows> own_;  // by number
   std::size_t used_ = 0;

@@ -14,6 +14,9 @@ inline constexpr std::size_t kGranule = gpu::kGranule;
 
 constexpr std::size_t whole_granules(std::size_t bytes) { return (bytes + kGranule - 1) / kGranule * kGranule; }
 
+/// Of slots, in whole lines of a cache.
+constexpr std::size_t in_lines(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
+
 /// Of a part: all but its last ones are of this length.
 struct Slice {
   std::size_t bytes = 0;

@@ -36,9 +36,9 @@ void GpuCalls::look() {
   failing_.or_fail([&] {
     executor_->raise_fault();
     const auto before = [] { return "a call on its GPU"; };
-    // On one host every time: what a peer's abort has ended here has ended without a word. Ranks of other hosts end no
-    // kernels here, and to look for their notes takes some 10 us.
-    if (executor_->within_host())
+    // What a peer's abort has ended here has ended without a word of the kernel's: that peer has said so on the board.
+    // To look for notes of all peers takes longer than a call, some 10 us.
+    if (const WithinHost* const host = executor_->within_host(); host && host->board.any_given_up())
       failing_.heed(before());
     else
       failing_.heed_at(trace_clock_ns(), before);

@@ -51,7 +51,9 @@ void GpuExecutor::poison() {
 }
 
 void GpuExecutor::poison_peers() {
-  if (within_host_) within_host_->peers->poison_peers();
+  if (!within_host_) return;
+  within_host_->board.give_up();  // before: a kernel that ends so says nothing, and its host looks here
+  within_host_->peers->poison_peers();
 }
 
 }  // namespace lanecast

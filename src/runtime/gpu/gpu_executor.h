@@ -52,7 +52,7 @@ class GpuExecutor {
   void raise_fault() const;
   /// Ends the waits of kernels.
   void poison();
-  /// The same on the GPUs of this host's ranks. Once these can know why: their hosts find nothing else that says so.
+  /// The same on the GPUs of this host's ranks. Once these can know why: all that is said here is that it is so.
   void poison_peers();
 
  private:

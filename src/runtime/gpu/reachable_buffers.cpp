@@ -5,8 +5,9 @@
 
 namespace lanecast {
 
-ReachableBuffers::ReachableBuffers(std::shared_ptr<gpu::Device> device, const Bootstrap& bootstrap)
-    : device_(std::move(device)), rank_(bootstrap.rank), size_(bootstrap.size), windows_(device_, bootstrap) {}
+ReachableBuffers::ReachableBuffers(std::shared_ptr<gpu::Device> device, const Bootstrap& bootstrap,
+                                   peers::HostBoard& board)
+    : device_(std::move(device)), rank_(bootstrap.rank), size_(bootstrap.size), windows_(device_, bootstrap, board) {}
 
 std::shared_ptr<peers::SharedMemory> ReachableBuffers::allocate(const Bootstrap& bootstrap, std::size_t bytes) {
   const gpu::Device::Current current(*device_);

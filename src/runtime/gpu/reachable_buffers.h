@@ -14,8 +14,8 @@ namespace lanecast {
 
 class ReachableBuffers {
  public:
-  /// Collective over all ranks. Throws on all where it does on one.
-  ReachableBuffers(std::shared_ptr<gpu::Device> device, const Bootstrap& bootstrap);
+  /// Collective over all ranks. Throws on all where it does on one. board: of these, outlives it.
+  ReachableBuffers(std::shared_ptr<gpu::Device> device, const Bootstrap& bootstrap, peers::HostBoard& board);
 
   /// Collective. Memory in which the peers read and write: calls on it need no copy to and from staging.
   std::shared_ptr<peers::SharedMemory> allocate(const Bootstrap& bootstrap, std::size_t bytes);

@@ -20,7 +20,8 @@ struct WithinHost {
   WithinHost(std::unique_ptr<peers::PeerGroup> all, const OpenGpu& gpu, const Topology& topology,
              const Bootstrap& bootstrap, EnqueuedCalls& enqueued)
       : peers(std::move(all)),
-        buffers(gpu.device, bootstrap),
+        board(bootstrap),
+        buffers(gpu.device, bootstrap, board),
         engines({gpu, topology, *peers, buffers, enqueued}),
         programs(gpu.device, topology, *peers, enqueued),
         messages(gpu.device, *peers, enqueued.order) {}
@@ -28,6 +29,7 @@ struct WithinHost {
   WithinHost& operator=(const WithinHost&) = delete;
 
   std::unique_ptr<peers::PeerGroup> peers;
+  peers::HostBoard board;
   ReachableBuffers buffers;
   EngineCalls engines;      // collectives whose algorithm is one of theirs
   InHostPrograms programs;  // collectives by algorithms of plans, and compositions

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the hosts of a group tell each other about windows: each has a page that the others read, so that nobody waits.
+// What the processes of a group tell each other, about windows and that one has given up: each has a page that the
+// others read, so that nobody waits.
 #pragma once
 
 #include <array>
@@ -23,25 +24,32 @@ struct WindowNotice {
 };
 
 /// Zeroed as it is made, and written by one rank.
-struct WindowPage {
-  std::atomic<std::uint64_t> news;  // how many turns the notices have taken together
-  std::atomic<std::uint64_t> gone;  // this rank has let go of everything, for good
+struct HostPage {
+  std::atomic<std::uint64_t> news;      // how many turns the notices have taken together
+  std::atomic<std::uint64_t> gone;      // this rank has let go of everything, for good
+  std::atomic<std::uint64_t> given_up;  // its word ends kernels that wait here
   std::array<WindowNotice, gpu::kMostWindows> notices;
   // By rank and window: the turn that this rank has followed.
   std::array<std::array<std::atomic<std::uint64_t>, gpu::kMostWindows>, gpu::kMostRanks> followed;
 };
 
-class WindowBoard {
+class HostBoard {
  public:
   /// Collective over the members, processes of one host. Throws on all where it does on one.
-  explicit WindowBoard(const Bootstrap& members);
+  explicit HostBoard(const Bootstrap& members);
 
   int size() const { return static_cast<int>(pages_.size()); }
-  WindowPage& of(int member) const { return *reinterpret_cast<WindowPage*>(pages_[member].data()); }
+  HostPage& of(int member) const { return *reinterpret_cast<HostPage*>(pages_[member].data()); }
   /// It has let go of everything, or its process has ended.
   bool has_gone(int member) const;
 
+  /// This rank ends the waits of its peers' kernels now.
+  void give_up();
+  /// Has any other one said so? What kernels here were to do may not be done then.
+  bool any_given_up() const;
+
  private:
+  int rank_;
   std::vector<Mapping> pages_;
   std::vector<Process> processes_;
 };

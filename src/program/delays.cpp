@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/delays.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace lanecast {
+namespace {
+
+/// Those of carried messages that no step of their stage needs. They work a chunk later: the message of one chunk is
+/// on its way while the next one's is put. Messages of one stage may be put later than taken on no rank, so no put
+/// waits.
+std::vector<bool> takes_that_may_wait(const Plan& plan, const std::vector<bool>& carried) {
+  std::vector<bool> may_wait(plan.steps.size());
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    may_wait[i] = carried[i] && step.kind != StepKind::send && step.stage >= 0;
+    for (const std::uint32_t before : plan.deps(step))
+      if (plan.steps[before].stage == step.stage) may_wait[before] = false;
+  }
+  return may_wait;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> delays_of(const Plan& plan, const std::vector<bool>& carried) {
+  const std::vector<bool> may_wait = takes_that_may_wait(plan, carried);
+  std::vector<std::uint32_t> delays(plan.steps.size());
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    // A step of no stage, which copies to the output, goes with what it needs.
+    for (const std::uint32_t before : plan.deps(step)) delays[i] = std::max(delays[i], delays[before]);
+    if (step.stage < 0) continue;
+    if (static_cast<std::uint32_t>(step.stage) < delays[i])
+      throw InternalError("program: " + describe(plan, i) + " needs what comes in a later stage");
+    delays[i] = static_cast<std::uint32_t>(step.stage) + (may_wait[i] ? 1 : 0);
+  }
+  return delays;
+}
+
+}  // namespace lanecast
