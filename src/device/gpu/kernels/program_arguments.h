@@ -91,7 +91,7 @@ struct ProgramControl {
 };
 
 /// What the peers write into a rank's memory: grains of the ring, as counted above, << 32 | the launch's number << 16 |
-/// the chain of all launches so far.
+/// what both have agreed on before the launch's first message: the chain of all launches so far, and what had moved.
 struct ProgramFlags {
   u64 arrived[kMostRanks][kMostLanes];
   u64 emptied[kMostRanks][kMostLanes];
