@@ -400,6 +400,8 @@ __device__ inline void run_program(const ProgramRun& x) {
   else
     taking.direct();
   __syncthreads();
+  if (threadIdx.x == 0 && x.ended != 0 && goes_on(lane.halted))
+    release(reinterpret_cast<u64*>(x.ended) + blockIdx.x, u64{lane.epoch} << 32);
   ProgramControl* const state = reinterpret_cast<ProgramControl*>(x.program_control);
   if (threadIdx.x < x.ranks) {
     state->put[threadIdx.x][blockIdx.x] = lane.moved[0][threadIdx.x];
