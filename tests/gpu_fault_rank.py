@@ -89,12 +89,12 @@ class Rest:
     kept: str = ""
 
 
-def draw_case(draw: random.Random, size: int, hierarchical: bool) -> Case:
+def draw_case(draw: random.Random, size: int, levels: int) -> Case:
     """What all ranks draw for a call."""
     kind = draw.choice(COLLECTIVES)
     algorithms = ["", *ALGORITHMS[kind]]
-    if hierarchical and kind in HIERARCHICAL:
-        algorithms.append(f"hierarchical({HIERARCHICAL[kind]},native)")
+    if levels and kind in HIERARCHICAL:
+        algorithms.append(f"hierarchical({HIERARCHICAL[kind]}{',native' * levels})")
     count, algorithm = draw.choice(COUNTS), draw.choice(algorithms)
     own = kind == "all_to_all" and draw.random() < 0.5
     counts = even(kind, count, size)
@@ -143,12 +143,12 @@ def run(comm: Communicator, fault: GpuFault, tell: Tell, memory: list[Any]) -> G
     """Calls until the fault shows, or enough of them were made after it. memory: of calls that have not ended; streams
     may use it for as long as their communicator is there."""
     draw, wrong = random.Random(fault.seed), []
-    hierarchical, open_calls = bool(comm.topology.levels), []
+    levels, open_calls = len(comm.topology.levels), []
     outcome = GpuOutcome()
     calls = fault.call + (CALLS_AFTER if fault.kind == "pause" else 100_000)
     try:
         for number in range(calls):
-            call = DeviceCall(comm, draw_case(draw, comm.size, hierarchical))
+            call = DeviceCall(comm, draw_case(draw, comm.size, levels))
             memory.append((call._in, call._out))
             open_calls.append(call)
             if comm.rank == fault.victim and number == fault.call:
@@ -171,7 +171,7 @@ def used(comm: Communicator, seed: int, ordinal: int) -> list[str]:
     draw, wrong = random.Random(seed), []
     for _ in range(3):
         # Where the survivors are on one host, chunks are no choice of the caller's.
-        call = DeviceCall(comm, replace(draw_case(draw, comm.size, bool(comm.topology.levels)), chunks=0), ordinal)
+        call = DeviceCall(comm, replace(draw_case(draw, comm.size, len(comm.topology.levels)), chunks=0), ordinal)
         call.start()
         wrong += call.finish()
     return wrong

@@ -117,17 +117,15 @@ def provoke(faults: Sequence[GpuFault], way: Way, folder: Path, kernel_cache: st
             last.size, functools.partial(body, faults, folder, kernel_cache), hosts=last.hosts,
             topology=last.topology, environment=environment, timeout_s=PATIENT_S,
         )  # fmt: skip
-        ran = [happens(number, fault, job, nics, folder) for number, fault in enumerate(faults)]
-        if last.kind == "stop":  # goes on when all others have given up, and have gone on without it
-            rests = [told(job, rank) for rank in last.survivors]
-            assert all(isinstance(rest, Rest) for rest in rests), rests
-            os.kill(job.processes[last.victim].pid or 0, signal.SIGCONT)
-            ran[-1].outcomes[last.victim] = told(job, last.victim)
-            job.outcome(last.victim)
-            job.processes[last.victim].join()
-            (folder / "goes on").touch()
-        ends = {rank: job.outcome(rank) for rank in last.survivors}
-        job.end()
+        try:
+            ran = [happens(number, fault, job, nics, folder) for number, fault in enumerate(faults)]
+            if last.kind == "stop":
+                goes_on(last, job, ran[-1], folder)
+            ends = {rank: job.outcome(rank) for rank in last.survivors}
+            job.end()
+        finally:
+            for process in job.processes:
+                process.kill()
     assert all(isinstance(end.value, Rest) for end in ends.values()), f"{way.name}, {faults}: {ends}"
     return ran, {rank: end.value for rank, end in ends.items()}
 
@@ -152,6 +150,17 @@ def happens(number: int, fault: GpuFault, job: PipeJob, nics: Network | None, fo
         revive(nics, index)
     (folder / f"mended.{number}").touch()
     return Ran(fault, happened_s, outcomes)
+
+
+def goes_on(last: GpuFault, job: PipeJob, ran: Ran, folder: Path) -> None:
+    """A stopped rank does, when all others have given up, and have gone on without it."""
+    rests = [told(job, rank) for rank in last.survivors]
+    assert all(isinstance(rest, Rest) for rest in rests), rests
+    os.kill(job.processes[last.victim].pid or 0, signal.SIGCONT)
+    ran.outcomes[last.victim] = told(job, last.victim)
+    job.outcome(last.victim)
+    job.processes[last.victim].join()
+    (folder / "goes on").touch()
 
 
 def complaint(fault: GpuFault, way: Way, rank: int, outcome: GpuOutcome) -> str:
