@@ -42,12 +42,16 @@ class Tensor:
 
 
 class DeviceCall(Call):
-    """A case with tensors of the rank's GPU."""
+    """A case with tensors of the rank's GPU, or of the one that is named."""
+
+    def __init__(self, comm: Communicator, case: Case, ordinal: int | None = None) -> None:
+        super().__init__(comm, case)
+        self._ordinal = comm.rank if ordinal is None else ordinal
 
     def start(self) -> None:
         arrays = self._source, self._target
         dtype = {"float8_e4m3": "float8_e4m3fn"}.get(self.case.dtype, self.case.dtype)
-        source, target = (Tensor(array, dtype, self.comm.rank) for array in arrays)
+        source, target = (Tensor(array, dtype, self._ordinal) for array in arrays)
         self._source, self._target = source, target  # type: ignore[assignment]
         super().start()
         self._source, self._target = arrays

@@ -66,6 +66,33 @@ def test_rooted_ones_and_all_to_all(kernel_cache: str) -> None:
     judge(3, cases, kernel_cache, topology="3")
 
 
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("size", [1, 3])
+def test_counts_that_each_rank_knows_for_itself_by_a_named_algorithm(size: int, kernel_cache: str) -> None:
+    counts = (4, 7, 20, 1, 0, 33, 5, 0, 2)[: size * size]
+    cases = [
+        Case("all_to_all", counts, "pairwise", "float64", async_op=async_op, own_counts=True)
+        for async_op in (False, True)
+    ]
+    judge(size, cases, kernel_cache, topology=str(size))
+
+
+def forwards(comm: Communicator, _: Tell) -> list[str]:
+    said = []
+    for options in ({"algorithm": "bruck"}, {"algorithm": "pairwise", "chunks": 2}):
+        with pytest.raises(lanecast.UsageError) as caught:
+            comm.all_to_all_single(tensor(comm, 8), tensor(comm, 8), [4, 4], [4, 4], **options)
+        said.append(str(caught.value))
+    return said
+
+
+def test_counts_of_its_own_and_what_has_no_use_for_them(kernel_cache: str) -> None:
+    for outcome in outcomes(2, forwards, kernel_cache, topology="2"):
+        assert outcome.text == ""
+        assert "algorithm 'bruck': forwards what other ranks are to get" in outcome.value[0]
+        assert "chunks=2: messages of send_counts and recv_counts are cut pair by pair" in outcome.value[1]
+
+
 def captured(comm: Communicator, _: Tell) -> list[str]:
     """What is captured runs when its graph does, which the stand-in has no replays of."""
     x = tensor(comm, 8)

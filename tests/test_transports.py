@@ -128,6 +128,7 @@ def test_departures_are_noticed(kind: str, scenario: Scenario) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("scenario", scenarios.EXTREMES, ids=lambda s: s.__name__)
 @pytest.mark.parametrize("kind", [name for name in KINDS if name != "shm-smallest"])
 def test_extremes(kind: str, scenario: Scenario) -> None:

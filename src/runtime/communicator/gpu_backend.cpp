@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/registry.h"
+#include "runtime/bound/own_counts.h"
 #include "runtime/communicator/gpu_calls.h"
 #include "runtime/communicator/ordered_calls.h"
 #include "runtime/communicator/waits.h"
@@ -44,6 +45,10 @@ GpuCalls::GpuBackend GpuCalls::backend_of(GpuExecutor& executor, const Call& cal
   if (call.own_counts() && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) +
                      ": messages of send_counts and recv_counts are cut pair by pair on GPUs; give 0");
+  if (on_one_host) {  // algorithms that do not forward send each part to its target, and so do kernels
+    require_own_counts_suffice(call, ground_.topology, std::string(name));
+    return GpuBackend::peers;
+  }
   require_messages(executor, where.stream);
   return GpuBackend::proxied;
 }

@@ -26,13 +26,14 @@ struct ProgramRound {
 
 /// What the queues of a lane share.
 struct LaneMemory {
-  u32 idle, halted;          // a wait has failed, before this launch or in it: nothing is moved or said any more
-  u32 epoch;                 // number of the launch
-  u32 launch, chain;         // 16 bits each, the former of that number
-  u32 ended[2];              // rounds of either queue
-  u32 begun[2][2];           // a round of either queue, in turn: has it begun before the one ahead of it has ended?
-  ProgramRound round[2][2];  // of either queue, in turn
-  u64 moved[2][kMostRanks];  // as in ProgramControl
+  u32 idle, halted;           // a wait has failed, before this launch or in it: nothing is moved or said any more
+  u32 epoch;                  // number of the launch
+  u32 launch, chain;          // 16 bits each, the former of that number
+  u32 ended[2];               // rounds of either queue
+  u32 begun[2][2];            // a round of either queue, in turn: has it begun before the one ahead of it has ended?
+  ProgramRound round[2][2];   // of either queue, in turn
+  u64 moved[2][kMostRanks];   // as in ProgramControl
+  u32 agreed[2][kMostRanks];  // the chain, and what had moved before this launch: 16 bits, as the peer has them
   u64 program[kProgramBytes / 8];
 };
 
@@ -272,13 +273,15 @@ class ProgramQueue {
       return kQueue == 0 ? r.chunk < count + carried_[r.what->carried - 1].slots : r.chunk < count;
     }
     if (kQueue == 0 && r.end <= x_.ring_bytes) return true;  // as the memory was made
+    // Of a launch before: a peer that put more then than was taken has put nothing of this one yet.
+    if (kQueue == 1 && static_cast<short>(static_cast<u32>(value >> 16) - lane_.launch) < 0) return false;
     const u32 least = static_cast<u32>(grains(kQueue == 0 ? r.end - x_.ring_bytes : r.end));
     return static_cast<int>(static_cast<u32>(value >> 32) - least) >= 0;
   }
-  /// Does the word come from a launch of this number, and of another program, now or before?
+  /// Does the word come from a launch of this number, and of another program or behind other bytes, now or before?
   __device__ bool differs(const Round& r, u64 value) const {
     return kQueue == 1 && !is_carried(r) && static_cast<u32>(value >> 16 & 0xffff) == lane_.launch &&
-           (value & 0xffff) != lane_.chain;
+           (value & 0xffff) != lane_.agreed[kQueue][r.what->peer];
   }
 
   __device__ bool may_begin(const Round& r) {
@@ -325,7 +328,7 @@ class ProgramQueue {
       const u64 which = u64{r.what->carried - 1} * gridDim.x + blockIdx.x;
       release(reinterpret_cast<u64*>(x_.says) + which, u64{lane_.epoch} << 32 | (r.chunk + 1));
     } else if (r.says && goes_on(lane_.halted)) {
-      const u64 value = grains(r.end) << 32 | u64{lane_.launch} << 16 | lane_.chain;
+      const u64 value = grains(r.end) << 32 | u64{lane_.launch} << 16 | lane_.agreed[kQueue][r.what->peer];
       ProgramFlags* const peers = flags(r.what->peer);
       release(kQueue == 0 ? &peers->arrived[x_.rank][blockIdx.x] : &peers->emptied[x_.rank][blockIdx.x], value);
     }
@@ -349,18 +352,21 @@ __device__ inline void begin_lane(const ProgramRun& x, u64 program_bytes) {
   LaneMemory& lane = lane_memory();
   Control* const control = reinterpret_cast<Control*>(x.control);
   ProgramControl* const state = reinterpret_cast<ProgramControl*>(x.program_control);
+  const auto mixed = [](u32 value) { return value * 0x9e3779b1u >> 16; };
+  const u32 chain = mixed((state->chain ^ x.signature) + 1);
   if (threadIdx.x == 0) {
-    const u32 mixed = ((state->chain ^ x.signature) + 1) * 0x9e3779b1u;
     lane.idle = peek(&control->failed);
     lane.halted = 0;
     lane.epoch = state->launches + 1;
     lane.launch = lane.epoch & 0xffff;
-    lane.chain = mixed >> 16;
+    lane.chain = chain;
     lane.ended[0] = lane.ended[1] = 0;
   }
   if (threadIdx.x < x.ranks) {
     lane.moved[0][threadIdx.x] = state->put[threadIdx.x][blockIdx.x];
     lane.moved[1][threadIdx.x] = state->taken[threadIdx.x][blockIdx.x];
+    for (u32 queue = 0; queue < 2; ++queue)
+      lane.agreed[queue][threadIdx.x] = chain ^ mixed(static_cast<u32>(grains(lane.moved[queue][threadIdx.x])));
   }
   if (program_bytes <= kProgramBytes)
     for (u32 k = threadIdx.x; k < program_bytes / 8; k += blockDim.x)
@@ -394,6 +400,8 @@ __device__ inline void run_program(const ProgramRun& x) {
   else
     taking.direct();
   __syncthreads();
+  if (threadIdx.x == 0 && x.ended != 0 && goes_on(lane.halted))
+    release(reinterpret_cast<u64*>(x.ended) + blockIdx.x, u64{lane.epoch} << 32);
   ProgramControl* const state = reinterpret_cast<ProgramControl*>(x.program_control);
   if (threadIdx.x < x.ranks) {
     state->put[threadIdx.x][blockIdx.x] = lane.moved[0][threadIdx.x];

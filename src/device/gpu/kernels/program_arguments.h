@@ -80,6 +80,7 @@ struct CarriedMessage {
 //
 //   begun                         the launch has begun
 //   says[m · lanes + lane]        that lane has put, or taken, its share of so many chunks of carried message m
+//   ended[lane]                   that lane has ended the program
 //   told[m · channels + channel]  so many chunks of it have left their slots, or have come; 0 once the proxy is there
 
 /// A rank's state, of each peer and lane: bytes that have gone through the rings, counted on from launch to launch.
@@ -91,7 +92,7 @@ struct ProgramControl {
 };
 
 /// What the peers write into a rank's memory: grains of the ring, as counted above, << 32 | the launch's number << 16 |
-/// the chain of all launches so far.
+/// what both have agreed on before the launch's first message: the chain of all launches so far, and what had moved.
 struct ProgramFlags {
   u64 arrived[kMostRanks][kMostLanes];
   u64 emptied[kMostRanks][kMostLanes];
@@ -134,6 +135,7 @@ struct ProgramRun {
   u64 flags[kMostRanks];      // of each rank: ProgramFlags
   u64 slots[2];               // of carried messages: in this GPU's memory, in the host's
   u64 begun, says, told;      // as above; 0 among ranks of one host
+  u64 ended;                  // likewise
   u64 heard;                  // as told, in this GPU's memory: what the first lane of each channel has heard
   u64 program_control;        // ProgramControl
   u64 control;                // Control

@@ -8,7 +8,7 @@ namespace lanecast {
 NetworkRoom room_for(const Program& program) {
   const std::size_t messages = program.carried.size(), lanes = static_cast<std::size_t>(program.slicing.lanes);
   const std::size_t told = messages * static_cast<std::size_t>(program.slicing.channels);
-  const std::size_t words = NetworkMemory::kApart + NetworkMemory::in_lines(told) + messages * lanes;
+  const std::size_t words = NetworkMemory::kToldAt + NetworkMemory::in_lines(told) + messages * lanes;
   return {program.slot_bytes[0], program.slot_bytes[1], words * sizeof(std::uint64_t),
           std::max<std::size_t>(told, 1) * sizeof(std::uint64_t)};
 }
@@ -29,14 +29,20 @@ void NetworkMemory::fill(gpu::ProgramRun& run) const {
   run.slots[1] = on_host_.device();
   run.begun = words_.device();
   run.heard = heard_.address();
-  run.told = words_.device() + kApart * sizeof(std::uint64_t);
+  run.ended = words_.device() + kEndedAt * sizeof(std::uint64_t);
+  run.told = words_.device() + kToldAt * sizeof(std::uint64_t);
   run.says = run.told + in_lines(std::size_t{run.carried} * run.channels) * sizeof(std::uint64_t);
 }
 
-bool NetworkMemory::has_begun(std::uint32_t launch) const {
+bool NetworkMemory::has_come_to(const std::uint64_t& word, std::uint32_t launch) {
   // Relaxed: nothing is read because of it.
-  const auto begun = static_cast<std::uint32_t>(__atomic_load_n(words(), __ATOMIC_RELAXED) >> 32);
-  return static_cast<std::int32_t>(begun - launch) >= 0;
+  const auto now = static_cast<std::uint32_t>(__atomic_load_n(&word, __ATOMIC_RELAXED) >> 32);
+  return static_cast<std::int32_t>(now - launch) >= 0;
+}
+
+bool NetworkMemory::has_ended(std::uint32_t launch, int lanes) const {
+  const std::span ended(words() + kEndedAt, static_cast<std::size_t>(lanes));
+  return std::ranges::all_of(ended, [launch](const std::uint64_t& word) { return has_come_to(word, launch); });
 }
 
 }  // namespace lanecast

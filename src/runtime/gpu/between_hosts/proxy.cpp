@@ -45,6 +45,12 @@ Proxy::Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router)
     for (std::size_t k = 0; what.carried != 0 && k < channels; ++k)
       flows_[(what.carried - 1) * channels + k].delay = what.delay;
   unfinished_ = flows_.size();
+  const Program& program = call_.program->program();
+  for (const auto& queue : {std::span(program.puts), std::span(program.takes)})
+    for (const gpu::Instruction& what : queue)
+      if (const int peer = program.peer_of(what);
+          talks(what) && what.carried == 0 && std::ranges::find(neighbours_, peer) == neighbours_.end())
+        neighbours_.push_back(peer);
 }
 
 void Proxy::start(const std::byte* /*in*/, std::byte* /*out*/, std::uint32_t stamp) {
@@ -203,16 +209,13 @@ std::string Proxy::waiting_for(int peer) const {
 }
 
 std::vector<int> Proxy::awaited_peers() const {
-  std::vector<int> peers;
+  std::vector<int> peers = neighbours_;
   for (const CarriedFlow& flow : flows_)
     for (const PostedChunk& chunk : flow.slots)
       if (chunk.under_way) peers.push_back(chunk.peer);
-  const Plan& plan = call_.program->plan();
-  for (const gpu::Instruction& what : call_.program->program().takes)
-    if (talks(what) && what.carried == 0) peers.push_back(call_.program->program().peer_of(what));
   std::ranges::sort(peers);
   peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
-  std::erase(peers, plan.rank);
+  std::erase(peers, call_.program->plan().rank);
   return peers;
 }
 

@@ -37,7 +37,9 @@ class Proxy final : public OrderedCall {
 
   void start(const std::byte* in, std::byte* out, std::uint32_t stamp) override;
   bool advance() override;
-  bool finished() const override { return unfinished_ == 0; }
+  bool finished() const override {
+    return unfinished_ == 0 && (neighbours_.empty() || call_.memory->has_ended(call_.launch, slicing().lanes));
+  }
   const Signature& signature() const override { return call_.program->signed_call(); }
   const CallRecord& record() const override { return call_.program->record(); }
 
@@ -104,6 +106,9 @@ class Proxy final : public OrderedCall {
   ProxySurroundings around_;
   Router& router_;
   std::uint32_t stamp_ = 0;
+  // For whom this rank's GPU may wait. Only the GPU knows how far they are, so the call is under way until its lanes
+  // have ended: who waits for whom would not be seen otherwise, where nothing of the call is left for this proxy.
+  std::vector<int> neighbours_;
   std::vector<CarriedFlow> flows_;
   std::size_t unfinished_ = 0;          // flows
   std::vector<std::uint32_t> sending_;  // messages under way: the ticks in which they were put
