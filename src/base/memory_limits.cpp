@@ -24,7 +24,7 @@ struct Names {
   const char *limit, *used, *inactive, *active, *swap_limit, *swap_used;
   bool swap_holds_memory;  // its figures are of both together
 };
-constexpr Names kNames[] = {
+constexpr Names kLimitFiles[] = {
     {"memory.max", "memory.current", "inactive_file", "active_file", "memory.swap.max", "memory.swap.current", false},
     {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file",
      "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes", true},
@@ -75,7 +75,7 @@ std::uint64_t swap_left(const std::string& folder, const Names& names, std::uint
 }
 
 std::string shortage_in(const std::string& folder, std::size_t bytes, std::uint64_t swap_free) {
-  for (const Names& names : kNames) {
+  for (const Names& names : kLimitFiles) {
     const auto limit = figure(folder, names.limit);
     const auto used = figure(folder, names.used);
     if (!limit || !used) continue;
@@ -157,7 +157,8 @@ std::string memory_shortage(std::size_t bytes) {
   static const std::vector<std::string> limited = [] {
     std::vector<std::string> groups = memory_groups(text_of("/proc/self/cgroup"), text_of("/proc/self/mountinfo"));
     std::erase_if(groups, [](const std::string& folder) {
-      return std::ranges::none_of(kNames, [&](const Names& names) { return figure(folder, names.limit).has_value(); });
+      return std::ranges::none_of(kLimitFiles,
+                                  [&](const Names& names) { return figure(folder, names.limit).has_value(); });
     });
     return groups;
   }();

@@ -2,6 +2,7 @@
 // Memory of this rank's GPU that its peers have mapped: it must not be freed before they have let go of it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,9 @@
 #include "device/gpu/stream.h"
 
 namespace lanecast::peers {
+
+/// How long one who frees memory waits for peers to let go of it.
+inline constexpr auto kGoodbye = std::chrono::seconds(2);
 
 class LentMemory {
  public:

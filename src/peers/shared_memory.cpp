@@ -39,8 +39,6 @@ void refuse_unequal(const std::vector<MemoryIntroduction>& all, const Bootstrap&
 
 constexpr std::size_t whole_words(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
-constexpr auto kGoodbye = std::chrono::seconds(2);
-
 /// A device that is short of memory is no fault: whoever frees some may ask again.
 std::unique_ptr<LentMemory> lent(const std::shared_ptr<gpu::Device>& device, std::size_t bytes,
                                  const Bootstrap& members) {

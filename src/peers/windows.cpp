@@ -10,13 +10,9 @@
 #include "base/agreed.h"
 #include "base/error.h"
 #include "base/running_time.h"
+#include "peers/lent_memory.h"
 
 namespace lanecast::peers {
-namespace {
-
-constexpr auto kGoodbye = std::chrono::seconds(2);
-
-}  // namespace
 
 Windows::Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members, HostBoard& board)
     : device_(std::move(device)),

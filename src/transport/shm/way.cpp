@@ -10,15 +10,16 @@ namespace lanecast::shm {
 
 namespace {
 
-constexpr std::size_t kLeastBytes = std::size_t{1} << 17;  // shorter ones were never faster read than streamed
+constexpr std::size_t kLeastToRead = std::size_t{1} << 17;  // shorter ones were never faster read than streamed
 // From each peer, each way, in a row: the first call may meet memory without pages, and the first message of a way
 // caches as the other has left them. Reading 512 KiB once takes up to twice as long as reading it again and again, and
 // so does streaming it: rows of four never saw what a stream takes once its ring and target are in the caches. What the
 // caches do not keep costs as much the first time, and programs make few such calls.
 constexpr std::size_t kTrials = 12, kTrialsOfLong = 4;
 constexpr std::size_t kLongBytes = std::size_t{4} << 20;
-constexpr double kRetryEvery = 32;        // such rows, times how much longer the worse way takes
-constexpr std::uint64_t kTimeEvery = 16;  // messages, beside trials: a look at the thread's own clock costs up to 1 us
+constexpr double kRowsToRetry = 32;  // such rows, times how much longer the worse way takes
+constexpr std::uint64_t kMessagesToTime =
+    16;  // messages, beside trials: a look at the thread's own clock costs up to 1 us
 
 constexpr int kLengths = kSorts / 2;
 
@@ -31,11 +32,11 @@ bool is_worth_a_choice(const Message& message) {
   // Reading what the sender has in its cache is paid by the sender, when it next writes there: reading halves of
   // 0.5 to 4 MiB doubles the time of an all-reduce, and the reader's clock shows nothing of it.
   if (is_later(message)) return stores_for(message.bytes) == Stores::bypassing;
-  return message.bytes >= kLeastBytes;
+  return message.bytes >= kLeastToRead;
 }
 
 std::size_t sort_of(const Message& message) {
-  const int doublings = std::bit_width(message.bytes) - std::bit_width(kLeastBytes);
+  const int doublings = std::bit_width(message.bytes) - std::bit_width(kLeastToRead);
   return 2 * static_cast<std::size_t>(std::clamp(doublings, 0, kLengths - 1)) + (is_later(message) ? 1 : 0);
 }
 
@@ -60,7 +61,7 @@ bool Ways::wants_time(const Message& message) const {
   const Habit& habit = habits_[sort_of(message)];
   const std::size_t trials = trials_of(message);
   return habit.retries || habit.streamed < trials || habit.read < trials ||
-         (habit.streamed + habit.read) % kTimeEvery == 0;
+         (habit.streamed + habit.read) % kMessagesToTime == 0;
 }
 
 ShmWay Ways::next_way(Habit& habit, std::size_t trials) {
@@ -69,7 +70,7 @@ ShmWay Ways::next_way(Habit& habit, std::size_t trials) {
   const double stream = habit.stream_cost(), read = habit.reads.cost();
   const ShmWay better = read < stream ? ShmWay::read : ShmWay::stream;
   const double ratio = std::max(read, stream) / std::min(read, stream);
-  const double retries = static_cast<double>(++habit.since_retry) - kRetryEvery * ratio * static_cast<double>(trials);
+  const double retries = static_cast<double>(++habit.since_retry) - kRowsToRetry * ratio * static_cast<double>(trials);
   habit.retries = retries > 0;
   if (!habit.retries) return better;
   if (retries >= static_cast<double>(trials)) habit.since_retry = 0;

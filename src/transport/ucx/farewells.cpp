@@ -10,7 +10,7 @@
 namespace lanecast::ucx {
 namespace {
 
-constexpr unsigned kId = 2;  // of our active messages; 1 is that of notes
+constexpr unsigned kFarewells = 2;  // of our active messages; 1 is that of notes
 
 /// A rank that waits for us answers when it next looks, in microseconds to 20 ms. One that is elsewhere looks for
 /// messages before it sends any, and loses nothing if we are gone by then: it is not worth more.
@@ -21,7 +21,7 @@ constexpr auto kPatience = std::chrono::milliseconds(200);
 Farewells::Farewells(Worker& worker) : worker_(worker), peers_(worker.size()) {
   ActiveMessageHandler handler;
   handler.field_mask = ActiveMessageHandler::kId | ActiveMessageHandler::kCallback | ActiveMessageHandler::kArgument;
-  handler.id = kId;
+  handler.id = kFarewells;
   handler.argument = this;
   handler.callback = [](void* argument, const void* header, std::size_t header_bytes, void*, std::size_t,
                         const void*) -> Status {
@@ -61,7 +61,7 @@ void Farewells::send(int peer, FarewellWord word) {
   params.flags = RequestParams::kEagerCopied;
   params.callback.sent = [](void* request, Status, void*) { Ucp::loaded().ucp_request_free(request); };
   const FarewellHeader header{worker_.rank(), word};
-  worker_.ucp().ucp_am_send_nbx(worker_.to(peer), kId, &header, sizeof header, nullptr, 0, &params);
+  worker_.ucp().ucp_am_send_nbx(worker_.to(peer), kFarewells, &header, sizeof header, nullptr, 0, &params);
 }
 
 void Farewells::say() {

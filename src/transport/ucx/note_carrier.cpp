@@ -7,7 +7,7 @@
 namespace lanecast::ucx {
 namespace {
 
-constexpr unsigned kId = 1;        // of our active messages
+constexpr unsigned kNotes = 1;     // of our active messages
 constexpr int kMostRounds = 1024;  // of UCX's progress, each of 8 KiB of a connection: other peers may have much to say
 
 /// A note on its way; UCX reads it until it is sent.
@@ -21,7 +21,7 @@ struct NoteUnderWay {
 UcxNoteCarrier::UcxNoteCarrier(Worker& worker) : worker_(worker) {
   ActiveMessageHandler handler;
   handler.field_mask = ActiveMessageHandler::kId | ActiveMessageHandler::kCallback | ActiveMessageHandler::kArgument;
-  handler.id = kId;
+  handler.id = kNotes;
   handler.argument = this;
   handler.callback = [](void* argument, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
                         const void*) -> Status {
@@ -56,7 +56,7 @@ void UcxNoteCarrier::send(int rank, std::span<const std::byte> note) {
     --*sent->under_way;
     Ucp::loaded().ucp_request_free(request);
   };
-  const Request request = worker_.ucp().ucp_am_send_nbx(endpoint, kId, &own, sizeof own, sending->note.data(),
+  const Request request = worker_.ucp().ucp_am_send_nbx(endpoint, kNotes, &own, sizeof own, sending->note.data(),
                                                         sending->note.size(), &params);
   if (status_of(request) != kInProgress) return;
   ++under_way_;
