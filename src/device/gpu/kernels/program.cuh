@@ -276,7 +276,7 @@ class ProgramQueue {
       return true;
     };
     const bool between_hosts = x_.begun != 0;
-    const bool came = wait_for(waiter_, word(r), at, lets, between_hosts ? Waiting::drowsy : Waiting::eager);
+    const bool came = wait_for(waiter_, word(r), at, lets, between_hosts ? Wakefulness::drowsy : Wakefulness::eager);
     if (!came || other)
       halt(lane_.halted);
     else if (r.hears)
