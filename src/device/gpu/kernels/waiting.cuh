@@ -30,7 +30,7 @@ __device__ inline void report(const WaitContext& waiter, const FaultRecord& faul
 }
 
 /// How a thread waits that others of its GPU share the memory with.
-enum class Waiting {
+enum class Wakefulness {
   eager,
   /// Naps between looks, longer ones the longer it waits. Looks of many blocks, at the host's memory and also at the
   /// GPU's, keep back copies that other processes' engines make from it, as NICs do: between two H200s 500 KB took
@@ -44,7 +44,7 @@ constexpr u32 kLooksAwake = 8, kNapGrows_ns = 128, kLongestNap_ns = 4096;
 /// Spins until come(value of the word) says so; false after a failure, also another thread's.
 template <class Word, class Come>
 __device__ inline bool wait_for(const WaitContext& waiter, const Word* word, const FaultRecord& place, Come come,
-                                Waiting how = Waiting::eager) {
+                                Wakefulness how = Wakefulness::eager) {
   u64 deadline = 0;
   for (u32 spins = 0;; ++spins) {
     const Word value = spins == 0 ? acquire(word) : peek(word);
@@ -52,7 +52,8 @@ __device__ inline bool wait_for(const WaitContext& waiter, const Word* word, con
       if (spins != 0) acquire(word);  // read again, so that what it publishes is seen: what has come stays, or grows
       return true;
     }
-    if (how == Waiting::drowsy && spins > kLooksAwake) nap(min((spins - kLooksAwake) * kNapGrows_ns, kLongestNap_ns));
+    if (how == Wakefulness::drowsy && spins > kLooksAwake)
+      nap(min((spins - kLooksAwake) * kNapGrows_ns, kLongestNap_ns));
     if (spins % 256 != 255) continue;
     if (peek(&waiter.control->failed)) return false;
     if (*static_cast<volatile u32*>(&waiter.record->poison)) {
