@@ -36,6 +36,9 @@ nb::dict to_dict(const Explanation& explanation) {
   d["chunks"] = explanation.chosen.chunks;
   d["decided_by"] = std::string(name_of(explanation.chosen.decided_by));
   d["candidates"] = to_list(explanation.candidates);
+  nb::dict left_out;
+  for (const Explanation::LeftOut& each : explanation.left_out) left_out[each.algorithm.c_str()] = each.why;
+  d["left_out"] = left_out;
   d["reason"] = explanation.reason();
   d["text"] = explanation.str();
   return d;
@@ -50,6 +53,7 @@ nb::list to_list(const std::vector<Choice>& choices) {
     d["seconds"] = choice.seconds;
     d["latency_s"] = choice.latency_s;
     d["measured"] = choice.measured;
+    d["basis"] = choice.basis;
     list.append(d);
   }
   return list;
@@ -73,14 +77,14 @@ void bind_choosing(nb::class_<Communicator>& communicator) {
           "kind"_a, "count"_a, "dtype"_a, "own_counts"_a = false, "See lanecast._core.explain.")
       .def(
           "explain_on_gpu",
-          [](Communicator& c, int kind, std::size_t count, int dtype, bool symmetric) {
+          [](Communicator& c, int kind, std::size_t count, int dtype, bool symmetric, bool captured) {
             const Explanation found = [&] {
               const WithoutGil release;  // whoever has the communicator may want the GIL
-              return c.gpu().explain(sizes_only(kind, count, dtype, /*own_counts=*/false), symmetric);
+              return c.gpu().explain(sizes_only(kind, count, dtype, /*own_counts=*/false), symmetric, captured);
             }();
             return to_dict(found);
           },
-          "kind"_a, "count"_a, "dtype"_a, "symmetric"_a, "See lanecast._core.explain_on_peers.")
+          "kind"_a, "count"_a, "dtype"_a, "symmetric"_a, "captured"_a, "See lanecast._core.explain_on_peers.")
       .def_prop_ro(
           "kind_of_gpu", [](Communicator& c) { return c.gpu().kind(); }, nb::call_guard<WithoutGil>())
       .def_prop_ro("models", [](const Communicator& c) { return c.choosing().models(); })

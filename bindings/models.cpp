@@ -131,14 +131,27 @@ void bind_models(nb::module_& m) {
   for (const std::string_view engine : kPeerEngines) engines.append(engine);
   m.attr("PEER_ENGINES") = nb::tuple(engines);
   nb::class_<PeerLines>(m, "PeerLines", "What was measured of the ways among the GPUs of a host.")
-      .def(nb::init<>(), "Nothing.");
+      .def(
+          "__init__", [](PeerLines* self, const std::string& gpu) { new (self) PeerLines(gpu_kind(gpu)); },
+          "gpu"_a = "", "Nothing, among GPUs of this kind.");
   m.def(
       "explain_on_peers",
-      [](const std::string& collective, std::size_t bytes, int ranks, bool symmetric, const PeerLines& lines) {
-        return to_dict(explain({kind_named(collective), ranks, bytes, symmetric}, lines, "", /*has_staging=*/true));
+      [](const std::string& collective, std::size_t bytes, int ranks, bool symmetric, const PeerLines& lines, bool half,
+         bool nccl, bool captured) {
+        return to_dict(explain({.traffic = {.kind = kind_named(collective),
+                                            .ranks = ranks,
+                                            .bytes = bytes,
+                                            .symmetric = symmetric,
+                                            .half = half,
+                                            .nccl = nccl,
+                                            .captured = captured},
+                                .has_staging = true},
+                               lines));
       },
-      "collective"_a, "bytes"_a, "ranks"_a, "symmetric"_a, "lines"_a,
-      "The same of a call among the GPUs of a host. symmetric: do its buffers lie in symmetric memory?");
+      "collective"_a, "bytes"_a, "ranks"_a, "symmetric"_a, "lines"_a, "half"_a = false, "nccl"_a = true,
+      "captured"_a = false,
+      "The same of a call among the GPUs of a host. symmetric: do its buffers lie in symmetric memory? half: does it "
+      "add 16-bit floats? nccl: is NCCL there? captured: by a graph.");
   m.def(
       "predict",
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models,

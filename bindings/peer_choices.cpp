@@ -56,7 +56,12 @@ void bind_peer_choices(nb::module_& m) {
       "peer_engine",
       [](const std::string& gpu, const std::string& collective, int ranks, std::size_t bytes, bool symmetric,
          bool few_ctas, bool pumped, bool has_staging) {
-        const PeerTraffic traffic{kind_named(collective), ranks, bytes, symmetric, few_ctas, pumped};
+        const PeerTraffic traffic{.kind = kind_named(collective),
+                                  .ranks = ranks,
+                                  .bytes = bytes,
+                                  .symmetric = symmetric,
+                                  .few_ctas = few_ctas,
+                                  .pumped = pumped};
         const GpuKind& kind = gpu_kind(gpu);
         return nb::make_tuple(std::string(name_of(fastest(traffic, PeerLines(kind), has_staging))),
                               worth_an_offer(traffic, kind));

@@ -68,9 +68,9 @@ GPU_PROFILE = json.dumps(
             gpu_profile.GpuProfile(
                 gpu_profile.GpuShape("0.1.0", "a cpu", "a gpu", 2),
                 [
-                    gpu_profile.EngineFit("all_reduce", "peer_kernel", 0, 7e-6, 3e-12, 0.01),
-                    gpu_profile.EngineFit("all_reduce", "peer_two_shot", 4096, 1e-5, 2e-12, 0.01),
-                    gpu_profile.EngineFit("all_reduce", "nccl", 0, 2e-5, 4e-12, 0.01),
+                    gpu_profile.EngineFit("all_reduce", "peer_kernel", False, 0, 7e-6, 3e-12, 0.01),
+                    gpu_profile.EngineFit("all_reduce", "peer_two_shot", False, 4096, 1e-5, 2e-12, 0.01),
+                    gpu_profile.EngineFit("all_reduce", "nccl", False, 0, 2e-5, 4e-12, 0.01),
                 ],
                 {"at": "2026-01-01"},
             )

@@ -230,6 +230,16 @@ def nccl_held() -> int:
     return int(opened().gpu_host_nccl_held())
 
 
+def nccl_calls() -> int:
+    """Collectives that NCCL has enqueued."""
+    return int(opened().gpu_host_nccl_calls())
+
+
+def costs(kernel_us: float, nccl_us: float) -> None:
+    """What kernels and NCCL's collectives take from now on, by the clock of events."""
+    opened().gpu_host_costs(ctypes.c_double(kernel_us), ctypes.c_double(nccl_us))
+
+
 @contextlib.contextmanager
 def held_up(ordinal: int) -> Iterator[None]:
     """Nothing that is enqueued meanwhile on the default stream of a GPU runs before the end."""

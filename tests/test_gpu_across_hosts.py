@@ -336,7 +336,7 @@ def test_a_capture_is_refused(kernel_cache: str) -> None:
 def unheard_of(comm: Communicator, _: Tell) -> None:
     x = tensor(comm, 8)
     for algorithm, chunks, words in (
-        ("rings", 0, "algorithm 'rings' is unknown on GPUs; known: peers peer_kernel"),
+        ("rings", 0, "algorithm 'rings' is unknown on GPUs; known: nccl, and peers peer_kernel"),
         ("ring", -1, "chunks: -1 is not from 0 to"),
         ("peer_kernel", 0, "algorithm 'peer_kernel' moves memory among the GPUs of one host, and these ranks are on 2"),
     ):

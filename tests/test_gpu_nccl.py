@@ -16,11 +16,10 @@ import pytest
 import gpu_host_library
 import lanecast
 from collective_cases import Case, even, ops_of
-from gpu_stand_in import Tensor, in_environment, in_place_is_offered, judge, outcomes, tensor
+from gpu_stand_in import Tensor, between_hosts, in_environment, in_place_is_offered, judge, outcomes, tensor
 from lanecast import Communicator, _core
 from pipe_jobs import PipeJob, Tell, stays_until
 
-OF_NCCL = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 NO_SUMS = ("float8_e4m3", "float8_e5m2", "int16", "uint16")
 
 
@@ -34,7 +33,7 @@ def has(dtype: str, op: str) -> bool:
 def test_each_kind(size: int, topology: str, kernel_cache: str) -> None:
     cases = [
         Case(kind, even(kind, count, size), "nccl", in_place=in_place, root=size - 1, async_op=count == 5)
-        for kind, count in itertools.product(OF_NCCL, (0, 1, 5, 20_003))
+        for kind, count in itertools.product(_core.KINDS, (0, 1, 5, 20_003))
         for in_place in in_place_is_offered(kind)
     ]
     judge(size, cases, kernel_cache, topology=topology)
@@ -48,7 +47,9 @@ def test_each_type_and_operator(kernel_cache: str) -> None:
         for op in ops_of(dtype)
         if has(dtype, op)
     ]
-    moves = [Case(kind, even(kind, 7, 2), "nccl", dtype) for kind in ("all_gather",) for dtype in _core.DTYPES]
+    moves = [
+        Case(kind, even(kind, 7, 2), "nccl", dtype) for kind in ("all_gather", "all_to_all") for dtype in _core.DTYPES
+    ]
     assert len(sums) == 32
     judge(2, sums + moves, kernel_cache)
 
@@ -88,20 +89,32 @@ def refused(comm: Communicator, _: Tell) -> None:
         "counts: NCCL's are equal on all ranks": partial(comm.all_gather_into_tensor, whole, own, counts=[2, 3]),
         "chunks=3: NCCL cuts messages by itself": partial(comm.all_reduce, x, chunks=3),
         "reproducible: NCCL adds in an order of its own": partial(comm.all_reduce, x, reproducible=True),
-        "all_to_all: NCCL has none": partial(comm.all_to_all_single, tensor(comm, 8), x),
     }
     for words, call in calls.items():
         with pytest.raises(lanecast.UsageError, match=f"rank {comm.rank}: .*'nccl': {words}"):
             call(algorithm="nccl")
-    gpu_host_library.capture(on=True)
-    with pytest.raises(lanecast.UsageError, match=f"rank {comm.rank}: no CUDA graph can capture algorithm 'nccl'"):
-        comm.all_reduce(x, algorithm="nccl")
-    gpu_host_library.capture(on=False)
     nccl_sum(comm, x)
 
 
 def test_what_it_has_not_is_refused(kernel_cache: str) -> None:
     assert [outcome.text for outcome in outcomes(2, refused, kernel_cache)] == [""] * 2
+
+
+def captured_between_hosts(comm: Communicator, _: Tell) -> None:
+    x = tensor(comm, 8)
+    nccl_sum(comm, x)
+    gpu_host_library.capture(on=True)
+    with pytest.raises(
+        lanecast.UsageError, match=f"rank {comm.rank}: no CUDA graph can capture algorithm 'nccl' between"
+    ):
+        comm.all_reduce(x, algorithm="nccl")
+    gpu_host_library.capture(on=False)
+    nccl_sum(comm, x)
+
+
+def test_no_graph_captures_it_between_hosts(kernel_cache: str) -> None:
+    found = outcomes(2, captured_between_hosts, kernel_cache, **between_hosts("2x1"))
+    assert [outcome.text for outcome in found] == [""] * 2
 
 
 def one_has_none(missing: Path, comm: Communicator, _: Tell) -> float:

@@ -33,8 +33,8 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 def profile_for(fastest: str, gpu: str = GPU, ranks: int = 2) -> GpuProfile:
     """By which this engine takes all calls that it can."""
     fits = [
-        EngineFit(collective, engine, 0, 1e-6 if engine == fastest else 1e-5, 1e-11, 0.01)
-        for engine in (*_core.PEER_ENGINES, "nccl")
+        EngineFit(collective, engine, False, 0, 1e-6 if engine == fastest else 1e-5, 1e-11, 0.01)
+        for engine in _core.PEER_ENGINES
         for collective in gpu_tuner.COLLECTIVES_OF.get(engine, _core.KINDS)
     ]
     return GpuProfile(GpuShape(lanecast.__version__, _core.cpu_model(), gpu, ranks), fits, {"when": "now"})
@@ -63,12 +63,21 @@ def test_the_fastest_measured_engine_is_chosen(fastest: str) -> None:
     assert (found["algorithm"], found["decided_by"]) == (fastest, "cost model")
     assert "measured on this machine" in found["reason"]
     assert all(each["measured"] for each in found["candidates"])
-    assert "by name alone: nccl" in found["reason"]
+
+
+def test_where_there_is_no_nccl_it_is_left_out() -> None:
+    lines = profile_for("nccl").lines()
+    found = _core.explain_on_peers("all_reduce", 1 << 20, 2, False, lines, nccl=False)
+    assert found["algorithm"] == "peer_kernel"
     assert "nccl" not in [each["algorithm"] for each in found["candidates"]]
 
 
-def test_nccl_is_taken_by_name_alone_however_fast() -> None:
-    assert explained(profile_for("nccl"), 1 << 20)["algorithm"] == "peer_kernel"
+def test_sums_of_16_bit_floats_have_lines_of_their_own() -> None:
+    profile = profile_for("peer_kernel")
+    of_half = [replace(fit, half=True, alpha_s=1e-7 if fit.engine == "nccl" else 1e-5) for fit in profile.fits]
+    lines = replace(profile, fits=[*profile.fits, *of_half]).lines()
+    taken = [_core.explain_on_peers("all_reduce", 64, 2, False, lines, half)["algorithm"] for half in (False, True)]
+    assert taken == ["peer_kernel", "nccl"]
 
 
 def test_without_a_profile_times_are_assumed() -> None:
@@ -124,13 +133,13 @@ def test_fits_follow_the_fastest_rounds_and_their_bends() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
-        ('"lanecast_gpu_profile": 1', '"lanecast_gpu_profile": 2', "is stale: .*2, this Lanecast reads 1.*device cuda"),
+        ('"lanecast_gpu_profile": 2', '"lanecast_gpu_profile": 3', "is stale: .*3, this Lanecast reads 2.*device cuda"),
         ('"gpu": "GPU on the host"', '"gpu": ""', "shape.gpu: names none"),
         ('"ranks": 2', '"ranks": 1', "shape.ranks: 1, expected 2 or more"),
         ('"ranks": 2', '"ranks": 3', r"was measured elsewhere \(ranks: 3, not 2\)"),
         ('"cpu": "', '"cpu": "Old ', r"was measured elsewhere \(cpu: Old .*tune --device cuda"),
         ('"alpha_s": 1e-05', '"alpha_s": -1', r"fits\[0\].alpha_s: -1 is no number of at least 0"),
-        ('"engine": "peer_kernel"', '"engine": "warp"', r'fits\[0\].engine: "warp"; known: nccl, peer_kernel'),
+        ('"engine": "peer_kernel"', '"engine": "warp"', r'fits\[0\].engine: "warp"; known: peer_kernel'),
         ('"engine": "peer_kernel"', '"engine": "peer_two_shot"', "peer_two_shot\" has no such collective"),
         ('"engine": "peer_kernel"', '"engine": "copy_engine"', "fits: all_gather has none of peer_kernel"),
         ('"from_bytes": 0', '"from_bytes": -1', r"fits\[0\].from_bytes: -1 is negative"),

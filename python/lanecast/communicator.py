@@ -234,14 +234,15 @@ class Communicator(Collectives, Rooted, PointToPoint):
         return explained(self._core.explain(*codes, own_counts=own_counts))
 
     def explain_on_gpu(
-        self, collective: str, count: int, dtype: str = "float32", symmetric: bool = False
+        self, collective: str, count: int, dtype: str = "float32", symmetric: bool = False, captured: bool = False
     ) -> Explanation:
         """The same of a call on GPUs: of one host by what `lanecast tune --device cuda` has measured, if it has.
 
         Of several hosts by their links and by what a call of the driver takes here. symmetric: do the buffers lie in
-        symmetric memory? Raises UsageError where the GPU is not open yet.
+        symmetric memory? captured: does a CUDA graph record the call? Raises UsageError where the GPU is not open yet.
         """
-        return explained(self._core.explain_on_gpu(*_call_codes(collective, count, dtype, False), symmetric))
+        codes = _call_codes(collective, count, dtype, False)
+        return explained(self._core.explain_on_gpu(*codes, symmetric, captured))
 
     def __repr__(self) -> str:
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"

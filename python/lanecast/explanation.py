@@ -25,6 +25,7 @@ class Candidate(Way):
     seconds: float  # predicted
     latency_s: float  # of one chunk: what does not depend on the bytes
     measured: bool  # from times of this algorithm on this machine, not from the speed of links
+    basis: str = ""  # of the time, where it is neither
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Explanation(Way):
     full_bytes: int
     decided_by: str
     candidates: tuple[Candidate, ...]
+    left_out: dict[str, str]  # on GPUs of one host: what else there is, and why it does not take the call
     reason: str  # one sentence
     text: str
 

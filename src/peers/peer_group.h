@@ -70,6 +70,8 @@ class PeerGroup {
   /// Is that by the copy engines of multiprocessors? Equal on all members; one whose addresses do not suit them moves
   /// its pieces by threads.
   bool pumps(DType dtype, ReduceOp op, std::size_t bytes) const;
+  /// Everyone has come here, and what stands before it in their streams is done.
+  void barrier(std::uint16_t signature, gpu::Stream stream) const;
   /// By copy engines, in chunks through staging memory, and where it reduces by a kernel that waits for nobody. Needs
   /// open_staging(), which is collective over the members: few groups make such calls.
   void by_copy_engine(const PeerCall& call, gpu::Stream stream);
@@ -138,8 +140,6 @@ class PeerGroup {
   /// Of one that works at the peers; likewise.
   int direct_blocks(const Parcels& parcels, std::size_t bytes) const;
 
-  /// Everyone has come here, and what stands before it in their streams is done.
-  void barrier(std::uint16_t signature, gpu::Stream stream) const;
   gpu::GroupArguments group(std::uint16_t signature) const;
   /// On this device, by a kernel of so many blocks at most.
   void copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks, gpu::Stream stream) const;

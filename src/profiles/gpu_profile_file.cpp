@@ -2,7 +2,6 @@
 // Files of what `lanecast tune --device cuda` has measured: the ways among the GPUs of a host.
 #include <algorithm>
 
-#include "algorithms/registry.h"
 #include "profiles/json_field.h"
 #include "profiles/profile_file.h"
 #include "select/peer_engines.h"
@@ -12,18 +11,18 @@ namespace {
 
 std::string engine_in(const JsonField& field, Kind kind) {
   std::string name = field.text();
-  if (name == kNccl) return name;
   if (const std::optional<PeerEngine> engine = peer_engine_from(name)) {
-    if (!takes(*engine, {.kind = kind, .symmetric = true})) field.refuse(field.str() + " has no such collective");
+    if (!takes(*engine, {.kind = kind, .symmetric = true, .nccl = true}))
+      field.refuse(field.str() + " has no such collective");
     return name;
   }
-  std::string known(kNccl);
-  for (const std::string_view each : kPeerEngines) known.append(", ").append(each);
+  std::string known;
+  for (const std::string_view each : kPeerEngines) known.append(known.empty() ? "" : ", ").append(each);
   field.refuse(field.str() + "; known: " + known);
 }
 
 Fit fit_in(const JsonField& field) {
-  field.has_only({"collective", "engine", "from_bytes", "alpha_s", "beta_s_per_byte", "error"});
+  field.has_only({"collective", "engine", "half", "from_bytes", "alpha_s", "beta_s_per_byte", "error"});
   static_cast<void>(field["error"].number());
   const std::int64_t from_bytes = field["from_bytes"].whole();
   if (from_bytes < 0) field["from_bytes"].refuse(field["from_bytes"].str() + " is negative");
@@ -33,7 +32,8 @@ Fit fit_in(const JsonField& field) {
           kAllRanks,
           static_cast<std::size_t>(from_bytes),
           field["alpha_s"].number(),
-          field["beta_s_per_byte"].number()};
+          field["beta_s_per_byte"].number(),
+          field["half"].truth()};
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ PeerFits peers_from(const JsonField& file) {
   if (found.fits.empty()) file["fits"].refuse("none");
   for (const Fit& fit : found.fits) {
     const auto is_kernels = [&](const Fit& other) {
-      return other.kind == fit.kind && other.algorithm == name_of(PeerEngine::kernel);
+      return other.kind == fit.kind && other.half == fit.half && other.algorithm == name_of(PeerEngine::kernel);
     };
     if (std::ranges::none_of(found.fits, is_kernels))
       file["fits"].refuse(std::string(name_of(fit.kind)) + " has none of " + std::string(name_of(PeerEngine::kernel)) +

@@ -22,7 +22,7 @@ struct FileFormat {
 };
 constexpr FileFormat kProfile{"profile", "lanecast_profile", 1, "measure again with `lanecast tune --quick`"};
 constexpr FileFormat kModel{"model", "lanecast_model", 2, "train it again with `lanecast learn train`"};
-constexpr FileFormat kGpus{"GPU profile", "lanecast_gpu_profile", 1,
+constexpr FileFormat kGpus{"GPU profile", "lanecast_gpu_profile", 2,
                            "measure again with `lanecast tune --device cuda`"};
 constexpr FileFormat kPins{"pins", "lanecast_pins", 1, "write it anew, as docs/explanation/learning.md has it"};
 

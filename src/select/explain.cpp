@@ -22,6 +22,7 @@ std::string way(const Choice& choice) {
 }
 
 std::string basis(const Choice& choice, const std::string& links) {
+  if (!choice.basis.empty()) return choice.basis;
   return choice.measured ? "measured on this machine" : links;
 }
 
@@ -69,7 +70,6 @@ std::string Explanation::reason() const {
     text += "; then " + way(candidates[1]) + ", " +
             formatted("%.0f%%", 100 * std::abs(candidates[1].seconds / best.seconds - 1)) +
             (shortest ? " more" : " less, which fits do not tell apart");
-  if (nccl_s > 0) text += "; by name alone: nccl, " + us(nccl_s);
   return text + " (" + basis(best, links) + ")";
 }
 
@@ -78,6 +78,7 @@ std::string Explanation::str() const {
       std::string(name_of(kind)) + " of " + std::to_string(bytes) + " bytes: " + way(chosen) + "\n  " + reason();
   std::size_t width = 0;
   for (const Choice& each : candidates) width = std::max(width, way(each).size());
+  for (const LeftOut& each : left_out) width = std::max(width, each.algorithm.size());
   const auto padded = [](const std::string& words, std::size_t to) {
     return std::string(words.size() < to ? to - words.size() : 0, ' ');
   };
@@ -86,6 +87,8 @@ std::string Explanation::str() const {
     text.append("\n  ").append(name).append(padded(name, width)).append("  ");
     text.append(padded(time, 12)).append(time).append("  ").append(on, 0, on.find(';'));
   }
+  for (const LeftOut& each : left_out)
+    text.append("\n  ").append(each.algorithm).append(padded(each.algorithm, width)).append("  ").append(each.why);
   return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "select/choose.h"
 #include "select/peer_engines.h"
+#include "select/trial.h"
 
 namespace lanecast {
 
@@ -17,7 +18,10 @@ struct Explanation {
   Choice chosen;
   std::vector<Choice> candidates;  // the cheapest first
   std::string links;               // what is known of them, where an algorithm has not been measured
-  double nccl_s = 0;               // measured, of NCCL's own, which is taken by name alone; 0: not known
+  struct LeftOut {
+    std::string algorithm, why;
+  };
+  std::vector<LeftOut> left_out = {};  // what could not be taken, or of what nothing is known
 
   /// One sentence.
   std::string reason() const;
@@ -27,8 +31,16 @@ struct Explanation {
 
 class PeerLines;
 /// Of a call among the GPUs of a host. pinned: the name of an algorithm; empty: the model chooses. has_staging: as in
-/// fastest().
-Explanation explain(const PeerTraffic& traffic, const PeerLines& lines, std::string_view pinned, bool has_staging);
+/// fastest(). no_nccl: why that does not take the call; empty: it does, or nobody has asked.
+struct PeerQuestion {
+  PeerTraffic traffic;
+  std::string_view pinned = {};
+  bool has_staging = false;
+  std::string no_nccl = {};
+  bool is_tried = false;                      // the first calls of this size try NCCL beside our kernels
+  std::optional<Trials::Seconds> tried = {};  // what has come of that
+};
+Explanation explain(const PeerQuestion& question, const PeerLines& lines);
 
 /// What predictions by these models rest on.
 std::string known_of_links(const Models& models);

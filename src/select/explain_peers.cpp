@@ -8,35 +8,86 @@
 #include "select/peer_lines.h"
 
 namespace lanecast {
+namespace {
 
-Explanation explain(const PeerTraffic& traffic, const PeerLines& lines, std::string_view pinned, bool has_staging) {
+/// What is known of an engine's time.
+std::optional<Choice> choice_of(PeerEngine engine, const PeerTraffic& traffic, const PeerLines& lines) {
+  const std::optional<double> seconds = predicted_s(engine, traffic, lines);
+  if (!takes(engine, traffic) || !seconds) return {};
+  const bool measured = lines.measured(traffic);
+  Choice choice{std::string(name_of(engine)), 1, *seconds, 0, measured};
+  if (measured) {
+    choice.latency_s = lines.latency_s(engine, traffic);
+  } else if (engine == PeerEngine::nccl) {
+    PeerTraffic nothing = traffic;
+    nothing.bytes = 0;
+    choice.latency_s = predicted_s(engine, nothing, lines).value_or(0);
+    choice.basis = "beside our own as timed on " + std::to_string(traffic.ranks) + " such GPUs, without multicast";
+  } else {
+    choice.latency_s = *predicted_s(engine, {traffic.kind, traffic.ranks, 0, true}, lines);
+  }
+  return choice;
+}
+
+std::string why_not(PeerEngine engine, const PeerQuestion& question) {
+  const PeerTraffic& traffic = question.traffic;
+  if (engine == PeerEngine::nccl && !traffic.nccl) return question.no_nccl;
+  if (engine == PeerEngine::direct && direct_has(traffic.kind)) return "the buffers do not lie in symmetric memory";
+  if (!takes(engine, traffic)) return "has no " + std::string(name_of(traffic.kind));
+  return "not timed among " + std::to_string(traffic.ranks) + " such GPUs; `lanecast tune --device cuda` does";
+}
+
+/// What a call takes, after what a trial of NCCL has said.
+std::string_view by_trial(Explanation& found, const PeerQuestion& question, const PeerLines& lines) {
+  const PeerEngine modelled = fastest(question.traffic, lines, question.has_staging);
+  if (!question.is_tried) return name_of(modelled);
+  std::erase_if(found.candidates, [](const Choice& choice) { return choice.algorithm == kNccl; });
+  std::erase_if(found.left_out, [](const Explanation::LeftOut& each) { return each.algorithm == kNccl; });
+  PeerTraffic ours = question.traffic;
+  ours.nccl = false;
+  const std::string_view best_of_ours = name_of(fastest(ours, lines, question.has_staging));
+  if (!question.tried) {
+    found.left_out.push_back({std::string(kNccl), "it may take multicast, so the first calls of this size try it"});
+    return best_of_ours;
+  }
+  const auto [ours_s, nccls_s] = *question.tried;
+  const std::string basis = "timed in the first calls of this size";
+  for (Choice& choice : found.candidates)
+    if (choice.algorithm == best_of_ours) {
+      choice.seconds = ours_s;
+      choice.latency_s = 0;
+      choice.basis = basis;
+    }
+  found.candidates.push_back({.algorithm = std::string(kNccl), .seconds = nccls_s, .measured = true, .basis = basis});
+  return Trials::faster(*question.tried) == Trials::Way::nccls ? kNccl : best_of_ours;
+}
+
+}  // namespace
+
+Explanation explain(const PeerQuestion& question, const PeerLines& lines) {
+  const PeerTraffic& traffic = question.traffic;
   Explanation found;
   found.kind = traffic.kind;
   found.bytes = traffic.bytes;
-  const bool measured = lines.measured(traffic.kind);
   found.links = "assumed, as on two H200s; `lanecast tune --device cuda` measures";
-  const auto choice_of = [&](PeerEngine engine) -> std::optional<Choice> {
-    const std::optional<double> seconds = predicted_s(engine, traffic, lines);
-    if (!takes(engine, traffic) || !seconds) return {};
-    const double latency_s = measured ? lines.latency_s(traffic.kind, engine, traffic.bytes)
-                                      : *predicted_s(engine, {traffic.kind, traffic.ranks, 0, true}, lines);
-    return Choice{std::string(name_of(engine)), 1, *seconds, latency_s, measured};
-  };
-  for (std::size_t k = 0; k < kPeerEngines.size(); ++k)
-    if (auto choice = choice_of(static_cast<PeerEngine>(k))) found.candidates.push_back(std::move(*choice));
-  const std::string_view fastest_way = name_of(fastest(traffic, lines, has_staging));
+  for (std::size_t k = 0; k < kPeerEngines.size(); ++k) {
+    const auto engine = static_cast<PeerEngine>(k);
+    if (auto choice = choice_of(engine, traffic, lines))
+      found.candidates.push_back(std::move(*choice));
+    else if (std::string why = why_not(engine, question); !why.empty())
+      found.left_out.push_back({std::string(name_of(engine)), std::move(why)});
+  }
+  const std::string_view fastest_way = by_trial(found, question, lines);
   // First what a call takes, which need not have the shortest prediction: see fastest().
   std::ranges::sort(found.candidates, {},
                     [&](const Choice& choice) { return std::pair(choice.algorithm != fastest_way, choice.seconds); });
   found.chosen = found.candidates.front();
-  if (pinned == kPeers) {
-    found.chosen.decided_by = Decider::pinned;
-  } else if (!pinned.empty()) {
-    const auto named = std::ranges::find(found.candidates, pinned, &Choice::algorithm);
-    found.chosen = named == found.candidates.end() ? Choice{std::string(pinned)} : *named;
-    found.chosen.decided_by = Decider::pinned;
-  }
-  found.nccl_s = lines.nccl_s(traffic.kind, traffic.bytes).value_or(0);
+  if (question.pinned.empty()) return found;
+  const auto named = question.pinned == kPeers
+                         ? std::ranges::find_if(found.candidates, [](const Choice& c) { return c.algorithm != kNccl; })
+                         : std::ranges::find(found.candidates, question.pinned, &Choice::algorithm);
+  found.chosen = named == found.candidates.end() ? Choice{std::string(question.pinned)} : *named;
+  found.chosen.decided_by = Decider::pinned;
   return found;
 }
 

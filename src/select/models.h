@@ -42,6 +42,7 @@ struct Fit {
   std::size_t from_bytes = 0;  // of the group's full buffer: holds from here up to the next fit of the same algorithm
   double alpha_s = 0;
   double beta_s_per_byte = 0;
+  bool half = false;  // of sums of 16-bit floats, which on GPUs may have fits of their own
 };
 
 /// How a hierarchical call differs from the sum of its levels: measured over numbers of chunks.

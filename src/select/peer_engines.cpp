@@ -29,13 +29,22 @@ double assumed_s(const WayTimes& times, PeerEngine engine, const PeerTraffic& tr
                 2 * share);
     case PeerEngine::copy_engine:
       return of(times.copy_engine, to_all);
-    case PeerEngine::direct:
+    default:
       break;
   }
   if (!reduces(traffic.kind))
     return of(traffic.kind == Kind::all_gather ? times.direct_copy : times.direct_messages, to_all);
   if (traffic.kind == Kind::reduce_scatter) return of(times.direct_reduction, to_all);
   return of(traffic.few_ctas ? times.direct_all_reduce_by_few : times.direct_reduction, 2 * share);
+}
+
+/// Beside our own kernels on plain memory, as on the machines where both were timed.
+std::optional<double> assumed_of_nccl_s(const PeerTraffic& traffic, const GpuKind& gpu) {
+  const NcclTime* const known = find_nccl_time(gpu, traffic.kind, traffic.ranks, traffic.half, traffic.bytes);
+  if (known == nullptr) return {};
+  double ours = assumed_s(gpu.times, PeerEngine::kernel, traffic);
+  if (takes(PeerEngine::two_shot, traffic)) ours = std::min(ours, assumed_s(gpu.times, PeerEngine::two_shot, traffic));
+  return ours * (traffic.captured ? known->replayed : known->eager);
 }
 
 }  // namespace
@@ -58,13 +67,18 @@ bool direct_has(Kind kind) {
 }
 
 bool takes(PeerEngine engine, const PeerTraffic& traffic) {
+  if (engine == PeerEngine::nccl) return traffic.nccl;
   if (engine == PeerEngine::two_shot) return traffic.kind == Kind::all_reduce || traffic.kind == Kind::broadcast;
   return engine != PeerEngine::direct || (traffic.symmetric && direct_has(traffic.kind));
 }
 
 std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic, const PeerLines& lines) {
-  if (lines.measured(traffic.kind)) return lines.seconds(traffic.kind, engine, traffic.bytes);
-  return assumed_s(lines.gpu().times, engine, traffic);
+  const bool measured = lines.measured(traffic);
+  if (engine != PeerEngine::nccl)
+    return measured ? lines.seconds(engine, traffic) : assumed_s(lines.gpu().times, engine, traffic);
+  std::optional<double> seconds = measured ? lines.seconds(engine, traffic) : assumed_of_nccl_s(traffic, lines.gpu());
+  if (seconds && traffic.captured) *seconds += lines.gpu().times.meeting_s;
+  return seconds;
 }
 
 bool worth_an_offer(const PeerTraffic& traffic, const GpuKind& gpu) {
@@ -73,7 +87,7 @@ bool worth_an_offer(const PeerTraffic& traffic, const GpuKind& gpu) {
 
 PeerEngine fastest(const PeerTraffic& traffic, const PeerLines& lines, bool has_staging) {
   // Lines that were measured are fits, and may be drawn out beyond what was: a few percent between them say nothing.
-  const double worth = lines.measured(traffic.kind) ? 0.95 : 1;
+  const double worth = lines.measured(traffic) ? 0.95 : 1;
   auto best = PeerEngine::kernel;
   double least_s = predicted_s(best, traffic, lines).value_or(0);
   for (const PeerEngine engine : {PeerEngine::two_shot, PeerEngine::copy_engine, PeerEngine::direct}) {
@@ -83,7 +97,11 @@ PeerEngine fastest(const PeerTraffic& traffic, const PeerLines& lines, bool has_
     best = engine;
     least_s = *seconds;
   }
-  return best;
+  // It keeps its peers waiting in a way that only hosts see, so where it gains nothing it is not taken.
+  constexpr double kWorthNccl = 0.98;
+  if (!takes(PeerEngine::nccl, traffic)) return best;
+  const std::optional<double> of_nccl_s = predicted_s(PeerEngine::nccl, traffic, lines);
+  return of_nccl_s && *of_nccl_s < kWorthNccl * least_s ? PeerEngine::nccl : best;
 }
 
 }  // namespace lanecast

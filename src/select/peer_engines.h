@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves a collective among GPUs that see each other's memory, and which of the ways is the fastest.
+// What moves a collective among GPUs that see each other's memory, and which of the ways is the fastest: our own
+// kernels, the GPUs' copy engines, or NCCL.
 #pragma once
 
 #include <array>
@@ -12,10 +13,10 @@
 namespace lanecast {
 
 /// two_shot: of an all-reduce each rank reduces a share for all, of a broadcast it passes one on; direct: on symmetric
-/// memory.
-enum class PeerEngine { kernel, two_shot, copy_engine, direct };
-inline constexpr std::array<std::string_view, 4> kPeerEngines{"peer_kernel", "peer_two_shot", "copy_engine",
-                                                              "peer_direct"};
+/// memory; nccl: NCCL's collective, or RCCL's.
+enum class PeerEngine { kernel, two_shot, copy_engine, direct, nccl };
+inline constexpr std::array<std::string_view, 5> kPeerEngines{"peer_kernel", "peer_two_shot", "copy_engine",
+                                                              "peer_direct", "nccl"};
 
 std::string_view name_of(PeerEngine engine);
 std::optional<PeerEngine> peer_engine_from(std::string_view name);
@@ -28,6 +29,9 @@ struct PeerTraffic {
   bool symmetric = false;  // the buffers are
   bool few_ctas = false;   // at most half of a kernel's multiprocessors are for the call
   bool pumped = false;     // in two shots it goes by the copy engines of multiprocessors
+  bool half = false;       // it adds 16-bit floats
+  bool nccl = false;       // NCCL is there, and has the call as our kernels have it
+  bool captured = false;   // by a graph, on all ranks
 
   /// From any rank to any other.
   std::size_t message_bytes() const;
@@ -41,7 +45,7 @@ bool takes(PeerEngine engine, const PeerTraffic& traffic);
 struct GpuKind;
 class PeerLines;
 /// By what was measured of calls of this kind, else by what is assumed. Of an engine that takes the call; none where
-/// others were measured, and this one was not.
+/// others were measured, and this one was not, and for NCCL beside GPUs for which nobody has timed it.
 std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic, const PeerLines& lines);
 /// has_staging: copy engines can be taken: a call has named them before. To open it at a call that is not to know would
 /// bring all ranks together in the midst of work, in an order that they need not share among communicators.

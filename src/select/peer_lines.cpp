@@ -12,11 +12,14 @@ namespace lanecast {
 PeerLines::PeerLines(const std::vector<Fit>& fits, const GpuKind& gpu) : gpu_(&gpu) {
   for (const Fit& fit : fits) {
     const std::optional<PeerEngine> engine = peer_engine_from(fit.algorithm);
-    const std::size_t way = engine ? static_cast<std::size_t>(*engine) : kByNccl;
-    of_[static_cast<std::size_t>(fit.kind)][way].push_back({fit.from_bytes, fit.alpha_s, fit.beta_s_per_byte});
+    if (!engine) throw InternalError("GPU profile: no engine " + fit.algorithm);
+    Kinds& kinds = fit.half ? of_half_ : of_;
+    kinds[static_cast<std::size_t>(fit.kind)][static_cast<std::size_t>(*engine)].push_back(
+        {fit.from_bytes, fit.alpha_s, fit.beta_s_per_byte});
   }
-  for (Ways& ways : of_)
-    for (std::vector<Line>& lines : ways) std::ranges::sort(lines, {}, &Line::from_bytes);
+  for (Kinds* const kinds : {&of_, &of_half_})
+    for (Ways& ways : *kinds)
+      for (std::vector<Line>& lines : ways) std::ranges::sort(lines, {}, &Line::from_bytes);
 }
 
 PeerLines PeerLines::among(const std::vector<PeerFits>& measured, std::string_view gpu, int ranks) {
@@ -31,31 +34,27 @@ PeerLines PeerLines::among(const std::vector<PeerFits>& measured, std::string_vi
   return PeerLines(gpu_kind(gpu));
 }
 
-bool PeerLines::measured(Kind kind) const { return find(kind, static_cast<std::size_t>(PeerEngine::kernel), 0); }
+bool PeerLines::measured(const PeerTraffic& traffic) const { return find(PeerEngine::kernel, traffic); }
 
-const PeerLines::Line* PeerLines::find(Kind kind, std::size_t way, std::size_t bytes) const {
-  if (kind == Kind::composition) return nullptr;
-  const std::vector<Line>& lines = of_[static_cast<std::size_t>(kind)][way];
+const PeerLines::Line* PeerLines::find(PeerEngine engine, const PeerTraffic& traffic) const {
+  if (traffic.kind == Kind::composition) return nullptr;
+  const auto kind = static_cast<std::size_t>(traffic.kind);
+  const bool has_half = !of_half_[kind][static_cast<std::size_t>(PeerEngine::kernel)].empty();
+  const std::vector<Line>& lines = (traffic.half && has_half ? of_half_ : of_)[kind][static_cast<std::size_t>(engine)];
   if (lines.empty()) return nullptr;
-  const auto above = std::ranges::upper_bound(lines, bytes, {}, &Line::from_bytes);
+  const auto above = std::ranges::upper_bound(lines, traffic.bytes, {}, &Line::from_bytes);
   return above == lines.begin() ? &lines.front() : &*std::prev(above);
 }
 
-std::optional<double> PeerLines::at(Kind kind, std::size_t way, std::size_t bytes) const {
-  const Line* const line = find(kind, way, bytes);
+std::optional<double> PeerLines::seconds(PeerEngine engine, const PeerTraffic& traffic) const {
+  const Line* const line = find(engine, traffic);
   if (line == nullptr) return {};
-  return line->alpha_s + static_cast<double>(bytes) * line->beta_s_per_byte;
+  return line->alpha_s + static_cast<double>(traffic.bytes) * line->beta_s_per_byte;
 }
 
-std::optional<double> PeerLines::seconds(Kind kind, PeerEngine engine, std::size_t bytes) const {
-  return at(kind, static_cast<std::size_t>(engine), bytes);
-}
-
-double PeerLines::latency_s(Kind kind, PeerEngine engine, std::size_t bytes) const {
-  const Line* const line = find(kind, static_cast<std::size_t>(engine), bytes);
+double PeerLines::latency_s(PeerEngine engine, const PeerTraffic& traffic) const {
+  const Line* const line = find(engine, traffic);
   return line ? line->alpha_s : 0;
 }
-
-std::optional<double> PeerLines::nccl_s(Kind kind, std::size_t bytes) const { return at(kind, kByNccl, bytes); }
 
 }  // namespace lanecast

@@ -27,27 +27,25 @@ class PeerLines {
   const GpuKind& gpu() const { return *gpu_; }
   /// Was the kernel measured, which takes every call? Elsewhere all ways are assumed: times that were measured and some
   /// that were not say nothing about which is shorter.
-  bool measured(Kind kind) const;
+  bool measured(const PeerTraffic& traffic) const;
   /// None for what was not measured.
-  std::optional<double> seconds(Kind kind, PeerEngine engine, std::size_t bytes) const;
+  std::optional<double> seconds(PeerEngine engine, const PeerTraffic& traffic) const;
   /// What does not depend on the bytes.
-  double latency_s(Kind kind, PeerEngine engine, std::size_t bytes) const;
-  /// Of NCCL's own collective, which is taken by name alone.
-  std::optional<double> nccl_s(Kind kind, std::size_t bytes) const;
+  double latency_s(PeerEngine engine, const PeerTraffic& traffic) const;
 
  private:
   struct Line {
     std::size_t from_bytes;
     double alpha_s, beta_s_per_byte;
   };
-  static constexpr std::size_t kByNccl = kPeerEngines.size();
-  using Ways = std::array<std::vector<Line>, kByNccl + 1>;  // each ascending by from_bytes
+  using Ways = std::array<std::vector<Line>, kPeerEngines.size()>;  // each ascending by from_bytes
+  using Kinds = std::array<Ways, kKinds>;
 
-  const Line* find(Kind kind, std::size_t way, std::size_t bytes) const;
-  std::optional<double> at(Kind kind, std::size_t way, std::size_t bytes) const;
+  /// Sums of 16-bit floats have their own where those were measured.
+  const Line* find(PeerEngine engine, const PeerTraffic& traffic) const;
 
   const GpuKind* gpu_;
-  std::array<Ways, kKinds> of_;
+  Kinds of_, of_half_;
 };
 
 }  // namespace lanecast

@@ -131,6 +131,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
       return *value = 9, kOk;
     case 97:  // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
       return *value = 227 << 10, kOk;
+    case 132:  // MULTICAST_SUPPORTED
+      return *value = std::getenv("GPU_HOST_MULTICAST") != nullptr, kOk;
     case 118:  // GPU_DIRECT_RDMA_WRITES_ORDERING
       return *value = 100, kOk;
     default:
@@ -176,7 +178,6 @@ int cuPointerGetAttribute(void* data, int attribute, std::uint64_t) {
   return kOk;
 }
 int cuPointerGetAttributes(unsigned, int*, void**, std::uint64_t) { return kNotSupported; }
-int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 1, kOk; }
 int cuFuncSetAttribute(void*, int, int) { return arranged("cuFuncSetAttribute"); }
 int cuFuncLoad(void*) {
   if (spoils_a_capture()) return kCaptureUnsupported;

@@ -50,10 +50,12 @@ struct State {
   std::map<std::string, Arrangement> failing;  // results that calls of these names shall have
   std::map<std::string, Arrangement> slow;     // how many ms they take longer
   std::atomic<int> torn{0};                    // memory that was freed while another process had it mapped
-  std::atomic<int> capturing{0};               // what streams say of themselves
-  std::atomic<bool> captures{false};           // some thread does, in global mode
-  std::atomic<int> spoilt{0};                  // how often others have asked what they may not
-  std::atomic<int> under_way{0};               // what was enqueued and is not done
+  std::atomic<int> nccl_calls{0};
+  std::atomic<double> kernel_us{100}, nccl_us{100};  // by the clock of events
+  std::atomic<int> capturing{0};                     // what streams say of themselves
+  std::atomic<bool> captures{false};                 // some thread does, in global mode
+  std::atomic<int> spoilt{0};                        // how often others have asked what they may not
+  std::atomic<int> under_way{0};                     // what was enqueued and is not done
   std::atomic<int> streams{0}, events{0}, modules{0}, nccl{0};
 };
 

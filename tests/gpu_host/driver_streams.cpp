@@ -112,6 +112,14 @@ int cuEventRecord(Event* event, Queue* stream) {
   const long record = (*event)->record();
   return enqueue(stream, [mark = *event, record] { mark->reach(record); });
 }
+int cuEventElapsedTime(float* ms, Event* before, Event* after) {
+  return *ms = static_cast<float>(((*after)->at_us() - (*before)->at_us()) * 1e-3), kOk;
+}
+/// What kernels and NCCL's collectives take from now on, by the clock of events.
+void gpu_host_costs(double kernel_us, double nccl_us) {
+  state().kernel_us = kernel_us;
+  state().nccl_us = nccl_us;
+}
 int cuStreamWaitEvent(Queue* stream, Event* event, unsigned) {
   const long record = (*event)->latest();
   return enqueue(stream, [mark = *event, record] { mark->wait(record); });
@@ -193,7 +201,10 @@ int cuLaunchKernel(std::string* function, unsigned grid_x, unsigned, unsigned, u
   if (grid_x == 0 || block_x == 0 || block_x > 1024) return kInvalidValue;
   auto body = kernel(*function, arguments[0]);
   if (!body) return kNotFound;
-  return enqueue(stream, [shape = Shape{{grid_x, 1, 1}, {block_x, 1, 1}}, body] { run_grid(shape, body); });
+  return enqueue(stream, [shape = Shape{{grid_x, 1, 1}, {block_x, 1, 1}}, body] {
+    run_grid(shape, body);
+    clock_us += state().kernel_us;
+  });
 }
 
 int cuCtxSynchronize() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL without a GPU: ranks are processes that meet in a file, and a collective is one thing that a stream does. A
 // communicator blocks nobody: it is in progress until all ranks have come.
+#include "device/gpu/nccl.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,13 +24,20 @@ namespace gpu_host {
 namespace {
 
 constexpr int kSystemError = 2, kInvalidArgument = 4, kInProgress = 7;
-constexpr std::size_t kSlotBytes = 1 << 16;
+constexpr std::size_t kSlotBytes = 1 << 20;
 constexpr int kMostRanks = 8;
 
 struct Meeting {
   std::atomic<int> joined, arrived;
   std::atomic<long> round;
   alignas(64) char slots[kMostRanks][kSlotBytes];
+};
+
+struct Message {
+  bool sends;
+  char* data;
+  std::size_t bytes;
+  int peer;
 };
 
 struct Comm {
@@ -82,6 +91,30 @@ void add(const Comm& comm, std::size_t from, std::size_t bytes, int op, char* ou
   }
 }
 
+thread_local std::vector<std::pair<std::shared_ptr<Comm>*, Message>> group;
+thread_local Queue* group_stream = nullptr;
+
+/// All messages of a group at once, each pair of ranks in turn.
+void exchange(Comm& comm, const std::vector<Message>& messages) {
+  const auto find = [&](bool sends, int peer) -> const Message* {
+    for (const Message& message : messages)
+      if (message.sends == sends && message.peer == peer) return &message;
+    return nullptr;
+  };
+  const std::size_t bytes = messages[0].bytes;
+  for (int turn = 0; turn < comm.size; ++turn) {
+    const int to = (comm.rank + turn) % comm.size, from = (comm.rank - turn + comm.size) % comm.size;
+    const Message *sent = find(true, to), *got = find(false, from);
+    for (std::size_t at = 0; at < bytes; at += kSlotBytes) {
+      const std::size_t piece = std::min(kSlotBytes, bytes - at);
+      if (sent) std::memcpy(comm.meeting->slots[comm.rank], sent->data + at, piece);
+      if (!comm.together()) return;
+      if (got) std::memcpy(got->data + at, comm.meeting->slots[from], piece);
+      if (!comm.together()) return;
+    }
+  }
+}
+
 constexpr std::size_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};  // of ncclDataType_t
 void reduce(const Comm& comm, std::size_t from, std::size_t bytes, int dtype, int op, char* out) {
   switch (dtype) {
@@ -111,6 +144,7 @@ void reduce(const Comm& comm, std::size_t from, std::size_t bytes, int dtype, in
 /// Piece by piece: each rank shows its own, and takes what `take(comm, from, bytes)` makes of all.
 template <class Take>
 int collective(Handle handle, Queue* stream, const void* in, std::size_t bytes, Take take) {
+  ++state().nccl_calls;
   return enqueue(stream, [comm = *handle, in = static_cast<const char*>(in), bytes, take] {
     for (std::size_t from = 0; from < bytes; from += kSlotBytes) {
       const std::size_t piece = std::min(kSlotBytes, bytes - from);
@@ -119,6 +153,7 @@ int collective(Handle handle, Queue* stream, const void* in, std::size_t bytes, 
       take(*comm, from, piece);
       if (!comm->together()) return;
     }
+    clock_us += state().nccl_us;
   });
 }
 
@@ -132,6 +167,8 @@ struct UniqueId {
 
 /// Communicators that have not been given back.
 int gpu_host_nccl_held() { return state().nccl; }
+/// Collectives that were enqueued, those of a first call included.
+int gpu_host_nccl_calls() { return state().nccl_calls; }
 
 int ncclGetVersion(int* version) { return *version = 22809, kOk; }
 const char* ncclGetErrorString(int result) { return result == kInvalidArgument ? "invalid argument" : "system error"; }
@@ -146,7 +183,7 @@ int ncclGetUniqueId(UniqueId* id) {
   if (file < 0 || ftruncate(file, sizeof(Meeting)) != 0) return kSystemError;
   return close(file), kOk;
 }
-int ncclCommInitRankConfig(Handle* handle, int size, UniqueId id, int rank, void*) {
+int ncclCommInitRankConfig(Handle* handle, int size, UniqueId id, int rank, const lanecast::gpu::NcclConfig* config) {
   const int file = open(id.bytes, O_RDWR);
   if (file < 0 || size > kMostRanks) return kSystemError;
   auto comm = std::make_shared<Comm>();
@@ -158,7 +195,9 @@ int ncclCommInitRankConfig(Handle* handle, int size, UniqueId id, int rank, void
   *handle = new std::shared_ptr<Comm>(comm);
   ++comm->meeting->joined;
   ++state().nccl;
-  return kInProgress;
+  if (config->blocking == 0) return kInProgress;
+  while (comm->meeting->joined < size) std::this_thread::yield();
+  return kOk;
 }
 int ncclCommGetAsyncError(Handle handle, int* result) {
   if (const int asked = arranged("ncclCommGetAsyncError")) return *result = asked, kOk;
@@ -172,6 +211,26 @@ int ncclCommDestroy(Handle handle) {
 int ncclCommAbort(Handle handle) {
   (*handle)->aborted = true;
   return ncclCommDestroy(handle);
+}
+
+int ncclGroupStart() { return group.clear(), kOk; }
+int ncclSend(const void* in, std::size_t count, int dtype, int peer, Handle comm, Queue* stream) {
+  group_stream = stream;
+  return group.push_back({comm, {true, static_cast<char*>(const_cast<void*>(in)), count * kSizes[dtype], peer}}), kOk;
+}
+int ncclRecv(void* out, std::size_t count, int dtype, int peer, Handle comm, Queue* stream) {
+  group_stream = stream;
+  return group.push_back({comm, {false, static_cast<char*>(out), count * kSizes[dtype], peer}}), kOk;
+}
+int ncclGroupEnd() {
+  ++state().nccl_calls;
+  if (group.empty()) return kOk;
+  std::vector<Message> messages;
+  for (const auto& [comm, message] : group) messages.push_back(message);
+  return enqueue(group_stream, [comm = *group[0].first, messages] {
+    exchange(*comm, messages);
+    clock_us += state().nccl_us;
+  });
 }
 
 int ncclAllReduce(const void* in, void* out, std::size_t count, int dtype, int op, Handle comm, Queue* stream) {

@@ -62,6 +62,9 @@ class Queue {
 };
 
 /// Counts how often it was recorded, and how many of those records have been reached.
+/// What the thread of a stream has done so far, as a test has set it: no machine is so busy that it counts.
+inline thread_local double clock_us = 0;
+
 class Mark {
  public:
   long record() {
@@ -71,7 +74,12 @@ class Mark {
   void reach(long record) {
     const std::lock_guard lock(mutex_);
     reached_ = record;
+    at_us_ = clock_us;
     changed_.notify_all();
+  }
+  double at_us() {
+    const std::lock_guard lock(mutex_);
+    return at_us_;
   }
   long latest() {
     const std::lock_guard lock(mutex_);
@@ -88,6 +96,7 @@ class Mark {
 
  private:
   std::mutex mutex_;
+  double at_us_ = 0;
   std::condition_variable changed_;
   long recorded_ = 0, reached_ = 0;
 };

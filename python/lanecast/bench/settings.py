@@ -58,7 +58,7 @@ class Backend:
     @property
     def can_be_captured(self) -> bool:
         """Can a CUDA graph have its calls? The host's part of one is in no graph."""
-        return self.library != HOST and self.algorithm != NCCL
+        return self.library != HOST
 
     def takes(self, collective: str, dtype: str, op: str) -> bool:
         """torch's kernels on symmetric memory are sums of two types."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from lanecast import _core, marked_json
 from lanecast.marked_json import Format
 
-FORMAT = Format("GPU profile", "lanecast_gpu_profile", 1, "measure again with `lanecast tune --device cuda`")
+FORMAT = Format("GPU profile", "lanecast_gpu_profile", 2, "measure again with `lanecast tune --device cuda`")
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,11 @@ class GpuShape:
 
 @dataclass(frozen=True)
 class EngineFit:
-    """T = alpha + bytes * beta from so many bytes of the full buffer on; engine: or "nccl"."""
+    """T = alpha + bytes * beta from so many bytes of the full buffer on; half: of sums of 16-bit floats."""
 
     collective: str
     engine: str
+    half: bool
     from_bytes: int
     alpha_s: float
     beta_s_per_byte: float

@@ -17,8 +17,8 @@ from lanecast.bench.settings import PLAIN, SYMMETRIC
 from lanecast.profiles.gpu_profile import GpuProfile
 
 _SIZES = [1 << k for k in range(12, 31, 3)]
-_ENGINES = (*_core.PEER_ENGINES, "nccl")
-_LEFT = ("collective", "engine", "mode", "memory", "takes", "next best", "assumed", "tuned")
+_ENGINES = _core.PEER_ENGINES
+_LEFT = ("collective", "type", "engine", "mode", "memory", "takes", "next best", "assumed", "tuned")
 _CHOSEN = {PLAIN: ("lanecast", "tuned"), SYMMETRIC: ("lanecast+symm", "tuned+symm")}
 
 
@@ -56,13 +56,16 @@ def show_gains(profile: GpuProfile, rows: Sequence[Row]) -> None:
 def _gain(
     table: Table, profile: GpuProfile, case: tuple[str, str, str, int], us: dict[str, float]
 ) -> tuple[float, float]:
-    """A row. nccl is no choice, and the direct engine none on plain memory."""
+    """A row. The direct engine is no choice on plain memory."""
     collective, mode, memory, size = case
     engines = {name.partition(":")[2]: time for name, time in us.items() if ":" in name}
-    no_choice = {"nccl", "peer_direct"} if memory == PLAIN else {"nccl"}
+    no_choice = {"peer_direct"} if memory == PLAIN else set()
     best_us = min(time for engine, time in engines.items() if engine not in no_choice)
     assumed_us, tuned_us = (us[name] for name in _CHOSEN[memory])
-    ways = [_explained(profile, collective, size, memory, lines) for lines in (_core.PeerLines(), profile.lines())]
+    ways = [
+        _explained(profile, collective, size, memory, lines)
+        for lines in (_core.PeerLines(profile.shape.gpu), profile.lines())
+    ]
     gain = assumed_us / tuned_us, best_us / tuned_us
     table.add_row(collective, mode, memory, tables.size_text(size), *(way["algorithm"] for way in ways),
                   *(tables.number(time) for time in (assumed_us, tuned_us)), *(f"{share:.2f}" for share in gain),
@@ -79,13 +82,14 @@ def _explained(profile: GpuProfile, collective: str, size: int, memory: str, lin
 
 
 def _fits(profile: GpuProfile) -> Table:
-    headings = ("collective", "engine", "from", "alpha (us)", "GB/s", "error")
+    headings = ("collective", "type", "engine", "from", "alpha (us)", "GB/s", "error")
     table = tables.headed("T = alpha + bytes / rate; from: size of the full buffer. error: of the fit, relative",
                           headings, _LEFT)  # fmt: skip
     for fit in profile.fits:
         rate = "-" if fit.beta_s_per_byte == 0 else tables.number(1e-9 / fit.beta_s_per_byte)
-        table.add_row(fit.collective, fit.engine, tables.size_text(fit.from_bytes), tables.number(fit.alpha_s * 1e6),
-                      rate, f"{fit.error:.1%}")  # fmt: skip
+        of_type = "16-bit sums" if fit.half else ""
+        table.add_row(fit.collective, of_type, fit.engine, tables.size_text(fit.from_bytes),
+                      tables.number(fit.alpha_s * 1e6), rate, f"{fit.error:.1%}")  # fmt: skip
     return table
 
 

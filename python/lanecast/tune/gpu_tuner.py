@@ -16,7 +16,7 @@ from lanecast import _core, job
 from lanecast.bench import gpu_processes, machine, outputs
 from lanecast.bench.arenas import Arenas
 from lanecast.bench.backends import lanecast_call
-from lanecast.bench.cases import Case
+from lanecast.bench.cases import REDUCING, Case
 from lanecast.bench.gpu_ranks import GpuRanks
 from lanecast.bench.measure import GRAPH, Bench, Contender, Row
 from lanecast.bench.memory import Memory
@@ -32,6 +32,8 @@ from lanecast.tune.fit import Bend, fit_bends
 KERNEL, TWO_SHOT, COPY_ENGINE, DIRECT, NCCL = "peer_kernel", "peer_two_shot", "copy_engine", "peer_direct", "nccl"
 SIZES = (*(1 << k for k in range(12, 19, 2)), *(1 << k for k in range(19, 29)))
 GAIN_SIZES = tuple(3 << k for k in range(12, 27, 2))  # between those, where nothing was measured
+HALF = "bfloat16"  # stands for float16, too: sums of both are added alike
+_LONG = 1 << 20  # bytes; below, a call's time does not depend on the type
 # Engines differ by less than the bends of their lines: a chosen one is to be no more than a few percent behind.
 _BEND = Bend(worth=0.7, least_error=0.02, least_points=3)
 
@@ -41,7 +43,6 @@ _IN_MEMORY = {DIRECT: SYMMETRIC}
 COLLECTIVES_OF = {
     TWO_SHOT: ("all_reduce", "broadcast"),
     DIRECT: ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"),
-    NCCL: ("all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce"),
 }  # where not all of them
 
 
@@ -79,6 +80,10 @@ def calibrate(
     settings = Settings(tuple(collectives), tuple(effort.sizes), (), rounds=effort.rounds, warmup=2,
                               round_s=effort.round_s, graph=True)  # fmt: skip
     rows = _measure(TuneBench(ranks, settings, arenas.memory, engines), "tuning")
+    if sums := tuple(name for name in collectives if name in REDUCING):
+        long = tuple(size for size in effort.sizes if size >= _LONG)
+        of_half = replace(settings, collectives=sums, sizes=long or tuple(effort.sizes[-1:]), dtype=HALF)
+        rows += _measure(TuneBench(ranks, of_half, arenas.memory, engines), f"tuning sums of {HALF}")
     profile = GpuProfile(shape, fits_of(rows), _measured(ranks))
     if ranks.rank == 0:
         save(profile, path)
@@ -143,21 +148,21 @@ class TuneBench(Bench):
 
 
 def fits_of(rows: Sequence[Row]) -> list[EngineFit]:
-    """The lines of each engine in each collective, from the fastest rounds; several where they bend.
+    """The lines of each engine in each collective and kind of type, from the fastest rounds; several where they bend.
 
     Kernels are taken as replayed from a CUDA graph: called by the host, small calls of all engines take what the host
     does. What is no single launch, copy engines and NCCL, is taken as it is called.
     """
-    points: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    points: dict[tuple[str, str, bool], list[tuple[int, float]]] = {}
     for row in rows:
         if (row["mode"] == GRAPH) != (row["algorithm"] in _OF_KERNELS):
             continue
-        points.setdefault((row["collective"], row["algorithm"]), []).append(
+        points.setdefault((row["collective"], row["algorithm"], row["dtype"] == HALF), []).append(
             (row["bytes"], min(row["time_us_rounds"]) * 1e-6)
         )
     return [
-        EngineFit(collective, engine, s.from_bytes, s.alpha_s, s.beta_s_per_byte, s.error)
-        for (collective, engine), timed in points.items()
+        EngineFit(collective, engine, half, s.from_bytes, s.alpha_s, s.beta_s_per_byte, s.error)
+        for (collective, engine, half), timed in points.items()
         for s in fit_bends([size for size, _ in sorted(timed)], [seconds for _, seconds in sorted(timed)], _BEND)
     ]
 
@@ -169,7 +174,7 @@ def _backend(engine: str) -> Backend:
 
 
 def _engines(ranks: GpuRanks) -> list[str]:
-    """All there are; NCCL's own where it can be opened, as all ranks find alike."""
+    """All there are; NCCL where it can be opened, as all ranks find alike."""
     found = [KERNEL, TWO_SHOT, COPY_ENGINE, DIRECT]
     try:
         _first_call(ranks, ranks.comm, NCCL)
@@ -220,7 +225,7 @@ def _measured(ranks: GpuRanks) -> dict[str, str]:
     software = {name: str(found[name]) for name in ("driver", "torch", "cuda", "nccl", "kernel")}
     return {
         "when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "dtype": "float32",
+        "dtype": f"float32, sums also {HALF}",
         **software,
         **found["environment"],
     }

@@ -73,6 +73,8 @@ bool Device::sees_remote_writes_in_order() const {
   return attribute_if_known(Attribute::remote_writes_ordering).value_or(0) >= kRemoteWritesOrdered;
 }
 
+bool Device::has_multicast() const { return attribute_if_known(Attribute::multicast).value_or(0) != 0; }
+
 int Device::hardware_queues() const {
   if (driver_->vendor() == GpuVendor::amd) return -1;
   constexpr int kUsual = 8, kUnderMps = 2;

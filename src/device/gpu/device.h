@@ -33,6 +33,7 @@ class Device {
   int shared_room() const;  // bytes of shared memory that a block may ask for; 0 where nobody says
   /// Does it see what a NIC writes into its memory before what that writes later, wherever it looks?
   bool sees_remote_writes_in_order() const;
+  bool has_multicast() const;  // among the GPUs of a host, by the switch between them
   /// Is it recorded into a graph? The default stream is this device's here.
   bool captures(Stream stream) const;
   /// How many streams this process can have at work without one waiting for another; −1 where nobody says.

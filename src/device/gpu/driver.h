@@ -36,7 +36,7 @@ inline constexpr int kPointerDeviceOrdinal = 9;
 inline constexpr int kFunctionSharedRoom = 8;     // FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int kRemoteWritesOrdered = 100;  // GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
 
-/// Of a device. The vendors have numbers of their own for them; of the last three AMD has none.
+/// Of a device. The vendors have numbers of their own for them; of the last four AMD has none.
 enum class Attribute {
   warp_size,
   multiprocessors,
@@ -45,6 +45,7 @@ enum class Attribute {
   remote_writes_ordering,  // kRemoteWritesOrdered or more: a NIC's writes are seen in their order
   is_shared_by_mps,
   shared_room,  // bytes of shared memory that a block may ask for
+  multicast,    // what one writes, NVSwitch can bring to many, and add what many have
 };
 
 /// The calls are named as in cuda.h, where a macro may lead such a name to a later version: the quoted symbol. HIP's
@@ -158,6 +159,8 @@ class Driver {
 
   int (*const cuEventCreate)(Event*, unsigned) = required("cuEventCreate", "hipEventCreateWithFlags");
   int (*const cuEventDestroy)(Event) = required("cuEventDestroy_v2", "hipEventDestroy");
+  int (*const cuEventElapsedTime)(float* ms, Event before, Event after) = required("cuEventElapsedTime",
+                                                                                   "hipEventElapsedTime");
   int (*const cuEventRecord)(Event, Stream) = required("cuEventRecord", "hipEventRecord");
   int (*const cuEventQuery)(Event) = required("cuEventQuery", "hipEventQuery");
 

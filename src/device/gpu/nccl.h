@@ -67,6 +67,13 @@ class Nccl {
                       Stream) = library_.required("ncclReduce");
   int (*const AllGather)(const void* in, void* out, std::size_t own_count, int dtype, NcclComm,
                          Stream) = library_.required("ncclAllGather");
+  // Of several messages: between GroupStart() and GroupEnd().
+  int (*const GroupStart)() = library_.required("ncclGroupStart");
+  int (*const GroupEnd)() = library_.required("ncclGroupEnd");
+  int (*const Send)(const void* in, std::size_t count, int dtype, int peer, NcclComm,
+                    Stream) = library_.required("ncclSend");
+  int (*const Recv)(void* out, std::size_t count, int dtype, int peer, NcclComm,
+                    Stream) = library_.required("ncclRecv");
   int (*const ReduceScatter)(const void* in, void* out, std::size_t own_count, int dtype, int op, NcclComm,
                              Stream) = library_.required("ncclReduceScatter");
 };

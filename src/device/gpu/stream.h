@@ -19,6 +19,18 @@ class OwnedStream {
   Owned<Stream> stream_;
 };
 
+/// A moment of a stream on the device's clock.
+class TimedEvent {
+ public:
+  TimedEvent(const std::shared_ptr<Device>& device, Stream stream);
+  bool passed() const;
+  /// Both have passed.
+  double seconds_since(const TimedEvent& before) const;
+
+ private:
+  Owned<Event> event_;
+};
+
 /// For order alone: it keeps no time.
 class OwnedEvent {
  public:

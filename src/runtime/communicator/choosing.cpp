@@ -18,6 +18,11 @@ std::string within_by_groups(Kind kind, const Topology& topology, const std::str
   return has_algorithm(kind, topology, name) ? name : std::string();
 }
 
+/// Does it take GPUs' memory alone?
+bool is_among_gpus(std::string_view algorithm) {
+  return has_level(algorithm, kNccl) || has_level(algorithm, kPeers) || peer_engine_from(algorithm);
+}
+
 /// One adds up all ranks' in one step.
 bool fits_a_kernel(const std::string& algorithm, const Topology& topology) {
   return algorithm != "one_shot" || topology.size() <= gpu::kMostRanks;
@@ -150,7 +155,9 @@ std::string Choosing::pinned_in_order(const Call& call) const {
 
 Choice Choosing::chosen(const Call& call, const Request& request, const Models& models) const {
   const bool reproducible = in_rank_order(call);
-  const std::string pinned = pinned_in_order(call);
+  std::string pinned = pinned_in_order(call);
+  // What is set for all calls is for those whose memory it takes.
+  if (call.algorithm.empty() && !request.on_gpus && is_among_gpus(pinned)) pinned.clear();
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   if (pinned.empty()) {
     Choice choice = choose(request, topology_, models);

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which backend takes a call on a GPU's memory, and what has to be opened for it first.
-#include <algorithm>
-
 #include "algorithms/registry.h"
 #include "runtime/bound/own_counts.h"
-#include "runtime/communicator/gpu_calls.h"
+#include "runtime/communicator/gpu_route.h"
 #include "runtime/communicator/ordered_calls.h"
 #include "runtime/communicator/waits.h"
 #include "runtime/gpu/gpu_executor.h"
 
 namespace lanecast {
-GpuCalls::GpuBackend GpuCalls::backend_of(GpuExecutor& executor, const Call& call, const OnStream& where) const {
+
+GpuCalls::Route GpuCalls::route_of(GpuExecutor& executor, const Call& call, const OnStream& where, Lock& lock) {
   require_usable(executor.own(), call.in, call.out, call.dtype, where.device);
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
-  const std::string_view name = choosing_.pinned_for(call);
+  std::string_view name = choosing_.pinned_for(call);
+  if (call.algorithm.empty() && has_level(name, kMpi)) name = {};  // set for all calls, and takes the host's memory
   const bool on_one_host = executor.within_host() != nullptr;
+  const bool captured = executor.order_of_calls().capturing(static_cast<gpu::Stream>(where.stream));
+  if (name == kNccl) return route_by_nccl(executor, call, captured);
   const bool by_peers = name.empty() ? on_one_host : name == kPeers || peer_engine_from(name).has_value();
   if (by_peers && !on_one_host)
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' moves memory among the GPUs of one host, and " +
@@ -22,35 +24,27 @@ GpuCalls::GpuBackend GpuCalls::backend_of(GpuExecutor& executor, const Call& cal
   if (by_peers && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) + ": calls by peer memory cut messages by " +
                      "themselves; give 0");
-  if (by_peers) return GpuBackend::peers;
-  if (name == kNccl) {
-    if (const std::string what = not_nccls(call); !what.empty())
-      throw UsageError(rank_says + std::string(name_of(call.kind)) + ": algorithm 'nccl': " + what);
-    if (executor.order_of_calls().capturing(static_cast<gpu::Stream>(where.stream)))
-      throw UsageError(rank_says + "no CUDA graph can capture algorithm 'nccl', since nobody would look after the " +
-                       "deadline of a replay; end the capture first");
-    gate_.refuse_without_threads();
-    return GpuBackend::nccl;
-  }
+  if (by_peers) return route_within_host(executor, call, where, lock);
   if (!name.empty() && !has_algorithm(call.kind, ground_.topology, name))
-    throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: peers peer_kernel " +
-                     "peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan algorithms`");
+    throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: nccl, and peers " +
+                     "peer_kernel peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan " +
+                     "algorithms`");
   if (has_level(name, kMpi))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "': MPI's own collectives take the host's " +
                      "memory, and these buffers lie on a GPU; name nccl, peers or another algorithm");
   if (has_level(name, kNccl))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "': NCCL runs whole calls, and no level of a " +
                      "plan; name peers for it, which are our kernels among the GPUs of a host");
-  if (on_one_host && !call.own_counts()) return GpuBackend::program;
+  if (on_one_host && !call.own_counts()) return {.backend = GpuBackend::program, .captured = captured};
   if (call.own_counts() && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) +
                      ": messages of send_counts and recv_counts are cut pair by pair on GPUs; give 0");
   if (on_one_host) {  // algorithms that do not forward send each part to its target, and so do kernels
     require_own_counts_suffice(call, ground_.topology, std::string(name));
-    return GpuBackend::peers;
+    return {.backend = GpuBackend::peers};
   }
   require_messages(executor, where.stream);
-  return GpuBackend::proxied;
+  return {.backend = GpuBackend::proxied};
 }
 
 void GpuCalls::require_messages(GpuExecutor& executor, void* stream) const {
@@ -59,26 +53,6 @@ void GpuCalls::require_messages(GpuExecutor& executor, void* stream) const {
     throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a call with " + through_host +
                      ", which no replay would send again; end the capture first");
   gate_.refuse_without_threads();
-}
-
-std::string GpuCalls::not_nccls(const Call& call) const {
-  if (const std::string what = nccl::missing(call.kind, call.dtype, call.op); !what.empty())
-    return what + ": NCCL has none, or another than Lanecast's kernels";
-  if (call.own_counts()) return "send_counts, recv_counts: NCCL has none";
-  if (std::ranges::any_of(call.counts, [&](std::size_t count) { return count != call.counts[0]; }))
-    return "counts: NCCL's are equal on all ranks";
-  if (call.chunks) return "chunks=" + std::to_string(call.chunks) + ": NCCL cuts messages by itself; give 0";
-  if (choosing_.in_rank_order(call)) return "reproducible: NCCL adds in an order of its own";
-  return {};
-}
-
-void GpuCalls::open_nccl(GpuExecutor& executor, Lock& lock) {
-  if (executor.nccl().is_open()) return;
-  calls_.drain(lock, ground_.options.interrupt);
-  failing_.or_fail<UsageError>([&] {
-    executor.nccl().open(waits_.among_all("the first call by NCCL"), ground_.options.gpu_library_folders,
-                         [this](double begun_s) { keep_waiting_for_nccl(begun_s); });
-  });
 }
 
 template <class Open>
@@ -97,11 +71,20 @@ void GpuCalls::open_staging(GpuExecutor& executor, void* stream, Lock& lock) {
               [&] { peers.open_staging(waits_.among_all("the first call by copy engines")); });
 }
 
-void GpuCalls::open_for(GpuExecutor& executor, const Call& call, GpuBackend backend, void* stream, Lock& lock) {
-  if (backend == GpuBackend::nccl) open_nccl(executor, lock);
-  if (backend == GpuBackend::peers && peer_engine_from(choosing_.pinned_for(call)) == PeerEngine::copy_engine)
+void GpuCalls::open_nccl(GpuExecutor& executor, void* stream, Lock& lock) {
+  if (executor.nccl().is_open()) return;
+  const std::string what = "NCCL's first call, which connects them";
+  take_memory(executor, "NCCL", stream, lock, [&] {
+    executor.nccl().open(waits_.among_all("the first call by NCCL"), ground_.options.gpu_library_folders,
+                         [&](double begun_s) { keep_waiting(what, begun_s); });
+  });
+}
+
+void GpuCalls::open_for(GpuExecutor& executor, const Route& route, void* stream, Lock& lock) {
+  if (route.backend == GpuBackend::nccl) open_nccl(executor, stream, lock);
+  if (route.backend == GpuBackend::peers && route.way.named && route.way.engine == PeerEngine::copy_engine)
     open_staging(executor, stream, lock);
-  if (backend == GpuBackend::program) open_programs(executor, stream, lock);
+  if (route.backend == GpuBackend::program) open_programs(executor, stream, lock);
 }
 
 void GpuCalls::open_programs(GpuExecutor& executor, void* stream, Lock& lock) {

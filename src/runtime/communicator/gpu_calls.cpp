@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/communicator/gpu_calls.h"
-
 #include <utility>
 
 #include "runtime/communicator/device_work.h"
+#include "runtime/communicator/gpu_route.h"
 #include "runtime/communicator/ordered_calls.h"
 #include "runtime/communicator/rounds.h"
 #include "runtime/communicator/waits.h"
@@ -31,7 +30,7 @@ GpuCalls::GpuCalls(const Footing& footing, const Beside& beside)
 
 int GpuCalls::rank() const { return ground_.rank(); }
 
-std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, const Call& call, GpuBackend backend,
+std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, const Call& call, const Route& route,
                                                      void* on) {
   const auto stream = static_cast<gpu::Stream>(on);
   const bool in_place = lanecast::check(call, rank(), ground_.size());
@@ -39,15 +38,11 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
   // A call of which a part is enqueued has peers that wait for the rest.
   failing_.or_fail<UsageError>([&] {
     Call planned = call;
-    const bool by_plan = backend == GpuBackend::proxied || backend == GpuBackend::program;
+    const bool by_plan = route.backend == GpuBackend::proxied || route.backend == GpuBackend::program;
     planned.reproducible = by_plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
-    if (backend == GpuBackend::peers)
-      return executor.within_host()->engines.enqueue(planned, in_place, peer_engine_from(choosing_.pinned_for(call)),
-                                                     stream);
-    if (backend == GpuBackend::nccl)
-      return look_after(executor.nccl().enqueue(planned, in_place, *ground_.router, stream));
+    if (!by_plan) return enqueue_whole(executor, planned, in_place, route, stream);
     const auto choose = [&] { return choosing_.chosen_for_gpus(planned, on_gpus(executor)); };
-    if (backend == GpuBackend::program)
+    if (route.backend == GpuBackend::program)
       return executor.within_host()->programs.enqueue(planned, in_place, choose, stream);
     BetweenHosts& between = *executor.between_hosts();
     BetweenHosts::Prepared prepared =
@@ -56,6 +51,18 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
     rest = std::move(prepared.device);
   });
   return rest;
+}
+
+void GpuCalls::enqueue_whole(GpuExecutor& executor, const Call& call, bool in_place, const Route& route, void* on) {
+  const auto stream = static_cast<gpu::Stream>(on);
+  WithinHost* const host = executor.within_host();
+  const auto make = [&] {
+    if (route.backend == GpuBackend::peers) return host->engines.enqueue(call, in_place, route.way, stream);
+    if (route.captured) return executor.nccl().capture(call, in_place, *host->peers, stream);
+    look_after(executor.nccl().enqueue(call, in_place, *ground_.router, stream));
+  };
+  if (!route.way.turn || !route.way.turn->timed) return make();
+  host->engines.trials().timed(size_class_of(route.way.traffic), route.way.turn->way, stream, make);
 }
 
 Choosing::OnGpus GpuCalls::on_gpus(const GpuExecutor& executor) {
@@ -104,17 +111,16 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_behind(const OnStream& where, cons
 
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const Call& call, const OnStream& where) {
   return enqueue_behind(where, [&](GpuExecutor& executor, Lock& lock) -> Begun {
-    const GpuBackend backend = backend_of(executor, call, where);
+    const Route route = route_of(executor, call, where, lock);
     trace([&] { return std::pair(shown(call), full_bytes(call, ground_.size())); });
-    open_for(executor, call, backend, where.stream, lock);
+    open_for(executor, route, where.stream, lock);
     void* on = where.stream;
     if (where.apart) {
       on = executor.order_of_calls().own();
-      if (backend != GpuBackend::proxied)
+      if (route.backend != GpuBackend::proxied)
         executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), executor.order_of_calls().own());
     }
-    const bool needs_thread = backend == GpuBackend::proxied || backend == GpuBackend::nccl;
-    return {needs_thread, enqueue_on(executor, call, backend, on)};
+    return {route.needs_thread(), enqueue_on(executor, call, route, on)};
   });
 }
 

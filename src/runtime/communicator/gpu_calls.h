@@ -12,6 +12,7 @@
 #include "runtime/communicator/footing.h"
 #include "runtime/communicator/gate.h"
 #include "runtime/communicator/request.h"
+#include "runtime/gpu/engine_calls.h"
 
 namespace lanecast {
 
@@ -51,9 +52,9 @@ class GpuCalls {
   std::string where_messages_lie();
   /// Of the GPUs of all ranks, by its driver's name; empty where it is not open, or there are several kinds.
   std::string kind();
-  /// What would run, what else could, and why it does not. symmetric: on such memory, on one host. Throws UsageError
-  /// where the GPU is not open.
-  Explanation explain(const Call& call, bool symmetric);
+  /// What would run, what else could, and why it does not. symmetric: on such memory, on one host; captured: by a
+  /// graph. Throws UsageError where the GPU is not open.
+  Explanation explain(const Call& call, bool symmetric, bool captured);
 
   /// Memory on this rank's GPU that the peers' GPUs read and write, of equal size on all ranks. Collective.
   std::shared_ptr<peers::SharedMemory> allocate_symmetric(int device, std::size_t bytes);
@@ -87,31 +88,42 @@ class GpuCalls {
   /// What moves the memory: fused kernels on peer memory, a program within one host, one with a proxy between hosts, or
   /// NCCL's collective.
   enum class GpuBackend : std::uint8_t { peers, program, proxied, nccl };
+  /// Which of them a call takes, and how.
+  struct Route;
   int rank() const;
 
   /// stream: of the call that needs it, if any.
   std::shared_ptr<GpuExecutor> made(int device, std::optional<void*> stream = {});
+  /// Collective. Where it could be chosen.
+  void look_for_nccl(GpuExecutor& executor);
   /// Once where messages lie on the host and a user may wonder.
   void say_why_staged(const BetweenHosts& between) const;
   GpuExecutor& open_for_call(int device, Lock& lock, std::optional<void*> stream = {});
-  /// Throws UsageError for what no backend takes.
-  GpuBackend backend_of(GpuExecutor& executor, const Call& call, const OnStream& where) const;
+  /// Throws UsageError for what no backend takes. Collective where NCCL is opened for it, or a trial settled.
+  Route route_of(GpuExecutor& executor, const Call& call, const OnStream& where, Lock& lock);
+  /// Of a call that no algorithm of plans is named for.
+  Route route_within_host(GpuExecutor& executor, const Call& call, const OnStream& where, Lock& lock);
+  Route route_by_nccl(GpuExecutor& executor, const Call& call, bool captured) const;
   /// What NCCL cannot do of the call; empty: nothing.
   std::string not_nccls(const Call& call) const;
-  void open_nccl(GpuExecutor& executor, Lock& lock);
+  /// The same here and now, and whether calls try it.
+  EngineCalls::Nccls nccls_of(GpuExecutor& executor, const Call& call, bool captured) const;
+  void open_nccl(GpuExecutor& executor, void* stream, Lock& lock);
+  /// Which of both ways was faster, on all ranks.
+  Trials::Way settle(GpuExecutor& executor, const SizeClass& size, Lock& lock);
   /// Collective. Throws UsageError where the stream is captured.
   template <class Open>
   void take_memory(GpuExecutor& executor, const std::string& by, void* stream, Lock& lock, const Open& open);
   void open_staging(GpuExecutor& executor, void* stream, Lock& lock);
   void open_programs(GpuExecutor& executor, void* stream, Lock& lock);
   /// What only calls of this backend need. Collective.
-  void open_for(GpuExecutor& executor, const Call& call, GpuBackend backend, void* stream, Lock& lock);
+  void open_for(GpuExecutor& executor, const Route& route, void* stream, Lock& lock);
   /// Throws UsageError where no message through the host's memory can be enqueued on the stream.
   void require_messages(GpuExecutor& executor, void* stream) const;
   /// Throws UsageError for buffers unlike those that the composition was compiled for.
   void require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const;
-  /// begun_s: how long ago the wait has begun. Throws to give up.
-  void keep_waiting_for_nccl(double begun_s);
+  /// what: the other ranks have to come for; begun_s: how long ago the wait has begun. Throws to give up.
+  void keep_waiting(const std::string& what, double begun_s);
 
   /// For traces with steps: the launches from now on are those of this call. says: what it is, and its bytes.
   template <class Says>
@@ -129,7 +141,9 @@ class GpuCalls {
   std::shared_ptr<DeviceWork> enqueue_one(const ComposedOnGpu& call, const OnStream& where);
   std::shared_ptr<DeviceWork> enqueue_one(Transfers transfers, const OnStream& where);
   /// Gives a call its turn on the stream. What a plan enqueues is left, for enqueue_rest().
-  std::optional<CallBetweenHosts> enqueue_on(GpuExecutor& executor, const Call& call, GpuBackend backend, void* on);
+  std::optional<CallBetweenHosts> enqueue_on(GpuExecutor& executor, const Call& call, const Route& route, void* on);
+  /// Of no plan.
+  void enqueue_whole(GpuExecutor& executor, const Call& call, bool in_place, const Route& route, void* on);
   /// The host's half of a call that has its turn.
   void look_after(std::shared_ptr<OrderedCall> on_gpu);
   /// On a stream, behind what another holds, if that is another. Outside the gate: where the driver has no room it

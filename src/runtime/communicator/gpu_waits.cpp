@@ -15,15 +15,14 @@ constexpr auto kLastWrites = std::chrono::seconds(2);
 
 }  // namespace
 
-void GpuCalls::keep_waiting_for_nccl(double begun_s) {
+void GpuCalls::keep_waiting(const std::string& what, double begun_s) {
   waits_.ran().look(waits_.timeout_s());
   const double waited_s = waits_.ran().seconds_of(begun_s);
   gate_.ask(ground_.options.interrupt);
   lost_peer(waited_s >= std::chrono::duration<double>(kLastWrites).count());
   if (waited_s >= waits_.timeout_s())
-    throw TimeoutError("rank " + std::to_string(rank()) + " waited " + std::to_string(waited_s) + " s in NCCL, where " +
-                       "the other ranks have to come for its first calls; are they alive, and have they made the same "
-                       "call?");
+    throw TimeoutError("rank " + std::to_string(rank()) + " waited " + std::to_string(waited_s) + " s for the other " +
+                       "ranks, which have to come for " + what + "; are they alive, and have they made the same call?");
 }
 
 void GpuCalls::check() {

@@ -18,7 +18,7 @@ void each_field(Archive& archive, Link& link) {
 
 template <class Archive>
 void each_field(Archive& archive, Fit& fit) {
-  archive(fit.kind, fit.algorithm, fit.level, fit.from_bytes, fit.alpha_s, fit.beta_s_per_byte);
+  archive(fit.kind, fit.algorithm, fit.level, fit.from_bytes, fit.alpha_s, fit.beta_s_per_byte, fit.half);
 }
 
 template <class Archive>

@@ -11,6 +11,7 @@
 #include "runtime/communicator/waits.h"
 #include "runtime/gpu/between_hosts/where_messages_lie.h"
 #include "runtime/gpu/gpu_executor.h"
+#include "runtime/wires/surroundings.h"
 
 namespace lanecast {
 
@@ -38,6 +39,7 @@ std::shared_ptr<GpuExecutor> GpuCalls::made(int device, std::optional<void*> str
                                            }});
                     }});
   executor->choose_by(choosing_.models().peers);
+  look_for_nccl(*executor);
   choosing_.gpus_are(gpu_kind(executor->kind_of_gpu()));
   if (BetweenHosts* const between = executor->between_hosts()) {
     say_why_staged(*between);
@@ -48,6 +50,15 @@ std::shared_ptr<GpuExecutor> GpuCalls::made(int device, std::optional<void*> str
     between->network_is(choosing_.network(on_gpus(*executor)));
   }
   return executor;
+}
+
+void GpuCalls::look_for_nccl(GpuExecutor& executor) {
+  if (!executor.within_host() || ground_.size() < 2) return;  // elsewhere it is taken by name alone
+  std::string refused = threads_refused(ground_.around);
+  if (!refused.empty()) refused = "nobody could look after its calls, since one " + refused;
+  if (ground_.options.allow_shared_gpu) refused = "it takes no GPU that two ranks share, as they may here";
+  executor.nccl().look_for_it(waits_.among_all("the first call on a GPU"), ground_.options.gpu_library_folders,
+                              refused);
 }
 
 void GpuCalls::say_why_staged(const BetweenHosts& between) const {
@@ -121,15 +132,17 @@ std::string GpuCalls::where_messages_lie() {
   return executor_->between_hosts()->is_direct() ? "direct" : "staged";
 }
 
-Explanation GpuCalls::explain(const Call& call, bool symmetric) {
+Explanation GpuCalls::explain(const Call& call, bool symmetric, bool captured) {
   const std::unique_lock lock = gate_.enter();
   if (!executor_)
     throw UsageError("rank " + std::to_string(rank()) +
                      ": device: calls on GPUs are explained among ranks that have opened theirs; make the " +
                      "communicator with device=N");
   const WithinHost* const host = executor_->within_host();
-  return host ? host->engines.explain(call, symmetric, choosing_.pinned_for(call))
-              : choosing_.explain_for_gpus(call, on_gpus(*executor_));
+  if (!host) return choosing_.explain_for_gpus(call, on_gpus(*executor_));
+  const PeerQuestion question{.traffic = {.symmetric = symmetric, .captured = captured},
+                              .pinned = choosing_.pinned_for(call)};
+  return host->engines.explain(call, question, nccls_of(*executor_, call, captured));
 }
 
 std::string GpuCalls::kind() {

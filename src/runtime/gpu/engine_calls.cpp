@@ -9,7 +9,8 @@
 
 namespace lanecast {
 
-EngineCalls::EngineCalls(const EngineSurroundings& around) : on_(around), lines_(gpu_kind(around.gpu.kind)) {}
+EngineCalls::EngineCalls(const EngineSurroundings& around)
+    : on_(around), lines_(gpu_kind(around.gpu.kind)), trials_(around.gpu.device) {}
 
 void EngineCalls::choose_by(const std::vector<PeerFits>& measured) {
   lines_ = PeerLines::among(measured, on_.gpu.kind, on_.topology.size());
@@ -17,27 +18,68 @@ void EngineCalls::choose_by(const std::vector<PeerFits>& measured) {
 
 PeerTraffic EngineCalls::traffic_of(const Call& call, bool symmetric) const {
   const std::size_t bytes = full_bytes(call, on_.topology.size());
-  return {call.kind, on_.topology.size(),         bytes,
-          symmetric, on_.peers.cuts().few_ctas(), on_.peers.pumps(call.dtype, call.op, bytes)};
+  return {.kind = call.kind,
+          .ranks = on_.topology.size(),
+          .bytes = bytes,
+          .symmetric = symmetric,
+          .few_ctas = on_.peers.cuts().few_ctas(),
+          .pumped = on_.peers.pumps(call.dtype, call.op, bytes),
+          .half = reduces(call.kind) && is_float(call.dtype) && size_of(call.dtype) == 2};
 }
 
-PeerEngine EngineCalls::engine_for(const Call& call, const InHostBuffers& buffers,
-                                   std::optional<PeerEngine> pinned) const {
-  const PeerTraffic traffic = traffic_of(call, direct_takes(call.kind, call.own_counts(), buffers));
-  // Of a size that not all know the kernel is taken.
-  if (!pinned) return call.own_counts() ? PeerEngine::kernel : fastest(traffic, lines_, on_.peers.has_staging());
-  if (!takes(*pinned, traffic))
-    throw UsageError("rank " + std::to_string(on_.peers.rank()) + ": algorithm '" + std::string(name_of(*pinned)) +
-                     "' takes " +
-                     (*pinned == PeerEngine::two_shot
-                          ? "an all_reduce or a broadcast, which this is not"
-                          : "tensors from symmetric_empty(), in an all_gather, reduce_scatter, all_reduce or even "
-                            "all_to_all, since it reads and writes at the peers"));
-  return *pinned;
+void EngineCalls::require(PeerEngine named, const PeerTraffic& traffic) const {
+  if (takes(named, traffic)) return;
+  throw UsageError("rank " + std::to_string(on_.peers.rank()) + ": algorithm '" + std::string(name_of(named)) +
+                   "' takes " +
+                   (named == PeerEngine::two_shot
+                        ? "an all_reduce or a broadcast, which this is not"
+                        : "tensors from symmetric_empty(), in an all_gather, reduce_scatter, all_reduce or even "
+                          "all_to_all, since it reads and writes at the peers"));
 }
 
-Explanation EngineCalls::explain(const Call& call, bool symmetric, std::string_view pinned) const {
-  return lanecast::explain(traffic_of(call, symmetric), lines_, pinned, on_.peers.has_staging());
+EngineCalls::Way EngineCalls::way_of(const Call& call, std::string_view named, const Nccls& nccls, gpu::Stream stream) {
+  const bool captured = on_.enqueued.order.capturing(stream);
+  if (!captured) on_.buffers.look();
+  Way way{.traffic = traffic_of(call, direct_takes(call.kind, call.own_counts(), on_.buffers.of(call)))};
+  way.traffic.captured = captured;
+  way.traffic.nccl = nccls.why_not.empty();
+  const std::optional<PeerEngine> engine = peer_engine_from(named);
+  way.named = engine.has_value();
+  if (engine) {
+    require(*engine, way.traffic);
+    way.engine = *engine;
+    return way;
+  }
+  if (call.own_counts()) return way;  // of a size that not all know the kernel is taken
+  const bool has_staging = on_.peers.has_staging();
+  way.engine = fastest(way.traffic, lines_, has_staging);
+  if (!way.traffic.nccl || !nccls.tries || lines_.seconds(PeerEngine::nccl, way.traffic)) return way;
+  const SizeClass size = size_class_of(way.traffic);
+  PeerTraffic ours = way.traffic;
+  ours.nccl = false;
+  if (captured) {
+    const auto seconds = trials_.settled(size);
+    if (seconds && Trials::faster(*seconds) == Trials::Way::ours) way.engine = fastest(ours, lines_, has_staging);
+    if (seconds && Trials::faster(*seconds) == Trials::Way::nccls) way.engine = PeerEngine::nccl;
+    return way;
+  }
+  way.turn = trials_.next(size);
+  way.engine = way.turn->way == Trials::Way::nccls ? PeerEngine::nccl : fastest(ours, lines_, has_staging);
+  return way;
+}
+
+Explanation EngineCalls::explain(const Call& call, PeerQuestion question, const Nccls& nccls) const {
+  const bool captured = question.traffic.captured;
+  question.traffic = traffic_of(call, question.traffic.symmetric);
+  question.traffic.captured = captured;
+  question.traffic.nccl = nccls.why_not.empty();
+  question.has_staging = on_.peers.has_staging();
+  question.no_nccl = nccls.why_not;
+  if (nccls.why_not.empty() && nccls.tries && !lines_.seconds(PeerEngine::nccl, question.traffic)) {
+    question.is_tried = true;
+    question.tried = trials_.settled(size_class_of(question.traffic));
+  }
+  return lanecast::explain(question, lines_);
 }
 
 bool EngineCalls::offers(const Call& call, const InHostBuffers& buffers, PeerEngine engine) const {
@@ -60,17 +102,13 @@ InHostCall& EngineCalls::bound(const Call& call, bool in_place, PeerEngine engin
   return bound_.make(collective, whole, name_of(engine), std::move(own), shape_of(whole), engine);
 }
 
-void EngineCalls::enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream) {
+void EngineCalls::enqueue(const Call& call, bool in_place, const Way& way, gpu::Stream stream) {
   const gpu::Device::Current current(*on_.gpu.device);
-  OrderOfCalls& order = on_.enqueued.order;
-  const bool captured = order.capturing(stream);
-  if (!captured) on_.buffers.look();
   InHostBuffers buffers = on_.buffers.of(call);
-  const PeerEngine engine = engine_for(call, buffers, pinned);
-  if (!pinned && offers(call, buffers, engine)) buffers.windows.table = on_.buffers.table();
-  InHostCall& what = bound(call, in_place, engine);
+  if (!way.named && offers(call, buffers, way.engine)) buffers.windows.table = on_.buffers.table();
+  InHostCall& what = bound(call, in_place, way.engine);
   on_.enqueued.known.add(what.signature(buffers), what.text());
-  order.in_turn(stream, captured, [&] { what.enqueue(buffers, on_.peers, stream); });
+  on_.enqueued.order.in_turn(stream, way.traffic.captured, [&] { what.enqueue(buffers, on_.peers, stream); });
 }
 
 }  // namespace lanecast

@@ -11,6 +11,7 @@
 #include "runtime/gpu/in_host_call.h"
 #include "runtime/gpu/open_gpu.h"
 #include "runtime/gpu/reachable_buffers.h"
+#include "runtime/gpu/timed_trials.h"
 #include "select/explain.h"
 #include "select/peer_lines.h"
 #include "topology/topology.h"
@@ -32,23 +33,39 @@ class EngineCalls {
   /// Choose engines by what was measured, where that was among as many ranks with GPUs of this kind. Equal on all
   /// ranks. Throws UsageError where the user has named what was measured on others.
   void choose_by(const std::vector<PeerFits>& measured);
-  Explanation explain(const Call& call, bool symmetric, std::string_view pinned) const;
+  /// Of the call's: why NCCL does not take it; empty: it does.
+  struct Nccls {
+    std::string why_not;
+    bool tries = false;  // in the first calls of a size, where nobody has timed it with multicast
+  };
+  /// captured: as a call that a graph records.
+  Explanation explain(const Call& call, PeerQuestion question, const Nccls& nccls) const;
 
-  /// pinned: the engine that the user has named. Throws UsageError where the call is not for it.
-  void enqueue(const Call& call, bool in_place, std::optional<PeerEngine> pinned, gpu::Stream stream);
+  /// How a call goes, equal on all ranks.
+  struct Way {
+    PeerEngine engine = PeerEngine::kernel;
+    bool named = false;                     // by the user
+    PeerTraffic traffic;                    // that it was chosen for
+    std::optional<Trials::Turn> turn = {};  // of a trial
+  };
+  /// named: by the user; empty: the fastest. Throws UsageError where the call is not for the engine.
+  Way way_of(const Call& call, std::string_view named, const Nccls& nccls, gpu::Stream stream);
+  /// By any engine but NCCL.
+  void enqueue(const Call& call, bool in_place, const Way& way, gpu::Stream stream);
+  TimedTrials& trials() { return trials_; }
 
  private:
   static constexpr std::size_t kMost = 64;
 
   PeerTraffic traffic_of(const Call& call, bool symmetric) const;
-  /// Equal on all ranks.
-  PeerEngine engine_for(const Call& call, const InHostBuffers& buffers, std::optional<PeerEngine> pinned) const;
+  void require(PeerEngine named, const PeerTraffic& traffic) const;
   /// Would the direct engine serve the call as well as this one, which is chosen for plain memory?
   bool offers(const Call& call, const InHostBuffers& buffers, PeerEngine engine) const;
   InHostCall& bound(const Call& call, bool in_place, PeerEngine engine);
 
   EngineSurroundings on_;
   PeerLines lines_;
+  TimedTrials trials_;
   RecentCalls<InHostCall> bound_{kMost};
 };
 

@@ -12,7 +12,7 @@ GpuExecutor::GpuExecutor(const Bootstrap& bootstrap, const Topology& topology, c
     : rank_(bootstrap.rank),
       gpu_(open_together(bootstrap, options)),
       enqueued_(*gpu_.device, agreed(bootstrap, [&] { return OrderOfCalls(gpu_.device); }), rank_),
-      nccl_(gpu_, topology, rank_, enqueued_.order) {
+      nccl_(gpu_, topology, rank_, enqueued_) {
   if (auto peers = connect_all(bootstrap, gpu_, neighbours.hosts)) {
     within_host_ = std::make_unique<WithinHost>(std::move(peers), gpu_, topology, bootstrap, enqueued_);
     within_host_->peers->listen(options.hears);

@@ -110,6 +110,8 @@ void InHostCall::call_group(std::uint32_t step, const InHostBuffers& buffers, pe
       return peers.by_two_shot(call, stream);
     case PeerEngine::copy_engine:
       return peers.by_copy_engine(call, stream);
+    case PeerEngine::nccl:
+      throw InternalError("a call by NCCL came to our kernels");
     case PeerEngine::direct:
       return peers.by_direct(call, buffers.symmetric_in,
                              bound.call.kind == Kind::reduce_scatter ? nullptr : buffers.symmetric_out, stream);

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/gpu/nccl_calls.h"
 
-#include "algorithms/algorithms.h"
+#include <cstdlib>
+
+#include "algorithms/registry.h"
 #include "base/agreed.h"
 #include "runtime/bound/shape_of_call.h"
 
 namespace lanecast {
-namespace {
-
-constexpr std::string_view kAlgorithm = "nccl";
-
-}  // namespace
-
 MarkedNccl::MarkedNccl(const OpenGpu& gpu, const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
                        const std::function<void(double)>& keep_waiting)
     : device_(gpu.device),
@@ -21,9 +17,13 @@ MarkedNccl::MarkedNccl(const OpenGpu& gpu, const Bootstrap& bootstrap, const std
 std::uint32_t MarkedNccl::enqueue(const Call& call, gpu::Stream stream) {
   const std::uint32_t number = ++calls_;
   mark(0, stream);
-  nccl_.enqueue({call.kind, call.dtype, call.op, call.in, call.out, call.count, call.root}, stream);
+  capture(call, stream);
   mark(1, stream);
   return number;
+}
+
+void MarkedNccl::capture(const Call& call, gpu::Stream stream) const {
+  nccl_.enqueue({call.kind, call.dtype, call.op, call.in, call.out, call.count, call.root}, stream);
 }
 
 void MarkedNccl::mark(std::size_t which, gpu::Stream stream) const {
@@ -57,6 +57,27 @@ std::vector<int> NcclRun::awaited_peers() const {
   return peers;
 }
 
+void NcclCalls::look_for_it(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+                            const std::string& refused) {
+  std::string mine = refused;
+  try {
+    if (mine.empty()) nccl::require(library_folders);
+  } catch (const std::exception& error) {  // whatever it is, the others are told
+    mine = error.what();
+  }
+  const char* const switched = std::getenv("NCCL_NVLS_ENABLE");
+  constexpr int kFewestByMulticast = 3;  // among fewer NCCL does not take it
+  const bool multicast = bootstrap.size >= kFewestByMulticast && gpu_.device->has_multicast() &&
+                         !(switched && std::string_view(switched) == "0");
+  const std::vector<std::string> all = bootstrap.all_gather_strings((multicast ? "m" : " ") + mine);
+  found_ = {{}, true};
+  for (int r = 0; r < bootstrap.size; ++r) {
+    found_.multicast &= all[r][0] == 'm';
+    if (found_.why_not.empty() && all[r].size() > 1)
+      found_.why_not = "rank " + std::to_string(r) + ": " + all[r].substr(1);
+  }
+}
+
 void NcclCalls::open(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
                      const std::function<void(double)>& keep_waiting) {
   const gpu::Device::Current current(*gpu_.device);
@@ -71,19 +92,28 @@ std::shared_ptr<const DescribedCall> NcclCalls::described(const Call& call, bool
   const Collective collective = collective_of(call, topology_.size(), in_place);
   Call whole = call;
   whole.chunks = 1;  // NCCL cuts messages by itself
-  if (const auto* const found = described_.find(collective, whole, kAlgorithm)) return *found;
-  Plan plan = make_plan(collective, rank_, topology_, kAlgorithm);
+  if (const auto* const found = described_.find(collective, whole, kNccl)) return *found;
+  Plan plan = make_plan(collective, rank_, topology_, kNccl);
   const Shape shape = shape_of(whole);
   auto what = std::make_shared<DescribedCall>(plan, signature_on_gpus(plan, shape), record_of(plan, shape));
-  return described_.make(collective, whole, kAlgorithm, std::move(what));
+  return described_.make(collective, whole, kNccl, std::move(what));
 }
 
 std::shared_ptr<NcclRun> NcclCalls::enqueue(const Call& call, bool in_place, Router& router, gpu::Stream stream) {
   const gpu::Device::Current current(*gpu_.device);
   std::shared_ptr<const DescribedCall> what = described(call, in_place);
   std::uint32_t number = 0;
-  calls_.in_turn(stream, calls_.capturing(stream), [&] { number = nccl_->enqueue(call, stream); });
+  calls_.order.in_turn(stream, /*captured=*/false, [&] { number = nccl_->enqueue(call, stream); });
   return std::make_shared<NcclRun>(std::move(what), number, nccl_, router);
+}
+
+void NcclCalls::capture(const Call& call, bool in_place, const peers::PeerGroup& peers, gpu::Stream stream) {
+  const gpu::Device::Current current(*gpu_.device);
+  const std::shared_ptr<const DescribedCall> what = described(call, in_place);
+  const std::uint16_t signature = folded(what->signature.hash);
+  calls_.known.add(signature, what->signature.text);
+  peers.barrier(signature, stream);
+  nccl_->capture(call, stream);
 }
 
 }  // namespace lanecast

@@ -11,11 +11,12 @@
 
 #include "device/gpu/memory.h"
 #include "peers/nccl/communicator.h"
+#include "peers/peer_group.h"
 #include "runtime/agree/ordered_call.h"
 #include "runtime/bound/recent_calls.h"
 #include "runtime/bound/signature.h"
+#include "runtime/gpu/enqueued_calls.h"
 #include "runtime/gpu/open_gpu.h"
-#include "runtime/gpu/order_of_calls.h"
 #include "runtime/request/call.h"
 #include "runtime/wires/router.h"
 #include "topology/topology.h"
@@ -36,8 +37,9 @@ class MarkedNccl {
   MarkedNccl(const OpenGpu& gpu, const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
              const std::function<void(double)>& keep_waiting);
 
-  /// Returns its number.
+  /// Between marks; returns its number.
   std::uint32_t enqueue(const Call& call, gpu::Stream stream);
+  void capture(const Call& call, gpu::Stream stream) const;
   bool has_begun(std::uint32_t number) const { return reached(0, number); }
   bool has_ended(std::uint32_t number) const { return reached(1, number); }
   /// Throws what NCCL has met.
@@ -83,11 +85,24 @@ class NcclRun final : public OrderedCall {
   bool begun_ = false, ended_ = false;
 };
 
+/// What all ranks have found of NCCL.
+struct FoundNccl {
+  std::string why_not = "nobody has looked for it";  // empty: all ranks can take it
+  bool multicast = false;                            // it may add and copy in the switch between the GPUs
+};
+
 class NcclCalls {
  public:
   /// All of them outlive it.
-  NcclCalls(const OpenGpu& gpu, const Topology& topology, int rank, OrderOfCalls& calls)
+  NcclCalls(const OpenGpu& gpu, const Topology& topology, int rank, EnqueuedCalls& calls)
       : gpu_(gpu), topology_(topology), rank_(rank), calls_(calls) {}
+
+  /// Collective. refused: why this rank must not take it; empty: it may.
+  void look_for_it(const Bootstrap& bootstrap, const std::vector<std::string>& library_folders,
+                   const std::string& refused);
+  const FoundNccl& found() const { return found_; }
+  /// It could not be opened, on all ranks alike.
+  void refuse(const std::string& why) { found_.why_not = why; }
 
   bool is_open() const { return nccl_ != nullptr; }
   /// Calls need it. Collective. Throws UsageError on all ranks where one has no usable NCCL. keep_waiting: as above.
@@ -95,6 +110,9 @@ class NcclCalls {
             const std::function<void(double)>& keep_waiting);
   /// Returns what looks after the call.
   std::shared_ptr<NcclRun> enqueue(const Call& call, bool in_place, Router& router, gpu::Stream stream);
+  /// Into a graph, whose replays nobody looks after: so our own kernel has the ranks meet first. It has the deadline,
+  /// and names who does not come.
+  void capture(const Call& call, bool in_place, const peers::PeerGroup& peers, gpu::Stream stream);
   /// Ends what NCCL does here. Takes a while: its threads and kernels end before it returns.
   void abort();
 
@@ -106,7 +124,8 @@ class NcclCalls {
   const OpenGpu& gpu_;
   const Topology& topology_;
   int rank_;
-  OrderOfCalls& calls_;
+  EnqueuedCalls& calls_;
+  FoundNccl found_;
   RecentCalls<std::shared_ptr<const DescribedCall>> described_{kMost};
   std::shared_ptr<MarkedNccl> nccl_;  // null before it is open
 };

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/kind.h"
+
 namespace lanecast {
 
 /// T = α + bytes·β + min(bytes, first_bytes)·γ for the bytes that a rank sends. γ: of the first pieces, which nothing
@@ -23,6 +25,17 @@ struct WayTimes {
   WayTime spread;                                      // a broadcast in two shots, for its whole bytes
   WayTime direct_copy, direct_messages;                // an all-gather; an all-to-all
   WayTime direct_reduction, direct_all_reduce_by_few;
+  double meeting_s;  // of a kernel in which all ranks come together
+};
+
+/// NCCL's time over that of our kernels on plain memory, where both were timed in turns: without multicast, as called
+/// one by one and as replayed from a graph. Holds from so many bytes of the full buffer up to the next row.
+struct NcclTime {
+  Kind kind;
+  int ranks;
+  std::size_t from_bytes;
+  double eager, replayed;
+  bool half = false;  // of sums of 16-bit floats; else of all that has no row of its own
 };
 
 /// How kernels cut what they carry through slots. Bytes are of a message between two ranks, unless said.
@@ -70,6 +83,7 @@ struct CostsBetweenHosts {
 struct GpuKind {
   std::span<const std::string_view> names;  // by their drivers
   WayTimes times;
+  std::span<const NcclTime> nccl;  // ascending by from_bytes
   SlotCuts slots;
   TwoShotCuts two_shots;
   DirectCuts direct;
@@ -80,6 +94,9 @@ struct GpuKind {
 
 /// For any other, and for ranks with GPUs of several kinds.
 extern const GpuKind kUnknownGpu;
+
+/// Null where nobody has timed it among so many.
+const NcclTime* find_nccl_time(const GpuKind& gpu, Kind kind, int ranks, bool half, std::size_t bytes);
 
 /// By the name that the driver has for the GPUs of all ranks; empty: they are of several kinds.
 const GpuKind& gpu_kind(std::string_view name);

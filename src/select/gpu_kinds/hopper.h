@@ -4,12 +4,11 @@
 // and the commands stand in docs/measurements/history/two-gpus.md and docs/measurements/history/four-gpus.md.
 #pragma once
 
-#include "select/gpu_kinds/gpu_kind.h"
+#include "select/gpu_kinds/hopper_nccl.h"
 
 namespace lanecast {
 namespace gpu_kinds {
 
-inline constexpr std::size_t kKiB = std::size_t{1} << 10, kMiB = std::size_t{1} << 20;
 inline constexpr std::string_view kHopperNames[] = {"NVIDIA H100 80GB HBM3", "NVIDIA H200"};
 
 inline constexpr GpuKind kHopper{
@@ -27,8 +26,10 @@ inline constexpr GpuKind kHopper{
               .direct_copy = {7.5e-6, 1 / 355e9},
               .direct_messages = {20e-6, 1 / 355e9},
               .direct_reduction = {8.6e-6, 1 / 324e9},
-              .direct_all_reduce_by_few = {8.6e-6, 1 / 345e9}},  // H100s
-    .slots = {.long_bytes = 1 * kMiB,                            // H200s, as all down to few_reduce
+              .direct_all_reduce_by_few = {8.6e-6, 1 / 345e9},  // H100s
+              .meeting_s = 4e-6},  // reckoned: half of the shortest call, which meets twice
+    .nccl = kHopperNccl,
+    .slots = {.long_bytes = 1 * kMiB,  // H200s, as all down to few_reduce
               .short_blocks = 32,
               .block_bytes = 4 * kKiB,
               // A signal takes a block some 10 us, so where few blocks share a message that is reduced, longer pieces
