@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A leader's helpers: each moves a slice of its leader's calls."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import subprocess
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from lanecast import _core
+from lanecast.bound import Bound
+from lanecast.helpers.channel import Channel, Closed, Message
+from lanecast.helpers.memory import OwnedMemory, address_of
+from lanecast.helpers.slices import counts_of, leaves_some_empty
+
+_GRACE_S = 5.0  # for a helper to end by itself
+_LOOK_S = 0.5  # between looks at a helper that has not answered
+
+
+@dataclass
+class Member:
+    """One helper."""
+
+    place: int  # among the processes of its leader, which is 0 itself
+    pid: int
+    cores: tuple[int, ...]
+    channel: Channel
+    process: subprocess.Popen[bytes] | None = None  # of those that the library has started
+
+
+class Crew:
+    """The processes of one leader, itself among them."""
+
+    def __init__(self, core: Any, members: Sequence[Member]) -> None:
+        """core: the leaders' communicator."""
+        self._core = core
+        self._members = tuple(members)
+        self._lock = threading.Lock()  # who calls first, sends first
+        self._open = True
+        self._chosen: dict[tuple[int, int, int], tuple[str, int]] = {}
+        self.memory = OwnedMemory(core.rank, self._announce, self._forget)
+        self.copies = self._may_copy()
+        atexit.register(self.close)
+
+    @property
+    def processes(self) -> int:
+        """Of a leader, itself included."""
+        return 1 + len(self._members)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return self._members
+
+    @property
+    def is_open(self) -> bool:
+        return self._open
+
+    def takes(self, call: Bound) -> bool:
+        """Can the helpers reach the buffers of this call?"""
+        return self._open and (
+            self.copies or all(self.memory.place_of(buffer).segment >= 0 for buffer in (call.source, call.target))
+        )
+
+    def run(self, call: Bound, processes: int) -> None:
+        """Move the call by so many processes, until all of its slices are done.
+
+        Raises UsageError where one would have nothing to do; TransportError, TimeoutError (helper, process) as calls.
+        """
+        if leaves_some_empty(call, self._core.size, processes):
+            raise _core.UsageError(
+                f"rank {self._core.rank}: {_core.KINDS[call.kind]}: {processes} processes are to share parts of at "
+                f"most {max(call.counts, default=call.part_count)} elements, which leaves some without any; take fewer"
+            )
+        with self._lock:
+            at_work = self._spread(processes)
+            call = self._settled(call, processes)
+            try:
+                self._send(call, at_work)
+                self._core.run_slice(0, processes, *call)
+            except _core.UsageError:
+                self._collect(at_work, refused=True)  # theirs are refused alike, and nothing has moved
+                raise
+            except BaseException:
+                self.end()
+                raise
+            self._collect(at_work)
+
+    def _settled(self, call: Bound, processes: int) -> Bound:
+        """With the algorithm and chunks of a slice, which helpers have no models to choose by."""
+        if call.algorithm or call.reproducible:
+            return call
+        asked = (call.kind, max(counts_of(call, self._core.size)) // processes, call.dtype)
+        if asked not in self._chosen:
+            self._chosen[asked] = self._core.chosen(*asked)[:2]
+        algorithm, chunks = self._chosen[asked]
+        return call._replace(algorithm=algorithm, chunks=call.chunks or chunks)
+
+    def _spread(self, processes: int) -> list[Member]:
+        """Helpers of a call that wants fewer: those whose NICs lie furthest apart."""
+        return [self._members[k * self.processes // processes - 1] for k in range(1, processes)]
+
+    def _send(self, call: Bound, at_work: Sequence[Member]) -> None:
+        places = [self.memory.place_of(buffer) for buffer in (call.source, call.target)]
+        told = call._replace(source=None, target=None, counts=[int(count) for count in call.counts])
+        for index, member in enumerate(at_work, 1):
+            try:
+                member.channel.send(
+                    do="call",
+                    slice=[index, len(at_work) + 1],
+                    call=told,
+                    buffers=[[place.segment, place.offset, place.bytes] for place in places],
+                    element=call.source.itemsize,
+                    pid=os.getpid(),
+                )
+            except Closed:
+                self._lost(member)
+
+    def _collect(self, at_work: Sequence[Member], *, refused: bool = False) -> None:
+        answers = [self._answer(member).text for member in at_work]
+        for member, answer in zip(at_work, answers, strict=True):
+            if "error" in answer and not refused:
+                kind = getattr(_core, answer["error"], _core.TransportError)
+                self._fail(kind, f"rank {self._core.rank}: {self._name(member)}: {answer['text']}")
+
+    def _answer(self, member: Member) -> Message:
+        self._await(member)
+        try:
+            return member.channel.receive()
+        except Closed:
+            self._lost(member)
+
+    def _await(self, member: Member) -> None:
+        """A helper that runs looks at deadlines by itself; one that gets no processor time cannot."""
+        since, worked = time.monotonic(), -1.0
+        answers = select.poll()
+        answers.register(member.channel.fileno(), select.POLLIN)
+        while not answers.poll(_LOOK_S * 1e3):
+            now, works = time.monotonic(), _processor_time(member.pid)
+            if works != worked:
+                since, worked = now, works
+            elif now - since > self._core.timeout_s:
+                self._fail(
+                    _core.TimeoutError,
+                    f"rank {self._core.rank}: {self._name(member)} has not worked for {self._core.timeout_s:g} s: it "
+                    f"{_state_of(member.pid)}; look at that process",
+                )
+
+    def _name(self, member: Member) -> str:
+        return f"its helper {member.place} of {len(self._members)} (process {member.pid})"
+
+    def _lost(self, member: Member) -> NoReturn:
+        ended = ""
+        if member.process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                status = member.process.wait(_GRACE_S)
+                ended = f", killed by signal {-status}" if status < 0 else f" with status {status}"
+        self._fail(
+            _core.TransportError,
+            f"rank {self._core.rank}: {self._name(member)} has ended{ended}; see why, and make a new communicator",
+        )
+
+    def _fail(self, kind: type[Exception], text: str) -> NoReturn:
+        self.end()
+        self._core.abort(text)
+        raise kind(text)
+
+    def _may_copy(self) -> bool:
+        """Whether every helper may read and write this process's memory, as where the buffers are not shared."""
+        byte: npt.NDArray[np.uint8] = np.zeros(1, np.uint8)
+        can = True
+        for member in self._members:
+            member.channel.send(do="peek", pid=os.getpid(), address=address_of(byte))
+            can = bool(self._answer(member).text["can"]) and can
+        return can
+
+    def _announce(self, segment: int, file: int, size: int) -> None:
+        with self._lock:
+            for member in self._members if self._open else ():
+                try:
+                    member.channel.send(file, do="map", segment=segment, bytes=size)
+                except Closed:
+                    self._lost(member)
+
+    def _forget(self, segment: int) -> None:
+        # From wherever the last array goes, a call's midst included: messages are short and whole.
+        for member in self._members if self._open else ():
+            try:
+                member.channel.send(do="unmap", segment=segment)
+            except Closed:  # the next call says so
+                return
+
+    def end(self) -> None:
+        """Let go of the helpers at once: they give up what is under way, and end."""
+        self._open = False
+        for member in self._members:
+            member.channel.close()
+
+    def close(self) -> None:
+        """The helpers end, and those that do not are killed; no process is left."""
+        atexit.unregister(self.close)
+        if self._open:
+            for member in self._members:
+                with suppress(Closed):
+                    member.channel.send(do="end")
+            self.end()
+        until = time.monotonic() + _GRACE_S
+        for member in self._members:
+            if member.process is None:
+                continue
+            try:
+                member.process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                member.process.kill()
+                member.process.wait()
+
+
+def closed_with(holder: object, crew: Crew) -> None:
+    """The crew goes when its communicator goes."""
+    weakref.finalize(holder, crew.close)
+
+
+def _processor_time(pid: int) -> float:
+    """Of a process, in ticks; -2 for one that is not there."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return -2.0
+    return float(fields[11]) + float(fields[12])
+
+
+def _state_of(pid: int) -> str:
+    try:
+        letter = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "is not there"
+    return {"T": "is stopped", "t": "is stopped by a debugger", "Z": "has ended", "D": "waits for a disk"}.get(
+        letter, "sleeps"
+    )
