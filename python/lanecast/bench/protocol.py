@@ -28,6 +28,8 @@ class Protocol(ABC):
     sizes: str
     warmup: int
     round_s: float  # see Settings
+    processes: int = 1  # that belong to each rank, itself included
+    shared_cores: bool = False  # may they share cores?
 
     @abstractmethod
     def check(self, topology: _core.Topology) -> None:

@@ -51,7 +51,9 @@ def run(settings: Settings, ranks: int = 0, protocol: Protocol | None = None) ->
     _check(settings, protocol, ranks)  # once here, rather than on every rank
     launcher = launch.find_launcher()
     if launcher is not None:
-        launch.start_ranks(launcher, ranks)
+        launch.start_ranks(launcher, ranks * protocol.processes)
+    if protocol.processes > 1:
+        raise _core.TransportError("no mpiexec found, which starts a leader's other processes: pip install mpich")
     print("no mpiexec found: ranks are threads, and what needs MPI is left out", file=sys.stderr)
     return _compare(without_mpi(settings), protocol, partial(_as_threads, ranks), None)
 
@@ -78,13 +80,17 @@ def _as_threads(ranks: int, body: Callable[[Communicator], T], **options: Any) -
 
 def _compare(settings: Settings, protocol: Protocol, together: Together, mpi: _core.Mpi | None) -> list[Row] | None:
     # A named profile is that of the topology that is measured, not of this one.
+    helped: dict[str, Any] = {}
+    if protocol.processes > 1:
+        helped = {"processes_per_gpu": protocol.processes, "allow_shared_cores": protocol.shared_cores}
     rank, found, run = together(
-        lambda comm: (comm.rank, comm.topology, machine.describe(Ranks(comm), mpi)), profile="none"
+        lambda comm: (comm.rank, comm.topology, machine.describe(Ranks(comm), mpi)), profile="none", **helped
     )
     size = found.size
     _check(settings, protocol, size, found)
     run |= {"rounds": settings.rounds, "warmup": settings.warmup, "baseline": settings.baseline}
-    baseline = _core.MpiBaseline(mpi) if mpi is not None else None
+    # Of all ranks of the job, helpers included, and those make no call of their own.
+    baseline = _core.MpiBaseline(mpi) if mpi is not None and not helped else None
     if rank == 0:
         print(tables.banner(run), flush=True)
         if missing := left_out(settings):
@@ -96,7 +102,7 @@ def _compare(settings: Settings, protocol: Protocol, together: Together, mpi: _c
         def body(comm: Communicator) -> list[Row]:
             return list(chain.from_iterable(protocol.measure_all(Bench(Ranks(comm, baseline), settings), run)))
 
-        rows += together(body, **options)
+        rows += together(body, **options, **helped)
     if rank != 0:
         return None
     tables.console().print(protocol.footer(run))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The protocol: ten runs of each way by each number of processes, in turns; one of them is the MPI's own call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lanecast import _core
+from lanecast.bench import network, tables
+from lanecast.bench.backends import lanecast_call
+from lanecast.bench.measure import Bench, Contender, Row, case_for
+from lanecast.bench.memory import HostMemory
+from lanecast.bench.options import parse_processes
+from lanecast.bench.payload import Payload
+from lanecast.bench.ppg.variants import Variant, variants_of
+from lanecast.bench.protocol import Protocol, progress
+from lanecast.bench.settings import Backend
+from lanecast.buffers import Array
+from lanecast.helpers.leading import Leader
+
+USUAL = "1,2,4"
+_TAKEN = ("all_reduce", "all_gather", "reduce_scatter")
+
+
+class SharedMemory(HostMemory):
+    """The CPU's, which helpers map."""
+
+    def __init__(self, comm: Leader) -> None:
+        self._comm = comm
+
+    def buffer(self, count: int, dtype: str) -> Array:
+        return self._comm.shared_empty(count, dtype)
+
+
+@dataclass(frozen=True)
+class Ppg(Protocol):
+    """Every number of processes works on the same buffers, of the same leaders, in the same run."""
+
+    numbers: tuple[int, ...]
+    processes: int
+    shared_cores: bool
+    collectives: tuple[str, ...] = ("all_reduce",)
+    sizes: str = "1M,8M,64M"
+    warmup: int = 1
+    round_s: float = 0.0
+
+    @classmethod
+    def parse(cls, processes: str, *, shared_cores: bool) -> Ppg:
+        """As on the command line. Raises UsageError for what are no numbers from 1 to 64."""
+        numbers = parse_processes(processes or USUAL)
+        return cls(numbers, max(numbers), shared_cores)
+
+    def check(self, topology: _core.Topology) -> None:
+        """Every shape will do."""
+
+    def measure_all(self, bench: Bench, run: dict[str, Any]) -> Iterator[list[Row]]:
+        settings, comm = bench.settings, bench.ranks.comm
+        if not isinstance(comm, Leader):
+            raise _core.UsageError("processes-per-gpu: 1 alone leaves nothing to compare; give 1,2,4, say")
+        out = tables.console()
+        for collective in settings.collectives:
+            if collective not in _TAKEN:
+                raise _core.UsageError(f"protocol ppg: {collective} is never moved by several processes")
+            variants = variants_of(collective, comm.topology, self.numbers, mpi=run["mpi"] is not None)
+            total = len(settings.sizes) * len(variants) * settings.rounds
+            shown = progress(f"{collective} on {bench.ranks}", total if comm.rank == 0 else 0)
+            with network.bounding(comm, bench.network) as found, shown as advance:
+                for size in settings.sizes:
+                    case = case_for(settings, collective, size, bench.ranks)
+                    payload = Payload(case, SharedMemory(comm))
+                    contenders = [self._contender(comm, each, payload) for each in variants]
+                    found.extend(bench.rows(contenders, advance))
+                comm.use_processes(None)
+            for row in found:
+                row |= {"transports": comm.transports, "run": run}
+            if comm.rank == 0:
+                out.print()
+                out.print(tables.results(found))
+            yield found
+
+    @staticmethod
+    def _contender(comm: Leader, variant: Variant, payload: Payload) -> Contender:
+        ours = lanecast_call(comm, payload, variant.algorithm)
+        use = partial(comm.use_processes, variant.processes or None)
+
+        def call() -> None:
+            use()
+            ours()
+
+        backend = Backend(str(variant), variant.algorithm)
+        columns = {"way": variant.way, "processes": variant.processes}
+        return Contender(backend, payload, call, payload.output, variant.algorithm or "auto", columns=columns)
+
+    def footer(self, run: dict[str, Any]) -> str:
+        return (
+            "backend: the way, and how many processes each leader has at work; standard, 1 is the MPI's own call.\n"
+            + tables.footer(run)
+        )
+
+    def draw(self, rows: list[Row], path: Path) -> None:
+        from lanecast.bench.ppg import plots
+
+        plots.draw(rows, path)
+        print(f"wrote {path}", file=sys.stderr)
