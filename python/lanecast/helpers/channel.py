@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 _HEAD = struct.Struct("<IB")  # bytes of the text, files beside it
@@ -64,4 +65,6 @@ class Channel:
         return b"".join(parts)
 
     def close(self) -> None:
+        with suppress(OSError):  # the other side has closed it
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes whoever waits here for the other side's end
         self._socket.close()

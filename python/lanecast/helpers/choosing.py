@@ -24,6 +24,11 @@ def numbers_of(processes: int) -> list[int]:
     return [n for n in range(1, processes + 1) if n & (n - 1) == 0 or n == processes]
 
 
+def calls_until_found(processes: int) -> int:
+    """Of one collective and about one size, until the number of processes stays."""
+    return _TRIALS * len(numbers_of(processes))
+
+
 @dataclass
 class _Class:
     """Calls of one collective and of sizes within a factor of two."""
@@ -57,12 +62,16 @@ class Trials:
     def pin(self, processes: int | None) -> None:
         self._pinned = processes
 
+    @property
+    def pinned_to_several(self) -> bool:
+        return self._pinned is not None and self._pinned > 1
+
     def run(self, call: Bound, crew: Crew) -> None:
         """Make the call."""
-        size = sum(counts_of(call, self._core.size)) * call.source.itemsize
         if self._pinned is not None:
             return self._by(self._pinned, call, crew)
-        if size < LEAST_BYTES or max(counts_of(call, self._core.size)) < self._numbers[-1]:
+        size = sum(counts_of(call, self._core.size)) * call.source.itemsize
+        if not crew.copies or size < LEAST_BYTES or max(counts_of(call, self._core.size)) < self._numbers[-1]:
             return self._by(1, call, crew)
         kind = self._classes.setdefault((call.kind, size.bit_length()), _Class(self._numbers))
         number = kind.next()
@@ -75,7 +84,7 @@ class Trials:
         return None
 
     def _by(self, number: int, call: Bound, crew: Crew) -> None:
-        if number > 1 and crew.takes(call):
+        if number > 1:
             crew.run(call, number)
         else:
             self._core.run(*call)

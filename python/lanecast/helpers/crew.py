@@ -10,9 +10,10 @@ import subprocess
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,9 +22,12 @@ import numpy.typing as npt
 
 from lanecast import _core
 from lanecast.bound import Bound
+from lanecast.helpers.agreeing import gather
+from lanecast.helpers.buffers import Buffers
 from lanecast.helpers.channel import Channel, Closed, Message
+from lanecast.helpers.images import Images, fetch, put_back
 from lanecast.helpers.memory import OwnedMemory, address_of
-from lanecast.helpers.slices import counts_of, leaves_some_empty
+from lanecast.helpers.slices import counts_of, leaves_some_empty, parts_read, parts_written, ranges
 
 _GRACE_S = 5.0  # for a helper to end by itself
 _LOOK_S = 0.5  # between looks at a helper that has not answered
@@ -44,14 +48,16 @@ class Crew:
     """The processes of one leader, itself among them."""
 
     def __init__(self, core: Any, members: Sequence[Member]) -> None:
-        """core: the leaders' communicator."""
+        """core: the leaders' communicator. Collective over it."""
         self._core = core
         self._members = tuple(members)
         self._lock = threading.Lock()  # who calls first, sends first
         self._open = True
         self._chosen: dict[tuple[int, int, int], tuple[str, int]] = {}
+        self._gone: deque[int] = deque()  # segments that the helpers still map
+        self._images = Images()  # of this process's own slices of a GPU's buffers
         self.memory = OwnedMemory(core.rank, self._announce, self._forget)
-        self.copies = self._may_copy()
+        self.copies = all(gather(core, self._may_copy()))
         atexit.register(self.close)
 
     @property
@@ -67,35 +73,59 @@ class Crew:
     def is_open(self) -> bool:
         return self._open
 
-    def takes(self, call: Bound) -> bool:
-        """Can the helpers reach the buffers of this call?"""
-        return self._open and (
-            self.copies or all(self.memory.place_of(buffer).segment >= 0 for buffer in (call.source, call.target))
-        )
-
     def run(self, call: Bound, processes: int) -> None:
-        """Move the call by so many processes, until all of its slices are done.
+        """Move the call by so many processes, until it is done; a GPU's slices pass through the CPU's memory.
 
-        Raises UsageError where one would have nothing to do; TransportError, TimeoutError (helper, process) as calls.
+        Raises UsageError where one would have nothing to do, or helpers cannot reach a buffer; TransportError,
+        TimeoutError (helper, process) as calls.
         """
         if leaves_some_empty(call, self._core.size, processes):
-            raise _core.UsageError(
-                f"rank {self._core.rank}: {_core.KINDS[call.kind]}: {processes} processes are to share parts of at "
-                f"most {max(call.counts, default=call.part_count)} elements, which leaves some without any; take fewer"
+            raise self._refusal(
+                call,
+                f"{processes} processes are to share parts of at most {max(counts_of(call, self._core.size))} "
+                "elements, which leaves some without any; take fewer",
             )
         with self._lock:
             at_work = self._spread(processes)
             call = self._settled(call, processes)
+            buffers = Buffers(call, self.memory, self._core.rank)
+            if not (self.copies or buffers.all_shared):
+                raise self._refusal(
+                    call,
+                    "the system does not let helpers copy from and to this process's memory; make the calls on arrays "
+                    "of shared_empty(), or allow it (kernel.yama.ptrace_scope=0)",
+                )
             try:
-                self._send(call, at_work)
-                self._core.run_slice(0, processes, *call)
+                self._move(call, buffers, at_work)
             except _core.UsageError:
-                self._collect(at_work, refused=True)  # theirs are refused alike, and nothing has moved
                 raise
             except BaseException:
                 self.end()
                 raise
-            self._collect(at_work)
+            finally:
+                self._say_gone()
+
+    def _move(self, call: Bound, buffers: Buffers, at_work: Sequence[Member]) -> None:
+        self._send(call, buffers, at_work)
+        try:
+            self._move_own(call, buffers, 1 + len(at_work))
+        except _core.UsageError:
+            self._collect(at_work, refused=True)  # theirs are refused alike, and nothing has moved
+            raise
+        self._collect(at_work)
+
+    def _move_own(self, call: Bound, buffers: Buffers, processes: int) -> None:
+        if not buffers.on_gpu:
+            self._core.run_slice(0, processes, *call)
+            return
+        rank, size = self._core.rank, self._core.size
+        images, originals = self._images.of(buffers.addresses), buffers.gpu_memory
+        fetch(images[0], originals[0], ranges(parts_read(call, rank, size), 0, processes), buffers.element)
+        self._core.run_slice(0, processes, *call._replace(source=images[0], target=images[1]))
+        put_back(images[1], originals[1], ranges(parts_written(call, rank, size), 0, processes), buffers.element)
+
+    def _refusal(self, call: Bound, why: str) -> _core.UsageError:
+        return _core.UsageError(f"rank {self._core.rank}: {_core.KINDS[call.kind]}: {why}")
 
     def _settled(self, call: Bound, processes: int) -> Bound:
         """With the algorithm and chunks of a slice, which helpers have no models to choose by."""
@@ -111,8 +141,7 @@ class Crew:
         """Helpers of a call that wants fewer: those whose NICs lie furthest apart."""
         return [self._members[k * self.processes // processes - 1] for k in range(1, processes)]
 
-    def _send(self, call: Bound, at_work: Sequence[Member]) -> None:
-        places = [self.memory.place_of(buffer) for buffer in (call.source, call.target)]
+    def _send(self, call: Bound, buffers: Buffers, at_work: Sequence[Member]) -> None:
         told = call._replace(source=None, target=None, counts=[int(count) for count in call.counts])
         for index, member in enumerate(at_work, 1):
             try:
@@ -120,8 +149,8 @@ class Crew:
                     do="call",
                     slice=[index, len(at_work) + 1],
                     call=told,
-                    buffers=[[place.segment, place.offset, place.bytes] for place in places],
-                    element=call.source.itemsize,
+                    buffers=[asdict(place) for place in buffers.places],
+                    element=buffers.element,
                     pid=os.getpid(),
                 )
             except Closed:
@@ -187,6 +216,7 @@ class Crew:
 
     def _announce(self, segment: int, file: int, size: int) -> None:
         with self._lock:
+            self._say_gone()
             for member in self._members if self._open else ():
                 try:
                     member.channel.send(file, do="map", segment=segment, bytes=size)
@@ -194,12 +224,20 @@ class Crew:
                     self._lost(member)
 
     def _forget(self, segment: int) -> None:
-        # From wherever the last array goes, a call's midst included: messages are short and whole.
-        for member in self._members if self._open else ():
+        # From wherever the last array goes, which may be the midst of a call: that says so when it ends.
+        self._gone.append(segment)
+        if self._lock.acquire(blocking=False):
             try:
-                member.channel.send(do="unmap", segment=segment)
-            except Closed:  # the next call says so
-                return
+                self._say_gone()
+            finally:
+                self._lock.release()
+
+    def _say_gone(self) -> None:
+        while self._gone:
+            segment = self._gone.popleft()
+            for member in self._members if self._open else ():
+                with suppress(Closed):  # the next call says so
+                    member.channel.send(do="unmap", segment=segment)
 
     def end(self) -> None:
         """Let go of the helpers at once: they give up what is under way, and end."""

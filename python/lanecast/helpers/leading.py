@@ -40,7 +40,9 @@ class Leader(Communicator):
     def use_processes(self, processes: int | None) -> None:
         """Move every call from now on by so many processes; None: by as many as were found to be fastest.
 
-        Equal on all ranks. Raises UsageError for more than there are.
+        Equal on all ranks. Calls on a GPU's memory go by several processes only where this says so: each copies its
+        slice to the CPU's memory and back, and the call ends when that is done. Raises UsageError for more than there
+        are.
         """
         if processes is not None and not 1 <= index(processes) <= self._crew.processes:
             raise _core.UsageError(
@@ -60,7 +62,7 @@ class Leader(Communicator):
         if async_op or asked[0] not in SLICED:
             return super()._make(asked, async_op, counts)
         call = self._bound(asked, counts)
-        if isinstance(call.source, DeviceBuffer) or not self._crew.is_open:
+        if not self._crew.is_open or (isinstance(call.source, DeviceBuffer) and not self._trials.pinned_to_several):
             return super()._make(asked, async_op, counts)
         self._trials.run(call, self._crew)
         return None

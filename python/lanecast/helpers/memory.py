@@ -27,6 +27,7 @@ class Place:
     segment: int
     offset: int
     bytes: int
+    gpu: dict[str, Any] | None = None  # where a GPU's memory is found: device, handle, offset
 
 
 def address_of(array: Any) -> int:
@@ -96,20 +97,6 @@ class MappedMemory:
 
     def at(self, place: Place) -> Bytes:
         return self._segments[place.segment][place.offset : place.offset + place.bytes]
-
-
-class Mirror:
-    """Memory of a helper's own for images of the leader's other buffers; only its slices are ever filled."""
-
-    def __init__(self) -> None:
-        self._memory: Bytes = np.empty(0, np.uint8)
-
-    def of(self, size: int) -> Bytes:
-        """Room for so many bytes; what an earlier one held is gone."""
-        if self._memory.size < size:
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-            self._memory = np.frombuffer(mmap.mmap(-1, size, flags=flags), np.uint8)
-        return self._memory[:size]
 
 
 class _IoVec(ctypes.Structure):

@@ -7,16 +7,17 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
+
+import numpy as np
 
 from lanecast import _core
 from lanecast.bound import Bound
 from lanecast.helpers import memory
 from lanecast.helpers.channel import Channel, Closed
-from lanecast.helpers.options import from_text
-from lanecast.helpers.slices import Range, parts_read, parts_written, ranges
+from lanecast.helpers.images import Images, OfProcess, Original, fetch, put_back
+from lanecast.helpers.slices import parts_read, parts_written, ranges
 
 _GRACE_S = 5.0  # for a call to end once it was given up, and for peers to hear of it
 _SAID_S = 0.1
@@ -28,8 +29,8 @@ class Helper:
     def __init__(self, channel: Channel, core: Any) -> None:
         """core: the communicator of this slice, one helper for each leader; rank and size are the leaders'."""
         self._channel, self._core = channel, core
-        self._mapped = memory.MappedMemory()
-        self._mirrors = {"both": memory.Mirror(), "input": memory.Mirror(), "output": memory.Mirror()}
+        self._mapped, self._images = memory.MappedMemory(), Images()
+        self._devices: dict[int, Any] = {}  # which this process has opened
 
     def serve(self, leader: int) -> None:
         """Until the leader (a process) says that it ends, or has ended."""
@@ -64,10 +65,10 @@ class Helper:
     @staticmethod
     def _can_read(pid: int, address: int) -> bool:
         """May this process copy from and to the leader's memory? What lies at that address is its own copy."""
-        byte = memory.Mirror().of(1)
+        byte, original = np.zeros(1, np.uint8), OfProcess(pid, address)
         try:
-            memory.read_from(pid, memory.address_of(byte), address, 1)
-            memory.write_to(pid, memory.address_of(byte), address, 1)
+            fetch(byte, original, [(0, 1)], 1)
+            put_back(byte, original, [(0, 1)], 1)
         except OSError:
             return False
         return True
@@ -75,45 +76,40 @@ class Helper:
     def _move(self, message: dict[str, Any]) -> None:
         call = Bound(*message["call"])
         index, slices = message["slice"]
-        places = [memory.Place(*place) for place in message["buffers"]]
-        element = message["element"]
-        read = ranges(parts_read(call, self._core.rank, self._core.size), index, slices)
-        written = ranges(parts_written(call, self._core.rank, self._core.size), index, slices)
-        source, target = self._buffers(places)
-        if places[0].segment < 0:
-            self._copy(memory.read_from, message["pid"], (source, places[0]), (read, element))
+        rank, size, element = self._core.rank, self._core.size, message["element"]
+        places = [memory.Place(**place) for place in message["buffers"]]
+        images = self._images.of([(place.offset, place.bytes) for place in places])
+        originals = [self._original(place, message["pid"]) for place in places]
+        source, target = (
+            self._mapped.at(place) if original is None else image
+            for place, original, image in zip(places, originals, images, strict=True)
+        )
+        if originals[0] is not None:
+            fetch(source, originals[0], ranges(parts_read(call, rank, size), index, slices), element)
         self._core.run_slice(index, slices, *call._replace(source=source, target=target))
-        if places[1].segment < 0:
-            self._copy(memory.write_to, message["pid"], (target, places[1]), (written, element))
+        if originals[1] is not None:
+            put_back(target, originals[1], ranges(parts_written(call, rank, size), index, slices), element)
 
-    def _buffers(self, places: Sequence[memory.Place]) -> list[memory.Bytes]:
-        """Both as this process sees them; where they overlap at the leader's, they do so here."""
-        source, target = places
-        if all(place.segment < 0 for place in places):
-            begin = min(source.offset, target.offset)
-            end = max(place.offset + place.bytes for place in places)
-            if end - begin < source.bytes + target.bytes:
-                whole = self._mirrors["both"].of(end - begin)
-                return [whole[place.offset - begin : place.offset - begin + place.bytes] for place in places]
-        return [
-            self._mirrors[name].of(place.bytes) if place.segment < 0 else self._mapped.at(place)
-            for name, place in zip(("input", "output"), places, strict=True)
-        ]
-
-    @staticmethod
-    def _copy(move: Any, pid: int, buffer: tuple[memory.Bytes, memory.Place], cut: tuple[list[Range], int]) -> None:
-        (here, there), (pieces, element) = buffer, cut
-        local = memory.address_of(here)
-        for first, count in pieces:
-            move(pid, local + first * element, there.offset + first * element, count * element)
+    def _original(self, place: memory.Place, pid: int) -> Original | None:
+        """None: the leader shares it."""
+        if place.gpu is not None:
+            device = place.gpu["device"]
+            if device not in self._devices:  # else the context would go with each call's mapping
+                self._devices[device] = _core.WindowMemory(device, 8)
+            return _core.SliceMemory(device, bytes.fromhex(place.gpu["handle"]), place.gpu["offset"])
+        return None if place.segment >= 0 else OfProcess(pid, place.offset)
 
     def _watch(self, leader: int, ending: threading.Event) -> None:
         """A leader that is killed says nothing, and a slice that is under way may wait for peers that wait for it."""
         ends = select.poll()
-        with suppress(OSError):
-            ends.register(os.pidfd_open(leader), select.POLLIN)
+        process = -1
+        with suppress(OSError):  # it has ended already, and so has the channel
+            process = os.pidfd_open(leader)
+            ends.register(process, select.POLLIN)
         ends.register(self._channel.fileno(), select.POLLRDHUP)
         ends.poll()
+        if process >= 0:
+            os.close(process)
         if ending.wait(_SAID_S):  # what the leader has said last may still be on its way
             return
         self._core.abort(f"its leader, process {leader}, has ended or has given up its call")
@@ -132,26 +128,3 @@ def _lives(pid: int) -> bool:
 def ignore_interrupts() -> None:
     """Ctrl-C reaches all processes of a terminal; what becomes of a call then is the leader's to say."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-class Gathering:
-    """The all-gather by which helpers find each other: through their leaders."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-
-    def __call__(self, mine: bytes) -> bytes:
-        self._channel.send(gather=mine.hex())
-        return bytes.fromhex(self._channel.receive().text["gathered"])
-
-
-def started(channel: Channel) -> tuple[Any, int]:
-    """The communicator of a helper that the library has started, and its leader's process. Raises Closed."""
-    from lanecast.startup import progress_thread
-
-    made = channel.receive().text
-    core = _core.Communicator.from_all_gather(
-        made["rank"], made["size"], Gathering(channel), progress_thread(), from_text(made["options"])
-    )
-    channel.send(ready=os.getpid())
-    return core, made["leader"]

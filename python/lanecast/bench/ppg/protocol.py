@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from lanecast.bench.ppg.variants import Variant, variants_of
 from lanecast.bench.protocol import Protocol, progress
 from lanecast.bench.settings import Backend
 from lanecast.buffers import Array
+from lanecast.helpers.choosing import calls_until_found
 from lanecast.helpers.leading import Leader
 
 USUAL = "1,2,4"
@@ -72,6 +73,7 @@ class Ppg(Protocol):
             with network.bounding(comm, bench.network) as found, shown as advance:
                 for size in settings.sizes:
                     case = case_for(settings, collective, size, bench.ranks)
+                    case = replace(case, in_place=case.in_place or collective == "all_reduce")  # as its call is
                     payload = Payload(case, SharedMemory(comm))
                     contenders = [self._contender(comm, each, payload) for each in variants]
                     found.extend(bench.rows(contenders, advance))
@@ -91,7 +93,11 @@ class Ppg(Protocol):
         def call() -> None:
             use()
             ours()
+            comm.use_processes(1)  # of the benchmark's own calls
 
+        if not variant.processes:
+            for _ in range(calls_until_found(comm.processes_per_gpu)):
+                call()
         backend = Backend(str(variant), variant.algorithm)
         columns = {"way": variant.way, "processes": variant.processes}
         return Contender(backend, payload, call, payload.output, variant.algorithm or "auto", columns=columns)

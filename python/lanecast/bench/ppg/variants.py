@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lanecast import _core
 
 STANDARD, MULTI_LANE, WITH_RING, OURS = "standard", "multi-lane", "multi-lane, ring", "lanecast"
+RING = "ring"
 # The MPI's own collective; Algorithm 2 with the MPI's own calls; the same with Algorithm 1 along the lanes.
 _ALGORITHMS = {
     STANDARD: "native",
@@ -15,6 +16,7 @@ _ALGORITHMS = {
     WITH_RING: "hierarchical(ring,native)",
     OURS: "",
 }
+_WITHOUT_LANES = {STANDARD: "native", RING: "ring", OURS: ""}
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,11 @@ class Variant:
 def variants_of(collective: str, topology: _core.Topology, numbers: tuple[int, ...], *, mpi: bool) -> list[Variant]:
     """Those that this collective has on this topology; lanes need hosts with several GPUs, and an MPI between them."""
     known = ["", *_core.algorithms_for(collective, topology)]
+    nodes = topology.partition(list(range(topology.size)), 0) if topology.levels else []
+    lanes = any(len(node) > 1 for node in nodes)
     ways = [
         (way, algorithm)
-        for way, algorithm in _ALGORITHMS.items()
+        for way, algorithm in (_ALGORITHMS if lanes else _WITHOUT_LANES).items()
         if algorithm in known and (mpi or "native" not in algorithm)
     ]
     found = [Variant(way, algorithm, number) for way, algorithm in ways for number in numbers]
