@@ -172,7 +172,8 @@ def _led(size: int, processes: int, shared_cores: bool, options: dict[str, Any])
         )
     profile = options.pop("profile", None)
     core, members = teams[0].make(options)
-    return _tuned(core, profile, lambda core: Leader(core, Crew(core, members)))
+    shared_gpu = bool(options.get("allow_shared_gpu"))
+    return _tuned(core, profile, lambda core: Leader(core, Crew(core, members, shared_gpu=shared_gpu)))
 
 
 def _processes(options: dict[str, Any], usual: int = 1) -> tuple[int, bool]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lanecast.bound import KIND, Bound
+from lanecast.bound import Bound
+from lanecast.helpers.agreeing import gather
 from lanecast.helpers.crew import Crew
 from lanecast.helpers.slices import counts_of
 
@@ -91,10 +91,7 @@ class Trials:
 
     def _fastest(self, kind: _Class) -> int:
         """By the slowest rank's times, so that all ranks choose alike."""
-        times: npt.NDArray[np.float64] = np.array([kind.seconds_per_byte[n] for n in kind.numbers])
-        all_times = np.empty(times.size * self._core.size)
-        float64 = 7
-        self._core.run(KIND["all_gather"], times, all_times, float64, 0, times.size, (), "", 0)
-        slowest = all_times.reshape(self._core.size, -1).max(axis=0)
+        times = gather(self._core, [kind.seconds_per_byte[n] for n in kind.numbers])
+        slowest = np.array(times).max(axis=0)
         best = int(np.argmin(slowest))
         return kind.numbers[best] if slowest[best] < _WORTH * slowest[0] else 1

@@ -47,14 +47,15 @@ class Member:
 class Crew:
     """The processes of one leader, itself among them."""
 
-    def __init__(self, core: Any, members: Sequence[Member]) -> None:
-        """core: the leaders' communicator. Collective over it."""
+    def __init__(self, core: Any, members: Sequence[Member], *, shared_gpu: bool) -> None:
+        """core: the leaders' communicator. shared_gpu: may two leaders have one GPU? Collective over it."""
         self._core = core
         self._members = tuple(members)
         self._lock = threading.Lock()  # who calls first, sends first
         self._open = True
         self._chosen: dict[tuple[int, int, int], tuple[str, int]] = {}
         self._gone: deque[int] = deque()  # segments that the helpers still map
+        self._shared_gpu = shared_gpu  # or known to be nobody else's
         self._images = Images()  # of this process's own slices of a GPU's buffers
         self.memory = OwnedMemory(core.rank, self._announce, self._forget)
         self.copies = all(gather(core, self._may_copy()))
@@ -95,6 +96,8 @@ class Crew:
                     "the system does not let helpers copy from and to this process's memory; make the calls on arrays "
                     "of shared_empty(), or allow it (kernel.yama.ptrace_scope=0)",
                 )
+            if buffers.on_gpu and not self._shared_gpu:
+                self._refuse_shared_gpu(buffers.gpu_memory[0].bus_id)
             try:
                 self._move(call, buffers, at_work)
             except _core.UsageError:
@@ -123,6 +126,17 @@ class Crew:
         fetch(images[0], originals[0], ranges(parts_read(call, rank, size), 0, processes), buffers.element)
         self._core.run_slice(0, processes, *call._replace(source=images[0], target=images[1]))
         put_back(images[1], originals[1], ranges(parts_written(call, rank, size), 0, processes), buffers.element)
+
+    def _refuse_shared_gpu(self, bus_id: str) -> None:
+        """Once, by all ranks alike. Collective."""
+        seen = gather(self._core, [_core.host_identity(), bus_id])
+        for rank, gpu in enumerate(seen):
+            if (first := seen.index(gpu)) != rank:
+                raise _core.UsageError(
+                    f"ranks {first} and {rank} both lead on GPU {gpu[1]}: give each GPU one leader, or "
+                    "allow_shared_gpu=True to try things out"
+                )
+        self._shared_gpu = True
 
     def _refusal(self, call: Bound, why: str) -> _core.UsageError:
         return _core.UsageError(f"rank {self._core.rank}: {_core.KINDS[call.kind]}: {why}")

@@ -49,7 +49,7 @@ def start(core: Any, processes: int, options: dict[str, Any], *, shared_cores: b
     }
     for member in members:
         _introduce(core, member, made)
-    return Crew(core, members)
+    return Crew(core, members, shared_gpu=bool(options.get("allow_shared_gpu")))
 
 
 def _start_one(place: int, cores: Sequence[int], environment: dict[str, str]) -> Member:
