@@ -31,7 +31,7 @@ class OnGpu:
         self.tensor = Tensor(self.array, "int32", device)
 
 
-def moves_slices(comm: Communicator, _: Tell) -> list[str]:
+def moves_slices(comm: Communicator, tell: Tell) -> list[str]:
     assert isinstance(comm, Leader)
     comm.use_processes(3)
     rank, size = comm.rank, comm.size

@@ -80,17 +80,14 @@ def _as_threads(ranks: int, body: Callable[[Communicator], T], **options: Any) -
 
 def _compare(settings: Settings, protocol: Protocol, together: Together, mpi: _core.Mpi | None) -> list[Row] | None:
     # A named profile is that of the topology that is measured, not of this one.
-    helped: dict[str, Any] = {}
-    if protocol.processes > 1:
-        helped = {"processes_per_gpu": protocol.processes, "allow_shared_cores": protocol.shared_cores}
     rank, found, run = together(
-        lambda comm: (comm.rank, comm.topology, machine.describe(Ranks(comm), mpi)), profile="none", **helped
+        lambda comm: (comm.rank, comm.topology, machine.describe(Ranks(comm), mpi)), profile="none", **protocol.options
     )
     size = found.size
     _check(settings, protocol, size, found)
     run |= {"rounds": settings.rounds, "warmup": settings.warmup, "baseline": settings.baseline}
     # Of all ranks of the job, helpers included, and those make no call of their own.
-    baseline = _core.MpiBaseline(mpi) if mpi is not None and not helped else None
+    baseline = _core.MpiBaseline(mpi) if mpi is not None and not protocol.options else None
     if rank == 0:
         print(tables.banner(run), flush=True)
         if missing := left_out(settings):
@@ -102,7 +99,7 @@ def _compare(settings: Settings, protocol: Protocol, together: Together, mpi: _c
         def body(comm: Communicator) -> list[Row]:
             return list(chain.from_iterable(protocol.measure_all(Bench(Ranks(comm, baseline), settings), run)))
 
-        rows += together(body, **options, **helped)
+        rows += together(body, **options, **protocol.options)
     if rank != 0:
         return None
     tables.console().print(protocol.footer(run))
@@ -131,7 +128,8 @@ def run_on_gpus(settings: Settings, ranks: int, protocol: Protocol) -> Iterator[
             ranks = ranks or ranks_of(topology)
             protocol.check(topology_for(topology, ranks))
         gpu_processes.start_ranks(ranks, shared_gpus=settings.shared_gpus)
-    return compare_on_gpus(settings, GpuRanks(shared_gpus=settings.shared_gpus, topology=topology), protocol)
+    ranks_here = GpuRanks(shared_gpus=settings.shared_gpus, topology=topology, **protocol.options)
+    return compare_on_gpus(settings, ranks_here, protocol)
 
 
 def compare_on_gpus(settings: Settings, ranks: GpuRanks, protocol: Protocol) -> Iterator[list[Row]]:

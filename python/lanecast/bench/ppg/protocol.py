@@ -19,7 +19,7 @@ from lanecast.bench.options import parse_processes
 from lanecast.bench.payload import Payload
 from lanecast.bench.ppg.variants import Variant, variants_of
 from lanecast.bench.protocol import Protocol, progress
-from lanecast.bench.settings import Backend
+from lanecast.bench.settings import CPU, LANECAST, PLAIN, Backend
 from lanecast.buffers import Array
 from lanecast.helpers.choosing import calls_until_found
 from lanecast.helpers.leading import Leader
@@ -67,16 +67,13 @@ class Ppg(Protocol):
         for collective in settings.collectives:
             if collective not in _TAKEN:
                 raise _core.UsageError(f"protocol ppg: {collective} is never moved by several processes")
-            variants = variants_of(collective, comm.topology, self.numbers, mpi=run["mpi"] is not None)
-            total = len(settings.sizes) * len(variants) * settings.rounds
+            variants = variants_of(collective, comm.topology, self.numbers, mpi=run.get("mpi") is not None)
+            beside = len(settings.backends) if bench.ranks.device.queues else 0  # NCCL
+            total = len(settings.sizes) * (len(variants) + beside) * settings.rounds
             shown = progress(f"{collective} on {bench.ranks}", total if comm.rank == 0 else 0)
-            with network.bounding(comm, bench.network) as found, shown as advance:
+            with network.bounding(bench.ranks.control, bench.network) as found, shown as advance:
                 for size in settings.sizes:
-                    case = case_for(settings, collective, size, bench.ranks)
-                    case = replace(case, in_place=case.in_place or collective == "all_reduce")  # as its call is
-                    payload = Payload(case, SharedMemory(comm))
-                    contenders = [self._contender(comm, each, payload) for each in variants]
-                    found.extend(bench.rows(contenders, advance))
+                    found.extend(bench.rows(self._contenders(bench, collective, size, variants), advance))
                 comm.use_processes(None)
             for row in found:
                 row |= {"transports": comm.transports, "run": run}
@@ -85,8 +82,26 @@ class Ppg(Protocol):
                 out.print(tables.results(found))
             yield found
 
+    def _contenders(self, bench: Bench, collective: str, size: int, variants: list[Variant]) -> list[Contender]:
+        """All ways on the same buffers; on GPUs NCCL beside them."""
+        comm = bench.ranks.comm
+        assert isinstance(comm, Leader)
+        case = case_for(bench.settings, collective, size, bench.ranks)
+        case = replace(case, in_place=case.in_place or collective == "all_reduce")  # as its call is
+        if not bench.ranks.device.queues:
+            payload = Payload(case, SharedMemory(comm))
+            return [self._contender(bench, each, payload) for each in variants]
+        others = [each for each in bench.running(case) if each.backend.library != LANECAST]
+        for each in others:
+            each.columns = {"way": each.backend.name, "processes": 1}
+        payload = others[0].payload if others else bench.payload(case, PLAIN)
+        return [self._contender(bench, each, payload) for each in variants] + others
+
     @staticmethod
-    def _contender(comm: Leader, variant: Variant, payload: Payload) -> Contender:
+    def _contender(bench: Bench, variant: Variant, payload: Payload) -> Contender:
+        comm = bench.ranks.comm
+        assert isinstance(comm, Leader)
+        memory = PLAIN if bench.ranks.device.queues else CPU
         ours = lanecast_call(comm, payload, variant.algorithm)
         use = partial(comm.use_processes, variant.processes or None)
 
@@ -95,12 +110,14 @@ class Ppg(Protocol):
             ours()
             comm.use_processes(1)  # of the benchmark's own calls
 
-        if not variant.processes:
+        if not variant.processes and memory == CPU:
             for _ in range(calls_until_found(comm.processes_per_gpu)):
                 call()
-        backend = Backend(str(variant), variant.algorithm)
+        backend = Backend(str(variant), variant.algorithm, memory=memory)
         columns = {"way": variant.way, "processes": variant.processes}
-        return Contender(backend, payload, call, payload.output, variant.algorithm or "auto", columns=columns)
+        return Contender(
+            backend, payload, call, payload.output, variant.algorithm or "auto", mode=bench.mode, columns=columns
+        )
 
     def footer(self, run: dict[str, Any]) -> str:
         return (

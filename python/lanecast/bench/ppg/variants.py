@@ -37,9 +37,9 @@ def variants_of(collective: str, topology: _core.Topology, numbers: tuple[int, .
     nodes = topology.partition(list(range(topology.size)), 0) if topology.levels else []
     lanes = any(len(node) > 1 for node in nodes)
     ways = [
-        (way, algorithm)
-        for way, algorithm in (_ALGORITHMS if lanes else _WITHOUT_LANES).items()
-        if algorithm in known and (mpi or "native" not in algorithm)
+        (way, algorithm) for way, algorithm in (_ALGORITHMS if lanes else _WITHOUT_LANES).items() if algorithm in known
     ]
+    if not mpi:
+        ways = [(OURS, "")]
     found = [Variant(way, algorithm, number) for way, algorithm in ways for number in numbers]
     return [*found, Variant(OURS, "", 0)]
