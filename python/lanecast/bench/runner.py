@@ -30,6 +30,7 @@ from lanecast.bench.protocol import Protocol, SideBySide
 from lanecast.bench.ranks import Ranks
 from lanecast.bench.settings import Settings
 from lanecast.communicator import Communicator
+from lanecast.helpers import report
 
 T = TypeVar("T")
 Together = Callable[..., Any]  # (body, **options of init): runs body(comm) on every rank, gives back the lowest rank's
@@ -44,6 +45,8 @@ def run(settings: Settings, ranks: int = 0, protocol: Protocol | None = None) ->
     backend beside the others. Rank 0 prints machine, progress and tables.
     """
     protocol = protocol or SideBySide()
+    if protocol.processes == 1 and os.environ.get(report.VARIABLE, "1") != "1":
+        raise _core.UsageError(f"{report.VARIABLE}: helpers are measured by --protocol ppg; unset it here")
     if job.under_launcher():
         return _compare(settings, protocol, _as_process, startup.mpi())
     if not ranks:
