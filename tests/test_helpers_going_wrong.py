@@ -209,3 +209,22 @@ def test_a_helper_that_waits_takes_no_processor_time() -> None:
     before = ticks()
     time.sleep(1.0)
     assert ticks() - before <= 2  # of 10 ms
+
+
+def test_a_forked_process_leaves_the_helpers_to_its_parent() -> None:
+    comm = lanecast.from_all_gather(0, 1, lambda mine: mine, processes_per_gpu=2, allow_shared_cores=True)
+    assert isinstance(comm, Leader)
+    comm.use_processes(2)
+    child = os.fork()
+    if child == 0:
+        try:
+            comm.all_reduce(np.ones(99, np.float32))
+            os._exit(1)
+        except lanecast.Error:
+            del comm
+            gc.collect()
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    vector = np.ones(99, np.float32)
+    comm.all_reduce(vector)
+    assert (vector == 1).all()

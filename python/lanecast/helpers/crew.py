@@ -13,8 +13,7 @@ import weakref
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,24 +23,14 @@ from lanecast import _core
 from lanecast.bound import Bound
 from lanecast.helpers.agreeing import gather
 from lanecast.helpers.buffers import Buffers
-from lanecast.helpers.channel import Channel, Closed, Message
+from lanecast.helpers.channel import Closed, Message
 from lanecast.helpers.images import Images, fetch, put_back
+from lanecast.helpers.member import Member
 from lanecast.helpers.memory import OwnedMemory, address_of
 from lanecast.helpers.slices import counts_of, leaves_some_empty, parts_read, parts_written, ranges
 
 _GRACE_S = 5.0  # for a helper to end by itself
 _LOOK_S = 0.5  # between looks at a helper that has not answered
-
-
-@dataclass
-class Member:
-    """One helper."""
-
-    place: int  # among the processes of its leader, which is 0 itself
-    pid: int
-    cores: tuple[int, ...]
-    channel: Channel
-    process: subprocess.Popen[bytes] | None = None  # of those that the library has started
 
 
 class Crew:
@@ -52,7 +41,7 @@ class Crew:
         self._core = core
         self._members = tuple(members)
         self._lock = threading.Lock()  # who calls first, sends first
-        self._open = True
+        self._open, self._pid = True, os.getpid()
         self._chosen: dict[tuple[int, int, int], tuple[str, int]] = {}
         self._gone: deque[int] = deque()  # segments that the helpers still map
         self._shared_gpu = shared_gpu  # or known to be nobody else's
@@ -72,7 +61,8 @@ class Crew:
 
     @property
     def is_open(self) -> bool:
-        return self._open
+        """Can calls be moved by several? Not after an error, nor in a forked process."""
+        return self._open and os.getpid() == self._pid
 
     def run(self, call: Bound, processes: int) -> None:
         """Move the call by so many processes, until it is done; a GPU's slices pass through the CPU's memory.
@@ -100,7 +90,7 @@ class Crew:
                 self._refuse_shared_gpu(buffers.gpu_memory[0].bus_id)
             try:
                 self._move(call, buffers, at_work)
-            except _core.UsageError:
+            except (_core.UsageError, TypeError):
                 raise
             except BaseException:
                 self.end()
@@ -112,7 +102,7 @@ class Crew:
         self._send(call, buffers, at_work)
         try:
             self._move_own(call, buffers, 1 + len(at_work))
-        except _core.UsageError:
+        except (_core.UsageError, TypeError):
             self._collect(at_work, refused=True)  # theirs are refused alike, and nothing has moved
             raise
         self._collect(at_work)
@@ -190,14 +180,14 @@ class Crew:
         answers = select.poll()
         answers.register(member.channel.fileno(), select.POLLIN)
         while not answers.poll(_LOOK_S * 1e3):
-            now, works = time.monotonic(), _processor_time(member.pid)
+            now, works = time.monotonic(), member.processor_time()
             if works != worked:
                 since, worked = now, works
             elif now - since > self._core.timeout_s:
                 self._fail(
                     _core.TimeoutError,
                     f"rank {self._core.rank}: {self._name(member)} has not worked for {self._core.timeout_s:g} s: it "
-                    f"{_state_of(member.pid)}; look at that process",
+                    f"{member.state()}; look at that process",
                 )
 
     def _name(self, member: Member) -> str:
@@ -247,7 +237,7 @@ class Crew:
                 self._lock.release()
 
     def _say_gone(self) -> None:
-        while self._gone:
+        while self._gone and os.getpid() == self._pid:
             segment = self._gone.popleft()
             for member in self._members if self._open else ():
                 with suppress(Closed):  # the next call says so
@@ -261,6 +251,8 @@ class Crew:
 
     def close(self) -> None:
         """The helpers end, and those that do not are killed; no process is left."""
+        if os.getpid() != self._pid:
+            return  # in a forked process: they are the parent's
         atexit.unregister(self.close)
         if self._open:
             for member in self._members:
@@ -269,34 +261,9 @@ class Crew:
             self.end()
         until = time.monotonic() + _GRACE_S
         for member in self._members:
-            if member.process is None:
-                continue
-            try:
-                member.process.wait(max(0.0, until - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                member.process.kill()
-                member.process.wait()
+            member.end(max(0.0, until - time.monotonic()))
 
 
 def closed_with(holder: object, crew: Crew) -> None:
     """The crew goes when its communicator goes."""
     weakref.finalize(holder, crew.close)
-
-
-def _processor_time(pid: int) -> float:
-    """Of a process, in ticks; -2 for one that is not there."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return -2.0
-    return float(fields[11]) + float(fields[12])
-
-
-def _state_of(pid: int) -> str:
-    try:
-        letter = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "is not there"
-    return {"T": "is stopped", "t": "is stopped by a debugger", "Z": "has ended", "D": "waits for a disk"}.get(
-        letter, "sleeps"
-    )

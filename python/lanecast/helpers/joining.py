@@ -18,7 +18,7 @@ from lanecast import _core
 from lanecast.helpers import placing, serving
 from lanecast.helpers.agreeing import gather, refuse_together
 from lanecast.helpers.channel import Channel, Closed
-from lanecast.helpers.crew import Member
+from lanecast.helpers.member import Member
 from lanecast.helpers.options import from_text, to_text
 
 _COMES_WITHIN_S = 60.0  # a helper that has been told where its leader listens
@@ -55,7 +55,7 @@ class Team:
     def __init__(self, seat: _Seat, open_world: Open, members: list[Member]) -> None:
         """members: whose channels are this team's own, over which communicators are made."""
         self._seat, self._open_world = seat, open_world
-        self._members = members
+        self._members, self._pid = members, os.getpid()
         atexit.register(self.end)
 
     @property
@@ -74,6 +74,8 @@ class Team:
 
     def end(self) -> None:
         """The helpers end MPI, as this process then does."""
+        if os.getpid() != self._pid:
+            return  # forked
         for member in self._members:
             try:
                 member.channel.send(do="end")

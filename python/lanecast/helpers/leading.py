@@ -13,7 +13,8 @@ from lanecast._core import DeviceBuffer
 from lanecast.bound import NONE, Asked
 from lanecast.communicator import Communicator
 from lanecast.helpers.choosing import Trials
-from lanecast.helpers.crew import Crew, Member, closed_with
+from lanecast.helpers.crew import Crew, closed_with
+from lanecast.helpers.member import Member
 from lanecast.helpers.slices import SLICED
 from lanecast.work import Work
 
@@ -64,5 +65,7 @@ class Leader(Communicator):
         call = self._bound(asked, counts)
         if not self._crew.is_open or (isinstance(call.source, DeviceBuffer) and not self._trials.pinned_to_several):
             return super()._make(asked, async_op, counts)
+        if not isinstance(call.algorithm, str) or not isinstance(call.chunks, int):
+            return super()._make(asked, async_op, counts)  # which says what is wrong
         self._trials.run(call, self._crew)
         return None

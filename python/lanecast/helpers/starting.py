@@ -15,7 +15,8 @@ from lanecast import _core, nics
 from lanecast.helpers import placing
 from lanecast.helpers.agreeing import gather, refuse_together
 from lanecast.helpers.channel import Channel, Closed
-from lanecast.helpers.crew import Crew, Member
+from lanecast.helpers.crew import Crew
+from lanecast.helpers.member import Member
 from lanecast.helpers.options import to_text
 
 # Of the leaders' communicator alone: helpers have no GPU of their own, choose nothing and write no traces.
@@ -47,14 +48,19 @@ def start(core: Any, processes: int, options: dict[str, Any], *, shared_cores: b
             | {"topology": core.topology, "links": "assume", "timeout_s": core.timeout_s}
         ),
     }
-    for member in members:
-        _introduce(core, member, made)
-    return Crew(core, members, shared_gpu=bool(options.get("allow_shared_gpu")))
+    try:
+        for member in members:
+            _introduce(core, member, made)
+        return Crew(core, members, shared_gpu=bool(options.get("allow_shared_gpu")))
+    except BaseException:
+        for member in members:
+            member.end()
+        raise
 
 
 def _start_one(place: int, cores: Sequence[int], environment: dict[str, str]) -> Member:
     mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    command = [sys.executable, "-m", "lanecast.helpers", str(theirs.fileno()), ",".join(map(str, cores))]
+    command = [sys.executable, "-P", "-m", "lanecast.helpers", str(theirs.fileno()), ",".join(map(str, cores))]
     with theirs:
         process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env={**_inherited(), **environment}
