@@ -19,16 +19,16 @@ from lanecast.helpers.leading import Leader
 
 KINDS = ("all_reduce", "all_gather", "reduce_scatter")
 # The paper's three, and what else is to give the same.
-ALGORITHMS = ("", "native", "ring", "direct", "hierarchical(native,native)", "hierarchical(ring,native)")
+ALGORITHMS = ("", "mpi", "ring", "direct", "hierarchical(mpi,mpi)", "hierarchical(ring,mpi)")
 
 
 def cases(comm: Leader, processes: int) -> Iterator[Case]:
     """Of each collective and algorithm that there is; counts of which no number of processes is a divisor."""
     for kind in KINDS:
         known = ["", *_core.algorithms_for(kind, comm.topology)]
-        mpi = "mpi" in comm.transports
+        by_mpi = "mpi" in comm.transports
         for algorithm in ALGORITHMS:
-            if algorithm not in known or ("native" in algorithm and not mpi):
+            if algorithm not in known or ("mpi" in algorithm and not by_mpi):
                 continue
             parts = 1 if kind == "all_reduce" else comm.size
             # A reduce-scatter in place leaves MPI's own elsewhere, which is tested where one process calls it.

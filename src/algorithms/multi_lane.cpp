@@ -17,7 +17,7 @@ bool multi_lane_all_reduce(PlanBuilder& plan, const Topology& topology, const Al
   PieceLists slices;
   for (int lane = 0; lane < lanes.count(); ++lane) slices.push_back(cut(whole(0), lane, lanes.count()));
   reverse(plan, Returning::added, [&](PlanWriter& tape) { within(tape, lanes.node(), slices); });
-  native_all_reduce(plan, lanes.lane(), slices[lanes.me()]);
+  library_all_reduce(plan, lanes.lane(), slices[lanes.me()]);
   within(plan, lanes.node(), slices);
   return true;
 }

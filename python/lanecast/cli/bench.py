@@ -177,7 +177,7 @@ _OPTIONS = {"hiccl": ("sweep", "preset", "depths", "plot"), "ppg": ("plot", "pro
 
 def _protocol(name: str, given: dict[str, Any], heatmap: Path | None, on_gpu: bool) -> Protocol:
     """The one of this name. Raises UsageError for options of another."""
-    if name != "backends" and heatmap is not None:
+    if name in _OPTIONS and heatmap is not None:
         raise _core.UsageError(f"heatmap: is of protocol backends; {name} draws by --plot")
     for option, value in given.items():
         if value and option not in _OPTIONS.get(name, ()):

@@ -11,12 +11,12 @@ STANDARD, MULTI_LANE, WITH_RING, OURS = "standard", "multi-lane", "multi-lane, r
 RING = "ring"
 # The MPI's own collective; Algorithm 2 with the MPI's own calls; the same with Algorithm 1 along the lanes.
 _ALGORITHMS = {
-    STANDARD: "native",
-    MULTI_LANE: "hierarchical(native,native)",
-    WITH_RING: "hierarchical(ring,native)",
+    STANDARD: "mpi",
+    MULTI_LANE: "hierarchical(mpi,mpi)",
+    WITH_RING: "hierarchical(ring,mpi)",
     OURS: "",
 }
-_WITHOUT_LANES = {STANDARD: "native", RING: "ring", OURS: ""}
+_WITHOUT_LANES = {STANDARD: "mpi", RING: "ring", OURS: ""}
 
 
 @dataclass(frozen=True)
