@@ -5,6 +5,7 @@ none), transports. Leaders print what is wrong, then how much they have tried; h
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -83,6 +84,8 @@ def main() -> None:
     if transports != "-":
         options["transports"] = transports
     comm = lanecast.init(**options)
+    with contextlib.suppress(lanecast.UsageError):  # of which helpers think nothing
+        lanecast.init(**{**options, "transports": "none"})
     other = lanecast.init(**options)  # several communicators, whose helpers are the same processes
     assert isinstance(comm, Leader), "a helper has come back"
     assert isinstance(other, Leader)

@@ -11,6 +11,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -67,8 +68,13 @@ class Team:
         members = []
         for member in self._members:
             mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-            with theirs:
-                member.channel.send(theirs.fileno(), do="join", options=to_text(options), leader=os.getpid())
+            try:
+                with theirs:
+                    member.channel.send(theirs.fileno(), do="join", options=to_text(options), leader=os.getpid())
+            except Closed:
+                raise _core.TransportError(
+                    f"processes_per_gpu: helper {member.place} of this rank (process {member.pid}) has ended; see why"
+                ) from None
             members.append(Member(member.place, member.pid, member.cores, Channel(mine)))
         return _opened(self._seat, self._open_world, options), members
 
@@ -77,10 +83,8 @@ class Team:
         if os.getpid() != self._pid:
             return  # forked
         for member in self._members:
-            try:
+            with suppress(Closed):
                 member.channel.send(do="end")
-            except Closed:
-                continue
 
 
 def form(open_world: Open, size: int, processes: int, *, shared_cores: bool) -> Team:
@@ -101,6 +105,7 @@ def form(open_world: Open, size: int, processes: int, *, shared_cores: bool) -> 
         placing.take_cores(placing.cores_of(cores, 1, len(beside))[0][beside.index(seen[world.rank])])
     listening = _listen() if seat.place == 0 else None
     names = gather(world, "" if listening is None else listening.getsockname()[1:].decode())
+    del world
     if listening is None:
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connected.connect(f"\0{names[groups[at][0]]}")
@@ -158,6 +163,11 @@ def _serve(control: Channel, seat: _Seat, open_world: Open) -> NoReturn:
             os._exit(1)  # a leader that has been killed: no MPI ends in order now
         if message["do"] == "end":
             sys.exit(0)
-        core = _opened(seat, open_world, from_text(message["options"]))
-        helper = serving.Helper(Channel(socket.socket(fileno=file)), core)
+        channel = Channel(socket.socket(fileno=file))
+        try:
+            core = _opened(seat, open_world, from_text(message["options"]))
+        except _core.Error:  # which the leader hears, too, and its program may go on
+            channel.close()
+            continue
+        helper = serving.Helper(channel, core)
         threading.Thread(target=helper.serve, args=(message["leader"],), daemon=True, name="helper").start()
