@@ -225,6 +225,14 @@ void bind_collectives(nb::class_<Communicator>& communicator) {
         return held_until_done(held, std::move(work));
       },
       "held"_a);
+  def_collective<int, int>(
+      communicator, "run_slice",
+      [](Communicator& c, int index, int slices, Call call, const Array&, const Array&) {
+        call.slice = {index, slices};
+        const WithoutGil release;
+        c.run(call, raise_signals);
+      },
+      "index"_a, "slices"_a);
   const auto bind = [](Communicator& c, const Call& call, const Array& input, const Array& output) {
     AsyncCall bound{nb::make_tuple(input, output), nb::find(c), nullptr};
     const WithoutGil release;

@@ -7,9 +7,13 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
+
+#include "base/error.h"
 #include "calls.h"
 #include "device_buffers.h"
 #include "gil.h"
+#include "peers/slice_memory.h"
 #include "runtime/communicator/device_work.h"
 #include "runtime/gpu/bound_program.h"
 #include "runtime/request/composed_call.h"
@@ -138,6 +142,44 @@ void bind_composed(nb::module_& m, nb::class_<Communicator>& communicator) {
           "call"_a, "input"_a, "output"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
 }
 
+void bind_slice_memory(nb::module_& m) {
+  using peers::SliceMemory;
+  nb::class_<SliceMemory>(m, "SliceMemory", "A GPU's buffer, as its owner and the owner's helpers see it.")
+      .def(
+          "__init__",
+          [](SliceMemory* memory, int device, std::uintptr_t begin, std::size_t bytes) {
+            const WithoutGil release;
+            new (memory) SliceMemory(gpu::Device::open(device), begin, bytes);
+          },
+          "device"_a, "begin"_a, "bytes"_a, "The owner's; waits for the device.")
+      .def(
+          "__init__",
+          [](SliceMemory* memory, int device, const nb::bytes& handle, std::size_t offset) {
+            gpu::IpcHandle known{};
+            if (handle.size() != known.size()) throw UsageError("handle: " + std::to_string(handle.size()) + " bytes");
+            std::memcpy(known.data(), handle.data(), known.size());
+            const WithoutGil release;
+            new (memory) SliceMemory(gpu::Device::open(device), known, offset);
+          },
+          "device"_a, "handle"_a, "offset"_a, "A helper's.")
+      .def_prop_ro("handle",
+                   [](const SliceMemory& memory) { return nb::bytes(memory.handle().data(), memory.handle().size()); })
+      .def_prop_ro("offset", &SliceMemory::offset)
+      .def_prop_ro("bus_id", &SliceMemory::bus_id, "Of the GPU, which all processes of a host know by it.")
+      .def(
+          "read",
+          [](SliceMemory& memory, std::uintptr_t into, std::size_t at, std::size_t bytes) {
+            memory.read(reinterpret_cast<std::byte*>(into), at, bytes);
+          },
+          "into"_a, "at"_a, "bytes"_a, nb::call_guard<WithoutGil>())
+      .def(
+          "write",
+          [](SliceMemory& memory, std::uintptr_t from, std::size_t at, std::size_t bytes) {
+            memory.write(reinterpret_cast<const std::byte*>(from), at, bytes);
+          },
+          "source"_a, "at"_a, "bytes"_a, nb::call_guard<WithoutGil>());
+}
+
 }  // namespace
 
 void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
@@ -207,6 +249,7 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
       .def_prop_ro("address", &peers::WindowMemory::begin)
       .def_prop_ro("bytes", &peers::WindowMemory::bytes)
       .def("retire", &peers::WindowMemory::retire, nb::call_guard<WithoutGil>());
+  bind_slice_memory(m);
   nb::class_<DeviceWork>(m, "DeviceWork", "A call under way on a stream of the communicator's own.")
       .def(
           "wait", [](const DeviceWork& w, std::uintptr_t stream) { w.order(reinterpret_cast<void*>(stream)); },

@@ -16,8 +16,8 @@ from lanecast.bench.payload import Payload
 from lanecast.cli import main
 
 
-def ranks(shared_gpus: bool = False, topology: str = "") -> GpuRanks:
-    made = GpuRanks(StandIn(), "gloo", shared_gpus=shared_gpus, topology=topology)
+def ranks(shared_gpus: bool = False, **options: Any) -> GpuRanks:
+    made = GpuRanks(StandIn(), "gloo", shared_gpus=shared_gpus, **options)
     comm: Any = made.comm
     comm.synchronize = lambda: None  # of device work, of which there is none
     return made

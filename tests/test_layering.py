@@ -70,20 +70,22 @@ PACKAGES: dict[str, set[str]] = {
     "plans": set(),
     "traces": set(),
     "cluster": set(),
+    "helpers": set(),
     "profiles": {"machines"},
     "torch": {"profiles"},
-    "bench": {"compose"},
+    "bench": {"compose", "helpers"},
     "tune": {"profiles", "bench"},
     "scale": {"machines", "compose", "plans", "bench"},
     "learn": {"machines", "profiles", "bench", "tune", "scale"},
     "cli": {
-        *("machines", "compose", "plans", "traces", "cluster", "profiles", "bench", "tune", "scale", "learn"),
+        *("machines", "compose", "plans", "traces", "cluster", "helpers", "profiles", "bench", "tune", "scale"),
+        "learn",
     },
 }
 MODULES: dict[str, set[str]] = {
     "topologies": {"machines"},
     "communicator": {"compose", "profiles"},
-    "startup": {"cluster", "machines", "profiles"},
+    "startup": {"cluster", "helpers", "machines", "profiles"},
     "__main__": {"cli"},
 }
 

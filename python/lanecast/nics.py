@@ -97,16 +97,28 @@ def pin() -> Pinning:
         own = own_of(nics, how, *place)
     except _core.UsageError as error:
         raise _core.UsageError(f"{VARIABLE}: {error}") from None
-    wanted = {_UCX: ",".join(own)}
-    if len(own) > _RAILS:
-        wanted[_UCX_RAILS] = str(len(own))
-    if Path("/sys/class/net", own[0]).exists():
-        wanted |= {_LIBFABRIC: own[0], _OPEN_MPI: ",".join(own)}
+    wanted = _settings(own)
     taken = [f"{name}={os.environ[name]}" for name, value in wanted.items() if os.environ.get(name, value) != value]
     if taken:
         return Pinning(nics, refusal=f"{' '.join(taken)} was set by the caller")
     os.environ.update(wanted)
     return Pinning(nics, ",".join(own), variables=wanted)
+
+
+def variables_of(place: int, ranks: int) -> dict[str, str]:
+    """What a process has to be started with that has this place among so many of its host; nothing without NICs."""
+    nics, how = parse(os.environ.get(VARIABLE, ""))
+    return _settings(own_of(nics, how, place, ranks)) if nics else {}
+
+
+def _settings(own: tuple[str, ...]) -> dict[str, str]:
+    """By which libraries are told of these NICs."""
+    wanted = {_UCX: ",".join(own)}
+    if len(own) > _RAILS:
+        wanted[_UCX_RAILS] = str(len(own))
+    if Path("/sys/class/net", own[0]).exists():
+        wanted |= {_LIBFABRIC: own[0], _OPEN_MPI: ",".join(own)}
+    return wanted
 
 
 def traffic(text: str) -> dict[str, tuple[int, int]]:

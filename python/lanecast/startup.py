@@ -17,11 +17,16 @@ from typing import Any, TypeVar
 from lanecast import _core, job, machines, nics, topologies
 from lanecast.communicator import Communicator
 from lanecast.gpu_libraries import with_gpu
+from lanecast.helpers import joining, starting
+from lanecast.helpers.crew import Crew
+from lanecast.helpers.leading import Leader
 from lanecast.profiles import finding, surprises
 
 T = TypeVar("T")
 
 _TOPOLOGY = "LANECAST_TOPOLOGY"
+_PROCESSES, _SHARED_CORES = "LANECAST_PROCESSES_PER_GPU", "LANECAST_ALLOW_SHARED_CORES"
+_MOST_PROCESSES = 64
 _GRACE_S = 5.0  # for started calls that nobody has waited for when the process ends
 _STARTS_WITHIN_S = 60.0  # an MPI whose ranks all come
 
@@ -121,6 +126,11 @@ def init(**options: Any) -> Communicator:
       allow_shared_gpu: may ranks share a GPU? To try things out. Default: False.
       window, chunks_in_flight (code only): steps that the executor looks ahead in a chunk, and chunks that it moves at
         a time, up to 1,024; each takes scratch memory of its own. Defaults: 256, 4.
+      processes_per_gpu: this rank's process and so many less one beside it, its helpers, each of which moves a slice of
+        the all-reduces, all-gathers and reduce-scatters of the CPU's memory where that is faster. Under an MPI's
+        launcher the helpers are ranks that it has started, and init() does not return in them; else they are started
+        here: docs/explanation/processes-per-gpu.md. Default: 1. Equal on all ranks.
+      allow_shared_cores: may helpers share cores with each other and their leaders? To try things out. Default: False.
       gpu_library_folders, kernel_cache (code only): where the GPU's libraries are looked for beside the loader's path,
         and where compiled kernels are kept. Defaults: PyPI's nvidia packages, the user's cache.
     Collective. Raises UsageError for options that do not fit, and under a launcher by which no MPI finds the other
@@ -128,13 +138,56 @@ def init(**options: Any) -> Communicator:
     """
     take_part_in_emulation()
     found = job.detect()
-    if found is not None:
-        options = _placed(options, lambda: found.size or _core.mpi_world(mpi())[1])
     alone = found is not None and found.size == 1 and not found.starts_mpi
     if alone or not job.under_launcher():
         return from_all_gather(0, 1, lambda mine: mine, **options)
+    processes, shared_cores = _processes(options, _teams()[0].processes if _teams() else 1)
+    size = functools.cache(lambda: (found.size if found is not None else None) or _core.mpi_world(mpi())[1])
+    options = _placed(options, lambda: size() // processes)
+    if processes > 1:
+        return _led(size(), processes, shared_cores, options)
     profile = options.pop("profile", None)
-    return _tuned(_core.Communicator.from_mpi(mpi(), 0, progress_thread(), options), profile)
+    return _tuned(_of_all_ranks(options), profile)
+
+
+@functools.cache
+def _teams() -> list[joining.Team]:
+    """The one of this process, once it leads helpers that the launcher has started."""
+    return []
+
+
+def _of_all_ranks(options: dict[str, Any]) -> _core.Communicator:
+    return _core.Communicator.from_mpi(mpi(), 0, progress_thread(), options)
+
+
+def _led(size: int, processes: int, shared_cores: bool, options: dict[str, Any]) -> Communicator:
+    """The leaders' communicator under an MPI's launcher."""
+    teams = _teams()
+    if not teams:
+        teams.append(joining.form(_of_all_ranks, size, processes, shared_cores=shared_cores))
+    if teams[0].processes != processes:
+        raise _core.UsageError(
+            f"processes_per_gpu={processes}: this job's ranks were dealt out with {teams[0].processes} when the first "
+            "communicator was made, and stay so"
+        )
+    profile = options.pop("profile", None)
+    core, members = teams[0].make(options)
+    shared_gpu = bool(options.get("allow_shared_gpu"))
+    return _tuned(core, profile, lambda core: Leader(core, Crew(core, members, shared_gpu=shared_gpu)))
+
+
+def _processes(options: dict[str, Any], usual: int = 1) -> tuple[int, bool]:
+    """What was asked for, which the core knows nothing of."""
+    given, text = options.pop("processes_per_gpu", None), os.environ.get(_PROCESSES, "")
+    shared = options.pop("allow_shared_cores", None)
+    if shared is None:
+        shared = os.environ.get(_SHARED_CORES, "") in {"1", "true"}
+    if given is None and text:
+        given = int(text) if text.isdecimal() else text
+    processes = usual if given is None else _whole("init", "processes_per_gpu", given)
+    if not 1 <= processes <= _MOST_PROCESSES:
+        raise _core.UsageError(f"processes_per_gpu={processes}: expected 1 to {_MOST_PROCESSES}")
+    return processes, bool(shared)
 
 
 def _placed(options: dict[str, Any], size: Callable[[], int]) -> dict[str, Any]:
@@ -159,10 +212,14 @@ def _whole(function: str, name: str, number: Any) -> int:
     return found
 
 
-def _tuned(core: _core.Communicator, profile: str | Path | None) -> Communicator:
+def _tuned(
+    core: _core.Communicator,
+    profile: str | Path | None,
+    made: Callable[[_core.Communicator], Communicator] = Communicator,
+) -> Communicator:
     if core.size > 1:
         finding.adopt(core, profile)
-    comm = Communicator(core)
+    comm = made(core)
     surprises.watch(comm, core)
     return comm
 
@@ -180,6 +237,10 @@ def from_mpi(comm: Any, **options: Any) -> Communicator:
     take_part_in_emulation()
     address = MPI._addressof(comm)
     find_mpi().check_parent(address)
+    if _processes(options)[0] > 1:
+        raise _core.UsageError(
+            "from_mpi: processes_per_gpu: helpers are ranks of the whole job, which lanecast.init() deals out; use that"
+        )
     options = _placed(options, comm.Get_size)
     profile = options.pop("profile", None)
     return _tuned(_core.Communicator.from_mpi(mpi(), address, progress_thread(), options), profile)
@@ -196,9 +257,15 @@ def from_all_gather(rank: int, size: int, all_gather: Callable[[bytes], bytes], 
         raise _core.UsageError(f"from_all_gather: all_gather is a {type(all_gather).__name__}, expected a function")
     take_part_in_emulation()
     nics.pin()
+    processes, shared_cores = _processes(options)
     options = _placed(options, lambda: size)
     profile = options.pop("profile", None)
-    return _tuned(_core.Communicator.from_all_gather(rank, size, all_gather, progress_thread(), options), profile)
+    core = _core.Communicator.from_all_gather(rank, size, all_gather, progress_thread(), options)
+    if processes == 1:
+        return _tuned(core, profile)
+    return _tuned(
+        core, profile, lambda core: Leader(core, starting.start(core, processes, options, shared_cores=shared_cores))
+    )
 
 
 def run_threads(size: int, function: Callable[[Communicator], T], **options: Any) -> list[T]:

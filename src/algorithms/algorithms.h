@@ -45,6 +45,8 @@ void library_all_to_all(PlanWriter& plan, const Ranks& ranks, const Parcels& par
 // Algorithms `across` (one per level of the topology, outermost first) and `within` the innermost domains, combined.
 // The results refer to the topology.
 AllGather hierarchical(const Topology& topology, const std::vector<AllGather>& across, const AllGather& within);
+/// False, with nothing written, where the outermost domains have unequal numbers of ranks.
+bool multi_lane_all_reduce(PlanBuilder& plan, const Topology& topology, const AllGather& within);
 Scatter hierarchical_scatter(const Topology& topology, const std::vector<Scatter>& across, const Scatter& within);
 AllToAll hierarchical_all_to_all(const Topology& topology, const std::vector<AllToAll>& across, const AllToAll& within);
 

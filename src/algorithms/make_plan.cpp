@@ -43,6 +43,10 @@ void write_gathering(PlanBuilder& plan, const Context& call) {
   for (int r = 0; r < what.size; ++r)
     own.push_back(what.kind == Kind::all_reduce ? cut(whole(0), r, what.size) : whole(r));
   const auto rows = rows_named(all_gather_rows(), call.algorithm, call.topology);
+  const bool lanes_by_mpi = rows.size() == 2 && rows[0]->name == kMpi;
+  if (what.kind == Kind::all_reduce && !what.reproducible && lanes_by_mpi &&
+      multi_lane_all_reduce(plan, call.topology, rows[1]->build))
+    return;
   const auto gather = combined<AllGather>(rows, call.topology, hierarchical);
   plan.has_stages();
   if (what.reduces() && what.reproducible) {

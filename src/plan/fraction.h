@@ -59,6 +59,7 @@ inline Fraction between(Fraction lo, Fraction hi, std::int64_t a, std::int64_t b
 struct Chunk {
   std::int32_t index = 0;
   std::int32_t count = 1;
+  friend bool operator==(const Chunk&, const Chunk&) = default;
 };
 
 /// Element at which `at` of a chunk lies, in a part of `elements`: floor((index + at) / count * elements).

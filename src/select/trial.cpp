@@ -6,7 +6,7 @@
 namespace lanecast {
 
 SizeClass size_class_of(const PeerTraffic& traffic) {
-  return {traffic.kind, std::bit_width(traffic.bytes), traffic.half, traffic.symmetric};
+  return {traffic.kind, static_cast<int>(std::bit_width(traffic.bytes)), traffic.half, traffic.symmetric};
 }
 
 Trials::Turn Trials::next(const SizeClass& what) {

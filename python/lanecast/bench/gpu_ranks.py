@@ -32,13 +32,12 @@ class GpuRanks(Ranks):
         self,
         device: Gpu | None = None,
         backend: str = "nccl",
-        max_ctas: int = 0,
         shared_gpus: bool = False,
-        topology: str = "",
+        **options: Any,
     ) -> None:
         """device: instead of this process's GPU; backend: of torch.distributed, instead of NCCL.
 
-        max_ctas, topology: as init's, of what is measured; shared_gpus: may ranks share a GPU?
+        shared_gpus: may ranks share a GPU? options: as init's, of what is measured.
         """
         found = job.detect()
         if found is None or found.rank is None or found.size is None:
@@ -52,7 +51,7 @@ class GpuRanks(Ranks):
             os.environ.setdefault("NCCL_HOSTID", f"{socket.gethostname()}-{self.rank}")
         self._by_mpi = found.starts_mpi
         self._store = None if self._by_mpi else self._launchers_store()
-        super().__init__(self.communicator("measured", max_ctas=max_ctas, topology=topology))
+        super().__init__(self.communicator("measured", **options))
         self._control = self.communicator("control", device=-1)  # of the hosts, apart from what is measured
         self._group: Any = None
 

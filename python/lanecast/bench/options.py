@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from lanecast import _core, topologies
@@ -63,12 +64,19 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 def parse_depths(text: str) -> tuple[int, ...]:
     """Numbers of chunks of "4,16", or of ranges such as "1..128", which double."""
 
-    def depth(item: str) -> int:
-        if not re.fullmatch("[0-9]{1,9}", item.strip(), re.ASCII):
-            raise _core.UsageError(f"depth {item!r}: expected a number of chunks such as 16")
-        return int(item)
+    return _doubling(text, partial(_whole, "depth", "chunks such as 16"), "depths", "chunk")
 
-    return _doubling(text, depth, "depths", "chunk")
+
+def parse_processes(text: str) -> tuple[int, ...]:
+    """Numbers of processes of "1,2,4", or of ranges such as "1..16", which double."""
+    option = "processes-per-gpu"
+    return _doubling(text, partial(_whole, option, "processes such as 4"), option, "process")
+
+
+def _whole(what: str, of: str, item: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", item.strip(), re.ASCII):
+        raise _core.UsageError(f"{what} {item!r}: expected a number of {of}")
+    return int(item)
 
 
 def _doubling(text: str, parse: Callable[[str], int], what: str, unit: str) -> tuple[int, ...]:

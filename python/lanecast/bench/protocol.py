@@ -28,6 +28,15 @@ class Protocol(ABC):
     sizes: str
     warmup: int
     round_s: float  # see Settings
+    processes: int = 1  # that belong to each rank, itself included
+    shared_cores: bool = False  # may they share cores?
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of init(), for the ranks that are measured."""
+        if self.processes == 1:
+            return {}
+        return {"processes_per_gpu": self.processes, "allow_shared_cores": self.shared_cores}
 
     @abstractmethod
     def check(self, topology: _core.Topology) -> None:

@@ -30,6 +30,7 @@ from lanecast.bench.protocol import Protocol, SideBySide
 from lanecast.bench.ranks import Ranks
 from lanecast.bench.settings import Settings
 from lanecast.communicator import Communicator
+from lanecast.helpers import report
 
 T = TypeVar("T")
 Together = Callable[..., Any]  # (body, **options of init): runs body(comm) on every rank, gives back the lowest rank's
@@ -44,6 +45,8 @@ def run(settings: Settings, ranks: int = 0, protocol: Protocol | None = None) ->
     backend beside the others. Rank 0 prints machine, progress and tables.
     """
     protocol = protocol or SideBySide()
+    if protocol.processes == 1 and os.environ.get(report.VARIABLE, "1") != "1":
+        raise _core.UsageError(f"{report.VARIABLE}: helpers are measured by --protocol ppg; unset it here")
     if job.under_launcher():
         return _compare(settings, protocol, _as_process, startup.mpi())
     if not ranks:
@@ -51,7 +54,9 @@ def run(settings: Settings, ranks: int = 0, protocol: Protocol | None = None) ->
     _check(settings, protocol, ranks)  # once here, rather than on every rank
     launcher = launch.find_launcher()
     if launcher is not None:
-        launch.start_ranks(launcher, ranks)
+        launch.start_ranks(launcher, ranks * protocol.processes)
+    if protocol.processes > 1:
+        raise _core.TransportError("no mpiexec found, which starts a leader's other processes: pip install mpich")
     print("no mpiexec found: ranks are threads, and what needs MPI is left out", file=sys.stderr)
     return _compare(without_mpi(settings), protocol, partial(_as_threads, ranks), None)
 
@@ -79,12 +84,13 @@ def _as_threads(ranks: int, body: Callable[[Communicator], T], **options: Any) -
 def _compare(settings: Settings, protocol: Protocol, together: Together, mpi: _core.Mpi | None) -> list[Row] | None:
     # A named profile is that of the topology that is measured, not of this one.
     rank, found, run = together(
-        lambda comm: (comm.rank, comm.topology, machine.describe(Ranks(comm), mpi)), profile="none"
+        lambda comm: (comm.rank, comm.topology, machine.describe(Ranks(comm), mpi)), profile="none", **protocol.options
     )
     size = found.size
     _check(settings, protocol, size, found)
     run |= {"rounds": settings.rounds, "warmup": settings.warmup, "baseline": settings.baseline}
-    baseline = _core.MpiBaseline(mpi) if mpi is not None else None
+    # Of all ranks of the job, helpers included, and those make no call of their own.
+    baseline = _core.MpiBaseline(mpi) if mpi is not None and not protocol.options else None
     if rank == 0:
         print(tables.banner(run), flush=True)
         if missing := left_out(settings):
@@ -96,7 +102,7 @@ def _compare(settings: Settings, protocol: Protocol, together: Together, mpi: _c
         def body(comm: Communicator) -> list[Row]:
             return list(chain.from_iterable(protocol.measure_all(Bench(Ranks(comm, baseline), settings), run)))
 
-        rows += together(body, **options)
+        rows += together(body, **options, **protocol.options)
     if rank != 0:
         return None
     tables.console().print(protocol.footer(run))
@@ -125,7 +131,8 @@ def run_on_gpus(settings: Settings, ranks: int, protocol: Protocol) -> Iterator[
             ranks = ranks or ranks_of(topology)
             protocol.check(topology_for(topology, ranks))
         gpu_processes.start_ranks(ranks, shared_gpus=settings.shared_gpus)
-    return compare_on_gpus(settings, GpuRanks(shared_gpus=settings.shared_gpus, topology=topology), protocol)
+    ranks_here = GpuRanks(shared_gpus=settings.shared_gpus, topology=topology, **protocol.options)
+    return compare_on_gpus(settings, ranks_here, protocol)
 
 
 def compare_on_gpus(settings: Settings, ranks: GpuRanks, protocol: Protocol) -> Iterator[list[Row]]:

@@ -16,10 +16,11 @@ from lanecast.bench.hiccl.protocol import SWEEPS, Hiccl
 from lanecast.bench.hiccl.variants import PRESETS
 from lanecast.bench.options import distinct, known_name, parse_dtype, parse_sizes, refuse_on_gpu, split_list
 from lanecast.bench.pccl import Pccl
+from lanecast.bench.ppg.protocol import USUAL, Ppg
 from lanecast.bench.protocol import Protocol, SideBySide
 from lanecast.bench.settings import DEVICES, GPU_ROUND_S, GPU_SIZES, KNOWN, Backend, Settings, parse_backend
 
-PROTOCOLS = ("backends", "hiccl", "pccl")
+PROTOCOLS = ("backends", "hiccl", "pccl", "ppg")
 
 
 def _known(what: str, known: Any) -> str:
@@ -72,7 +73,13 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         str, typer.Option(help=_known("Protocol hiccl: factorings of one of", PRESETS) + " Default: by topology.")
     ] = "",
     depths: Annotated[str, typer.Option(help="Protocol hiccl: pipeline depths, 4,16 or a doubling range 1..128.")] = "",
-    plot: Annotated[Path | None, typer.Option(help="Protocol hiccl: draw bars or curves (PNG, PDF, SVG).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Protocols hiccl, ppg: draw the rows (PNG, PDF, SVG).")] = None,
+    processes_per_gpu: Annotated[
+        str, typer.Option(help=f"Protocol ppg: processes of each rank, 1,2,4 or a doubling range. Default: {USUAL}.")
+    ] = "",
+    shared_cores: Annotated[
+        bool, typer.Option("--shared-cores", help="Protocol ppg: they may share cores, to see results and not times.")
+    ] = False,
 ) -> None:
     """Compare backends on the same buffers, in rounds that alternate between them.
 
@@ -88,8 +95,11 @@ def bench(  # noqa: PLR0913, PLR0917  one per option
         return
     on_gpu = known_name("device", device, DEVICES) == "cuda"
     contenders = _contenders(backends or ("lanecast,nccl" if on_gpu else "lanecast,mpi"), device)
-    ours = {"sweep": sweep, "preset": preset, "depths": depths, "plot": plot}
-    chosen = _protocol(known_name("protocol", protocol, PROTOCOLS), ours, heatmap, on_gpu)
+    of_protocols = {
+        "sweep": sweep, "preset": preset, "depths": depths, "plot": plot,
+        "processes-per-gpu": processes_per_gpu, "shared-cores": shared_cores,
+    }  # fmt: skip
+    chosen = _protocol(known_name("protocol", protocol, PROTOCOLS), of_protocols, heatmap, on_gpu)
     if on_gpu:
         _check_topology_of_gpus(protocol, topology)
         refuse_on_gpu({"transports": transports})
@@ -162,15 +172,21 @@ def _check_topology_of_gpus(protocol: str, topology: str) -> None:
         raise _core.UsageError(f"topology {topology!r}: one, with --device cuda")
 
 
-def _protocol(name: str, of_hiccl: dict[str, Any], heatmap: Path | None, on_gpu: bool) -> Protocol:
+_OPTIONS = {"hiccl": ("sweep", "preset", "depths", "plot"), "ppg": ("plot", "processes-per-gpu", "shared-cores")}
+
+
+def _protocol(name: str, given: dict[str, Any], heatmap: Path | None, on_gpu: bool) -> Protocol:
     """The one of this name. Raises UsageError for options of another."""
+    if name in _OPTIONS and heatmap is not None:
+        raise _core.UsageError(f"heatmap: is of protocol backends; {name} draws by --plot")
+    for option, value in given.items():
+        if value and option not in _OPTIONS.get(name, ()):
+            takers = " or ".join(taker for taker, options in _OPTIONS.items() if option in options)
+            raise _core.UsageError(f"{option}: needs --protocol {takers}")
     if name == "hiccl":
-        if heatmap is not None:
-            raise _core.UsageError("heatmap: is of protocol backends; hiccl draws by --plot")
-        return Hiccl.parse(of_hiccl["sweep"], of_hiccl["preset"], of_hiccl["depths"], on_gpu)
-    for option, value in of_hiccl.items():
-        if value:
-            raise _core.UsageError(f"{option}: needs --protocol hiccl")
+        return Hiccl.parse(given["sweep"], given["preset"], given["depths"], on_gpu)
     if name == "pccl":
         return Pccl()
+    if name == "ppg":
+        return Ppg.parse(given["processes-per-gpu"], shared_cores=given["shared-cores"])
     return SideBySide(GPU_SIZES) if on_gpu else SideBySide()

@@ -22,6 +22,7 @@ import lanecast
 import lanecast_torch
 from lanecast import _core, cache, gpu_libraries, job, launch, limits, machines, nics, startup
 from lanecast.bench import machine, tables
+from lanecast.helpers import report
 from lanecast.machines import described
 from lanecast.profiles import finding, surprises
 from lanecast.profiles.profile import default_folder
@@ -60,7 +61,7 @@ def info(
     # Ranks of one host find the same: one shows it, the others what is theirs. MPI is started by all ranks or none.
     with contextlib.suppress(Exception):
         _mpi()
-    _print({name: _SECTIONS[name] for name in ("started by", "NIC")})
+    _print({name: _SECTIONS[name] for name in ("started by", "NIC", "processes")})
 
 
 def _print(sections: dict[str, Callable[[], str]]) -> None:
@@ -286,6 +287,7 @@ _SECTIONS: dict[str, Callable[[], str]] = {
     "UCX": _or_none(_ucx),
     "started by": _launched_by,
     "NIC": lambda: str(nics.pin()),
+    "processes": lambda: "\n".join(report.lines(job.detect())),
     "transports": lambda: ", ".join(_core.TRANSPORTS),
     "host": _core.host_identity,
     "machine": lambda: f"{_core.cpu_model()}, {launch.cores()} of {os.cpu_count()} cores usable, {platform.platform()}",

@@ -21,7 +21,7 @@ Layout::Layout(const Plan& plan, const Shape& shape)
   std::vector<std::size_t> largest(plan.slots, 0);
   for (const Region& r : plan.regions) {
     // Chunks of a part differ by an element at most, so one more than the first chunk's is enough for all.
-    const std::size_t count = elements({r.part, r.lo, r.hi}, {0, shape.chunks}) + (shape.chunks > 1 ? 2 : 0);
+    const std::size_t count = elements({r.part, r.lo, r.hi}, shape.chunk(0)) + (shape.chunk(0).count > 1 ? 2 : 0);
     largest[r.slot] = std::max(largest[r.slot], count * element_bytes_);
   }
   slots_.push_back(0);

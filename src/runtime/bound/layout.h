@@ -16,6 +16,7 @@ struct Shape {
   DType dtype{};
   ReduceOp op{};
   int chunks = 1;
+  Chunk slice;                      // that is cut in `chunks`; the rest of each part is for other communicators
   bool is_barrier = false;          // as Call::is_barrier
   std::size_t count = 0;            // elements of each part
   std::vector<std::size_t> counts;  // of each part, where they differ
@@ -24,6 +25,7 @@ struct Shape {
   /// Elements of a part that a chunk holds at most, where such parts are cut each by itself: its two ranks alone know
   /// how much there is to cut, and the chunks are as many as this rank's largest part has. 0: all are cut in `chunks`.
   std::size_t piece = 0;
+  Chunk chunk(int k) const { return {slice.index * chunks + k, slice.count * chunks}; }
   bool own_counts() const { return !send_counts.empty() || !recv_counts.empty(); }
   friend bool operator==(const Shape&, const Shape&) = default;
 };

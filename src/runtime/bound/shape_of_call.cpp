@@ -13,7 +13,7 @@ std::vector<std::size_t> copy(std::span<const std::size_t> counts) { return {cou
 }  // namespace
 
 bool describes(const Call& call, const Shape& shape) {
-  return shape.dtype == call.dtype && shape.op == call.op && shape.chunks == call.chunks &&
+  return shape.dtype == call.dtype && shape.op == call.op && shape.chunks == call.chunks && shape.slice == call.slice &&
          shape.is_barrier == call.is_barrier && shape.count == call.count &&
          std::ranges::equal(shape.counts, call.counts) && std::ranges::equal(shape.send_counts, call.send_counts) &&
          std::ranges::equal(shape.recv_counts, call.recv_counts);
@@ -23,6 +23,7 @@ Shape shape_of(const Call& call) {
   return {call.dtype,
           call.op,
           call.chunks,
+          call.slice,
           call.is_barrier,
           call.count,
           copy(call.counts),

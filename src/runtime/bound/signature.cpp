@@ -62,6 +62,8 @@ Signature signature_of(const Plan& plan, const Shape& shape) {
     text += "pieces of " + std::to_string(shape.piece);
   else
     text += std::to_string(shape.chunks) + (shape.chunks == 1 ? " chunk" : " chunks");
+  if (shape.slice.count > 1)
+    text += ", slice " + std::to_string(shape.slice.index) + " of " + std::to_string(shape.slice.count);
   for (const char letter : text) signature.hash = mix(signature.hash, static_cast<unsigned char>(letter));
   if (uneven(shape.counts))
     for (const std::size_t count : shape.counts) signature.hash = mix(signature.hash, count);

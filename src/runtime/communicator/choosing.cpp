@@ -42,7 +42,8 @@ Explanation Choosing::explain(const Call& call) const {
 }
 
 Request Choosing::request_of(const Call& call) const {
-  return {call.kind, full_bytes(call, topology_.size()), call.own_counts(), in_rank_order(call),
+  const std::size_t bytes = full_bytes(call, topology_.size()) / static_cast<std::size_t>(call.slice.count);
+  return {call.kind, bytes, call.own_counts(), in_rank_order(call),
           router_.library_for(call.kind, call.dtype, call.op) != nullptr};
 }
 

@@ -72,8 +72,9 @@ bool Execution::open_groups() {
 
 void Execution::begin_steps() {
   begun_ = true;
-  group_turns_.begin(prepared_->plan.groups.size());
-  send_turns_.begin(prepared_->plan.steps.size());
+  const std::int32_t first = shape_.chunk(0).index;
+  group_turns_.begin(prepared_->plan.groups.size(), first);
+  send_turns_.begin(prepared_->plan.steps.size(), first);
   // Here, since a call before may have been under way when this one was prepared.
   scratch_ = memory_.scratch(scratch_bytes());
   for (std::size_t run = 0; run < runs_.size(); ++run) begin_next(run);
@@ -82,7 +83,7 @@ void Execution::begin_steps() {
 
 void Execution::begin_next(std::size_t run) {
   std::byte* const scratch = scratch_ + run * layout_.scratch_bytes();
-  runs_[run]->begin({next_chunk_++, shape_.chunks}, {in_, out_, scratch});
+  runs_[run]->begin(shape_.chunk(next_chunk_++), {in_, out_, scratch});
   runs_[run]->start_ready();
 }
 
@@ -152,8 +153,8 @@ std::string Execution::waiting_for(int peer) const {
       if (peer >= 0 && !awaits(step, peer)) continue;
       if (!text.empty()) return text.append("; and more").append(call);  // the oldest says most
       text = describe(prepared_->plan, step);
-      if (shape_.chunks > 1)
-        text += ", chunk " + std::to_string(run->chunk().index) + " of " + std::to_string(shape_.chunks);
+      if (run->chunk().count > 1)
+        text += ", chunk " + std::to_string(run->chunk().index) + " of " + std::to_string(run->chunk().count);
     }
   return text + call;
 }

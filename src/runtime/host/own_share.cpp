@@ -19,7 +19,7 @@ bool sends_from_output(const Plan& plan, const Shape& shape, Router& router) {
   const Step& only = *std::ranges::find_if(plan.steps, sends_input);
   const Layout layout(plan, shape);
   std::size_t bytes = 0;
-  for (const Block& b : plan.src(only)) bytes += layout.place(b, {0, shape.chunks}).bytes;
+  for (const Block& b : plan.src(only)) bytes += layout.place(b, shape.chunk(0)).bytes;
   return bytes >= kLeastBytes && bytes < kTooManyBytes &&
          router.to(only.peer).stores_for_reader(only.peer) == Stores::ordinary;
 }

@@ -15,8 +15,8 @@ class ChunkRun;
 
 class Turns {
  public:
-  void begin(std::size_t places) {
-    next_.assign(places, 0);
+  void begin(std::size_t places, std::int32_t first_chunk) {
+    next_.assign(places, first_chunk);
     waiting_.clear();
   }
 

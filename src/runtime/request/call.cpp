@@ -30,6 +30,7 @@ class CallCheck {
       refuse("op " + std::string(name_of(call_.op)) + " does not take dtype " + std::string(name_of(call_.dtype)));
     if (call_.chunks < 0 || call_.chunks > kMostChunks)
       refuse("chunks: " + std::to_string(call_.chunks) + " is not from 0 to " + std::to_string(kMostChunks));
+    slice();
     return buffers();
   }
 
@@ -47,6 +48,15 @@ class CallCheck {
     if (too_large(call_.count) || std::ranges::any_of(call_.counts, too_large) ||
         std::ranges::any_of(call_.send_counts, too_large) || std::ranges::any_of(call_.recv_counts, too_large))
       refuse("count: larger than any memory");
+  }
+
+  void slice() const {
+    const Chunk slice = call_.slice;
+    if (slice.count < 1 || slice.count > kMostSlices || slice.index < 0 || slice.index >= slice.count)
+      refuse("slice: " + std::to_string(slice.index) + " of " + std::to_string(slice.count) + " is none of at most " +
+             std::to_string(kMostSlices));
+    if (slice.count > 1 && call_.own_counts())
+      refuse("slice: with send_counts and recv_counts no rank knows how long the slices of others are");
   }
 
   void shared_counts() const {

@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "plan/collective.h"
+#include "plan/fraction.h"
 
 namespace lanecast {
 
@@ -32,12 +33,14 @@ struct Call {
   std::span<const std::size_t> recv_counts;
   std::optional<bool> reproducible;  // none: the communicator's
   bool is_barrier = false;           // an all-gather that the caller knows by this name
+  Chunk slice;  // of each part, that these ranks move; others move the rest, in memory that both see
 
   bool own_counts() const { return !send_counts.empty() || !recv_counts.empty(); }
 };
 
 /// A chunk takes its steps' time also where it gets no element, and nothing looks at deadlines between empty ones.
 inline constexpr int kMostChunks = 1 << 16;
+inline constexpr int kMostSlices = 1 << 10;  // so that all chunks of all slices have numbers of 32 bits
 
 /// Bytes of the full buffer: an all-gather's output, a reduce-scatter's input, an all-reduce's vector, what one rank
 /// brings to an all-to-all. 0 where each rank knows its own counts only.

@@ -21,7 +21,7 @@ constexpr int kMostLanes = 64;
 /// Where chunks take turns, an empty one lets the next one in before it returns: so deep may the stack become.
 constexpr int kMostChunksInFlight = 1024;
 
-constexpr std::array<std::string_view, 27> kKnown{"LANECAST_TOPOLOGY",
+constexpr std::array<std::string_view, 29> kKnown{"LANECAST_TOPOLOGY",
                                                   "LANECAST_TRANSPORTS",
                                                   "LANECAST_ALGORITHM",
                                                   "LANECAST_CHUNKS",
@@ -40,6 +40,8 @@ constexpr std::array<std::string_view, 27> kKnown{"LANECAST_TOPOLOGY",
                                                   "LANECAST_MAX_CTAS",
                                                   "LANECAST_GPU_MESSAGES",
                                                   "LANECAST_ALLOW_SHARED_GPU",
+                                                  "LANECAST_PROCESSES_PER_GPU",
+                                                  "LANECAST_ALLOW_SHARED_CORES",
                                                   "LANECAST_CUDA_LIBRARY",
                                                   "LANECAST_NVRTC_LIBRARY",
                                                   "LANECAST_KERNEL_FOLDER",

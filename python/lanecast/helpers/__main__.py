@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A helper as its leader starts it: `python -m lanecast.helpers FILE CORES`; the file is its end of a channel."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+from lanecast import _core
+from lanecast.helpers import placing, serving
+from lanecast.helpers.channel import Channel, Closed
+from lanecast.helpers.options import from_text
+
+
+class _Gathering:
+    """The all-gather by which helpers find each other: through their leaders."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def __call__(self, mine: bytes) -> bytes:
+        self._channel.send(gather=mine.hex())
+        return bytes.fromhex(self._channel.receive().text["gathered"])
+
+
+def _started(channel: Channel) -> tuple[Any, int]:
+    """The communicator of this helper, and its leader's process. Raises Closed."""
+    made = channel.receive().text
+    options = from_text(made["options"])
+    gathering, thread = _Gathering(channel), _core.make_progress_thread()
+    core = _core.Communicator.from_all_gather(made["rank"], made["size"], gathering, thread, options)
+    channel.send(ready=os.getpid())
+    return core, made["leader"]
+
+
+def main() -> int:
+    serving.ignore_interrupts()
+    placing.take_cores(int(core) for core in sys.argv[2].split(","))
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    try:
+        core, leader = _started(channel)
+    except Closed:
+        return 1
+    except Exception as error:
+        channel.send(error=type(error).__name__, text=str(error))
+        return 1
+    serving.Helper(channel, core).serve(leader)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

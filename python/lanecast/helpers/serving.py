@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A helper's whole life: it sleeps until its leader wants a slice of a call moved, and ends with the leader."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from lanecast import _core
+from lanecast.bound import Bound
+from lanecast.helpers import memory
+from lanecast.helpers.channel import Channel, Closed
+from lanecast.helpers.images import Images, OfProcess, Original, fetch, put_back
+from lanecast.helpers.slices import parts_read, parts_written, ranges
+
+_GRACE_S = 5.0  # for a call to end once it was given up, and for peers to hear of it
+_SAID_S = 0.1
+
+
+class Helper:
+    """Answers one leader."""
+
+    def __init__(self, channel: Channel, core: Any) -> None:
+        """core: the communicator of this slice, one helper for each leader; rank and size are the leaders'."""
+        self._channel, self._core = channel, core
+        self._mapped, self._images = memory.MappedMemory(), Images()
+        self._devices: dict[int, Any] = {}  # which this process has opened
+
+    def serve(self, leader: int) -> None:
+        """Until the leader (a process) says that it ends, or has ended."""
+        ending = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(leader, ending), daemon=True, name="leader's end")
+        watch.start()
+        with suppress(Closed):
+            while self._answer():
+                pass
+        ending.set()
+        self._channel.close()
+
+    def _answer(self) -> bool:
+        message, file = self._channel.receive()
+        what = message["do"]
+        if what == "end":
+            return False
+        if what == "map":
+            self._mapped.map(message["segment"], file, message["bytes"])
+        elif what == "unmap":
+            self._mapped.unmap(message["segment"])
+        elif what == "peek":
+            self._channel.send(can=self._can_read(message["pid"], message["address"]))
+        else:
+            try:
+                self._move(message)
+                self._channel.send(done=True)
+            except Exception as error:
+                self._channel.send(error=type(error).__name__, text=str(error))
+        return True
+
+    @staticmethod
+    def _can_read(pid: int, address: int) -> bool:
+        """May this process copy from and to the leader's memory? What lies at that address is its own copy."""
+        byte, original = np.zeros(1, np.uint8), OfProcess(pid, address)
+        try:
+            fetch(byte, original, [(0, 1)], 1)
+            put_back(byte, original, [(0, 1)], 1)
+        except OSError:
+            return False
+        return True
+
+    def _move(self, message: dict[str, Any]) -> None:
+        call = Bound(*message["call"])
+        index, slices = message["slice"]
+        rank, size, element = self._core.rank, self._core.size, message["element"]
+        places = [memory.Place(**place) for place in message["buffers"]]
+        images = self._images.of([(place.offset, place.bytes) for place in places])
+        originals = [self._original(place, message["pid"]) for place in places]
+        source, target = (
+            self._mapped.at(place) if original is None else image
+            for place, original, image in zip(places, originals, images, strict=True)
+        )
+        if originals[0] is not None:
+            fetch(source, originals[0], ranges(parts_read(call, rank, size), index, slices), element)
+        self._core.run_slice(index, slices, *call._replace(source=source, target=target))
+        if originals[1] is not None:
+            put_back(target, originals[1], ranges(parts_written(call, rank, size), index, slices), element)
+
+    def _original(self, place: memory.Place, pid: int) -> Original | None:
+        """None: the leader shares it."""
+        if place.gpu is not None:
+            device = place.gpu["device"]
+            if device not in self._devices:  # else the context would go with each call's mapping
+                self._devices[device] = _core.WindowMemory(device, 8)
+            return _core.SliceMemory(device, bytes.fromhex(place.gpu["handle"]), place.gpu["offset"])
+        return None if place.segment >= 0 else OfProcess(pid, place.offset)
+
+    def _watch(self, leader: int, ending: threading.Event) -> None:
+        """A leader that is killed says nothing, and a slice that is under way may wait for peers that wait for it."""
+        ends = select.poll()
+        process = -1
+        with suppress(OSError):  # it has ended already, and so has the channel
+            process = os.pidfd_open(leader)
+            ends.register(process, select.POLLIN)
+        ends.register(self._channel.fileno(), select.POLLRDHUP)
+        ends.poll()
+        if process >= 0:
+            os.close(process)
+        if ending.wait(_SAID_S):  # what the leader has said last may still be on its way
+            return
+        self._core.abort(f"its leader, process {leader}, has ended or has given up its call")
+        if not ending.wait(_GRACE_S) or not _lives(leader):
+            os._exit(1)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def ignore_interrupts() -> None:
+    """Ctrl-C reaches all processes of a terminal; what becomes of a call then is the leader's to say."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
