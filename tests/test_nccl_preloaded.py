@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 import gpu_host_library
+from lanecast.profiles.gpu_profile import save
 from launch import PACKAGE, ROOT, STRICT
+from test_gpu_tune import profile_for
 
 SHIM = PACKAGE / "liblanecast_nccl.so"
 SOURCES = ROOT / "tests" / "c"
@@ -111,6 +113,18 @@ def test_all_ranks_take_lanecast_or_none(of_rank: dict[int, dict[str, str]], rea
     for said in outputs(program(tmp_path), 2, tmp_path, env=preloaded(), of_rank=of_rank):
         assert reason in said
         assert "by Lanecast" not in said
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("fastest", ["nccl", "peer_kernel"])
+def test_a_profile_decides_who_is_faster(fastest: str, tmp_path: Path) -> None:
+    profile = tmp_path / "profile.json"
+    save(profile_for(fastest), profile)
+    env = preloaded(LANECAST_PROFILE=str(profile), LANECAST_MAX_CTAS="")
+    for said in outputs(program(tmp_path), 2, tmp_path, env=env):
+        way = "by NCCL: a profile of `lanecast tune` has NCCL as the faster one" if fastest == "nccl" else "by Lanecast"
+        assert re.search(rf"AllReduce of 1003 elements of type 7, operator 0 {way}", said)
+        assert re.search(r"Gather of 1003 elements .* by Lanecast", said)  # NCCL's has not been measured
 
 
 @pytest.mark.timeout(400)

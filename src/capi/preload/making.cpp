@@ -17,6 +17,7 @@
 #include "base/user_cache.h"
 #include "capi/preload/beside.h"
 #include "capi/preload/exchange.h"
+#include "capi/preload/taking.h"
 #include "capi/preload/telling.h"
 #include "device/gpu/beside_captures.h"
 #include "runtime/wires/surroundings.h"
@@ -108,7 +109,7 @@ lanecastComm_t made_by_all(Exchange& exchange, const RealNccl& nccl, std::string
   lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
   config.error = &error;
   config.kernel_cache = cache.c_str();
-  config.gpu_libraries = folders.c_str();  // algorithm "native" is the real NCCL, not this library in its place
+  config.gpu_libraries = folders.c_str();  // algorithm "nccl" is the real one, not this library in its place
   Making making{Session(exchange), {}};
   lanecastComm_t ours = nullptr;
   if (lanecastCommInitAllGather(&ours, exchange.rank(), exchange.size(), &Making::all_gather, &making, &config) !=
@@ -160,6 +161,7 @@ void make_beside(NcclComm comm) {
     beside->why_not = refusal_among(cards);
     if (beside->why_not.empty()) {
       beside->ours = made_by_all(exchange, nccl, beside->why_not);
+      beside->times_known = beside->ours != nullptr && knows_times_of_nccl(*beside);
       if (beside->ours == nullptr && beside->rank == 0)
         tell_always("the program goes on by NCCL alone: " + beside->why_not);
     }

@@ -8,6 +8,7 @@
 #include "base/kind.h"
 #include "capi/call.h"
 #include "capi/preload/telling.h"
+#include "select/explain.h"
 
 namespace lanecast::preload {
 namespace {
@@ -32,13 +33,32 @@ bool in_symmetric_windows(const Asked& asked, Beside& beside) {
   return lies_in_one(asked.in) && lies_in_one(asked.out);
 }
 
+Explanation explained(const Asked& asked, const Beside& beside) {
+  Communicator& core = *beside.ours->core;
+  return core.gpu().explain(capi::call_from(as_ours(asked, beside.rank), core), false);
+}
+
+/// The same on all ranks: they choose by one profile, rank 0's.
+bool nccl_is_faster(const Asked& asked, Beside& beside) {
+  if (!beside.times_known) return false;
+  const std::lock_guard lock(beside.mutex);
+  const auto [known, is_new] = beside.nccl_is_faster.try_emplace(
+      {asked.collective, asked.count * size_of(static_cast<DType>(capi::type_from_nccl(asked.type)))});
+  if (!is_new) return known->second;
+  try {
+    const Explanation why = explained(asked, beside);
+    known->second = why.nccl_s > 0 && why.nccl_s < why.chosen.seconds && why.chosen.decided_by != Decider::pinned;
+  } catch (const std::exception&) {
+    // What Lanecast refuses is told by the call itself.
+  }
+  return known->second;
+}
+
 /// What the choice rests on, as `lanecast tune` and the cost model have it.
 std::string chosen(const Asked& asked, const Beside& beside) {
   if (asked.is_message) return "messages within a host";
   try {
-    return beside.ours->core->gpu()
-        .explain(capi::call_from(as_ours(asked, beside.rank), *beside.ours->core), false)
-        .reason();
+    return explained(asked, beside).reason();
   } catch (const std::exception&) {
     return "";  // a line less: the call itself goes on
   }
@@ -53,6 +73,7 @@ const char* left_to_nccl(const Asked& asked, Beside& beside) {
     if (asked.op < 0 || asked.op >= ncclNumOps) return "its operator is the program's own";
     if (asked.op == ncclAvg && is_whole(asked.type)) return "Lanecast has averages of floats alone";
   }
+  if (nccl_is_faster(asked, beside)) return "a profile of `lanecast tune` has NCCL as the faster one";
   if (in_symmetric_windows(asked, beside)) return "its buffers lie in symmetric windows of NCCL's";
   return nullptr;
 }
@@ -70,6 +91,18 @@ lanecastCall_t as_ours(const Asked& asked, int rank) {
   call.op = reduces(asked) ? capi::op_from_nccl(asked.op) : lanecastSum;
   call.root = asked.root;
   return call;
+}
+
+bool knows_times_of_nccl(const Beside& beside) {
+  constexpr std::size_t kCount = 1 << 18;
+  const auto known = [&](lanecastCollective_t collective) {
+    try {
+      return explained({"", collective, nullptr, nullptr, kCount, ncclFloat}, beside).nccl_s > 0;
+    } catch (const std::exception&) {
+      return false;
+    }
+  };
+  return known(lanecastCollAllReduce) || known(lanecastCollAllGather) || known(lanecastCollReduceScatter);
 }
 
 void tell_way(const Asked& asked, Beside& beside, const std::string& why) {
