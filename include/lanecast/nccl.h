@@ -12,6 +12,8 @@
 #ifndef LANECAST_NCCL_H_
 #define LANECAST_NCCL_H_
 
+#include <limits.h>
+
 #include "lanecast.h"
 
 /* NCCL's own header brings these along, and programs count on it. */
@@ -52,7 +54,8 @@ typedef enum {
   ncclInvalidArgument = 4,
   ncclInvalidUsage = 5, /* a usage error */
   ncclRemoteError = 6,  /* a timeout: the text says who did not come */
-  ncclNumResults = 7
+  ncclInProgress = 7,   /* never from liblanecast: its calls block until they are enqueued */
+  ncclNumResults = 8
 } ncclResult_t;
 
 typedef enum {
@@ -71,7 +74,9 @@ typedef enum {
   ncclFloat64 = 8,
   ncclDouble = 8,
   ncclBfloat16 = 9,
-  ncclNumTypes = 10
+  ncclFloat8e4m3 = 10,
+  ncclFloat8e5m2 = 11,
+  ncclNumTypes = 12
 } ncclDataType_t;
 
 typedef enum {
@@ -83,10 +88,13 @@ typedef enum {
   ncclNumOps = 5
 } ncclRedOp_t;
 
-/* The symbols have names of their own: a process may hold NCCL as well. */
+/* The symbols have names of their own: a process may hold NCCL as well. With NCCL's own names the same program is for
+ * NCCL, and for liblanecast_nccl.so before it. */
+#ifndef LANECAST_NCCL_PLAIN_NAMES
 #define ncclGetVersion lanecastNcclGetVersion
 #define ncclGetUniqueId lanecastNcclGetUniqueId
 #define ncclCommInitRank lanecastNcclCommInitRank
+#define ncclCommInitRankConfig lanecastNcclCommInitRankConfig
 #define ncclCommInitAll lanecastNcclCommInitAll
 #define ncclCommSplit lanecastNcclCommSplit
 #define ncclCommFinalize lanecastNcclCommFinalize
@@ -105,8 +113,58 @@ typedef enum {
 #define ncclBroadcast lanecastNcclBroadcast
 #define ncclBcast lanecastNcclBcast
 #define ncclReduce lanecastNcclReduce
+#define ncclAlltoAll lanecastNcclAlltoAll
+#define ncclGather lanecastNcclGather
+#define ncclScatter lanecastNcclScatter
 #define ncclSend lanecastNcclSend
 #define ncclRecv lanecastNcclRecv
+#endif
+
+/** Of NCCL 2.28: start from NCCL_CONFIG_INITIALIZER. */
+typedef struct {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int blocking; /* 1 or undefined */
+  int cgaClusterSize;
+  int minCTAs;
+  int maxCTAs; /* multiprocessors that a call takes at most: lanecastConfig_t::max_ctas */
+  const char* netName;
+  int splitShare;
+  int trafficClass;
+  const char* commName;
+  int collnetEnable;
+  int CTAPolicy;
+  int shrinkShare;
+  int nvlsCTAs;
+  int nChannelsPerNetPeer;
+  int nvlinkCentricSched;
+  int graphUsageMode;
+  int numRmaCtx;
+} ncclConfig_t;
+
+#define NCCL_CONFIG_UNDEF_INT INT_MIN
+#define NCCL_CONFIG_UNDEF_PTR NULL
+#define NCCL_CONFIG_INITIALIZER \
+  {sizeof(ncclConfig_t),        \
+   0xcafebeef,                  \
+   22800,                       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_PTR,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_PTR,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_INT,       \
+   NCCL_CONFIG_UNDEF_INT}
 
 /** NCCL_VERSION_CODE of this header. */
 LANECAST_API ncclResult_t ncclGetVersion(int* version);
@@ -119,11 +177,15 @@ LANECAST_API ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId);
  * has the text of what failed. */
 LANECAST_API ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
 
+/** The same with `config`, which may be NULL; what Lanecast has no such choice for is not read. */
+LANECAST_API ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
+                                                 ncclConfig_t* config);
+
 /** A communicator of one rank, the only number of GPUs that a process may have here. devlist is not read. */
 LANECAST_API ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist);
 
 /** As lanecastCommSplit; with NCCL_SPLIT_NOCOLOR *newcomm becomes NULL. config: NULL. */
-LANECAST_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, const void* config);
+LANECAST_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
 
 /** Waits for all that is enqueued. */
 LANECAST_API ncclResult_t ncclCommFinalize(ncclComm_t comm);
@@ -158,6 +220,13 @@ LANECAST_API ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t dat
                                     struct CUstream_st* stream);
 LANECAST_API ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                                      ncclRedOp_t op, int root, ncclComm_t comm, struct CUstream_st* stream);
+
+LANECAST_API ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                       ncclComm_t comm, struct CUstream_st* stream);
+LANECAST_API ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                     int root, ncclComm_t comm, struct CUstream_st* stream);
+LANECAST_API ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                      int root, ncclComm_t comm, struct CUstream_st* stream);
 
 /* Messages between two ranks of one host, in the order of the stream; to this rank itself in a group only. As with
  * lanecastEnqueueBatch, one of another size than its peer's is an error. */

@@ -2,18 +2,19 @@
 // NCCL's names, by the functions of lanecast.h and gpu.h alone.
 #include "lanecast/nccl.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/user_cache.h"
 #include "capi/handles.h"
+#include "capi/nccl_group.h"
+#include "capi/nccl_names.h"
 
 namespace {
+
+using namespace lanecast::capi;
 
 constexpr char kOurs[] = "ranks of one MPI job, for Lanecast";
 
@@ -25,79 +26,16 @@ ncclResult_t refused(ncclResult_t result, const std::string& text) {
   return result;
 }
 
-ncclResult_t named(lanecastResult_t result) {
-  switch (result) {
-    case lanecastSuccess:
-      return ncclSuccess;
-    case lanecastUsageError:
-      return ncclInvalidUsage;
-    case lanecastTransportError:
-      return ncclSystemError;
-    case lanecastTimeoutError:
-      return ncclRemoteError;
-    case lanecastInternalError:
-      break;
-  }
-  return ncclInternalError;
-}
-
-/// Numbers that do not exist become ones that lanecast.h refuses, with a text.
-template <class To, std::size_t n>
-To translated(const std::array<To, n>& table, unsigned number) {
-  return number < n ? table[number] : static_cast<To>(INT32_MAX);
-}
-
-lanecastDataType_t type_of(ncclDataType_t type) {
-  constexpr std::array kTypes{lanecastInt8,   lanecastUint8,   lanecastInt32,   lanecastUint32,  lanecastInt64,
-                              lanecastUint64, lanecastFloat16, lanecastFloat32, lanecastFloat64, lanecastBfloat16};
-  return translated(kTypes, static_cast<unsigned>(type));
-}
-
-lanecastRedOp_t op_of(ncclRedOp_t op) {
-  return translated(std::array{lanecastSum, lanecastProd, lanecastMax, lanecastMin, lanecastAvg},
-                    static_cast<unsigned>(op));
-}
-
 ncclResult_t enqueue(const lanecastCall_t& call, ncclComm_t comm, CUstream_st* stream) {
-  return named(lanecastEnqueue(&call, -1, stream, comm));
+  return nccl_result(lanecastEnqueue(&call, -1, stream, comm));
 }
 
-/// Messages of this thread between ncclGroupStart and ncclGroupEnd, those of a communicator and a stream together.
-struct NcclGroup {
-  struct StreamMessages {
-    ncclComm_t comm;
-    CUstream_st* stream;
-    std::vector<lanecastMessage_t> messages;
-  };
-  int depth = 0;
-  std::vector<StreamMessages> batches;
-
-  void add(const lanecastMessage_t& message, ncclComm_t comm, CUstream_st* stream) {
-    const auto is_its = [&](const StreamMessages& batch) { return batch.comm == comm && batch.stream == stream; };
-    auto batch = std::ranges::find_if(batches, is_its);
-    if (batch == batches.end()) batch = batches.insert(batch, {comm, stream, {}});
-    batch->messages.push_back(message);
-  }
-
-  /// The first error: the others move all the same, since their peers wait for them.
-  ncclResult_t move() {
-    ncclResult_t first = ncclSuccess;
-    for (const StreamMessages& batch : std::exchange(batches, {})) {
-      const ncclResult_t result =
-          named(lanecastEnqueueBatch(batch.messages.data(), batch.messages.size(), -1, batch.stream, batch.comm));
-      if (first == ncclSuccess) first = result;
-    }
-    return first;
-  }
-};
 thread_local NcclGroup group;
-
-const char nothing = 0;  // where a message of no elements lies
 
 ncclResult_t exchange(const lanecastMessage_t& message, ncclComm_t comm, CUstream_st* stream) {
   if (!comm) return ncclInvalidArgument;
   group.add(message, comm, stream);
-  return group.depth > 0 ? ncclSuccess : group.move();
+  return group.is_open() ? ncclSuccess : group.move();
 }
 
 int gather_of_one(const void* in, void* out, size_t bytes, void*) {
@@ -106,24 +44,24 @@ int gather_of_one(const void* in, void* out, size_t bytes, void*) {
 }
 
 ncclResult_t init_alone(ncclComm_t* comm, const lanecastConfig_t& config) {
-  return named(lanecastCommInitAllGather(comm, 0, 1, gather_of_one, nullptr, &config));
+  return nccl_result(lanecastCommInitAllGather(comm, 0, 1, gather_of_one, nullptr, &config));
 }
 
 /// NCCL's communicators are for the GPU that is current when they are made. Takes back one that can't have it.
 ncclResult_t on_current_gpu(ncclComm_t* comm) {
   const lanecastResult_t result = lanecastCommSetDevice(*comm, -1);
   if (result == lanecastSuccess) return ncclSuccess;
-  refused(named(result), lanecastGetLastError(*comm));
+  refused(nccl_result(result), lanecastGetLastError(*comm));
   lanecastCommDestroy(*comm);
   *comm = nullptr;
-  return named(result);
+  return nccl_result(result);
 }
 
 /// NCCL's ranks need not have MPI's order.
 ncclResult_t init_in_order(ncclComm_t* comm, int nranks, int rank, const lanecastConfig_t& config) {
   lanecastComm_t made = nullptr;
   const lanecastResult_t begun = lanecastCommInitMPI(&made, nullptr, &config);
-  if (begun != lanecastSuccess) return named(begun);
+  if (begun != lanecastSuccess) return nccl_result(begun);
   const std::unique_ptr<lanecastComm, decltype(&lanecastCommDestroy)> job(made, lanecastCommDestroy);
   int size = 0, own = -1;
   lanecastCommCount(made, &size);
@@ -132,7 +70,7 @@ ncclResult_t init_in_order(ncclComm_t* comm, int nranks, int rank, const lanecas
                                          std::to_string(size) +
                                          "; make one of all ranks and split it by ncclCommSplit");
   const lanecastResult_t ordered = lanecastCommSplit(made, 0, rank, comm);
-  if (ordered != lanecastSuccess) return refused(named(ordered), lanecastGetLastError(made));
+  if (ordered != lanecastSuccess) return refused(nccl_result(ordered), lanecastGetLastError(made));
   lanecastCommUserRank(*comm, &own);
   if (own == rank) return ncclSuccess;
   lanecastCommDestroy(*comm);
@@ -156,16 +94,23 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) {
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
+  return ncclCommInitRankConfig(comm, nranks, commId, rank, nullptr);
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* given) {
   if (!comm) return refused(ncclInvalidArgument, "comm: null pointer");
   *comm = nullptr;
   if (std::memcmp(commId.internal, kOurs, sizeof kOurs) != 0)
     return refused(ncclInvalidArgument, "commId: not from this library's ncclGetUniqueId, or never received");
   if (nranks < 1 || rank < 0 || rank >= nranks)
     return refused(ncclInvalidArgument, "rank: " + std::to_string(rank) + " of " + std::to_string(nranks));
+  if (given && given->blocking == 0)
+    return refused(ncclInvalidUsage, "config: blocking is 0; calls of this library block until they are enqueued");
   const std::string cache = lanecast::user_cache("kernels");  // as Python's communicators: each user compiles once
   lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
   config.error = &failed_init;
   config.kernel_cache = cache.c_str();
+  if (given && given->maxCTAs != NCCL_CONFIG_UNDEF_INT) config.max_ctas = given->maxCTAs;
   const ncclResult_t made = nranks == 1 ? init_alone(comm, config) : init_in_order(comm, nranks, rank, config);
   return made == ncclSuccess ? on_current_gpu(comm) : made;
 }
@@ -178,32 +123,32 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int*) {
                  "ndev: " + std::to_string(ndev) + "; a process has one GPU here: start one for each");
 }
 
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, const void* config) {
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
   if (config) return ncclInvalidArgument;
   const lanecastResult_t made = lanecastCommSplit(comm, color, key, newcomm);
-  return made == lanecastSuccess && *newcomm ? on_current_gpu(newcomm) : named(made);
+  return made == lanecastSuccess && *newcomm ? on_current_gpu(newcomm) : nccl_result(made);
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t comm) { return named(lanecastCommSynchronize(comm)); }
+ncclResult_t ncclCommFinalize(ncclComm_t comm) { return nccl_result(lanecastCommSynchronize(comm)); }
 
-ncclResult_t ncclCommDestroy(ncclComm_t comm) { return named(lanecastCommDestroy(comm)); }
+ncclResult_t ncclCommDestroy(ncclComm_t comm) { return nccl_result(lanecastCommDestroy(comm)); }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const lanecastResult_t result = lanecastCommAbort(comm, "ncclCommAbort");
   lanecastCommDestroy(comm);
-  return named(result);
+  return nccl_result(result);
 }
 
-ncclResult_t ncclCommCount(ncclComm_t comm, int* count) { return named(lanecastCommCount(comm, count)); }
+ncclResult_t ncclCommCount(ncclComm_t comm, int* count) { return nccl_result(lanecastCommCount(comm, count)); }
 
-ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) { return named(lanecastCommUserRank(comm, rank)); }
+ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) { return nccl_result(lanecastCommUserRank(comm, rank)); }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
   lanecastResult_t met = lanecastSuccess;
   if (!asyncError) return ncclInvalidArgument;
   const lanecastResult_t result = lanecastCommGetAsyncError(comm, &met);
-  *asyncError = named(met);
-  return named(result);
+  *asyncError = nccl_result(met);
+  return nccl_result(result);
 }
 
 const char* ncclGetErrorString(ncclResult_t result) {
@@ -217,52 +162,51 @@ const char* ncclGetErrorString(ncclResult_t result) {
 const char* ncclGetLastError(ncclComm_t comm) { return comm ? lanecastGetLastError(comm) : failed_init.text; }
 
 ncclResult_t ncclGroupStart() {
-  ++group.depth;
+  group.start();
   return ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd() {
-  if (group.depth == 0) return refused(ncclInvalidUsage, "ncclGroupEnd: there was no ncclGroupStart");
-  if (--group.depth > 0) return ncclSuccess;
-  return group.move();
+  if (!group.is_open()) return refused(ncclInvalidUsage, "ncclGroupEnd: there was no ncclGroupStart");
+  return group.end() ? group.move() : ncclSuccess;
 }
 
 ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       CUstream_st* stream) {
-  return exchange({sendbuff || count ? sendbuff : &nothing, nullptr, count, type_of(datatype), peer, 0}, comm, stream);
+  return exchange(nccl_send(sendbuff, count, datatype, peer), comm, stream);
 }
 
 ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       CUstream_st* stream) {
-  void* const target = recvbuff || count ? recvbuff : const_cast<char*>(&nothing);
-  return exchange({nullptr, target, count, type_of(datatype), peer, 0}, comm, stream);
+  return exchange(nccl_receive(recvbuff, count, datatype, peer), comm, stream);
 }
 
 ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, CUstream_st* stream) {
-  return enqueue({lanecastCollAllReduce, sendbuff, recvbuff, count, nullptr, type_of(datatype), op_of(op), 0, nullptr},
+  return enqueue({lanecastCollAllReduce, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), op_from_nccl(op),
+                  0, nullptr},
                  comm, stream);
 }
 
 ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
                            ncclComm_t comm, CUstream_st* stream) {
-  return enqueue(
-      {lanecastCollAllGather, sendbuff, recvbuff, sendcount, nullptr, type_of(datatype), lanecastSum, 0, nullptr}, comm,
-      stream);
+  return enqueue({lanecastCollAllGather, sendbuff, recvbuff, sendcount, nullptr, type_from_nccl(datatype), lanecastSum,
+                  0, nullptr},
+                 comm, stream);
 }
 
 ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
                                ncclRedOp_t op, ncclComm_t comm, CUstream_st* stream) {
-  return enqueue(
-      {lanecastCollReduceScatter, sendbuff, recvbuff, recvcount, nullptr, type_of(datatype), op_of(op), 0, nullptr},
-      comm, stream);
+  return enqueue({lanecastCollReduceScatter, sendbuff, recvbuff, recvcount, nullptr, type_from_nccl(datatype),
+                  op_from_nccl(op), 0, nullptr},
+                 comm, stream);
 }
 
 ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
                            ncclComm_t comm, CUstream_st* stream) {
   return enqueue(
-      {lanecastCollBroadcast, sendbuff, recvbuff, count, nullptr, type_of(datatype), lanecastSum, root, nullptr}, comm,
-      stream);
+      {lanecastCollBroadcast, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, root, nullptr},
+      comm, stream);
 }
 
 ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
@@ -272,6 +216,28 @@ ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int ro
 
 ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                         int root, ncclComm_t comm, CUstream_st* stream) {
-  return enqueue({lanecastCollReduce, sendbuff, recvbuff, count, nullptr, type_of(datatype), op_of(op), root, nullptr},
+  return enqueue({lanecastCollReduce, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), op_from_nccl(op),
+                  root, nullptr},
                  comm, stream);
+}
+
+ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
+                          CUstream_st* stream) {
+  return enqueue(
+      {lanecastCollAllToAll, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, 0, nullptr},
+      comm, stream);
+}
+
+ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                        ncclComm_t comm, CUstream_st* stream) {
+  return enqueue(
+      {lanecastCollGather, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, root, nullptr},
+      comm, stream);
+}
+
+ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                         ncclComm_t comm, CUstream_st* stream) {
+  return enqueue(
+      {lanecastCollScatter, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, root, nullptr},
+      comm, stream);
 }

@@ -83,6 +83,19 @@ static void collectives(void) {
   NCCLCHECK(ncclReduce(device, device, kCount, ncclFloat, ncclAvg, 0, comm, stream));
   fetch();
   if (rank == 0) EXPECT(!wrong(mean, 0, kCount));
+  fill(kCount);
+  NCCLCHECK(ncclGather(device, device + kCount, kCount, ncclFloat, 0, comm, stream));
+  fetch();
+  memmove(host, host + kCount, sizeof(float) * (size_t)(size * kCount));
+  if (rank == 0) EXPECT(!wrong(from_all, 0, size * kCount));
+  fill(size * kCount);
+  NCCLCHECK(ncclScatter(device, device + 4 * kCount, kCount, ncclFloat, size - 1, comm, stream));
+  fetch();
+  for (int i = 0; i < kCount; ++i) EXPECT(host[4 * kCount + i] == value(size - 1, rank * kCount + i));
+  fill(size * kCount);
+  NCCLCHECK(ncclAlltoAll(device, device + 4 * kCount, kCount, ncclFloat, comm, stream));
+  fetch();
+  for (int i = 0; i < size * kCount; ++i) EXPECT(host[4 * kCount + i] == value(i / kCount, rank * kCount + i % kCount));
 }
 
 /* ---- Messages between two ranks ---- */
@@ -129,7 +142,9 @@ static void others(ncclUniqueId id) {
   ncclComm_t backwards, part = comm;
   ncclResult_t met = ncclInternalError;
   int own = -1, version = 0;
-  NCCLCHECK(ncclCommInitRank(&backwards, size, id, size - 1 - rank));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.maxCTAs = 2;
+  NCCLCHECK(ncclCommInitRankConfig(&backwards, size, id, size - 1 - rank, &config));
   NCCLCHECK(ncclCommUserRank(backwards, &own));
   EXPECT(own == size - 1 - rank);
   NCCLCHECK(ncclCommSplit(backwards, own == 0 ? NCCL_SPLIT_NOCOLOR : 0, own, &part, NULL));
@@ -155,6 +170,7 @@ static void others(ncclUniqueId id) {
 static void misuse(ncclUniqueId id) {
   ncclComm_t none = comm;
   ncclUniqueId other = {{0}};
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   EXPECT(ncclCommInitRank(&none, size + 1, id, rank) == ncclInvalidUsage && !none);
   EXPECT(strstr(ncclGetLastError(NULL), "nranks"));
   EXPECT(ncclCommInitRank(&none, size, other, rank) == ncclInvalidArgument);
@@ -174,7 +190,10 @@ static void misuse(ncclUniqueId id) {
   EXPECT(strstr(ncclGetLastError(comm), "in one group"));
   EXPECT(ncclSend(device, 1, ncclFloat, 0, NULL, stream) == ncclInvalidArgument);
   EXPECT(ncclGroupEnd() == ncclInvalidUsage);
-  EXPECT(ncclCommSplit(comm, 0, 0, &none, &other) == ncclInvalidArgument);
+  EXPECT(ncclCommSplit(comm, 0, 0, &none, &config) == ncclInvalidArgument);
+  config.blocking = 0;
+  EXPECT(ncclCommInitRankConfig(&none, size, id, rank, &config) == ncclInvalidUsage);
+  EXPECT(strstr(ncclGetLastError(NULL), "blocking"));
   EXPECT(ncclCommGetAsyncError(comm, NULL) == ncclInvalidArgument);
   EXPECT(ncclGetUniqueId(NULL) == ncclInvalidArgument && ncclGetVersion(NULL) == ncclInvalidArgument);
   EXPECT(ncclGetErrorString(ncclNumResults) != NULL);

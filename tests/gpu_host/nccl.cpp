@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cuda.h"
@@ -26,11 +27,19 @@ namespace {
 constexpr int kSystemError = 2, kInvalidArgument = 4, kInProgress = 7;
 constexpr std::size_t kSlotBytes = 1 << 20;
 constexpr int kMostRanks = 8;
+constexpr int kScaled = 5;  // an operator of the caller's: twice the sum, whatever its scalar
+
+/// Of one rank for another: full until that has taken it.
+struct Mailbox {
+  std::atomic<int> full;
+  alignas(64) char bytes[kSlotBytes];
+};
 
 struct Meeting {
   std::atomic<int> joined, arrived;
   std::atomic<long> round;
   alignas(64) char slots[kMostRanks][kSlotBytes];
+  Mailbox mail[kMostRanks][kMostRanks];  // from, to
 };
 
 struct Message {
@@ -43,7 +52,7 @@ struct Message {
 struct Comm {
   Meeting* meeting = nullptr;
   std::string file;
-  int rank = 0, size = 1;
+  int rank = 0, size = 1, device = 0;
   std::atomic<bool> aborted = false;
 
   ~Comm() {
@@ -86,6 +95,7 @@ void add(const Comm& comm, std::size_t from, std::size_t bytes, int op, char* ou
         sum += next;
     }
     if (op == 4) sum /= static_cast<Value>(comm.size);
+    if (op == kScaled) sum *= static_cast<Value>(2);
     const Stored whole = Format::narrow(sum);
     std::memcpy(out + at, &whole, sizeof whole);
   }
@@ -148,7 +158,7 @@ int collective(Handle handle, Queue* stream, const void* in, std::size_t bytes, 
   return enqueue(stream, [comm = *handle, in = static_cast<const char*>(in), bytes, take] {
     for (std::size_t from = 0; from < bytes; from += kSlotBytes) {
       const std::size_t piece = std::min(kSlotBytes, bytes - from);
-      std::memcpy(comm->meeting->slots[comm->rank], in + from, piece);
+      if (in != nullptr) std::memcpy(comm->meeting->slots[comm->rank], in + from, piece);
       if (!comm->together()) return;
       take(*comm, from, piece);
       if (!comm->together()) return;
@@ -157,9 +167,21 @@ int collective(Handle handle, Queue* stream, const void* in, std::size_t bytes, 
   });
 }
 
+int groups = 0;  // open ones; tests have one thread that makes calls
+
+/// As a communicator that blocks: returns when all have come.
+int wait_for_all(Handle handle) {
+  while ((*handle)->meeting->joined < (*handle)->size) std::this_thread::yield();
+  return kOk;
+}
+
+std::vector<Handle> made_in_group;
+
 }  // namespace
 
 extern "C" {
+
+int cuCtxGetDevice(int* device);  // of this driver
 
 struct UniqueId {
   char bytes[128];
@@ -192,6 +214,7 @@ int ncclCommInitRankConfig(Handle* handle, int size, UniqueId id, int rank, cons
   comm->file = id.bytes;
   comm->rank = rank;
   comm->size = size;
+  cuCtxGetDevice(&comm->device);
   *handle = new std::shared_ptr<Comm>(comm);
   ++comm->meeting->joined;
   ++state().nccl;
@@ -203,6 +226,62 @@ int ncclCommGetAsyncError(Handle handle, int* result) {
   if (const int asked = arranged("ncclCommGetAsyncError")) return *result = asked, kOk;
   return *result = (*handle)->meeting->joined < (*handle)->size ? kInProgress : static_cast<int>(kOk), kOk;
 }
+int ncclCommInitRank(Handle* handle, int size, UniqueId id, int rank) {
+  const int begun = ncclCommInitRankConfig(handle, size, id, rank, nullptr);
+  if (begun != kInProgress) return begun;
+  if (groups == 0) return wait_for_all(*handle);
+  made_in_group.push_back(*handle);
+  return kOk;
+}
+int ncclCommInitAll(Handle* handles, int count, const int*) {
+  for (int k = 0; k < count; ++k) {
+    UniqueId id;
+    if (const int result = ncclGetUniqueId(&id)) return result;
+    ncclCommInitRank(&handles[k], 1, id, 0);
+  }
+  return kOk;
+}
+int ncclCommCount(Handle handle, int* count) { return *count = (*handle)->size, kOk; }
+int ncclCommUserRank(Handle handle, int* rank) { return *rank = (*handle)->rank, kOk; }
+int ncclCommCuDevice(Handle handle, int* device) { return *device = (*handle)->device, kOk; }
+int ncclGroupStart() { return ++groups, kOk; }
+int ncclGroupEnd() {
+  if (--groups > 0) return kOk;
+  for (Handle handle : made_in_group) wait_for_all(handle);
+  return made_in_group.clear(), kOk;
+}
+/// By color and key, as all ranks show them.
+int ncclCommSplit(Handle parent, int color, int key, Handle* part, void*) {
+  struct Shown {
+    int color, key;
+    UniqueId id;
+  } mine{color, key, {}};
+  if (const int result = ncclGetUniqueId(&mine.id)) return result;
+  Comm& comm = **parent;
+  std::memcpy(comm.meeting->slots[comm.rank], &mine, sizeof mine);
+  comm.together();
+  std::vector<std::pair<int, int>> members;  // key, rank
+  for (int r = 0; r < comm.size; ++r) {
+    Shown theirs;
+    std::memcpy(&theirs, comm.meeting->slots[r], sizeof theirs);
+    if (theirs.color == color) members.emplace_back(theirs.key, r);
+  }
+  std::sort(members.begin(), members.end());
+  Shown first;
+  std::memcpy(&first, comm.meeting->slots[members[0].second], sizeof first);
+  comm.together();
+  if (members[0].second != comm.rank) unlink(mine.id.bytes);
+  *part = nullptr;
+  if (color < 0) return unlink(mine.id.bytes), kOk;
+  const auto own = std::find(members.begin(), members.end(), std::pair(key, comm.rank)) - members.begin();
+  return ncclCommInitRank(part, static_cast<int>(members.size()), first.id, static_cast<int>(own));
+}
+int ncclRedOpCreatePreMulSum(int* op, void*, int, int, Handle) { return *op = kScaled, kOk; }
+int ncclRedOpDestroy(int, Handle) { return kOk; }
+int ncclCommRegister(Handle, void* buffer, std::size_t, void** handle) { return *handle = buffer, kOk; }
+int ncclCommDeregister(Handle, void*) { return kOk; }
+int ncclCommWindowRegister(Handle, void* buffer, std::size_t, void** window, int) { return *window = buffer, kOk; }
+int ncclCommWindowDeregister(Handle, void*) { return kOk; }
 int ncclCommFinalize(Handle) { return kOk; }
 int ncclCommDestroy(Handle handle) {
   --state().nccl;
@@ -260,6 +339,50 @@ int ncclBroadcast(const void* in, void* out, std::size_t count, int dtype, int r
   const void* const shown = (*comm)->rank == root ? in : out;
   return collective(comm, stream, shown, count * kSizes[dtype], [=](Comm& c, std::size_t from, std::size_t bytes) {
     std::memcpy(static_cast<char*>(out) + from, c.meeting->slots[root], bytes);
+  });
+}
+int ncclAlltoAll(const void* in, void* out, std::size_t count, int dtype, Handle comm, Queue* stream) {
+  const std::size_t own = count * kSizes[dtype];
+  return collective(comm, stream, in, own * (*comm)->size, [=](Comm& c, std::size_t from, std::size_t bytes) {
+    const std::size_t begin = std::max(own * c.rank, from), end = std::min(own * (c.rank + 1), from + bytes);
+    if (begin >= end) return;
+    for (int r = 0; r < c.size; ++r)
+      std::memcpy(static_cast<char*>(out) + own * r + begin - own * c.rank, c.meeting->slots[r] + begin - from,
+                  end - begin);
+  });
+}
+int ncclGather(const void* in, void* out, std::size_t count, int dtype, int root, Handle comm, Queue* stream) {
+  const std::size_t own = count * kSizes[dtype];
+  return collective(comm, stream, in, own, [=](Comm& c, std::size_t from, std::size_t bytes) {
+    for (int r = 0; r < c.size && c.rank == root; ++r)
+      std::memcpy(static_cast<char*>(out) + own * r + from, c.meeting->slots[r], bytes);
+  });
+}
+int ncclScatter(const void* in, void* out, std::size_t count, int dtype, int root, Handle comm, Queue* stream) {
+  const std::size_t own = count * kSizes[dtype];
+  const void* const shown = (*comm)->rank == root ? in : nullptr;
+  return collective(comm, stream, shown, own * (*comm)->size, [=](Comm& c, std::size_t from, std::size_t bytes) {
+    const std::size_t begin = std::max(own * c.rank, from), end = std::min(own * (c.rank + 1), from + bytes);
+    if (begin < end)
+      std::memcpy(static_cast<char*>(out) + begin - own * c.rank, c.meeting->slots[root] + begin - from, end - begin);
+  });
+}
+/// Of at most kSlotBytes, so that a send needs no receive to end.
+int ncclSend(const void* in, std::size_t count, int dtype, int peer, Handle comm, Queue* stream) {
+  if (count * kSizes[dtype] > kSlotBytes) return kInvalidArgument;
+  return enqueue(stream, [comm = *comm, in, bytes = count * kSizes[dtype], peer] {
+    Mailbox& box = comm->meeting->mail[comm->rank][peer];
+    while (box.full != 0 && !comm->aborted) std::this_thread::yield();
+    std::memcpy(box.bytes, in, bytes);
+    box.full = 1;
+  });
+}
+int ncclRecv(void* out, std::size_t count, int dtype, int peer, Handle comm, Queue* stream) {
+  return enqueue(stream, [comm = *comm, out, bytes = count * kSizes[dtype], peer] {
+    Mailbox& box = comm->meeting->mail[peer][comm->rank];
+    while (box.full == 0 && !comm->aborted) std::this_thread::yield();
+    std::memcpy(out, box.bytes, bytes);
+    box.full = 0;
   });
 }
 

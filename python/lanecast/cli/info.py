@@ -88,7 +88,14 @@ def _version() -> str:
 def _core_library() -> str:
     extension = Path(_core.__file__)
     library = extension.with_name("liblanecast.so")
-    return f"{extension}\n{library if library.is_file() else 'liblanecast.so is missing beside it'}"
+    before_nccl = extension.with_name("liblanecast_nccl.so")  # on x86-64
+    return "\n".join(
+        [
+            str(extension),
+            str(library) if library.is_file() else "liblanecast.so is missing beside it",
+            *([f"{before_nccl}: to be preloaded by programs for NCCL"] if before_nccl.is_file() else []),
+        ]
+    )
 
 
 def _kernels() -> str:

@@ -21,7 +21,7 @@ constexpr int kMostLanes = 64;
 /// Where chunks take turns, an empty one lets the next one in before it returns: so deep may the stack become.
 constexpr int kMostChunksInFlight = 1024;
 
-constexpr std::array<std::string_view, 29> kKnown{"LANECAST_TOPOLOGY",
+constexpr std::array<std::string_view, 30> kKnown{"LANECAST_TOPOLOGY",
                                                   "LANECAST_TRANSPORTS",
                                                   "LANECAST_ALGORITHM",
                                                   "LANECAST_CHUNKS",
@@ -49,7 +49,8 @@ constexpr std::array<std::string_view, 29> kKnown{"LANECAST_TOPOLOGY",
                                                   "LANECAST_HIPRTC_LIBRARY",
                                                   "LANECAST_NCCL_LIBRARY",
                                                   "LANECAST_UCX_LIBRARY",
-                                                  "LANECAST_TORCH"};
+                                                  "LANECAST_TORCH",
+                                                  "LANECAST_NCCL"};
 
 void check_gpu_messages(std::string_view wanted) {
   if (!wanted.empty() && wanted != kStagedMessages && wanted != kDirectMessages)

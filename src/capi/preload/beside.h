@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanecast's communicators, each beside one of NCCL's with the same ranks: programs hold NCCL's handles alone, so
+// whatever takes one works as ever.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "capi/preload/real_nccl.h"
+#include "device/gpu/driver.h"
+#include "lanecast/lanecast.h"
+#include "peers/window_memory.h"
+
+namespace lanecast::preload {
+
+struct Beside {
+  ~Beside();
+
+  int rank = 0, size = 0;
+  lanecastComm_t ours = nullptr;              // null: NCCL takes all calls
+  std::string why_not;                        // then
+  std::shared_ptr<const gpu::Driver> driver;  // of a communicator of ours
+  bool times_known = false;                   // a profile has NCCL's times beside ours
+  bool info = false;                          // lines are wanted
+  std::atomic<bool> failed{false};            // a call of ours has: ncclGetLastError has its text
+
+  std::mutex mutex;                                               // of what follows
+  std::set<std::string> told;                                     // which ways of which calls
+  std::map<void*, std::shared_ptr<peers::WindowMemory>> windows;  // by NCCL's handle of the registration
+  struct Symmetric {
+    const char* begin;
+    std::size_t bytes;
+  };
+  /// By collective and bytes: has `lanecast tune` measured NCCL to be the faster one?
+  std::map<std::pair<lanecastCollective_t, std::size_t>, bool> nccl_is_faster;
+  std::map<void*, Symmetric> symmetric;  // NCCL's windows
+  std::atomic<bool> has_symmetric{false};
+};
+
+/// By NCCL's handle. One of a process, since NCCL's functions have no other place to keep it.
+class AllBeside {
+ public:
+  static AllBeside& of_process();
+
+  /// Null for one that was made before this library was asked, or in a process that was forked.
+  std::shared_ptr<Beside> find(NcclComm comm);
+  void put(NcclComm comm, std::shared_ptr<Beside> beside);
+  std::shared_ptr<Beside> take(NcclComm comm);
+
+ private:
+  AllBeside();
+
+  std::mutex mutex_;
+  std::map<NcclComm, std::shared_ptr<Beside>> all_;
+  std::atomic<bool> forked_{false};
+};
+
+}  // namespace lanecast::preload

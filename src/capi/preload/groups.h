@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a thread has asked for between ncclGroupStart and ncclGroupEnd.
+#pragma once
+
+#include <vector>
+
+#include "capi/nccl_group.h"
+#include "capi/preload/real_nccl.h"
+
+namespace lanecast::preload {
+
+struct ThreadGroup {
+  capi::NcclGroup messages;  // that go by Lanecast
+  struct Made {
+    NcclComm* where;  // NCCL fills it at the end of the group
+    bool blocks;
+  };
+  std::vector<Made> made;  // communicators
+};
+
+ThreadGroup& thread_group();
+
+}  // namespace lanecast::preload

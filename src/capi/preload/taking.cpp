@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/preload/taking.h"
+
+#include <bit>
+#include <exception>
+
+#include "base/dtype.h"
+#include "base/kind.h"
+#include "capi/call.h"
+#include "capi/preload/telling.h"
+#include "select/explain.h"
+
+namespace lanecast::preload {
+namespace {
+
+bool reduces(const Asked& asked) {
+  return asked.collective == lanecastCollAllReduce || asked.collective == lanecastCollReduceScatter ||
+         asked.collective == lanecastCollReduce;
+}
+
+bool is_whole(int type) { return type <= ncclUint64; }
+
+/// NCCL's own kernels for such windows need no copy either, and ours cannot map them.
+bool in_symmetric_windows(const Asked& asked, Beside& beside) {
+  if (!beside.has_symmetric.load(std::memory_order_relaxed)) return false;  // registered by this thread, or before it
+  const std::lock_guard lock(beside.mutex);
+  const auto lies_in_one = [&](const void* at) {
+    const auto* const byte = static_cast<const char*>(at);
+    for (const auto& [handle, window] : beside.symmetric)
+      if (byte >= window.begin && byte < window.begin + window.bytes) return true;
+    return false;
+  };
+  return lies_in_one(asked.in) && lies_in_one(asked.out);
+}
+
+Explanation explained(const Asked& asked, const Beside& beside) {
+  Communicator& core = *beside.ours->core;
+  return core.gpu().explain(capi::call_from(as_ours(asked, beside.rank), core), false);
+}
+
+/// The same on all ranks: they choose by one profile, rank 0's.
+bool nccl_is_faster(const Asked& asked, Beside& beside) {
+  if (!beside.times_known) return false;
+  const std::lock_guard lock(beside.mutex);
+  const auto [known, is_new] = beside.nccl_is_faster.try_emplace(
+      {asked.collective, asked.count * size_of(static_cast<DType>(capi::type_from_nccl(asked.type)))});
+  if (!is_new) return known->second;
+  try {
+    const Explanation why = explained(asked, beside);
+    known->second = why.nccl_s > 0 && why.nccl_s < why.chosen.seconds && why.chosen.decided_by != Decider::pinned;
+  } catch (const std::exception&) {
+    // What Lanecast refuses is told by the call itself.
+  }
+  return known->second;
+}
+
+/// What the choice rests on, as `lanecast tune` and the cost model have it.
+std::string chosen(const Asked& asked, const Beside& beside) {
+  if (asked.is_message) return "messages within a host";
+  try {
+    return explained(asked, beside).reason();
+  } catch (const std::exception&) {
+    return "";  // a line less: the call itself goes on
+  }
+}
+
+}  // namespace
+
+const char* left_to_nccl(const Asked& asked, Beside& beside) {
+  if (asked.count == 0) return "it has no elements";
+  if (asked.type < 0 || asked.type >= ncclNumTypes) return "Lanecast has no such type";
+  if (reduces(asked)) {
+    if (asked.op < 0 || asked.op >= ncclNumOps) return "its operator is the program's own";
+    if (asked.op == ncclAvg && is_whole(asked.type)) return "Lanecast has averages of floats alone";
+  }
+  if (nccl_is_faster(asked, beside)) return "a profile of `lanecast tune` has NCCL as the faster one";
+  if (in_symmetric_windows(asked, beside)) return "its buffers lie in symmetric windows of NCCL's";
+  return nullptr;
+}
+
+lanecastCall_t as_ours(const Asked& asked, int rank) {
+  const bool is_root = rank == asked.root;
+  const bool only_root_sends = asked.collective == lanecastCollBroadcast || asked.collective == lanecastCollScatter;
+  const bool only_root_gets = asked.collective == lanecastCollReduce || asked.collective == lanecastCollGather;
+  lanecastCall_t call{};
+  call.collective = asked.collective;
+  call.sendbuff = only_root_sends && !is_root ? nullptr : asked.in;
+  call.recvbuff = only_root_gets && !is_root ? nullptr : asked.out;
+  call.count = asked.count;
+  call.datatype = capi::type_from_nccl(asked.type);
+  call.op = reduces(asked) ? capi::op_from_nccl(asked.op) : lanecastSum;
+  call.root = asked.root;
+  return call;
+}
+
+bool knows_times_of_nccl(const Beside& beside) {
+  constexpr std::size_t kCount = 1 << 18;
+  const auto known = [&](lanecastCollective_t collective) {
+    try {
+      return explained({"", collective, nullptr, nullptr, kCount, ncclFloat}, beside).nccl_s > 0;
+    } catch (const std::exception&) {
+      return false;
+    }
+  };
+  return known(lanecastCollAllReduce) || known(lanecastCollAllGather) || known(lanecastCollReduceScatter);
+}
+
+void tell_way(const Asked& asked, Beside& beside, const std::string& why) {
+  if (!beside.info) return;
+  std::string what = std::string(asked.name) + " of " + std::to_string(asked.count) + " elements of type " +
+                     std::to_string(asked.type) + (reduces(asked) ? ", operator " + std::to_string(asked.op) : "");
+  {
+    const std::lock_guard lock(beside.mutex);
+    const std::string key = std::string(asked.name) + " " + std::to_string(std::bit_width(asked.count)) + " " +
+                            std::to_string(asked.type) + " " + std::to_string(asked.op) + " " + why;
+    if (!beside.told.insert(key).second) return;
+  }
+  tell_info("rank " + std::to_string(beside.rank) + ": " + what +
+            (why.empty() ? " by Lanecast: " + chosen(asked, beside) : " by NCCL: " + why));
+}
+
+ncclResult_t told(lanecastResult_t result, Beside& beside) {
+  if (result == lanecastSuccess) return ncclSuccess;
+  // Release: whoever asks for the text sees the flag of its own thread, or a text that was there before.
+  beside.failed.store(true, std::memory_order_release);
+  tell_always("rank " + std::to_string(beside.rank) + ": " + lanecastGetLastError(beside.ours));
+  return capi::nccl_result(result);
+}
+
+}  // namespace lanecast::preload

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""liblanecast_nccl.so before programs for NCCL, over a driver and an NCCL that stand in for NVIDIA's."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import gpu_host_library
+from lanecast.profiles.gpu_profile import save
+from launch import PACKAGE, ROOT, STRICT
+from test_gpu_tune import profile_for
+
+SHIM = PACKAGE / "liblanecast_nccl.so"
+SOURCES = ROOT / "tests" / "c"
+pytestmark = pytest.mark.skipif(not SHIM.exists(), reason="liblanecast_nccl.so is for x86-64")
+
+
+def own_header() -> Path | None:
+    """NCCL's, of nvidia-nccl-cu12 or -cu13, or where NCCL_INCLUDE says."""
+    if named := os.environ.get("NCCL_INCLUDE"):
+        return Path(named)
+    spec = find_spec("nvidia")
+    places = spec.submodule_search_locations if spec else None
+    found = [Path(place) / "nccl/include" for place in places or []]
+    return next((place for place in found if (place / "nccl.h").exists()), None)
+
+
+def program(into: Path, name: str = "nccl_preloaded", *, library: Path | None = None, own: bool = False) -> Path:
+    """Linked with an NCCL that stands in for the real one, under the name of its file."""
+    library = library or gpu_host_library.library()
+    built = into / name
+    header = own_header() if own else None
+    headers = ["-DNCCL_OWN_HEADER", f"-isystem{header}", f"-isystem{SOURCES / 'cuda'}"] if header else []
+    command = ["cc", "-std=c11", "-D_GNU_SOURCE", *STRICT, *headers, f"-I{SOURCES}", str(SOURCES / f"{name}.c")]
+    linked = [f"-L{library.parent}", f"-l:{library.name}", f"-Wl,-rpath,{library.parent}", "-ldl"]
+    subprocess.run([*command, *linked, "-o", str(built)], check=True)
+    return built
+
+
+def preloaded(**more: str) -> dict[str, str]:
+    return {"LD_PRELOAD": str(SHIM), "NCCL_DEBUG": "INFO", **gpu_host_library.environment(), **more}
+
+
+def outputs(
+    built: Path,
+    ranks: int,
+    folder: Path,
+    *how: str,
+    env: dict[str, str],
+    of_rank: dict[int, dict[str, str]] | None = None,
+) -> list[str]:
+    """What each rank says, on both streams; fails the test unless all end with 0."""
+    cache = {"XDG_CACHE_HOME": str(folder / "cache")}
+    processes = [
+        subprocess.Popen(
+            [str(built), str(rank), str(ranks), str(folder / "id"), *how],
+            env={**os.environ, **cache, **env, **(of_rank or {}).get(rank, {})},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for rank in range(ranks)
+    ]  # fmt: skip
+    said = [process.communicate(timeout=200)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * ranks, "\n".join(said)
+    return said
+
+
+@pytest.mark.timeout(400)  # the first one builds the driver
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_an_unchanged_program(ranks: int, tmp_path: Path) -> None:
+    for said in outputs(program(tmp_path), ranks, tmp_path, env=preloaded()):
+        if ranks == 1:
+            assert "all goes by NCCL: it has one rank" in said
+            continue
+        assert "collectives and messages go by Lanecast" in said
+        for name in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter"):
+            assert re.search(rf"rank \d: {name} of 1003 elements .* by Lanecast: .", said), name
+        assert re.search(r"Send of 1003 elements .* by Lanecast", said)
+        assert re.search(r"AllReduce of 1003 elements .* by NCCL: its operator is the program's own", said)
+        assert re.search(r"AllReduce of 1003 elements .* by NCCL: Lanecast has averages of floats alone", said)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(own_header() is None, reason="no nccl.h: pip install nvidia-nccl-cu12, or set NCCL_INCLUDE")
+def test_compiled_against_the_header_of_nccl(tmp_path: Path) -> None:
+    for said in outputs(program(tmp_path, own=True), 2, tmp_path, env=preloaded()):
+        assert "collectives and messages go by Lanecast" in said
+
+
+@pytest.mark.timeout(400)
+def test_a_communicator_made_in_a_group(tmp_path: Path) -> None:
+    for said in outputs(program(tmp_path), 2, tmp_path, "group", env=preloaded()):
+        assert "collectives and messages go by Lanecast" in said
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("of_rank", "reason"),
+    [
+        ({1: {"LANECAST_NCCL": "0"}}, "all goes by NCCL: rank 1: LANECAST_NCCL=0"),
+        ({0: {"LANECAST_NCCL": "yes"}}, "all goes by NCCL: rank 0: LANECAST_NCCL=yes is neither 0 nor 1"),
+        ({1: {"LANECAST_HOST": "other"}}, "all goes by NCCL: its ranks are on several hosts"),
+        ({0: {"LANECAST_TOPOLOGY": "7x7"}}, "all goes by NCCL: rank 0: "),  # refused while the communicator is made
+    ],
+)
+def test_all_ranks_take_lanecast_or_none(of_rank: dict[int, dict[str, str]], reason: str, tmp_path: Path) -> None:
+    for said in outputs(program(tmp_path), 2, tmp_path, env=preloaded(), of_rank=of_rank):
+        assert reason in said
+        assert "by Lanecast" not in said
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("fastest", ["nccl", "peer_kernel"])
+def test_a_profile_decides_who_is_faster(fastest: str, tmp_path: Path) -> None:
+    profile = tmp_path / "profile.json"
+    save(profile_for(fastest), profile)
+    env = preloaded(LANECAST_PROFILE=str(profile), LANECAST_MAX_CTAS="")
+    for said in outputs(program(tmp_path), 2, tmp_path, env=env):
+        way = "by NCCL: a profile of `lanecast tune` has NCCL as the faster one" if fastest == "nccl" else "by Lanecast"
+        assert re.search(rf"AllReduce of 1003 elements of type 7, operator 0 {way}", said)
+        assert re.search(r"Gather of 1003 elements .* by Lanecast", said)  # NCCL's has not been measured
+
+
+@pytest.mark.timeout(400)
+def test_a_call_that_is_passed_on_costs_at_most_a_microsecond(tmp_path: Path) -> None:
+    # The best of many: what another process takes is not counted.
+    (said, _) = outputs(program(tmp_path), 2, tmp_path, "bench", env=preloaded(NCCL_DEBUG=""))
+    assert int(re.search(r"passed on: (\d+) ns", said)[1]) <= 1000  # type: ignore[index]
+
+
+@pytest.mark.timeout(400)
+def test_found_by_what_is_loaded_beside_another_with_its_names(tmp_path: Path) -> None:
+    real = tmp_path / "libnccl.so.2"
+    real.symlink_to(gpu_host_library.library())
+    other = tmp_path / "libother.so"
+    text = "int ncclGetVersion(int* version) { return *version = 1, 0; }\n"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(other)], input=text.encode(), check=True)
+    env = preloaded(LD_PRELOAD=f"{SHIM}:{other}", LANECAST_NCCL_LIBRARY="")
+    for said in outputs(program(tmp_path, library=real), 2, tmp_path, env=env):
+        assert f"NCCL 2.28.9 in {real} makes the communicators" in said
+        assert f"{other} has NCCL's names as well" in said
+
+
+@pytest.mark.timeout(400)
+def test_in_place_of_nccl(tmp_path: Path) -> None:
+    """The loader finds ours under NCCL's name, and the real one is named by the variable."""
+    stub, place = tmp_path / "stub", tmp_path / "place"
+    stub.mkdir()
+    place.mkdir()
+    shutil.copy(gpu_host_library.library(), stub / "libnccl.so.2")
+    (place / "libnccl.so.2").symlink_to(SHIM)
+    built = program(tmp_path, library=stub / "libnccl.so.2")
+    (stub / "libnccl.so.2").unlink()
+    env = preloaded(LD_PRELOAD="", LD_LIBRARY_PATH=str(place))
+    for said in outputs(built, 2, tmp_path, env=env):
+        assert "collectives and messages go by Lanecast" in said
+
+
+CALLS = """
+#include <stdio.h>
+int ncclGetVersion(int*), ncclCommSuspend(void*, int), ncclGroupStart(void), ncclCommInitRank(void*, int, ...);
+const char *ncclGetErrorString(int), *ncclGetLastError(void*);
+int main(void) {
+  int version = -1;
+  printf("%d", ncclGetVersion(&version));
+  printf(" %d %d %s %s\\n", version, ncclCommSuspend(0, 1), ncclGetErrorString(5), ncclGetLastError(0));
+  return 0;
+}
+"""
+
+
+def said_by_calls(tmp_path: Path, nccl: str) -> str:
+    source, built = tmp_path / "calls.c", tmp_path / "calls"
+    source.write_text(CALLS)
+    subprocess.run(["cc", str(source), str(SHIM), f"-Wl,-rpath,{PACKAGE}", "-o", str(built)], check=True)
+    env = {**os.environ, "LANECAST_NCCL_LIBRARY": nccl}
+    done = subprocess.run([str(built)], env=env, check=True, capture_output=True, text=True, timeout=60)
+    return done.stdout + done.stderr
+
+
+def test_without_nccl(tmp_path: Path) -> None:
+    said = said_by_calls(tmp_path, "/nowhere/libnccl.so.2")
+    assert "5 -1 5 there is no NCCL to ask there is no NCCL to ask" in said
+    assert "no NCCL is loaded, and none was found" in said
+    assert "/nowhere/libnccl.so.2" in said
+    assert "Install it" in said
+
+
+def test_an_nccl_that_is_too_old(tmp_path: Path) -> None:
+    text = (
+        "int ncclGetVersion(int* version) { return *version = 21403, 0; }\n"
+        'const char* ncclGetErrorString(int result) { return result == 5 ? "invalid usage" : ""; }\n'
+        'const char* ncclGetLastError(void* comm) { return comm ? "" : "none"; }\n'
+    )
+    old = tmp_path / "libnccl.so.2"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(old)], input=text.encode(), check=True)
+    said = said_by_calls(tmp_path, str(old))
+    assert "0 21403 5 invalid usage none" in said
+    assert f"NCCL in {old} is older than 2.18; the program goes on by it alone" in said
+    assert f"ncclCommSuspend: not in NCCL {old}, which is older than the program" in said
+
+
+def exported(library: Path) -> set[str]:
+    listing = subprocess.run(
+        ["nm", "--dynamic", "--defined-only", str(library)], check=True, capture_output=True, text=True
+    )
+    return {line.split()[-1] for line in listing.stdout.splitlines()}
+
+
+def test_it_shows_the_functions_of_nccl_and_nothing_else() -> None:
+    names = exported(SHIM)
+    assert all(re.fullmatch(r"p?nccl[A-Z]\w*", name) for name in names)
+    header = own_header()
+    real = header and header.parent / "lib" / "libnccl.so.2"
+    if real and real.exists():
+        functions = {name for name in exported(real) if re.match(r"p?nccl[A-Z]", name)}
+        assert functions - names - {"ncclResetDebugInitInternal"} == set()
+    # What programs of NCCL 2.28 and newer call, at least.
+    assert {"ncclCommInitRankScalable", "ncclCommWindowRegister", "ncclDevCommCreate", "ncclAllReduceConfig"} <= names
+
+
+def test_preloading_alone_opens_nothing() -> None:
+    """Shells and helpers of a job are preloaded, too."""
+    env = {**os.environ, **preloaded()}
+    done = subprocess.run(["sh", "-c", "cat /proc/self/maps"], env=env, check=True, capture_output=True, text=True)
+    assert str(SHIM) in done.stdout
+    assert "gpu_host" not in done.stdout
+    assert done.stderr == ""
