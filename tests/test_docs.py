@@ -193,6 +193,13 @@ def test_links_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_functions_of_the_core_that_pages_show_are_what_stands_there() -> None:
+    sources = "".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.cpp")))
+    shown = fences("cpp")
+    assert shown
+    assert [fence.where for fence in shown if fence.body not in sources] == []
+
+
 def test_pages_that_sources_name_are_there() -> None:
     """In comments, help and error texts, which no link would break in."""
     folders = ("src", "include", "bindings", "simulator", "tools", "python", "bench", "examples", "tests")
