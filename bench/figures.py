@@ -85,7 +85,7 @@ def every(machines: dict[str, dict[str, Any]]) -> Iterator[tuple[str, dict[str, 
 def training(machine: dict[str, Any]) -> list[list[str]]:
     return [
         [row["strategy"], row["model"], row["where"], f"{row['tokens_per_s']:,}", f"{row['other_tokens_per_s']:,}",
-         f"**{row['times_as_fast']:.2f}**"]
+         f"**{row['tokens_per_s'] / row['other_tokens_per_s']:.2f}**"]
         for row in machine.get("training", ())
     ]  # fmt: skip
 
@@ -138,19 +138,19 @@ def title(page: Path) -> str:
     return page.read_text().partition("\n")[0].removeprefix("# ")
 
 
+def contents(text: str) -> str:
+    """Links to the sections below, as GitHub names them."""
+    anchors = {heading: re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+               for heading in re.findall("^## (.*)$", text, re.MULTILINE)}  # fmt: skip
+    return "".join(f"- [{heading}](#{anchor})\n" for heading, anchor in anchors.items())
+
+
 def summary(machines: dict[str, dict[str, Any]]) -> str:
     gaps = json.loads((FOLDER / "not-measured.json").read_text())
     trained = [[link(name, machine), *row] for name, machine in machines.items() for row in training(machine)]
     pages = [f"- [{machine['name']}](machines/{name}.md)\n" for name, machine in machines.items()]
     notes = [f"- [{title(page)}](history/{page.name})\n" for page in sorted((FOLDER / "history").glob("*.md"))]
-    return f"""# Measurements
-
-A cell says how many times as fast Lanecast is: **the geometric mean** over the sizes, and the slowest size in
-parentheses. Above 1 Lanecast is faster. Both libraries ran in the same run, in turns. Every element was compared,
-unless a machine's page says otherwise. `make figures` writes this page from the JSON files in `machines`, which have
-every time and its command. Times are rounded there, so means may differ by 0.01 from those in the notes.
-
-## GPUs, beside NCCL
+    body = f"""## GPUs, beside NCCL
 
 {speeds(machines, "GPU")}
 ## CPUs, beside MPI
@@ -170,7 +170,8 @@ host, over what plain TCP streams carry in the same run. On emulated NICs of GB/
 {shares(machines)}
 ## Training
 
-Tokens a second, and how many times as fast.
+Tokens a second, and their quotient. Jobs of one library differ by up to a fifth between hosts, so 0.85 to 1.15 is
+no difference there.
 
 {table(("machine", "strategy", "model", "where", "Lanecast", "NCCL", "times as fast"), trained)}
 ## Not measured
@@ -182,6 +183,15 @@ A machine's page has every size. Laboratory notes say what was tried, what limit
 
 {"".join(pages)}
 {"".join(notes)}"""
+    return f"""# Measurements
+
+A cell says how many times as fast Lanecast is: **the geometric mean** over the sizes, and the slowest size in
+parentheses. Above 1 Lanecast is faster. Both libraries ran in the same run, in turns. Every element was compared,
+unless a machine's page says otherwise. `make figures` writes this page from the JSON files in `machines`, which have
+every time and its command. Times are rounded there, so means may differ by 0.01 from those in the notes.
+
+{contents(body)}
+{body}"""
 
 
 def series_of(series: Series) -> str:
@@ -212,6 +222,8 @@ def series_of(series: Series) -> str:
 def page(machine: dict[str, Any]) -> str:
     text = f"# {machine['name']}\n\n{machine['machine']}. {machine['software']}.\n"
     text += f"Notes: [{machine['notes']}](../history/{machine['notes']}). `make figures` writes this page.\n\n"
+    if any("times_as_fast" in series.get("columns", ()) for series in machine["series"]):
+        text += "*Times as fast* comes from the single launches. So it may differ from the quotient of two times shown.\n\n"
     text += "".join(series_of(series) for series in machine["series"])
     if rows := training(machine):
         commits = ", ".join(dict.fromkeys(row["commit"] for row in machine["training"]))

@@ -182,6 +182,15 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_messages_that_the_page_of_errors_lists_are_ones_of_the_library() -> None:
+    """The words between numbers and variables stand in some source."""
+    files = [path for folder in ("src", "python") for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES]
+    sources = re.sub(r'"\s+f?"', "", "".join(path.read_text() for path in files))  # literals that go on
+    quoted = [row[0] for row in table("the message says", "docs/reference/errors.md")]
+    words = [part.strip(" ,") for code in quoted for part in re.split(r"\d[\d.]*|LANECAST_\w+", code)]
+    assert [part for part in words if part not in sources] == []
+
+
 def test_links_lead_somewhere() -> None:
     broken = []
     for page in [*PAGES, ROOT / "CHANGELOG.md", ROOT / "examples" / "c" / "README.md"]:
@@ -191,6 +200,13 @@ def test_links_lead_somewhere() -> None:
             if not there.exists() or (anchor and anchor not in anchors(there)):
                 broken.append(f"{page.relative_to(ROOT)}: {target}")
     assert broken == []
+
+
+def test_functions_of_the_core_that_pages_show_are_what_stands_there() -> None:
+    sources = "".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.cpp")))
+    shown = fences("cpp")
+    assert shown
+    assert [fence.where for fence in shown if fence.body not in sources] == []
 
 
 def test_pages_that_sources_name_are_there() -> None:

@@ -38,8 +38,8 @@ PATIENT_S = (
     40.0  # the deadline of what must show before it, which the kind of the error tells on a machine that is busy
 )
 TYPICALLY_S = 0.3  # the median over many faults
-ENDED = "ended by MPICH"  # when a peer of its messages is killed: see docs/reference/errors.md
-MAY_SEND = "may send"  # a mismatch that none can tell before the deadline: see docs/reference/errors.md
+ENDED = "ended by MPICH"  # when a peer of its messages is killed: see docs/reference/when-ranks-fail.md
+MAY_SEND = "may send"  # a mismatch that none can tell before the deadline: see docs/reference/different-calls.md
 FRAME = re.compile(r"^ *\d+ +\S*/(\w+)[^/\s]*\.so[.\d]*\(", re.MULTILINE)  # of the stack that UCX prints at such an end
 
 

@@ -29,19 +29,41 @@ def test_programs_run_and_print_what_is_shown(fence: Fence, tmp_path: Path) -> N
     assert timeless(done.stdout) == timeless(fence.shown)
 
 
-def test_the_first_program_runs_under_mpirun(tmp_path: Path) -> None:
-    """By the line that stands there, of MPICH's launcher."""
-    (line,) = [
-        fence.body
-        for fence in fences("sh")
-        if fence.where.startswith("docs/guide/pytorch.md") and "mpirun" in fence.body
-    ]
+PATH = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
+
+
+def lines_with(*words: str) -> list[str]:
+    """The block of docs/guide/pytorch.md that has these words."""
+    bodies = [fence.body for fence in fences("sh") if fence.where.startswith("docs/guide/pytorch.md")]
+    return [body for body in bodies if all(word in body for word in words)]
+
+
+def first_program(lines: str, folder: Path, path: str) -> None:
     program = next(fence for fence in PROGRAMS if fence.body.startswith("# train.py"))
-    (tmp_path / "train.py").write_text(program.body)
-    path = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
+    (folder / "train.py").write_text(program.body)
     done = subprocess.run(
-        line.replace("29500", str(free_port())), shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=100,
-        check=False, env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"},
+        lines.replace("29500", str(free_port())), shell=True, cwd=folder, capture_output=True, text=True, timeout=100,
+        check=False, env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "SLURM_JOB_NODELIST": "both"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == program.shown
+
+
+def test_the_first_program_runs_under_mpirun(tmp_path: Path) -> None:
+    """By the line that stands there, of MPICH's launcher."""
+    (line,) = lines_with("mpirun")
+    first_program(line, tmp_path, PATH)
+
+
+def test_the_first_program_runs_under_srun(tmp_path: Path) -> None:
+    """By the lines that stand there; two ranks of this host, told their places as srun tells them, stand for two hosts."""
+    (lines,) = lines_with("srun", "SLURM_PROCID")
+    pretended = {
+        "scontrol": 'test "$*" = "show hostnames both" && printf "127.0.0.1\\nnowhere\\n"',
+        "srun": 'while [ "$1" != sh ]; do shift; done\n'
+        "exec mpirun -n 2 sh -c 'SLURM_PROCID=$PMI_RANK SLURM_NTASKS=$PMI_SIZE SLURM_LOCALID=0 exec \"$@\"' sh \"$@\"",
+    }
+    for name, body in pretended.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    first_program(lines, tmp_path, f"{tmp_path}:{PATH}")

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/preload/taking.h"
 
+#include <algorithm>
 #include <bit>
 #include <exception>
 
+#include "algorithms/registry.h"
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "capi/call.h"
@@ -35,7 +37,8 @@ bool in_symmetric_windows(const Asked& asked, Beside& beside) {
 
 Explanation explained(const Asked& asked, const Beside& beside) {
   Communicator& core = *beside.ours->core;
-  return core.gpu().explain(capi::call_from(as_ours(asked, beside.rank), core), false);
+  return core.gpu().explain(capi::call_from(as_ours(asked, beside.rank), core), /*symmetric=*/false,
+                            /*captured=*/false);
 }
 
 /// The same on all ranks: they choose by one profile, rank 0's.
@@ -47,7 +50,7 @@ bool nccl_is_faster(const Asked& asked, Beside& beside) {
   if (!is_new) return known->second;
   try {
     const Explanation why = explained(asked, beside);
-    known->second = why.nccl_s > 0 && why.nccl_s < why.chosen.seconds && why.chosen.decided_by != Decider::pinned;
+    known->second = why.chosen.algorithm == kNccl && why.chosen.decided_by != Decider::pinned;
   } catch (const std::exception&) {
     // What Lanecast refuses is told by the call itself.
   }
@@ -97,7 +100,8 @@ bool knows_times_of_nccl(const Beside& beside) {
   constexpr std::size_t kCount = 1 << 18;
   const auto known = [&](lanecastCollective_t collective) {
     try {
-      return explained({"", collective, nullptr, nullptr, kCount, ncclFloat}, beside).nccl_s > 0;
+      const Explanation why = explained({"", collective, nullptr, nullptr, kCount, ncclFloat}, beside);
+      return std::ranges::count(why.candidates, kNccl, &Choice::algorithm) > 0;
     } catch (const std::exception&) {
       return false;
     }
