@@ -94,7 +94,7 @@ def draw_case(draw: random.Random, size: int, levels: int) -> Case:
     kind = draw.choice(COLLECTIVES)
     algorithms = ["", *ALGORITHMS[kind]]
     if levels and kind in HIERARCHICAL:
-        algorithms.append(f"hierarchical({HIERARCHICAL[kind]}{',native' * levels})")
+        algorithms.append(f"hierarchical({HIERARCHICAL[kind]}{',peers' * levels})")
     count, algorithm = draw.choice(COUNTS), draw.choice(algorithms)
     own = kind == "all_to_all" and draw.random() < 0.5
     counts = even(kind, count, size)

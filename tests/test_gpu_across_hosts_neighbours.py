@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from functools import partial
 
@@ -89,6 +90,5 @@ def test_whom_the_kernel_of_an_earlier_call_waits_for_is_named(kernel_cache: str
     ended = [job.outcome(rank) for rank in (0, 2)]
     job.processes[1].kill()
     job.end()
-    for outcome in ended:
-        assert "rank 0 waited " in outcome.value, outcome
-        assert "s for rank 1 in " in outcome.value, outcome
+    for outcome in ended:  # whoever of them gives up first has the other say why
+        assert re.search(r"s for rank 1 in |rank 0 waits for rank 1, which has not answered", outcome.value), outcome

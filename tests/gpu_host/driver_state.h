@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct Device {
   int ordinal = 0;
   int retained = 0;
   std::unique_ptr<Queue> default_stream;
+  std::set<Queue*> streams;  // the others
 };
 
 /// What a test has asked of a call: the one after so many others of its name.

@@ -68,10 +68,16 @@ int cuStreamCreateWithPriority(Queue** stream, unsigned, int) {
   if (current() == nullptr) return kInvalidContext;
   *stream = one_queue() ? queue_of(nullptr) : new Queue;
   ++state().streams;
+  const std::lock_guard lock(state().mutex);
+  if (!one_queue()) current()->streams.insert(*stream);
   return kOk;
 }
 int cuStreamDestroy_v2(Queue* stream) {
   if (spoils_a_capture()) return kCaptureUnsupported;
+  {
+    const std::lock_guard lock(state().mutex);
+    for (Device& device : state().devices) device.streams.erase(stream);
+  }
   if (!one_queue()) delete stream;
   --state().streams;
   return kOk;
@@ -212,6 +218,15 @@ int cuCtxSynchronize() {
   Queue* const queue = queue_of(nullptr);
   if (queue == nullptr) return kInvalidContext;
   queue->drain();
+  std::vector<std::shared_ptr<Mark>> ends;
+  {
+    const std::lock_guard lock(state().mutex);  // none of them is destroyed meanwhile
+    for (Queue* const stream : current()->streams) {
+      const std::shared_ptr<Mark>& end = ends.emplace_back(std::make_shared<Mark>());
+      stream->push([end, record = end->record()] { end->reach(record); }, /*at_once=*/true);
+    }
+  }
+  for (const std::shared_ptr<Mark>& end : ends) end->wait(end->latest());
   return kOk;
 }
 

@@ -22,10 +22,12 @@ class Queue {
   }
 
   /// Waits for room, as a driver's queues of about a thousand places have it; GPU_HOST_ROOM: places.
-  void push(std::function<void()> task) {
+  void push(std::function<void()> task) { push(std::move(task), /*at_once=*/false); }
+  /// at_once: waits for no room.
+  void push(std::function<void()> task, bool at_once) {
     static const char* const room = std::getenv("GPU_HOST_ROOM");
     std::unique_lock lock(mutex_);
-    if (room != nullptr) changed_.wait(lock, [this] { return tasks_.size() < std::stoul(room); });
+    if (room != nullptr && !at_once) changed_.wait(lock, [this] { return tasks_.size() < std::stoul(room); });
     tasks_.push_back(std::move(task));
     changed_.notify_all();
   }
