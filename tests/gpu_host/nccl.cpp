@@ -101,26 +101,31 @@ void add(const Comm& comm, std::size_t from, std::size_t bytes, int op, char* ou
   }
 }
 
-thread_local std::vector<std::pair<std::shared_ptr<Comm>*, Message>> group;
-thread_local Queue* group_stream = nullptr;
-
-/// All messages of a group at once, each pair of ranks in turn.
-void exchange(Comm& comm, const std::vector<Message>& messages) {
-  const auto find = [&](bool sends, int peer) -> const Message* {
-    for (const Message& message : messages)
-      if (message.sends == sends && message.peer == peer) return &message;
-    return nullptr;
-  };
-  const std::size_t bytes = messages[0].bytes;
-  for (int turn = 0; turn < comm.size; ++turn) {
-    const int to = (comm.rank + turn) % comm.size, from = (comm.rank - turn + comm.size) % comm.size;
-    const Message *sent = find(true, to), *got = find(false, from);
-    for (std::size_t at = 0; at < bytes; at += kSlotBytes) {
-      const std::size_t piece = std::min(kSlotBytes, bytes - at);
-      if (sent) std::memcpy(comm.meeting->slots[comm.rank], sent->data + at, piece);
-      if (!comm.together()) return;
-      if (got) std::memcpy(got->data + at, comm.meeting->slots[from], piece);
-      if (!comm.together()) return;
+/// Messages of one communicator, all at once: those between two ranks in order, piece by piece.
+void carry(Comm& comm, const std::vector<Message>& messages) {
+  std::vector<std::size_t> done(messages.size());
+  for (bool open = true; open && !comm.aborted;) {
+    open = false;
+    std::vector<std::pair<bool, int>> behind;  // an earlier one goes there, or comes from there
+    for (std::size_t k = 0; k < messages.size(); ++k) {
+      const Message& message = messages[k];
+      const std::pair way{message.sends, message.peer};
+      if (done[k] == message.bytes || std::count(behind.begin(), behind.end(), way) > 0) continue;
+      open = true;
+      behind.push_back(way);
+      Mailbox& box =
+          message.sends ? comm.meeting->mail[comm.rank][message.peer] : comm.meeting->mail[message.peer][comm.rank];
+      if ((box.full != 0) == message.sends) {
+        std::this_thread::yield();
+        continue;
+      }
+      const std::size_t piece = std::min(kSlotBytes, message.bytes - done[k]);
+      if (message.sends)
+        std::memcpy(box.bytes, message.data + done[k], piece);
+      else
+        std::memcpy(message.data + done[k], box.bytes, piece);
+      box.full = message.sends ? 1 : 0;
+      done[k] += piece;
     }
   }
 }
@@ -176,6 +181,26 @@ int wait_for_all(Handle handle) {
 }
 
 std::vector<Handle> made_in_group;
+struct GroupOfMessages {
+  std::shared_ptr<Comm> comm;
+  Queue* stream = nullptr;
+  std::vector<Message> messages;
+};
+std::vector<GroupOfMessages> sent_in_group;
+
+int enqueue_messages(const std::shared_ptr<Comm>& comm, Queue* stream, std::vector<Message> messages) {
+  return enqueue(stream, [comm, messages = std::move(messages)] {
+    carry(*comm, messages);
+    clock_us += state().nccl_us;
+  });
+}
+
+int post(const Message& message, Handle handle, Queue* stream) {
+  if (groups == 0) return ++state().nccl_calls, enqueue_messages(*handle, stream, {message});
+  for (GroupOfMessages& each : sent_in_group)
+    if (each.comm == *handle && each.stream == stream) return each.messages.push_back(message), kOk;
+  return sent_in_group.push_back({*handle, stream, {message}}), kOk;
+}
 
 }  // namespace
 
@@ -248,7 +273,13 @@ int ncclGroupStart() { return ++groups, kOk; }
 int ncclGroupEnd() {
   if (--groups > 0) return kOk;
   for (Handle handle : made_in_group) wait_for_all(handle);
-  return made_in_group.clear(), kOk;
+  made_in_group.clear();
+  if (sent_in_group.empty()) return kOk;
+  ++state().nccl_calls;
+  std::vector<GroupOfMessages> sent;
+  sent.swap(sent_in_group);
+  for (GroupOfMessages& each : sent) enqueue_messages(each.comm, each.stream, std::move(each.messages));
+  return kOk;
 }
 /// By color and key, as all ranks show them.
 int ncclCommSplit(Handle parent, int color, int key, Handle* part, void*) {
@@ -290,26 +321,6 @@ int ncclCommDestroy(Handle handle) {
 int ncclCommAbort(Handle handle) {
   (*handle)->aborted = true;
   return ncclCommDestroy(handle);
-}
-
-int ncclGroupStart() { return group.clear(), kOk; }
-int ncclSend(const void* in, std::size_t count, int dtype, int peer, Handle comm, Queue* stream) {
-  group_stream = stream;
-  return group.push_back({comm, {true, static_cast<char*>(const_cast<void*>(in)), count * kSizes[dtype], peer}}), kOk;
-}
-int ncclRecv(void* out, std::size_t count, int dtype, int peer, Handle comm, Queue* stream) {
-  group_stream = stream;
-  return group.push_back({comm, {false, static_cast<char*>(out), count * kSizes[dtype], peer}}), kOk;
-}
-int ncclGroupEnd() {
-  ++state().nccl_calls;
-  if (group.empty()) return kOk;
-  std::vector<Message> messages;
-  for (const auto& [comm, message] : group) messages.push_back(message);
-  return enqueue(group_stream, [comm = *group[0].first, messages] {
-    exchange(*comm, messages);
-    clock_us += state().nccl_us;
-  });
 }
 
 int ncclAllReduce(const void* in, void* out, std::size_t count, int dtype, int op, Handle comm, Queue* stream) {
@@ -367,23 +378,11 @@ int ncclScatter(const void* in, void* out, std::size_t count, int dtype, int roo
       std::memcpy(static_cast<char*>(out) + begin - own * c.rank, c.meeting->slots[root] + begin - from, end - begin);
   });
 }
-/// Of at most kSlotBytes, so that a send needs no receive to end.
 int ncclSend(const void* in, std::size_t count, int dtype, int peer, Handle comm, Queue* stream) {
-  if (count * kSizes[dtype] > kSlotBytes) return kInvalidArgument;
-  return enqueue(stream, [comm = *comm, in, bytes = count * kSizes[dtype], peer] {
-    Mailbox& box = comm->meeting->mail[comm->rank][peer];
-    while (box.full != 0 && !comm->aborted) std::this_thread::yield();
-    std::memcpy(box.bytes, in, bytes);
-    box.full = 1;
-  });
+  return post({true, static_cast<char*>(const_cast<void*>(in)), count * kSizes[dtype], peer}, comm, stream);
 }
 int ncclRecv(void* out, std::size_t count, int dtype, int peer, Handle comm, Queue* stream) {
-  return enqueue(stream, [comm = *comm, out, bytes = count * kSizes[dtype], peer] {
-    Mailbox& box = comm->meeting->mail[peer][comm->rank];
-    while (box.full == 0 && !comm->aborted) std::this_thread::yield();
-    std::memcpy(out, box.bytes, bytes);
-    box.full = 0;
-  });
+  return post({false, static_cast<char*>(out), count * kSizes[dtype], peer}, comm, stream);
 }
 
 }  // extern "C"
