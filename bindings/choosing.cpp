@@ -53,7 +53,7 @@ nb::list to_list(const std::vector<Choice>& choices) {
     d["seconds"] = choice.seconds;
     d["latency_s"] = choice.latency_s;
     d["measured"] = choice.measured;
-    d["basis"] = choice.basis;
+    d["basis"] = std::string(choice.basis);
     list.append(d);
   }
   return list;

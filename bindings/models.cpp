@@ -120,8 +120,12 @@ void bind_models(nb::module_& m) {
       [](const std::string& collective, std::size_t bytes, const Topology& topology, const Models& models, bool by_mpi,
          const std::string& links) {
         const Request request{.kind = kind_named(collective), .bytes = bytes, .by_mpi = by_mpi};
-        return to_dict({request.kind, bytes, choose(request, topology, models), candidates(request, topology, models),
-                        links.empty() ? known_of_links(models) : links});
+        return to_dict({request.kind,
+                        bytes,
+                        choose(request, topology, models),
+                        candidates(request, topology, models),
+                        links.empty() ? known_of_links(models) : links,
+                        {}});
       },
       "collective"_a, "bytes"_a, "topology"_a, "models"_a, "by_mpi"_a = false, "links"_a = "",
       "What would be chosen and why: algorithm, chunks, decided_by (\"pinned\", \"learned\", \"cost model\"), "
@@ -138,15 +142,16 @@ void bind_models(nb::module_& m) {
       "explain_on_peers",
       [](const std::string& collective, std::size_t bytes, int ranks, bool symmetric, const PeerLines& lines, bool half,
          bool nccl, bool captured) {
-        return to_dict(explain({.traffic = {.kind = kind_named(collective),
-                                            .ranks = ranks,
-                                            .bytes = bytes,
-                                            .symmetric = symmetric,
-                                            .half = half,
-                                            .nccl = nccl,
-                                            .captured = captured},
-                                .has_staging = true},
-                               lines));
+        PeerQuestion question;
+        question.traffic = {.kind = kind_named(collective),
+                            .ranks = ranks,
+                            .bytes = bytes,
+                            .symmetric = symmetric,
+                            .half = half,
+                            .nccl = nccl,
+                            .captured = captured};
+        question.has_staging = true;
+        return to_dict(explain(question, lines));
       },
       "collective"_a, "bytes"_a, "ranks"_a, "symmetric"_a, "lines"_a, "half"_a = false, "nccl"_a = true,
       "captured"_a = false,

@@ -33,7 +33,7 @@ struct Choice {
   bool measured = false;  // from fits of this very algorithm, not from links
   bool timed = false;     // `seconds` are those that such calls took when the choice was learned
   Decider decided_by = Decider::cost_model;
-  std::string basis = {};  // of the time, in words, where neither links nor measurements here are
+  const char* basis = "";  // of the time, where it is neither links nor measurements here
 };
 
 /// Predicted time of one algorithm that algorithms_for() lists, in so many chunks, or the best number for 0: slices

@@ -22,7 +22,7 @@ std::string way(const Choice& choice) {
 }
 
 std::string basis(const Choice& choice, const std::string& links) {
-  if (!choice.basis.empty()) return choice.basis;
+  if (*choice.basis) return choice.basis;
   return choice.measured ? "measured on this machine" : links;
 }
 

@@ -21,7 +21,7 @@ struct Explanation {
   struct LeftOut {
     std::string algorithm, why;
   };
-  std::vector<LeftOut> left_out = {};  // what could not be taken, or of what nothing is known
+  std::vector<LeftOut> left_out;  // what could not be taken, or of what nothing is known
 
   /// One sentence.
   std::string reason() const;
@@ -34,11 +34,11 @@ class PeerLines;
 /// fastest(). no_nccl: why that does not take the call; empty: it does, or nobody has asked.
 struct PeerQuestion {
   PeerTraffic traffic;
-  std::string_view pinned = {};
+  std::string_view pinned;
   bool has_staging = false;
-  std::string no_nccl = {};
-  bool is_tried = false;                      // the first calls of this size try NCCL beside our kernels
-  std::optional<Trials::Seconds> tried = {};  // what has come of that
+  std::string no_nccl;
+  bool is_tried = false;                 // the first calls of this size try NCCL beside our kernels
+  std::optional<Trials::Seconds> tried;  // what has come of that
 };
 Explanation explain(const PeerQuestion& question, const PeerLines& lines);
 

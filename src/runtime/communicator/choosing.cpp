@@ -37,8 +37,12 @@ bool Choosing::may_time_links() const {
 
 Explanation Choosing::explain(const Call& call) const {
   const Request request = request_of(call);
-  return {call.kind, request.bytes, chosen(call, request, models_), candidates(request, topology_, models_),
-          known_of_links(models_)};
+  return {call.kind,
+          request.bytes,
+          chosen(call, request, models_),
+          candidates(request, topology_, models_),
+          known_of_links(models_),
+          {}};
 }
 
 Request Choosing::request_of(const Call& call) const {
@@ -136,8 +140,12 @@ Link Choosing::network(OnGpus gpus) const {
 Explanation Choosing::explain_for_gpus(const Call& call, OnGpus gpus) const {
   const Request request = request_of(call, gpus);
   const Models models = models_for(gpus);
-  return {call.kind, request.bytes, chosen_for_gpus(call, gpus), candidates_for_gpus(request, models, gpus.has_groups),
-          known_of_links(models)};
+  return {call.kind,
+          request.bytes,
+          chosen_for_gpus(call, gpus),
+          candidates_for_gpus(request, models, gpus.has_groups),
+          known_of_links(models),
+          {}};
 }
 
 Choice Choosing::chosen(const Call& call) const { return chosen(call, request_of(call), models_); }

@@ -70,7 +70,7 @@ GpuCalls::Route GpuCalls::route_within_host(GpuExecutor& executor, const Call& c
     }
   }
   const bool by_nccl = way.engine == PeerEngine::nccl;
-  return {by_nccl ? GpuBackend::nccl : GpuBackend::peers, std::move(way), captured};
+  return {by_nccl ? GpuBackend::nccl : GpuBackend::peers, way, captured};
 }
 
 Trials::Way GpuCalls::settle(GpuExecutor& executor, const SizeClass& size, Lock& lock) {

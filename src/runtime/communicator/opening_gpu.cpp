@@ -140,8 +140,10 @@ Explanation GpuCalls::explain(const Call& call, bool symmetric, bool captured) {
                      "communicator with device=N");
   const WithinHost* const host = executor_->within_host();
   if (!host) return choosing_.explain_for_gpus(call, on_gpus(*executor_));
-  const PeerQuestion question{.traffic = {.symmetric = symmetric, .captured = captured},
-                              .pinned = choosing_.pinned_for(call)};
+  PeerQuestion question;
+  question.traffic.symmetric = symmetric;
+  question.traffic.captured = captured;
+  question.pinned = choosing_.pinned_for(call);
   return host->engines.explain(call, question, nccls_of(*executor_, call, captured));
 }
 

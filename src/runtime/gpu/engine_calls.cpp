@@ -40,7 +40,8 @@ void EngineCalls::require(PeerEngine named, const PeerTraffic& traffic) const {
 EngineCalls::Way EngineCalls::way_of(const Call& call, std::string_view named, const Nccls& nccls, gpu::Stream stream) {
   const bool captured = on_.enqueued.order.capturing(stream);
   if (!captured) on_.buffers.look();
-  Way way{.traffic = traffic_of(call, direct_takes(call.kind, call.own_counts(), on_.buffers.of(call)))};
+  Way way;
+  way.traffic = traffic_of(call, direct_takes(call.kind, call.own_counts(), on_.buffers.of(call)));
   way.traffic.captured = captured;
   way.traffic.nccl = nccls.why_not.empty();
   const std::optional<PeerEngine> engine = peer_engine_from(named);
