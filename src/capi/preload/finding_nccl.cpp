@@ -51,13 +51,16 @@ std::string nccl_behind(const std::string& loaded) {
   return file == own_file() ? std::string() : file;
 }
 
+/// What has NCCL's name comes first.
 std::vector<std::string> all_loaded() {
-  std::vector<std::string> found;
-  for (const std::string& loaded : loaded_files())
-    if (const std::string file = nccl_behind(loaded); !file.empty() && std::ranges::find(found, file) == found.end())
-      found.push_back(file);
-  std::ranges::stable_partition(found, is_named_as_nccl);
-  return found;
+  std::vector<std::string> named, others;
+  for (const std::string& loaded : loaded_files()) {
+    const std::string file = nccl_behind(loaded);
+    std::vector<std::string>& kind = is_named_as_nccl(file) ? named : others;
+    if (!file.empty() && std::ranges::find(kind, file) == kind.end()) kind.push_back(file);
+  }
+  named.insert(named.end(), others.begin(), others.end());
+  return named;
 }
 
 /// Of a Python environment that has this library as well, of the loader's path, and of CUDA's installations.
@@ -96,8 +99,10 @@ FoundNccl find_nccl() {
   std::vector<std::string> candidates = all_loaded();
   if (candidates.size() > 1) found.others.assign(candidates.begin() + 1, candidates.end());
   if (candidates.empty()) candidates = places();
-  for (const std::string& file : candidates)
-    if ((found.handle = opened(file, found)) != nullptr) break;
+  for (const std::string& file : candidates) {
+    found.handle = opened(file, found);
+    if (found.handle != nullptr) break;
+  }
   return found;
 }
 

@@ -18,7 +18,7 @@ ThreadGroup& thread_group() {
 
 namespace {
 
-void settle_made(std::vector<ThreadGroup::Made> made) {
+void settle_made(const std::vector<ThreadGroup::Made>& made) {
   std::vector<NcclComm> blocking;
   for (const ThreadGroup::Made& one : made) {
     if (*one.where == nullptr) continue;  // a split without a color
@@ -36,8 +36,8 @@ void settle_made(std::vector<ThreadGroup::Made> made) {
 ncclResult_t ended(ncclResult_t nccls) {
   ThreadGroup& group = thread_group();
   if (!group.messages.is_open() || !group.messages.end()) return nccls;
-  std::vector<ThreadGroup::Made> made = std::exchange(group.made, {});
-  if (nccls == ncclSuccess) settle_made(std::move(made));
+  const std::vector<ThreadGroup::Made> made = std::exchange(group.made, {});
+  if (nccls == ncclSuccess) settle_made(made);
   const ncclResult_t ours = group.messages.move();
   return nccls == ncclSuccess ? ours : nccls;
 }

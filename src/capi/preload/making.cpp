@@ -178,6 +178,7 @@ void refuse_together(const std::vector<NcclComm>& comms, const std::string& why)
     const gpu::BesideCaptures beside_captures(*gpu::Driver::open());
     const Card mine = own_card(why);
     std::vector<std::unique_ptr<Exchange>> exchanges;
+    exchanges.reserve(comms.size());
     for (NcclComm comm : comms) exchanges.push_back(std::make_unique<Exchange>(nccl, comm));
     for (const auto& exchange : exchanges) exchange->show(&mine, sizeof mine);
     nccl.GroupStart();

@@ -20,7 +20,7 @@ const char* absent_text(NcclComm) { return "there is no NCCL to ask"; }
 template <class Function>
 void bind(const RealNccl& nccl, Function*& to, const char* name) {
   void* const found = nccl.handle == nullptr ? nullptr : dlsym(nccl.handle, name);
-  to = found == nullptr ? reinterpret_cast<Function*>(reinterpret_cast<void*>(&absent))
+  to = found == nullptr ? reinterpret_cast<Function*>(reinterpret_cast<void (*)()>(&absent))
                         : reinterpret_cast<Function*>(found);
 }
 
