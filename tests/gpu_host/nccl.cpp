@@ -243,9 +243,8 @@ int ncclCommInitRankConfig(Handle* handle, int size, UniqueId id, int rank, cons
   *handle = new std::shared_ptr<Comm>(comm);
   ++comm->meeting->joined;
   ++state().nccl;
-  if (config->blocking == 0) return kInProgress;
-  while (comm->meeting->joined < size) std::this_thread::yield();
-  return kOk;
+  if (!config || config->blocking == 0) return kInProgress;
+  return wait_for_all(*handle);
 }
 int ncclCommGetAsyncError(Handle handle, int* result) {
   if (const int asked = arranged("ncclCommGetAsyncError")) return *result = asked, kOk;
