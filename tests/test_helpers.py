@@ -25,7 +25,11 @@ def judge(output: str, leaders: int) -> None:
 
 @pytest.mark.parametrize(
     ("leaders", "processes", "topology", "transports"),
-    [(2, 2, "2x1", "mpi,shm"), pytest.param(4, 4, "2x2", "mpi,shm", marks=pytest.mark.long), (3, 3, "-", "-")],
+    [
+        (2, 2, "2x1", "mpi,shm"),
+        pytest.param(4, 4, "2x2", "mpi,shm", marks=pytest.mark.long),
+        pytest.param(3, 3, "-", "-", marks=pytest.mark.long),
+    ],
 )
 def test_mpich(leaders: int, processes: int, topology: str, transports: str) -> None:
     command = [sys.executable, PROGRAM, str(processes), topology, transports]
