@@ -85,20 +85,26 @@ def test_forms(name: str) -> None:
         check_forms(name, hosts, turns=1, schedules=1)
 
 
+def share(hosts: str, of_few: int) -> int:
+    """How often so many ranks are tried: the interpreter takes seconds for a schedule of 16 of them, in Python."""
+    return of_few if len(hosts) <= 8 else max(1, of_few // 8) if len(hosts) < 20 else 1
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("text", "hosts"), LARGE_LAYOUTS)
 @pytest.mark.parametrize("collective", _core.KINDS)
-def test_named_algorithms_of_many_ranks(collective: str) -> None:
-    for text, hosts in LARGE_LAYOUTS:
-        check_named(collective, text, hosts, most=40 if len(hosts) <= 8 else 6, schedules=4)
+def test_named_algorithms_of_many_ranks(collective: str, text: str, hosts: str) -> None:
+    check_named(collective, text, hosts, most=share(hosts, 16), schedules=share(hosts, 4))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("text", "hosts"), LARGE_LAYOUTS)
 @pytest.mark.parametrize("name", FORMS)
-def test_forms_of_many_ranks(name: str) -> None:
-    for _, hosts in LARGE_LAYOUTS:
-        check_forms(name, hosts, turns=8 if len(hosts) <= 8 else 2, schedules=4)
+def test_forms_of_many_ranks(name: str, text: str, hosts: str) -> None:
+    del text
+    check_forms(name, hosts, turns=share(hosts, 8), schedules=share(hosts, 4))
 
 
 def direct(seed: int = 0, hosts: str = "abcd") -> tuple[Call, list[ProgramDict]]:
