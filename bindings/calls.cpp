@@ -76,8 +76,7 @@ void def_collective(nb::class_<Communicator>& communicator, const char* name, Ma
                         root,
                         send_counts,
                         recv_counts,
-                        reproducible,
-                        /*slice=*/{}};
+                        reproducible};
         return make(c, first..., call, input, output);
       },
       names..., "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,

@@ -33,7 +33,7 @@ struct Call {
   std::span<const std::size_t> recv_counts;
   std::optional<bool> reproducible;  // none: the communicator's
   bool is_barrier = false;           // an all-gather that the caller knows by this name
-  Chunk slice;  // of each part, that these ranks move; others move the rest, in memory that both see
+  Chunk slice{};  // of each part, that these ranks move; others move the rest, in memory that both see
 
   bool own_counts() const { return !send_counts.empty() || !recv_counts.empty(); }
 };
