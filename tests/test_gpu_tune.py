@@ -91,7 +91,7 @@ def test_an_engine_that_was_not_measured_is_not_compared_with_those_that_were() 
     profile = profile_for("peer_direct")
     profile = replace(profile, fits=[fit for fit in profile.fits if fit.engine != "peer_direct"])
     names = [each["algorithm"] for each in explained(profile, 1 << 20, symmetric=True)["candidates"]]
-    assert sorted(names) == ["copy_engine", "peer_kernel", "peer_two_shot"]
+    assert sorted(names) == ["copy_engine", "nccl", "peer_kernel", "peer_two_shot"]
     only = replace(profile, fits=[fit for fit in profile.fits if fit.collective == "all_gather"])
     assert not explained(only, 1 << 20)["candidates"][0]["measured"]
 
@@ -100,7 +100,7 @@ def rows_of(times: dict[str, Any]) -> list[dict[str, Any]]:
     """As the benchmark writes them; copy engines by their host, kernels from graphs."""
     return [
         {
-            "collective": "all_reduce", "algorithm": engine, "bytes": size, "mode": mode,
+            "collective": "all_reduce", "dtype": "float32", "algorithm": engine, "bytes": size, "mode": mode,
             "time_us_rounds": [slower * 1e6 * at(size) * (1 if (mode == "graph") == (engine != "copy_engine") else 9)
                                for slower in (1.3, 1.0, 1.1)],
         }
