@@ -100,6 +100,13 @@ def test_a_communicator_made_in_a_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
+def test_communicators_made_in_one_group_are_left_to_nccl(tmp_path: Path) -> None:
+    for said in outputs(program(tmp_path), 2, tmp_path, "two", env=preloaded()):
+        assert said.count("all goes by NCCL: it was made in one group with others") == 2
+        assert said.count("collectives and messages go by Lanecast") == 0
+
+
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("of_rank", "reason"),
     [
