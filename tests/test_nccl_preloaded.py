@@ -100,6 +100,13 @@ def test_a_communicator_made_in_a_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
+def test_communicators_made_in_one_group_are_left_to_nccl(tmp_path: Path) -> None:
+    for said in outputs(program(tmp_path), 2, tmp_path, "two", env=preloaded()):
+        assert said.count("all goes by NCCL: it was made in one group with others") == 2
+        assert said.count("collectives and messages go by Lanecast") == 0
+
+
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("of_rank", "reason"),
     [
@@ -124,7 +131,7 @@ def test_a_profile_decides_who_is_faster(fastest: str, tmp_path: Path) -> None:
     for said in outputs(program(tmp_path), 2, tmp_path, env=env):
         way = "by NCCL: a profile of `lanecast tune` has NCCL as the faster one" if fastest == "nccl" else "by Lanecast"
         assert re.search(rf"AllReduce of 1003 elements of type 7, operator 0 {way}", said)
-        assert re.search(r"Gather of 1003 elements .* by Lanecast", said)  # NCCL's has not been measured
+        assert re.search(r"Send of 1003 elements .* by Lanecast", said)  # no profile knows messages
 
 
 @pytest.mark.timeout(400)

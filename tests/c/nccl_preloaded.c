@@ -3,7 +3,7 @@
  * against lanecast/nccl.h with NCCL's names. One process for each rank, which find each other by a file. Prints what
  * went wrong.
  *
- *     nccl_preloaded RANK RANKS FILE [group|bench] */
+ *     nccl_preloaded RANK RANKS FILE [group|two|bench] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +149,15 @@ static void registered(void) {
   NCCLCHECK(ncclCommDeregister(comm, handle));
 }
 
+/* Of two communicators that one group has made. */
+static void second(ncclComm_t other) {
+  fill();
+  NCCLCHECK(ncclAllReduce(from, to, kCount, ncclFloat, ncclSum, other, stream));
+  fetch();
+  EXPECT(!wrong_sums(0, 0, kCount, 1));
+  NCCLCHECK(ncclCommDestroy(other));
+}
+
 static double seconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -191,13 +200,17 @@ int main(int argc, char** argv) {
   ncclResult_t async = ncclInternalError;
   int version = 0;
   const char* const how = argc > 4 ? argv[4] : "";
+  ncclComm_t other = NULL;
+  char path[4096];
   if (argc < 4) return EXIT_FAILURE;
   rank = atoi(argv[1]), size = atoi(argv[2]);
   open_driver(rank);
   id = met(argv[3]);
-  if (strcmp(how, "group") == 0) {
+  if (strcmp(how, "group") == 0 || strcmp(how, "two") == 0) {
+    snprintf(path, sizeof path, "%s.other", argv[3]);
     NCCLCHECK(ncclGroupStart());
     NCCLCHECK(ncclCommInitRank(&comm, size, id, rank));
+    if (strcmp(how, "two") == 0) NCCLCHECK(ncclCommInitRank(&other, size, met(path), rank));
     NCCLCHECK(ncclGroupEnd());
   } else {
     NCCLCHECK(ncclCommInitRank(&comm, size, id, rank));
@@ -215,6 +228,7 @@ int main(int argc, char** argv) {
   messages();
   if (size > 1) parts();
   registered();
+  if (other) second(other);
   if (strcmp(how, "bench") == 0) bench();
   NCCLCHECK(ncclCommGetAsyncError(comm, &async));
   EXPECT(async == ncclSuccess);

@@ -27,6 +27,9 @@ namespace {
 
 constexpr int kMostRanks = 32;  // GPUs of a host, which is what Lanecast takes here
 
+/// NCCL waits for ever, and programs for NCCL end a wait by themselves: a rank may write its state for an hour.
+constexpr double kPatience_s = 24 * 3600;
+
 /// What a rank shows of itself.
 struct Card {
   int version = 1;  // of this struct
@@ -48,6 +51,14 @@ Card own_card(const std::string& refusal) {
   host_identity().copy(card.host.data(), card.host.size() - 1);
   refusal.copy(card.refusal.data(), card.refusal.size() - 1);
   return card;
+}
+
+/// Why Lanecast is out of the question for so many ranks, which all of them know; empty: it is not.
+std::string refusal_of_size(NcclComm comm) {
+  int size = 0;
+  real_nccl().CommCount(comm, &size);
+  if (size < 2) return "it has one rank";
+  return size > kMostRanks ? "it has " + std::to_string(size) + " ranks" : "";
 }
 
 /// The same on all ranks; empty: Lanecast can take them.
@@ -110,6 +121,8 @@ lanecastComm_t made_by_all(Exchange& exchange, const RealNccl& nccl, std::string
   config.error = &error;
   config.kernel_cache = cache.c_str();
   config.gpu_libraries = folders.c_str();  // algorithm "nccl" is the real one, not this library in its place
+  if (const char* given = std::getenv("LANECAST_TIMEOUT"); given == nullptr || *given == '\0')
+    config.timeout_s = kPatience_s;
   Making making{Session(exchange), {}};
   lanecastComm_t ours = nullptr;
   if (lanecastCommInitAllGather(&ours, exchange.rank(), exchange.size(), &Making::all_gather, &making, &config) !=
@@ -144,10 +157,7 @@ void leave_to_nccl(NcclComm comm, const std::string& why) {
 
 void make_beside(NcclComm comm) {
   const RealNccl& nccl = real_nccl();
-  int size = 0;
-  nccl.CommCount(comm, &size);
-  if (size < 2) return leave_to_nccl(comm, "it has one rank");
-  if (size > kMostRanks) return leave_to_nccl(comm, "it has " + std::to_string(size) + " ranks");
+  if (const std::string why = refusal_of_size(comm); !why.empty()) return leave_to_nccl(comm, why);
   try {
     auto beside = std::make_shared<Beside>();
     beside->driver = gpu::Driver::open();
@@ -155,7 +165,7 @@ void make_beside(NcclComm comm) {
     Exchange exchange(nccl, comm);
     beside->rank = exchange.rank();
     beside->size = exchange.size();
-    std::vector<Card> cards(static_cast<std::size_t>(size));
+    std::vector<Card> cards(static_cast<std::size_t>(exchange.size()));
     const Card mine = own_card(nccl.too_old.empty() ? switched_off() : nccl.too_old);
     exchange.all_gather(&mine, cards.data(), sizeof mine);
     beside->why_not = refusal_among(cards);
@@ -179,7 +189,8 @@ void refuse_together(const std::vector<NcclComm>& comms, const std::string& why)
     const Card mine = own_card(why);
     std::vector<std::unique_ptr<Exchange>> exchanges;
     exchanges.reserve(comms.size());
-    for (NcclComm comm : comms) exchanges.push_back(std::make_unique<Exchange>(nccl, comm));
+    for (NcclComm comm : comms)
+      if (refusal_of_size(comm).empty()) exchanges.push_back(std::make_unique<Exchange>(nccl, comm));
     for (const auto& exchange : exchanges) exchange->show(&mine, sizeof mine);
     nccl.GroupStart();
     for (const auto& exchange : exchanges) exchange->gather(sizeof mine);
