@@ -54,7 +54,7 @@ def options(way: str) -> dict[str, Any]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("way", ["ucx", "direct"])
 def test_some_lives(way: str, kernel_cache: str) -> None:
-    for outcome in outcomes(3, partial(lives, 4), kernel_cache, **options(way)):
+    for outcome in outcomes(3, partial(lives, 3), kernel_cache, **options(way)):
         assert outcome.text == ""
         assert outcome.value[:2] == ([], "")
 
