@@ -44,7 +44,7 @@ std::optional<double> assumed_of_nccl_s(const PeerTraffic& traffic, const GpuKin
   if (known == nullptr) return {};
   double ours = assumed_s(gpu.times, PeerEngine::kernel, traffic);
   if (takes(PeerEngine::two_shot, traffic)) ours = std::min(ours, assumed_s(gpu.times, PeerEngine::two_shot, traffic));
-  return ours * (traffic.captured ? known->replayed : known->eager);
+  return ours * (traffic.captured ? known->replayed : known->eager) + (traffic.captured ? 0 : gpu.times.nccl_marks_s);
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic,
   if (engine != PeerEngine::nccl)
     return measured ? lines.seconds(engine, traffic) : assumed_s(lines.gpu().times, engine, traffic);
   std::optional<double> seconds = measured ? lines.seconds(engine, traffic) : assumed_of_nccl_s(traffic, lines.gpu());
-  if (seconds && traffic.captured) *seconds += lines.gpu().times.meeting_s;
+  if (seconds && traffic.captured) *seconds += (traffic.ranks - 1) * lines.gpu().times.nccl_alone_s;
   return seconds;
 }
 

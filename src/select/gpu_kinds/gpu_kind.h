@@ -25,7 +25,10 @@ struct WayTimes {
   WayTime spread;                                      // a broadcast in two shots, for its whole bytes
   WayTime direct_copy, direct_messages;                // an all-gather; an all-to-all
   WayTime direct_reduction, direct_all_reduce_by_few;
-  double meeting_s;  // of a kernel in which all ranks come together
+  double nccl_marks_s;  // what NCCL's call takes between the marks by which its deadline is kept
+  /// In a graph a barrier stands before it, so it does not begin while the one before still ends: for each rank beyond
+  /// the first one, as its pipelines fill.
+  double nccl_alone_s;
 };
 
 /// NCCL's time over that of our kernels on plain memory, where both were timed in turns: without multicast, as called

@@ -27,7 +27,8 @@ inline constexpr GpuKind kHopper{
               .direct_messages = {20e-6, 1 / 355e9},
               .direct_reduction = {8.6e-6, 1 / 324e9},
               .direct_all_reduce_by_few = {8.6e-6, 1 / 345e9},  // H100s
-              .meeting_s = 4e-6},  // reckoned: half of the shortest call, which meets twice
+              .nccl_marks_s = 8e-6,                             // four H200s
+              .nccl_alone_s = 30e-6},  // four H200s: broadcasts and reduces of 16 to 256 MiB took 63 to 93 us more
     .nccl = kHopperNccl,
     .slots = {.long_bytes = 1 * kMiB,  // H200s, as all down to few_reduce
               .short_blocks = 32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL 2.28.9 beside our kernels among H100s and H200s of a host, without multicast. From the tables of
-// docs/measurements/history: of two GPUs H100s, of four H200s, and reduces of four H100s. Gathers and scatters among
-// four, and what is replayed of five collectives among two, nobody has timed.
+// docs/measurements/history: of two GPUs H100s, of four H200s. Gathers and scatters among four, and what is replayed of
+// five collectives among two, nobody has timed.
 #pragma once
 
 #include "select/gpu_kinds/gpu_kind.h"
@@ -76,7 +76,9 @@ inline constexpr NcclTime kHopperNccl[] = {
     {Kind::broadcast, 4, 64 * kMiB, 0.81, 0.84},
     {Kind::broadcast, 4, 256 * kMiB, 0.81, 0.82},
     {Kind::reduce, 4, 0, 1.5, 1.5},
-    {Kind::reduce, 4, 64 * kMiB, 0.93, 0.93},
+    {Kind::reduce, 4, 8 * kMiB, 0.48, 0.54},
+    {Kind::reduce, 4, 64 * kMiB, 0.37, 0.37},
+    {Kind::reduce, 4, 256 * kMiB, 0.345, 0.345},
     {Kind::all_to_all, 4, 0, 1.3, 1.5},
     {Kind::all_to_all, 4, 16 * kMiB, 1.22, 1.47},
     {Kind::all_to_all, 4, 64 * kMiB, 1.05, 1.11},
