@@ -27,22 +27,19 @@ NetworkMemory::NetworkMemory(const std::shared_ptr<gpu::Device>& device, const W
 void NetworkMemory::fill(gpu::ProgramRun& run) const {
   run.slots[0] = on_device_ ? on_device_->address() : 0;
   run.slots[1] = on_host_.device();
-  run.begun = words_.device();
   run.heard = heard_.address();
   run.ended = words_.device() + kEndedAt * sizeof(std::uint64_t);
   run.told = words_.device() + kToldAt * sizeof(std::uint64_t);
   run.says = run.told + in_lines(std::size_t{run.carried} * run.channels) * sizeof(std::uint64_t);
 }
 
-bool NetworkMemory::has_come_to(const std::uint64_t& word, std::uint32_t launch) {
-  // Relaxed: nothing is read because of it.
-  const auto now = static_cast<std::uint32_t>(__atomic_load_n(&word, __ATOMIC_RELAXED) >> 32);
-  return static_cast<std::int32_t>(now - launch) >= 0;
-}
-
 bool NetworkMemory::has_ended(std::uint32_t launch, int lanes) const {
-  const std::span ended(words() + kEndedAt, static_cast<std::size_t>(lanes));
-  return std::ranges::all_of(ended, [launch](const std::uint64_t& word) { return has_come_to(word, launch); });
+  return std::ranges::all_of(std::span(words() + kEndedAt, static_cast<std::size_t>(lanes)),
+                             [launch](const std::uint64_t& word) {
+                               // Relaxed: nothing is read because of it.
+                               const std::uint64_t now = __atomic_load_n(&word, __ATOMIC_RELAXED) >> 32;
+                               return static_cast<std::int32_t>(static_cast<std::uint32_t>(now) - launch) >= 0;
+                             });
 }
 
 }  // namespace lanecast
