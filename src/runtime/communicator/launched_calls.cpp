@@ -47,7 +47,7 @@ std::shared_ptr<BoundCall> LaunchedCalls::next() {
     enqueued_.pop_front();
   } else {
     call = std::make_shared<BoundCall>();
-    call->on_gpu = device_->captured().find(*captured);
+    call->on_gpu = device_->captured().turn_to(*captured);
     call->deadline.timeout_s = waits_.timeout_s();
   }
   return call;
@@ -76,6 +76,7 @@ bool LaunchedCalls::move() {
   if (!under_way_->call().finished()) return moved;
   under_way_->work->finish(nullptr);
   under_way_.reset();
+  device_->captured().expect(device_->launches().next_number());
   return true;
 }
 

@@ -93,7 +93,9 @@ void ProgressThread::pause(Lock& lock, bool listens) {
     // by a part of that time.
     const auto since = std::chrono::steady_clock::now() - moved_;
     const auto nap = std::clamp<std::chrono::steady_clock::duration>(since / kNapShare, kShortestNap, kLongestNap);
+    naps_.store(true, std::memory_order_relaxed);
     sleeper_->call_made.wait_for(lock, nap);
+    naps_.store(false, std::memory_order_relaxed);
     lock.unlock();
   }
   lock = enter();

@@ -47,6 +47,11 @@ class ProgressThread {
   ~ProgressThread() { stop(std::chrono::seconds(0)); }
   /// Also by the thread itself, for whom it is driving. Throws UsageError after stop().
   void add(Moved& moved);
+  /// A call was made, of someone whom the thread looks for already: it need not end its nap first.
+  void wake() {
+    // Relaxed: who comes between a look and the nap waits for the end of that, 1 ms at most.
+    if (naps_.load(std::memory_order_relaxed)) sleeper_->call_made.notify_all();
+  }
   /// Gives the calls under way some time to finish and ends the thread: to be called before the libraries that it uses
   /// end, MPI above all.
   void stop(std::chrono::duration<double> grace);
@@ -74,6 +79,7 @@ class ProgressThread {
   std::vector<Moved*> active_;
   std::atomic<std::thread::id> thread_id_;
   bool stop_ = false;
+  std::atomic<bool> naps_ = false;    // for longer than calls under way should wait
   bool listens_ = false;              // all of them do no more than that
   Patience patience_{Rivals::ranks};  // the thread's; one that spins would take a core from the program it serves
   std::chrono::steady_clock::time_point moved_;  // when something did, as far as it matters

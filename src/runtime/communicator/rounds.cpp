@@ -21,7 +21,7 @@ void ProgressRounds::hand_to_thread() {
   // Where it does already, no caller waits for its round to end. The thread takes this back before it looks for calls
   // for the last time, and a call is started before this is asked, so one of the two sees the other. Sequentially
   // consistent: that look may fail to get in, where a caller is, and orders nothing then.
-  if (is_moved) return;
+  if (is_moved) return ground_.progress->wake();
   try {
     ground_.progress->add(*this);
   } catch (const UsageError&) {

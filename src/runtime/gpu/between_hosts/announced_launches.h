@@ -26,6 +26,7 @@ class AnnouncedLaunches {
   /// all of them, in their order.
   void follow() { followed_ = true; }
   bool is_followed() const { return followed_; }
+  std::uint32_t next_number() const { return latest_ + 1; }
   /// The proxy turns to the next launch: its number. The device may have begun it, or will.
   std::uint32_t turn_to_next();
   /// Has the launch of that number begun, or a later one?

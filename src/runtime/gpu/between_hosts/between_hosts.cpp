@@ -73,8 +73,8 @@ BetweenHosts::BetweenHosts(NetworkSurroundings around, const Bootstrap& all,
   set_timeout(on_.gpu.timeout_s);
   const std::size_t on_device = where_.any() ? ProbeMemory::kBytes : 0;
   memories_.push_back(agreed(all, [&] {
-    return std::make_shared<NetworkMemory>(on_.gpu.device, where_,
-                                           NetworkRoom{on_device, ProbeMemory::kBytes, kWordBytes, kWordBytes});
+    return std::make_shared<NetworkMemory>(
+        on_.gpu.device, where_, NetworkRoom{on_device, ProbeMemory::kBytes, kWordBytes, kWordBytes, kWordBytes});
   }));
   launches_ = agreed(all, [&] { return std::make_shared<AnnouncedLaunches>(on_.gpu.device); });
 }
@@ -224,7 +224,7 @@ CallBetweenHosts BetweenHosts::begin(std::shared_ptr<const BoundProgram> program
     memories_.push_back(std::make_shared<NetworkMemory>(
         on_.gpu.device, where_,
         NetworkRoom{larger(now.on_device, room.on_device), larger(now.on_host, room.on_host),
-                    larger(now.words, room.words), larger(now.heard, room.heard)}));
+                    larger(now.told, room.told), larger(now.says, room.says), larger(now.heard, room.heard)}));
   }
   return {std::move(program), in, out, memories_.back()};
 }

@@ -17,8 +17,10 @@ class CapturedCalls {
   /// A number that no other one has.
   std::uint32_t next_number() { return ++numbers_; }
   void add(std::uint32_t number, std::shared_ptr<Proxy> proxy, gpu::GraphLife life);
-  /// Throws InternalError for one that no graph has captured.
-  const std::shared_ptr<Proxy>& find(std::uint32_t number) const;
+  /// The one that comes now. Throws InternalError where no graph has captured it.
+  const std::shared_ptr<Proxy>& turn_to(std::uint32_t number);
+  /// It is through. What came behind it last time is likely to come again, as the launch of that number.
+  void expect(std::uint32_t launch) const;
   /// Can a graph replay one of them?
   bool may_run() const;
   bool empty() const { return calls_.empty(); }
@@ -29,9 +31,10 @@ class CapturedCalls {
   struct CapturedCall {
     std::shared_ptr<Proxy> proxy;
     gpu::GraphLife life;
+    std::uint32_t behind = 0;  // number of what came behind it; 0: none
   };
   std::map<std::uint32_t, CapturedCall> calls_;
-  std::uint32_t numbers_ = 0;
+  std::uint32_t numbers_ = 0, latest_ = 0;
 };
 
 }  // namespace lanecast

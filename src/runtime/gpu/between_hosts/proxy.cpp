@@ -64,11 +64,15 @@ void Proxy::start(const std::byte* /*in*/, std::byte* /*out*/, std::uint32_t sta
   }
 }
 
+void Proxy::foretell(std::uint32_t launch) const {
+  for (std::size_t k = 0; k < flows_.size(); ++k) call_.memory->tell(k, std::uint64_t{launch} << 32);
+}
+
 bool Proxy::all_say(CarriedFlow& flow, std::uint32_t chunk) {
   const auto lanes = static_cast<std::uint32_t>(slicing().lanes_of_channel());
   const std::uint64_t with_share = chunk_of(flow, chunk).lanes;
   // Of a message those of all lanes lie together, so of a flow those of its channel's.
-  const std::uint64_t* const says = call_.memory->says(flows_.size()) + (&flow - flows_.data()) * lanes;
+  const std::uint64_t* const says = call_.memory->says() + (&flow - flows_.data()) * lanes;
   for (; flow.lane < lanes; ++flow.lane) {
     if ((with_share >> flow.lane & 1) == 0) continue;
     // Acquire: what the lane has put is seen by who sends it, and what it has taken is read.

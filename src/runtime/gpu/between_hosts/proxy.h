@@ -40,6 +40,9 @@ class Proxy final : public OrderedCall {
 
   /// Once for each launch of the program.
   void start(const std::byte* in, std::byte* out, std::uint32_t stamp) override;
+  /// All launches before have been through, and the next one may be of this call: then puts need not wait until it is
+  /// announced and heard. Of another call it says what is true.
+  void foretell(std::uint32_t launch) const;
   bool advance() override;
   bool finished() const override {
     return unfinished_ == 0 && (neighbours_.empty() || call_.memory->has_ended(launch_, slicing().lanes));
