@@ -241,6 +241,18 @@ def costs(kernel_us: float, nccl_us: float) -> None:
 
 
 @contextlib.contextmanager
+def _entered(ordinal: int) -> Iterator[ctypes.CDLL]:
+    driver, context = opened(), ctypes.c_void_p()
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal) == 0
+    assert driver.cuCtxPushCurrent_v2(context) == 0
+    try:
+        yield driver
+    finally:
+        driver.cuCtxPopCurrent_v2(ctypes.byref(context))
+        driver.cuDevicePrimaryCtxRelease_v2(ordinal)
+
+
+@contextlib.contextmanager
 def held_up(ordinal: int) -> Iterator[None]:
     """Nothing that is enqueued meanwhile on the default stream of a GPU runs before the end."""
     driver, context, word = opened(), ctypes.c_void_p(), ctypes.c_uint32(0)
@@ -281,6 +293,48 @@ def memory(ordinal: int, size_bytes: int) -> int:
 def capture(*, on: bool) -> None:
     """From now on every stream says that it is being captured, or that it is not."""
     opened().gpu_host_capture(int(on))
+
+
+class Graph:
+    """What `calls` enqueue on the default stream of a GPU, captured in CUDA's global mode."""
+
+    def __init__(self, ordinal: int, calls: Callable[[], object]) -> None:
+        self._ordinal, self._exec = ordinal, ctypes.c_void_p()
+        captured = self._capture(calls)
+        with _entered(ordinal) as driver:
+            assert driver.cuGraphInstantiateWithFlags(ctypes.byref(self._exec), captured, ctypes.c_ulonglong(0)) == 0
+            assert driver.cuGraphDestroy(captured) == 0
+
+    def _capture(self, calls: Callable[[], object]) -> ctypes.c_void_p:
+        captured = ctypes.c_void_p()
+        with _entered(self._ordinal) as driver:
+            assert driver.cuStreamBeginCapture_v2(None, 0) == 0
+            try:
+                calls()
+            finally:
+                assert driver.cuStreamEndCapture(None, ctypes.byref(captured)) == 0
+        return captured
+
+    def update(self, calls: Callable[[], object]) -> None:
+        """It launches these instead from now on, which are as many."""
+        captured = self._capture(calls)
+        with _entered(self._ordinal) as driver:
+            assert driver.cuGraphExecUpdate_v2(self._exec, captured, None) == 0
+            assert driver.cuGraphDestroy(captured) == 0
+
+    def launch(self, stream: int = 0) -> None:
+        with _entered(self._ordinal) as driver:
+            assert driver.cuGraphLaunch(self._exec, ctypes.c_void_p(stream)) == 0
+
+    def destroy(self) -> None:
+        with _entered(self._ordinal) as driver:
+            assert driver.cuGraphExecDestroy(self._exec) == 0
+
+
+def synchronize(ordinal: int, stream: int = 0) -> int:
+    """A CUresult."""
+    with _entered(ordinal) as driver:
+        return int(driver.cuStreamSynchronize(ctypes.c_void_p(stream)))
 
 
 @contextlib.contextmanager

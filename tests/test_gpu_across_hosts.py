@@ -315,24 +315,6 @@ def test_a_peer_that_has_gone(kernel_cache: str) -> None:
         assert "rank 2" in outcome.text
 
 
-def captured(comm: Communicator, _: Tell) -> str:
-    x = tensor(comm, 8)
-    comm.all_reduce(x, algorithm="ring")
-    gpu_host_library.capture(on=True)
-    with pytest.raises(lanecast.UsageError, match=f"rank {comm.rank}: no CUDA graph can capture a call with messages"):
-        comm.all_reduce(x, algorithm="ring")
-    gpu_host_library.capture(on=False)
-    comm.all_reduce(x, algorithm="ring")
-    comm.synchronize()
-    return str(x.array.sum())
-
-
-def test_a_capture_is_refused(kernel_cache: str) -> None:
-    assert [
-        outcome.text or outcome.value for outcome in outcomes(2, captured, kernel_cache, **between_hosts("2x1"))
-    ] == ["32.0"] * 2
-
-
 def unheard_of(comm: Communicator, _: Tell) -> None:
     x = tensor(comm, 8)
     for algorithm, chunks, words in (

@@ -33,7 +33,7 @@ class Row:
 
     call: str
     runs: Sequence[str] = PLACES
-    graph: Sequence[str] = (GPUS,)
+    graph: Sequence[str] = (GPUS, HOSTS)
     counts: Sequence[str] = ()
     in_place: Sequence[str] = ()
     reproducible: Sequence[str] = ()
@@ -54,7 +54,7 @@ class Row:
 
 ROWS = (
     Row("barrier", runs=(CPU,), graph=(), c=(CPU,)),
-    Row("messages", runs=(CPU, GPUS), c=(CPU, GPUS), torch=(CPU, GPUS)),
+    Row("messages", runs=(CPU, GPUS), graph=(GPUS,), c=(CPU, GPUS), torch=(CPU, GPUS)),
     Row("persistent", (CPU,), (), (CPU,), (CPU,), (CPU,), c=(CPU,), torch=()),
     Row("composition", counts=PLACES, in_place=PLACES, torch=()),
 )

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -274,6 +275,12 @@ void run_grid(const Shape& shape, const std::function<void()>& body) {
 void wait_at_barrier(int name, int threads) { running->wait(name, threads); }
 
 void arrive_at_barrier(int name, int threads) { running->arrive(name, threads); }
+
+namespace {
+std::atomic<bool> failed = false;
+}  // namespace
+void fail_launch() { failed = true; }
+bool a_launch_has_failed() { return failed; }
 
 void give_way() { running->spin(); }
 

@@ -30,6 +30,10 @@ void arrive_at_barrier(int name, int threads);
 /// Lets the other threads of the block go on: for those that spin.
 void give_way();
 
+/// The driver says from now on that a launch has failed.
+void fail_launch();
+bool a_launch_has_failed();
+
 /// Nanoseconds on the block's own clock, which begins a little before 64 bits of picoseconds begin anew.
 unsigned long long now_ns();
 

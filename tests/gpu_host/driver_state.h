@@ -24,7 +24,14 @@ enum Result {
   kInvalidContext = 201,
   kNotFound = 500
 };
-enum Result2 { kNotReady = 600, kNotSupported = 801, kCaptureUnsupported = 900 };
+enum Result2 {
+  kNotReady = 600,
+  kLaunchFailed = 719,
+  kNotSupported = 801,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureIsolation = 905
+};
 
 struct Allocation {
   int file = -1;
@@ -73,7 +80,13 @@ bool spoils_a_capture(bool whatever_mode = false);
 /// The current context of this thread; null for none.
 Device* current();
 
-/// On a stream, or for null on the default one.
+/// Null where there is neither a stream nor a context.
+Queue* queue_of(Queue* stream);
+
+/// On a stream, or for null on the default one; into the graph that captures it, if one does.
 int enqueue(Queue* stream, std::function<void()> task);
+void add_to(Graph& graph, std::function<void()> task);
+/// Another stream waits for what a graph has captured, which captures that stream from here on as well.
+int join(Queue& stream, Graph* graph);
 
 }  // namespace gpu_host

@@ -14,16 +14,6 @@ namespace {
 
 char* at(std::uint64_t address) { return reinterpret_cast<char*>(address); }
 
-/// Null where there is neither a stream nor a context.
-Queue* queue_of(Queue* stream) {
-  if (stream != nullptr) return stream;
-  Device* const device = current();
-  if (device == nullptr) return nullptr;
-  const std::lock_guard lock(state().mutex);
-  if (!device->default_stream) device->default_stream = std::make_unique<Queue>();
-  return device->default_stream.get();
-}
-
 /// All streams take turns in one hardware queue, as on a GPU with this setting.
 bool one_queue() {
   const char* const connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
@@ -46,9 +36,19 @@ int wait_value(Queue* stream, std::uint64_t address, Word value, unsigned flags)
 
 }  // namespace
 
+Queue* queue_of(Queue* stream) {
+  if (stream != nullptr) return stream;
+  Device* const device = current();
+  if (device == nullptr) return nullptr;
+  const std::lock_guard lock(state().mutex);
+  if (!device->default_stream) device->default_stream = std::make_unique<Queue>();
+  return device->default_stream.get();
+}
+
 int enqueue(Queue* stream, std::function<void()> task) {
   Queue* const queue = queue_of(stream);
   if (queue == nullptr) return kInvalidContext;
+  if (queue->captured_by != nullptr) return add_to(*queue->captured_by, std::move(task)), kOk;
   ++state().under_way;
   queue->push([task = std::move(task)] {
     task();
@@ -88,7 +88,7 @@ int cuStreamSynchronize(Queue* stream) {
   Queue* const queue = queue_of(stream);
   if (queue == nullptr) return kInvalidContext;
   queue->drain();
-  return kOk;
+  return a_launch_has_failed() ? static_cast<int>(kLaunchFailed) : static_cast<int>(kOk);
 }
 int cuStreamQuery(Queue* stream) {
   if (spoils_a_capture()) return kCaptureUnsupported;
@@ -97,7 +97,9 @@ int cuStreamQuery(Queue* stream) {
   return queue->idle() ? kOk : static_cast<int>(kNotReady);
 }
 int cuStreamIsCapturing(Queue* stream, int* status) {
-  return queue_of(stream) ? (*status = state().capturing, kOk) : kInvalidContext;
+  Queue* const queue = queue_of(stream);
+  if (queue == nullptr) return kInvalidContext;
+  return *status = queue->captured_by != nullptr ? 1 : state().capturing.load(), kOk;
 }
 int cuStreamGetCtx(Queue*, Device** context) { return (*context = current()) ? kOk : kInvalidContext; }
 
@@ -115,6 +117,8 @@ int cuEventDestroy_v2(Event* event) {
   return kOk;
 }
 int cuEventRecord(Event* event, Queue* stream) {
+  Queue* const queue = queue_of(stream);
+  (*event)->captured_by = queue == nullptr ? nullptr : queue->captured_by;
   const long record = (*event)->record();
   return enqueue(stream, [mark = *event, record] { mark->reach(record); });
 }
@@ -128,6 +132,9 @@ void gpu_host_costs(double kernel_us, double nccl_us) {
 }
 int cuStreamWaitEvent(Queue* stream, Event* event, unsigned) {
   const long record = (*event)->latest();
+  Queue* const queue = queue_of(stream);
+  if (queue == nullptr) return kInvalidContext;
+  if (queue->captured_by != nullptr || (*event)->captured_by != nullptr) return join(*queue, (*event)->captured_by);
   return enqueue(stream, [mark = *event, record] { mark->wait(record); });
 }
 int cuEventQuery(Event* event) {

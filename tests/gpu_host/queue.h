@@ -13,8 +13,12 @@
 
 namespace gpu_host {
 
+struct Graph;
+
 class Queue {
  public:
+  Graph* captured_by = nullptr;  // what is enqueued goes there instead; of a thread's own calls
+
   Queue() : thread_([this] { work(); }) {}
   ~Queue() {
     push({});  // the end, behind all else
@@ -69,6 +73,8 @@ inline thread_local double clock_us = 0;
 
 class Mark {
  public:
+  Graph* captured_by = nullptr;  // it was recorded on a stream that a graph captures
+
   long record() {
     const std::lock_guard lock(mutex_);
     return ++recorded_;

@@ -21,6 +21,8 @@ using Stream = struct CUstream_st*;
 using Event = struct CUevent_st*;
 using Module = struct CUmod_st*;
 using Function = struct CUfunc_st*;
+using Graph = struct CUgraph_st*;
+using UserObject = struct CUuserObject_st*;
 using IpcHandle = std::array<char, 64>;
 
 // Results and flags by the names of cuda.h, from CU_ on; HIP has the same numbers.
@@ -183,8 +185,16 @@ class Driver {
   // Null in an older driver.
   int (*const cuThreadExchangeStreamCaptureMode)(int*) = optional("cuThreadExchangeStreamCaptureMode",
                                                                   "hipThreadExchangeStreamCaptureMode");  // 10.1
-  int (*const cuStreamGetId)(Stream, unsigned long long*) = optional("cuStreamGetId", nullptr);           // 12.0
-  int (*const cuFuncLoad)(Function) = optional("cuFuncLoad", nullptr);                                    // 12.4
+  int (*const cuStreamGetCaptureInfo)(Stream, int* status, std::uint64_t* number, Graph*, const void** after,
+                                      std::size_t* afters) = optional("cuStreamGetCaptureInfo_v2",
+                                                                      "hipStreamGetCaptureInfo_v2");  // 11.3
+  int (*const cuUserObjectCreate)(UserObject*, void* object, void (*destroy)(void*), unsigned references,
+                                  unsigned flags) = optional("cuUserObjectCreate", "hipUserObjectCreate");  // 11.3
+  int (*const cuGraphRetainUserObject)(Graph, UserObject, unsigned references,
+                                       unsigned flags) = optional("cuGraphRetainUserObject",
+                                                                  "hipGraphRetainUserObject");   // 11.3
+  int (*const cuStreamGetId)(Stream, unsigned long long*) = optional("cuStreamGetId", nullptr);  // 12.0
+  int (*const cuFuncLoad)(Function) = optional("cuFuncLoad", nullptr);                           // 12.4
 };
 
 }  // namespace lanecast::gpu

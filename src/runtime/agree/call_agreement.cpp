@@ -6,7 +6,11 @@
 namespace lanecast {
 namespace {
 
-constexpr std::uint32_t kStampMask = 0x7fffffff;
+/// Never 0, which is the stamp of messages outside any call.
+constexpr std::uint32_t stamp_of(std::uint64_t chain) {
+  constexpr std::uint32_t kMask = 0x7fffffff;
+  return static_cast<std::uint32_t>(chain & kMask) | 1u;
+}
 
 /// A peer that is thousands of calls ahead may still have sent what this rank waits for: some lost packets, each sent
 /// again later than the one before, hold up a network no longer.
@@ -33,8 +37,13 @@ std::uint32_t CallAgreement::begin(std::uint64_t sequence, const Signature& sign
   signature.text.copy(note.text.data(), note.text.size() - 1);
   mine_.put(note);
   router_.publish(note);
-  // Never 0, which is the stamp of messages outside any call.
-  return static_cast<std::uint32_t>(chain_ & kStampMask) | 1u;
+  return stamp_of(chain_);
+}
+
+std::uint32_t CallAgreement::begin_launched(const Signature& signature) {
+  if (!on_) return 0;
+  launched_chain_ = mix(launched_chain_, signature.hash);
+  return stamp_of(launched_chain_);
 }
 
 void CallAgreement::compare(std::span<const int> peers, std::chrono::steady_clock::duration waited) const {

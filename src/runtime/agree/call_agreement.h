@@ -31,6 +31,8 @@ class CallAgreement {
 
   /// A call begins on this rank. Returns the stamp of its messages.
   std::uint32_t begin(std::uint64_t sequence, const Signature& signature);
+  /// The same of a call in the order of the device, which has none among the others: ranks compare their stamps alone.
+  std::uint32_t begin_launched(const Signature& signature);
   /// Throws MismatchError, with both calls, where one of `peers` is known to have made another call than this rank; and
   /// where one is so far ahead that it cannot tell any more, once nothing has moved for so long that nothing will.
   void compare(std::span<const int> peers, std::chrono::steady_clock::duration waited = {}) const;
@@ -92,7 +94,7 @@ class CallAgreement {
   int rank_;
   std::uint64_t communicator_;
   bool on_;
-  std::uint64_t chain_ = 0;
+  std::uint64_t chain_ = 0, launched_chain_ = 0;
   std::uint64_t sequence_ = 0;
   CallBoard mine_;
   std::array<Counted, CallBoard::kSlots> counted_;

@@ -35,7 +35,7 @@ Communicator::~Communicator() {
   }
   parts_->gpu.finish();
   ground.progress->remove(parts_->rounds);
-  if (!parts_->calls.empty() || parts_->messages.under_way())
+  if (!parts_->calls.empty() || !parts_->launched.empty() || parts_->messages.under_way())
     parts_->failing.fail({FailureKind::user, "the communicator was destroyed while calls were under way"});
   ground.progress->remove(parts_->rounds);  // which fail() has handed it again, where a peer is yet to be told
   const bool failed = static_cast<bool>(parts_->gate.failure());

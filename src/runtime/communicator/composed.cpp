@@ -100,7 +100,7 @@ ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
 
 void GpuCalls::require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const {
   const Shape& shape = call.program->shape();
-  if (executor.between_hosts()) require_messages(executor, where.stream);
+  if (executor.between_hosts()) gate_.refuse_without_threads();
   require_usable(executor.own(), call.in, call.out, shape.dtype, where.device);
   require_placed_alike(call.program->plan(), shape, call.in, call.out);
 }

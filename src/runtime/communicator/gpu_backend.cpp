@@ -3,6 +3,7 @@
 #include "algorithms/registry.h"
 #include "runtime/bound/own_counts.h"
 #include "runtime/communicator/gpu_route.h"
+#include "runtime/communicator/launched_calls.h"
 #include "runtime/communicator/ordered_calls.h"
 #include "runtime/communicator/waits.h"
 #include "runtime/gpu/gpu_executor.h"
@@ -43,16 +44,16 @@ GpuCalls::Route GpuCalls::route_of(GpuExecutor& executor, const Call& call, cons
     require_own_counts_suffice(call, ground_.topology, std::string(name));
     return {.backend = GpuBackend::peers};
   }
-  require_messages(executor, where.stream);
+  gate_.refuse_without_threads();
   return {.backend = GpuBackend::proxied};
 }
 
-void GpuCalls::require_messages(GpuExecutor& executor, void* stream) const {
-  const std::string through_host = "messages that pass through the host's memory";
-  if (executor.order_of_calls().capturing(static_cast<gpu::Stream>(stream)))
-    throw UsageError("rank " + std::to_string(rank()) + ": no CUDA graph can capture a call with " + through_host +
-                     ", which no replay would send again; end the capture first");
-  gate_.refuse_without_threads();
+void GpuCalls::open_proxied(GpuExecutor& executor, void* stream, Lock& lock) {
+  if (!executor.order_of_calls().capturing(static_cast<gpu::Stream>(stream))) return;
+  if (launched_.empty()) executor.between_hosts()->captured().drop_ended();
+  if (launched_.is_open()) return;
+  calls_.drain(lock, ground_.options.interrupt);
+  launched_.open(*executor.between_hosts(), [&executor] { executor.raise_fault(); });
 }
 
 template <class Open>
@@ -85,6 +86,7 @@ void GpuCalls::open_for(GpuExecutor& executor, const Route& route, void* stream,
   if (route.backend == GpuBackend::peers && route.way.named && route.way.engine == PeerEngine::copy_engine)
     open_staging(executor, stream, lock);
   if (route.backend == GpuBackend::program) open_programs(executor, stream, lock);
+  if (route.backend == GpuBackend::proxied) open_proxied(executor, stream, lock);
 }
 
 void GpuCalls::open_programs(GpuExecutor& executor, void* stream, Lock& lock) {

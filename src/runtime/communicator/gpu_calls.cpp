@@ -3,6 +3,7 @@
 
 #include "runtime/communicator/device_work.h"
 #include "runtime/communicator/gpu_route.h"
+#include "runtime/communicator/launched_calls.h"
 #include "runtime/communicator/ordered_calls.h"
 #include "runtime/communicator/rounds.h"
 #include "runtime/communicator/waits.h"
@@ -25,6 +26,7 @@ GpuCalls::GpuCalls(const Footing& footing, const Beside& beside)
       failing_(footing.failing),
       waits_(footing.waits),
       calls_(beside.calls),
+      launched_(beside.launched),
       rounds_(beside.rounds),
       choosing_(beside.choosing) {}
 
@@ -46,8 +48,8 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
       return executor.within_host()->programs.enqueue(planned, in_place, choose, stream);
     BetweenHosts& between = *executor.between_hosts();
     BetweenHosts::Prepared prepared =
-        between.prepare(between.bind(planned, in_place, choose), planned.in, planned.out, *ground_.router);
-    look_after(std::move(prepared.proxy));
+        between.prepare(between.bind(planned, in_place, choose), planned.in, planned.out, *ground_.router, stream);
+    if (prepared.proxy) look_after_proxied(std::move(prepared.proxy));
     rest = std::move(prepared.device);
   });
   return rest;
@@ -71,6 +73,11 @@ Choosing::OnGpus GpuCalls::on_gpus(const GpuExecutor& executor) {
 }
 
 void GpuCalls::look_after(std::shared_ptr<OrderedCall> on_gpu) { last_ = calls_.look_after(std::move(on_gpu)); }
+
+void GpuCalls::look_after_proxied(std::shared_ptr<Proxy> proxy) {
+  if (!launched_.is_open()) return look_after(std::move(proxy));
+  last_launched_ = launched_.look_after(std::move(proxy));
+}
 
 void GpuCalls::enqueue_rest(GpuExecutor& executor, const CallBetweenHosts& call, void* behind, void* on) {
   const auto stream = static_cast<gpu::Stream>(on);
@@ -115,18 +122,18 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const Call& call, const OnStre
     trace([&] { return std::pair(shown(call), full_bytes(call, ground_.size())); });
     open_for(executor, route, where.stream, lock);
     void* on = where.stream;
-    if (where.apart) {
+    if (where.apart && route.backend != GpuBackend::proxied) {
       on = executor.order_of_calls().own();
-      if (route.backend != GpuBackend::proxied)
-        executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), executor.order_of_calls().own());
+      executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), executor.order_of_calls().own());
     }
     return {route.needs_thread(), enqueue_on(executor, call, route, on)};
   });
 }
 
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const ComposedOnGpu& call, const OnStream& where) {
-  return enqueue_behind(where, [&](GpuExecutor& executor, Lock&) -> Begun {
+  return enqueue_behind(where, [&](GpuExecutor& executor, Lock& lock) -> Begun {
     require_as_compiled(executor, call, where);
+    if (executor.between_hosts()) open_proxied(executor, where.stream, lock);
     return failing_.or_fail<UsageError>([&]() -> Begun {
       const BoundProgram& program = *call.program;
       trace([&] { return std::pair(program.text(), full_bytes(program.plan(), program.shape())); });
@@ -137,9 +144,9 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const ComposedOnGpu& call, con
         host->programs.enqueue(call.program, call.in, call.out, on);
         return {};
       }
-      BetweenHosts::Prepared prepared =
-          executor.between_hosts()->prepare(call.program, call.in, call.out, *ground_.router);
-      look_after(std::move(prepared.proxy));
+      BetweenHosts::Prepared prepared = executor.between_hosts()->prepare(
+          call.program, call.in, call.out, *ground_.router, static_cast<gpu::Stream>(where.stream));
+      if (prepared.proxy) look_after_proxied(std::move(prepared.proxy));
       return {true, std::move(prepared.device)};
     });
   });

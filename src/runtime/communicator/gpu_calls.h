@@ -19,9 +19,11 @@ namespace lanecast {
 class BetweenHosts;
 class DeviceWork;
 class GpuExecutor;
+class LaunchedCalls;
 class OrderedCall;
 class OrderedCalls;
 class ProgressRounds;
+class Proxy;
 class Work;
 struct CallBetweenHosts;
 namespace peers {
@@ -35,6 +37,7 @@ class GpuCalls {
  public:
   struct Beside {
     OrderedCalls& calls;
+    LaunchedCalls& launched;
     ProgressRounds& rounds;
     Choosing& choosing;
   };
@@ -118,10 +121,12 @@ class GpuCalls {
   void open_programs(GpuExecutor& executor, void* stream, Lock& lock);
   /// What only calls of this backend need. Collective.
   void open_for(GpuExecutor& executor, const Route& route, void* stream, Lock& lock);
-  /// Throws UsageError where no message through the host's memory can be enqueued on the stream.
-  void require_messages(GpuExecutor& executor, void* stream) const;
+  /// For calls between hosts on the stream. Where it captures for the first time, waits for the calls under way.
+  void open_proxied(GpuExecutor& executor, void* stream, Lock& lock);
   /// Throws UsageError for buffers unlike those that the composition was compiled for.
   void require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const;
+  /// Until all that graphs replay has run, and its messages are through.
+  void finish_launched();
   /// what: the other ranks have to come for; begun_s: how long ago the wait has begun. Throws to give up.
   void keep_waiting(const std::string& what, double begun_s);
 
@@ -146,6 +151,8 @@ class GpuCalls {
   void enqueue_whole(GpuExecutor& executor, const Call& call, bool in_place, const Route& route, void* on);
   /// The host's half of a call that has its turn.
   void look_after(std::shared_ptr<OrderedCall> on_gpu);
+  /// The same between hosts, where the host enqueues the call.
+  void look_after_proxied(std::shared_ptr<Proxy> proxy);
   /// On a stream, behind what another holds, if that is another. Outside the gate: where the driver has no room it
   /// blocks until the progress thread has moved the messages before.
   void enqueue_rest(GpuExecutor& executor, const CallBetweenHosts& call, void* behind, void* on);
@@ -161,10 +168,12 @@ class GpuCalls {
   Failing& failing_;
   Waits& waits_;
   OrderedCalls& calls_;
+  LaunchedCalls& launched_;
   ProgressRounds& rounds_;
   Choosing& choosing_;
   std::shared_ptr<GpuExecutor> executor_;  // null before the first call on a GPU
   std::shared_ptr<Work> last_;             // of calls by plans and by NCCL
+  std::shared_ptr<Work> last_launched_;    // of calls by plans, once a graph has captured one
 };
 
 }  // namespace lanecast

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits for what is enqueued on a GPU: each ends when a peer has gone, a kernel has met a fault, or the user wants it.
+#include <atomic>
 #include <thread>
 
+#include "base/quiet_thread.h"
 #include "runtime/communicator/device_work.h"
 #include "runtime/communicator/failing.h"
+#include "runtime/communicator/launched_calls.h"
+#include "runtime/communicator/rounds.h"
 #include "runtime/communicator/waits.h"
 
 namespace lanecast {
@@ -81,14 +85,21 @@ bool GpuCalls::lost_peer(bool is_final) {
 
 void GpuCalls::synchronize(const Interrupt& interrupt) {
   std::shared_ptr<GpuExecutor> executor;
-  std::shared_ptr<Work> messages;
+  std::shared_ptr<Work> messages, launched;
   {
     const std::unique_lock lock = gate_.enter();
     gate_.refuse_if_failed();
     executor = executor_;
     messages = last_;
+    launched = last_launched_;
   }
-  if (executor) wait_for([&] { return executor->idle() && (!messages || messages->done()); }, interrupt);
+  const auto done = [](const std::shared_ptr<Work>& work) { return !work || work->done(); };
+  const auto replays_are_through = [this] {
+    const Gate::Lock lock = gate_.try_enter();
+    return lock.owns_lock() && launched_.empty();
+  };
+  if (executor)
+    wait_for([&] { return executor->idle() && done(messages) && done(launched) && replays_are_through(); }, interrupt);
 }
 
 void GpuCalls::finish() {
@@ -100,6 +111,29 @@ void GpuCalls::finish() {
     return;
   }
   if (messages) messages->wait_done();
+  finish_launched();
+}
+
+void GpuCalls::finish_launched() {
+  std::shared_ptr<GpuExecutor> executor;
+  {
+    const std::unique_lock lock = gate_.enter();
+    if (launched_.is_open() && !gate_.failure()) executor = executor_;
+  }
+  if (!executor) return;
+  std::atomic<bool> has_run = false;
+  // Nobody but the device knows what graphs replay. Release: pairs with the acquire below.
+  std::thread waits = quiet_thread([&] {
+    executor->wait_for_device();
+    has_run.store(true, std::memory_order_release);
+  });
+  for (Patience patience(Rivals::ranks);; patience.pause()) {
+    rounds_.advance();  // the progress thread may have ended
+    const bool all_have_begun = has_run.load(std::memory_order_acquire);
+    const std::unique_lock lock = gate_.enter();
+    if (all_have_begun && launched_.empty()) break;
+  }
+  waits.join();
 }
 
 void DeviceWork::synchronize(const Interrupt& interrupt) const {

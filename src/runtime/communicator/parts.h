@@ -30,8 +30,9 @@ struct Communicator::Parts {
   CallBinder binding{ground, gate, choosing};
   OrderedCalls calls{{ground, gate, failing, waits}, binding};
   MessageCalls messages{{ground, gate, failing, waits}};
-  ProgressRounds rounds{{ground, gate, failing, waits}, calls, messages};
-  GpuCalls gpu{{ground, gate, failing, waits}, {calls, rounds, choosing}};
+  LaunchedCalls launched{{ground, gate, failing, waits}, binding};
+  ProgressRounds rounds{{ground, gate, failing, waits}, {calls, launched, messages}};
+  GpuCalls gpu{{ground, gate, failing, waits}, {calls, launched, rounds, choosing}};
   std::uint64_t splits = 0;  // that were made
 };
 

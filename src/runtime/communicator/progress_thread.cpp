@@ -6,9 +6,15 @@
 #include "base/error.h"
 #include "base/quiet_thread.h"
 #include "base/running_time.h"
-#include "runtime/watch/patience.h"
 
 namespace lanecast {
+namespace {
+
+// Of a thread that has to look for what a device begins.
+constexpr int kNapShare = 64;  // of the time since something moved
+constexpr auto kShortestNap = std::chrono::microseconds(50), kLongestNap = std::chrono::microseconds(1000);
+
+}  // namespace
 
 ProgressThread::Lock ProgressThread::enter() {
   const std::lock_guard first(entrance_);
@@ -35,7 +41,7 @@ void ProgressThread::stop(std::chrono::duration<double> grace) {
   }
   {
     Lock lock = enter();
-    wait_while_running(sleeper_->idle, lock, grace, [this] { return active_.empty(); });
+    wait_while_running(sleeper_->idle, lock, grace, [this] { return active_.empty() || listens_; });
     stop_ = true;
   }
   sleeper_->call_made.notify_all();
@@ -54,6 +60,7 @@ void ProgressThread::add(Moved& moved) {
       sleeper_->watch.add(moved.watched());
     }
     moved.is_moved = true;
+    listens_ = false;
   }
   sleeper_->call_made.notify_all();
 }
@@ -69,32 +76,50 @@ bool ProgressThread::is_first(const std::string& words) {
   return said_.insert(words).second;
 }
 
-bool ProgressThread::lets_go(Moved& moved) {
-  if (moved.has_work()) return false;
+ThreadWork ProgressThread::work_of(Moved& moved) {
+  if (const ThreadWork work = moved.work(); work != ThreadWork::none) return work;
   moved.is_moved = false;  // before the last look: whoever starts a call later hands it over again
-  if (!moved.has_work()) return true;
-  moved.is_moved = true;
-  return false;
+  const ThreadWork work = moved.work();
+  if (work != ThreadWork::none) moved.is_moved = true;
+  return work;
+}
+
+void ProgressThread::pause(Lock& lock, bool listens) {
+  if (!listens || !patience_.naps()) {
+    lock.unlock();
+    patience_.pause();
+  } else {
+    // No word comes from a device, so somebody has to look. The longer nothing has come, the later what comes is seen,
+    // by a part of that time.
+    const auto since = std::chrono::steady_clock::now() - moved_;
+    const auto nap = std::clamp<std::chrono::steady_clock::duration>(since / kNapShare, kShortestNap, kLongestNap);
+    naps_.store(true, std::memory_order_relaxed);
+    sleeper_->call_made.wait_for(lock, nap);
+    naps_.store(false, std::memory_order_relaxed);
+    lock.unlock();
+  }
+  lock = enter();
 }
 
 void ProgressThread::run() {
   Watch& watch = sleeper_->watch;
-  Patience patience(Rivals::ranks);  // a spinning helper would take a core from the program it serves
   Lock lock(mutex_);
   thread_id_.store(std::this_thread::get_id(), std::memory_order_relaxed);  // see add()
   while (!stop_) {
     if (active_.empty()) {
       sleeper_->idle.notify_all();
       sleeper_->call_made.wait(lock);
-      patience.reset();
+      patience_.reset();
       continue;
     }
-    bool any = false;
+    bool any = false, listens = true;
     for (std::size_t k = 0; k < active_.size();) {
       Moved& each = *active_[k];
       watch.drives(&each.watched());
       any |= each.advance();
-      if (lets_go(each)) {
+      const ThreadWork work = work_of(each);
+      listens &= work != ThreadWork::some;
+      if (work == ThreadWork::none) {
         active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(k));
         watch.remove(each.watched());
       } else {
@@ -102,12 +127,16 @@ void ProgressThread::run() {
       }
     }
     watch.drives(nullptr);
-    lock.unlock();
-    if (any)
-      patience.reset();
-    else
-      patience.pause();
-    lock = enter();
+    listens_ = listens;
+    if (listens) sleeper_->idle.notify_all();
+    if (any) {
+      patience_.reset();
+      if (listens) moved_ = std::chrono::steady_clock::now();
+      lock.unlock();
+      lock = enter();
+    } else {
+      pause(lock, listens);
+    }
   }
   for (Moved* each : active_) {
     watch.remove(each->watched());

@@ -13,9 +13,17 @@
 #include <vector>
 
 #include "base/own_process.h"
+#include "runtime/watch/patience.h"
 #include "runtime/watch/watch.h"
 
 namespace lanecast {
+
+/// What there is for the thread to do.
+enum class ThreadWork : std::uint8_t {
+  none,
+  listens,  // nothing now, and a device may begin something of which nobody says a word
+  some,
+};
 
 /// What the thread moves: of one communicator.
 class Moved {
@@ -25,8 +33,8 @@ class Moved {
   virtual Watched& watched() = 0;
   /// A round; true when something has moved.
   virtual bool advance() = 0;
-  /// Is something under way, or may there be? Asked once more when is_moved has been taken back.
-  virtual bool has_work() = 0;
+  /// What is under way, or may be? Asked once more when is_moved has been taken back.
+  virtual ThreadWork work() = 0;
   /// Nobody moves it any more: what is under way fails, so that no wait for it lasts.
   virtual void give_up() = 0;
 
@@ -39,6 +47,11 @@ class ProgressThread {
   ~ProgressThread() { stop(std::chrono::seconds(0)); }
   /// Also by the thread itself, for whom it is driving. Throws UsageError after stop().
   void add(Moved& moved);
+  /// A call was made, of someone whom the thread looks for already: it need not end its nap first.
+  void wake() {
+    // Relaxed: who comes between a look and the nap waits for the end of that, 1 ms at most.
+    if (naps_.load(std::memory_order_relaxed)) sleeper_->call_made.notify_all();
+  }
   /// Gives the calls under way some time to finish and ends the thread: to be called before the libraries that it uses
   /// end, MPI above all.
   void stop(std::chrono::duration<double> grace);
@@ -48,10 +61,12 @@ class ProgressThread {
   void remove(Moved& moved);
 
  private:
-  void run();
-  /// Has it no call under way, and will whoever starts one add it again?
-  static bool lets_go(Moved& moved);
   using Lock = std::unique_lock<std::timed_mutex>;  // of mutex_
+  void run();
+  /// What it has to do; none: whoever starts a call will add it again.
+  static ThreadWork work_of(Moved& moved);
+  /// Where nothing has moved, with mutex_ let go of.
+  void pause(Lock& lock, bool listens);
   /// Locks mutex_, ahead of the thread's next round.
   Lock enter();
   /// The same for a call of this rank's, but throws TimeoutError where a library keeps the thread.
@@ -64,9 +79,13 @@ class ProgressThread {
   std::vector<Moved*> active_;
   std::atomic<std::thread::id> thread_id_;
   bool stop_ = false;
+  std::atomic<bool> naps_ = false;    // for longer than calls under way should wait
+  bool listens_ = false;              // all of them do no more than that
+  Patience patience_{Rivals::ranks};  // the thread's; one that spins would take a core from the program it serves
+  std::chrono::steady_clock::time_point moved_;  // when something did, as far as it matters
   struct Sleeper {
     std::condition_variable_any call_made;
-    std::condition_variable_any idle;  // active_ has become empty
+    std::condition_variable_any idle;  // no call is under way any more
     Watch watch;                       // over the thread
     std::thread thread;
   };

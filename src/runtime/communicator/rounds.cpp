@@ -6,13 +6,14 @@
 
 namespace lanecast {
 
-ProgressRounds::ProgressRounds(const Footing& footing, OrderedCalls& calls, MessageCalls& messages)
+ProgressRounds::ProgressRounds(const Footing& footing, const Parts& parts)
     : ground_(footing.ground),
       gate_(footing.gate),
       failing_(footing.failing),
       waits_(footing.waits),
-      calls_(calls),
-      messages_(messages) {
+      calls_(parts.calls),
+      launched_(parts.launched),
+      messages_(parts.messages) {
   failing_.also_ends([this](const std::exception_ptr&) { tell_by_and_by(); });
 }
 
@@ -20,7 +21,7 @@ void ProgressRounds::hand_to_thread() {
   // Where it does already, no caller waits for its round to end. The thread takes this back before it looks for calls
   // for the last time, and a call is started before this is asked, so one of the two sees the other. Sequentially
   // consistent: that look may fail to get in, where a caller is, and orders nothing then.
-  if (is_moved) return;
+  if (is_moved) return ground_.progress->wake();
   try {
     ground_.progress->add(*this);
   } catch (const UsageError&) {
@@ -29,9 +30,11 @@ void ProgressRounds::hand_to_thread() {
   }
 }
 
-bool ProgressRounds::has_work() {
+ThreadWork ProgressRounds::work() {
   const Gate::Lock lock = gate_.try_enter();
-  return !lock.owns_lock() || !calls_.empty() || !messages_.empty() || telling_;
+  if (!lock.owns_lock() || !calls_.empty() || !launched_.empty() || !messages_.empty() || telling_)
+    return ThreadWork::some;
+  return launched_.listens() ? ThreadWork::listens : ThreadWork::none;
 }
 
 bool ProgressRounds::advance() {
@@ -44,15 +47,16 @@ bool ProgressRounds::advance() {
   if (telling_) {
     if (ran.seconds_since(telling_->last_progress) > telling_->timeout_s || !ground_.router->tell()) telling_.reset();
   }
-  if (calls_.empty()) return messages_.advance();
+  const bool launched = launched_.advance();
+  if (calls_.empty()) return messages_.advance() || launched;
   const bool moved = calls_.advance();
   if (!moved) messages_.look_after(calls_.empty());  // moved together with them
-  return moved;
+  return moved || launched;
 }
 
 void ProgressRounds::give_up() {
   const Gate::Lock lock = gate_.try_enter();  // held: by a blocking call, which runs when there is none
-  if (lock.owns_lock() && !(calls_.empty() && messages_.empty()))
+  if (lock.owns_lock() && !(calls_.empty() && launched_.empty() && messages_.empty()))
     failing_.fail({FailureKind::user, "the process is ending while calls are under way"});
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "runtime/communicator/footing.h"
+#include "runtime/communicator/launched_calls.h"
 #include "runtime/communicator/ordered_calls.h"
 #include "runtime/communicator/progress_thread.h"
 
@@ -15,7 +16,12 @@ class MessageCalls;
 /// Outside the gate, all but what the thread calls: a round comes in by itself, unless somebody else is.
 class ProgressRounds final : public Moved {
  public:
-  ProgressRounds(const Footing& footing, OrderedCalls& calls, MessageCalls& messages);
+  struct Parts {
+    OrderedCalls& calls;
+    LaunchedCalls& launched;
+    MessageCalls& messages;
+  };
+  ProgressRounds(const Footing& footing, const Parts& parts);
 
   static void wait(Work& work, const Interrupt& interrupt);
   /// Lets the progress thread move what was started.
@@ -28,7 +34,7 @@ class ProgressRounds final : public Moved {
   int rank() const override { return ground_.rank(); }
   Watched& watched() override { return ground_.shown; }
   bool advance() override;
-  bool has_work() override;
+  ThreadWork work() override;
   void give_up() override;
 
  private:
@@ -42,6 +48,7 @@ class ProgressRounds final : public Moved {
   Failing& failing_;
   Waits& waits_;
   OrderedCalls& calls_;
+  LaunchedCalls& launched_;
   MessageCalls& messages_;
   std::optional<Deadline> telling_;  // of peers that are to hear of a failure
 };

@@ -35,6 +35,11 @@ void Waits::check_timeout(double timeout_s) const {
 Bootstrap Waits::among(Gathering gathering) const {
   gathering.me = static_cast<int>(std::ranges::find(gathering.ranks, ground_.rank()) - gathering.ranks.begin());
   gathering.timeout_s = timeout_s_;
+  if (beside_)
+    gathering.meanwhile = [this, given = std::move(gathering.meanwhile)](auto missing, auto last_moved) {
+      beside_();
+      if (given) given(missing, last_moved);
+    };
   return bootstrap_over(ground_.router, std::move(gathering));
 }
 
@@ -62,10 +67,12 @@ void Waits::drive(UnderWay& call, const Interrupt& interrupt) {
   Deadline deadline{{}, timeout_s_};
   bool moved = true, looked = false;  // a short call never stops to look, not even at the clock
   while (!call.finished()) {
+    const bool moved_beside = beside_ && beside_();
+    if (moved_beside) patience.reset();
     if (advance(call)) {
       moved = true;
       patience.reset();
-    } else if (patience.pause()) {
+    } else if (patience.pause() || moved_beside) {
       if (std::exchange(moved, false)) {
         ran_.look(timeout_s_);  // what was worked before is none of this wait's time
         deadline.last_progress = Clock::now();
@@ -92,8 +99,9 @@ void Waits::look_at(const UnderWay& call, const Deadline& deadline, Caller calle
   const auto waited = ran_.since(deadline.last_progress);
   const double waited_s = std::chrono::duration<double>(waited).count();
   const double timeout_s = deadline.timeout_s;
-  if (waited >= kLookEvery) {
+  if (waited >= kLookEvery)
     ground_.router->publish_wait(awaited, waited_s >= kAskFrom * timeout_s || waited >= ground_.size() * kListensAfter);
+  if (waited >= kLookEvery && !call.launch()) {
     agreement_.compare(awaited, waited);
     const CallAgreement::Wait wait{awaited, deadline.last_progress, ran_, caller == Caller::blocked};
     agreement_.tell_wants(call, wait);
@@ -111,7 +119,12 @@ void Waits::give_up(const UnderWay& call, int peer, const Loss& loss) {
 }
 
 std::string Waits::describe(const UnderWay& call, int peer) const {
-  return call.waiting_for(peer) + " over " + ground_.router->str() + " (call " + std::to_string(calls_) + ")";
+  return call.waiting_for(peer) + " over " + ground_.router->str() + " (" + number_of(call) + ")";
+}
+
+std::string Waits::number_of(const UnderWay& call) const {
+  const auto launch = call.launch();
+  return launch ? "launch " + std::to_string(*launch) : "call " + std::to_string(calls_);
 }
 
 }  // namespace lanecast

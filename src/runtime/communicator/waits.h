@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/running_time.h"
@@ -28,6 +30,9 @@ class Waits {
   void set_timeout(double timeout_s) { timeout_s_ = timeout_s; }
   /// Throws UsageError.
   void check_timeout(double timeout_s) const;
+  /// Moves calls in the order of a device, which ends wait for no call of the host's: also while one has this thread.
+  /// True when something moved; throws to end the wait.
+  void also_moves(std::function<bool()> beside) { beside_ = std::move(beside); }
   /// By the looks of all waits.
   RunningTime& ran() { return ran_; }
   CallAgreement& agreement() { return agreement_; }
@@ -51,6 +56,8 @@ class Waits {
   /// The same without the user, and now.
   void look_at(const UnderWay& call, const Deadline& deadline, Caller caller);
   std::string describe(const UnderWay& call, int peer) const;
+  /// "call 7", "launch 5000"
+  std::string number_of(const UnderWay& call) const;
 
  private:
   void look_for_reasons(const UnderWay& call);
@@ -62,6 +69,7 @@ class Waits {
   CallAgreement agreement_;
   double timeout_s_;
   std::uint64_t calls_ = 0;
+  std::function<bool()> beside_;  // null: there are no such calls
   RunningTime ran_;
   std::chrono::steady_clock::time_point last_look_;
 };
@@ -73,7 +81,7 @@ void Waits::with_reasons(const UnderWay& call, const Part& part) {
   } catch (const StepMismatchError& error) {  // a transport's, which knows the message and not the call
     look_for_reasons(call);
     if (call.title().empty()) throw;
-    throw MismatchError(std::string(error.what()) + "; found in call " + std::to_string(calls_) + " of rank " +
+    throw MismatchError(std::string(error.what()) + "; found in " + number_of(call) + " of rank " +
                         std::to_string(ground_.rank()) +
                         (error.same_call ? " and of rank " + std::to_string(error.peer) : std::string()) + ", " +
                         std::string(call.title()));

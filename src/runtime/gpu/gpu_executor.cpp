@@ -23,9 +23,11 @@ GpuExecutor::GpuExecutor(const Bootstrap& bootstrap, const Topology& topology, c
   }
 }
 
-GpuExecutor::~GpuExecutor() {
+GpuExecutor::~GpuExecutor() { wait_for_device(); }
+
+void GpuExecutor::wait_for_device() const {
   const gpu::Device::Current current(*gpu_.device);
-  gpu_.device->driver().cuCtxSynchronize();  // replayed graphs too; its error would be one that others have raised
+  gpu_.device->driver().cuCtxSynchronize();  // its error would be one that others have raised
 }
 
 void GpuExecutor::set_timeout(double timeout_s) {

@@ -48,7 +48,9 @@ class GpuExecutor {
   /// Choose by what was measured, where ranks of one host choose by that. Equal on all ranks.
   void choose_by(const std::vector<PeerFits>& measured);
 
-  /// Throws TimeoutError or MismatchError for what a kernel has met while it waited.
+  /// Until all that the device has to do is done, also what graphs replay.
+  void wait_for_device() const;
+  /// Throws TimeoutError or MismatchError for what a kernel has met while it waited, UsageError for launches at once.
   void raise_fault() const;
   /// Ends the waits of kernels.
   void poison();

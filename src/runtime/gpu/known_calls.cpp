@@ -36,6 +36,7 @@ void KnownCalls::add(const std::shared_ptr<const BoundProgram>& program) {
 
 void KnownCalls::raise(const peers::PeerFault& fault) const {
   const std::string rank = "rank " + std::to_string(rank_);
+  if (fault.what == gpu::Fault::overlap) raise_overlap(fault);
   const auto program = programs_.find(fault.signature);
   const auto bound = program == programs_.end() ? nullptr : program->second.lock();
   const bool by_program = fault.place == gpu::WaitKind::program;
@@ -56,6 +57,19 @@ void KnownCalls::raise(const peers::PeerFault& fault) const {
                      std::string(kPlaces[static_cast<int>(fault.place)]) +
                      ", until the deadline; is that rank alive, and has it made the same call, with the same algorithm "
                      "and kind of memory?");
+}
+
+void KnownCalls::raise_overlap(const peers::PeerFault& fault) const {
+  const auto said = [this](std::uint16_t signature, bool replayed) {
+    const auto known = texts_.find(signature);
+    return (replayed ? "a replay of " : "") + (known == texts_.end() ? "another launch" : known->second);
+  };
+  throw MismatchError(
+      "rank " + std::to_string(rank_) + ": " + said(fault.signature, fault.chunk != 0) + " began on the GPU while " +
+      said(fault.found, fault.step != 0) +
+      " of this communicator was at work there; its calls and the replays of its " +
+      "graphs have to follow each other: launch them on one stream, or have one stream wait for an event of the " +
+      "other; or give each a communicator of its own");
 }
 
 void KnownCalls::raise_mismatch(const peers::PeerFault& fault, const std::string& rank, const std::string& peer,

@@ -24,6 +24,7 @@ class KnownCalls {
   [[noreturn]] void raise(const peers::PeerFault& fault) const;
 
  private:
+  [[noreturn]] void raise_overlap(const peers::PeerFault& fault) const;
   [[noreturn]] void raise_mismatch(const peers::PeerFault& fault, const std::string& rank, const std::string& peer,
                                    const std::string& call) const;
 

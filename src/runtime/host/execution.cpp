@@ -127,7 +127,7 @@ bool Execution::advance_steps(bool moved) {
   }
   moved |= !groups_done_.empty();
   for (auto& run : runs_) moved |= run->copy_some(moved);
-  if (moved) refill();
+  refill();  // what has ended a chunk may have come while another call moved the messages of all
   return moved;
 }
 

@@ -33,6 +33,8 @@ class Patience {
         yields_(rivals == Rivals::ranks_and_network ? kYieldsBesideNetwork : kYields) {}
 
   void reset() { idle_ = 0; }
+  /// Would pause() sleep from here on?
+  bool naps() const { return idle_ > spins_ + yields_; }
 
   /// Waits a little. True now and then, when it is time to look at the clock.
   bool pause() {

@@ -46,6 +46,8 @@ class UnderWay {
   /// number.
   virtual std::optional<Want> want(int /*peer*/) const { return {}; }
   virtual Needs needs(int /*peer*/) const { return Needs::no; }
+  /// Of a call in the order of a device its number there; it has none among the ranks' other calls.
+  virtual std::optional<std::uint32_t> launch() const { return {}; }
   /// Is all that it waits for now up to this process, however long that takes? Then no deadline runs.
   virtual bool on_hold() const { return false; }
 };

@@ -26,11 +26,28 @@ struct Posted : Message {
   ~Posted() = default;
 };
 
-/// The tag of a message of a call. Where the transport compares no stamps, messages of different calls must not meet.
+/// A quarter of the tags of plans' steps is for calls in the order of a device, which go beside those in the host's.
+inline std::uint64_t launched_tags(const Transport& transport) {
+  return first_message_tag(transport.traits().max_tag) / 4;
+}
+
+/// Where the transport compares no stamps, messages of different calls must not meet.
+inline std::uint64_t salted(const Transport& transport, std::uint64_t ordinal, std::uint32_t stamp) {
+  return ordinal + (transport.traits().compares_stamps ? 0 : stamp);
+}
+
+/// The tag of a message of a call.
 inline std::uint64_t call_tag(const Transport& transport, std::uint64_t ordinal, std::uint32_t stamp) {
-  const Traits traits = transport.traits();
-  const std::uint64_t salt = traits.compares_stamps ? 0 : stamp;
-  return (ordinal + salt) % first_message_tag(traits.max_tag);
+  const std::uint64_t apart = launched_tags(transport);
+  const std::uint64_t others = first_message_tag(transport.traits().max_tag) - apart;
+  const std::uint64_t tag = salted(transport, ordinal, stamp) % others;
+  return tag < apart ? tag : tag + apart;
+}
+
+/// The same of a call in the order of a device.
+inline std::uint64_t launched_tag(const Transport& transport, std::uint64_t ordinal, std::uint32_t stamp) {
+  const std::uint64_t tags = launched_tags(transport);
+  return tags + salted(transport, ordinal, stamp) % tags;
 }
 
 class Router {

@@ -121,6 +121,8 @@ __device__ inline void sync(int name, int threads) {
 
 __device__ inline void arrive(int name, int /*threads*/) { come(name); }
 
+__device__ inline void fail_launch() { __builtin_trap(); }
+
 __device__ inline void tell(u32* word, u32 value) {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __hip_atomic_store(word, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);

@@ -33,26 +33,28 @@ constexpr int kMostWindows = 256;    // of a rank's memory, that its peers reach
 constexpr int kWindowShift = 48;     // a place in one: its number + 1, then so many bits of bytes from where it begins
 
 /// Whether a wait has failed, and how: in the host's memory, written once by the device.
-enum class Fault : u32 { none, timeout, mismatch };
+enum class Fault : u32 { none, timeout, mismatch, overlap };
 enum class WaitKind : u32 { piece, barrier, chunk, sent, received, program };
 struct FaultRecord {
   u32 fault;   // written last
   u32 poison;  // by the host: nothing that is waited for will come
   u32 rank, peer;
-  u32 call;   // of the group, counted from 0
-  u32 round;  // piece of the message
+  u32 call;   // of the group, counted from 0; of an overlap: as ProgramRun::captured
+  u32 round;  // piece of the message; of an overlap: the same of the launch that was at work
   u32 signature, found;
   u32 place;  // WaitKind
   u32 unused;
   u64 bytes, found_bytes;  // of a message between two ranks: as it was called for here, and at the peer
 };
 
+constexpr u32 kEnded = 2;
+
 /// This rank's own state, in its memory; only its kernels touch it, and a peer's host the word `failed`. Counters live
 /// here and not in arguments, so that a captured graph counts on when it is replayed.
 struct Control {
   u32 call;    // number of the next exchange; it moves on when all blocks of one have read it
   u32 come;    // blocks
-  u32 failed;  // a wait has failed, or a peer has given up: nothing waits any more
+  u32 failed;  // a wait has failed, or a peer has given up: nothing waits any more; kEnded: the communicator has gone
   u32 taken;   // the last offer was: what stands behind it in case that it is not has nothing to do
   u64 barriers;
   u64 meetings;  // two for each call on symmetric memory

@@ -46,20 +46,78 @@ __device__ inline u64 place(const Operand& o, u32 at, u64 slice) {
   return granules * kGranule;
 }
 
+__device__ inline ProgramControl* state_of(const ProgramRun& x) {
+  return reinterpret_cast<ProgramControl*>(x.program_control);
+}
+__device__ inline WaitContext waiter_of(const ProgramRun& x) {
+  return {x.rank, x.signature, x.timeout_ns, reinterpret_cast<Control*>(x.control),
+          reinterpret_cast<FaultRecord*>(x.fault)};
+}
+
+/// Two launches are at work at once, of which neither will come to its end. other_is_known: it is the latest of which
+/// all blocks have begun.
+__device__ inline void report_overlap(const ProgramRun& x, bool other_is_known) {
+  const ProgramControl* const state = state_of(x);
+  FaultRecord at{};
+  at.peer = x.rank;
+  at.place = static_cast<u32>(WaitKind::program);
+  at.call = x.captured;
+  at.found = other_is_known ? peek(&state->signature) : 0;
+  at.round = other_is_known ? peek(&state->captured) : 0;
+  report(waiter_of(x), at, Fault::overlap);
+  halt(lane_memory().halted);
+}
+
+/// By one thread of each block: true on the last one of this launch.
+__device__ inline bool enters_last(const ProgramRun& x) {
+  constexpr int kCount = 48;
+  constexpr u64 kSum = (u64{1} << kCount) - 1;
+  ProgramControl* const state = state_of(x);
+  const u64 mine = u64{x.captured} << 16 | x.signature;
+  const u64 entering = atomicAdd(&state->entering, u64{1} << kCount | mine) + mine + (u64{1} << kCount);
+  const u64 blocks = entering >> kCount;
+  if (blocks < gridDim.x) return false;
+  // Of a launch alone all take it for the same, and there are no more of them.
+  if (blocks > gridDim.x || (entering & kSum) != gridDim.x * mine) report_overlap(x, /*other_is_known=*/false);
+  state->entering = 0;
+  return true;
+}
+
+/// By one thread of the launch: says to the proxy that it has begun. Waits where that has not read what stands in the
+/// place; looks at every so many launches only, since the word lies in the host's memory.
+__device__ inline void announce(const ProgramRun& x) {
+  LaneMemory& lane = lane_memory();
+  if (lane.epoch % (kAnnounced / 2) == 0) {
+    const auto has_room = [&](u64 read) {
+      return static_cast<int>(static_cast<u32>(read) + kAnnounced / 2 - lane.epoch) >= 0;
+    };
+    FaultRecord at{};
+    at.peer = x.rank;
+    at.place = static_cast<u32>(WaitKind::program);
+    if (!wait_for(waiter_of(x), reinterpret_cast<const u64*>(x.read), at, has_room)) return halt(lane.halted);
+  }
+  release(reinterpret_cast<u64*>(x.begun) + lane.epoch % kAnnounced, u64{lane.epoch} << 32 | x.captured);
+}
+
 /// By all threads of a block: what it needs of the rank's state and of the program.
 __device__ inline void begin_lane(const ProgramRun& x, u64 program_bytes) {
   LaneMemory& lane = lane_memory();
-  Control* const control = reinterpret_cast<Control*>(x.control);
-  ProgramControl* const state = reinterpret_cast<ProgramControl*>(x.program_control);
+  ProgramControl* const state = state_of(x);
   const auto mixed = [](u32 value) { return value * 0x9e3779b1u >> 16; };
   const u32 chain = mixed((state->chain ^ x.signature) + 1);
+  bool overlaps = false, other_has_begun = false;
   if (threadIdx.x == 0) {
-    lane.idle = peek(&control->failed);
+    lane.idle = peek(&reinterpret_cast<Control*>(x.control)->failed);
     lane.halted = 0;
-    lane.epoch = state->launches + 1;
+    lane.epoch = peek(&state->launches) + 1;
     lane.launch = lane.epoch & 0xffff;
     lane.chain = chain;
     lane.ended[0] = lane.ended[1] = 0;
+    if (lane.idle == 0) {
+      other_has_begun = state->entered[blockIdx.x] != lane.epoch;
+      overlaps = atomicCAS(&state->inside[blockIdx.x], 0u, 1u) != 0 || !other_has_begun;
+      state->entered[blockIdx.x] = lane.epoch;
+    }
   }
   if (threadIdx.x < x.ranks) {
     lane.moved[0][threadIdx.x] = state->put[threadIdx.x][blockIdx.x];
@@ -72,24 +130,30 @@ __device__ inline void begin_lane(const ProgramRun& x, u64 program_bytes) {
       lane.program[k] = reinterpret_cast<const u64*>(x.program)[k];
   prepare_barriers();
   __syncthreads();
-  if (threadIdx.x == 0 && blockIdx.x == 0 && x.begun != 0)
-    release(reinterpret_cast<u64*>(x.begun), u64{lane.epoch} << 32);
-  if (threadIdx.x == 0 && comes_last(control)) {
-    state->launches = lane.epoch;
-    state->chain = lane.chain;
-  }
+  if (threadIdx.x != 0) return;
+  if (lane.idle == kEnded) return fail_launch();  // a graph outlives its communicator, and nobody else can say so
+  if (overlaps)
+    report_overlap(x, other_has_begun);
+  else if (blockIdx.x == 0 && x.begun != 0 && lane.idle == 0)
+    announce(x);
+  if (!enters_last(x)) return;
+  state->launches = lane.epoch;
+  state->chain = lane.chain;
+  state->signature = x.signature;
+  state->captured = x.captured;
 }
 
 /// By all of them, when both queues have come to their ends.
 __device__ inline void end_lane(const ProgramRun& x) {
   const LaneMemory& lane = lane_memory();
+  ProgramControl* const state = state_of(x);
   if (threadIdx.x == 0 && x.ended != 0 && goes_on(lane.halted))
     release(reinterpret_cast<u64*>(x.ended) + blockIdx.x, u64{lane.epoch} << 32);
-  ProgramControl* const state = reinterpret_cast<ProgramControl*>(x.program_control);
   if (threadIdx.x < x.ranks) {
     state->put[threadIdx.x][blockIdx.x] = lane.moved[0][threadIdx.x];
     state->taken[threadIdx.x][blockIdx.x] = lane.moved[1][threadIdx.x];
   }
+  if (threadIdx.x == 0) state->inside[blockIdx.x] = 0;
 }
 
 }  // namespace lanecast::gpu

@@ -59,6 +59,9 @@ __device__ void sync_block();
 __device__ void tell(u32* word, u32 value);
 __device__ u32 told(u32* word);
 
+/// The launch ends with an error of the driver's, and so does all that this process has on the device.
+__device__ void fail_launch();
+
 /// Nanoseconds, of a clock that all multiprocessors of the device share and that neither stops nor follows their
 /// frequency.
 __device__ u64 now_ns();

@@ -29,8 +29,7 @@ class ProgramQueue {
         carried_(reinterpret_cast<const CarriedMessage*>(operands_ + x.operands)),
         count_(kQueue == 0 ? x.puts : x.takes),
         rounds_(count_ * x.ticks),
-        waiter_{x.rank, x.signature, x.timeout_ns, reinterpret_cast<Control*>(x.control),
-                reinterpret_cast<FaultRecord*>(x.fault)} {}
+        waiter_(waiter_of(x)) {}
 
   /// By the threads that move data.
   __device__ void work(Team team) {

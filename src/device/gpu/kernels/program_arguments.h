@@ -78,15 +78,26 @@ struct CarriedMessage {
 // Words by which a kernel and its proxy tell each other how far they are: number of the launch << 32 | count. They lie
 // in pinned memory of the host. So a word of an earlier launch says nothing, and none is ever reset.
 //
-//   begun                         the launch has begun
+//   begun[launch % kAnnounced]    the launch has begun; the count is the number of the captured call that it replays,
+//   from
+//                                 1, or 0 where the host has enqueued it
 //   says[m · lanes + lane]        that lane has put, or taken, its share of so many chunks of carried message m
 //   ended[lane]                   that lane has ended the program
 //   told[m · channels + channel]  so many chunks of it have left their slots, or have come; 0 once the proxy is there
+//
+// A launch announces itself, since nobody else tells the proxy of one that a graph replays. Of so many launches the
+// proxy finds the announcement, which it has `read` up to some number.
+constexpr u32 kAnnounced = 64;
 
 /// A rank's state, of each peer and lane: bytes that have gone through the rings, counted on from launch to launch.
 struct ProgramControl {
   u32 launches;  // so far; peers compare 16 bits of it
   u32 chain;     // 16 bits, equal on ranks that have run programs of the same plans in the same order
+  // Launches of one communicator follow each other. Two that do not, as replays of graphs may, are found here.
+  u64 entering;             // blocks of the launch that begins << 48 | the sum of what each takes it for
+  u32 signature, captured;  // of the latest launch: as in ProgramRun
+  u32 inside[kMostLanes];   // a launch is at work in this lane
+  u32 entered[kMostLanes];  // number of the latest launch in this lane
   u64 put[kMostRanks][kMostLanes];
   u64 taken[kMostRanks][kMostLanes];
 };
@@ -116,15 +127,15 @@ constexpr u64 rings_offset(u32 rank, u32 from, u32 ranks) {
 /// A launch of a program.
 struct ProgramRun {
   u32 rank, ranks;
-  u32 chunks;       // of each lane
-  u32 ticks;        // chunks and the longest delay
-  u32 puts, takes;  // instructions of either queue: first those that put
-  u32 operands;     // all of them, behind the instructions
-  u32 generations;  // of scratch memory: chunks that may use it at once
-  u32 signature;    // 16 bits, equal on ranks that run programs of one plan
-  u32 carried;      // messages, behind the operands
-  u32 channels;     // of as many lanes each
-  u32 unused;
+  u32 chunks;         // of each lane
+  u32 ticks;          // chunks and the longest delay
+  u32 puts, takes;    // instructions of either queue: first those that put
+  u32 operands;       // all of them, behind the instructions
+  u32 generations;    // of scratch memory: chunks that may use it at once
+  u32 signature;      // 16 bits, equal on ranks that run programs of one plan
+  u32 carried;        // messages, behind the operands
+  u32 channels;       // of as many lanes each
+  u32 captured;       // 24 bits: number of the captured call that this launch replays, from 1; 0: none
   u64 scratch_bytes;  // of a generation of a lane
   u64 timeout_ns;
   u64 program;  // Instruction[puts + takes], Operand[operands], CarriedMessage[carried]
@@ -136,6 +147,7 @@ struct ProgramRun {
   u64 slots[2];               // of carried messages: in this GPU's memory, in the host's
   u64 begun, says, told;      // as above; 0 among ranks of one host
   u64 ended;                  // likewise
+  u64 read;                   // up to which launch the proxy has read what was announced
   u64 heard;                  // as told, in this GPU's memory: what the first lane of each channel has heard
   u64 program_control;        // ProgramControl
   u64 control;                // Control

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <exception>
 #include <utility>
 
 #include "algorithms/algorithms.h"
 #include "base/agreed.h"
+#include "device/gpu/stream.h"
 #include "runtime/agree/link_times.h"
 #include "runtime/bound/own_counts.h"
 #include "runtime/bound/shape_of_call.h"
@@ -52,8 +55,9 @@ BetweenHosts::BetweenHosts(NetworkSurroundings around, const Bootstrap& all,
       where_(std::move(where)),
       own_(agreed(all,
                   [&] {
-                    return OwnPart{peers::Launches(on_.gpu.device, on_.gpu.kernels), peers::Faults(on_.gpu.device),
-                                   gpu::DeviceMemory(on_.gpu.device, sizeof(gpu::Control))};
+                    return std::make_unique<OwnPart>(OwnPart{peers::Launches(on_.gpu.device, on_.gpu.kernels),
+                                                             peers::Faults(on_.gpu.device),
+                                                             gpu::DeviceMemory(on_.gpu.device, sizeof(gpu::Control))});
                   })),
       peers_(agreed(all,
                     [&] {
@@ -62,16 +66,42 @@ BetweenHosts::BetweenHosts(NetworkSurroundings around, const Bootstrap& all,
                       members.known_as = here;
                       return std::make_unique<peers::ProgramPeers>(
                           on_.gpu.device, members,
-                          peers::OwnKernels{own_.launches, own_.faults, own_.control.address()});
+                          peers::OwnKernels{own_->launches, own_->faults, own_->control.address()});
                     })),
       most_lanes_(on_.gpu.max_ctas ? std::min(on_.gpu.max_ctas, kFewLanes) : kFewLanes),
       most_adding_(most_lanes_) {
   set_timeout(on_.gpu.timeout_s);
   const std::size_t on_device = where_.any() ? ProbeMemory::kBytes : 0;
   memories_.push_back(agreed(all, [&] {
-    return std::make_shared<NetworkMemory>(on_.gpu.device, where_,
-                                           NetworkRoom{on_device, ProbeMemory::kBytes, kWordBytes, kWordBytes});
+    return std::make_shared<NetworkMemory>(
+        on_.gpu.device, where_, NetworkRoom{on_device, ProbeMemory::kBytes, kWordBytes, kWordBytes, kWordBytes});
   }));
+  launches_ = agreed(all, [&] { return std::make_shared<AnnouncedLaunches>(on_.gpu.device); });
+}
+
+BetweenHosts::~BetweenHosts() {
+  if (!captured_.may_run()) return;
+  try {
+    end_replays();
+  } catch (const std::exception&) {  // the device is out of order, and replays nothing
+  }
+  // What a launch looks at before it knows. It stays for as long as the process, since nobody who hears of a graph's
+  // end may call the driver then.
+  static_cast<void>(own_.release());
+  static_cast<void>(peers_.release());
+  static_cast<void>(std::make_unique<CapturedCalls>(std::move(captured_)).release());
+}
+
+void BetweenHosts::end_replays() {
+  const gpu::Device& device = *on_.gpu.device;
+  const gpu::Device::Current current(device);
+  const gpu::OwnedStream stream(on_.gpu.device);
+  const gpu::BesideCaptures beside(device.driver());
+  static_assert(gpu::kEnded < 256, "a byte of it is written");
+  device.check(device.driver().cuMemsetD8Async(own_->control.address() + offsetof(gpu::Control, failed), gpu::kEnded, 1,
+                                               stream.get()),
+               "cuMemsetD8Async");
+  device.check(device.driver().cuStreamSynchronize(stream.get()), "cuStreamSynchronize");
 }
 
 bool BetweenHosts::has_groups() const {
@@ -93,7 +123,7 @@ Ranks BetweenHosts::neighbours_of(int rank, const std::vector<std::string>& host
   return ranks.size() <= gpu::kMostRanks ? ranks : Ranks{rank};
 }
 
-void BetweenHosts::set_timeout(double timeout_s) { own_.faults.set_timeout(kLongerThanHost * timeout_s); }
+void BetweenHosts::set_timeout(double timeout_s) { own_->faults.set_timeout(kLongerThanHost * timeout_s); }
 
 void BetweenHosts::network_is(const Link& link) {
   const auto wanted = [&](double of_a_lane, int most) {
@@ -194,19 +224,27 @@ CallBetweenHosts BetweenHosts::begin(std::shared_ptr<const BoundProgram> program
     memories_.push_back(std::make_shared<NetworkMemory>(
         on_.gpu.device, where_,
         NetworkRoom{larger(now.on_device, room.on_device), larger(now.on_host, room.on_host),
-                    larger(now.words, room.words), larger(now.heard, room.heard)}));
+                    larger(now.told, room.told), larger(now.says, room.says), larger(now.heard, room.heard)}));
   }
-  return {std::move(program), in, out, memories_.back(), ++launches_};
+  return {std::move(program), in, out, memories_.back()};
 }
 
 BetweenHosts::Prepared BetweenHosts::prepare(std::shared_ptr<const BoundProgram> program, const void* in, void* out,
-                                             Router& router) {
+                                             Router& router, gpu::Stream stream) {
   const gpu::Device::Current current(*on_.gpu.device);
-  on_.enqueued.programs.keep(program, /*captured=*/false);
+  const bool captured = on_.enqueued.order.capturing(stream);
+  if (captured)
+    on_.enqueued.known.add(program);  // it lasts as long as the graph
+  else
+    on_.enqueued.programs.keep(program, /*captured=*/false);
   CallBetweenHosts turn = begin(std::move(program), in, out);
-  Proxy::ProxySurroundings around{where_.needs_context ? on_.gpu.device : nullptr, [this] { raise_fault(); }, window_};
+  Proxy::ProxySurroundings around{launches_, where_.needs_context ? on_.gpu.device : nullptr, [this] { raise_fault(); },
+                                  window_};
   auto proxy = std::make_shared<Proxy>(turn, std::move(around), router);
-  return {std::move(turn), std::move(proxy)};
+  if (!captured) return {std::move(turn), std::move(proxy)};
+  turn.captured = captured_.next_number();
+  captured_.add(turn.captured, std::move(proxy), gpu::GraphLife(*on_.gpu.device, stream));
+  return {std::move(turn), nullptr};
 }
 
 void BetweenHosts::raise_fault() const {
@@ -220,6 +258,8 @@ void BetweenHosts::enqueue(const CallBetweenHosts& call, gpu::Stream stream) con
     const Program& program = call.program->program();
     gpu::ProgramRun run = call.program->run(call.in, call.out);
     call.memory->fill(run);
+    launches_->fill(run);
+    run.captured = call.captured;
     peers_->run(call.program->shape().dtype, run, program.slicing.lanes, stream);
   });
 }

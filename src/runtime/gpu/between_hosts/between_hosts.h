@@ -11,6 +11,7 @@
 
 #include "peers/program_peers.h"
 #include "runtime/bound/recent_calls.h"
+#include "runtime/gpu/between_hosts/captured_calls.h"
 #include "runtime/gpu/between_hosts/proxy.h"
 #include "runtime/gpu/enqueued_calls.h"
 #include "runtime/gpu/open_gpu.h"
@@ -32,6 +33,10 @@ class BetweenHosts {
   /// among: the bootstrap of some ranks. Collective; throws on all ranks where it does on one.
   BetweenHosts(NetworkSurroundings around, const Bootstrap& all, const std::function<Bootstrap(const Ranks&)>& among,
                WhereMessagesLie where);
+  /// The device has nothing to do. Graphs that are still there are told, and replay nothing from now on.
+  ~BetweenHosts();
+  BetweenHosts(const BetweenHosts&) = delete;
+  BetweenHosts& operator=(const BetweenHosts&) = delete;
 
   /// The program of an equal call before; else that of what choose() says. Throws UsageError for what cannot be run so.
   /// Own counts are cut pair by pair, into as many slices as both ranks can tell.
@@ -56,9 +61,10 @@ class BetweenHosts {
   /// A call, in two parts. The first gives it its turn.
   struct Prepared {
     CallBetweenHosts device;
-    std::shared_ptr<Proxy> proxy;
+    std::shared_ptr<Proxy> proxy;  // null where the stream captures the call: each replay comes with it
   };
-  Prepared prepare(std::shared_ptr<const BoundProgram> program, const void* in, void* out, Router& router);
+  Prepared prepare(std::shared_ptr<const BoundProgram> program, const void* in, void* out, Router& router,
+                   gpu::Stream stream);
   /// The second enqueues the launch, in the order of the first parts.
   void enqueue(const CallBetweenHosts& call, gpu::Stream stream) const;
 
@@ -70,9 +76,11 @@ class BetweenHosts {
   bool has_groups() const;
   /// Memory of messages on the device, of ProbeMemory::kBytes, while no call is under way.
   std::byte* message_memory() const { return memories_.back()->slots(/*on_host=*/false); }
-  std::optional<peers::PeerFault> fault() const { return own_.faults.met(); }
+  AnnouncedLaunches& launches() const { return *launches_; }
+  CapturedCalls& captured() { return captured_; }
+  std::optional<peers::PeerFault> fault() const { return own_->faults.met(); }
   /// Ends the waits of kernels.
-  void poison() { own_.faults.poison(); }
+  void poison() { own_->faults.poison(); }
 
  private:
   static constexpr std::size_t kPrograms = 256;
@@ -88,6 +96,7 @@ class BetweenHosts {
                                                       const std::string& algorithm);
   CallBetweenHosts begin(std::shared_ptr<const BoundProgram> program, const void* in, void* out);
   void raise_fault() const;
+  void end_replays();
   Ranks on_host_of(int rank) const { return neighbours_of(rank, on_.hosts); }
   /// On all ranks the same.
   Slicing slicing_for(const Plan& plan, const Shape& shape) const;
@@ -96,14 +105,15 @@ class BetweenHosts {
   NetworkSurroundings on_;
   int rank_;
   WhereMessagesLie where_;
-  OwnPart own_;
+  std::unique_ptr<OwnPart> own_;
   std::unique_ptr<peers::ProgramPeers> peers_;
   int most_lanes_, most_adding_;  // lanes of a call, and of one that may add
   std::size_t window_ = 0;        // see Proxy
   // The last one holds the largest program so far. Earlier ones stay: the thread that ends the last call with one makes
   // no call of the driver.
   std::vector<std::shared_ptr<NetworkMemory>> memories_;
-  std::uint32_t launches_ = 0;
+  std::shared_ptr<AnnouncedLaunches> launches_;
+  CapturedCalls captured_;
   RecentCalls<std::shared_ptr<const BoundProgram>> bound_{kPrograms};
 };
 

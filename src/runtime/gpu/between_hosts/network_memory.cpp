@@ -2,21 +2,22 @@
 #include "runtime/gpu/between_hosts/network_memory.h"
 
 #include <algorithm>
+#include <span>
 
 namespace lanecast {
 
 NetworkRoom room_for(const Program& program) {
   const std::size_t messages = program.carried.size(), lanes = static_cast<std::size_t>(program.slicing.lanes);
   const std::size_t told = messages * static_cast<std::size_t>(program.slicing.channels);
-  const std::size_t words = NetworkMemory::kToldAt + NetworkMemory::in_lines(told) + messages * lanes;
-  return {program.slot_bytes[0], program.slot_bytes[1], words * sizeof(std::uint64_t),
-          std::max<std::size_t>(told, 1) * sizeof(std::uint64_t)};
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  return {program.slot_bytes[0], program.slot_bytes[1], NetworkMemory::in_lines(told) * kWord, messages * lanes * kWord,
+          std::max<std::size_t>(told, 1) * kWord};
 }
 
 NetworkMemory::NetworkMemory(const std::shared_ptr<gpu::Device>& device, const WhereMessagesLie& where,
                              const NetworkRoom& room)
     : room_(room),
-      words_(device, room.words),
+      words_(device, kToldAt * sizeof(std::uint64_t) + room.told + room.says),
       heard_(device, room.heard),
       on_host_(device, std::max<std::size_t>(room.on_host, 1)) {
   if (room.on_device == 0) return;
@@ -27,22 +28,19 @@ NetworkMemory::NetworkMemory(const std::shared_ptr<gpu::Device>& device, const W
 void NetworkMemory::fill(gpu::ProgramRun& run) const {
   run.slots[0] = on_device_ ? on_device_->address() : 0;
   run.slots[1] = on_host_.device();
-  run.begun = words_.device();
   run.heard = heard_.address();
   run.ended = words_.device() + kEndedAt * sizeof(std::uint64_t);
   run.told = words_.device() + kToldAt * sizeof(std::uint64_t);
-  run.says = run.told + in_lines(std::size_t{run.carried} * run.channels) * sizeof(std::uint64_t);
-}
-
-bool NetworkMemory::has_come_to(const std::uint64_t& word, std::uint32_t launch) {
-  // Relaxed: nothing is read because of it.
-  const auto now = static_cast<std::uint32_t>(__atomic_load_n(&word, __ATOMIC_RELAXED) >> 32);
-  return static_cast<std::int32_t>(now - launch) >= 0;
+  run.says = run.told + room_.told;
 }
 
 bool NetworkMemory::has_ended(std::uint32_t launch, int lanes) const {
-  const std::span ended(words() + kEndedAt, static_cast<std::size_t>(lanes));
-  return std::ranges::all_of(ended, [launch](const std::uint64_t& word) { return has_come_to(word, launch); });
+  return std::ranges::all_of(std::span(words() + kEndedAt, static_cast<std::size_t>(lanes)),
+                             [launch](const std::uint64_t& word) {
+                               // Relaxed: nothing is read because of it.
+                               const std::uint64_t now = __atomic_load_n(&word, __ATOMIC_RELAXED) >> 32;
+                               return static_cast<std::int32_t>(static_cast<std::uint32_t>(now) - launch) >= 0;
+                             });
 }
 
 }  // namespace lanecast

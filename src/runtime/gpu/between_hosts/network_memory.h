@@ -17,11 +17,12 @@ namespace lanecast {
 /// What a program takes of it.
 struct NetworkRoom {
   std::size_t on_device = 0, on_host = 0;  // bytes of slots
-  std::size_t words = 0;                   // bytes of words, in the host's memory
+  std::size_t told = 0, says = 0;          // bytes of words, in the host's memory
   std::size_t heard = 0;                   // of those that lanes pass on
 
   bool holds(const NetworkRoom& other) const {
-    return on_device >= other.on_device && on_host >= other.on_host && words >= other.words && heard >= other.heard;
+    return on_device >= other.on_device && on_host >= other.on_host && told >= other.told && says >= other.says &&
+           heard >= other.heard;
   }
 };
 
@@ -39,12 +40,10 @@ class NetworkMemory {
     return on_host ? on_host_.host() : reinterpret_cast<std::byte*>(on_device_->address());
   }
 
-  /// Has the launch of that number begun, or a later one?
-  bool has_begun(std::uint32_t launch) const { return has_come_to(*words(), launch); }
-  /// Have so many lanes of it ended?
+  /// Have so many lanes of the launch of that number ended?
   bool has_ended(std::uint32_t launch, int lanes) const;
-  /// What lanes say, behind so many words that they are told. Acquire by who reads: pairs with the kernel's release.
-  const std::uint64_t* says(std::size_t told) const { return words() + kToldAt + in_lines(told); }
+  /// What lanes say. Acquire by who reads: pairs with the kernel's release.
+  const std::uint64_t* says() const { return words() + kToldAt + room_.told / sizeof(std::uint64_t); }
   /// Release: the kernel that sees the count sees a message that has come.
   void tell(std::size_t which, std::uint64_t word) const {
     __atomic_store_n(words() + kToldAt + which, word, __ATOMIC_RELEASE);
@@ -53,9 +52,8 @@ class NetworkMemory {
  private:
   friend NetworkRoom room_for(const Program& program);
   static constexpr std::size_t kApart = 16;  // words: a line of a cache, as either side writes lines of its own
-  static constexpr std::size_t kEndedAt = kApart, kToldAt = kEndedAt + gpu::kMostLanes;
+  static constexpr std::size_t kEndedAt = 0, kToldAt = kEndedAt + gpu::kMostLanes;
   static constexpr std::size_t in_lines(std::size_t words) { return (words + kApart - 1) / kApart * kApart; }
-  static bool has_come_to(const std::uint64_t& word, std::uint32_t launch);
   std::uint64_t* words() const { return reinterpret_cast<std::uint64_t*>(words_.host()); }
 
   NetworkRoom room_;

@@ -44,7 +44,6 @@ Proxy::Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router)
   for (const gpu::Instruction& what : call_.program->program().puts)
     for (std::size_t k = 0; what.carried != 0 && k < channels; ++k)
       flows_[(what.carried - 1) * channels + k].delay = what.delay;
-  unfinished_ = flows_.size();
   const Program& program = call_.program->program();
   for (const auto& queue : {std::span(program.puts), std::span(program.takes)})
     for (const gpu::Instruction& what : queue)
@@ -56,22 +55,29 @@ Proxy::Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router)
 void Proxy::start(const std::byte* /*in*/, std::byte* /*out*/, std::uint32_t stamp) {
   const InContext in_context(*this);
   stamp_ = stamp;
+  launch_ = around_.launches->turn_to_next();
+  unfinished_ = flows_.size();
   for (CarriedFlow& flow : flows_) {
+    flow.posted = flow.through = flow.taken = flow.lane = 0;
     tell(flow);  // the slots are free: all calls before have finished
     if (!carried(flow).sends) follow_receive(flow);
   }
+}
+
+void Proxy::foretell(std::uint32_t launch) const {
+  for (std::size_t k = 0; k < flows_.size(); ++k) call_.memory->tell(k, std::uint64_t{launch} << 32);
 }
 
 bool Proxy::all_say(CarriedFlow& flow, std::uint32_t chunk) {
   const auto lanes = static_cast<std::uint32_t>(slicing().lanes_of_channel());
   const std::uint64_t with_share = chunk_of(flow, chunk).lanes;
   // Of a message those of all lanes lie together, so of a flow those of its channel's.
-  const std::uint64_t* const says = call_.memory->says(flows_.size()) + (&flow - flows_.data()) * lanes;
+  const std::uint64_t* const says = call_.memory->says() + (&flow - flows_.data()) * lanes;
   for (; flow.lane < lanes; ++flow.lane) {
     if ((with_share >> flow.lane & 1) == 0) continue;
     // Acquire: what the lane has put is seen by who sends it, and what it has taken is read.
     const std::uint64_t word = __atomic_load_n(says + flow.lane, __ATOMIC_ACQUIRE);
-    if (word >> 32 != call_.launch || static_cast<std::uint32_t>(word) <= chunk) return false;
+    if (word >> 32 != launch_ || static_cast<std::uint32_t>(word) <= chunk) return false;
   }
   flow.lane = 0;
   return true;
@@ -136,7 +142,8 @@ void Proxy::post(CarriedFlow& flow) {
   post.bytes = bytes;
   post.peer = message.peer;
   post.stamp = stamp_;
-  post.tag = call_tag(transport, tag_number(flow, chunk), stamp_);
+  const auto tag = around_.launches->is_followed() ? launched_tag : call_tag;
+  post.tag = tag(transport, tag_number(flow, chunk), stamp_);
   post.under_way = true;
   post.posted_ns = router_.log() ? trace_clock_ns() : 0;
   const Router::Visit visit(router_, transport, message.peer);
@@ -169,7 +176,7 @@ void Proxy::pass(CarriedFlow& flow) {
 }
 
 void Proxy::tell(const CarriedFlow& flow) const {
-  call_.memory->tell(static_cast<std::size_t>(&flow - flows_.data()), std::uint64_t{call_.launch} << 32 | flow.through);
+  call_.memory->tell(static_cast<std::size_t>(&flow - flows_.data()), std::uint64_t{launch_} << 32 | flow.through);
 }
 
 void Proxy::record(const PostedChunk& chunk) const {

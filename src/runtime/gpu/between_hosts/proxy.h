@@ -6,11 +6,13 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "program/carried.h"
 #include "runtime/agree/ordered_call.h"
+#include "runtime/gpu/between_hosts/announced_launches.h"
 #include "runtime/gpu/between_hosts/network_memory.h"
 #include "runtime/gpu/bound_program.h"
 #include "runtime/wires/router.h"
@@ -23,22 +25,27 @@ struct CallBetweenHosts {
   const void* in = nullptr;
   void* out = nullptr;
   std::shared_ptr<NetworkMemory> memory;
-  std::uint32_t launch = 0;  // its number, as the device counts
+  std::uint32_t captured = 0;  // its number among those that graphs have captured, from 1; 0: it is none
 };
 
 class Proxy final : public OrderedCall {
  public:
   struct ProxySurroundings {
+    std::shared_ptr<AnnouncedLaunches> launches;
     std::shared_ptr<gpu::Device> device;  // where a library below asks the thread for it; else null
     std::function<void()> raise_fault;    // throws what kernels have met
     std::size_t window = 0;               // bytes under way that keep a NIC busy, beside a message behind them
   };
   Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router);
 
+  /// Once for each launch of the program.
   void start(const std::byte* in, std::byte* out, std::uint32_t stamp) override;
+  /// All launches before have been through, and the next one may be of this call: then puts need not wait until it is
+  /// announced and heard. Of another call it says what is true.
+  void foretell(std::uint32_t launch) const;
   bool advance() override;
   bool finished() const override {
-    return unfinished_ == 0 && (neighbours_.empty() || call_.memory->has_ended(call_.launch, slicing().lanes));
+    return unfinished_ == 0 && (neighbours_.empty() || call_.memory->has_ended(launch_, slicing().lanes));
   }
   const Signature& signature() const override { return call_.program->signed_call(); }
   const CallRecord& record() const override { return call_.program->record(); }
@@ -46,8 +53,11 @@ class Proxy final : public OrderedCall {
   std::string waiting_for(int peer) const override;
   std::vector<int> awaited_peers() const override;
   bool awaits_message(int peer) const override;
+  std::optional<std::uint32_t> launch() const override {
+    return around_.launches->is_followed() ? std::optional(launch_) : std::nullopt;
+  }
   /// The stream has not come to the call.
-  bool on_hold() const override { return !call_.memory->has_begun(call_.launch); }
+  bool on_hold() const override { return !around_.launches->has_begun(launch_); }
 
  private:
   class InContext;
@@ -65,12 +75,13 @@ class Proxy final : public OrderedCall {
   struct CarriedFlow {
     std::size_t number = 0;  // of the message among the program's
     std::uint32_t channel = 0;
-    std::uint32_t delay = 0;    // of what puts it
+    std::uint32_t delay = 0;  // of what puts it
+    std::vector<PostedChunk> slots;
+    // Of this launch.
     std::uint32_t posted = 0;   // chunks
     std::uint32_t through = 0;  // that have left their slots, or have come, and all before them
     std::uint32_t taken = 0;    // that lanes have taken, of a message to here
     std::uint32_t lane = 0;  // of the channel: those before it have said that they have put, or taken, the next chunk
-    std::vector<PostedChunk> slots;
   };
 
   const Carried& carried(const CarriedFlow& flow) const { return call_.program->program().carried[flow.number]; }
@@ -106,6 +117,7 @@ class Proxy final : public OrderedCall {
   ProxySurroundings around_;
   Router& router_;
   std::uint32_t stamp_ = 0;
+  std::uint32_t launch_ = 0;  // its number, as the device counts
   // For whom this rank's GPU may wait. Only the GPU knows how far they are, so the call is under way until its lanes
   // have ended: who waits for whom would not be seen otherwise, where nothing of the call is left for this proxy.
   std::vector<int> neighbours_;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "device/gpu/beside_captures.h"
 #include "runtime/request/options.h"
 #include "transport/ucx/libraries.h"
 
@@ -66,6 +67,7 @@ RegisteredMemory::RegisteredMemory(const WhereMessagesLie& where, const gpu::Dev
   memory_.handle = handle_of(memory);
   device_->pci_bus_id().copy(memory_.bus_id.data(), memory_.bus_id.size() - 1);
   const gpu::Device::Current current(*device_);
+  const gpu::BesideCaptures beside(device_->driver());  // a library below may ask the driver, in a capture as well
   try {
     for (std::size_t k = 0; k < router->count(); ++k) {
       const auto carries_on_device = [&](int peer) { return where.on_device(peer) && router->number_of(peer) == k; };

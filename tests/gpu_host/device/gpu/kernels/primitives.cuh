@@ -49,6 +49,7 @@ inline void sync(int name, int threads) { gpu_host::wait_at_barrier(name, thread
 
 inline void pass_on(u64* word, u64 value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 inline void nap(u32 /*ns*/) {}  // whoever peeks gives way
+inline void fail_launch() { gpu_host::fail_launch(); }
 inline u64 now_ns() { return gpu_host::now_ns(); }
 
 }  // namespace lanecast::gpu
