@@ -223,7 +223,7 @@ def page(machine: dict[str, Any]) -> str:
     text = f"# {machine['name']}\n\n{machine['machine']}. {machine['software']}.\n"
     text += f"Notes: [{machine['notes']}](../history/{machine['notes']}). `make figures` writes this page.\n\n"
     if any("times_as_fast" in series.get("columns", ()) for series in machine["series"]):
-        text += "*Times as fast* comes from the single launches. So it may differ from the quotient of two times shown.\n\n"
+        text += "*Times as fast* comes from single launches. It may differ from the quotient of two times shown.\n\n"
     text += "".join(series_of(series) for series in machine["series"])
     if rows := training(machine):
         commits = ", ".join(dict.fromkeys(row["commit"] for row in machine["training"]))

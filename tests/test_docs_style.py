@@ -127,7 +127,7 @@ def test_pages_of_figures_are_what_the_command_writes(monkeypatch: pytest.Monkey
 
 
 SETTING = re.compile(r"[A-Z_]+=")
-OF_THE_SHELL = {"sh", "cc", "cd", "cat", "pip", "apt-get", "cmake", "export", "."}
+OF_THE_SHELL = {"sh", "cc", "cd", "cat", "pip", "apt-get", "cmake", "export", ".", "mkdir", "ln"}
 STARTERS = {"mpirun", "mpiexec", "srun", "torchrun", "python", "lanecast"}
 
 
@@ -150,6 +150,8 @@ def test_commands_shown_are_ones_that_exist() -> None:
     targets = set(re.findall(r"^([\w./-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     wrong = []
     for where, line in shell_lines():
+        if where.startswith("docs/measurements/"):  # which name the commit that their command ran at
+            continue
         for command in re.split(r"\s&&\s", line):
             words = [word for word in shlex.split(command, comments=True) if not SETTING.match(word)]
             if not words or re.match(r"\w+=\$\(", command) or words[0] in OF_THE_SHELL:

@@ -56,12 +56,12 @@ def test_the_first_program_runs_under_mpirun(tmp_path: Path) -> None:
 
 
 def test_the_first_program_runs_under_srun(tmp_path: Path) -> None:
-    """By the lines that stand there; two ranks of this host, told their places as srun tells them, stand for two hosts."""
+    """By the lines that stand there; two ranks of this host, told their places as srun does, stand for hosts."""
     (lines,) = lines_with("srun", "SLURM_PROCID")
     pretended = {
         "scontrol": 'test "$*" = "show hostnames both" && printf "127.0.0.1\\nnowhere\\n"',
         "srun": 'while [ "$1" != sh ]; do shift; done\n'
-        "exec mpirun -n 2 sh -c 'SLURM_PROCID=$PMI_RANK SLURM_NTASKS=$PMI_SIZE SLURM_LOCALID=0 exec \"$@\"' sh \"$@\"",
+        'exec mpirun -n 2 sh -c \'SLURM_PROCID=$PMI_RANK SLURM_NTASKS=$PMI_SIZE SLURM_LOCALID=0 exec "$@"\' sh "$@"',
     }
     for name, body in pretended.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
