@@ -10,7 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "capi/preload/real_nccl.h"
 #include "device/gpu/driver.h"
@@ -26,7 +26,6 @@ struct Beside {
   lanecastComm_t ours = nullptr;              // null: NCCL takes all calls
   std::string why_not;                        // then
   std::shared_ptr<const gpu::Driver> driver;  // of a communicator of ours
-  bool times_known = false;                   // a profile has NCCL's times beside ours
   bool info = false;                          // lines are wanted
   std::atomic<bool> failed{false};            // a call of ours has: ncclGetLastError has its text
 
@@ -37,8 +36,12 @@ struct Beside {
     const char* begin;
     std::size_t bytes;
   };
-  /// By collective and bytes: has `lanecast tune` measured NCCL to be the faster one?
-  std::map<std::pair<lanecastCollective_t, std::size_t>, bool> nccl_is_faster;
+  /// By collective, elements and type: does Lanecast's own choice take NCCL? So often it has been asked.
+  struct Preference {
+    int asked = 0;
+    bool is_nccl = false;
+  };
+  std::map<std::tuple<lanecastCollective_t, std::size_t, int>, Preference> preferences;
   std::map<void*, Symmetric> symmetric;  // NCCL's windows
   std::atomic<bool> has_symmetric{false};
 };

@@ -17,7 +17,6 @@
 #include "base/user_cache.h"
 #include "capi/preload/beside.h"
 #include "capi/preload/exchange.h"
-#include "capi/preload/taking.h"
 #include "capi/preload/telling.h"
 #include "device/gpu/beside_captures.h"
 #include "runtime/wires/surroundings.h"
@@ -171,7 +170,6 @@ void make_beside(NcclComm comm) {
     beside->why_not = refusal_among(cards);
     if (beside->why_not.empty()) {
       beside->ours = made_by_all(exchange, nccl, beside->why_not);
-      beside->times_known = beside->ours != nullptr && knows_times_of_nccl(*beside);
       if (beside->ours == nullptr && beside->rank == 0)
         tell_always("the program goes on by NCCL alone: " + beside->why_not);
     }

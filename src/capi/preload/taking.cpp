@@ -41,20 +41,22 @@ Explanation explained(const Asked& asked, const Beside& beside) {
                             /*captured=*/false);
 }
 
-/// The same on all ranks: they choose by one profile, rank 0's.
-bool nccl_is_faster(const Asked& asked, Beside& beside) {
-  if (!beside.times_known) return false;
+/// Trials of both are over by then, and the answer stays.
+constexpr int kAskedAtMost = 16;
+
+/// The choice that Lanecast would make by itself is the same on all ranks at a communicator's n-th such call. NCCL's
+/// kernels then run by the program's communicator, and Lanecast needs no second one.
+bool chooses_nccl(const Asked& asked, Beside& beside) {
   const std::lock_guard lock(beside.mutex);
-  const auto [known, is_new] = beside.nccl_is_faster.try_emplace(
-      {asked.collective, asked.count * size_of(static_cast<DType>(capi::type_from_nccl(asked.type)))});
-  if (!is_new) return known->second;
+  Beside::Preference& known = beside.preferences[{asked.collective, asked.count, asked.type}];
+  if (known.asked >= kAskedAtMost) return known.is_nccl;
+  ++known.asked;
   try {
-    const Explanation why = explained(asked, beside);
-    known->second = why.chosen.algorithm == kNccl && why.chosen.decided_by != Decider::pinned;
+    known.is_nccl = explained(asked, beside).chosen.algorithm == kNccl;
   } catch (const std::exception&) {
     // What Lanecast refuses is told by the call itself.
   }
-  return known->second;
+  return known.is_nccl;
 }
 
 /// What the choice rests on, as `lanecast tune` and the cost model have it.
@@ -76,7 +78,7 @@ const char* left_to_nccl(const Asked& asked, Beside& beside) {
     if (asked.op < 0 || asked.op >= ncclNumOps) return "its operator is the program's own";
     if (asked.op == ncclAvg && is_whole(asked.type)) return "Lanecast has averages of floats alone";
   }
-  if (nccl_is_faster(asked, beside)) return "a profile of `lanecast tune` has NCCL as the faster one";
+  if (chooses_nccl(asked, beside)) return "Lanecast's own choice takes it";
   if (in_symmetric_windows(asked, beside)) return "its buffers lie in symmetric windows of NCCL's";
   return nullptr;
 }
@@ -94,19 +96,6 @@ lanecastCall_t as_ours(const Asked& asked, int rank) {
   call.op = reduces(asked) ? capi::op_from_nccl(asked.op) : lanecastSum;
   call.root = asked.root;
   return call;
-}
-
-bool knows_times_of_nccl(const Beside& beside) {
-  constexpr std::size_t kCount = 1 << 18;
-  const auto known = [&](lanecastCollective_t collective) {
-    try {
-      const Explanation why = explained({"", collective, nullptr, nullptr, kCount, ncclFloat}, beside);
-      return std::ranges::count(why.candidates, kNccl, &Choice::algorithm) > 0;
-    } catch (const std::exception&) {
-      return false;
-    }
-  };
-  return known(lanecastCollAllReduce) || known(lanecastCollAllGather) || known(lanecastCollReduceScatter);
 }
 
 void tell_way(const Asked& asked, Beside& beside, const std::string& why) {

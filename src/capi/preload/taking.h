@@ -30,9 +30,6 @@ const char* left_to_nccl(const Asked& asked, Beside& beside);
 /// Pointers that this rank does not use become null: programs leave anything there.
 lanecastCall_t as_ours(const Asked& asked, int rank);
 
-/// Of a new communicator of ours: does a profile say how long NCCL takes?
-bool knows_times_of_nccl(const Beside& beside);
-
 /// Once for each way of each call and magnitude of its size, where lines are wanted. why: empty where Lanecast takes
 /// it.
 void tell_way(const Asked& asked, Beside& beside, const std::string& why);
