@@ -80,7 +80,7 @@ def revive(network: Network, index: int) -> None:
         command(network.folder, host, index), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env={**os.environ, **STAND_IN},
     )  # fmt: skip
-    network.processes.append(process)
+    network.processes[index] = process
     await_ready(process, host)
 
 
