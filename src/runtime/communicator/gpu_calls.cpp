@@ -32,8 +32,17 @@ GpuCalls::GpuCalls(const Footing& footing, const Beside& beside)
 
 int GpuCalls::rank() const { return ground_.rank(); }
 
+CallBetweenHosts GpuCalls::prepare(BetweenHosts& between, const ComposedOnGpu& call, void* on, Lock& lock) {
+  const auto stream = static_cast<gpu::Stream>(on);
+  if (!between.has_room_for(call.program, stream))
+    outside_gate(lock, [&] { return between.make_room_for(call.program, stream), true; });
+  BetweenHosts::Prepared prepared = between.prepare(call.program, call.in, call.out, *ground_.router, stream);
+  if (prepared.proxy) look_after_proxied(std::move(prepared.proxy));
+  return std::move(prepared.device);
+}
+
 std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, const Call& call, const Route& route,
-                                                     void* on) {
+                                                     void* on, Lock& lock) {
   const auto stream = static_cast<gpu::Stream>(on);
   const bool in_place = lanecast::check(call, rank(), ground_.size());
   std::optional<CallBetweenHosts> rest;
@@ -47,10 +56,12 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
     if (route.backend == GpuBackend::program)
       return executor.within_host()->programs.enqueue(planned, in_place, choose, stream);
     BetweenHosts& between = *executor.between_hosts();
-    BetweenHosts::Prepared prepared =
-        between.prepare(between.bind(planned, in_place, choose), planned.in, planned.out, *ground_.router, stream);
-    if (prepared.proxy) look_after_proxied(std::move(prepared.proxy));
-    rest = std::move(prepared.device);
+    std::shared_ptr<const BoundProgram> program = between.find(planned, in_place);
+    if (!program) {
+      const Choice choice = choose();
+      program = outside_gate(lock, [&] { return between.bind(planned, in_place, choice); });
+    }
+    rest = prepare(between, {std::move(program), planned.in, planned.out}, on, lock);
   });
   return rest;
 }
@@ -126,7 +137,7 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const Call& call, const OnStre
       on = executor.order_of_calls().own();
       executor.order_of_calls().order(static_cast<gpu::Stream>(where.stream), executor.order_of_calls().own());
     }
-    return {route.needs_thread(), enqueue_on(executor, call, route, on)};
+    return {route.needs_thread(), enqueue_on(executor, call, route, on, lock)};
   });
 }
 
@@ -144,10 +155,7 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const ComposedOnGpu& call, con
         host->programs.enqueue(call.program, call.in, call.out, on);
         return {};
       }
-      BetweenHosts::Prepared prepared = executor.between_hosts()->prepare(
-          call.program, call.in, call.out, *ground_.router, static_cast<gpu::Stream>(where.stream));
-      if (prepared.proxy) look_after_proxied(std::move(prepared.proxy));
-      return {true, std::move(prepared.device)};
+      return {true, prepare(*executor.between_hosts(), call, where.stream, lock)};
     });
   });
 }

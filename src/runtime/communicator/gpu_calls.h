@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -146,7 +147,13 @@ class GpuCalls {
   std::shared_ptr<DeviceWork> enqueue_one(const ComposedOnGpu& call, const OnStream& where);
   std::shared_ptr<DeviceWork> enqueue_one(Transfers transfers, const OnStream& where);
   /// Gives a call its turn on the stream. What a plan enqueues is left, for enqueue_rest().
-  std::optional<CallBetweenHosts> enqueue_on(GpuExecutor& executor, const Call& call, const Route& route, void* on);
+  std::optional<CallBetweenHosts> enqueue_on(GpuExecutor& executor, const Call& call, const Route& route, void* on,
+                                             Lock& lock);
+  /// What make() returns, which takes memory of the GPU's: meanwhile the progress thread moves the calls before.
+  template <class Make>
+  auto outside_gate(Lock& lock, const Make& make) -> decltype(make());
+  /// Gives a call between hosts its turn.
+  CallBetweenHosts prepare(BetweenHosts& between, const ComposedOnGpu& call, void* stream, Lock& lock);
   /// Of no plan.
   void enqueue_whole(GpuExecutor& executor, const Call& call, bool in_place, const Route& route, void* on);
   /// The host's half of a call that has its turn.
@@ -175,5 +182,21 @@ class GpuCalls {
   std::shared_ptr<Work> last_;             // of calls by plans and by NCCL
   std::shared_ptr<Work> last_launched_;    // of calls by plans, once a graph has captured one
 };
+
+template <class Make>
+auto GpuCalls::outside_gate(Lock& lock, const Make& make) -> decltype(make()) {
+  decltype(make()) made;
+  std::exception_ptr error;
+  lock.unlock();
+  try {
+    made = make();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  gate_.enter_again(lock, ground_.options.interrupt);
+  if (error) std::rethrow_exception(error);
+  gate_.refuse_if_failed();
+  return made;
+}
 
 }  // namespace lanecast

@@ -19,6 +19,8 @@ class KeptPrograms {
 
   /// The device is current. captured: by a graph, which may be replayed for as long as this lives.
   void keep(const std::shared_ptr<const BoundProgram>& program, bool captured);
+  /// Is it kept already, not for a graph?
+  bool keeps(const std::shared_ptr<const BoundProgram>& program) const { return running_.contains(program); }
 
  private:
   static constexpr std::size_t kMost = 256;  // perhaps running

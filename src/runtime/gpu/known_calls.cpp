@@ -29,12 +29,19 @@ constexpr std::array<std::string_view, 3> kPlaces{
 
 }  // namespace
 
+void KnownCalls::add(std::uint16_t signature, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  texts_.try_emplace(signature, text);
+}
+
 void KnownCalls::add(const std::shared_ptr<const BoundProgram>& program) {
   add(program->signature(), program->text());
+  const std::lock_guard lock(mutex_);
   programs_[program->signature()] = program;
 }
 
 void KnownCalls::raise(const peers::PeerFault& fault) const {
+  const std::lock_guard lock(mutex_);
   const std::string rank = "rank " + std::to_string(rank_);
   if (fault.what == gpu::Fault::overlap) raise_overlap(fault);
   const auto program = programs_.find(fault.signature);

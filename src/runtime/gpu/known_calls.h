@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "peers/faults.h"
@@ -17,7 +18,7 @@ class KnownCalls {
   explicit KnownCalls(int rank) : rank_(rank) {}
 
   /// signature: equal on ranks that make the same call.
-  void add(std::uint16_t signature, const std::string& text) { texts_.try_emplace(signature, text); }
+  void add(std::uint16_t signature, const std::string& text);
   void add(const std::shared_ptr<const BoundProgram>& program);
 
   /// Throws TimeoutError or MismatchError for what a kernel has met while it waited.
@@ -28,7 +29,8 @@ class KnownCalls {
   [[noreturn]] void raise_mismatch(const peers::PeerFault& fault, const std::string& rank, const std::string& peer,
                                    const std::string& call) const;
 
-  int rank_;
+  const int rank_;
+  mutable std::mutex mutex_;  // a caller adds outside the gate while whoever moves its calls meets a fault
   std::map<std::uint16_t, std::string> texts_;
   std::map<std::uint16_t, std::weak_ptr<const BoundProgram>> programs_;
 };

@@ -184,13 +184,10 @@ void BetweenHosts::prove(const std::vector<Plan>& plans, const Shape& shape) con
   check_queues(plans, [&](const Plan& plan) { return shaped(plan, shape, slicing); }, slicing);
 }
 
-std::shared_ptr<const BoundProgram> BetweenHosts::bind(const Call& call, bool in_place,
-                                                       const std::function<Choice()>& choose) {
+std::shared_ptr<const BoundProgram> BetweenHosts::bind(const Call& call, bool in_place, const Choice& choice) {
   const Collective collective = collective_of(call, on_.topology.size(), in_place);
   // These differ from call to call, and would push the programs out that are used again.
-  if (call.own_counts()) return bind_own_counts(call, collective, choose().algorithm);
-  if (const auto* const found = bound_.find(collective, call, call.algorithm)) return *found;
-  const Choice choice = choose();
+  if (call.own_counts()) return bind_own_counts(call, collective, choice.algorithm);
   Shape shape = shape_of(call);
   shape.chunks = std::max(choice.chunks, least_chunks(full_bytes(call, on_.topology.size())));
   if (on_.topology.size() <= kProvenRanks) {
@@ -216,28 +213,39 @@ std::shared_ptr<const BoundProgram> BetweenHosts::bind_own_counts(const Call& ca
   return bind(make(collective, rank_, algorithm), std::move(shape));
 }
 
-CallBetweenHosts BetweenHosts::begin(std::shared_ptr<const BoundProgram> program, const void* in, void* out) {
+std::shared_ptr<const BoundProgram> BetweenHosts::find(const Call& call, bool in_place) {
+  if (call.own_counts()) return nullptr;
+  const Collective collective = collective_of(call, on_.topology.size(), in_place);
+  const auto* const found = bound_.find(collective, call, call.algorithm);
+  return found ? *found : nullptr;
+}
+
+bool BetweenHosts::has_room_for(const std::shared_ptr<const BoundProgram>& program, gpu::Stream stream) const {
+  return !on_.enqueued.order.capturing(stream) && on_.enqueued.programs.keeps(program) &&
+         memories_.back()->room().holds(room_for(program->program()));
+}
+
+void BetweenHosts::make_room_for(const std::shared_ptr<const BoundProgram>& program, gpu::Stream stream) {
+  const gpu::Device::Current current(*on_.gpu.device);
+  if (on_.enqueued.order.capturing(stream))
+    on_.enqueued.known.add(program);  // it lasts as long as the graph
+  else
+    on_.enqueued.programs.keep(program, /*captured=*/false);
   const NetworkRoom room = room_for(program->program());
   const NetworkRoom& now = memories_.back()->room();
-  if (!now.holds(room)) {
-    const auto larger = [](std::size_t a, std::size_t b) { return a >= b ? a : std::max(b, 2 * a); };
-    memories_.push_back(std::make_shared<NetworkMemory>(
-        on_.gpu.device, where_,
-        NetworkRoom{larger(now.on_device, room.on_device), larger(now.on_host, room.on_host),
-                    larger(now.told, room.told), larger(now.says, room.says), larger(now.heard, room.heard)}));
-  }
-  return {std::move(program), in, out, memories_.back()};
+  if (now.holds(room)) return;
+  const auto larger = [](std::size_t a, std::size_t b) { return a >= b ? a : std::max(b, 2 * a); };
+  memories_.push_back(std::make_shared<NetworkMemory>(
+      on_.gpu.device, where_,
+      NetworkRoom{larger(now.on_device, room.on_device), larger(now.on_host, room.on_host), larger(now.told, room.told),
+                  larger(now.says, room.says), larger(now.heard, room.heard)}));
 }
 
 BetweenHosts::Prepared BetweenHosts::prepare(std::shared_ptr<const BoundProgram> program, const void* in, void* out,
                                              Router& router, gpu::Stream stream) {
   const gpu::Device::Current current(*on_.gpu.device);
   const bool captured = on_.enqueued.order.capturing(stream);
-  if (captured)
-    on_.enqueued.known.add(program);  // it lasts as long as the graph
-  else
-    on_.enqueued.programs.keep(program, /*captured=*/false);
-  CallBetweenHosts turn = begin(std::move(program), in, out);
+  CallBetweenHosts turn{std::move(program), in, out, memories_.back()};
   Proxy::ProxySurroundings around{launches_, where_.needs_context ? on_.gpu.device : nullptr, [this] { raise_fault(); },
                                   window_};
   auto proxy = std::make_shared<Proxy>(turn, std::move(around), router);

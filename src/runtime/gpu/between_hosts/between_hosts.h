@@ -38,9 +38,12 @@ class BetweenHosts {
   BetweenHosts(const BetweenHosts&) = delete;
   BetweenHosts& operator=(const BetweenHosts&) = delete;
 
-  /// The program of an equal call before; else that of what choose() says. Throws UsageError for what cannot be run so.
-  /// Own counts are cut pair by pair, into as many slices as both ranks can tell.
-  std::shared_ptr<const BoundProgram> bind(const Call& call, bool in_place, const std::function<Choice()>& choose);
+  /// The program of an equal call before; null where there is none.
+  std::shared_ptr<const BoundProgram> find(const Call& call, bool in_place);
+  /// Makes the call's program. Throws UsageError for what cannot be run so. Own counts are cut pair by pair, into as
+  /// many slices as both ranks can tell. Takes memory: the driver may wait for what the device does, and that for
+  /// messages. So whoever moves these has to get his turns meanwhile.
+  std::shared_ptr<const BoundProgram> bind(const Call& call, bool in_place, const Choice& choice);
   /// Any plan of this rank's, in the shape's chunks.
   std::shared_ptr<const BoundProgram> bind(Plan plan, Shape shape);
   /// Throws PlanError unless the programs of all ranks come to their ends. Asked of up to kProvenRanks, which takes a
@@ -63,6 +66,11 @@ class BetweenHosts {
     CallBetweenHosts device;
     std::shared_ptr<Proxy> proxy;  // null where the stream captures the call: each replay comes with it
   };
+  /// Has a launch of the program all that it takes, so that no driver is asked?
+  bool has_room_for(const std::shared_ptr<const BoundProgram>& program, gpu::Stream stream) const;
+  /// Takes memory, as bind() does.
+  void make_room_for(const std::shared_ptr<const BoundProgram>& program, gpu::Stream stream);
+  /// Once there is room.
   Prepared prepare(std::shared_ptr<const BoundProgram> program, const void* in, void* out, Router& router,
                    gpu::Stream stream);
   /// The second enqueues the launch, in the order of the first parts.
@@ -94,7 +102,6 @@ class BetweenHosts {
   Plan make(const Collective& collective, int rank, const std::string& algorithm) const;
   std::shared_ptr<const BoundProgram> bind_own_counts(const Call& call, const Collective& collective,
                                                       const std::string& algorithm);
-  CallBetweenHosts begin(std::shared_ptr<const BoundProgram> program, const void* in, void* out);
   void raise_fault() const;
   void end_replays();
   Ranks on_host_of(int rank) const { return neighbours_of(rank, on_.hosts); }
