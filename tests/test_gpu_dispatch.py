@@ -234,7 +234,7 @@ def replay_is_late(ended: Path, comm: Communicator, _: Tell) -> None:
 
 def test_who_does_not_come_to_a_captured_one_is_named(kernel_cache: str, tmp_path: Path) -> None:
     """By our kernel in front of it: the stand-in runs at once what a graph would replay."""
-    waited, _ = outcomes(2, partial(replay_is_late, tmp_path / "ended"), kernel_cache, timeout_s=2)
+    waited, _ = outcomes(2, partial(replay_is_late, tmp_path / "ended"), kernel_cache, timeout_s=10)
     assert waited.error == "TimeoutError"
     assert (
         "rank 0 waited for rank 1 in all_reduce of 8 float32, sum, by nccl in 1 chunk on GPUs, in a barrier"
