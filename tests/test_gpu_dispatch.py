@@ -5,6 +5,7 @@ over a library that passes for NCCL.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,9 @@ pytestmark = pytest.mark.timeout(400)  # the first one builds the driver
     ("ranks", "collective", "mib", "taken"),
     [
         (4, "broadcast", 4, "peer_two_shot"),
-        (4, "broadcast", 16, "nccl"),
-        (4, "reduce", 32, "peer_kernel"),
+        (4, "broadcast", 64, "nccl"),
+        (4, "reduce", 4, "peer_kernel"),
+        (4, "reduce", 16, "nccl"),
         (4, "reduce", 64, "nccl"),
         (4, "all_reduce", 256, "peer_two_shot"),
         (4, "all_gather", 1024, "peer_kernel"),
@@ -52,9 +54,9 @@ def test_in_a_graph_and_for_16_bit_sums_it_has_figures_of_its_own() -> None:
             _core.explain_on_peers(collective, mib * MIB, ranks, False, _core.PeerLines(H100), **of)["algorithm"]
         )
 
-    assert taken("broadcast", 16, captured=True) == "peer_two_shot"
+    assert (taken("broadcast", 64), taken("broadcast", 64, captured=True)) == ("nccl", "peer_two_shot")
     assert taken("broadcast", 1024, captured=True) == "nccl"
-    assert (taken("all_reduce", 256), taken("all_reduce", 256, half=True)) == ("peer_two_shot", "nccl")
+    assert (taken("all_reduce", 1024), taken("all_reduce", 1024, half=True)) == ("peer_two_shot", "nccl")
     assert taken("all_reduce", 1024, ranks=2, half=True) != "nccl"
 
 
@@ -211,7 +213,9 @@ def captured(comm: Communicator, _: Tell) -> list[Any]:
 
 
 def test_a_graph_captures_it_once_it_is_open(kernel_cache: str, tmp_path: Path) -> None:
-    save(profile_for("nccl"), tmp_path / "g.json")
+    profile = profile_for("nccl")  # by so much the faster one that the barrier in front of it does not count
+    fits = [fit if fit.engine == "nccl" else replace(fit, alpha_s=1e-3) for fit in profile.fits]
+    save(replace(profile, fits=fits), tmp_path / "g.json")
     for outcome in outcomes(2, captured, kernel_cache, profile=str(tmp_path / "g.json")):
         assert (outcome.text, outcome.value) == ("", [0, 2])
 
@@ -234,7 +238,7 @@ def replay_is_late(ended: Path, comm: Communicator, _: Tell) -> None:
 
 def test_who_does_not_come_to_a_captured_one_is_named(kernel_cache: str, tmp_path: Path) -> None:
     """By our kernel in front of it: the stand-in runs at once what a graph would replay."""
-    waited, _ = outcomes(2, partial(replay_is_late, tmp_path / "ended"), kernel_cache, timeout_s=2)
+    waited, _ = outcomes(2, partial(replay_is_late, tmp_path / "ended"), kernel_cache, timeout_s=10)
     assert waited.error == "TimeoutError"
     assert (
         "rank 0 waited for rank 1 in all_reduce of 8 float32, sum, by nccl in 1 chunk on GPUs, in a barrier"

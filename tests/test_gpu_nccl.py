@@ -146,7 +146,7 @@ def second_rank_comes_late(ended: Path, comm: Communicator, _: Tell) -> None:
 
 
 def test_a_peer_that_does_not_call(kernel_cache: str, tmp_path: Path) -> None:
-    waited, late = outcomes(2, partial(second_rank_comes_late, tmp_path / "ended"), kernel_cache, timeout_s=2)
+    waited, late = outcomes(2, partial(second_rank_comes_late, tmp_path / "ended"), kernel_cache, timeout_s=10)
     assert waited.error == "TimeoutError"
     assert "rank 0 waited " in waited.text
     assert "s for rank 1 in NCCL's all_reduce on a GPU" in waited.text

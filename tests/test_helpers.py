@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from collective_cases import Case, run_cases
+from lanecast import Communicator
 from lanecast.helpers import report
+from lanecast.helpers.leading import Leader
 from lanecast.job import Job
 from launch import OPENMPI, mpich, openmpi
+from pipe_jobs import PipeJob, Tell
 
 PROGRAM = str(Path(__file__).parent / "helpers_rank.py")
 
@@ -43,6 +47,30 @@ def test_mpich(leaders: int, processes: int, topology: str, transports: str) -> 
 def test_open_mpi(leaders: int, processes: int, topology: str, transports: str) -> None:
     command = [str(OPENMPI / "python"), PROGRAM, str(processes), topology, transports]
     judge(openmpi(leaders * processes, command), leaders)
+
+
+def without_mpi(comm: Communicator, _: Tell) -> list[str]:
+    assert isinstance(comm, Leader)
+    wrong = []
+    for number in (1, 3):
+        comm.use_processes(number)
+        counts = tuple(1000 * rank + 3 for rank in range(comm.size))
+        kinds = [
+            Case("all_reduce", (10_007,), in_place=True),
+            Case("all_gather", counts),
+            Case("reduce_scatter", counts),
+        ]
+        wrong += run_cases(comm, kinds)
+    return wrong
+
+
+@pytest.mark.parametrize("hosts", ["aa", "ab"])
+def test_helpers_that_the_library_starts(hosts: str) -> None:
+    """Over shared memory, and as on two hosts over UCX."""
+    job = PipeJob(2, without_mpi, hosts=hosts, processes_per_gpu=3, allow_shared_cores=True, timeout_s=60.0)
+    outcomes = [job.outcome(rank) for rank in range(2)]
+    assert [(outcome.value, outcome.text) for outcome in outcomes] == [([], "")] * 2
+    assert job.end() == [0, 0]
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,8 @@ What works where, as `lanecast info --limits` prints it. A test makes every call
 {_line(("call", *MEANINGS))}{_line(("---",) * (len(MEANINGS) + 1))}{matrix}
 `messages` are `send`, `recv` and lists of them. `composition` is what `comm.compile()` makes, and `persistent` what
 `comm.persistent()` makes. The barrier of a group of torch also orders streams. NCCL's call
-([`algorithm="nccl"`](gpu.md#nccl-beside-our-own-kernels)) is captured within a host only. It takes neither uneven counts
-nor `reproducible=True`.
+([`algorithm="nccl"`](gpu.md#nccl-beside-our-own-kernels)) is captured within a host only. It takes no uneven counts
+and no `reproducible=True`.
 
 {_line(("column", "what it says"))}{_line(("---",) * 2)}{"".join(_line(item) for item in MEANINGS.items())}
 ## Types

@@ -24,7 +24,7 @@ std::optional<Choice> choice_of(PeerEngine engine, const PeerTraffic& traffic, c
     choice.latency_s = predicted_s(engine, nothing, lines).value_or(0);
     choice.basis = "beside our own, as timed on as many such GPUs without multicast";
   } else {
-    choice.latency_s = *predicted_s(engine, {traffic.kind, traffic.ranks, 0, true}, lines);
+    choice.latency_s = predicted_s(engine, {traffic.kind, traffic.ranks, 0, true}, lines).value_or(0);
   }
   return choice;
 }
