@@ -9,7 +9,7 @@ namespace lanecast {
 NetworkRoom room_for(const Program& program) {
   const std::size_t messages = program.carried.size(), lanes = static_cast<std::size_t>(program.slicing.lanes);
   const std::size_t told = messages * static_cast<std::size_t>(program.slicing.channels);
-  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  constexpr std::size_t kWord = NetworkMemory::kWord;
   return {program.slot_bytes[0], program.slot_bytes[1], NetworkMemory::in_lines(told) * kWord, messages * lanes * kWord,
           std::max<std::size_t>(told, 1) * kWord};
 }
@@ -17,7 +17,7 @@ NetworkRoom room_for(const Program& program) {
 NetworkMemory::NetworkMemory(const std::shared_ptr<gpu::Device>& device, const WhereMessagesLie& where,
                              const NetworkRoom& room)
     : room_(room),
-      words_(device, kToldAt * sizeof(std::uint64_t) + room.told + room.says),
+      words_(device, kToldAt * kWord + room.told + room.says),
       heard_(device, room.heard),
       on_host_(device, std::max<std::size_t>(room.on_host, 1)) {
   if (room.on_device == 0) return;
@@ -29,8 +29,8 @@ void NetworkMemory::fill(gpu::ProgramRun& run) const {
   run.slots[0] = on_device_ ? on_device_->address() : 0;
   run.slots[1] = on_host_.device();
   run.heard = heard_.address();
-  run.ended = words_.device() + kEndedAt * sizeof(std::uint64_t);
-  run.told = words_.device() + kToldAt * sizeof(std::uint64_t);
+  run.ended = words_.device() + kEndedAt * kWord;
+  run.told = words_.device() + kToldAt * kWord;
   run.says = run.told + room_.told;
 }
 

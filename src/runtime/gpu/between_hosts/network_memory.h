@@ -43,7 +43,7 @@ class NetworkMemory {
   /// Have so many lanes of the launch of that number ended?
   bool has_ended(std::uint32_t launch, int lanes) const;
   /// What lanes say. Acquire by who reads: pairs with the kernel's release.
-  const std::uint64_t* says() const { return words() + kToldAt + room_.told / sizeof(std::uint64_t); }
+  const std::uint64_t* says() const { return words() + kToldAt + room_.told / kWord; }
   /// Release: the kernel that sees the count sees a message that has come.
   void tell(std::size_t which, std::uint64_t word) const {
     __atomic_store_n(words() + kToldAt + which, word, __ATOMIC_RELEASE);
@@ -51,6 +51,7 @@ class NetworkMemory {
 
  private:
   friend NetworkRoom room_for(const Program& program);
+  static constexpr std::size_t kWord = sizeof(std::uint64_t);  // bytes
   static constexpr std::size_t kApart = 16;  // words: a line of a cache, as either side writes lines of its own
   static constexpr std::size_t kEndedAt = 0, kToldAt = kEndedAt + gpu::kMostLanes;
   static constexpr std::size_t in_lines(std::size_t words) { return (words + kApart - 1) / kApart * kApart; }
