@@ -61,6 +61,8 @@ int unmap(std::uint64_t address, bool opened) {
 
 extern "C" {
 
+int cuCtxSynchronize();
+
 int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
   if (spoils_a_capture()) return kCaptureUnsupported;
   if (const int result = arranged("cuMemAlloc")) return result;
@@ -76,6 +78,7 @@ int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
 
 int cuMemFree_v2(std::uint64_t address) {
   if (spoils_a_capture()) return kCaptureUnsupported;
+  cuCtxSynchronize();  // as CUDA: what the device does may use it
   return current() ? unmap(address, false) : kInvalidContext;
 }
 
@@ -123,6 +126,7 @@ int cuMemHostAlloc(void** host, std::size_t bytes, unsigned) {
 
 int cuMemFreeHost(void* host) {
   if (spoils_a_capture()) return kCaptureUnsupported;
+  cuCtxSynchronize();
   const std::lock_guard lock(state().mutex);
   return state().pinned.erase(host) == 1 ? kOk : kInvalidValue;
 }

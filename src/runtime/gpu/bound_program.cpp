@@ -39,18 +39,16 @@ std::vector<std::byte> image_of(const Program& program) {
 }
 
 /// Zeros, then the image.
-gpu::DeviceMemory memory_of(const std::shared_ptr<gpu::Device>& device, const std::vector<std::byte>& image) {
-  gpu::DeviceMemory memory(device, std::max<std::size_t>(image.size(), 1));
-  const gpu::PinnedMemory source(device, std::max<std::size_t>(image.size(), 1));
+}  // namespace
+
+ProgramOnDevice::ProgramOnDevice(const std::shared_ptr<gpu::Device>& device, const std::vector<std::byte>& image)
+    : source(device, std::max<std::size_t>(image.size(), 1)), memory(device, std::max<std::size_t>(image.size(), 1)) {
   const gpu::OwnedStream stream(device);
   const gpu::BesideCaptures beside(device->driver());  // another thread's, which a wait for a stream would spoil
   std::memcpy(source.host(), image.data(), image.size());
   device->check(device->driver().copy(memory.address(), source.device(), image.size(), stream.get()), "cuMemcpyAsync");
   device->check(device->driver().cuStreamSynchronize(stream.get()), "cuStreamSynchronize");
-  return memory;
 }
-
-}  // namespace
 
 ProgramShape program_shape(const Plan& plan, const Shape& shape) {
   Shape whole = shape;
@@ -123,7 +121,7 @@ BoundProgram::BoundProgram(const std::shared_ptr<gpu::Device>& device, Plan plan
       carried_(program_),
       signature_(signature_on_gpus(plan_, shape_)),
       record_(record_of(plan_, shape_)),
-      memory_(memory_of(device, image_of(program_))),
+      on_device_(device, image_of(program_)),
       scratch_(device, std::max<std::size_t>(program_.all_scratch_bytes(), 1)) {}
 
 std::uint16_t BoundProgram::signature() const {
@@ -144,7 +142,7 @@ gpu::ProgramRun BoundProgram::run(const void* in, void* out) const {
   run.generations = program_.generations;
   run.signature = signature();
   run.scratch_bytes = program_.scratch_bytes;
-  run.program = memory_.address();
+  run.program = on_device_.memory.address();
   run.base[static_cast<int>(gpu::Space::in)] = reinterpret_cast<gpu::Address>(in);
   run.base[static_cast<int>(gpu::Space::out)] = reinterpret_cast<gpu::Address>(out);
   run.base[static_cast<int>(gpu::Space::scratch)] = scratch_.address();

@@ -13,6 +13,13 @@
 
 namespace lanecast {
 
+/// Instructions, operands, carried messages.
+struct ProgramOnDevice {
+  ProgramOnDevice(const std::shared_ptr<gpu::Device>& device, const std::vector<std::byte>& image);
+  gpu::PinnedMemory source;  // what it was copied from; to free it is to wait for all that the device does
+  gpu::DeviceMemory memory;
+};
+
 class BoundProgram {
  public:
   /// The device is current. Returns when the program is on it. Throws UsageError for a plan that no program can be.
@@ -43,7 +50,7 @@ class BoundProgram {
   CarriedChunks carried_;
   Signature signature_;
   CallRecord record_;
-  gpu::DeviceMemory memory_;  // instructions, operands, carried messages
+  ProgramOnDevice on_device_;
   gpu::DeviceMemory scratch_;
 };
 
