@@ -153,7 +153,7 @@ class GpuCalls {
   template <class Make>
   auto outside_gate(Lock& lock, const Make& make) -> decltype(make());
   /// Gives a call between hosts its turn.
-  CallBetweenHosts prepare(BetweenHosts& between, const ComposedOnGpu& call, void* stream, Lock& lock);
+  CallBetweenHosts prepare(BetweenHosts& between, const ComposedOnGpu& call, void* on, Lock& lock);
   /// Of no plan.
   void enqueue_whole(GpuExecutor& executor, const Call& call, bool in_place, const Route& route, void* on);
   /// The host's half of a call that has its turn.
