@@ -189,12 +189,11 @@ class Driver {
                                       std::size_t* afters) = optional("cuStreamGetCaptureInfo_v2",
                                                                       "hipStreamGetCaptureInfo_v2");  // 11.3
   int (*const cuUserObjectCreate)(UserObject*, void* object, void (*destroy)(void*), unsigned references,
-                                  unsigned flags) = optional("cuUserObjectCreate", "hipUserObjectCreate");  // 11.3
+                                  unsigned flags) = optional("cuUserObjectCreate", nullptr);  // 11.3
   int (*const cuGraphRetainUserObject)(Graph, UserObject, unsigned references,
-                                       unsigned flags) = optional("cuGraphRetainUserObject",
-                                                                  "hipGraphRetainUserObject");   // 11.3
-  int (*const cuStreamGetId)(Stream, unsigned long long*) = optional("cuStreamGetId", nullptr);  // 12.0
-  int (*const cuFuncLoad)(Function) = optional("cuFuncLoad", nullptr);                           // 12.4
+                                       unsigned flags) = optional("cuGraphRetainUserObject", nullptr);  // 11.3
+  int (*const cuStreamGetId)(Stream, unsigned long long*) = optional("cuStreamGetId", nullptr);         // 12.0
+  int (*const cuFuncLoad)(Function) = optional("cuFuncLoad", nullptr);                                  // 12.4
 };
 
 }  // namespace lanecast::gpu
