@@ -20,7 +20,7 @@ if comm.rank == 2:
     assert got.tolist() == [1.0, 2.0]
 elif comm.rank == 1:
     time.sleep(A_WHILE_S)
-work = comm.all_reduce(tensor, algorithm="hierarchical(ring,peers)", async_op=True)
+work = comm.all_reduce(tensor, algorithm="hierarchical(ring,mpi)", async_op=True)
 if comm.rank == 0:
     comm.send(np.array([1.0, 2.0]), 2, tag=7)
 assert work is not None

@@ -78,7 +78,7 @@ int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
 
 int cuMemFree_v2(std::uint64_t address) {
   if (spoils_a_capture()) return kCaptureUnsupported;
-  cuCtxSynchronize();  // as CUDA: what the device does may use it
+  if (!state().captures) cuCtxSynchronize();  // as CUDA: what the device does may use it
   return current() ? unmap(address, false) : kInvalidContext;
 }
 
@@ -126,7 +126,7 @@ int cuMemHostAlloc(void** host, std::size_t bytes, unsigned) {
 
 int cuMemFreeHost(void* host) {
   if (spoils_a_capture()) return kCaptureUnsupported;
-  cuCtxSynchronize();
+  if (!state().captures) cuCtxSynchronize();
   const std::lock_guard lock(state().mutex);
   return state().pinned.erase(host) == 1 ? kOk : kInvalidValue;
 }

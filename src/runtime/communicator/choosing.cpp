@@ -62,7 +62,7 @@ std::string_view Choosing::pinned_for(const Call& call) const {
 bool Choosing::averages_in_rank_order(const Call& call) const {
   const bool narrow = is_float(call.dtype) && size_of(call.dtype) == 1;
   return narrow && call.op == ReduceOp::avg && Collective{call.kind}.reduces() && topology_.size() > 2 &&
-         !has_library(pinned_for(call));  // which a library has, or has not
+         pinned_for(call) != kMpi && pinned_for(call) != kNccl;  // which a library has, or has not
 }
 
 bool Choosing::in_rank_order(const Call& call) const {
