@@ -37,6 +37,7 @@ struct LinkedAbi {
   Comm self() const { return MPI_COMM_SELF; }
   Comm null() const { return MPI_COMM_NULL; }
   static bool is_object(const void* /*given*/) { return false; }  // see OpenMpiAbi: cannot be told
+  static bool is_listed(Comm /*comm*/) { return true; }           // the library tells by itself
   Errhandler errors_return() const { return MPI_ERRORS_RETURN; }
   void* in_place() const { return MPI_IN_PLACE; }
   Datatype byte() const { return MPI_BYTE; }

@@ -42,6 +42,7 @@ struct MpichAbi {
   Comm self() const { return 0x44000001; }
   Comm null() const { return 0x04000000; }
   static bool is_object(const void* /*given*/) { return false; }  // see OpenMpiAbi: cannot be told
+  static bool is_listed(Comm /*comm*/) { return true; }           // the library tells by itself
   Errhandler errors_return() const { return 0x54000001; }
   void* in_place() const { return reinterpret_cast<void*>(std::intptr_t{-1}); }
   Datatype byte() const { return 0x4c00010d; }

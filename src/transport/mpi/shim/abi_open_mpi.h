@@ -54,6 +54,8 @@ struct OpenMpiAbi {
     null_ = object<Comm>(library, "comm_null");
     errors_return_ = object<Errhandler>(library, "errors_return");
     byte_ = object<Datatype>(library, "byte");
+    number_of_ = reinterpret_cast<int (*)(Comm)>(dlsym(library, "MPI_Comm_c2f"));
+    of_number_ = reinterpret_cast<Comm (*)(int)>(dlsym(library, "MPI_Comm_f2c"));
   }
 
   Comm world() const { return world_; }
@@ -64,6 +66,11 @@ struct OpenMpiAbi {
   bool is_object(const void* given) const {
     const void* const of_all = *reinterpret_cast<void* const*>(world_);
     return of_all != nullptr && *static_cast<void* const*>(given) == of_all;
+  }
+  /// Whether MPI has such a communicator. Its own checks look at the object, of which the allocator may have made
+  /// anything once it was freed; the list by which Fortran names communicators has each that lives.
+  bool is_listed(Comm comm) const {
+    return number_of_ == nullptr || of_number_ == nullptr || of_number_(number_of_(comm)) == comm;
   }
   Errhandler errors_return() const { return errors_return_; }
   void* in_place() const { return reinterpret_cast<void*>(std::uintptr_t{1}); }
@@ -88,6 +95,8 @@ struct OpenMpiAbi {
   Comm null_;
   Errhandler errors_return_;
   Datatype byte_;
+  int (*number_of_)(Comm) = nullptr;
+  Comm (*of_number_)(int) = nullptr;
 };
 
 }  // namespace lanecast::mpi

@@ -48,6 +48,7 @@ struct StandardAbi {
   Comm self() const { return reinterpret_cast<Comm>(std::uintptr_t{0x102}); }
   Comm null() const { return reinterpret_cast<Comm>(std::uintptr_t{0x100}); }
   static bool is_object(const void* /*given*/) { return false; }  // see OpenMpiAbi: cannot be told
+  static bool is_listed(Comm /*comm*/) { return true; }           // the library tells by itself
   Errhandler errors_return() const { return reinterpret_cast<Errhandler>(std::uintptr_t{0x143}); }
   void* in_place() const { return reinterpret_cast<void*>(std::uintptr_t{1}); }
   Datatype byte() const { return reinterpret_cast<Datatype>(std::uintptr_t{0x247}); }

@@ -89,6 +89,10 @@ void check_parent(const Binding<Abi>& mpi, const void* mpi_comm, bool initialize
         "the MPI communicator is MPI_COMM_NULL: it has been freed, or was made without this process; only those that "
         "are ranks of it can make a communicator of it");
   if (comm == mpi.abi.world() || comm == mpi.abi.self()) return;
+  const auto refuse_unknown = [&](const std::string& words) {
+    refuse("MPI does not know the communicator (" + words + "): has it been freed?");
+  };
+  if (initialized && !mpi.abi.is_listed(comm)) refuse_unknown("no such handle");
   int is_between_groups = 0, code = 0;
   const auto ask = [&] { code = mpi.functions.calls.Comm_test_inter(comm, &is_between_groups); };
   if (initialized) {
@@ -99,8 +103,7 @@ void check_parent(const Binding<Abi>& mpi, const void* mpi_comm, bool initialize
   }
   if (code != 0) {
     const std::string words = mpi.describe(code);
-    refuse("MPI does not know the communicator (" + words.substr(0, words.find_first_of(",\n")) +
-           "): has it been freed?");
+    refuse_unknown(words.substr(0, words.find_first_of(",\n")));
   }
   if (is_between_groups != 0)
     refuse(
