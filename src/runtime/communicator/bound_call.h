@@ -18,6 +18,14 @@ struct BoundCall {
   Deadline deadline;
   std::shared_ptr<Work> work = std::make_shared<Work>();
 
+  /// A call that a stream orders.
+  static std::shared_ptr<BoundCall> of_device(std::shared_ptr<OrderedCall> on_gpu, double timeout_s) {
+    auto call = std::make_shared<BoundCall>();
+    call->on_gpu = std::move(on_gpu);
+    call->deadline.timeout_s = timeout_s;
+    return call;
+  }
+
   std::shared_ptr<OrderedCall> shared() const { return on_gpu ? on_gpu : execution; }
   OrderedCall& call() const { return on_gpu ? *on_gpu : *execution; }
 };

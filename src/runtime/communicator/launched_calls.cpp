@@ -29,9 +29,7 @@ void LaunchedCalls::open(BetweenHosts& device, std::function<void()> raise_fault
 }
 
 std::shared_ptr<Work> LaunchedCalls::look_after(std::shared_ptr<OrderedCall> on_gpu) {
-  auto call = std::make_shared<BoundCall>();
-  call->on_gpu = std::move(on_gpu);
-  call->deadline.timeout_s = waits_.timeout_s();
+  const auto call = BoundCall::of_device(std::move(on_gpu), waits_.timeout_s());
   ground_.shown.starts(call->work);
   enqueued_.push_back(call);
   return call->work;
@@ -40,16 +38,10 @@ std::shared_ptr<Work> LaunchedCalls::look_after(std::shared_ptr<OrderedCall> on_
 std::shared_ptr<BoundCall> LaunchedCalls::next() {
   const auto captured = device_->launches().next();
   if (!captured) return nullptr;
-  std::shared_ptr<BoundCall> call;
-  if (*captured == 0) {
-    if (enqueued_.empty()) throw InternalError("the device has begun a launch that the host has not enqueued");
-    call = enqueued_.front();
-    enqueued_.pop_front();
-  } else {
-    call = std::make_shared<BoundCall>();
-    call->on_gpu = device_->captured().turn_to(*captured);
-    call->deadline.timeout_s = waits_.timeout_s();
-  }
+  if (*captured != 0) return BoundCall::of_device(device_->captured().turn_to(*captured), waits_.timeout_s());
+  if (enqueued_.empty()) throw InternalError("the device has begun a launch that the host has not enqueued");
+  std::shared_ptr<BoundCall> call = enqueued_.front();
+  enqueued_.pop_front();
   return call;
 }
 

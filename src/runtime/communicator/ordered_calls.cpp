@@ -91,9 +91,7 @@ void OrderedCalls::queue(const std::shared_ptr<BoundCall>& call, const CallTurn&
 }
 
 std::shared_ptr<Work> OrderedCalls::look_after(std::shared_ptr<OrderedCall> on_gpu) {
-  auto call = std::make_shared<BoundCall>();
-  call->on_gpu = std::move(on_gpu);
-  call->deadline.timeout_s = waits_.timeout_s();
+  const auto call = BoundCall::of_device(std::move(on_gpu), waits_.timeout_s());
   push(call);
   return call->work;
 }
