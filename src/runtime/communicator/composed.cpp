@@ -88,7 +88,9 @@ ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
     return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
       shape.chunks = std::max(shape.chunks, BetweenHosts::least_chunks(full_bytes(plan, shape)));
       if (!all.empty()) between->prove({all.begin(), all.begin() + ground_.size()}, shape);
-      return {outside_gate(lock, [&] { return between->bind(std::move(plan), std::move(shape)); }), call.in, call.out};
+      ComposedOnGpu bound{nullptr, call.in, call.out};
+      outside_gate(lock, [&] { bound.program = between->bind(std::move(plan), std::move(shape)); });
+      return bound;
     });
   open_programs(executor, nullptr, lock);
   return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {

@@ -25,7 +25,7 @@ GpuCalls::Route GpuCalls::route_of(GpuExecutor& executor, const Call& call, cons
   if (by_peers && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) + ": calls by peer memory cut messages by " +
                      "themselves; give 0");
-  if (by_peers) return route_within_host(executor, call, where, lock);
+  if (by_peers) return route_within_host(executor, call, where, captured, lock);
   if (!name.empty() && !has_algorithm(call.kind, ground_.topology, name))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: nccl, and peers " +
                      "peer_kernel peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan " +

@@ -32,11 +32,25 @@ GpuCalls::GpuCalls(const Footing& footing, const Beside& beside)
 
 int GpuCalls::rank() const { return ground_.rank(); }
 
+void GpuCalls::outside_gate(Lock& lock, const std::function<void()>& take) {
+  std::exception_ptr error;
+  lock.unlock();
+  try {
+    take();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  gate_.enter_again(lock, ground_.options.interrupt);
+  if (error) std::rethrow_exception(error);
+  gate_.refuse_if_failed();
+}
+
 CallBetweenHosts GpuCalls::prepare(BetweenHosts& between, const ComposedOnGpu& call, void* on, Lock& lock) {
   const auto stream = static_cast<gpu::Stream>(on);
-  if (!between.has_room_for(call.program, stream))
-    outside_gate(lock, [&] { return between.make_room_for(call.program, stream), true; });
-  BetweenHosts::Prepared prepared = between.prepare(call.program, call.in, call.out, *ground_.router, stream);
+  const bool captured = executor_->order_of_calls().capturing(stream);
+  if (!between.has_room_for(call.program, captured))
+    outside_gate(lock, [&] { between.make_room_for(call.program, captured); });
+  BetweenHosts::Prepared prepared = between.prepare(call, *ground_.router, stream, captured);
   if (prepared.proxy) look_after_proxied(std::move(prepared.proxy));
   return std::move(prepared.device);
 }
@@ -59,7 +73,7 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
     std::shared_ptr<const BoundProgram> program = between.find(planned, in_place);
     if (!program) {
       const Choice choice = choose();
-      program = outside_gate(lock, [&] { return between.bind(planned, in_place, choice); });
+      outside_gate(lock, [&] { program = between.bind(planned, in_place, choice); });
     }
     rest = prepare(between, {std::move(program), planned.in, planned.out}, on, lock);
   });

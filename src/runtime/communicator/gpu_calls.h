@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -106,7 +105,7 @@ class GpuCalls {
   /// Throws UsageError for what no backend takes. Collective where NCCL is opened for it, or a trial settled.
   Route route_of(GpuExecutor& executor, const Call& call, const OnStream& where, Lock& lock);
   /// Of a call that no algorithm of plans is named for.
-  Route route_within_host(GpuExecutor& executor, const Call& call, const OnStream& where, Lock& lock);
+  Route route_within_host(GpuExecutor& executor, const Call& call, const OnStream& where, bool captured, Lock& lock);
   Route route_by_nccl(GpuExecutor& executor, const Call& call, bool captured) const;
   /// What NCCL cannot do of the call; empty: nothing.
   std::string not_nccls(const Call& call) const;
@@ -149,9 +148,8 @@ class GpuCalls {
   /// Gives a call its turn on the stream. What a plan enqueues is left, for enqueue_rest().
   std::optional<CallBetweenHosts> enqueue_on(GpuExecutor& executor, const Call& call, const Route& route, void* on,
                                              Lock& lock);
-  /// What make() returns, which takes memory of the GPU's: meanwhile the progress thread moves the calls before.
-  template <class Make>
-  auto outside_gate(Lock& lock, const Make& make) -> decltype(make());
+  /// What takes memory of the GPU's: meanwhile the progress thread moves the calls before.
+  void outside_gate(Lock& lock, const std::function<void()>& take);
   /// Gives a call between hosts its turn.
   CallBetweenHosts prepare(BetweenHosts& between, const ComposedOnGpu& call, void* on, Lock& lock);
   /// Of no plan.
@@ -182,21 +180,5 @@ class GpuCalls {
   std::shared_ptr<Work> last_;             // of calls by plans and by NCCL
   std::shared_ptr<Work> last_launched_;    // of calls by plans, once a graph has captured one
 };
-
-template <class Make>
-auto GpuCalls::outside_gate(Lock& lock, const Make& make) -> decltype(make()) {
-  decltype(make()) made;
-  std::exception_ptr error;
-  lock.unlock();
-  try {
-    made = make();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  gate_.enter_again(lock, ground_.options.interrupt);
-  if (error) std::rethrow_exception(error);
-  gate_.refuse_if_failed();
-  return made;
-}
 
 }  // namespace lanecast

@@ -47,9 +47,8 @@ GpuCalls::Route GpuCalls::route_by_nccl(GpuExecutor& executor, const Call& call,
 }
 
 GpuCalls::Route GpuCalls::route_within_host(GpuExecutor& executor, const Call& call, const OnStream& where,
-                                            Lock& lock) {
+                                            bool captured, Lock& lock) {
   const auto stream = static_cast<gpu::Stream>(where.stream);
-  const bool captured = executor.order_of_calls().capturing(stream);
   EngineCalls& engines = executor.within_host()->engines;
   const std::string_view name = choosing_.pinned_for(call);
   const auto chosen = [&] {

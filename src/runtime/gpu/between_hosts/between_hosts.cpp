@@ -13,7 +13,6 @@
 #include "runtime/agree/link_times.h"
 #include "runtime/bound/own_counts.h"
 #include "runtime/bound/shape_of_call.h"
-#include "runtime/request/composed_call.h"
 
 namespace lanecast {
 namespace {
@@ -220,14 +219,14 @@ std::shared_ptr<const BoundProgram> BetweenHosts::find(const Call& call, bool in
   return found ? *found : nullptr;
 }
 
-bool BetweenHosts::has_room_for(const std::shared_ptr<const BoundProgram>& program, gpu::Stream stream) const {
-  return !on_.enqueued.order.capturing(stream) && on_.enqueued.programs.keeps(program) &&
+bool BetweenHosts::has_room_for(const std::shared_ptr<const BoundProgram>& program, bool captured) const {
+  return !captured && on_.enqueued.programs.keeps(program) &&
          memories_.back()->room().holds(room_for(program->program()));
 }
 
-void BetweenHosts::make_room_for(const std::shared_ptr<const BoundProgram>& program, gpu::Stream stream) {
+void BetweenHosts::make_room_for(const std::shared_ptr<const BoundProgram>& program, bool captured) {
   const gpu::Device::Current current(*on_.gpu.device);
-  if (on_.enqueued.order.capturing(stream))
+  if (captured)
     on_.enqueued.known.add(program);  // it lasts as long as the graph
   else
     on_.enqueued.programs.keep(program, /*captured=*/false);
@@ -241,11 +240,10 @@ void BetweenHosts::make_room_for(const std::shared_ptr<const BoundProgram>& prog
                   larger(now.says, room.says), larger(now.heard, room.heard)}));
 }
 
-BetweenHosts::Prepared BetweenHosts::prepare(std::shared_ptr<const BoundProgram> program, const void* in, void* out,
-                                             Router& router, gpu::Stream stream) {
+BetweenHosts::Prepared BetweenHosts::prepare(const ComposedOnGpu& call, Router& router, gpu::Stream stream,
+                                             bool captured) {
   const gpu::Device::Current current(*on_.gpu.device);
-  const bool captured = on_.enqueued.order.capturing(stream);
-  CallBetweenHosts turn{std::move(program), in, out, memories_.back()};
+  CallBetweenHosts turn{call.program, call.in, call.out, memories_.back()};
   Proxy::ProxySurroundings around{launches_, where_.needs_context ? on_.gpu.device : nullptr, [this] { raise_fault(); },
                                   window_};
   auto proxy = std::make_shared<Proxy>(turn, std::move(around), router);
@@ -261,8 +259,7 @@ void BetweenHosts::raise_fault() const {
 
 void BetweenHosts::enqueue(const CallBetweenHosts& call, gpu::Stream stream) const {
   const gpu::Device::Current current(*on_.gpu.device);
-  OrderOfCalls& order = on_.enqueued.order;
-  order.in_turn(stream, order.capturing(stream), [&] {
+  on_.enqueued.order.in_turn(stream, /*captured=*/call.captured != 0, [&] {
     const Program& program = call.program->program();
     gpu::ProgramRun run = call.program->run(call.in, call.out);
     call.memory->fill(run);

@@ -16,6 +16,7 @@
 #include "runtime/gpu/enqueued_calls.h"
 #include "runtime/gpu/open_gpu.h"
 #include "runtime/request/call.h"
+#include "runtime/request/composed_call.h"
 #include "select/choose.h"
 #include "topology/topology.h"
 
@@ -67,12 +68,11 @@ class BetweenHosts {
     std::shared_ptr<Proxy> proxy;  // null where the stream captures the call: each replay comes with it
   };
   /// Has a launch of the program all that it takes, so that no driver is asked?
-  bool has_room_for(const std::shared_ptr<const BoundProgram>& program, gpu::Stream stream) const;
+  bool has_room_for(const std::shared_ptr<const BoundProgram>& program, bool captured) const;
   /// Takes memory, as bind() does.
-  void make_room_for(const std::shared_ptr<const BoundProgram>& program, gpu::Stream stream);
+  void make_room_for(const std::shared_ptr<const BoundProgram>& program, bool captured);
   /// Once there is room.
-  Prepared prepare(std::shared_ptr<const BoundProgram> program, const void* in, void* out, Router& router,
-                   gpu::Stream stream);
+  Prepared prepare(const ComposedOnGpu& call, Router& router, gpu::Stream stream, bool captured);
   /// The second enqueues the launch, in the order of the first parts.
   void enqueue(const CallBetweenHosts& call, gpu::Stream stream) const;
 
