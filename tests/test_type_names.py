@@ -16,16 +16,6 @@ SHARED = {
     "State": "nested: the states of a step, or of a mailbox",
     "Status": "nested: MPI's, whose layout each of its ABIs has for itself",
     "Way": "nested: which way a message goes, or where links come from",
-    "Turn": "nested: of a call in a trial, of a queue pair on a NIC",
-    "Opened": "nested: NCCL's library by a rank, memory by an engine",
-    "Place": "a rank's place in NCCL's communicator, an element's in a buffer; neither room sees the other",
-    # In namespace preload, which nobody includes.
-    "Asked": "what a program asks of NCCL; what a gate is asked",
-    "Beside": "what stands beside NCCL's communicator; what stands beside a communicator's GPU calls",
-    "Exchange": "of bytes over NCCL; of data among kernels",
-    "FoundNccl": "the program's own library; that of all ranks",
-    "Making": "a communicator in the making; likewise MPI's, of a shim for itself",
-    "Word": "of an exchange; of a port",
 }
 
 NO_CODE = re.compile(r'R"(\w*)\((?:.|\n)*?\)\1"|//[^\n]*|/\*(?:.|\n)*?\*/|"(?:\\.|[^"\\\n])*"')

@@ -9,7 +9,7 @@ SizeClass size_class_of(const PeerTraffic& traffic) {
   return {traffic.kind, static_cast<int>(std::bit_width(traffic.bytes)), traffic.half, traffic.symmetric};
 }
 
-Trials::Turn Trials::next(const SizeClass& what) {
+Trials::TrialTurn Trials::next(const SizeClass& what) {
   if (const auto seconds = settled(what)) return {faster(*seconds)};
   const int call = calls_[what]++;
   if (call == static_cast<int>(kWays) * (kWarm + kTimed)) return {.settles = true};

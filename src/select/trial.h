@@ -29,13 +29,13 @@ class Trials {
   /// The shortest of a class, the same on all ranks.
   using Seconds = std::array<double, kWays>;
 
-  struct Turn {
+  struct TrialTurn {
     Way way = Way::ours;
     bool timed = false;    // the call's time counts
     bool settles = false;  // first settle(): all that count have been made
   };
   /// Of the next call of the class.
-  Turn next(const SizeClass& what);
+  TrialTurn next(const SizeClass& what);
   void settle(const SizeClass& what, const Seconds& seconds) { settled_[what] = seconds; }
   /// None before it is settled.
   std::optional<Seconds> settled(const SizeClass& what) const;

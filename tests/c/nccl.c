@@ -9,15 +9,9 @@
 
 #include "driver.h"
 #include "expect.h"
+#include "nccl_succeeds.h"
 
 static int size;
-static ncclComm_t comm;
-#define NCCLCHECK(call)                                                                                          \
-  do {                                                                                                           \
-    ncclResult_t result = (call);                                                                                \
-    if (result != ncclSuccess)                                                                                   \
-      fprintf(stderr, "%d: %s: %s\n", __LINE__, ncclGetErrorString(result), ncclGetLastError(comm)), ++failures; \
-  } while (0)
 
 /* ---- Collectives ---- */
 

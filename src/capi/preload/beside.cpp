@@ -7,7 +7,7 @@
 
 namespace lanecast::preload {
 
-Beside::~Beside() {
+BesideNccl::~BesideNccl() {
   for (auto& [handle, window] : windows) window->retire();
   lanecastCommDestroy(ours);
 }
@@ -22,24 +22,24 @@ AllBeside::AllBeside() {
   pthread_atfork(nullptr, nullptr, [] { of_process().forked_ = true; });
 }
 
-std::shared_ptr<Beside> AllBeside::find(NcclComm comm) {
+std::shared_ptr<BesideNccl> AllBeside::find(NcclComm comm) {
   if (forked_.load(std::memory_order_relaxed)) return nullptr;  // set before the child's only thread went on
   const std::lock_guard lock(mutex_);
   const auto found = all_.find(comm);
   return found == all_.end() ? nullptr : found->second;
 }
 
-void AllBeside::put(NcclComm comm, std::shared_ptr<Beside> beside) {
+void AllBeside::put(NcclComm comm, std::shared_ptr<BesideNccl> beside) {
   const std::lock_guard lock(mutex_);
   all_[comm] = std::move(beside);
 }
 
-std::shared_ptr<Beside> AllBeside::take(NcclComm comm) {
+std::shared_ptr<BesideNccl> AllBeside::take(NcclComm comm) {
   if (forked_.load(std::memory_order_relaxed)) return nullptr;
   const std::lock_guard lock(mutex_);
   const auto found = all_.find(comm);
   if (found == all_.end()) return nullptr;
-  std::shared_ptr<Beside> taken = std::move(found->second);
+  std::shared_ptr<BesideNccl> taken = std::move(found->second);
   all_.erase(found);
   return taken;
 }

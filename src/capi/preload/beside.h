@@ -19,8 +19,8 @@
 
 namespace lanecast::preload {
 
-struct Beside {
-  ~Beside();
+struct BesideNccl {
+  ~BesideNccl();
 
   int rank = 0, size = 0;
   lanecastComm_t ours = nullptr;              // null: NCCL takes all calls
@@ -52,15 +52,15 @@ class AllBeside {
   static AllBeside& of_process();
 
   /// Null for one that was made before this library was asked, or in a process that was forked.
-  std::shared_ptr<Beside> find(NcclComm comm);
-  void put(NcclComm comm, std::shared_ptr<Beside> beside);
-  std::shared_ptr<Beside> take(NcclComm comm);
+  std::shared_ptr<BesideNccl> find(NcclComm comm);
+  void put(NcclComm comm, std::shared_ptr<BesideNccl> beside);
+  std::shared_ptr<BesideNccl> take(NcclComm comm);
 
  private:
   AllBeside();
 
   std::mutex mutex_;
-  std::map<NcclComm, std::shared_ptr<Beside>> all_;
+  std::map<NcclComm, std::shared_ptr<BesideNccl>> all_;
   std::atomic<bool> forked_{false};
 };
 

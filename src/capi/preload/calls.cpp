@@ -8,10 +8,10 @@ namespace {
 
 /// pass: makes the call by NCCL.
 template <class Pass>
-ncclResult_t take(const Asked& asked, ncclComm_t handle, void* stream, const Pass& pass) {
+ncclResult_t take(const AskedOfNccl& asked, ncclComm_t handle, void* stream, const Pass& pass) {
   const RealNccl& nccl = real_nccl();
   NcclComm const comm = theirs(handle);
-  const std::shared_ptr<Beside> beside = AllBeside::of_process().find(comm);
+  const std::shared_ptr<BesideNccl> beside = AllBeside::of_process().find(comm);
   if (!beside || beside->ours == nullptr) return static_cast<ncclResult_t>(pass(nccl, comm));
   if (const char* why = left_to_nccl(asked, *beside)) {
     if (beside->info) tell_way(asked, *beside, why);

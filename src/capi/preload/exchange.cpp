@@ -18,7 +18,7 @@ constexpr std::size_t kReasonBytes = 256;
 
 }  // namespace
 
-Exchange::Exchange(const RealNccl& nccl, NcclComm comm) : nccl_(nccl), comm_(comm) {
+NcclExchange::NcclExchange(const RealNccl& nccl, NcclComm comm) : nccl_(nccl), comm_(comm) {
   int ordinal = 0;
   require(nccl.CommUserRank(comm, &rank_), "ncclCommUserRank");
   require(nccl.CommCount(comm, &size_), "ncclCommCount");
@@ -31,7 +31,7 @@ Exchange::Exchange(const RealNccl& nccl, NcclComm comm) : nccl_(nccl), comm_(com
   event_ = std::make_unique<gpu::OwnedEvent>(device_);
 }
 
-void Exchange::all_gather(const void* in, void* out, std::size_t bytes) {
+void NcclExchange::all_gather(const void* in, void* out, std::size_t bytes) {
   const auto* from = static_cast<const std::byte*>(in);
   auto* into = static_cast<std::byte*>(out);
   for (std::size_t at = 0; at < bytes; at += kPiece) {
@@ -42,14 +42,14 @@ void Exchange::all_gather(const void* in, void* out, std::size_t bytes) {
   }
 }
 
-void Exchange::show(const void* in, std::size_t bytes) {
+void NcclExchange::show(const void* in, std::size_t bytes) {
   const gpu::Device::Current current(*device_);
   std::memcpy(host_->host(), in, bytes);
   device_->check(device_->driver().cuMemcpyAsync(memory_->address(), host_->device(), bytes, stream_->get()),
                  "cuMemcpyAsync");
 }
 
-void Exchange::gather(std::size_t bytes) {
+void NcclExchange::gather(std::size_t bytes) {
   const gpu::Device::Current current(*device_);
   const gpu::Address mine = memory_->address();
   require(nccl_.AllGather(reinterpret_cast<const void*>(mine), reinterpret_cast<void*>(mine + kPiece), bytes,
@@ -57,7 +57,7 @@ void Exchange::gather(std::size_t bytes) {
           "ncclAllGather");
 }
 
-void Exchange::collect(std::byte* out, std::size_t bytes, std::size_t stride) {
+void NcclExchange::collect(std::byte* out, std::size_t bytes, std::size_t stride) {
   const gpu::Device::Current current(*device_);
   device_->check(device_->driver().cuMemcpyAsync(host_->device() + kPiece, memory_->address() + kPiece,
                                                  bytes * static_cast<std::size_t>(size_), stream_->get()),
@@ -66,7 +66,7 @@ void Exchange::collect(std::byte* out, std::size_t bytes, std::size_t stride) {
   for (int r = 0; r < size_; ++r) std::memcpy(out + r * stride, host_->host() + kPiece + r * bytes, bytes);
 }
 
-void Exchange::wait() {
+void NcclExchange::wait() {
   const gpu::Driver& driver = device_->driver();
   device_->check(driver.cuEventRecord(event_->get(), stream_->get()), "cuEventRecord");
   const double timeout_s = timeout_to_begin_s({});
@@ -84,22 +84,22 @@ void Exchange::wait() {
   }
 }
 
-void Exchange::require(int result, const char* call) const {
+void NcclExchange::require(int result, const char* call) const {
   if (result != gpu::kNcclSuccess)
     throw TransportError(std::string(call) + " returned " + std::to_string(result) + ": " + nccl_.GetLastError(comm_));
 }
 
 bool Session::all_say(State state, std::size_t bytes) {
-  struct Word {
+  struct Said {
     State state;
     std::size_t bytes;
   };
-  Word mine{};
+  Said mine{};
   mine.state = state;
   mine.bytes = bytes;
-  std::vector<Word> all(static_cast<std::size_t>(exchange_.size()));
+  std::vector<Said> all(static_cast<std::size_t>(exchange_.size()));
   exchange_.all_gather(&mine, all.data(), sizeof mine);
-  over_ = !std::ranges::all_of(all, [&](const Word& word) { return word.state == state && word.bytes == bytes; });
+  over_ = !std::ranges::all_of(all, [&](const Said& word) { return word.state == state && word.bytes == bytes; });
   return !over_;
 }
 

@@ -14,10 +14,10 @@
 
 namespace lanecast::preload {
 
-class Exchange {
+class NcclExchange {
  public:
   /// On the GPU of the communicator.
-  Exchange(const RealNccl& nccl, NcclComm comm);
+  NcclExchange(const RealNccl& nccl, NcclComm comm);
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -51,7 +51,7 @@ class Exchange {
 /// nobody waits for a rank that has left.
 class Session {
  public:
-  explicit Session(Exchange& exchange) : exchange_(exchange) {}
+  explicit Session(NcclExchange& exchange) : exchange_(exchange) {}
 
   /// False where a rank has given up; no step follows.
   bool step(const void* in, void* out, std::size_t bytes);
@@ -63,7 +63,7 @@ class Session {
   enum class State : unsigned { going, done, gave_up };
   bool all_say(State state, std::size_t bytes);
 
-  Exchange& exchange_;
+  NcclExchange& exchange_;
   bool over_ = false;  // somebody gave up, and all have heard it
 };
 

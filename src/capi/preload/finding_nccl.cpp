@@ -73,7 +73,7 @@ std::vector<std::string> places() {
   return files;
 }
 
-void* opened(const std::string& file, FoundNccl& found) {
+void* opened(const std::string& file, NcclFile& found) {
   void* const handle = dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr) {
     found.report += std::string("\n  ") + dlerror();
@@ -90,8 +90,8 @@ void* opened(const std::string& file, FoundNccl& found) {
 
 }  // namespace
 
-FoundNccl find_nccl() {
-  FoundNccl found;
+NcclFile find_nccl() {
+  NcclFile found;
   if (const char* file = std::getenv(kVariable); file != nullptr && *file != '\0') {
     found.handle = opened(file, found);
     return found;

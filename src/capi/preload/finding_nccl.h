@@ -8,13 +8,13 @@
 
 namespace lanecast::preload {
 
-struct FoundNccl {
+struct NcclFile {
   void* handle = nullptr;  // null: there is none
   std::string path;
   std::vector<std::string> others;  // that have NCCL's names as well, and are not used
   std::string report;               // what was tried, where there is none
 };
 
-FoundNccl find_nccl();
+NcclFile find_nccl();
 
 }  // namespace lanecast::preload

@@ -43,8 +43,8 @@ ncclResult_t ended(ncclResult_t nccls) {
 }
 
 /// Null: NCCL takes it.
-std::shared_ptr<Beside> taker(const Asked& asked, int peer, ncclComm_t handle) {
-  std::shared_ptr<Beside> beside = AllBeside::of_process().find(theirs(handle));
+std::shared_ptr<BesideNccl> taker(const AskedOfNccl& asked, int peer, ncclComm_t handle) {
+  std::shared_ptr<BesideNccl> beside = AllBeside::of_process().find(theirs(handle));
   if (!beside || beside->ours == nullptr) return nullptr;
   const bool to_itself_alone = peer == beside->rank && !thread_group().messages.is_open();
   const char* why = nullptr;
@@ -54,7 +54,7 @@ std::shared_ptr<Beside> taker(const Asked& asked, int peer, ncclComm_t handle) {
   return why ? nullptr : beside;
 }
 
-ncclResult_t moved(const lanecastMessage_t& message, Beside& beside, CUstream_st* stream) {
+ncclResult_t moved(const lanecastMessage_t& message, BesideNccl& beside, CUstream_st* stream) {
   capi::NcclGroup& group = thread_group().messages;
   group.add(message, beside.ours, stream);
   return group.is_open() ? ncclSuccess : group.move();
@@ -75,7 +75,7 @@ ncclResult_t ncclGroupEnd() { return ended(static_cast<ncclResult_t>(real_nccl()
 
 ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       CUstream_st* stream) {
-  const Asked asked{"Send", lanecastCollBroadcast, sendbuff, nullptr, count, type, ncclSum, peer, true};
+  const AskedOfNccl asked{"Send", lanecastCollBroadcast, sendbuff, nullptr, count, type, ncclSum, peer, true};
   if (const auto beside = taker(asked, peer, comm))
     return moved(capi::nccl_send(sendbuff, count, type, peer), *beside, stream);
   return static_cast<ncclResult_t>(real_nccl().Send(sendbuff, count, type, peer, theirs(comm), theirs(stream)));
@@ -83,7 +83,7 @@ ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t type, i
 
 ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       CUstream_st* stream) {
-  const Asked asked{"Recv", lanecastCollBroadcast, nullptr, recvbuff, count, type, ncclSum, peer, true};
+  const AskedOfNccl asked{"Recv", lanecastCollBroadcast, nullptr, recvbuff, count, type, ncclSum, peer, true};
   if (const auto beside = taker(asked, peer, comm))
     return moved(capi::nccl_receive(recvbuff, count, type, peer), *beside, stream);
   return static_cast<ncclResult_t>(real_nccl().Recv(recvbuff, count, type, peer, theirs(comm), theirs(stream)));

@@ -29,7 +29,7 @@ ncclResult_t made(int result, NcclComm* where, const void* config) {
 
 /// Ends ours, which its peers hear of, before NCCL ends its own.
 void abort_ours(NcclComm comm, const char* function) {
-  const std::shared_ptr<Beside> beside = AllBeside::of_process().find(comm);
+  const std::shared_ptr<BesideNccl> beside = AllBeside::of_process().find(comm);
   if (beside && beside->ours) lanecastCommAbort(beside->ours, function);
 }
 
@@ -79,7 +79,7 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId* id, i
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
-  const std::shared_ptr<Beside> beside = AllBeside::of_process().find(theirs(comm));
+  const std::shared_ptr<BesideNccl> beside = AllBeside::of_process().find(theirs(comm));
   const ncclResult_t ours =
       beside && beside->ours ? capi::nccl_result(lanecastCommSynchronize(beside->ours)) : ncclSuccess;
   const int result = real_nccl().CommFinalize(theirs(comm));
@@ -107,7 +107,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
   const int result = real_nccl().CommGetAsyncError(theirs(comm), asyncError ? &met : nullptr);
   if (result != gpu::kNcclSuccess || asyncError == nullptr) return static_cast<ncclResult_t>(result);
   *asyncError = static_cast<ncclResult_t>(met);
-  const std::shared_ptr<Beside> beside = AllBeside::of_process().find(theirs(comm));
+  const std::shared_ptr<BesideNccl> beside = AllBeside::of_process().find(theirs(comm));
   if (met != gpu::kNcclSuccess || !beside || !beside->ours) return ncclSuccess;
   lanecastError_t text{};  // the communicator's own is for the thread that makes its calls; watchdogs ask beside it
   *asyncError = capi::nccl_result(capi::guarded(&text, [&] {
@@ -118,7 +118,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
 }
 
 const char* ncclGetLastError(ncclComm_t comm) {
-  const std::shared_ptr<Beside> beside = comm ? AllBeside::of_process().find(theirs(comm)) : nullptr;
+  const std::shared_ptr<BesideNccl> beside = comm ? AllBeside::of_process().find(theirs(comm)) : nullptr;
   // Acquire: pairs with told().
   if (beside && beside->failed.load(std::memory_order_acquire)) return lanecastGetLastError(beside->ours);
   return real_nccl().GetLastError(theirs(comm));

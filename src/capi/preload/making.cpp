@@ -76,7 +76,7 @@ std::string refusal_among(const std::vector<Card>& cards) {
   return {};
 }
 
-void remember(NcclComm comm, std::shared_ptr<Beside> beside) {
+void remember(NcclComm comm, std::shared_ptr<BesideNccl> beside) {
   beside->info = wants_info();
   if (beside->info) {
     std::array<char, 32> name{};
@@ -89,12 +89,12 @@ void remember(NcclComm comm, std::shared_ptr<Beside> beside) {
   AllBeside::of_process().put(comm, std::move(beside));
 }
 
-struct Making {
+struct MakingBeside {
   Session session;
   std::string failure;
 
   static int all_gather(const void* in, void* out, std::size_t bytes, void* ctx) {
-    auto& making = *static_cast<Making*>(ctx);
+    auto& making = *static_cast<MakingBeside*>(ctx);
     try {
       if (making.session.step(in, out, bytes)) return 0;
     } catch (const std::exception& error) {
@@ -112,7 +112,7 @@ std::string library_folders(const RealNccl& nccl) {
 }
 
 /// Collective. Null where it has failed on a rank, which `failure` names.
-lanecastComm_t made_by_all(Exchange& exchange, const RealNccl& nccl, std::string& failure) {
+lanecastComm_t made_by_all(NcclExchange& exchange, const RealNccl& nccl, std::string& failure) {
   const std::string cache = user_cache("kernels");
   const std::string folders = library_folders(nccl);
   lanecastError_t error{};
@@ -122,9 +122,9 @@ lanecastComm_t made_by_all(Exchange& exchange, const RealNccl& nccl, std::string
   config.gpu_libraries = folders.c_str();  // algorithm "nccl" is the real one, not this library in its place
   if (const char* given = std::getenv("LANECAST_TIMEOUT"); given == nullptr || *given == '\0')
     config.timeout_s = kPatience_s;
-  Making making{Session(exchange), {}};
+  MakingBeside making{Session(exchange), {}};
   lanecastComm_t ours = nullptr;
-  if (lanecastCommInitAllGather(&ours, exchange.rank(), exchange.size(), &Making::all_gather, &making, &config) !=
+  if (lanecastCommInitAllGather(&ours, exchange.rank(), exchange.size(), &MakingBeside::all_gather, &making, &config) !=
       lanecastSuccess)
     failure = error.text;
   else if (lanecastCommSetDevice(ours, exchange.ordinal()) != lanecastSuccess)
@@ -146,7 +146,7 @@ bool blocks(const void* config) {
 }
 
 void leave_to_nccl(NcclComm comm, const std::string& why) {
-  auto beside = std::make_shared<Beside>();
+  auto beside = std::make_shared<BesideNccl>();
   const RealNccl& nccl = real_nccl();
   nccl.CommUserRank(comm, &beside->rank);
   nccl.CommCount(comm, &beside->size);
@@ -158,10 +158,10 @@ void make_beside(NcclComm comm) {
   const RealNccl& nccl = real_nccl();
   if (const std::string why = refusal_of_size(comm); !why.empty()) return leave_to_nccl(comm, why);
   try {
-    auto beside = std::make_shared<Beside>();
+    auto beside = std::make_shared<BesideNccl>();
     beside->driver = gpu::Driver::open();
     const gpu::BesideCaptures beside_captures(*beside->driver);
-    Exchange exchange(nccl, comm);
+    NcclExchange exchange(nccl, comm);
     beside->rank = exchange.rank();
     beside->size = exchange.size();
     std::vector<Card> cards(static_cast<std::size_t>(exchange.size()));
@@ -185,10 +185,10 @@ void refuse_together(const std::vector<NcclComm>& comms, const std::string& why)
   try {
     const gpu::BesideCaptures beside_captures(*gpu::Driver::open());
     const Card mine = own_card(why);
-    std::vector<std::unique_ptr<Exchange>> exchanges;
+    std::vector<std::unique_ptr<NcclExchange>> exchanges;
     exchanges.reserve(comms.size());
     for (NcclComm comm : comms)
-      if (refusal_of_size(comm).empty()) exchanges.push_back(std::make_unique<Exchange>(nccl, comm));
+      if (refusal_of_size(comm).empty()) exchanges.push_back(std::make_unique<NcclExchange>(nccl, comm));
     for (const auto& exchange : exchanges) exchange->show(&mine, sizeof mine);
     nccl.GroupStart();
     for (const auto& exchange : exchanges) exchange->gather(sizeof mine);

@@ -64,7 +64,7 @@ void bind_all(RealNccl& nccl) {
 }
 
 RealNccl opened() {
-  const FoundNccl found = find_nccl();
+  const NcclFile found = find_nccl();
   RealNccl nccl{};
   nccl.handle = found.handle;
   nccl.path = found.path;
@@ -77,15 +77,14 @@ RealNccl opened() {
     return nccl;
   }
   nccl.GetVersion(&nccl.version);
-  const std::string version = std::to_string(nccl.version / 10000) + "." + std::to_string(nccl.version / 100 % 100) +
-                              "." + std::to_string(nccl.version % 100);
   if (nccl.version < kOldest) {
     nccl.too_old = "NCCL in " + nccl.path + " is older than 2.18";
     tell_always(nccl.too_old + "; the program goes on by it alone");
   }
   for (const std::string& other : found.others)
     tell_always(other + " has NCCL's names as well; what Lanecast does not take goes to " + nccl.path);
-  tell_info("NCCL " + version + " in " + nccl.path + " makes the communicators, and takes what Lanecast does not");
+  tell_info("NCCL " + gpu::text_of_nccl_version(nccl.version) + " in " + nccl.path +
+            " makes the communicators, and takes what Lanecast does not");
   return nccl;
 }
 

@@ -13,7 +13,7 @@
 namespace lanecast::preload {
 namespace {
 
-void open_window(Beside& beside, void* handle, void* buffer, std::size_t bytes, int ordinal) {
+void open_window(BesideNccl& beside, void* handle, void* buffer, std::size_t bytes, int ordinal) {
   try {
     auto window = std::make_shared<peers::WindowMemory>(gpu::Device::open(ordinal),
                                                         reinterpret_cast<gpu::Address>(buffer), bytes, nullptr);
@@ -35,7 +35,7 @@ using namespace lanecast::preload;
 ncclResult_t ncclCommRegister(ncclComm_t comm, void* buffer, size_t bytes, void** handle) {
   const RealNccl& nccl = real_nccl();
   const int result = nccl.CommRegister(theirs(comm), buffer, bytes, handle);
-  const std::shared_ptr<Beside> beside = AllBeside::of_process().find(theirs(comm));
+  const std::shared_ptr<BesideNccl> beside = AllBeside::of_process().find(theirs(comm));
   int ordinal = 0;
   if (result == gpu::kNcclSuccess && *handle != nullptr && beside && beside->ours &&
       nccl.CommCuDevice(theirs(comm), &ordinal) == gpu::kNcclSuccess)
@@ -44,7 +44,7 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void* buffer, size_t bytes, void*
 }
 
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
-  if (const std::shared_ptr<Beside> beside = AllBeside::of_process().find(theirs(comm))) {
+  if (const std::shared_ptr<BesideNccl> beside = AllBeside::of_process().find(theirs(comm))) {
     const std::lock_guard lock(beside->mutex);
     if (const auto found = beside->windows.find(handle); found != beside->windows.end()) {
       found->second->retire();
@@ -57,7 +57,7 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buffer, size_t bytes, ncclWindow_t* window, int flags) {
   auto** const place = reinterpret_cast<void**>(window);
   const int result = real_nccl().CommWindowRegister(theirs(comm), buffer, bytes, place, flags);
-  const std::shared_ptr<Beside> beside = AllBeside::of_process().find(theirs(comm));
+  const std::shared_ptr<BesideNccl> beside = AllBeside::of_process().find(theirs(comm));
   if (result == gpu::kNcclSuccess && beside && (flags & NCCL_WIN_COLL_SYMMETRIC) != 0) {
     const std::lock_guard lock(beside->mutex);
     beside->symmetric[*place] = {static_cast<const char*>(buffer), bytes};
@@ -67,7 +67,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buffer, size_t bytes,
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
-  if (const std::shared_ptr<Beside> beside = AllBeside::of_process().find(theirs(comm))) {
+  if (const std::shared_ptr<BesideNccl> beside = AllBeside::of_process().find(theirs(comm))) {
     const std::lock_guard lock(beside->mutex);
     beside->symmetric.erase(static_cast<void*>(window));
   }

@@ -15,7 +15,7 @@
 namespace lanecast::preload {
 namespace {
 
-bool reduces(const Asked& asked) {
+bool reduces(const AskedOfNccl& asked) {
   return asked.collective == lanecastCollAllReduce || asked.collective == lanecastCollReduceScatter ||
          asked.collective == lanecastCollReduce;
 }
@@ -23,7 +23,7 @@ bool reduces(const Asked& asked) {
 bool is_whole(int type) { return type <= ncclUint64; }
 
 /// NCCL's own kernels for such windows need no copy either, and ours cannot map them.
-bool in_symmetric_windows(const Asked& asked, Beside& beside) {
+bool in_symmetric_windows(const AskedOfNccl& asked, BesideNccl& beside) {
   if (!beside.has_symmetric.load(std::memory_order_relaxed)) return false;  // registered by this thread, or before it
   const std::lock_guard lock(beside.mutex);
   const auto lies_in_one = [&](const void* at) {
@@ -35,7 +35,7 @@ bool in_symmetric_windows(const Asked& asked, Beside& beside) {
   return lies_in_one(asked.in) && lies_in_one(asked.out);
 }
 
-Explanation explained(const Asked& asked, const Beside& beside) {
+Explanation explained(const AskedOfNccl& asked, const BesideNccl& beside) {
   Communicator& core = *beside.ours->core;
   return core.gpu().explain(capi::call_from(as_ours(asked, beside.rank), core), /*symmetric=*/false,
                             /*captured=*/false);
@@ -46,9 +46,9 @@ constexpr int kAskedAtMost = 16;
 
 /// The choice that Lanecast would make by itself is the same on all ranks at a communicator's n-th such call. NCCL's
 /// kernels then run by the program's communicator, and Lanecast needs no second one.
-bool chooses_nccl(const Asked& asked, Beside& beside) {
+bool chooses_nccl(const AskedOfNccl& asked, BesideNccl& beside) {
   const std::lock_guard lock(beside.mutex);
-  Beside::Preference& known = beside.preferences[{asked.collective, asked.count, asked.type}];
+  BesideNccl::Preference& known = beside.preferences[{asked.collective, asked.count, asked.type}];
   if (known.asked >= kAskedAtMost) return known.is_nccl;
   ++known.asked;
   try {
@@ -60,7 +60,7 @@ bool chooses_nccl(const Asked& asked, Beside& beside) {
 }
 
 /// What the choice rests on, as `lanecast tune` and the cost model have it.
-std::string chosen(const Asked& asked, const Beside& beside) {
+std::string chosen(const AskedOfNccl& asked, const BesideNccl& beside) {
   if (asked.is_message) return "messages within a host";
   try {
     return explained(asked, beside).reason();
@@ -71,7 +71,7 @@ std::string chosen(const Asked& asked, const Beside& beside) {
 
 }  // namespace
 
-const char* left_to_nccl(const Asked& asked, Beside& beside) {
+const char* left_to_nccl(const AskedOfNccl& asked, BesideNccl& beside) {
   if (asked.count == 0) return "it has no elements";
   if (asked.type < 0 || asked.type >= ncclNumTypes) return "Lanecast has no such type";
   if (reduces(asked)) {
@@ -83,7 +83,7 @@ const char* left_to_nccl(const Asked& asked, Beside& beside) {
   return nullptr;
 }
 
-lanecastCall_t as_ours(const Asked& asked, int rank) {
+lanecastCall_t as_ours(const AskedOfNccl& asked, int rank) {
   const bool is_root = rank == asked.root;
   const bool only_root_sends = asked.collective == lanecastCollBroadcast || asked.collective == lanecastCollScatter;
   const bool only_root_gets = asked.collective == lanecastCollReduce || asked.collective == lanecastCollGather;
@@ -98,7 +98,7 @@ lanecastCall_t as_ours(const Asked& asked, int rank) {
   return call;
 }
 
-void tell_way(const Asked& asked, Beside& beside, const std::string& why) {
+void tell_way(const AskedOfNccl& asked, BesideNccl& beside, const std::string& why) {
   if (!beside.info) return;
   std::string what = std::string(asked.name) + " of " + std::to_string(asked.count) + " elements of type " +
                      std::to_string(asked.type) + (reduces(asked) ? ", operator " + std::to_string(asked.op) : "");
@@ -112,7 +112,7 @@ void tell_way(const Asked& asked, Beside& beside, const std::string& why) {
             (why.empty() ? " by Lanecast: " + chosen(asked, beside) : " by NCCL: " + why));
 }
 
-ncclResult_t told(lanecastResult_t result, Beside& beside) {
+ncclResult_t told(lanecastResult_t result, BesideNccl& beside) {
   if (result == lanecastSuccess) return ncclSuccess;
   // Release: whoever asks for the text sees the flag of its own thread, or a text that was there before.
   beside.failed.store(true, std::memory_order_release);

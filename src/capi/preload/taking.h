@@ -12,7 +12,7 @@
 namespace lanecast::preload {
 
 /// A call by the numbers of NCCL.
-struct Asked {
+struct AskedOfNccl {
   const char* name;  // "AllReduce"
   lanecastCollective_t collective;
   const void* in;
@@ -25,16 +25,16 @@ struct Asked {
 };
 
 /// Why NCCL takes it; null: Lanecast does.
-const char* left_to_nccl(const Asked& asked, Beside& beside);
+const char* left_to_nccl(const AskedOfNccl& asked, BesideNccl& beside);
 
 /// Pointers that this rank does not use become null: programs leave anything there.
-lanecastCall_t as_ours(const Asked& asked, int rank);
+lanecastCall_t as_ours(const AskedOfNccl& asked, int rank);
 
 /// Once for each way of each call and magnitude of its size, where lines are wanted. why: empty where Lanecast takes
 /// it.
-void tell_way(const Asked& asked, Beside& beside, const std::string& why);
+void tell_way(const AskedOfNccl& asked, BesideNccl& beside, const std::string& why);
 
 /// What a call of ours has ended with, for the program: remembers where a text is to be had.
-ncclResult_t told(lanecastResult_t result, Beside& beside);
+ncclResult_t told(lanecastResult_t result, BesideNccl& beside);
 
 }  // namespace lanecast::preload

@@ -38,11 +38,13 @@ int Nccl::version() const {
   return code;
 }
 
+std::string text_of_nccl_version(int code) {
+  return std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." + std::to_string(code % 100);
+}
+
 NcclLibrary find_nccl(const std::vector<std::string>& folders) {
   const auto library = Nccl::open(folders);
-  const int code = library->version();
-  return {library->path(),
-          std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." + std::to_string(code % 100)};
+  return {library->path(), text_of_nccl_version(library->version())};
 }
 
 }  // namespace lanecast::gpu

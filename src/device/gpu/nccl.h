@@ -78,6 +78,9 @@ class Nccl {
                              Stream) = library_.required("ncclReduceScatter");
 };
 
+/// Of ncclGetVersion's code: "2.28.9" of 22809.
+std::string text_of_nccl_version(int code);
+
 struct NcclLibrary {
   std::string path;
   std::string version;  // "2.28.9"

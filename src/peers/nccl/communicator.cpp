@@ -58,9 +58,9 @@ NcclCommunicator::NcclCommunicator(const std::shared_ptr<gpu::Device>& device, c
       rank_(bootstrap.rank),
       size_(bootstrap.size),
       options_(std::move(options)) {
-  const Place place{device, nccl_, bootstrap.rank, bootstrap.size, options_.max_ctas};
+  const NcclPlace place{device, nccl_, bootstrap.rank, bootstrap.size, options_.max_ctas};
   const gpu::NcclUniqueId id = id_for_all(*nccl_, bootstrap);
-  const Opened opened = opened_apart(place, id, options_.keep_waiting);
+  const OpenedNccl opened = opened_apart(place, id, options_.keep_waiting);
   const auto mine = [&] {
     if (!opened.error.empty()) throw UsageError(opened.error);
     return opened.comm;

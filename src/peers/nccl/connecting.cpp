@@ -20,14 +20,14 @@ namespace {
 /// lengths take all that there are within a host.
 constexpr std::size_t kLengths[] = {64, std::size_t{1} << 20, std::size_t{8} << 20};
 
-void check(const Place& place, gpu::NcclComm comm, int result, const std::string& what) {
+void check(const NcclPlace& place, gpu::NcclComm comm, int result, const std::string& what) {
   if (result == gpu::kNcclSuccess) return;
   throw TransportError("rank " + std::to_string(place.rank) + ": NCCL: " + what + ": " +
                        place.nccl->GetErrorString(result) + ": " + place.nccl->GetLastError(comm));
 }
 
 /// Every collective at every length, on memory that nobody else knows.
-void connect(const Place& place, gpu::NcclComm comm) {
+void connect(const NcclPlace& place, gpu::NcclComm comm) {
   const std::size_t longest = kLengths[std::size(kLengths) - 1];
   const gpu::DeviceMemory in(place.device, longest), out(place.device, longest);
   const gpu::OwnedStream stream(place.device);
@@ -48,7 +48,7 @@ void connect(const Place& place, gpu::NcclComm comm) {
   place.device->check(place.device->driver().cuStreamSynchronize(stream.get()), "cuStreamSynchronize");
 }
 
-gpu::NcclComm open(const Place& place, const gpu::NcclUniqueId& id) {
+gpu::NcclComm open(const NcclPlace& place, const gpu::NcclUniqueId& id) {
   const gpu::Device::Current current(*place.device);
   const gpu::BesideCaptures beside(place.device->driver());
   gpu::NcclConfig config;
@@ -69,16 +69,16 @@ gpu::NcclComm open(const Place& place, const gpu::NcclUniqueId& id) {
 
 }  // namespace
 
-Opened opened_apart(const Place& place, const gpu::NcclUniqueId& id,
-                    const std::function<void(double waited_s)>& keep_waiting) {
-  std::packaged_task<Opened()> task([place, id]() -> Opened {
+OpenedNccl opened_apart(const NcclPlace& place, const gpu::NcclUniqueId& id,
+                        const std::function<void(double waited_s)>& keep_waiting) {
+  std::packaged_task<OpenedNccl()> task([place, id]() -> OpenedNccl {
     try {
       return {open(place, id), {}};
     } catch (const std::exception& error) {
       return {nullptr, error.what()};
     }
   });
-  std::future<Opened> opened = task.get_future();
+  std::future<OpenedNccl> opened = task.get_future();
   const auto since = std::chrono::steady_clock::now();
   std::thread thread(std::move(task));
   while (opened.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {

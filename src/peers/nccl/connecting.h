@@ -12,21 +12,21 @@
 namespace lanecast::nccl {
 
 /// Where a rank is, and what it takes.
-struct Place {
+struct NcclPlace {
   std::shared_ptr<gpu::Device> device;
   std::shared_ptr<const gpu::Nccl> nccl;
   int rank = 0, size = 1;
   int max_ctas = 0;  // 0: as many as NCCL takes
 };
 
-struct Opened {
+struct OpenedNccl {
   gpu::NcclComm comm = nullptr;
   std::string error;  // that NCCL has met on this rank; then there is no communicator
 };
 /// A communicator whose ranks have called every collective once: no later call connects them, and so none waits for
 /// them in the caller's thread. Returns when all have come. keep_waiting: asked meanwhile, with the seconds since;
 /// throws to give up, which leaves the thread behind with what it holds.
-Opened opened_apart(const Place& place, const gpu::NcclUniqueId& id,
-                    const std::function<void(double waited_s)>& keep_waiting);
+OpenedNccl opened_apart(const NcclPlace& place, const gpu::NcclUniqueId& id,
+                        const std::function<void(double waited_s)>& keep_waiting);
 
 }  // namespace lanecast::nccl

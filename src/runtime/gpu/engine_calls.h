@@ -44,9 +44,9 @@ class EngineCalls {
   /// How a call goes, equal on all ranks.
   struct Way {
     PeerEngine engine = PeerEngine::kernel;
-    bool named = false;                // by the user
-    PeerTraffic traffic;               // that it was chosen for
-    std::optional<Trials::Turn> turn;  // of a trial
+    bool named = false;                     // by the user
+    PeerTraffic traffic;                    // that it was chosen for
+    std::optional<Trials::TrialTurn> turn;  // of a trial
   };
   /// named: by the user; empty: the fastest. Throws UsageError where the call is not for the engine.
   Way way_of(const Call& call, std::string_view named, const Nccls& nccls, gpu::Stream stream);

@@ -18,7 +18,7 @@ class TimedTrials {
  public:
   explicit TimedTrials(std::shared_ptr<gpu::Device> device) : device_(std::move(device)) {}
 
-  Trials::Turn next(const SizeClass& what) { return trials_.next(what); }
+  Trials::TrialTurn next(const SizeClass& what) { return trials_.next(what); }
   std::optional<Trials::Seconds> settled(const SizeClass& what) const { return trials_.settled(what); }
 
   /// Has `make` enqueue a call whose time counts.
