@@ -150,8 +150,6 @@ def test_commands_shown_are_ones_that_exist() -> None:
     targets = set(re.findall(r"^([\w./-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     wrong = []
     for where, line in shell_lines():
-        if where.startswith("docs/measurements/"):  # which name the commit that their command ran at
-            continue
         for command in re.split(r"\s&&\s", line):
             words = [word for word in shlex.split(command, comments=True) if not SETTING.match(word)]
             if not words or re.match(r"\w+=\$\(", command) or words[0] in OF_THE_SHELL:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is the way that calls take by default a good one? The default beside pinned ones, in turns.
 
-    lanecast cluster run --hosts 2 --ranks-per-host 2 --rate 10gbit -- python bench/choices.py
-    LANECAST_GPU_NICS=50GBps,12us mpiexec -n 2 python bench/choices.py --device cuda --lanes 8,16,32,64
+    lanecast cluster run --hosts 2 --ranks-per-host 2 --rate 10gbit -- python bench/chunks.py
+    LANECAST_GPU_NICS=50GBps,12us mpiexec -n 2 python bench/chunks.py --device cuda --lanes 8,16,32,64
 
 Pinned are numbers of chunks, with the default's algorithm; the other algorithms, in the chunks that each gets by
 itself (--algorithms); and on GPUs multiprocessors (--lanes). The best pinned way is chosen by half of the rounds and
