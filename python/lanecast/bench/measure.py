@@ -62,10 +62,15 @@ def case_for(settings: Settings, collective: str, size: int, ranks: Ranks) -> Ca
     return Case(collective, count, settings.dtype, settings.op, in_place, ranks.rank, ranks.size)
 
 
+def _speed(collective: str, ranks: int, full_bytes: int, time_us: float) -> Row:
+    """A time, and the bandwidths that follow."""
+    algbw_gbps = full_bytes / time_us / 1e3
+    busbw_gbps = algbw_gbps * busbw_factor(collective, ranks)
+    return {"time_us": time_us, "algbw_GBps": algbw_gbps, "busbw_GBps": busbw_gbps}
+
+
 def row_of(case: Case, backend: str, algorithm: str, times_us: list[float]) -> Row:
     """What is said of any measurement; the time is that of the slowest rank's mean call in each round."""
-    time_us = statistics.median(times_us)
-    algbw_gbps = case.full_bytes / time_us / 1e3
     return {
         "collective": case.collective,
         "backend": backend,
@@ -77,10 +82,8 @@ def row_of(case: Case, backend: str, algorithm: str, times_us: list[float]) -> R
         "dtype": case.dtype,
         "op": case.op if case.reduces else None,
         "in_place": case.in_place,
-        "time_us": time_us,
+        **_speed(case.collective, case.ranks, case.full_bytes, statistics.median(times_us)),
         "time_us_rounds": times_us,
-        "algbw_GBps": algbw_gbps,
-        "busbw_GBps": algbw_gbps * busbw_factor(case.collective, case.ranks),
         "least_traffic_bytes": least_traffic_bytes(case),
         "bound_us": None,
     }
@@ -89,17 +92,10 @@ def row_of(case: Case, backend: str, algorithm: str, times_us: list[float]) -> R
 def row_of_runs(rows: list[Row]) -> Row:
     """One for several independent runs of a case: the mean, and what each took."""
     first = rows[0]
-    found = dict(first)
     times_us = [row["time_us"] for row in rows]
     time_us = statistics.fmean(times_us)
-    algbw_gbps = first["bytes"] / time_us / 1e3
-    found |= {
-        "time_us": time_us,
-        "time_us_rounds": times_us,
-        "algbw_GBps": algbw_gbps,
-        "busbw_GBps": algbw_gbps * busbw_factor(first["collective"], first["ranks"]),
-        "wrong": max(row["wrong"] for row in rows),
-    }
+    found = first | _speed(first["collective"], first["ranks"], first["bytes"], time_us)
+    found |= {"time_us_rounds": times_us, "wrong": max(row["wrong"] for row in rows)}
     if "mode" not in first:
         return found
     host_us = [row["host_us"] for row in rows]

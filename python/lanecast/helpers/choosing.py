@@ -12,7 +12,7 @@ import numpy as np
 from lanecast.bound import Bound
 from lanecast.helpers.agreeing import gather
 from lanecast.helpers.crew import Crew
-from lanecast.helpers.slices import counts_of
+from lanecast.helpers.slices import counts_of, leaves_some_empty
 
 LEAST_BYTES = 1 << 20  # of a call that is tried by several: waking helpers takes 100 us
 _TRIALS = 3  # of each number; the first warms up
@@ -71,7 +71,7 @@ class Trials:
         if self._pinned is not None:
             return self._by(self._pinned, call, crew)
         size = sum(counts_of(call, self._core.size)) * call.source.itemsize
-        if not crew.copies or size < LEAST_BYTES or max(counts_of(call, self._core.size)) < self._numbers[-1]:
+        if not crew.copies or size < LEAST_BYTES or leaves_some_empty(call, self._core.size, self._numbers[-1]):
             return self._by(1, call, crew)
         kind = self._classes.setdefault((call.kind, size.bit_length()), _Class(self._numbers))
         number = kind.next()
