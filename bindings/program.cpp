@@ -140,7 +140,9 @@ void check(const HostsOfProgram& where, int ranks, int lanes) {
   if (where.channels < 1 || lanes % where.channels != 0)
     throw UsageError("program: channels: " + std::to_string(where.channels) + " do not divide " +
                      std::to_string(lanes) + " lanes");
-  if (where.slots < 0) throw UsageError("program: slots: " + std::to_string(where.slots) + " is less than 0");
+  if (where.slots < 0 || where.slots == 1)
+    throw UsageError("program: slots: " + std::to_string(where.slots) +
+                     ": a carried message has two at least; 0: as many as a call has");
 }
 
 /// As a call between hosts shapes it, whose messages all lie in the hosts' memory.
@@ -237,7 +239,7 @@ void bind_program(nb::module_& m) {
   m.def("program_of", &bound_one, "plan"_a, "counts"_a, "dtype"_a = "float32", "op"_a = "sum", "lanes"_a = 1,
         "chunks"_a = 1, "hosts"_a = std::vector<std::string>{}, "channels"_a = 1, "slots"_a = 0,
         "counts: elements of each part, or one number for all. hosts: of each rank, for a program between "
-        "hosts. slots: of each carried message, at most; 0: as many as a call has.");
+        "hosts. slots: of each carried message, at most, and no less than two; 0: as many as a call has.");
   m.def(
       "programs_of", &all_bound, "plans"_a, "counts"_a, "dtype"_a = "float32", "op"_a = "sum", "lanes"_a = 1,
       "chunks"_a = 0, "hosts"_a = std::vector<std::string>{}, "channels"_a = 1, "slots"_a = 0,

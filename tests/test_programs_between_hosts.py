@@ -40,7 +40,7 @@ def some_shape(rng: random.Random, number: int, hosts: str, chunks: int = 0) -> 
         rng.choice(OPS),
         hosts=hosts,
         channels=channels,
-        slots=rng.choice([0, 0, 1, 2, 3]),
+        slots=rng.choice([0, 0, 2, 2, 3]),
     )
 
 
@@ -177,7 +177,8 @@ def test_mutants_are_caught(mutate: Callable[[list[ProgramDict]], None]) -> None
         ("ab", 1, 0, "hosts: needs one for each of 3 ranks, got 2"),
         ("aab", 3, 0, "channels: 3 do not divide 4 lanes"),
         ("aab", 0, 0, "channels: 0 do not divide 4 lanes"),
-        ("aab", 1, -1, "slots: -1 is less than 0"),
+        ("aab", 1, -1, "slots: -1: a carried message has two at least"),
+        ("aab", 1, 1, "slots: 1: a carried message has two at least"),
     ],
 )
 def test_refusals(hosts: str, channels: int, slots: int, said: str) -> None:
