@@ -56,6 +56,7 @@ struct Broadcast {
   Ranks owners;
   PieceLists stripes;  // of each owner
   AllGather gather;
+  bool in_stages = false;  // gather is; then handing out is one as well
 
   void write(PlanBuilder& plan, const Ranks& ranks, int root) const;
   void write_reduce(PlanBuilder& plan, const Ranks& ranks, int root) const;

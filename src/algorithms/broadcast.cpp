@@ -16,6 +16,7 @@ namespace {
 
 /// Down a tree among the owners; nothing moves where the root is the only one.
 void hand_out(PlanWriter& plan, const Broadcast& broadcast, int root) {
+  if (broadcast.in_stages) plan.stage(0, 1);
   if (std::ranges::count(broadcast.owners, plan.rank()) > 0)
     binomial_scatter(plan, broadcast.owners, index_of(root, broadcast.owners), broadcast.stripes);
 }
@@ -33,6 +34,7 @@ PieceLists stripes_of_all(const Broadcast& broadcast, const Ranks& ranks) {
 
 void Broadcast::write(PlanBuilder& plan, const Ranks& ranks, int root) const {
   hand_out(plan, *this, root);
+  plan.end_stages();
   gather(plan, ranks, stripes_of_all(*this, ranks));
 }
 
@@ -40,6 +42,7 @@ void Broadcast::write_reduce(PlanBuilder& plan, const Ranks& ranks, int root) co
   const PieceLists own = stripes_of_all(*this, ranks);
   reverse(plan, Returning::added, [&](PlanWriter& tape) { gather(tape, ranks, own); });
   plan.complete(own[index_of(plan.rank(), ranks)]);
+  plan.end_stages();
   reverse(plan, Returning::placed, [&](PlanWriter& tape) { hand_out(tape, *this, root); });
 }
 

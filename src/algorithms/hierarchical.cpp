@@ -15,12 +15,9 @@ namespace lanecast {
 namespace {
 
 /// The levels above `level` are spread over by `across`, the domains of `level` filled by `within`.
-/// stages: of the plan, where these are all of its levels; else 0.
 void combine(PlanWriter& plan, const Ranks& ranks, const PieceLists& own, const Lanes& lanes, const AllGather& across,
-             const AllGather& within, int stages) {
-  const auto begin_stage = [&](int from_last) {
-    if (stages != 0) plan.stage(stages - 1 - from_last, stages);
-  };
+             const AllGather& within, const Stages& stages) {
+  const auto begin_stage = [&](int from_last) { stages.begin(stages.count() - 1 - from_last); };
   const std::vector<int> place = places_of(ranks);
   const auto own_of = [&](int rank) -> const Pieces& { return own[place[rank]]; };
   const auto& nodes = lanes.nodes();
@@ -52,14 +49,6 @@ void combine(PlanWriter& plan, const Ranks& ranks, const PieceLists& own, const 
   within(plan, node, remote);
 }
 
-/// What ranks beyond the lanes bring takes one more, on all ranks alike.
-int stages_of(const Topology& topology, const Ranks& ranks) {
-  if (topology.levels() != 1) return 0;
-  const auto nodes = topology.partition(ranks, 0);
-  const bool even = std::ranges::all_of(nodes, [&](const Ranks& node) { return node.size() == nodes[0].size(); });
-  return even ? 2 : 3;
-}
-
 }  // namespace
 
 AllGather hierarchical(const Topology& topology, const std::vector<AllGather>& across, const AllGather& within) {
@@ -67,7 +56,7 @@ AllGather hierarchical(const Topology& topology, const std::vector<AllGather>& a
     return [&topology, level, outer = std::move(outer), inner = std::move(inner)](PlanWriter& plan, const Ranks& ranks,
                                                                                   const PieceLists& own) {
       combine(plan, ranks, own, Lanes(plan.rank(), topology.partition(ranks, level)), outer, inner,
-              stages_of(topology, ranks));
+              Stages(plan, topology, ranks));
     };
   });
 }

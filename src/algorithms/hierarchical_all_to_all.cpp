@@ -17,11 +17,14 @@ class CombinedAllToAll {
   CombinedAllToAll(const Ranks& ranks, const Parcels& parcels, Lanes lanes)
       : parcels_(parcels), place_(places_of(ranks)), lanes_(std::move(lanes)) {}
 
-  void write(PlanWriter& plan, const AllToAll& across, const AllToAll& within) const {
+  void write(PlanWriter& plan, const AllToAll& across, const AllToAll& within, const Stages& stages) const {
+    stages.begin(0);
     within(plan, lanes_.node(), [this](int from, int to) { return to_lanes(from, to); });
+    stages.begin(1);
     if (lanes_.in_lane()) across(plan, lanes_.lane(), [this](int from, int to) { return along_lane(from, to); });
-    if (static_cast<int>(lanes_.node().size()) > lanes_.count())
-      within(plan, lanes_.node(), [this](int from, int to) { return beyond_lanes(from, to); });
+    if (static_cast<int>(lanes_.node().size()) <= lanes_.count()) return;
+    stages.begin(2);
+    within(plan, lanes_.node(), [this](int from, int to) { return beyond_lanes(from, to); });
   }
 
  private:
@@ -69,7 +72,8 @@ AllToAll hierarchical_all_to_all(const Topology& topology, const std::vector<All
   return nested(across, within, [&topology](int level, AllToAll outer, AllToAll inner) -> AllToAll {
     return [&topology, level, outer = std::move(outer), inner = std::move(inner)](PlanWriter& plan, const Ranks& ranks,
                                                                                   const Parcels& parcels) {
-      CombinedAllToAll(ranks, parcels, Lanes(plan.rank(), topology.partition(ranks, level))).write(plan, outer, inner);
+      const CombinedAllToAll both(ranks, parcels, Lanes(plan.rank(), topology.partition(ranks, level)));
+      both.write(plan, outer, inner, Stages(plan, topology, ranks));
     };
   });
 }

@@ -16,11 +16,14 @@ class CombinedScatter {
   CombinedScatter(const Ranks& ranks, int root, const PieceLists& own, Lanes lanes)
       : own_(own), place_(places_of(ranks)), root_(ranks[root]), lanes_(std::move(lanes)) {}
 
-  void write(PlanWriter& plan, const Scatter& across, const Scatter& within) const {
+  void write(PlanWriter& plan, const Scatter& across, const Scatter& within, const Stages& stages) const {
     const int source = lanes_.node_of(root_);
+    stages.begin(0);
     if (lanes_.home() == source) within(plan, lanes_.node(), index_of(root_, lanes_.node()), inside_root_node());
+    stages.begin(1);
     if (lanes_.in_lane()) across(plan, lanes_.lane(), source, along_lane(source));
     if (lanes_.home() == source) return;
+    stages.begin(2);
     for (int j = 0; j < lanes_.count(); ++j) within(plan, lanes_.node(), j, beyond_lanes(j));
   }
 
@@ -66,7 +69,8 @@ Scatter hierarchical_scatter(const Topology& topology, const std::vector<Scatter
   return nested(across, within, [&topology](int level, Scatter outer, Scatter inner) -> Scatter {
     return [&topology, level, outer = std::move(outer), inner = std::move(inner)](PlanWriter& plan, const Ranks& ranks,
                                                                                   int root, const PieceLists& own) {
-      CombinedScatter(ranks, root, own, Lanes(plan.rank(), topology.partition(ranks, level))).write(plan, outer, inner);
+      const CombinedScatter both(ranks, root, own, Lanes(plan.rank(), topology.partition(ranks, level)));
+      both.write(plan, outer, inner, Stages(plan, topology, ranks));
     };
   });
 }

@@ -31,6 +31,13 @@ Pieces Lanes::share(int n, int j, const std::function<const Pieces&(int)>& own) 
   return share;
 }
 
+Stages::Stages(PlanWriter& plan, const Topology& topology, const Ranks& ranks) : plan_(plan) {
+  if (topology.levels() != 1) return;
+  const auto nodes = topology.partition(ranks, 0);
+  const bool even = std::ranges::all_of(nodes, [&](const Ranks& node) { return node.size() == nodes[0].size(); });
+  count_ = even ? 2 : 3;
+}
+
 std::vector<int> places_of(const Ranks& ranks) {
   std::vector<int> places(1 + *std::ranges::max_element(ranks));
   for (std::size_t k = 0; k < ranks.size(); ++k) places[ranks[k]] = static_cast<int>(k);

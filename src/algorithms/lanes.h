@@ -35,6 +35,21 @@ class Lanes {
   int me_ = 0;
 };
 
+/// Those of a plan whose levels are all combined here: two, or three where hosts have ranks beyond the lanes. Plans of
+/// more levels have none.
+class Stages {
+ public:
+  Stages(PlanWriter& plan, const Topology& topology, const Ranks& ranks);
+  int count() const { return count_; }
+  void begin(int number) const {
+    if (count_ != 0) plan_.stage(number, count_);
+  }
+
+ private:
+  PlanWriter& plan_;
+  int count_ = 0;
+};
+
 /// Place of each rank among `ranks`, to be asked many times.
 std::vector<int> places_of(const Ranks& ranks);
 

@@ -48,12 +48,12 @@ void write_gathering(PlanBuilder& plan, const Context& call) {
       multi_lane_all_reduce(plan, call.topology, rows[1]->build))
     return;
   const auto gather = combined<AllGather>(rows, call.topology, hierarchical);
-  plan.has_stages();
   if (what.reduces() && what.reproducible) {
     in_rank_order(plan, call.ranks, own);
   } else if (what.reduces()) {
     reverse(plan, Returning::added, [&](PlanWriter& tape) { gather(tape, call.ranks, own); });
     plan.complete(own[plan.rank()]);
+    plan.end_stages();
   }
   if (what.kind != Kind::reduce_scatter) gather(plan, call.ranks, own);
 }
@@ -78,7 +78,9 @@ Ranks owners(const Context& call, bool scatters) {
 
 void write_broadcast(PlanBuilder& plan, const Context& call) {
   const auto rows = rows_named(broadcast_rows(), call.algorithm, call.topology);
-  Broadcast broadcast{owners(call, rows[0]->scatters), {}, combined<AllGather>(rows, call.topology, hierarchical)};
+  const bool in_stages = is_hierarchical(call.algorithm) && call.topology.levels() == 1;
+  Broadcast broadcast{
+      owners(call, rows[0]->scatters), {}, combined<AllGather>(rows, call.topology, hierarchical), in_stages};
   const int n = static_cast<int>(broadcast.owners.size());
   for (int k = 0; k < n; ++k) broadcast.stripes.push_back(cut(whole(0), k, n));
   if (call.collective.kind == Kind::broadcast)

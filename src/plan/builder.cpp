@@ -133,13 +133,13 @@ void PlanBuilder::group(const Group& call) {
 }
 
 void PlanBuilder::stage(int number, int of) {
-  if (!has_stages_) return;
   stages_ = of;
   stage_ = stages_before_ + number;
 }
 
+void PlanBuilder::end_stages() { stages_before_ += std::exchange(stages_, 0); }
+
 void PlanBuilder::complete(const Pieces& pieces) {
-  stages_before_ += std::exchange(stages_, 0);
   for (const Piece& piece : pieces) {
     auto& map = newest(piece.part);
     const auto [first, last] = map.span(piece.lo, piece.hi);

@@ -20,10 +20,10 @@ class PlanBuilder final : public PlanWriter {
   void send(int peer, const Pieces& pieces) override;
   void recv(int peer, const Pieces& pieces) override;
   void group(const Group& call) override;
-  /// Numbered on from those before the last complete(). Only after has_stages().
+  /// Numbered on from those before the last end_stages().
   void stage(int number, int of) override;
-  /// All messages of this plan come in stages.
-  void has_stages() { has_stages_ = true; }
+  /// What follows comes behind all stages so far.
+  void end_stages();
 
   /// Receives a contribution and adds it to the newest value. An exchange, which sends that same value meanwhile, needs
   /// the sum `apart`: written over a value still being sent, it would deadlock wherever sends are not buffered.
@@ -63,7 +63,6 @@ class PlanBuilder final : public PlanWriter {
   Plan plan_;
   std::unordered_map<std::int32_t, IntervalMap<Newest>> newest_;
   std::unordered_map<std::int64_t, std::uint32_t> messages_;  // per kind and peer: sent or received so far
-  bool has_stages_ = false;
   std::int32_t stage_ = -1, stages_ = 0, stages_before_ = 0;
 };
 

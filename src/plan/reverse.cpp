@@ -54,6 +54,7 @@ Kind dual(Kind kind) {
 void reverse(PlanBuilder& plan, Returning how, const std::function<void(PlanWriter&)>& forward) {
   Tape tape(plan.rank());
   forward(tape);
+  if (tape.stages != 0) plan.stage(0, tape.stages);  // also where this rank has nothing to do in them
   for (auto move = tape.moves.rbegin(); move != tape.moves.rend(); ++move) {
     if (tape.stages != 0) plan.stage(tape.stages - 1 - move->stage, tape.stages);
     if (move->kind == StepKind::recv) {
