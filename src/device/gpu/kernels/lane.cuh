@@ -16,6 +16,13 @@ struct ProgramRound {
   ReductionArguments run[kRunsAtOnce + 1];  // one more, since a run may be cut at the end of a ring
 };
 
+/// A word for a peer or the proxy, and where it is written.
+struct SaidWord {
+  u64 at, value;
+};
+/// Of so many rounds in turn: one is said while the next is at work, and the one behind that is decoded.
+constexpr u32 kSaid = 4;
+
 /// What the queues of a lane share.
 struct LaneMemory {
   u32 idle, halted;           // a wait has failed, before this launch or in it: nothing is moved or said any more
@@ -23,7 +30,8 @@ struct LaneMemory {
   u32 launch, chain;          // 16 bits each, the former of that number
   u32 ended[2];               // rounds of either queue
   u32 begun[2][2];            // a round of either queue, in turn: has it begun before the one ahead of it has ended?
-  ProgramRound round[2][2];   // of either queue, in turn
+  SaidWord said[2][kSaid];    // of either queue, in turn
+  ProgramRound round[2][2];   // likewise
   u64 moved[2][kMostRanks];   // as in ProgramControl
   u32 agreed[2][kMostRanks];  // the chain, and what had moved before this launch: 16 bits, as the peer has them
   u64 program[kProgramBytes / 8];

@@ -20,9 +20,9 @@ constexpr u64 kGranule = 16;          // bytes: slices and pieces of them begin 
 constexpr u64 kRingGrain = 128;       // bytes: messages begin at multiples of it within their ring
 constexpr u32 kRunsAtOnce = 8;        // that an instruction has, at most; a longer list becomes several instructions
 constexpr u32 kProgramBytes = 16384;  // of a program that a block keeps in shared memory; a longer one stays in global
-// Threads of a block that put, and those that take, copy and reduce; beside either a warp that waits and signals. Of
-// 768, between two H200s 256 and 512 were faster than 384 and 384, and much faster than 512 and 256: what is put is
-// read once, what is taken is read and written, and reduced besides.
+// Threads of a block that put, and those that take, copy and reduce; beside either a warp that waits, and one that
+// signals. Of 768, between two H200s 256 and 512 were faster than 384 and 384, and much faster than 512 and 256: what
+// is put is read once, what is taken is read and written, and reduced besides.
 constexpr int kPutters = 256;
 constexpr int kTakers = 512;
 
@@ -155,6 +155,6 @@ struct ProgramRun {
 };
 
 /// Of a block, where so many threads run in step.
-constexpr int program_threads(int warp) { return kPutters + kTakers + 2 * warp; }
+constexpr int program_threads(int warp) { return kPutters + kTakers + 4 * warp; }
 
 }  // namespace lanecast::gpu

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decodes the instructions of one queue of a lane, in order, tick by tick: where its runs lie, and how many bytes of
+// the ring it takes. Of one thread.
+#pragma once
+
+#include "device/gpu/kernels/lane.cuh"
+
+namespace lanecast::gpu {
+
+/// 0: the queue that puts; 1: that which takes, copies and reduces. A round is an instruction in a tick.
+template <int kQueue>
+class ProgramRounds {
+ public:
+  __device__ ProgramRounds(const ProgramRun& x, u64 program)
+      : x_(x),
+        lane_(lane_memory()),
+        all_(reinterpret_cast<const Instruction*>(program)),
+        operands_(reinterpret_cast<const Operand*>(all_ + x.puts + x.takes)),
+        carried_(reinterpret_cast<const CarriedMessage*>(operands_ + x.operands)),
+        count_(kQueue == 0 ? x.puts : x.takes) {}
+
+  __device__ u32 rounds() const { return count_ * x_.ticks; }
+
+  /// What the thread knows of a round.
+  struct Round {
+    const Instruction* what;
+    u32 tick, chunk;
+    u64 bytes;   // of the instruction; none where the slice is empty, or the tick has no such chunk
+    u64 end;     // put, take: where it ends in the ring, counted as LaneMemory::moved
+    bool says;   // to the peer or the proxy, when it is done
+    bool hears;  // from the proxy, for all lanes of its channel
+  };
+
+  __device__ static bool talks(const Round& r) { return r.what->operation <= Operation::take_reduce; }
+  __device__ static bool is_carried(const Round& r) { return r.what->carried != 0; }
+  __device__ const CarriedMessage& message(const Round& r) const { return carried_[r.what->carried - 1]; }
+
+  /// The k-th one; fills its memory, which the round two before has left.
+  __device__ Round decode(u32 k) {
+    const u32 tick = k / count_;
+    const Instruction& what = all_[(kQueue == 0 ? 0 : x_.puts) + k % count_];
+    ProgramRound& round = lane_.round[kQueue][k % 2];
+    Round r{&what, tick, tick - what.delay, 0, 0, false, false};
+    round.operation = what.operation;
+    round.runs = 0;
+    if (tick < what.delay || r.chunk >= x_.chunks) return r;
+    r.hears = is_carried(r) && blockIdx.x % (gridDim.x / x_.channels) == 0;
+    u64& moved = lane_.moved[kQueue][what.peer];
+    const u64 begin = is_carried(r) ? 0 : moved;
+    if (talks(r) && !in_message_) {
+      at_ = begin;
+      in_message_ = true;
+    }
+    const bool from_ring = what.operation == Operation::take || what.operation == Operation::take_reduce;
+    const u32 each = (puts(r) ? 0 : 1) + what.sources - (from_ring ? 1 : 0);
+#pragma unroll 1
+    for (u32 q = 0; q < what.runs; ++q) {
+      const Operand* const o = operands_ + what.operands + q * each;
+      const Run first = run(o[0], r.chunk);
+      if (first.bytes == 0) continue;
+      r.bytes += first.bytes;
+      ReductionArguments& to = round.run[round.runs++];
+      to.bytes = first.bytes;
+      to.targets = 1;
+      to.sources = what.sources;
+      to.op = what.op;
+      to.divisor = what.divisor;
+      to.overrange = what.overrange;
+      if (puts(r))
+        to.source[0] = first.at;
+      else
+        to.target[0] = first.at;
+      for (u32 s = 1; s < each; ++s) to.source[s - 1] = run(o[s], r.chunk).at;
+      if (is_carried(r))
+        through_slot(r, to);
+      else if (talks(r))
+        through_ring(what, round, to);
+    }
+    r.end = at_;
+    if (talks(r) && what.ends) {
+      in_message_ = false;
+      r.says = at_ != begin;  // an empty message is none
+      if (!is_carried(r)) moved = grains(at_) * kRingGrain;
+    }
+    return r;
+  }
+
+ private:
+  struct Run {
+    u64 at, bytes;
+  };
+  __device__ Run run(const Operand& o, u32 chunk) const {
+    const u64 number = u64{chunk} * gridDim.x + blockIdx.x, begin = number * o.stride;
+    if (begin >= o.bytes) return {0, 0};
+    const u64 slice = min(o.stride, o.bytes - begin), from = place(o, o.from, slice);
+    u64 at = x_.base[static_cast<u32>(o.space)] + o.base + from;
+    if (o.space == Space::scratch)
+      at += (blockIdx.x * x_.generations + chunk % x_.generations) * x_.scratch_bytes - place(o, o.slot_from, slice);
+    else
+      at += begin;
+    return {at, place(o, o.to, slice) - from};
+  }
+
+  __device__ static bool puts(const Round& r) { return r.what->operation == Operation::put; }
+
+  /// The side of a run that lies in a message which the proxy carries.
+  __device__ void through_slot(const Round& r, ReductionArguments& run) {
+    const CarriedMessage& here = message(r);
+    const u64 share = u64{r.chunk % here.slots} * gridDim.x + blockIdx.x;
+    (kQueue == 0 ? run.target[0] : run.source[r.what->sources - 1]) =
+        x_.slots[here.on_host] + here.place + share * here.lane_bytes + at_;
+    at_ += run.bytes;
+  }
+
+  /// The side of a run that lies in a ring, which may cut it in two.
+  __device__ void through_ring(const Instruction& what, ProgramRound& round, ReductionArguments& run) {
+    const u64 in_ring = at_ % x_.ring_bytes, fits = x_.ring_bytes - in_ring;
+    const u64 ring = (kQueue == 0 ? x_.ring_to : x_.ring_from)[what.peer] + blockIdx.x * x_.ring_bytes;
+    u64& side = kQueue == 0 ? run.target[0] : run.source[what.sources - 1];
+    side = ring + in_ring;
+    at_ += run.bytes;
+    if (run.bytes <= fits) return;
+    ReductionArguments& rest = round.run[round.runs++];
+    rest = run;
+    run.bytes = fits;
+    rest.bytes -= fits;
+    (kQueue == 0 ? rest.target[0] : rest.source[what.sources - 1]) = ring;
+    if (kQueue == 0) {
+      rest.source[0] += fits;
+    } else {
+      rest.target[0] += fits;
+      if (what.sources > 1) rest.source[0] += fits;
+    }
+  }
+
+  const ProgramRun& x_;
+  LaneMemory& lane_;
+  const Instruction* all_;
+  const Operand* operands_;
+  const CarriedMessage* carried_;
+  u32 count_;
+  // Of the message that is being decoded.
+  bool in_message_ = false;
+  u64 at_ = 0;
+};
+
+}  // namespace lanecast::gpu
