@@ -87,6 +87,18 @@ std::vector<Stage> folding_stages(const Request& request, const Topology& topolo
   return found;
 }
 
+/// Of an exchange of each pair over one level: what goes to other hosts, and what stays. None where it was timed as a
+/// whole.
+std::vector<Stage> pairwise_stages(const Request& request, const Topology& topology, const Models& models) {
+  if (models.find(request.kind, "pairwise", kAllRanks, request.bytes)) return {};
+  const int n = topology.size(), inside = largest_groups(topology).back(), outside = n - inside;
+  const std::size_t of_a_rank = request.bytes / static_cast<std::size_t>(n);
+  const auto among = [&](int ranks) { return of_a_rank * static_cast<std::size_t>(ranks); };
+  std::vector<Stage> found{flat("pairwise", {request.kind, among(outside + 1), outside + 1, 0, true}, models)};
+  if (inside > 1) found.push_back(group_step({request.kind, among(inside), inside, topology.levels(), true}, models));
+  return found;
+}
+
 std::vector<Stage> stages(const Request& request, const Topology& topology, const Models& models,
                           const std::string& algorithm) {
   const auto over_all = [&](const std::string& name, Kind kind) {
@@ -103,6 +115,8 @@ std::vector<Stage> stages(const Request& request, const Topology& topology, cons
   if (is_hierarchical(algorithm)) return hierarchical_stages(request, topology, models, algorithm);
   if (algorithm == "folding")
     if (std::vector<Stage> found = folding_stages(request, topology, models); !found.empty()) return found;
+  if (algorithm == "pairwise" && request.on_gpus && topology.levels() > 0)
+    if (std::vector<Stage> found = pairwise_stages(request, topology, models); !found.empty()) return found;
   return {over_all(algorithm, request.kind)};
 }
 
@@ -126,12 +140,8 @@ double seconds_in(int chunks, const std::vector<Stage>& stages, const Overlap& o
 }
 
 /// Do the levels of a call on GPUs work at the same time? Within a lane chunks follow each other, so where plans have
-/// stages (algorithms/hierarchical.cpp), and in flat ones, whose copies to and from slots are beside their messages.
-bool overlaps_on_gpus(const Request& request, const Topology& topology, bool is_flat) {
-  const bool gathers =
-      request.kind == Kind::all_gather || request.kind == Kind::reduce_scatter || request.kind == Kind::all_reduce;
-  return is_flat || (gathers && topology.levels() == 1);
-}
+/// stages (algorithms/lanes.h), and in flat ones, whose copies to and from slots are beside their messages.
+bool overlaps_on_gpus(const Topology& topology, bool is_flat) { return is_flat || topology.levels() == 1; }
 
 /// Those of a call on GPUs, with what else its chunks go through.
 std::vector<Stage> with_gpus(std::vector<Stage> levels, const Request& request, const Models& models) {
@@ -139,7 +149,8 @@ std::vector<Stage> with_gpus(std::vector<Stage> levels, const Request& request, 
   std::ranges::copy_if(levels, std::back_inserter(messages), [](const Stage& stage) { return stage.sends > 0; });
   for (const Stage& stage : messages)
     std::ranges::copy(slot_copies(stage, request.staged, models), std::back_inserter(levels));
-  levels[0].chunk_s += kChunkOnLanesS;  // of the level across hosts, which is seldom the faster one
+  // Of the level across hosts, which is seldom the faster one.
+  levels[0].chunk_s += kChunkOnLanesS * std::max(1.0, levels[0].sends);
   return levels;
 }
 
@@ -155,7 +166,7 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
   Choice best{algorithm};
   best.measured = std::ranges::all_of(levels, &Stage::measured);
   const bool is_pipeline = !levels.empty() && levels[0].pipelined;
-  const bool overlaps = request.on_gpus && overlaps_on_gpus(request, topology, is_flat);
+  const bool overlaps = request.on_gpus && overlaps_on_gpus(topology, is_flat);
   const bool hides = is_flat && !is_pipeline && !levels.empty() && (levels[0].hidden_s > 0 || overlaps);
   // Nothing to overlap with; a rank alone has no level at all.
   const bool one_is_best = levels.empty() || (!is_pipeline && (request.on_gpus ? !overlaps : is_flat && !hides));

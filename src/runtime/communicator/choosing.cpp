@@ -102,8 +102,10 @@ std::vector<Choice> Choosing::candidates_for_gpus(const Request& request, const 
       by_groups.insert(std::ranges::upper_bound(by_groups, with_groups.seconds, {}, &Choice::seconds),
                        std::move(with_groups));
     }
-    // Some go over the network once where a hierarchy does twice: to sum, and to hand out.
-    if (request.kind == Kind::all_reduce && !is_hierarchical(choice.algorithm)) flat.push_back(choice);
+    // Some go over the network once where a hierarchy does twice: to sum, and to hand out. And parts that no two ranks
+    // share gain nothing by others' NICs.
+    const bool may_be_flat = request.kind == Kind::all_reduce || request.kind == Kind::all_to_all;
+    if (may_be_flat && !is_hierarchical(choice.algorithm)) flat.push_back(choice);
     found.push_back(std::move(choice));
   }
   if (by_groups.empty()) return found;
