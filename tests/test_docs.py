@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import dropwhile
@@ -145,17 +145,27 @@ def table(first_heading: str, page: str) -> list[list[str]]:
 
 
 GATHERING = ("all_gather", "reduce_scatter", "all_reduce")
+# The table's words for the numbers of ranks that an algorithm takes.
+RANKS: dict[str, Callable[[int], bool]] = {
+    "any": lambda n: True,
+    "even": lambda n: n % 2 == 0,
+    "powers of two": lambda n: n.bit_count() == 1,
+}
+
+
+def ranks_of(algorithm: str) -> str:
+    numbers = range(1, 17)
+    takes = [all(row["takes"] for row in _core.algorithm_rows(n) if row["name"] == algorithm) for n in numbers]
+    return next((word for word, rule in RANKS.items() if takes == [rule(n) for n in numbers]), f"takes: {takes}")
 
 
 def test_algorithms_are_those_of_the_registry() -> None:
     registered: dict[str, tuple[str, str]] = {}
     others: set[tuple[str, str]] = set()
     for row in _core.algorithm_rows(1):
-        takes_any = all(other["takes"] for n in range(1, 9) for other in _core.algorithm_rows(n)
-                        if other["name"] == row["name"])  # fmt: skip
         if row["collectives"][0] in GATHERING:
             collectives = "all three" if "all_gather" in row["collectives"] else "all-reduce"
-            registered.setdefault(row["name"], (collectives, "any" if takes_any else "powers of two"))
+            registered.setdefault(row["name"], (collectives, ranks_of(row["name"])))
         else:
             others.add((", ".join(row["collectives"]).replace("_", "-"), row["name"]))
     page = "docs/reference/collectives.md"
@@ -189,6 +199,54 @@ def test_messages_that_the_page_of_errors_lists_are_ones_of_the_library() -> Non
     quoted = [row[0] for row in table("the message says", "docs/reference/errors.md")]
     words = [part.strip(" ,") for code in quoted for part in re.split(r"\d[\d.]*|LANECAST_\w+", code)]
     assert [part for part in words if part not in sources] == []
+
+
+PATH_OF_A_CALL = ROOT / "docs" / "explanation" / "path-of-a-call.md"
+
+
+def room_of(file: Path) -> str:
+    """As that page counts rooms: a folder in src or src/runtime, a package of Python, or `bindings`."""
+    first, *rest = file.relative_to(ROOT).parts
+    if first == "python":
+        return f"python/{rest[0]}"
+    return first if first == "bindings" else rest[rest[0] == "runtime"]
+
+
+def steps_of_paths() -> Iterator[tuple[str, list[str], set[str]]]:
+    """(heading, steps, rooms that are said) of each of the page's lists."""
+    for section in re.split(r"^## ", PATH_OF_A_CALL.read_text(), flags=re.MULTILINE)[1:]:
+        said = re.search(r"\*\*(\d+) rooms:\*\*(.*?)\.\s", section, re.DOTALL)
+        assert said, section.splitlines()[0]
+        rooms = re.findall(r"`([^`]+)`", said[2])
+        assert len(set(rooms)) == int(said[1])
+        yield section.splitlines()[0], re.findall(r"^\d+\. (.*)$", section, re.MULTILINE), set(rooms)
+
+
+def test_the_path_of_a_call_goes_by_functions_and_rooms_that_are_there() -> None:
+    """Each step names a file and a function in it, and the rooms that are said are those of the files."""
+    paths = list(steps_of_paths())
+    counts = [len(rooms) for _, _, rooms in paths]
+    assert [most >= count for most, count in zip((12, 10, 14), counts, strict=True)] == [True] * 3, counts
+    gone, rooms_before = [], []
+    for heading, steps, said in paths:
+        rooms: list[set[str]] = []
+        for step in steps:
+            if same := re.match(r"Steps 1 to (\d+) of the list above are the same", step):
+                rooms += rooms_before[: int(same[1])]
+                continue
+            links = re.findall(r"\]\(([^)]+)\)((?:,? (?:or |and )?`[^`]+`)*)", step)
+            assert links, f"{heading}: a step without a file: {step}"
+            files = [(PATH_OF_A_CALL.parent / link).resolve() for link, _ in links]
+            rooms.append({room_of(file) for file in files})
+            gone += [
+                f"{heading}: {file.name} has no {name}"
+                for file, (_, names) in zip(files, links, strict=True)
+                for name in re.findall(r"`([^`]+)`", names)
+                if not all(re.search(rf"\b{part}\b", file.read_text()) for part in re.split(r"::|\.", name))
+            ]
+        assert set().union(*rooms) == said, heading
+        rooms_before = rooms
+    assert gone == []
 
 
 def test_links_lead_somewhere() -> None:
