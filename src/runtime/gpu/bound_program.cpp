@@ -38,7 +38,6 @@ std::vector<std::byte> image_of(const Program& program) {
   return image;
 }
 
-/// Zeros, then the image.
 }  // namespace
 
 ProgramOnDevice::ProgramOnDevice(const std::shared_ptr<gpu::Device>& device, const std::vector<std::byte>& image)
