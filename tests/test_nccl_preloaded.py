@@ -107,6 +107,14 @@ def test_communicators_made_in_one_group_are_left_to_nccl(tmp_path: Path) -> Non
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_symmetric_windows_made_in_a_group(ranks: int, tmp_path: Path) -> None:
+    for said in outputs(program(tmp_path), ranks, tmp_path, "windows", env=preloaded()):
+        for name in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter"):
+            assert re.search(rf"{name} of 1003 elements .* by NCCL: its buffers lie in symmetric windows", said), name
+
+
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("of_rank", "reason"),
     [

@@ -87,7 +87,7 @@ int cuIpcGetMemHandle(std::array<char, 64>* handle, std::uint64_t address) {
   if (const int result = arranged("cuIpcGetMemHandle")) return result;
   const std::lock_guard lock(state().mutex);
   const auto found = state().memory.find(at(address));
-  if (found == state().memory.end()) return kInvalidValue;
+  if (found == state().memory.end() || !found->second.shareable) return kInvalidValue;
   const Handle mine{getpid(), found->second.file, found->second.bytes};
   std::memcpy(handle->data(), &mine, sizeof mine);
   return kOk;

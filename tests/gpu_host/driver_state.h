@@ -36,7 +36,8 @@ enum Result2 {
 struct Allocation {
   int file = -1;
   std::size_t bytes = 0;
-  bool opened = false;  // another process' memory
+  bool opened = false;    // another process' memory
+  bool shareable = true;  // by a handle of this driver
 };
 
 struct Device {

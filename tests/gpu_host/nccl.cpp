@@ -181,6 +181,7 @@ int wait_for_all(Handle handle) {
 }
 
 std::vector<Handle> made_in_group;
+std::vector<std::pair<void**, void*>> windows_in_group;
 struct GroupOfMessages {
   std::shared_ptr<Comm> comm;
   Queue* stream = nullptr;
@@ -206,7 +207,10 @@ int post(const Message& message, Handle handle, Queue* stream) {
 
 extern "C" {
 
-int cuCtxGetDevice(int* device);  // of this driver
+// Of this driver.
+int cuCtxGetDevice(int* device);
+int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes);
+int cuMemFree_v2(std::uint64_t address);
 
 struct UniqueId {
   char bytes[128];
@@ -273,6 +277,8 @@ int ncclGroupEnd() {
   if (--groups > 0) return kOk;
   for (Handle handle : made_in_group) wait_for_all(handle);
   made_in_group.clear();
+  for (const auto& [window, buffer] : windows_in_group) *window = buffer;
+  windows_in_group.clear();
   if (sent_in_group.empty()) return kOk;
   ++state().nccl_calls;
   std::vector<GroupOfMessages> sent;
@@ -308,9 +314,27 @@ int ncclCommSplit(Handle parent, int color, int key, Handle* part, void*) {
 }
 int ncclRedOpCreatePreMulSum(int* op, void*, int, int, Handle) { return *op = kScaled, kOk; }
 int ncclRedOpDestroy(int, Handle) { return kOk; }
+/// As NCCL's own: the driver has no handle for it that another process could open.
+int ncclMemAlloc(void** at, std::size_t bytes) {
+  std::uint64_t address = 0;
+  if (cuMemAlloc_v2(&address, bytes) != 0) return kSystemError;
+  *at = reinterpret_cast<void*>(address);
+  const std::lock_guard lock(state().mutex);
+  return state().memory.at(static_cast<char*>(*at)).shareable = false, kOk;
+}
+int ncclMemFree(void* at) {
+  return cuMemFree_v2(reinterpret_cast<std::uint64_t>(at)) == 0 ? static_cast<int>(kOk) : kSystemError;
+}
 int ncclCommRegister(Handle, void* buffer, std::size_t, void** handle) { return *handle = buffer, kOk; }
 int ncclCommDeregister(Handle, void*) { return kOk; }
-int ncclCommWindowRegister(Handle, void* buffer, std::size_t, void** window, int) { return *window = buffer, kOk; }
+/// The handle of a window is there when the group ends.
+int ncclCommWindowRegister(Handle, void* buffer, std::size_t, void** window, int) {
+  if (groups > 0)
+    windows_in_group.emplace_back(window, buffer);
+  else
+    *window = buffer;
+  return kOk;
+}
 int ncclCommWindowDeregister(Handle, void*) { return kOk; }
 int ncclCommFinalize(Handle) { return kOk; }
 int ncclCommDestroy(Handle handle) {

@@ -37,7 +37,11 @@ ncclResult_t ended(ncclResult_t nccls) {
   ThreadGroup& group = thread_group();
   if (!group.messages.is_open() || !group.messages.end()) return nccls;
   const std::vector<ThreadGroup::Made> made = std::exchange(group.made, {});
-  if (nccls == ncclSuccess) settle_made(made);
+  const std::vector<ThreadGroup::Window> windows = std::exchange(group.windows, {});
+  if (nccls == ncclSuccess) {
+    settle_made(made);
+    for (const ThreadGroup::Window& window : windows) keep_symmetric(window);
+  }
   const ncclResult_t ours = group.messages.move();
   return nccls == ncclSuccess ? ours : nccls;
 }

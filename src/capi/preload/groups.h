@@ -2,6 +2,7 @@
 // What a thread has asked for between ncclGroupStart and ncclGroupEnd.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "capi/nccl_group.h"
@@ -16,8 +17,18 @@ struct ThreadGroup {
     bool blocks;
   };
   std::vector<Made> made;  // communicators
+  struct Window {
+    NcclComm comm;
+    void** where;  // likewise
+    const char* begin;
+    std::size_t bytes;
+  };
+  std::vector<Window> windows;  // symmetric ones
 };
 
 ThreadGroup& thread_group();
+
+/// Calls on it are NCCL's from now on.
+void keep_symmetric(const ThreadGroup::Window& window);
 
 }  // namespace lanecast::preload

@@ -5,6 +5,7 @@
 #include "capi/handles.h"
 #include "capi/nccl_names.h"
 #include "capi/preload/beside.h"
+#include "capi/preload/groups.h"
 #include "capi/preload/newer.h"
 #include "capi/preload/telling.h"
 #include "capi/preload/theirs.h"
@@ -27,6 +28,15 @@ void open_window(BesideNccl& beside, void* handle, void* buffer, std::size_t byt
 }
 
 }  // namespace
+
+void keep_symmetric(const ThreadGroup::Window& window) {
+  const std::shared_ptr<BesideNccl> beside = AllBeside::of_process().find(window.comm);
+  if (!beside || *window.where == nullptr) return;
+  const std::lock_guard lock(beside->mutex);
+  beside->symmetric[*window.where] = {window.begin, window.bytes};
+  beside->has_symmetric = true;
+}
+
 }  // namespace lanecast::preload
 
 using namespace lanecast;
@@ -57,11 +67,12 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buffer, size_t bytes, ncclWindow_t* window, int flags) {
   auto** const place = reinterpret_cast<void**>(window);
   const int result = real_nccl().CommWindowRegister(theirs(comm), buffer, bytes, place, flags);
-  const std::shared_ptr<BesideNccl> beside = AllBeside::of_process().find(theirs(comm));
-  if (result == gpu::kNcclSuccess && beside && (flags & NCCL_WIN_COLL_SYMMETRIC) != 0) {
-    const std::lock_guard lock(beside->mutex);
-    beside->symmetric[*place] = {static_cast<const char*>(buffer), bytes};
-    beside->has_symmetric = true;
+  if (result == gpu::kNcclSuccess && (flags & NCCL_WIN_COLL_SYMMETRIC) != 0) {
+    const ThreadGroup::Window made{theirs(comm), place, static_cast<const char*>(buffer), bytes};
+    if (thread_group().messages.is_open())
+      thread_group().windows.push_back(made);
+    else
+      keep_symmetric(made);
   }
   return static_cast<ncclResult_t>(result);
 }

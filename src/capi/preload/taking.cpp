@@ -22,7 +22,16 @@ bool reduces(const AskedOfNccl& asked) {
 
 bool is_whole(int type) { return type <= ncclUint64; }
 
-/// NCCL's own kernels for such windows need no copy either, and ours cannot map them.
+bool only_root_sends(const AskedOfNccl& asked) {
+  return asked.collective == lanecastCollBroadcast || asked.collective == lanecastCollScatter;
+}
+
+bool only_root_gets(const AskedOfNccl& asked) {
+  return asked.collective == lanecastCollReduce || asked.collective == lanecastCollGather;
+}
+
+/// NCCL's own kernels for such windows need no copy either, and ours cannot map them. What a root alone has is not
+/// looked at: the others leave anything there, and all have to decide alike.
 bool in_symmetric_windows(const AskedOfNccl& asked, BesideNccl& beside) {
   if (!beside.has_symmetric.load(std::memory_order_relaxed)) return false;  // registered by this thread, or before it
   const std::lock_guard lock(beside.mutex);
@@ -32,7 +41,7 @@ bool in_symmetric_windows(const AskedOfNccl& asked, BesideNccl& beside) {
       if (byte >= window.begin && byte < window.begin + window.bytes) return true;
     return false;
   };
-  return lies_in_one(asked.in) && lies_in_one(asked.out);
+  return (only_root_sends(asked) || lies_in_one(asked.in)) && (only_root_gets(asked) || lies_in_one(asked.out));
 }
 
 Explanation explained(const AskedOfNccl& asked, const BesideNccl& beside) {
@@ -85,12 +94,10 @@ const char* left_to_nccl(const AskedOfNccl& asked, BesideNccl& beside) {
 
 lanecastCall_t as_ours(const AskedOfNccl& asked, int rank) {
   const bool is_root = rank == asked.root;
-  const bool only_root_sends = asked.collective == lanecastCollBroadcast || asked.collective == lanecastCollScatter;
-  const bool only_root_gets = asked.collective == lanecastCollReduce || asked.collective == lanecastCollGather;
   lanecastCall_t call{};
   call.collective = asked.collective;
-  call.sendbuff = only_root_sends && !is_root ? nullptr : asked.in;
-  call.recvbuff = only_root_gets && !is_root ? nullptr : asked.out;
+  call.sendbuff = only_root_sends(asked) && !is_root ? nullptr : asked.in;
+  call.recvbuff = only_root_gets(asked) && !is_root ? nullptr : asked.out;
   call.count = asked.count;
   call.datatype = capi::type_from_nccl(asked.type);
   call.op = reduces(asked) ? capi::op_from_nccl(asked.op) : lanecastSum;
