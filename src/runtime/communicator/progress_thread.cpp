@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/endless_wait.h"
 #include "base/error.h"
 #include "base/quiet_thread.h"
 #include "base/running_time.h"
@@ -108,7 +109,7 @@ void ProgressThread::run() {
   while (!stop_) {
     if (active_.empty()) {
       sleeper_->idle.notify_all();
-      sleeper_->call_made.wait(lock);
+      wait_without_end(sleeper_->call_made, lock);
       patience_.reset();
       continue;
     }

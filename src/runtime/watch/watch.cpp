@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/endless_wait.h"
 #include "base/quiet_thread.h"
 
 namespace lanecast {
@@ -56,7 +57,7 @@ void Watch::run() {
     rests = seen_.empty() ? rests + 1 : 0;
     if (rests > kRests) {
       asleep_ = true;
-      changed_.wait(lock);
+      wait_without_end(changed_, lock);
       asleep_ = false;
       rests = 0;
       continue;

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/endless_wait.h"
+
 namespace lanecast {
 
 /// State of one started call, shared by its caller and the progress thread.
@@ -59,7 +61,7 @@ class Work {
 
   void wait_done() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_; });
+    wait_without_end(changed_, lock, [this] { return done_; });
   }
 
   /// Waits up to `span` and throws nothing.

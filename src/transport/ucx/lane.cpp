@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "base/endless_wait.h"
 #include "base/quiet_thread.h"
 #include "transport/ucx/buffers.h"
 
@@ -40,7 +41,7 @@ void UcxLane::connect(std::span<const int> peers) {
 
 void UcxLane::await_connected() {
   std::unique_lock lock(mutex_);
-  has_changed_.wait(lock, [this] { return to_connect_.empty() || over_; });
+  wait_without_end(has_changed_, lock, [this] { return to_connect_.empty() || over_; });
 }
 
 void UcxLane::post(LaneShare& share) {
@@ -78,7 +79,7 @@ void UcxLane::give_up() {
 
 void UcxLane::await_over() {
   std::unique_lock lock(mutex_);
-  has_changed_.wait(lock, [this] { return over_; });
+  wait_without_end(has_changed_, lock, [this] { return over_; });
 }
 
 void UcxLane::wake() {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may use the group's communicator, and how it ends: beside other threads, and beside handlers of signals.
+#include <endless_wait.h>
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -110,7 +112,7 @@ void Engine::close_when_idle(std::chrono::milliseconds grace, const std::functio
   while (!lock.try_lock_for(kBetweenSignals)) meanwhile();  // no call comes in any more
   {
     std::unique_lock counting(under_way_->mutex);
-    under_way_->changed.wait(counting, [this] { return under_way_->blocking.empty(); });
+    lanecast::wait_without_end(under_way_->changed, counting, [this] { return under_way_->blocking.empty(); });
   }
   last_on_device_.clear();
   lanecastCommDestroy(std::exchange(comm_, nullptr));

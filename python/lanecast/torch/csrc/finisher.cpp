@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "finisher.h"
 
+#include <endless_wait.h>
 #include <quiet_thread.h>
 
 #include "of_this_process.h"
@@ -29,7 +30,7 @@ void Finisher::run() {
   while (true) {
     ++idle_;
     idled_.notify_all();
-    pushed_.wait(lock, [this] { return !jobs_.empty(); });
+    lanecast::wait_without_end(pushed_, lock, [this] { return !jobs_.empty(); });
     --idle_;
     std::function<void()> job = std::move(jobs_.front());
     jobs_.pop_front();

@@ -2,6 +2,7 @@
 #include "watcher.h"
 
 #include <c10/util/Exception.h>
+#include <endless_wait.h>
 #include <lanecast/lanecast.h>
 #include <quiet_thread.h>
 
@@ -53,7 +54,7 @@ void Watcher::run() {
     if (watched.empty() && new_.empty()) {
       idle_ = true;
       idled_.notify_all();
-      added_.wait(lock, [this] { return !new_.empty(); });
+      lanecast::wait_without_end(added_, lock, [this] { return !new_.empty(); });
     } else if (new_.empty()) {
       added_.wait_for(lock, kBetweenRounds);
     }
