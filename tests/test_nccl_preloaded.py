@@ -115,6 +115,13 @@ def test_symmetric_windows_made_in_a_group(ranks: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
+def test_a_group_of_long_and_short_messages(tmp_path: Path) -> None:
+    for said in outputs(program(tmp_path), 2, tmp_path, "long", env=preloaded()):
+        assert re.search(r"of 2359297 elements .* by NCCL: NCCL is faster with so long a message", said)
+        assert re.search(r"of 1048576 elements .* by Lanecast", said)
+
+
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("of_rank", "reason"),
     [

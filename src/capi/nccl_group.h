@@ -13,6 +13,7 @@ namespace lanecast::capi {
 class NcclGroup {
  public:
   bool is_open() const { return depth_ > 0; }
+  bool is_outermost() const { return depth_ == 1; }
   void start() { ++depth_; }
   /// True where it was the outermost one.
   bool end() { return --depth_ == 0; }
@@ -22,6 +23,12 @@ class NcclGroup {
     auto batch = std::ranges::find_if(batches_, is_its);
     if (batch == batches_.end()) batch = batches_.insert(batch, {comm, stream, {}});
     batch->messages.push_back(message);
+  }
+
+  /// They move on stream_for(communicator, the stream that was asked for).
+  template <class StreamFor>
+  void change_streams(const StreamFor& stream_for) {
+    for (StreamMessages& batch : batches_) batch.stream = stream_for(batch.comm, batch.stream);
   }
 
   /// The first error: the others move all the same, since their peers wait for them.

@@ -3,7 +3,7 @@
  * against lanecast/nccl.h with NCCL's names. One process for each rank, which find each other by a file. Prints what
  * went wrong.
  *
- *     nccl_preloaded RANK RANKS FILE [group|two|windows|bench] */
+ *     nccl_preloaded RANK RANKS FILE [group|two|windows|long|bench] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +179,44 @@ static void windows(void) {
   NCCLCHECK(ncclMemFree(out));
 }
 
+static float* many(int count, float factor) {
+  Address at;
+  float* const values = malloc((size_t)count * sizeof *values);
+  for (int i = 0; i < count; ++i) values[i] = factor * (float)(i % 97);
+  EXPECT(!mem_alloc(&at, (size_t)count * sizeof *values));
+  EXPECT(!to_device(at, values, (size_t)count * sizeof *values, (Stream)stream) && !drain((Stream)stream));
+  free(values);
+  return (float*)(uintptr_t)at;
+}
+
+static void expect_many(const float* at, int count, float factor) {
+  int wrong = 0;
+  float* const values = malloc((size_t)count * sizeof *values);
+  EXPECT(!to_host(values, (Address)(uintptr_t)at, (size_t)count * sizeof *values, (Stream)stream));
+  EXPECT(!drain((Stream)stream));
+  for (int i = 0; i < count; ++i) wrong += values[i] != factor * (float)(i % 97);
+  free(values);
+  EXPECT(wrong == 0);
+}
+
+/* Rank 0 has all in one group, of which NCCL takes what is longer than the slots; rank 1 makes one call after another,
+ * and sends more than the slots hold before it receives. */
+static void long_messages(void) {
+  enum { kLong = (9 << 20) / 4 + 1, kPart = 1 << 20, kParts = 3 };
+  float *whole = many(kLong, rank == 0 ? 1 : 0), *part[kParts];
+  for (int k = 0; k < kParts; ++k) part[k] = many(kPart, rank == 1 ? (float)k + 2 : 0);
+  if (rank == 0) NCCLCHECK(ncclGroupStart());
+  if (rank == 0) NCCLCHECK(ncclSend(whole, kLong, ncclFloat, 1, comm, stream));
+  for (int k = 0; k < kParts; ++k) {
+    if (rank == 0) NCCLCHECK(ncclRecv(part[k], kPart, ncclFloat, 1, comm, stream));
+    if (rank == 1) NCCLCHECK(ncclSend(part[k], kPart, ncclFloat, 0, comm, stream));
+  }
+  if (rank == 1) NCCLCHECK(ncclRecv(whole, kLong, ncclFloat, 0, comm, stream));
+  if (rank == 0) NCCLCHECK(ncclGroupEnd());
+  expect_many(whole, kLong, 1);
+  for (int k = 0; k < kParts; ++k) expect_many(part[k], kPart, (float)k + 2);
+}
+
 /* The best of many calls that are passed on, in nanoseconds: others use the machine, too. */
 static void bench(void) {
   double best = 1;
@@ -245,6 +283,7 @@ int main(int argc, char** argv) {
   registered();
   if (other) second(other);
   if (strcmp(how, "windows") == 0) windows();
+  if (strcmp(how, "long") == 0) long_messages();
   if (strcmp(how, "bench") == 0) bench();
   NCCLCHECK(ncclCommGetAsyncError(comm, &async));
   EXPECT(async == ncclSuccess);

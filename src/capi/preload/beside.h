@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "capi/preload/real_nccl.h"
+#include "capi/preload/side_by_side.h"
 #include "device/gpu/driver.h"
 #include "lanecast/lanecast.h"
 #include "peers/window_memory.h"
@@ -26,8 +27,10 @@ struct BesideNccl {
   lanecastComm_t ours = nullptr;              // null: NCCL takes all calls
   std::string why_not;                        // then
   std::shared_ptr<const gpu::Driver> driver;  // of a communicator of ours
-  bool info = false;                          // lines are wanted
-  std::atomic<bool> failed{false};            // a call of ours has: ncclGetLastError has its text
+  int ordinal = 0;                            // of its GPU
+  SideStream side;
+  bool info = false;                // lines are wanted
+  std::atomic<bool> failed{false};  // a call of ours has: ncclGetLastError has its text
 
   std::mutex mutex;                                               // of what follows
   std::set<std::string> told;                                     // which ways of which calls

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "capi/nccl_group.h"
+#include "capi/preload/beside.h"
 #include "capi/preload/real_nccl.h"
 
 namespace lanecast::preload {
@@ -16,7 +19,9 @@ struct ThreadGroup {
     NcclComm* where;  // NCCL fills it at the end of the group
     bool blocks;
   };
-  std::vector<Made> made;  // communicators
+  std::vector<Made> made;                                        // communicators
+  bool has_nccls = false;                                        // NCCL has messages of it, too
+  std::map<lanecastComm_t, std::shared_ptr<BesideNccl>> takers;  // of those that go by Lanecast
   struct Window {
     NcclComm comm;
     void** where;  // likewise

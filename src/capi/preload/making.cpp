@@ -164,6 +164,7 @@ void make_beside(NcclComm comm) {
     NcclExchange exchange(nccl, comm);
     beside->rank = exchange.rank();
     beside->size = exchange.size();
+    beside->ordinal = exchange.ordinal();
     std::vector<Card> cards(static_cast<std::size_t>(exchange.size()));
     const Card mine = own_card(nccl.too_old.empty() ? switched_off() : nccl.too_old);
     exchange.all_gather(&mine, cards.data(), sizeof mine);
