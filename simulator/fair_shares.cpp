@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
 #include <utility>
 
 namespace lanecast::simulator {
@@ -14,6 +12,8 @@ constexpr double kRounding = 1e-9;       // relative: sums of rates that come an
 constexpr std::size_t kManyFlows = 200;  // on one link
 constexpr double kHold = 0.01;           // of a link's rate: so far its flows may be from what they should take
 
+bool is_less(double a, double b) { return a < b * (1 - kRounding); }
+
 }  // namespace
 
 FairShares::FairShares(const std::vector<double>& capacities_Bps) : links_(capacities_Bps.size()) {
@@ -22,14 +22,17 @@ FairShares::FairShares(const std::vector<double>& capacities_Bps) : links_(capac
 
 bool FairShares::Link::may_be_full() const { return wanted_Bps > capacity_Bps * (1 + kRounding); }
 
-bool FairShares::Link::is_held() const { return was_full && held_level > 0 && flows.size() >= kManyFlows; }
+bool FairShares::Link::has_many() const { return flows.size() >= kManyFlows && may_be_full(); }
 
 bool FairShares::Link::is_out_of_hold() const { return std::abs(used_Bps - held_Bps) > kHold * capacity_Bps; }
 
-void FairShares::note_change(int link) {
-  if (links_[link].is_changed) return;
-  links_[link].is_changed = true;
-  changed_links_.push_back(link);
+void FairShares::await(std::uint32_t number) {
+  if (std::exchange(links_[number].is_awaited, true)) return;
+  awaited_.push_back(number);
+}
+
+void FairShares::touch(std::uint32_t number) {
+  if (!std::exchange(flows_[number].is_touched, true)) touched_.push_back(number);
 }
 
 std::uint32_t FairShares::add(const Route& route) {
@@ -51,7 +54,7 @@ std::uint32_t FairShares::add(const Route& route) {
     flow.place[hop] = static_cast<std::uint32_t>(link.flows.size());
     link.flows.push_back({number, hop});
     link.wanted_Bps += flow.bound_Bps;
-    note_change(route.links[hop]);
+    await(static_cast<std::uint32_t>(route.links[hop]));
   }
   begun_.push_back(number);
   return number;
@@ -67,154 +70,127 @@ void FairShares::remove(std::uint32_t number) {
     link.flows.pop_back();
     link.used_Bps = link.flows.empty() ? 0 : link.used_Bps - flow.rate_Bps;
     link.wanted_Bps = link.flows.empty() ? 0 : link.wanted_Bps - flow.bound_Bps;
-    note_change(flow.route.links[hop]);
+    await(static_cast<std::uint32_t>(flow.route.links[hop]));
   }
   free_.push_back(number);
 }
 
-void FairShares::reach(std::uint32_t number) {
-  Flow& flow = flows_[number];
-  if (flow.seen == round_) return;
-  flow.seen = round_;
-  flow.is_fixed = false;
-  reached_.push_back(number);
-}
-
-void FairShares::find_reached() {
-  ++round_;
-  reached_.clear();
-  full_.clear();
-  for (const int number : changed_links_) {
-    Link& link = links_[number];
-    link.is_changed = false;
-    const bool is_full = link.may_be_full(), was_full = std::exchange(link.was_full, is_full);
-    if (!is_full) link.held_level = 0;
-    if ((is_full || was_full) && !link.is_held())
-      for (const Use& use : link.flows) reach(use.flow);
-  }
-  changed_links_.clear();
-  for (const std::uint32_t flow : begun_) reach(flow);
-  begun_.clear();
-  spread_reach();
-}
-
-bool FairShares::reach_out_of_hold() {
-  ++round_;
-  reached_.clear();
-  full_.clear();
-  for (const int number : held_) {
-    Link& link = links_[number];
-    if (!link.is_held() || !link.is_out_of_hold()) continue;
-    link.held_level = 0;
-    for (const Use& use : link.flows) reach(use.flow);
-  }
-  spread_reach();
-  return !reached_.empty();
-}
-
-void FairShares::spread_reach() {
-  held_.clear();
-  for (std::size_t k = 0; k < reached_.size(); ++k)
-    for (const int number : flows_[reached_[k]].route.all()) {
-      Link& link = links_[number];
-      if (!link.was_full || link.seen == round_) continue;
-      link.seen = round_;
-      if (link.is_held()) {
-        held_.push_back(number);
-        continue;
-      }
-      full_.push_back(static_cast<std::uint32_t>(number));
-      for (const Use& use : link.flows) reach(use.flow);
-    }
-}
-
-void FairShares::fix(std::uint32_t number, double rate_Bps) {
-  Flow& flow = flows_[number];
-  flow.is_fixed = true;
-  for (const int each : flow.route.all()) {
-    Link& link = links_[each];
-    link.used_Bps += rate_Bps - flow.rate_Bps;
-    link.left_Bps -= rate_Bps;
-    link.left_weight -= flow.weight;
-    --link.left_flows;
-  }
-  flow.rate_Bps = rate_Bps;
-}
-
-void FairShares::bound(std::uint32_t number) {
-  const Flow& flow = flows_[number];
+/// What all but this hop's link offer.
+double FairShares::level_without(const Flow& flow, std::uint32_t hop) const {
   double level = flow.bound_Bps / flow.weight;
-  for (const int each : flow.route.all())
-    if (links_[each].is_held()) level = std::min(level, links_[each].held_level);
-  std::size_t at = 0;
-  while (at < bounds_ && bounded_[at].level != level) ++at;
-  if (at == bounds_) {
-    if (++bounds_ > bounded_.size()) bounded_.emplace_back();
-    bounded_[at].level = level;
-    bounded_[at].flows.clear();
-  }
-  bounded_[at].flows.push_back(number);
+  for (std::uint32_t other = 0; other < flow.route.count; ++other)
+    if (other != hop) level = std::min(level, links_[flow.route.links[other]].level);
+  return level;
 }
 
-/// Gives their rates to the flows of all links that are full at a lower level.
-void FairShares::fill_links(double below) {
-  while (!by_level_.empty() && by_level_.front().level < below) {
-    std::ranges::pop_heap(by_level_, std::greater<>());
-    const Level lowest = by_level_.back();
-    by_level_.pop_back();
-    Link& link = links_[lowest.which];
-    if (link.left_flows == 0) continue;
-    // Others of its flows have been given their rates meanwhile: what is left for each of the rest has grown.
-    if (const double level = link.level(); level > lowest.level * (1 + kRounding)) {
-      by_level_.push_back({level, lowest.which});
-      std::ranges::push_heap(by_level_, std::greater<>());
+/// All rates rise together, each by its weight, until the link is full or other links let none rise any more.
+double FairShares::fair_level(const Link& link) {
+  if (!link.may_be_full()) return kNotFull;
+  offers_.clear();
+  double left_Bps = link.capacity_Bps, weight = 0;
+  for (const Use& use : link.flows) {
+    const Flow& flow = flows_[use.flow];
+    offers_.push_back({level_without(flow, use.hop), flow.weight});
+    weight += flow.weight;
+  }
+  while (!offers_.empty()) {
+    const double level = left_Bps / weight;
+    const auto [first, last] =
+        std::ranges::partition(offers_, [&](const Offer& offer) { return offer.level >= level; });
+    if (first == last) return level;
+    for (auto low = first; low != last; ++low) {
+      left_Bps -= low->level * low->weight;
+      weight -= low->weight;
+    }
+    offers_.erase(first, last);
+  }
+  return kNotFull;
+}
+
+/// Another of the flow's links had this level before. Those are told that then give others more or less.
+void FairShares::tell_other_links(const Use& use, double before) {
+  const Flow& flow = flows_[use.flow];
+  const double now = links_[flow.route.links[use.hop]].level;
+  for (std::uint32_t hop = 0; hop < flow.route.count; ++hop) {
+    const auto number = static_cast<std::uint32_t>(flow.route.links[hop]);
+    const Link& link = links_[number];
+    if (hop == use.hop || link.is_awaited || !link.may_be_full()) continue;
+    double rest = flow.bound_Bps / flow.weight;
+    for (std::uint32_t other = 0; other < flow.route.count; ++other)
+      if (other != hop && other != use.hop) rest = std::min(rest, links_[flow.route.links[other]].level);
+    const double offer = std::min(rest, now), offer_before = std::min(rest, before);
+    if (offer != offer_before && is_less(std::min(offer, offer_before), link.level)) await(number);
+  }
+}
+
+void FairShares::set_level(Link& link, double level) {
+  const double before = std::exchange(link.level, level);
+  if (before == level || (!is_less(before, level) && !is_less(level, before))) return;
+  for (const Use& use : link.flows) {
+    touch(use.flow);
+    tell_other_links(use, before);
+  }
+}
+
+void FairShares::settle_links() {
+  for (; !awaited_.empty(); awaited_.pop_front()) {
+    const std::uint32_t number = awaited_.front();
+    Link& link = links_[number];
+    link.is_awaited = false;
+    if (link.is_held()) {
+      held_.push_back(number);
       continue;
     }
-    link.held_level = lowest.level;
-    for (const Use& use : link.flows)
-      if (!flows_[use.flow].is_fixed) fix(use.flow, lowest.level * flows_[use.flow].weight);
+    link.is_known = false;
+    set_level(link, fair_level(link));
+    if (link.has_many()) shared_.push_back(number);
   }
 }
 
-/// All rates rise together, each by its weight, until a link is full or a flow as fast as its slowest link alone.
-void FairShares::hand_out() {
-  by_level_.clear();
-  bounds_ = 0;
-  for (const std::uint32_t number : full_) {
+void FairShares::give_rates() {
+  for (const std::uint32_t number : touched_) {
+    Flow& flow = flows_[number];
+    flow.is_touched = false;
+    const double level = level_without(flow, Route::kMostLinks);
+    const double before_Bps = std::exchange(flow.rate_Bps, level * flow.weight);
+    for (const int link : flow.route.all()) links_[link].used_Bps += flow.rate_Bps - before_Bps;
+    if (std::abs(flow.rate_Bps - before_Bps) > kRounding * before_Bps) changed_.push_back(number);
+  }
+  touched_.clear();
+}
+
+/// Those of many flows are held from now on: not before, since what others give may have changed meanwhile.
+void FairShares::begin_holds() {
+  for (const std::uint32_t number : shared_) {
+    links_[number].is_known = true;
+    links_[number].held_Bps = links_[number].used_Bps;
+  }
+  shared_.clear();
+}
+
+/// Of those whose flows are too far from what they should take. Are there any?
+bool FairShares::end_holds() {
+  for (const std::uint32_t number : held_) {
     Link& link = links_[number];
-    link.left_Bps = link.capacity_Bps;
-    link.left_flows = static_cast<std::uint32_t>(link.flows.size());
-    link.left_weight = 0;
-    for (const Use& use : link.flows) link.left_weight += flows_[use.flow].weight;
-    link.held_level = std::numeric_limits<double>::infinity();
-    by_level_.push_back({link.level(), number});
+    if (!link.is_held() || !link.is_out_of_hold()) continue;
+    link.is_known = false;
+    await(number);
   }
-  std::ranges::make_heap(by_level_, std::greater<>());
-  for (const std::uint32_t number : reached_) bound(number);
-  std::ranges::sort(bounded_.begin(), bounded_.begin() + static_cast<std::ptrdiff_t>(bounds_), {}, &Bounded::level);
-  for (const Bounded& bounded : std::span(bounded_.data(), bounds_)) {
-    fill_links(bounded.level);
-    for (const std::uint32_t number : bounded.flows)
-      if (!flows_[number].is_fixed) fix(number, bounded.level * flows_[number].weight);
-  }
+  held_.clear();
+  return !awaited_.empty();
 }
 
 std::span<const std::uint32_t> FairShares::settle() {
   changed_.clear();
-  find_reached();
-  give_shares();
-  if (!held_.empty() && reach_out_of_hold()) give_shares();
+  do {
+    settle_links();
+    // After those that it slows down: what ends at one moment is told in this order, and who hears first goes first.
+    for (const std::uint32_t flow : begun_) touch(flow);
+    begun_.clear();
+    give_rates();
+    begin_holds();
+  } while (end_holds());
   return changed_;
-}
-
-void FairShares::give_shares() {
-  rates_before_.clear();
-  for (const std::uint32_t flow : reached_) rates_before_.push_back(flows_[flow].rate_Bps);
-  hand_out();
-  for (const std::uint32_t number : full_) links_[number].held_Bps = links_[number].used_Bps;
-  for (std::size_t k = 0; k < reached_.size(); ++k)
-    if (std::abs(flows_[reached_[k]].rate_Bps - rates_before_[k]) > kRounding * rates_before_[k])
-      changed_.push_back(reached_[k]);
 }
 
 }  // namespace lanecast::simulator

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast messages go that share links: max-min fair, as SimGrid's model CM02 has it. Only what a change can reach is
-// computed again: most links are never full, and what they carry does not slow anything else down. Where hundreds share
+// How fast messages go that share links: max-min fair, as SimGrid's model CM02 has it. A link that a message has come
+// to or left is computed again, and from it only those whose messages this makes faster or slower. Where hundreds share
 // a link, as between groups of nodes, their shares are held until together they are off by a part that hardly counts.
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -18,20 +20,21 @@ class FairShares {
 
   /// A flow has no rate before the next settle(). Numbers are used again.
   std::uint32_t add(const Route& route);
-  void remove(std::uint32_t flow);
+  void remove(std::uint32_t number);
   double rate_Bps(std::uint32_t flow) const { return flows_[flow].rate_Bps; }
   /// After flows have come and gone. Returns those whose rate is another than before.
   std::span<const std::uint32_t> settle();
 
  private:
+  static constexpr double kNotFull = std::numeric_limits<double>::infinity();
+
   struct Flow {
     Route route;
     std::array<std::uint32_t, Route::kMostLinks> place{};  // in Link::flows
     double weight = 0;                                     // of its share of a link
     double bound_Bps = 0;                                  // of the slowest link, if it had that for itself
     double rate_Bps = 0;
-    std::uint32_t seen = 0;  // in which settle()
-    bool is_fixed = false;
+    bool is_touched = false;
   };
   struct Use {
     std::uint32_t flow;
@@ -40,57 +43,40 @@ class FairShares {
   struct Link {
     double capacity_Bps = 0;
     double wanted_Bps = 0;  // what its flows would take if they had it for themselves
-    std::vector<Use> flows;
-    bool was_full = false, is_changed = false;
-    std::uint32_t seen = 0;
     double used_Bps = 0;
-    // When its flows were last given their shares: the level at which it was full, and what all of them took.
-    double held_level = 0, held_Bps = 0;
-    // While rates are handed out:
-    double left_Bps = 0, left_weight = 0;
-    std::uint32_t left_flows = 0;
+    /// The rate for each weight of its flows, where no other link of theirs gives less.
+    double level = kNotFull;
+    double held_Bps = 0;      // what was used when many flows were last given their shares
+    bool is_known = false;    // the level of many flows, which is held
+    bool is_awaited = false;  // its level may be another
+    std::vector<Use> flows;
 
     bool may_be_full() const;
     /// So many flows share it that one more or less is not worth a look at all of them.
-    bool is_held() const;
+    bool has_many() const;
+    bool is_held() const { return is_known && has_many(); }
     bool is_out_of_hold() const;
-    double level() const { return left_Bps / left_weight; }
   };
-  struct Level {
-    double level;  // rate for each weight at which something is full
-    std::uint32_t which;
-    bool operator>(const Level& other) const {
-      return level != other.level ? level > other.level : which > other.which;
-    }
+  struct Offer {
+    double level, weight;
   };
 
-  /// Flows that are as fast as they may be at the same level, whatever the links are.
-  struct Bounded {
-    double level = 0;
-    std::vector<std::uint32_t> flows;
-  };
-
-  void note_change(int link);
-  /// At least those on links whose shares were held too long.
-  bool reach_out_of_hold();
-  void spread_reach();
-  void reach(std::uint32_t flow);
-  void find_reached();
-  void bound(std::uint32_t flow);
-  void fill_links(double below);
-  void hand_out();
-  void give_shares();
-  void fix(std::uint32_t flow, double rate_Bps);
+  void await(std::uint32_t number);  // of a link
+  void touch(std::uint32_t number);  // of a flow
+  double level_without(const Flow& flow, std::uint32_t hop) const;
+  double fair_level(const Link& link);
+  void set_level(Link& link, double level);
+  void tell_other_links(const Use& use, double before);
+  void settle_links();
+  void give_rates();
+  void begin_holds();
+  bool end_holds();
 
   std::vector<Link> links_;
   std::vector<Flow> flows_;
-  std::vector<std::uint32_t> free_, begun_, reached_, full_, changed_;
-  std::vector<int> changed_links_, held_;
-  std::vector<Level> by_level_;
-  std::vector<Bounded> bounded_;  // the first `bounds_` of them, which are few: rates and latencies of links are
-  std::size_t bounds_ = 0;
-  std::vector<double> rates_before_;
-  std::uint32_t round_ = 0;
+  std::vector<std::uint32_t> free_, begun_, touched_, changed_, held_, shared_;
+  std::deque<std::uint32_t> awaited_;  // links whose level may be another
+  std::vector<Offer> offers_;          // to the flows of the link under way, by their other links
 };
 
 }  // namespace lanecast::simulator

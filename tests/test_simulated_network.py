@@ -8,13 +8,14 @@ import resource
 
 import pytest
 
+from earlier_times import OF_ACTORS, OF_WHOLE_SHARES
 from lanecast import machines
 from lanecast.scale import contenders, platform, point
 from lanecast.scale.build import Simulator
 from lanecast.scale.contenders import Case, Plan
-from times_of_actors import TIMES
 
 MIB = 1 << 20
+Earlier = tuple[str, str, int, int, str, str, int, float]  # a row of earlier_times
 pytestmark = pytest.mark.usefixtures("own_results")
 
 
@@ -44,15 +45,28 @@ def test_times_are_those_of_ranks_that_are_actors(simulator: Simulator) -> None:
     single hierarchies in chunks by up to 9 %, either way: in the mean by less than one, three quarters by less than 2.
     """
     ratios = []
-    for machine, collective, ranks, mebibytes, backend, algorithm, chunks, microseconds in TIMES:
-        case = Case(machines.load(machine), collective, ranks, contenders.evenly(mebibytes * MIB, ranks))
-        met = contenders.on(backend, case)
-        words = [*platform.words(met.machine), *Plan(algorithm, chunks).words(met)]
-        ratios.append(point.run(simulator, words).seconds * 1e6 / microseconds)
+    for earlier in OF_ACTORS:
+        machine, collective, *_, algorithm, _, _ = earlier
+        ratios.append(_over_earlier(simulator, earlier))
         is_schedule = "(" in algorithm or algorithm == "double_tree"
         assert ratios[-1] == pytest.approx(1, rel=0.1 if is_schedule else 0.02), (machine, collective, algorithm)
     assert math.prod(ratios) ** (1 / len(ratios)) == pytest.approx(1, rel=0.01)
     assert sum(abs(ratio - 1) < 0.02 for ratio in ratios) >= 0.75 * len(ratios)
+
+
+@pytest.mark.parametrize("earlier", OF_WHOLE_SHARES, ids=lambda row: "-".join(map(str, row[:5])))
+def test_times_are_those_of_shares_that_were_all_computed_again(simulator: Simulator, earlier: Earlier) -> None:
+    """Rates are the same, and what ends at one moment is told in the same order."""
+    assert _over_earlier(simulator, earlier) == pytest.approx(1, rel=0.02)
+
+
+def _over_earlier(simulator: Simulator, earlier: Earlier) -> float:
+    """Today's time of such a call over the earlier one."""
+    machine, collective, ranks, mebibytes, backend, algorithm, chunks, microseconds = earlier
+    case = Case(machines.load(machine), collective, ranks, contenders.evenly(mebibytes * MIB, ranks))
+    met = contenders.on(backend, case)
+    words = [*platform.words(met.machine), *Plan(algorithm, chunks).words(met)]
+    return point.run(simulator, words).seconds * 1e6 / microseconds
 
 
 @pytest.mark.parametrize("switched", ["0", "1"])
@@ -78,8 +92,8 @@ def test_flows_share_links_as_simgrids_do(simulator: Simulator, switched: str) -
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("ranks", "most_s", "most_MiB"), [(1024, 120, 2048), (2048, 300, 6144)])
 def test_thousands_of_ranks_are_done_in_minutes(simulator: Simulator, ranks: int, most_s: int, most_MiB: int) -> None:
-    """As it is chosen, in 24 chunks. Counted is processor time, so that others on the machine do not."""
-    case = Case(machines.load("frontier"), "all_reduce", ranks, contenders.evenly(64 * MIB, ranks))
+    """As it is chosen, in 48 chunks. Counted is processor time, so that others on the machine do not."""
+    case = Case(machines.load("frontier"), "all_reduce", ranks, contenders.evenly(256 * MIB, ranks))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     outcome = point.run(simulator, [*platform.words(case.machine), *contenders.plan("lanecast", case).words(case)])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the simulator said when each rank was an actor of SMPI that ran the executor over the MPI transport.
+"""What earlier simulators said, which later ones are held to.
 
 Microseconds of calls in place of 8-byte integers: machine, collective, ranks, MiB, backend, algorithm, chunks, time.
 """
 
-TIMES = [
+# When each rank was an actor of SMPI that ran the executor over the MPI transport.
+OF_ACTORS = [
     ("frontier", "all_gather", 32, 16, "direct-across", "hierarchical(direct,direct,direct)", 12, 168.79),
     (
         "frontier",
@@ -129,4 +130,35 @@ TIMES = [
     ("perlmutter", "reduce_scatter", 128, 64, "recursive-across", "hierarchical(recursive_doubling,direct)", 8, 789.14),
     ("perlmutter", "reduce_scatter", 128, 64, "ring-across", "hierarchical(ring,direct)", 3, 835.77),
     ("perlmutter", "reduce_scatter", 128, 64, "ring-per-nic", "ring", 1, 706.62),
+]
+
+# When every change of a link computed all shares again that it could reach.
+OF_WHOLE_SHARES = [
+    ("frontier", "all_gather", 32, 16, "lanecast", "hierarchical(direct,direct,ring)", 12, 167.43),
+    ("frontier", "all_reduce", 32, 64, "lanecast", "hierarchical(direct,direct,ring)", 24, 1104.62),
+    (
+        "frontier",
+        "all_reduce",
+        32,
+        64,
+        "recursive-across",
+        "hierarchical(recursive_doubling,direct,direct)",
+        24,
+        1320.75,
+    ),
+    ("frontier", "reduce_scatter", 64, 64, "ring-across", "hierarchical(ring,direct,direct)", 24, 768.19),
+    ("frontier", "all_reduce", 64, 16, "direct-across", "hierarchical(direct,direct,direct)", 12, 345.04),
+    ("frontier", "all_to_all", 64, 4, "lanecast", "hierarchical(pairwise,pairwise,pairwise)", 6, 404.57),
+    ("frontier", "all_gather", 128, 16, "lanecast", "hierarchical(recursive_doubling,direct,ring)", 12, 207.36),
+    ("frontier", "all_reduce", 128, 64, "lanecast", "hierarchical(recursive_doubling,direct,ring)", 24, 1743.11),
+    ("frontier", "broadcast", 128, 16, "lanecast", "hierarchical(chain,direct,binomial)", 32, 574.45),
+    ("frontier", "gather", 128, 16, "flat", "direct", 1, 631.15),
+    ("perlmutter", "all_reduce", 32, 16, "ring-across", "hierarchical(ring,direct)", 3, 390.7),
+    ("perlmutter", "reduce_scatter", 64, 64, "lanecast", "hierarchical(recursive_doubling,direct)", 8, 770.71),
+    ("perlmutter", "reduce", 64, 16, "lanecast", "hierarchical(chain,direct)", 32, 349.3),
+    ("perlmutter", "all_gather", 128, 64, "ring-per-nic", "ring", 1, 750.7),
+    ("perlmutter", "all_reduce", 128, 16, "flat", "double_tree", 64, 2509.45),
+    ("perlmutter", "all_reduce", 128, 64, "lanecast", "hierarchical(recursive_doubling,direct)", 8, 1559.45),
+    ("aurora", "all_gather", 48, 16, "lanecast", "hierarchical(direct,direct,ring)", 6, 127.62),
+    ("aurora", "all_reduce", 96, 16, "recursive-across", "hierarchical(recursive_doubling,direct,direct)", 8, 326.43),
 ]
