@@ -248,7 +248,7 @@ def test_hierarchies_meet_the_bound_of_the_nics_where_nothing_else_takes_time(
 def test_rounds_have_latencies_of_their_own_for_what_is_near_the_best(simulator: Simulator) -> None:
     case = Case(machines.load("perlmutter"), "reduce_scatter", 16, 64 * MIB)
     some = simulating.contenders_of(case)
-    rounds = {each.algorithm: each.seconds for each in simulating.simulate(simulator, 3, some)}
+    rounds = {each.algorithm: each.seconds for each in simulating.simulate(simulator, 3, print, some)}
     assert len(rounds.pop("ring-per-nic")) == 1  # what no call can take decides nothing
     near = [name for name, seconds in rounds.items() if seconds[0] < 1.2 * min(each[0] for each in rounds.values())]
     assert "hierarchical(ring,direct)" in near
@@ -322,8 +322,13 @@ def test_a_point_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     program.write_text(f"#!/bin/sh\necho progress: 30 of 40 >&2\necho '{printed}'\n")
     program.chmod(0o755)
     said: list[str] = []
-    point.run(Simulator(program, "digest", "3.32"), ["x"], said.append)
+    simulator = Simulator(program, "digest", "3.32")
+    point.run(simulator, ["x"], said.append)
     assert [text.split(",")[0] for text in said] == ["75% of 40 messages"]
+    said.clear()
+    some = simulating.contenders_of(Case(machines.load("perlmutter"), "all_gather", 8, 1 * MIB), ["lanecast:ring"])
+    simulating.simulate(simulator, 1, said.append, some)  # as `lanecast learn simulate` does
+    assert [text.split(",")[0] for text in said] == ["  ring: 75% of 40 messages"]
     assert point.progress(0, 40, 5.0) == "0% of 40 messages"
     assert point.progress(10, 40, 5.0) == "25% of 40 messages, some 15 s left"
 

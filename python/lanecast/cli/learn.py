@@ -132,7 +132,7 @@ def simulate(  # noqa: PLR0913, PLR0917  one per option
     if not closed_forms:
         simulator = build.simulator(say)
         about = {**source.software, "simgrid": simulator.simgrid}
-        source = simulating.Source(partial(simulating.simulate, simulator, rounds), about)
+        source = simulating.Source(partial(simulating.simulate, simulator, rounds, say), about)
     scope = simulating.scope_of_machine(machine, described, MODELLED if closed_forms else SIMULATED)
     with Database(database, create=True) as opened:
         done = simulating.fill(opened, scope, cases, source, say)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import lanecast
@@ -71,15 +72,17 @@ def _usual(case: Case) -> list[str]:
     return [*names, *([] if inside else [VENDORS_RING]), NATIVE_SELECTION]
 
 
-def simulate(simulator: Simulator, rounds: int, some: Sequence[Contender]) -> list[Timed]:
+def simulate(simulator: Simulator, rounds: int, say: Say, some: Sequence[Contender]) -> list[Timed]:
     """Each one's simulated time; those near the best in several rounds, since a schedule is an accident.
 
-    Repetitions would be equal, so each round has latencies of its own, a per cent or two off.
+    Repetitions would be equal, so each round has latencies of its own, a per cent or two off. say: is told of a point
+    that takes long how far it is.
     """
 
     def seconds(each: Contender, number: int) -> float:
         words = platform.words(_in_round(each.case.machine, number))
-        return point.run(simulator, [*words, *each.plan.words(each.case)]).seconds
+        how_far = partial(_say_of, say, each.name)
+        return point.run(simulator, [*words, *each.plan.words(each.case)], how_far).seconds
 
     first = [(each, seconds(each, 0)) for each in some]
     near = _NEAR * min((taken for each, taken in first if each.name not in BESIDE), default=0)
@@ -88,6 +91,10 @@ def simulate(simulator: Simulator, rounds: int, some: Sequence[Contender]) -> li
         return range(1, rounds if taken <= near and each.name not in BESIDE else 1)
 
     return [_timed(each, (taken, *(seconds(each, number) for number in again(each, taken)))) for each, taken in first]
+
+
+def _say_of(say: Say, name: str, text: str) -> None:
+    say(f"  {name}: {text}")
 
 
 def _in_round(machine: Machine, number: int) -> Machine:
