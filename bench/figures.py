@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of docs/measurements and the README's table, written from the JSON files of docs/measurements/machines.
+"""The pages of docs/measurements and the README's table, written from the JSON files of its folders.
 
     python bench/figures.py
 
@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
+
+import simulated_pages
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "measurements"
@@ -149,6 +151,7 @@ def summary(machines: dict[str, dict[str, Any]]) -> str:
     gaps = json.loads((FOLDER / "not-measured.json").read_text())
     trained = [[link(name, machine), *row] for name, machine in machines.items() for row in training(machine)]
     pages = [f"- [{machine['name']}](machines/{name}.md)\n" for name, machine in machines.items()]
+    pages += [f"- [{file['name']}, simulated](simulated/{name}.md)\n" for name, file in simulated_pages.read().items()]
     notes = [f"- [{title(page)}](history/{page.name})\n" for page in sorted((FOLDER / "history").glob("*.md"))]
     body = f"""## GPUs, beside NCCL
 
@@ -174,6 +177,13 @@ Tokens a second, and their quotient. Jobs of one library differ by up to a fifth
 no difference there.
 
 {table(("machine", "strategy", "model", "where", "Lanecast", "NCCL", "times as fast"), trained)}
+## Simulated on many ranks
+
+**No figure of this section was measured.** A cell says how many times as fast the default choice is as a ring on every
+NIC, which is what NCCL and RCCL do by wires. It is the mean over 16 MiB to 1 GiB, with the least and the greatest. The
+pages say which points have not been simulated yet.
+
+{simulated_pages.summary(simulated_pages.read(), table)}
 ## Not measured
 
 {table(("what", "instead"), [[gap["what"], gap["instead"]] for gap in gaps])}
@@ -236,6 +246,8 @@ def pages() -> dict[Path, str]:
     """What each page has to be."""
     machines = read()
     made = {FOLDER / "machines" / f"{name}.md": page(machine) for name, machine in machines.items()}
+    for name, file in simulated_pages.read().items():
+        made[simulated_pages.FOLDER / f"{name}.md"] = simulated_pages.page(file, table)
     made[FOLDER / "README.md"] = summary(machines)
     readme = ROOT / "README.md"
     block = f"{BEGIN}\n\n{for_readme(machines)}\n{END}"

@@ -46,7 +46,7 @@ SHELVES = {
 }
 INSIDE = {
     "explanation/decisions/README": ["[0-9]*"],
-    "measurements/README": ["machines/*", "history/*"],
+    "measurements/README": ["machines/*", "simulated/*", "history/*"],
 }
 
 

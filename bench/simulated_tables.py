@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulates what the pages of docs/measurements/simulated show, the fewest ranks first, into the JSON files there.
+
+    python bench/simulated_tables.py --minutes 60
+
+It stops after so many minutes, and goes on next time. Rows of another core, or of other figures of the machine, go.
+`make figures` then writes the pages, which say what is still to be simulated. Needs SimGrid.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lanecast import machines
+from lanecast.bench.options import distinct
+from lanecast.bench.software import software
+from lanecast.machines import Machine
+from lanecast.scale import build, contenders, platform, point
+from lanecast.scale.contenders import Case
+from lanecast.scale.tables import bound_Bps, say
+
+FOLDER = Path(__file__).parent.parent / "docs" / "measurements" / "simulated"
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One table of a page. Sizes are of the full buffer, of an all-to-all what one rank brings."""
+
+    collectives: tuple[str, ...]
+    ranks: tuple[int, ...]
+    mebibytes: tuple[int, ...]
+    backends: tuple[str, ...]
+
+    def points(self) -> list[tuple[int, str, int, str]]:
+        """Ranks, collective, MiB, backend; those of few ranks first."""
+        return [
+            (count, name, size, backend)
+            for count in self.ranks
+            for name in self.collectives
+            for size in self.mebibytes
+            for backend in self.backends
+        ]
+
+
+GRIDS = (
+    Grid(contenders.COLLECTIVES, (32, 128, 512, 1024, 2048), (16, 64, 256, 1024), ("lanecast", "ring-per-nic")),
+    Grid(
+        contenders.COLLECTIVES,
+        (128, 512),
+        (16, 64, 256, 1024),
+        ("recursive-across", "direct-across", "ring-across", "flat"),
+    ),
+    Grid(("broadcast", "reduce", "gather", "scatter"), (128, 512, 1024, 2048), (1, 16, 64), ("lanecast", "flat")),
+    Grid(("all_to_all",), (128, 512), (1, 16, 64), ("lanecast", "flat")),
+)
+
+
+def main(
+    machine: Annotated[str, typer.Option(help="Comma-separated.")] = "frontier,perlmutter",
+    minutes: Annotated[float, typer.Option(help="A point that has begun is done.")] = 600,
+) -> None:
+    """Simulate what the files lack."""
+    end = time.monotonic() + 60 * minutes
+    simulator = build.simulator(say)
+    described = {name: machines.load(name) for name in distinct(machine)}
+    files = {name: _file(name, one, simulator) for name, one in described.items()}
+    points = sorted((ranks, at, name, rest) for at, grid in enumerate(GRIDS) for ranks, *rest in grid.points()
+                    for name in described)  # fmt: skip
+    for ranks, _, name, (collective, mebibytes, backend) in points:
+        key = {"collective": collective, "ranks": ranks, "mebibytes": mebibytes, "backend": backend}
+        rows = files[name]["rows"]
+        if any(key.items() <= row.items() for row in rows):
+            continue
+        if time.monotonic() > end:
+            say("time is up: the same command goes on from here")
+            return
+        rows.append({**key, **_simulated(simulator, described[name], key)})
+        _write(FOLDER / f"{name}.json", files[name])
+
+
+def _file(name: str, machine: Machine, simulator: build.Simulator) -> dict[str, Any]:
+    """What is known, as far as it is of this core and of these figures."""
+    about = {
+        "name": machine.name, "simulated": True, "simgrid": simulator.simgrid, "core": build.core_digest()[:16],
+        "platform": platform.figures(machine),
+        "grids": [{"collectives": list(grid.collectives), "ranks": list(grid.ranks),
+                   "mebibytes": list(grid.mebibytes), "backends": list(grid.backends)} for grid in GRIDS],
+    }  # fmt: skip
+    file = FOLDER / f"{name}.json"
+    before = json.loads(file.read_text()) if file.exists() else {}
+    same = all(before.get(fact) == about[fact] for fact in ("simgrid", "core", "platform"))
+    return {**about, "with": software(), "rows": before["rows"] if same else []}
+
+
+def _simulated(simulator: build.Simulator, machine: Machine, key: dict[str, Any]) -> dict[str, Any]:
+    collective, ranks, backend = key["collective"], key["ranks"], key["backend"]
+    case = Case(machine, collective, ranks, contenders.evenly(key["mebibytes"] * MIB, ranks))
+    met = contenders.on(backend, case)
+    plan = contenders.plan(backend, met)
+    what = f"{machine.name}: {collective} of {key['mebibytes']} MiB on {ranks} ranks, {backend}"
+    say(what)
+    outcome = point.run(simulator, [*platform.words(met.machine), *plan.words(met)], lambda text: say(f"  {text}"))
+    bound = bound_Bps(case)
+    return {
+        "algorithm": plan.algorithm, "chunks": plan.chunks, "us": round(outcome.seconds * 1e6, 2),
+        "bound_us": None if bound is None else round(case.bytes / bound * 1e6, 2),
+        "simulating_s": round(outcome.wall_s, 1), "simulator_MiB": outcome.memory_MiB,
+    }  # fmt: skip
+
+
+def _write(file: Path, known: dict[str, Any]) -> None:
+    """A line for each row; whole, or as it was."""
+    file.parent.mkdir(exist_ok=True)
+    head = json.dumps({name: value for name, value in known.items() if name != "rows"}, indent=1)
+    rows = ",\n".join(f"  {json.dumps(row)}" for row in known["rows"])
+    made = file.with_suffix(".new")
+    made.write_text(f'{head.removesuffix("}").rstrip()},\n "rows": [\n{rows}\n ]\n}}\n')
+    made.replace(file)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of docs/measurements/simulated: filled point by point, and pages that say what is not there yet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lanecast.scale.build import Simulator
+from lanecast.scale.point import Outcome
+
+ROOT = Path(__file__).parent.parent
+POINTS = 8  # of the grid below: two collectives, two numbers of ranks, one size, two backends
+
+
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """bench/simulated_tables.py with a small grid, a folder of its own, and a simulator that says 1 ms."""
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    import simulated_tables
+
+    grid = simulated_tables.Grid(("all_gather", "all_reduce"), (32, 64), (16,), ("lanecast", "ring-per-nic"))
+    monkeypatch.setattr(simulated_tables, "GRIDS", (grid,))
+    monkeypatch.setattr(simulated_tables, "FOLDER", tmp_path)
+    monkeypatch.setattr(
+        simulated_tables.build, "simulator", lambda _: Simulator(tmp_path / "simulate", "digest", "3.32")
+    )
+    monkeypatch.setattr(simulated_tables.build, "core_digest", lambda: "a core")
+    _answering(monkeypatch, simulated_tables, [])
+    return simulated_tables
+
+
+def _answering(monkeypatch: pytest.MonkeyPatch, tables: Any, asked: list[list[str]], most: int = 1000) -> list[Any]:
+    def run(_: Simulator, words: list[str], __: object) -> Outcome:
+        if len(asked) == most:
+            raise KeyboardInterrupt
+        asked.append(words)
+        return Outcome(1e-3 * len(asked), 0, 0.5, 100)
+
+    monkeypatch.setattr(tables.point, "run", run)
+    return asked
+
+
+def _rows(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "frontier.json").read_text())["rows"]
+    return found
+
+
+def test_a_table_that_was_stopped_goes_on(tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _answering(monkeypatch, tables, [], most=3)
+    with pytest.raises(KeyboardInterrupt):
+        tables.main("frontier", 600)
+    before = _rows(tmp_path)
+    assert [row["ranks"] for row in before] == [32] * 3
+    tables.main("frontier", 0)  # no time
+    assert _rows(tmp_path) == before
+    asked = _answering(monkeypatch, tables, [])
+    tables.main("frontier", 600)
+    assert len(asked) == POINTS - 3
+    assert _rows(tmp_path)[:3] == before
+    assert [row["ranks"] for row in _rows(tmp_path)] == [32] * 4 + [64] * 4
+
+
+def test_rows_of_another_core_go(tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables.main("frontier", 600)
+    monkeypatch.setattr(tables.build, "core_digest", lambda: "another core")
+    asked = _answering(monkeypatch, tables, [])
+    tables.main("frontier", 600)
+    assert len(asked) == len(_rows(tmp_path)) == POINTS
+
+
+def test_a_page_says_that_it_is_simulated_and_what_is_not_there(
+    tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _answering(monkeypatch, tables, [], most=5)
+    with pytest.raises(KeyboardInterrupt):
+        tables.main("frontier", 600)
+    import figures
+    import simulated_pages
+
+    monkeypatch.setattr(simulated_pages, "FOLDER", tmp_path)
+    files = simulated_pages.read()
+    page = simulated_pages.page(files["frontier"], figures.table)
+    assert page.startswith("# Frontier, simulated\n\n**No figure of this page was measured.**")
+    gathers = [line for line in page.splitlines() if line.startswith("| 32 | 16 MiB | 1 |")]
+    assert len(gathers) == 1
+    assert "| 2 | **2.00** |" in gathers[0]
+    assert [line for line in page.splitlines() if line.startswith("| 64 | 16 MiB | 5 |") and "not yet" in line]
+    assert "| 64 | all-gather | 1 |\n| 64 | all-reduce | 2 |" in page
+    summary = simulated_pages.summary(files, figures.table).splitlines()
+    assert len(summary) == 3  # of 64 ranks no mean is whole
+    assert summary[2].startswith("| [Frontier](simulated/frontier.md) | 32 | **2.00** (2.00 to 2.00) | not yet | ")
