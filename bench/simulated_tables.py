@@ -3,12 +3,14 @@
 
     python bench/simulated_tables.py --minutes 60
 
-It stops after so many minutes, and goes on next time. Rows of another core, or of other figures of the machine, go.
+It stops after so many minutes, and goes on next time. Rows go when the code that decides simulated times has changed,
+or the machine's figures have.
 `make figures` then writes the pages, which say what is still to be simulated. Needs SimGrid.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from dataclasses import dataclass
@@ -25,8 +27,15 @@ from lanecast.scale import build, contenders, platform, point
 from lanecast.scale.contenders import Case
 from lanecast.scale.tables import bound_Bps, say
 
-FOLDER = Path(__file__).parent.parent / "docs" / "measurements" / "simulated"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "measurements" / "simulated"
 MIB = 1 << 20
+# What decides simulated times: plans, how they are chosen and run, and the simulator. What is of GPUs does not.
+CODE = (
+    *("simulator/*", "src/topology/*", "src/plan/*", "src/algorithms/*", "src/compose/*", "src/runtime/host/*"),
+    *("src/runtime/bound/*", *(f"src/select/{name}.*" for name in ("choose", "cost", "predict", "models"))),
+    *("python/lanecast/scale/contenders.py", "python/lanecast/scale/platform.py"),
+)
 
 
 @dataclass(frozen=True)
@@ -85,17 +94,25 @@ def main(
         _write(FOLDER / f"{name}.json", files[name])
 
 
+def code_digest() -> str:
+    found = hashlib.sha256()
+    for path in sorted(path for pattern in CODE for path in ROOT.glob(pattern)):
+        if path.suffix in {".h", ".cpp", ".py"}:
+            found.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
 def _file(name: str, machine: Machine, simulator: build.Simulator) -> dict[str, Any]:
-    """What is known, as far as it is of this core and of these figures."""
+    """What is known, as far as it is of this code and of these figures."""
     about = {
-        "name": machine.name, "simulated": True, "simgrid": simulator.simgrid, "core": build.core_digest()[:16],
+        "name": machine.name, "simulated": True, "simgrid": simulator.simgrid, "code": code_digest(),
         "platform": platform.figures(machine),
         "grids": [{"collectives": list(grid.collectives), "ranks": list(grid.ranks),
                    "mebibytes": list(grid.mebibytes), "backends": list(grid.backends)} for grid in GRIDS],
     }  # fmt: skip
     file = FOLDER / f"{name}.json"
     before = json.loads(file.read_text()) if file.exists() else {}
-    same = all(before.get(fact) == about[fact] for fact in ("simgrid", "core", "platform"))
+    same = all(before.get(fact) == about[fact] for fact in ("simgrid", "code", "platform"))
     return {**about, "with": software(), "rows": before["rows"] if same else []}
 
 

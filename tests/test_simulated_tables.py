@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lanecast.scale import build
 from lanecast.scale.build import Simulator
 from lanecast.scale.point import Outcome
 
@@ -25,10 +26,8 @@ def tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     grid = simulated_tables.Grid(("all_gather", "all_reduce"), (32, 64), (16,), ("lanecast", "ring-per-nic"))
     monkeypatch.setattr(simulated_tables, "GRIDS", (grid,))
     monkeypatch.setattr(simulated_tables, "FOLDER", tmp_path)
-    monkeypatch.setattr(
-        simulated_tables.build, "simulator", lambda _: Simulator(tmp_path / "simulate", "digest", "3.32")
-    )
-    monkeypatch.setattr(simulated_tables.build, "core_digest", lambda: "a core")
+    monkeypatch.setattr(build, "simulator", lambda _: Simulator(tmp_path / "simulate", "digest", "3.32"))
+    monkeypatch.setattr(simulated_tables, "code_digest", lambda: "code")
     _answering(monkeypatch, simulated_tables, [])
     return simulated_tables
 
@@ -64,12 +63,20 @@ def test_a_table_that_was_stopped_goes_on(tables: Any, tmp_path: Path, monkeypat
     assert [row["ranks"] for row in _rows(tmp_path)] == [32] * 4 + [64] * 4
 
 
-def test_rows_of_another_core_go(tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_other_code_go(tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables.main("frontier", 600)
-    monkeypatch.setattr(tables.build, "core_digest", lambda: "another core")
+    monkeypatch.setattr(tables, "code_digest", lambda: "other code")
     asked = _answering(monkeypatch, tables, [])
     tables.main("frontier", 600)
     assert len(asked) == len(_rows(tmp_path)) == POINTS
+
+
+def test_what_decides_times_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    import simulated_tables
+
+    empty = [pattern for pattern in simulated_tables.CODE if not list(ROOT.glob(pattern))]
+    assert empty == [], "bench/simulated_tables.py: CODE names what has gone"
 
 
 def test_a_page_says_that_it_is_simulated_and_what_is_not_there(
