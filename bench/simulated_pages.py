@@ -148,7 +148,7 @@ def page(file: dict[str, Any], table: Table) -> str:
 
 **No figure of this page was measured.** The library's own plans and executor ran on a simulated machine.
 [Planning for many ranks](../history/scaling.md#how-true-it-is) says what a simulation cannot show, and
-[who is compared](../history/scaling.md#who-is-compared). All rows are of one version of the library.
+[who is compared](../history/scaling.md#who-is-compared). All rows hold for one version of the library.
 
 - Times are in milliseconds. No software is counted.
 - `lanecast` is the default choice, with the chunks that the library takes.

@@ -63,12 +63,22 @@ def test_a_table_that_was_stopped_goes_on(tables: Any, tmp_path: Path, monkeypat
     assert [row["ranks"] for row in _rows(tmp_path)] == [32] * 4 + [64] * 4
 
 
-def test_rows_of_other_code_go(tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_other_code_go_unless_it_takes_the_same_times(
+    tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tables.main("frontier", 600)
+    before = _rows(tmp_path)
     monkeypatch.setattr(tables, "code_digest", lambda: "other code")
-    asked = _answering(monkeypatch, tables, [])
+    asked = _answering(monkeypatch, tables, [])  # the first four points are of all collectives and backends
     tables.main("frontier", 600)
-    assert len(asked) == len(_rows(tmp_path)) == POINTS
+    assert (len(asked), _rows(tmp_path)) == (4, before)
+    tables.main("frontier", 600)
+    assert len(asked) == 4  # it is known that they hold
+    monkeypatch.setattr(tables, "code_digest", lambda: "slower code")
+    asked = _answering(monkeypatch, tables, [[]])
+    tables.main("frontier", 600)
+    assert len(asked) == 1 + 1 + POINTS  # one was another
+    assert [row["us"] for row in _rows(tmp_path)] == [1000.0 * (3 + k) for k in range(POINTS)]
 
 
 def test_what_decides_times_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
