@@ -49,18 +49,22 @@ def preloaded(**more: str) -> dict[str, str]:
 
 
 def outputs(
-    built: Path,
+    built: Path | list[str],
     ranks: int,
     folder: Path,
     *how: str,
     env: dict[str, str],
     of_rank: dict[int, dict[str, str]] | None = None,
 ) -> list[str]:
-    """What each rank says, on both streams; fails the test unless all end with 0."""
+    """What each rank says, on both streams; fails the test unless all end with 0.
+
+    built: a program, or the words that start it.
+    """
     cache = {"XDG_CACHE_HOME": str(folder / "cache")}
+    words = built if isinstance(built, list) else [str(built)]
     processes = [
         subprocess.Popen(
-            [str(built), str(rank), str(ranks), str(folder / "id"), *how],
+            [*words, str(rank), str(ranks), str(folder / "id"), *how],
             env={**os.environ, **cache, **env, **(of_rank or {}).get(rank, {})},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
@@ -182,6 +186,61 @@ def test_in_place_of_nccl(tmp_path: Path) -> None:
     env = preloaded(LD_PRELOAD="", LD_LIBRARY_PATH=str(place))
     for said in outputs(built, 2, tmp_path, env=env):
         assert "collectives and messages go by Lanecast" in said
+
+
+@pytest.mark.timeout(400)
+def test_a_whole_job_over_an_nccl_that_is_too_old(tmp_path: Path) -> None:
+    for said in outputs(program(tmp_path), 2, tmp_path, env=preloaded(GPU_HOST_NCCL_VERSION="21705")):
+        assert re.search(r"all goes by NCCL: rank 0: NCCL in .* is older than 2.18", said)
+        assert "by Lanecast" not in said
+
+
+@pytest.mark.timeout(400)
+def test_a_forked_child(tmp_path: Path) -> None:
+    for said in outputs(program(tmp_path), 2, tmp_path, "fork", env=preloaded()):
+        assert "collectives and messages go by Lanecast" in said
+
+
+WITHOUT_SHARED_MEMORY = 'mount -t tmpfs -o ro none /dev/shm && exec "$@"'
+
+
+@pytest.mark.timeout(400)
+def test_a_container_without_shared_memory(tmp_path: Path) -> None:
+    by = ["unshare", "-m", "sh", "-c", WITHOUT_SHARED_MEMORY, "sh"]
+    if not shutil.which("unshare") or subprocess.run([*by, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root, where it may make mount namespaces, can take /dev/shm away")
+    words = [*by, str(program(tmp_path))]
+    for said in outputs(words, 2, tmp_path, env=preloaded(GPU_HOST_MEETINGS=str(tmp_path))):
+        assert "collectives and messages go by Lanecast" in said
+
+
+@pytest.mark.timeout(400)
+def test_nccl_inside_of_torch_for_all_to_see(tmp_path: Path) -> None:
+    inside = tmp_path / "libtorch_cuda.so"
+    inside.symlink_to(gpu_host_library.library())
+    (tmp_path / "kernels.o").symlink_to(gpu_host_library.library().parent / "kernels.o")  # looked for beside it
+    for said in outputs(program(tmp_path, library=inside), 2, tmp_path, env=preloaded(LANECAST_NCCL_LIBRARY="")):
+        assert f"NCCL 2.28.9 in {inside} makes the communicators" in said
+        assert "collectives and messages go by Lanecast" in said
+
+
+INSIDE = """
+#include <stdio.h>
+__attribute__((visibility("hidden"))) int ncclGetVersion(int* version) { return *version = 7, 0; }
+int main(void) {
+  int version = 0;
+  ncclGetVersion(&version);
+  return printf("%d\\n", version) != 2;
+}
+"""
+
+
+def test_nccl_inside_that_nobody_else_sees(tmp_path: Path) -> None:
+    built = tmp_path / "inside"
+    subprocess.run(["cc", "-rdynamic", "-x", "c", "-", "-o", str(built)], input=INSIDE.encode(), check=True)
+    env = {**os.environ, **preloaded()}
+    done = subprocess.run([str(built)], env=env, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("7\n", "")
 
 
 CALLS = """

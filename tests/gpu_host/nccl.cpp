@@ -221,14 +221,20 @@ int gpu_host_nccl_held() { return state().nccl; }
 /// Collectives that were enqueued, those of a first call included.
 int gpu_host_nccl_calls() { return state().nccl_calls; }
 
-int ncclGetVersion(int* version) { return *version = 22809, kOk; }
+/// GPU_HOST_NCCL_VERSION: another one.
+int ncclGetVersion(int* version) {
+  const char* const wanted = std::getenv("GPU_HOST_NCCL_VERSION");
+  return *version = wanted ? std::atoi(wanted) : 22809, kOk;
+}
 const char* ncclGetErrorString(int result) { return result == kInvalidArgument ? "invalid argument" : "system error"; }
 const char* ncclGetLastError(Handle) { return "as the test has asked for"; }
 
 int ncclGetUniqueId(UniqueId* id) {
   if (const int result = arranged("ncclGetUniqueId")) return result;
   static std::atomic<int> made{0};
-  const std::string name = "/dev/shm/gpu_host_nccl_" + std::to_string(getpid()) + "_" + std::to_string(made++);
+  const char* const folder = std::getenv("GPU_HOST_MEETINGS");  // where ranks meet; else in shared memory
+  const std::string name = std::string(folder ? folder : "/dev/shm") + "/gpu_host_nccl_" + std::to_string(getpid()) +
+                           "_" + std::to_string(made++);
   std::strcpy(id->bytes, name.c_str());
   const int file = open(id->bytes, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (file < 0 || ftruncate(file, sizeof(Meeting)) != 0) return kSystemError;
