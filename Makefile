@@ -2,8 +2,8 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BUILD := build/dev
-# Torch's adapters for the wheel; TORCH_RELEASES="2.13.0 …" in the environment names the releases.
-ADAPTERS := build/adapters
+# Wheels are made for these; TORCH_RELEASES="2.13.0 …" in the environment names the releases of torch.
+PYTHONS ?= $(PYTHON)
 # Folders are prerequisites, and make would build src/x/kernels from src/x/kernels.cpp.
 MAKEFLAGS += --no-builtin-rules
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
@@ -33,7 +33,7 @@ PACKAGE := $(shell find python -type f -not -path '*/__pycache__/*' -not -name _
 PINS := requirements/transitive.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-gpu test-torch test-torch-long test-sanitize lint format figures docs install adapters wheel clean
+.PHONY: help demo test test-long test-gpu test-torch test-torch-long test-sanitize lint format figures docs install wheel clean
 
 help: ## Print this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -77,15 +77,8 @@ docs: $(INSTALLED) $(SITE) ## Build the site of the documents into build/site; a
 
 install: $(INSTALLED) $(TESTERS) ## Only build, and install into .venv
 
-adapters: $(INSTALLED) ## Compile torch's adapter for each release of torch that PyPI has (needs only their headers)
-	.venv/bin/python tools/adapters.py $(ADAPTERS)
-
-wheel: $(INSTALLED) adapters ## Build the wheel that users get into dist/, with all GPU kernels and torch's adapters (many minutes)
-	.venv/bin/pip install --quiet -r requirements/wheel.txt
-	rm -rf dist
-	.venv/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist . --config-settings=build-dir=$(BUILD) \
-		--config-settings=cmake.define.LANECAST_ADAPTERS=$(CURDIR)/$(ADAPTERS)
-	.ci/wheel dist/*.whl $$(.venv/bin/python tools/adapters.py --list)
+wheel: ## Build and try the wheel that users get, with all GPU kernels and torch's adapters (many minutes); PYTHONS="python3.11 python3.12"
+	$(PYTHON) tools/wheels.py $(PYTHONS)
 
 clean: ## Remove the environments and everything built
 	rm -rf .venv .venv-openmpi .venv-torch build dist python/lanecast/_core.pyi .mypy_cache .ruff_cache .pytest_cache .hypothesis

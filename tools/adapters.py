@@ -23,8 +23,9 @@ from lanecast.torch import compiling
 
 OLDEST = (2, 11)
 HEADERS = Path(__file__).parent.parent / "build" / "torch-headers"
+OLDER = Path(__file__).resolve().parent / "older_libstdcxx.h"
 # The libraries that stand in for torch's have nothing that the adapter wants; it has to name them all the same.
-OPTIONS = ("-Wl,--no-as-needed", "-Wl,--strip-all")
+OPTIONS = ("-Wl,--no-as-needed", "-Wl,--strip-all", "-include", str(OLDER))
 # What a machine may install says nothing about what is only looked at.
 FREE = {**os.environ, "PIP_CONSTRAINT": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 PIP = [sys.executable, "-m", "pip"]
@@ -67,7 +68,7 @@ def make(words: list[str], release: str, folder: Path) -> None:
     path = folder / release / compiling.FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     stamp = folder / f"{release}.stamp"
-    texts = [file.read_text() for file in [Path(compiling.__file__), *compiling.files()]]
+    texts = [file.read_text() for file in [OLDER, Path(compiling.__file__), *compiling.files()]]
     facts = hashlib.sha256("\0".join([sys.version, *words, *OPTIONS, *texts]).encode()).hexdigest()
     if path.is_file() and stamp.is_file() and stamp.read_text() == facts:
         return
