@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 from lanecast import _core
 
@@ -27,6 +28,12 @@ def command(need: str) -> list[str]:
     return words
 
 
-def run(words: list[str], source: str = "") -> subprocess.CompletedProcess[str]:
-    """What it says; `source`: its standard input."""
-    return subprocess.run(words, input=source, capture_output=True, text=True, check=False)
+def run(words: list[str], made: Path, source: str = "") -> subprocess.CompletedProcess[str]:
+    """What it says while it makes a file; `source`: its standard input.
+
+    In a program that ignores SIGCHLD no exit status can be told, so a file that is not there counts as well.
+    """
+    done = subprocess.run([*words, "-o", str(made)], input=source, capture_output=True, text=True, check=False)
+    if not made.exists():
+        done.returncode = done.returncode or 1
+    return done

@@ -12,8 +12,14 @@ from lanecast import _core
 
 def folders() -> list[str]:
     """The lib folders of the packages nvidia-…, in the order of sys.path."""
-    found = [lib for entry in sys.path if entry for lib in sorted(Path(entry).glob("nvidia/*/lib"))]
-    return [str(folder) for folder in found]
+    return [str(folder) for entry in sys.path if entry for folder in _in(Path(entry))]
+
+
+def _in(entry: Path) -> list[Path]:
+    try:
+        return sorted(entry.glob("nvidia/*/lib"))
+    except OSError:  # Python, too, passes over entries that this user may not read
+        return []
 
 
 def with_gpu(options: dict[str, Any]) -> dict[str, Any]:

@@ -4,8 +4,11 @@
 
 #include <signal.h>
 
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "base/error.h"
 
 namespace lanecast {
 
@@ -28,9 +31,16 @@ class QuietThreads {
   sigset_t before_;
 };
 
+/// Throws TransportError where the system starts no more.
 std::thread quiet_thread(auto body) {
   const QuietThreads quiet;
-  return std::thread(std::move(body));
+  try {
+    return std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    throw TransportError(std::string("a thread of the library cannot be started: ") + error.code().message() +
+                         "; raise the limit of processes and threads (ulimit -u, pids.max of a control group, "
+                         "--pids-limit of a container)");
+  }
 }
 
 }  // namespace lanecast

@@ -8,6 +8,7 @@ learns `lanecast.learn`, what simulates `lanecast.scale`. Begin with the `app` b
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from typing import Annotated
 
@@ -61,6 +62,9 @@ def main() -> None:
     """Entry point of the console script: errors become one line and an exit status, 2 for wrong usage."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # arrows and dashes on a terminal that knows ASCII only
+    # Programs inherit what ignores it, a supervisor's say, and then no exit status of a job or a compiler can be told.
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         app()
     except Exception as error:

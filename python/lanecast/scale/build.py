@@ -100,7 +100,7 @@ def _compile(words: list[str], simgrid: SimGrid, program: Path) -> None:
     ]  # fmt: skip
     with tempfile.TemporaryDirectory(dir=program.parent) as folder:
         made = Path(folder) / _PROGRAM
-        done = compiler.run([*command, "-o", str(made)])
+        done = compiler.run(command, made)
         if done.returncode != 0:
             raise _core.UsageError(
                 f"the simulator does not compile against SimGrid {simgrid.version} (3.32 is known to work):\n"

@@ -51,7 +51,7 @@ def compile_adapter(words: list[str], torch: Torch, path: Path, *options: str) -
     ]  # fmt: skip
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made = Path(folder) / FILE
-        done = compiler.run([*command, "-o", str(made)], whole)
+        done = compiler.run(command, made, whole)
         if done.returncode != 0:
             errors = "\n".join(line for line in done.stderr.splitlines() if "error" in line) or done.stderr
             raise _core.TransportError(
@@ -65,6 +65,6 @@ def stand_ins(words: list[str], folder: Path) -> None:
     """Libraries with the names of torch's and nothing in them, to link against where there are only headers."""
     for library in _LIBRARIES:
         name = f"lib{library}.so"
-        done = compiler.run([*words, "-shared", f"-Wl,-soname,{name}", "-x", "c++", "-", "-o", str(folder / name)])
+        done = compiler.run([*words, "-shared", f"-Wl,-soname,{name}", "-x", "c++", "-"], folder / name)
         if done.returncode != 0:
             raise _core.TransportError(f"{folder / name}: {done.stderr[:2000]}")

@@ -57,8 +57,8 @@ void ProgressThread::add(Moved& moved) {
     if (stop_) throw UsageError("the process is ending: no call can be started any more");
     if (!sleeper_->thread.joinable()) sleeper_->thread = quiet_thread([this] { run(); });
     if (std::find(active_.begin(), active_.end(), &moved) == active_.end()) {
+      sleeper_->watch.add(moved.watched());  // first, since it may start a thread, which may fail
       active_.push_back(&moved);
-      sleeper_->watch.add(moved.watched());
     }
     moved.is_moved = true;
     listens_ = false;

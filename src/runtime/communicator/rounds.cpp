@@ -27,6 +27,10 @@ void ProgressRounds::hand_to_thread() {
   } catch (const UsageError&) {
     give_up();
     throw;
+  } catch (const std::exception& error) {  // no thread can be started, so nobody moves what is under way
+    const Gate::Lock lock = gate_.try_enter();
+    if (lock.owns_lock() && !gate_.failure()) failing_.fail(failure_of(error));
+    throw;
   }
 }
 

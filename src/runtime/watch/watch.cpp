@@ -26,8 +26,8 @@ double patience_s(const Watched& watched) { return std::max(watched.patience_s()
 void Watch::add(Watched& watched) {
   const std::lock_guard lock(mutex_);
   if (stop_) return;
-  seen_.push_back({&watched});
   if (!thread_.joinable()) thread_ = quiet_thread([this] { run(); });
+  seen_.push_back({&watched});
   if (asleep_) changed_.notify_all();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/process_limits.h"
 #include "base/quiet_thread.h"
 
 namespace lanecast::ucx {
@@ -67,6 +68,14 @@ Worker::Worker(const Bootstrap& bootstrap, const WorkerOptions& options)
 }
 
 void Worker::open(std::string& address, const WorkerOptions& options) {
+  try {
+    open_ucx(address, options);
+  } catch (const TransportError& error) {  // "Input/output error" where no file could be opened
+    throw TransportError(error.what() + limits_about_reached());
+  }
+}
+
+void Worker::open_ucx(std::string& address, const WorkerOptions& options) {
   ucp_ = &Ucp::loaded();
   const QuietThreads quiet;  // UCX starts one
   const Settings settings(*ucp_, options.device, options.drivers);

@@ -87,6 +87,7 @@ class Worker {
 
   Worker(int rank, int size, std::string device);
   void open(std::string& address, const WorkerOptions& options);
+  void open_ucx(std::string& address, const WorkerOptions& options);
   void close_endpoints(const RequestParams& how);
   void close(Peer& peer, const RequestParams& how, std::vector<Request>& closing);
   /// Drives UCX until all have ended or for as long as `most`; those that have not.
