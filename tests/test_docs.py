@@ -227,7 +227,8 @@ def test_the_path_of_a_call_goes_by_functions_and_rooms_that_are_there() -> None
     paths = list(steps_of_paths())
     counts = [len(rooms) for _, _, rooms in paths]
     assert [most >= count for most, count in zip((12, 10, 14), counts, strict=True)] == [True] * 3, counts
-    gone, rooms_before = [], []
+    gone: list[str] = []
+    rooms_before: list[set[str]] = []
     for heading, steps, said in paths:
         rooms: list[set[str]] = []
         for step in steps:
