@@ -226,6 +226,29 @@ def test_jobs_that_are_stopped_as_a_whole_go_on(tmp_path: Path) -> None:
         job.end()
 
 
+def test_what_a_peer_has_sent_before_it_left_arrives_behind_a_stop() -> None:
+    """That peer says farewell for a second at most, and goes without an answer."""
+    bodies = (all_reduces, receives, receives_later)
+    jobs = [
+        PipeJob(2, functools.partial(late, waits=waits), timeout_s=60.0, hosts="ab", transports="ucx")
+        for waits in bodies
+    ]
+    for word in ("ready", "begun"):
+        for job in jobs:
+            assert [job.told(rank) for rank in range(2)] == [word] * 2
+        if word == "ready":
+            signalled(jobs, signal.SIGUSR1)
+    time.sleep(0.3)  # rank 0 waits, and mostly it has sent what rank 1 needs
+    signalled(jobs, signal.SIGSTOP, only=0)
+    signalled(jobs, signal.SIGUSR1, only=1)
+    for job in jobs:
+        job.processes[1].join(5)
+    signalled(jobs, signal.SIGCONT, only=0)
+    for job in jobs:
+        assert [job.outcome(rank).text for rank in range(2)] == ["", ""]
+        job.end()
+
+
 def waits_in_a_row(comm: Communicator, tell: Tell) -> None:
     tell("ready")
     if comm.rank == 2:
