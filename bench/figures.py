@@ -189,7 +189,8 @@ pages say which points have not been simulated yet.
 {table(("what", "instead"), [[gap["what"], gap["instead"]] for gap in gaps])}
 ## Pages
 
-A machine's page has every size. Laboratory notes say what was tried, what limits it, and with which commit.
+A machine's page has every size. [Programs that nobody here wrote](programs.md) ran unmodified. Laboratory notes say
+what was tried, what limits it, and with which commit.
 
 {"".join(pages)}
 {"".join(notes)}"""
