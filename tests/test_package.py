@@ -42,6 +42,14 @@ def test_headers_are_installed() -> None:
     assert [header for header in headers if not (installed / header).is_file()] == []
 
 
+def test_headers_of_the_adapter_for_torch_find_what_they_include() -> None:
+    folder = Path(_core.__file__).parent / "bindings"
+    headers = list(folder.rglob("*.h"))
+    assert {"gil.h", "quiet_thread.h", "endless_wait.h"} <= {header.name for header in headers}
+    wanted = {name for header in headers for name in re.findall(r'^#include "(.*)"', header.read_text(), re.MULTILINE)}
+    assert [name for name in sorted(wanted) if not (folder / name).is_file()] == []
+
+
 def test_the_program_that_is_trained_is_installed() -> None:
     installed = Path(_core.__file__).parent / "examples"
     programs = [path.relative_to(ROOT / "examples") for path in (ROOT / "examples").rglob("*.py")]

@@ -33,7 +33,7 @@ class Torch:
 def files() -> list[Path]:
     """All that an adapter is made from, beside torch's headers."""
     texts = [*sorted(_SOURCES.glob("*.h")), *sorted(_SOURCES.glob("*.cpp"))]
-    return [*sorted(texts), *sorted((_HEADER / "lanecast").glob("*.h")), *sorted(_SHARED.glob("*.h"))]
+    return [*sorted(texts), *sorted((_HEADER / "lanecast").glob("*.h")), *sorted(_SHARED.rglob("*.h"))]
 
 
 def compile_adapter(words: list[str], torch: Torch, path: Path, *options: str) -> None:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between two ranks, and the barrier.
+#include <base/quiet_thread.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/ScopeExit.h>
 #include <gil.h>
-#include <quiet_thread.h>
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may use the group's communicator, and how it ends: beside other threads, and beside handlers of signals.
-#include <endless_wait.h>
+#include <base/endless_wait.h>
 
 #include <algorithm>
 #include <thread>

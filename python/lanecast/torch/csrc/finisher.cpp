@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "finisher.h"
 
-#include <endless_wait.h>
-#include <quiet_thread.h>
+#include <base/endless_wait.h>
+#include <base/quiet_thread.h>
 
 #include "of_this_process.h"
 

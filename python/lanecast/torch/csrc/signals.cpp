@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "signals.h"
 
+#include <base/quiet_thread.h>
 #include <gil.h>
-#include <quiet_thread.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <exception>

@@ -2,7 +2,7 @@
 #include "store_bootstrap.h"
 
 #include <c10/util/Exception.h>
-#include <quiet_thread.h>
+#include <base/quiet_thread.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watcher.h"
 
+#include <base/endless_wait.h>
+#include <base/quiet_thread.h>
 #include <c10/util/Exception.h>
-#include <endless_wait.h>
 #include <lanecast/lanecast.h>
-#include <quiet_thread.h>
 
 #include <utility>
 
