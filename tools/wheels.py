@@ -56,7 +56,9 @@ def build(python: str) -> Path:
     for old in (ROOT / "dist").glob(f"lanecast-*-{tag}-*.whl"):
         old.unlink()
     excluded = [word for library in EXCLUDED for word in ("--exclude", library)]
-    run(bin_folder / "auditwheel", "repair", "--plat", PLATFORM, *excluded, "--wheel-dir", "dist", whole)
+    # auditwheel looks for patchelf on the path.
+    path = f"PATH={bin_folder}{os.pathsep}{os.environ['PATH']}"
+    run("env", path, "auditwheel", "repair", "--plat", PLATFORM, *excluded, "--wheel-dir", "dist", whole)
     (made,) = (ROOT / "dist").glob(f"lanecast-*-{tag}-*.whl")
     return made
 
