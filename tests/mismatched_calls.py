@@ -208,7 +208,8 @@ OTHER_LENGTH = r"\b24\b.*; found in call 1 of rank 0 and of rank 1, all_to_all o
 
 
 def main() -> None:
-    comm = lanecast.init(transports=sys.argv[1], timeout_s=60)
+    # Rank 1 waits while rank 0 makes 2,100 calls, each of which may wait for a time slice of every other program.
+    comm = lanecast.init(transports=sys.argv[1], timeout_s=180)
     for count in OTHER_LENGTHS:
         child = comm.split(0)
         assert child is not None

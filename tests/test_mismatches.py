@@ -66,14 +66,14 @@ def test_many_calls_apart_over_ucx() -> None:
     job.end()
 
 
-@pytest.mark.timeout(250)  # thousands of calls, each of which may wait for others' time slices
+@pytest.mark.timeout(290)  # thousands of calls, each of which may wait for others' time slices
 @pytest.mark.parametrize("transports", ["mpi", "shm"])
 @pytest.mark.parametrize("launch", ["mpich", "openmpi"])
 def test_under_mpiexec(launch: str, transports: str) -> None:
     if launch == "mpich":
-        output = mpich(3, [sys.executable, PROGRAM, transports], timeout_s=200)
+        output = mpich(3, [sys.executable, PROGRAM, transports], timeout_s=270)
     else:
-        output = openmpi(3, [str(OPENMPI / "python"), PROGRAM, transports], timeout_s=200)
+        output = openmpi(3, [str(OPENMPI / "python"), PROGRAM, transports], timeout_s=270)
     # UCX warns of the messages that nobody has received, at the end.
     told = re.findall(r"^\w+ is told$", output, re.MULTILINE)
     apart = len(APART) if transports == "mpi" else 0
