@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store_bootstrap.h"
 
-#include <c10/util/Exception.h>
 #include <base/quiet_thread.h>
+#include <c10/util/Exception.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
