@@ -145,28 +145,30 @@ def _between_hosts(collective: str) -> _core.Models:
     return _core.Models([(20e-6, 1e-9), LINKS[1]], overlaps=[(collective, 1.0, 0.1, 1.0)])
 
 
-@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "all_reduce"])
-def test_chunks_let_the_levels_of_gpus_overlap(collective: str) -> None:
+@pytest.mark.parametrize(
+    ("collective", "across"),
+    [
+        *((kind, "ring") for kind in ("all_gather", "reduce_scatter", "all_reduce")),
+        *((kind, "binomial") for kind in ("broadcast", "reduce")),
+        ("all_to_all", "pairwise"),
+    ],
+)
+def test_chunks_let_the_levels_of_gpus_overlap(collective: str, across: str) -> None:
     """Where plans have stages: longer calls have more of them, and short ones none."""
     hosts, models = Topology.parse("2x2", 4), _between_hosts(collective)
 
     def chunks(mib: int) -> int:
-        return _core.best_chunks(collective, mib << 20, hosts, models, "hierarchical(ring,peers)", on_gpus=True)
+        return _core.best_chunks(collective, mib << 20, hosts, models, f"hierarchical({across},peers)", on_gpus=True)
 
     numbers = [chunks(mib) for mib in (1, 4, 16, 64, 256)]
     assert numbers == sorted(numbers)
     assert numbers[0] == 1 < numbers[-1]
 
 
-@pytest.mark.parametrize("shape", ["2x2", "2x2x2"])
-def test_levels_of_gpus_that_do_not_overlap_are_not_cut(shape: str) -> None:
-    """A rooted hierarchy, and one of three levels, have no stages: their chunks would follow each other."""
-    hosts = Topology.parse(shape, 2 ** len(shape.split("x")))
-    levels = shape.count("x")
-    models = _core.Models([(20e-6, 1e-9)] * levels + [LINKS[1]])
-    kind, across = ("broadcast", "binomial") if levels == 1 else ("all_gather", "ring")
-    name = f"hierarchical({','.join([across] * levels)},peers)"
-    assert _core.best_chunks(kind, 256 << 20, hosts, models, name, on_gpus=True) == 1
+def test_levels_of_gpus_that_do_not_overlap_are_not_cut() -> None:
+    """A hierarchy of three levels has no stages: its chunks would follow each other."""
+    hosts, models = Topology.parse("2x2x2", 8), _core.Models([(20e-6, 1e-9)] * 2 + [LINKS[1]])
+    assert _core.best_chunks("all_gather", 256 << 20, hosts, models, "hierarchical(ring,ring,peers)", on_gpus=True) == 1
 
 
 @pytest.mark.parametrize("on_gpus", [False, True])
