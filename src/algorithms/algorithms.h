@@ -62,6 +62,9 @@ struct Broadcast {
   void write_reduce(PlanBuilder& plan, const Ranks& ranks, int root) const;
 };
 
+/// Do the hierarchies of a topology have stages, so that chunks are at work on both of its levels?
+inline bool has_stages(const Topology& topology) { return topology.levels() == 1; }
+
 /// This rank's plan. `algorithm`: a row's name, or "hierarchical(ACROSS,…,WITHIN)" with one name per level, outermost
 /// first, and one for the innermost domains. Where a sum has to be reproducible it gathers the finished parts and has
 /// no say in how they are reduced. Throws UsageError for names, roots and shapes that do not exist.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "algorithms/lanes.h"
 
+#include "algorithms/algorithms.h"
 #include "base/error.h"
 
 namespace lanecast {
@@ -32,7 +33,7 @@ Pieces Lanes::share(int n, int j, const std::function<const Pieces&(int)>& own) 
 }
 
 Stages::Stages(PlanWriter& plan, const Topology& topology, const Ranks& ranks) : plan_(plan) {
-  if (topology.levels() != 1) return;
+  if (!has_stages(topology)) return;
   const auto nodes = topology.partition(ranks, 0);
   const bool even = std::ranges::all_of(nodes, [&](const Ranks& node) { return node.size() == nodes[0].size(); });
   count_ = even ? 2 : 3;

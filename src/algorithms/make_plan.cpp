@@ -78,7 +78,7 @@ Ranks owners(const Context& call, bool scatters) {
 
 void write_broadcast(PlanBuilder& plan, const Context& call) {
   const auto rows = rows_named(broadcast_rows(), call.algorithm, call.topology);
-  const bool in_stages = is_hierarchical(call.algorithm) && call.topology.levels() == 1;
+  const bool in_stages = is_hierarchical(call.algorithm) && has_stages(call.topology);
   Broadcast broadcast{
       owners(call, rows[0]->scatters), {}, combined<AllGather>(rows, call.topology, hierarchical), in_stages};
   const int n = static_cast<int>(broadcast.owners.size());

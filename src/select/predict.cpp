@@ -4,6 +4,7 @@
 #include <bit>
 #include <iterator>
 
+#include "algorithms/algorithms.h"
 #include "base/error.h"
 #include "select/choose.h"
 #include "select/cost.h"
@@ -139,10 +140,6 @@ double seconds_in(int chunks, const std::vector<Stage>& stages, const Overlap& o
   return overlap.scale * (sum - overlap.hidden * (sum - slowest) * (chunks - 1) / chunks);
 }
 
-/// Do the levels of a call on GPUs work at the same time? Within a lane chunks follow each other, so where plans have
-/// stages (algorithms/lanes.h), and in flat ones, whose copies to and from slots are beside their messages.
-bool overlaps_on_gpus(const Topology& topology, bool is_flat) { return is_flat || topology.levels() == 1; }
-
 /// Those of a call on GPUs, with what else its chunks go through.
 std::vector<Stage> with_gpus(std::vector<Stage> levels, const Request& request, const Models& models) {
   std::vector<Stage> messages;
@@ -166,7 +163,9 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
   Choice best{algorithm};
   best.measured = std::ranges::all_of(levels, &Stage::measured);
   const bool is_pipeline = !levels.empty() && levels[0].pipelined;
-  const bool overlaps = request.on_gpus && overlaps_on_gpus(topology, is_flat);
+  // On GPUs chunks follow each other within a lane. So levels overlap where plans have stages, and in flat ones, whose
+  // copies to and from slots are beside their messages.
+  const bool overlaps = request.on_gpus && (is_flat || has_stages(topology));
   const bool hides = is_flat && !is_pipeline && !levels.empty() && (levels[0].hidden_s > 0 || overlaps);
   // Nothing to overlap with; a rank alone has no level at all.
   const bool one_is_best = levels.empty() || (!is_pipeline && (request.on_gpus ? !overlaps : is_flat && !hides));
