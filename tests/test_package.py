@@ -28,6 +28,12 @@ def test_core_library_lies_beside_the_extension() -> None:
     assert (package / "_core.pyi").is_file()
 
 
+def test_extension_shows_its_entry_alone() -> None:
+    """Else its copy of the standard library's templates and locales is mixed with another of the process."""
+    names = ["nm", "--dynamic", "--defined-only", "--format=just-symbols", _core.__file__]
+    assert subprocess.run(names, check=True, capture_output=True, text=True).stdout.split() == ["PyInit__core"]
+
+
 def test_sources_without_the_core_say_how_to_build_it(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "python", tmp_path / "python", ignore=shutil.ignore_patterns("__pycache__"))
     isolated = [sys.executable, "-S", "-c", "import lanecast"]  # without this environment's packages
