@@ -46,7 +46,7 @@ class CopyPipeline {
     const Parcel& own = parcels.receive[me_];
     // Beside the rest: on the unpacking stream what arrives would wait for it, and the slots would stay full.
     if (!parcels.reduces)
-      group_.copy_within(own.at, parcels.send[me_].at, own.bytes, group_.cuts_.local_blocks(), stream_);
+      group_.launches_.copy_within(own.at, parcels.send[me_].at, own.bytes, group_.cuts_.local_blocks(), stream_);
     std::size_t most = 0;
     for (int k = 1; k < members_; ++k)
       most = std::max({most, chunks(parcels.send[peer(k)]), chunks(parcels.receive[peer(k)])});
@@ -130,8 +130,8 @@ class CopyPipeline {
       const int q = peer(k);
       const Parcel& parcel = call_.parcels.receive[q];
       if (c >= chunks(parcel)) continue;
-      group_.copy_within(parcel.at + c * chunk_, slot(me_, q, c), bytes_of(parcel, c), group_.cuts_.local_blocks(),
-                         unpack_);
+      group_.launches_.copy_within(parcel.at + c * chunk_, slot(me_, q, c), bytes_of(parcel, c),
+                                   group_.cuts_.local_blocks(), unpack_);
     }
   }
 

@@ -50,7 +50,8 @@ void PeerGroup::direct_copy_by_engines(const PeerCall& call, const SharedMemory&
       device_->check(device_->driver().copy(at_member(output, q, place), parcel.at, parcel.bytes, engines_.push(1, 0)),
                      "cuMemcpyAsync");
   }
-  copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, cuts_.blocks_beside_engines(), stream);
+  launches_.copy_within(place, parcels.send[rank()].at, parcels.send[rank()].bytes, cuts_.blocks_beside_engines(),
+                        stream);
   engines_.join(stream);
   launches_.meeting(all, blocks, stream);
 }

@@ -5,10 +5,12 @@
 
 namespace lanecast::peers {
 
-void Faults::set_timeout(double timeout_s) {
+void Faults::set_timeout(double timeout_s, double watched) {
   // No deadline, which is infinity, becomes 127 years, which added to today's time fit into 64 bits of nanoseconds.
   constexpr double kMost_s = 4e9;
-  timeout_ns_ = static_cast<gpu::u64>(std::min(timeout_s, kMost_s) * 1e9);
+  const auto ns = [&](double seconds) { return static_cast<gpu::u64>(std::min(seconds, kMost_s) * 1e9); };
+  timeout_ns_ = ns(watched * timeout_s);
+  unwatched_timeout_ns_ = ns(timeout_s);
 }
 
 std::optional<PeerFault> Faults::met() const {

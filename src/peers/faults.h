@@ -27,9 +27,12 @@ class Faults {
   explicit Faults(const std::shared_ptr<gpu::Device>& device) : memory_(device, sizeof(gpu::FaultRecord)) {}
 
   gpu::Address device() const { return memory_.device(); }
-  /// Of the waits of the kernels that are enqueued from now on.
-  void set_timeout(double timeout_s);
+  /// Of the waits of the kernels that are enqueued from now on; so many times as long where a host looks at the peers
+  /// meanwhile, and is to give up first.
+  void set_timeout(double timeout_s, double watched = 1);
   gpu::u64 timeout_ns() const { return timeout_ns_; }
+  /// Of kernels whose waits no host looks after.
+  gpu::u64 unwatched_timeout_ns() const { return unwatched_timeout_ns_; }
   std::optional<PeerFault> met() const;
   /// Kernels stop waiting: what they wait for will not come.
   void poison();
@@ -38,7 +41,7 @@ class Faults {
 
  private:
   gpu::PinnedMemory memory_;
-  gpu::u64 timeout_ns_ = 0;
+  gpu::u64 timeout_ns_ = 0, unwatched_timeout_ns_ = 0;
 };
 
 }  // namespace lanecast::peers

@@ -72,6 +72,16 @@ void Launches::copy(const gpu::ReductionArguments& arguments, int blocks, gpu::S
   launch(copy_, &arguments, {blocks, gpu::kThreads}, stream);
 }
 
+void Launches::copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks,
+                           gpu::Stream stream) const {
+  if (bytes == 0 || to == from) return;
+  gpu::ReductionArguments one{};
+  one.target[one.targets++] = to;
+  one.source[one.sources++] = from;
+  one.bytes = bytes;
+  copy(one, blocks_for(bytes, blocks), stream);
+}
+
 void Launches::direct_copy(const gpu::Direct& arguments, int blocks, gpu::Stream stream) const {
   launch(direct_, &arguments, {blocks, gpu::kDirectThreads}, stream);
 }
@@ -84,8 +94,8 @@ void Launches::meeting(const gpu::GroupArguments& arguments, int blocks, gpu::St
   launch(meeting_, &arguments, {blocks, gpu::kMeetingThreads}, stream);
 }
 
-void Launches::messages(const gpu::Messages& arguments, gpu::Stream stream) const {
-  launch(messages_, &arguments, {static_cast<int>(arguments.peers * arguments.blocks), gpu::kMessageThreads}, stream);
+void Launches::messages(const gpu::Messages& arguments, int blocks, gpu::Stream stream) const {
+  launch(messages_, &arguments, {blocks, gpu::kMessageThreads}, stream);
 }
 
 void Launches::program(DType dtype, const gpu::ProgramRun& arguments, int lanes, gpu::Stream stream) const {

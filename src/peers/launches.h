@@ -29,10 +29,12 @@ class Launches {
   bool has_pumps(DType dtype) const { return pumped_two_shot_[static_cast<int>(dtype)] != nullptr; }
   void reduce(DType dtype, const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const;
   void copy(const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const;
+  /// Of one address range to another on this device, by so many blocks at most; nothing where they are the same.
+  void copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks, gpu::Stream stream) const;
   void direct_copy(const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
   void direct_reduce(DType dtype, const gpu::Direct& arguments, int blocks, gpu::Stream stream) const;
   void meeting(const gpu::GroupArguments& arguments, int blocks, gpu::Stream stream) const;
-  void messages(const gpu::Messages& arguments, gpu::Stream stream) const;
+  void messages(const gpu::Messages& arguments, int blocks, gpu::Stream stream) const;
   void program(DType dtype, const gpu::ProgramRun& arguments, int lanes, gpu::Stream stream) const;
   void barrier(const gpu::GroupArguments& arguments, gpu::Stream stream) const;
   void hand_over(const gpu::Handover& arguments, gpu::Stream stream) const;

@@ -24,7 +24,9 @@ PeerGroup::PeerGroup(Own own, std::shared_ptr<gpu::Device> device, const Bootstr
       launches_(std::move(own.launches)),
       cuts_(*options.kind, options.max_ctas, gpu::kMostBlocks),
       faults_(std::move(own.faults)),
-      memory_(device_, members, options.channels),
+      memory_(device_, members),
+      channels_(device_, members),
+      messages_({members.rank, members.size}, OwnKernels{launches_, faults_, memory_.control()}, cuts_),
       engines_(std::move(own.engines)),
       poison_(std::move(own.poison)) {
   set_timeout(options.timeout_s);
@@ -58,6 +60,11 @@ void PeerGroup::poison_peers() {
   }
 }
 
+void PeerGroup::exchange(std::span<const PeerMessage> messages, gpu::Stream stream) const {
+  const gpu::Device::Current current(*device_);
+  messages_.exchange(messages, [this](int member) { return channels_.route_to(member); }, stream);
+}
+
 gpu::GroupArguments PeerGroup::group(std::uint16_t signature) const {
   gpu::GroupArguments group{};
   group.rank = static_cast<gpu::u32>(rank());
@@ -72,16 +79,6 @@ gpu::GroupArguments PeerGroup::group(std::uint16_t signature) const {
 
 void PeerGroup::barrier(std::uint16_t signature, gpu::Stream stream) const {
   launches_.barrier(group(signature), stream);
-}
-
-void PeerGroup::copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks,
-                            gpu::Stream stream) const {
-  if (bytes == 0 || to == from) return;
-  gpu::ReductionArguments copy{};
-  copy.target[copy.targets++] = to;
-  copy.source[copy.sources++] = from;
-  copy.bytes = bytes;
-  launches_.copy(copy, Launches::blocks_for(copy.bytes, blocks), stream);
 }
 
 }  // namespace lanecast::peers

@@ -10,6 +10,7 @@
 #include "peers/faults.h"
 #include "peers/group_memory.h"
 #include "peers/launches.h"
+#include "peers/message_channels.h"
 #include "peers/parcels.h"
 #include "peers/program_peers.h"
 #include "select/peer_cuts.h"
@@ -20,7 +21,6 @@ struct PeerOptions {
   double timeout_s = 300;
   int max_ctas = gpu::kMostBlocks;  // multiprocessors that a kernel takes which waits for other ranks
   const GpuKind* kind = &kUnknownGpu;
-  bool channels = true;  // room for exchange()
 };
 
 /// Buffers of this rank in windows: where they begin, and their places as Windows::place() has them; 0 for one that no
@@ -40,13 +40,6 @@ struct PeerCall {
   std::uint16_t signature = 0;  // equal on ranks that make the same call
   WindowBuffers windows = {};   // of a call by kernels, to be offered to the peers first
   std::uint32_t overrange = 0;  // of an average, as base/overrange.h says
-};
-
-/// A message to or from a member, which may be this one itself.
-struct PeerMessage {
-  bool sends = false;
-  int peer = 0;
-  Parcel data;
 };
 
 /// All methods but fault() make the device current by themselves; members make the same calls in the same order, but
@@ -89,8 +82,7 @@ class PeerGroup {
   /// How many lanes a program has whose longest message is of so many bytes; equal on all members for equal bytes.
   int lanes_for(std::size_t longest_bytes) const { return cuts_.lanes(longest_bytes, gpu::kMostLanes); }
 
-  /// All at once; those between this rank and another one match in the order of the calls on both. Only the two take
-  /// part. Those to this rank itself come in pairs of equal size.
+  /// Messages between two members, see MessageKernels::exchange().
   void exchange(std::span<const PeerMessage> messages, gpu::Stream stream) const;
 
   /// Of the waits of the kernels that are enqueued from now on.
@@ -117,7 +109,6 @@ class PeerGroup {
   };
   PeerGroup(Own own, std::shared_ptr<gpu::Device> device, const Bootstrap& members, const PeerOptions& options);
 
-  gpu::Messages message_arguments() const;
   void direct_copy(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
   void direct_copy_by_engines(const PeerCall& call, const SharedMemory& output, gpu::Stream stream) const;
   void direct_reduce(const PeerCall& call, const SharedMemory& input, const SharedMemory* output,
@@ -141,14 +132,14 @@ class PeerGroup {
   int direct_blocks(const Parcels& parcels, std::size_t bytes) const;
 
   gpu::GroupArguments group(std::uint16_t signature) const;
-  /// On this device, by a kernel of so many blocks at most.
-  void copy_within(gpu::Address to, gpu::Address from, std::size_t bytes, int blocks, gpu::Stream stream) const;
 
   std::shared_ptr<gpu::Device> device_;
   Launches launches_;
   PeerCuts cuts_;
   Faults faults_;
   GroupMemory memory_;
+  MessageChannels channels_;
+  MessageKernels messages_;
   std::unique_ptr<SharedMemory> staging_;   // null before the first call by copy engines
   std::unique_ptr<ProgramPeers> programs_;  // null before the first program
   EngineStreams engines_;

@@ -4,18 +4,10 @@
 
 #include <memory>
 
-#include "peers/faults.h"
-#include "peers/launches.h"
+#include "peers/own_kernels.h"
 #include "peers/program_memory.h"
 
 namespace lanecast::peers {
-
-/// What a rank's kernels that wait are launched with.
-struct OwnKernels {
-  const Launches& launches;
-  const Faults& faults;
-  gpu::Address control;  // gpu::Control
-};
 
 class ProgramPeers {
  public:

@@ -2,12 +2,10 @@
 #include "runtime/gpu/bound_program.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
 #include "base/mix.h"
-#include "device/gpu/stream.h"
 #include "runtime/bound/shape_of_call.h"
 #include "runtime/bound/step_reduction.h"
 
@@ -39,15 +37,6 @@ std::vector<std::byte> image_of(const Program& program) {
 }
 
 }  // namespace
-
-ProgramOnDevice::ProgramOnDevice(const std::shared_ptr<gpu::Device>& device, const std::vector<std::byte>& image)
-    : source(device, std::max<std::size_t>(image.size(), 1)), memory(device, std::max<std::size_t>(image.size(), 1)) {
-  const gpu::OwnedStream stream(device);
-  const gpu::BesideCaptures beside(device->driver());  // another thread's, which a wait for a stream would spoil
-  std::memcpy(source.host(), image.data(), image.size());
-  device->check(device->driver().copy(memory.address(), source.device(), image.size(), stream.get()), "cuMemcpyAsync");
-  device->check(device->driver().cuStreamSynchronize(stream.get()), "cuStreamSynchronize");
-}
 
 ProgramShape program_shape(const Plan& plan, const Shape& shape) {
   Shape whole = shape;
@@ -141,7 +130,7 @@ gpu::ProgramRun BoundProgram::run(const void* in, void* out) const {
   run.generations = program_.generations;
   run.signature = signature();
   run.scratch_bytes = program_.scratch_bytes;
-  run.program = on_device_.memory.address();
+  run.program = on_device_.address();
   run.base[static_cast<int>(gpu::Space::in)] = reinterpret_cast<gpu::Address>(in);
   run.base[static_cast<int>(gpu::Space::out)] = reinterpret_cast<gpu::Address>(out);
   run.base[static_cast<int>(gpu::Space::scratch)] = scratch_.address();

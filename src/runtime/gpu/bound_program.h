@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "device/gpu/memory.h"
+#include "device/gpu/copied_memory.h"
 #include "program/carried.h"
 #include "program/program.h"
 #include "runtime/bound/layout.h"
@@ -12,13 +12,6 @@
 #include "runtime/watch/call_log.h"
 
 namespace lanecast {
-
-/// Instructions, operands, carried messages.
-struct ProgramOnDevice {
-  ProgramOnDevice(const std::shared_ptr<gpu::Device>& device, const std::vector<std::byte>& image);
-  gpu::PinnedMemory source;  // what it was copied from; to free it is to wait for all that the device does
-  gpu::DeviceMemory memory;
-};
 
 class BoundProgram {
  public:
@@ -50,7 +43,7 @@ class BoundProgram {
   CarriedChunks carried_;
   Signature signature_;
   CallRecord record_;
-  ProgramOnDevice on_device_;
+  gpu::CopiedMemory on_device_;  // instructions, operands, carried messages
   gpu::DeviceMemory scratch_;
 };
 

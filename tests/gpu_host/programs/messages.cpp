@@ -58,13 +58,8 @@ class Rank {
   int run(u32 sends, u32 receives, u32 blocks) {
     Messages x{};
     x.rank = rank_;
-    x.blocks = blocks;
-    x.slot_bytes = kSlotBytes;
     x.timeout_ns = 300'000'000'000;
-    x.inbox = address_of(memory_[rank_].inbox.data());
-    x.flags = address_of(memory_[rank_].flags.data());
     x.control = address_of(memory_[rank_].control.data());
-    x.message_control = address_of(memory_[rank_].message_control.data());
     x.fault = address_of(memory_[rank_].fault.data());
     std::vector<InFlight> all;
     all.reserve(static_cast<std::size_t>(ranks_) * (sends + receives));
@@ -82,8 +77,9 @@ class Rank {
       if (q == rank_) continue;
       MessagePeer& peer = x.peer[x.peers++];
       peer.rank = q;
-      peer.inbox = address_of(memory_[q].inbox.data()) + (rank_ < q ? rank_ : rank_ - 1) * kMessageSlots * kSlotBytes;
-      peer.flags = address_of(memory_[q].flags.data());
+      peer.ends = address_of(&(ends_[q] = ends_to(q)));
+      peer.blocks = blocks;
+      peer.end_block = x.peers * blocks;
       peer.first = used;
       peer.sends = sends;
       peer.receives = receives;
@@ -96,6 +92,27 @@ class Rank {
   }
 
  private:
+  MessageEnds ends_to(u32 q) {
+    const auto channel = [](ChannelState& state, Memory& receiver, u32 at, u32 from) {
+      ChannelEnd end{};
+      end.slots[0] = end.slots[1] =
+          address_of(receiver.inbox.data()) + (from < at ? from : from - 1) * kMessageSlots * kSlotBytes;
+      end.state = address_of(&state);
+      end.slot_bytes = kSlotBytes;
+      end.depth[0] = end.depth[1] = kMessageSlots;
+      return end;
+    };
+    Memory &own = memory_[rank_], &peers = memory_[q];
+    MessageEnds ends{};
+    ends.to = channel(own.message_control[0].to[q], peers, q, rank_);
+    ends.to.news = address_of(peers.flags[0].arrived[rank_]);
+    ends.to.emptied = address_of(own.flags[0].emptied[q]);
+    ends.from = channel(own.message_control[0].from[q], own, rank_, q);
+    ends.from.news = address_of(own.flags[0].arrived[q]);
+    ends.from.emptied = address_of(peers.flags[0].emptied[rank_]);
+    return ends;
+  }
+
   void judge(const InFlight& message) const {
     for (u64 k = 0; k < message.data.size(); ++k) {
       const u8 expected = k + 1 == message.data.size() ? 0xA5 : byte_of(message.from, message.to, message.n, k);
@@ -110,6 +127,7 @@ class Rank {
   u32 rank_;
   std::vector<Memory>& memory_;
   u32 ranks_;
+  MessageEnds ends_[kMostRanks]{};
   std::vector<u32> sent_, received_;  // messages so far, to and from each rank
 };
 

@@ -1,24 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the host hands to the kernel of messages between two ranks, and the memory that the two share. A channel goes
-// from one rank to another: slots at the receiver through which pieces pass in order, numbered for as long as the group
-// lives. Its state is its own, so that only these two take part, and kernels of other channels may run beside.
+// from one rank to another: slots through which pieces pass in order, numbered for as long as the group lives. Its
+// state is its own, so that only these two take part, and kernels of other channels may run beside.
+//
+// Within a host the slots lie at the receiver. Between hosts either rank has slots of its own, and a proxy on each host
+// stands in for the other rank: it sends what has been put here, as parcels of pieces that lie together, and puts here
+// what has come.
 #pragma once
 
 #include "device/gpu/kernels/arguments.h"
 
 namespace lanecast::gpu {
 
-constexpr int kMessageBlocks = 64;        // of a kernel, at most, but for one for each peer
+constexpr int kMessageBlocks = 64;        // of a kernel for one peer, at most
 constexpr int kMessageThreads = 512;      // of a block
-constexpr int kMessageSlots = 144;        // of a channel
+constexpr int kMessageSlots = 144;        // of a channel within a host
 constexpr u64 kMessageSlotBytes = 65536;  // at most
 constexpr u64 kShortestPiece = 4096;      // bytes, but for a message's last
 constexpr u64 kPieces = 64;               // that a message is cut into, unless they would be shorter, or too long
 constexpr int kMessages = 128;            // of a kernel: what fits beside the rest into 4 KiB of arguments
+constexpr int kMessagePeers = 28;         // likewise
 // A block is a piece ahead in waiting, on either side; see messages.cuh.
 static_assert(2 * kMessageBlocks < kMessageSlots);
 
-/// Of a channel, in the receiver's memory; the sender writes it.
+// Of a channel between hosts.
+constexpr int kCarriedSlots = 256;
+constexpr int kStagedSlots = 64;  // for messages on the host, where others lie on the GPU
+constexpr u64 kCarriedSlotBytes = 32768;
+constexpr u32 kShortestParcel = 4;  // slots; a message's last parcel has up to twice as many as its others
+constexpr u32 kLongestParcel = 16;
+constexpr u32 kParcels = 4;         // that a message is cut into, unless they would be shorter, or too long
+constexpr int kCarriedBlocks = 16;  // of a kernel for one peer, at most
+constexpr int kWanted = 256;        // messages that a rank can say it wants; a kernel has fewer
+// As above; and the pieces of a parcel wait for each other.
+static_assert(2 * kCarriedBlocks < kStagedSlots);
+static_assert(2 * kCarriedBlocks + 2 * static_cast<int>(kLongestParcel) < kCarriedSlots);
+static_assert(kMessages <= kWanted);
+
+/// Of a slot; written by whoever fills it. Of the messages that a rank wants: their numbers from 1.
 struct SlotNews {
   u64 piece;  // that lies in the slot, counted from 1; written last
   u64 bytes;  // of the whole message
@@ -30,14 +49,39 @@ struct MessageFlags {
   u64 emptied[kMostRanks][kMessageSlots];  // the last piece, counted from 1, that the peer has taken out of that slot
 };
 
-/// A rank's own state of its channels: to each peer, and from each.
+/// The same of a channel between hosts in the host's memory, written by kernels and proxies.
+struct CarriedFlags {
+  SlotNews arrived[kCarriedSlots];
+  u64 emptied[kCarriedSlots];
+  SlotNews wanted[kWanted];  // of a channel to here
+};
+
+/// A rank's own state of a channel: what has been through so far.
 struct ChannelState {
-  u64 pieces;  // through so far
-  u32 ended;   // blocks of the kernel that is at work on it
+  u64 pieces, messages;
+  u32 ended;  // blocks of the kernel that is at work on it
   u32 unused;
 };
 struct MessageControl {
   ChannelState to[kMostRanks], from[kMostRanks];
+};
+
+/// A channel, as a rank's kernels reach it: addresses in their process.
+struct ChannelEnd {
+  u64 slots[2];  // where pieces lie; [1]: those of messages in the host's memory
+  u64 news;      // SlotNews of each slot
+  u64 emptied;   // u64 of each slot
+  u64 state;     // ChannelState
+  u64 slot_bytes;
+  u64 least_on_gpu;  // bytes of a message: shorter ones lie in the host's memory
+  u32 depth[2];      // slots in either memory; those of a channel are counted as depth[0]
+};
+
+/// Both channels between a rank and another one, in the rank's memory.
+struct MessageEnds {
+  ChannelEnd to, from;
+  u64 wanted;   // CarriedFlags::wanted; 0: the peer is on this host
+  u64 carried;  // 1: it is on another one
 };
 
 struct MessageArguments {
@@ -48,25 +92,19 @@ struct MessageArguments {
 
 /// Messages with one peer, in their order: first those to it, then those from it.
 struct MessagePeer {
-  u32 rank;
+  u32 rank;                    // as errors call it
   u32 first, sends, receives;  // of Messages::message
-  u64 inbox;                   // where its slots of the channel from here lie
-  u64 flags;                   // its MessageFlags
+  u32 blocks, end_block;       // that carry them: the last ones before that
+  u64 ends;                    // MessageEnds
 };
 
 /// All messages of a kernel move at once, but for those of a channel, which come one after the other.
 struct Messages {
   u32 rank, peers;
-  u32 blocks;  // for each peer
-  u32 unused;
-  u64 slot_bytes;
   u64 timeout_ns;
-  u64 inbox;            // of this rank, for all peers
-  u64 flags;            // of this rank: MessageFlags
-  u64 message_control;  // MessageControl
-  u64 control;          // Control
-  u64 fault;            // FaultRecord
-  MessagePeer peer[kMostRanks - 1];
+  u64 control;  // Control
+  u64 fault;    // FaultRecord
+  MessagePeer peer[kMessagePeers];
   MessageArguments message[kMessages];
 };
 static_assert(sizeof(Messages) <= 4096);
@@ -90,6 +128,28 @@ constexpr MessageArguments message(u64 at, u64 bytes, u64 slot_bytes) {
   const u64 share = (bytes + kPieces - 1) / kPieces, wanted = share < kShortestPiece ? kShortestPiece : share;
   const u64 piece = wanted < slot_bytes ? (wanted + 15) / 16 * 16 : slot_bytes;
   return {at, bytes, static_cast<u32>(bytes == 0 ? 1 : (bytes + piece - 1) / piece), static_cast<u32>(piece)};
+}
+
+/// The same between hosts: all pieces but the last fill their slots, so that those of a parcel lie together.
+constexpr MessageArguments carried_message(u64 at, u64 bytes) {
+  const u64 pieces = bytes == 0 ? 1 : (bytes - 1) / kCarriedSlotBytes + 1;
+  return {at, bytes, static_cast<u32>(pieces), static_cast<u32>(kCarriedSlotBytes)};
+}
+
+/// Bytes of a channel's slots between hosts: a parcel that begins in the last ones goes on behind them, and whoever
+/// comes to the first ones next begins behind what it has.
+constexpr u64 carried_bytes(u32 depth) { return (depth + 2 * u64{kLongestParcel}) * kCarriedSlotBytes; }
+
+/// A parcel of a message of so many pieces.
+struct ParcelOfPieces {
+  u32 first, pieces;
+};
+/// The one that holds the k-th.
+constexpr ParcelOfPieces parcel_with(u32 k, u32 pieces) {
+  const u32 wanted = pieces / kParcels;
+  const u32 each = wanted < kShortestParcel ? kShortestParcel : wanted < kLongestParcel ? wanted : kLongestParcel;
+  const u32 parcels = pieces < each ? 1 : pieces / each, own = k / each, which = own < parcels ? own : parcels - 1;
+  return {which * each, which + 1 == parcels ? pieces - which * each : each};
 }
 
 }  // namespace lanecast::gpu

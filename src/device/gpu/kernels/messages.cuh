@@ -20,13 +20,23 @@ static_assert(may_part(kMessageHalf));
 /// A block's pieces of a channel, one after the other.
 class Pieces {
  public:
-  __device__ Pieces(const Messages& x, u32 first, u32 count, u64 begin)
-      : x_(x), message_(first), end_(first + count), begin_(begin), next_(blockIdx.x % x.blocks) {}
+  struct BlockOfPeer {
+    u32 number, blocks;
+  };
+  __device__ Pieces(const Messages& x, const ChannelEnd& channel, bool carried, u32 first, u32 count, BlockOfPeer block)
+      : x_(x),
+        channel_(channel),
+        carried_(carried),
+        message_(first),
+        end_(first + count),
+        blocks_(block.blocks),
+        begin_(reinterpret_cast<const ChannelState*>(channel.state)->pieces),
+        next_(block.number) {}
 
   /// False behind the last.
   __device__ bool next() {
     index_ = next_;
-    next_ += x_.blocks;
+    next_ += blocks_;
     for (; message_ < end_; ++message_) {
       if (index_ < before_ + message().pieces) return true;
       before_ += message().pieces;
@@ -36,16 +46,28 @@ class Pieces {
 
   __device__ u64 message_bytes() const { return message().bytes; }
   __device__ u64 number() const { return begin_ + index_; }  // in the channel, from 0
-  __device__ u32 slot() const { return static_cast<u32>(number() % kMessageSlots); }
   __device__ u64 at() const { return message().at + offset(); }
   __device__ u64 bytes() const { return min(message_bytes() - offset(), u64{message().piece_bytes}); }
+
+  /// Of a piece: where what is said of it stands.
+  __device__ u32 word(u64 number) const { return static_cast<u32>(number % channel_.depth[0]); }
+  /// The piece that was in this one's place before is so many before it.
+  __device__ u32 depth() const { return channel_.depth[on_host()]; }
+  __device__ u64 slot() const {
+    const u32 in_message = static_cast<u32>(index_ - before_);
+    const u32 behind = carried_ ? in_message - parcel_with(in_message, message().pieces).first : 0;
+    return channel_.slots[on_host()] + ((number() - behind) % depth() + behind) * channel_.slot_bytes;
+  }
 
  private:
   __device__ u64 offset() const { return (index_ - before_) * message().piece_bytes; }
   __device__ const MessageArguments& message() const { return x_.message[message_]; }
+  __device__ int on_host() const { return message_bytes() < channel_.least_on_gpu ? 1 : 0; }
 
   const Messages& x_;
-  u32 message_, end_;
+  const ChannelEnd& channel_;
+  bool carried_;
+  u32 message_, end_, blocks_;
   u64 begin_;
   u64 next_, index_ = 0;  // among this kernel's pieces of the channel
   u64 before_ = 0;        // pieces of earlier messages
@@ -54,11 +76,10 @@ class Pieces {
 /// A block's part: the messages to and from one peer.
 class BlockMessages {
  public:
-  __device__ BlockMessages(const Messages& x, const MessagePeer& peer)
+  __device__ BlockMessages(const Messages& x, const MessagePeer& peer, const MessageEnds& ends)
       : x_(x),
         peer_(peer),
-        to_(state().to[peer.rank]),
-        from_(state().from[peer.rank]),
+        ends_(ends),
         waiter_{x.rank, 0, x.timeout_ns, reinterpret_cast<Control*>(x.control),
                 reinterpret_cast<FaultRecord*>(x.fault)} {}
 
@@ -67,7 +88,7 @@ class BlockMessages {
     Pieces piece = sends();
     for (u32 round = 0; piece.next(); ++round) {
       sync(kMaySend + round % 2, kMessageHalf + kWarp);
-      if (goes_on(halted)) copy_bytes(team, peer_.inbox + piece.slot() * x_.slot_bytes, piece.at(), piece.bytes());
+      if (goes_on(halted)) copy_bytes(team, piece.slot(), piece.at(), piece.bytes());
       arrive(kSent + round % 2, kMessageHalf + kWarp);
     }
   }
@@ -85,7 +106,7 @@ class BlockMessages {
         last.next();
         sync(kSent + (round - 1) % 2, kMessageHalf + kWarp);  // all threads have written what release() publishes
         if (speaks && well) {
-          SlotNews* const news = &flags(peer_.flags)->arrived[x_.rank][last.slot()];
+          SlotNews* const news = reinterpret_cast<SlotNews*>(ends_.to.news) + last.word(last.number());
           news->bytes = last.message_bytes();
           release(&news->piece, last.number() + 1);
         }
@@ -97,11 +118,11 @@ class BlockMessages {
 
   __device__ void receive(u32& halted) {
     const Team team{threadIdx.x - kMessageHalf, kMessageHalf};
+    say_wanted(team);
     Pieces piece = receives();
-    const u64 inbox = x_.inbox + own_channel();
     for (u32 round = 0; piece.next(); ++round) {
       sync(kArrived + round % 2, kMessageHalf + kWarp);  // what one thread has acquired, all may read
-      if (goes_on(halted)) copy_bytes(team, piece.at(), inbox + piece.slot() * x_.slot_bytes, piece.bytes());
+      if (goes_on(halted)) copy_bytes(team, piece.at(), piece.slot(), piece.bytes());
       arrive(kTaken + round % 2, kMessageHalf + kWarp);
     }
   }
@@ -118,7 +139,8 @@ class BlockMessages {
       if (round > 0) {
         last.next();
         sync(kTaken + (round - 1) % 2, kMessageHalf + kWarp);  // all threads have read
-        if (speaks && well) release(&flags(peer_.flags)->emptied[x_.rank][last.slot()], last.number() + 1);
+        if (speaks && well)
+          release(reinterpret_cast<u64*>(ends_.from.emptied) + last.word(last.number()), last.number() + 1);
         if (!more) return;
       }
       more = next.next();
@@ -128,20 +150,33 @@ class BlockMessages {
   /// By one thread of each block, at its end.
   __device__ void end() {
     __threadfence();  // the last block's count stands for all of them
-    move_on(to_, peer_.first, peer_.sends);
-    move_on(from_, peer_.first + peer_.sends, peer_.receives);
+    move_on(state(ends_.to), peer_.first, peer_.sends);
+    move_on(state(ends_.from), peer_.first + peer_.sends, peer_.receives);
   }
 
  private:
   // Names of barriers. Two each, since those who only arrive may be a round ahead of those who wait.
   enum Barrier { kMaySend = 1, kSent = 3, kArrived = 5, kTaken = 7 };
 
-  __device__ MessageControl& state() const { return *reinterpret_cast<MessageControl*>(x_.message_control); }
-  __device__ static MessageFlags* flags(u64 at) { return reinterpret_cast<MessageFlags*>(at); }
-  __device__ Pieces sends() const { return {x_, peer_.first, peer_.sends, to_.pieces}; }
-  __device__ Pieces receives() const { return {x_, peer_.first + peer_.sends, peer_.receives, from_.pieces}; }
-  __device__ u64 own_channel() const {
-    return (peer_.rank < x_.rank ? peer_.rank : peer_.rank - 1) * kMessageSlots * x_.slot_bytes;
+  __device__ static ChannelState& state(const ChannelEnd& channel) {
+    return *reinterpret_cast<ChannelState*>(channel.state);
+  }
+  __device__ u32 number() const { return blockIdx.x - (peer_.end_block - peer_.blocks); }  // among those of the peer
+  __device__ Pieces pieces(const ChannelEnd& channel, u32 first, u32 count) const {
+    return {x_, channel, ends_.carried != 0, first, count, {number(), peer_.blocks}};
+  }
+  __device__ Pieces sends() const { return pieces(ends_.to, peer_.first, peer_.sends); }
+  __device__ Pieces receives() const { return pieces(ends_.from, peer_.first + peer_.sends, peer_.receives); }
+
+  /// To the proxy, which asks the other host for messages of these lengths. By the threads of one block.
+  __device__ void say_wanted(Team team) const {
+    if (ends_.wanted == 0 || number() != 0) return;
+    for (u32 k = team.index; k < peer_.receives; k += team.size) {
+      const u64 which = state(ends_.from).messages + k;
+      SlotNews* const wanted = reinterpret_cast<SlotNews*>(ends_.wanted) + which % kWanted;
+      wanted->bytes = x_.message[peer_.first + peer_.sends + k].bytes;
+      release(&wanted->piece, which + 1);
+    }
   }
 
   __device__ FaultRecord place(WaitKind where, const Pieces& piece) const {
@@ -152,18 +187,23 @@ class BlockMessages {
     return at;
   }
 
-  /// The slot's last piece has been taken. False after a failure.
+  /// Naps between looks at the host's memory, as programs do.
+  __device__ Wakefulness wakefulness() const { return ends_.carried ? Wakefulness::drowsy : Wakefulness::eager; }
+
+  /// What was in its place before has been taken. False after a failure.
   __device__ bool may_send(const Pieces& piece) const {
-    if (piece.number() < kMessageSlots) return true;
-    const u64 before = piece.number() - kMessageSlots + 1;
-    return wait_for(waiter_, &flags(x_.flags)->emptied[peer_.rank][piece.slot()], place(WaitKind::sent, piece),
-                    [&](u64 taken) { return taken >= before; });
+    if (piece.number() < piece.depth()) return true;
+    const u64 before = piece.number() - piece.depth();
+    return wait_for(
+        waiter_, reinterpret_cast<const u64*>(ends_.to.emptied) + piece.word(before), place(WaitKind::sent, piece),
+        [&](u64 taken) { return taken > before; }, wakefulness());
   }
 
   __device__ bool has_arrived(const Pieces& piece) const {
-    const SlotNews* const news = &flags(x_.flags)->arrived[peer_.rank][piece.slot()];
+    const SlotNews* const news = reinterpret_cast<const SlotNews*>(ends_.from.news) + piece.word(piece.number());
     FaultRecord at = place(WaitKind::received, piece);
-    if (!wait_for(waiter_, &news->piece, at, [&](u64 number) { return number > piece.number(); })) return false;
+    const auto is_here = [&](u64 number) { return number > piece.number(); };
+    if (!wait_for(waiter_, &news->piece, at, is_here, wakefulness())) return false;
     at.found_bytes = *static_cast<const volatile u64*>(&news->bytes);
     if (at.found_bytes == at.bytes) return true;
     report(waiter_, at, Fault::mismatch);
@@ -171,27 +211,44 @@ class BlockMessages {
   }
 
   __device__ void move_on(ChannelState& channel, u32 first, u32 count) const {
-    if (count == 0 || atomicAdd(&channel.ended, 1u) + 1 != x_.blocks) return;
+    if (count == 0 || atomicAdd(&channel.ended, 1u) + 1 != peer_.blocks) return;
     channel.ended = 0;
+    channel.messages += count;
     for (u32 k = first; k < first + count; ++k) channel.pieces += x_.message[k].pieces;
   }
 
   const Messages& x_;
   const MessagePeer& peer_;
-  ChannelState &to_, &from_;
+  const MessageEnds& ends_;
   WaitContext waiter_;
 };
+
+/// Of this block: the peer whose messages it carries.
+__device__ inline const MessagePeer& peer_of_block(const Messages& x) {
+  u32 k = 0;
+  while (blockIdx.x >= x.peer[k].end_block) ++k;
+  return x.peer[k];
+}
 
 __device__ inline void run_messages(const Messages& x) {
   __shared__ u32 failed;
   __shared__ u32 sending_halted, receiving_halted;
+  __shared__ MessageEnds ends;
+  const MessagePeer& peer = peer_of_block(x);
+  constexpr u32 kWords = sizeof(MessageEnds) / sizeof(u64);
+  for (u32 k = threadIdx.x; k < kWords; k += blockDim.x)
+    reinterpret_cast<u64*>(&ends)[k] = reinterpret_cast<const u64*>(peer.ends)[k];
   if (threadIdx.x == 0) {
     failed = peek(&reinterpret_cast<Control*>(x.control)->failed);
     sending_halted = receiving_halted = 0;
   }
   prepare_barriers();
   __syncthreads();
-  BlockMessages block(x, x.peer[blockIdx.x / x.blocks]);
+  BlockMessages block(x, peer, ends);
+  if (failed == kEnded) {  // a graph outlives its communicator, and nobody else can say so
+    if (threadIdx.x == 0) fail_launch();
+    return;
+  }
   if (failed == 0) {
     if (threadIdx.x < kMessageHalf)
       block.send(sending_halted);
