@@ -54,7 +54,7 @@ class Row:
 
 ROWS = (
     Row("barrier", runs=(CPU,), graph=(), c=(CPU,)),
-    Row("messages", runs=(CPU, GPUS), graph=(GPUS,), c=(CPU, GPUS), torch=(CPU, GPUS)),
+    Row("messages"),
     Row("persistent", (CPU,), (), (CPU,), (CPU,), (CPU,), c=(CPU,), torch=()),
     Row("composition", counts=PLACES, in_place=PLACES, torch=()),
 )

@@ -43,8 +43,8 @@ class PointToPoint(ABC):
         Returns when `tensor` may be used again, which small messages allow before the receive. Messages of two ranks
         match by tag, equal tags in the order of their posting, and never meet a collective; they wait for no call
         started before.
-        Of a GPU's memory, within a host, they are enqueued behind the current stream, and match in the order of the
-        calls, all with tag 0; all ranks come to the first one, unless the communicator was made with device=N.
+        Of a GPU's memory they are enqueued behind the current stream, and match in the order of the calls, all with
+        tag 0; all ranks come to the first one, unless the communicator was made with device=N.
         tag: from 0 up to 2^14 - 1 on any MPI, far more elsewhere. Zero elements are a message as well.
         Raises UsageError (argument, rank); TransportError (peer, tag, both sizes) where the receive is of another size,
         on the receiver at least; TimeoutError (peer, tag, bytes).

@@ -35,13 +35,15 @@ Communicator::~Communicator() {
   }
   parts_->gpu.finish();
   ground.progress->remove(parts_->rounds);
-  if (!parts_->calls.empty() || !parts_->launched.empty() || parts_->messages.under_way())
+  if (!parts_->calls.empty() || !parts_->launched.empty() || !parts_->carried.empty() || parts_->messages.under_way())
     parts_->failing.fail({FailureKind::user, "the communicator was destroyed while calls were under way"});
   ground.progress->remove(parts_->rounds);  // which fail() has handed it again, where a peer is yet to be told
   const bool failed = static_cast<bool>(parts_->gate.failure());
   if (!failed) ground.keep_trace();
   // MPI cannot recall a message under way and may write to its buffers until the process ends: they stay.
-  if (failed && ground.around.mpi) parts_->binding.keep_for_good();
+  if (!failed || !ground.around.mpi) return;
+  parts_->binding.keep_for_good();
+  parts_->gpu.keep_for_good();
 }
 
 int Communicator::rank() const { return parts_->ground.rank(); }

@@ -27,6 +27,7 @@ GpuCalls::GpuCalls(const Footing& footing, const Beside& beside)
       waits_(footing.waits),
       calls_(beside.calls),
       launched_(beside.launched),
+      carried_(beside.carried),
       rounds_(beside.rounds),
       choosing_(beside.choosing) {}
 
@@ -110,10 +111,14 @@ void GpuCalls::enqueue_rest(GpuExecutor& executor, const CallBetweenHosts& call,
     if (behind != on) executor.order_of_calls().order(static_cast<gpu::Stream>(behind), stream);
     executor.between_hosts()->enqueue(call, stream);
   } catch (const std::exception& error) {
-    const std::unique_lock lock = gate_.enter();
-    if (!gate_.failure()) failing_.fail(failure_of(error));
+    fail_once(error);
     throw;
   }
+}
+
+void GpuCalls::fail_once(const std::exception& error) {
+  const std::unique_lock lock = gate_.enter();
+  if (!gate_.failure()) failing_.fail(failure_of(error));
 }
 
 struct GpuCalls::Begun {

@@ -17,6 +17,7 @@
 namespace lanecast {
 
 class BetweenHosts;
+class CarriedMessages;
 class DeviceWork;
 class GpuExecutor;
 class LaunchedCalls;
@@ -38,6 +39,7 @@ class GpuCalls {
   struct Beside {
     OrderedCalls& calls;
     LaunchedCalls& launched;
+    CarriedMessages& carried;
     ProgressRounds& rounds;
     Choosing& choosing;
   };
@@ -49,8 +51,10 @@ class GpuCalls {
   void open_within(int device);
   /// Null before; by whoever is in the gate.
   GpuExecutor* opened() const { return executor_.get(); }
-  /// Is it open, and are all ranks on one host? Then messages go.
+  /// Is it open, and are all ranks on one host?
   bool has_peers();
+  /// Is it open? Then messages go.
+  bool has_messages();
   /// Where messages to other hosts lie: "staged", on the host; "direct", on the GPU; empty: it is closed, or one host.
   std::string where_messages_lie();
   /// Of the GPUs of all ranks, by its driver's name; empty where it is not open, or there are several kinds.
@@ -82,6 +86,8 @@ class GpuCalls {
   void check();
   /// Until the messages of all calls on the GPU are through, lest its peers lose them.
   void finish();
+  /// What MPI cannot recall stays, for as long as the process runs.
+  void keep_for_good() const;
 
   /// What the choice of its calls goes by.
   static Choosing::OnGpus on_gpus(const GpuExecutor& executor);
@@ -125,6 +131,8 @@ class GpuCalls {
   void open_proxied(GpuExecutor& executor, void* stream, Lock& lock);
   /// Throws UsageError for buffers unlike those that the composition was compiled for.
   void require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const;
+  /// Until messages between two ranks are through.
+  void finish_carried();
   /// Until all that graphs replay has run, and its messages are through.
   void finish_launched();
   /// what: the other ranks have to come for; begun_s: how long ago the wait has begun. Throws to give up.
@@ -148,6 +156,8 @@ class GpuCalls {
   /// Gives a call its turn on the stream. What a plan enqueues is left, for enqueue_rest().
   std::optional<CallBetweenHosts> enqueue_on(GpuExecutor& executor, const Call& call, const Route& route, void* on,
                                              Lock& lock);
+  /// Outside the gate, after an error there.
+  void fail_once(const std::exception& error);
   /// What takes memory of the GPU's: meanwhile the progress thread moves the calls before.
   void outside_gate(Lock& lock, const std::function<void()>& take);
   /// Gives a call between hosts its turn.
@@ -162,6 +172,9 @@ class GpuCalls {
   /// blocks until the progress thread has moved the messages before.
   void enqueue_rest(GpuExecutor& executor, const CallBetweenHosts& call, void* behind, void* on);
   GpuExecutor& open_for_messages(Transfers transfers, const OnStream& where, Lock& lock);
+  void enqueue_between_hosts(GpuExecutor& executor, Transfers transfers, void* on, Lock& lock);
+  /// Lets the proxies of messages to other hosts know of them.
+  void expect(BetweenHosts& between, Transfers transfers, void* on, Lock& lock);
 
   /// Has one of the peers gone? Throws where it has failed, or is_final says that nothing more can come of it.
   bool lost_peer(bool is_final);
@@ -174,6 +187,7 @@ class GpuCalls {
   Waits& waits_;
   OrderedCalls& calls_;
   LaunchedCalls& launched_;
+  CarriedMessages& carried_;
   ProgressRounds& rounds_;
   Choosing& choosing_;
   std::shared_ptr<GpuExecutor> executor_;  // null before the first call on a GPU

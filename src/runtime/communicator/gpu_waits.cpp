@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/quiet_thread.h"
+#include "runtime/communicator/carried_messages.h"
 #include "runtime/communicator/device_work.h"
 #include "runtime/communicator/failing.h"
 #include "runtime/communicator/launched_calls.h"
@@ -111,14 +112,27 @@ void GpuCalls::finish() {
     return;
   }
   if (messages) messages->wait_done();
+  finish_carried();
   finish_launched();
+}
+
+void GpuCalls::finish_carried() {
+  const auto are_through = [this] {
+    const std::unique_lock lock = gate_.enter();
+    return carried_.empty();
+  };
+  for (Patience patience(Rivals::ranks); !are_through(); patience.pause()) rounds_.advance();
+}
+
+void GpuCalls::keep_for_good() const {
+  if (executor_ && executor_->between_hosts()) executor_->between_hosts()->messages().keep_for_good();
 }
 
 void GpuCalls::finish_launched() {
   std::shared_ptr<GpuExecutor> executor;
   {
     const std::unique_lock lock = gate_.enter();
-    if (launched_.is_open() && !gate_.failure()) executor = executor_;
+    if ((launched_.is_open() || carried_.follows_device()) && !gate_.failure()) executor = executor_;
   }
   if (!executor) return;
   std::atomic<bool> has_run = false;
@@ -131,7 +145,7 @@ void GpuCalls::finish_launched() {
     rounds_.advance();  // the progress thread may have ended
     const bool all_have_begun = has_run.load(std::memory_order_acquire);
     const std::unique_lock lock = gate_.enter();
-    if (all_have_begun && launched_.empty()) break;
+    if (all_have_begun && launched_.empty() && carried_.empty()) break;
   }
   waits.join();
 }

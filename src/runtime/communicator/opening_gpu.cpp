@@ -126,6 +126,11 @@ bool GpuCalls::has_peers() {
   return executor_ && executor_->within_host();
 }
 
+bool GpuCalls::has_messages() {
+  const std::unique_lock lock = gate_.enter();
+  return executor_ != nullptr;
+}
+
 std::string GpuCalls::where_messages_lie() {
   const std::unique_lock lock = gate_.enter();
   if (!executor_ || !executor_->between_hosts()) return {};

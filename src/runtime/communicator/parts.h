@@ -2,6 +2,7 @@
 // What a communicator is made of, from the ground up: each part sees those before it.
 #pragma once
 
+#include "runtime/communicator/carried_messages.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/communicator/messages.h"
 #include "runtime/communicator/rounds.h"
@@ -31,8 +32,9 @@ struct Communicator::Parts {
   OrderedCalls calls{{ground, gate, failing, waits}, binding};
   MessageCalls messages{{ground, gate, failing, waits}};
   LaunchedCalls launched{{ground, gate, failing, waits}, binding};
-  ProgressRounds rounds{{ground, gate, failing, waits}, {calls, launched, messages}};
-  GpuCalls gpu{{ground, gate, failing, waits}, {calls, launched, rounds, choosing}};
+  CarriedMessages carried{{ground, gate, failing, waits}};
+  ProgressRounds rounds{{ground, gate, failing, waits}, {calls, launched, carried, messages}};
+  GpuCalls gpu{{ground, gate, failing, waits}, {calls, launched, carried, rounds, choosing}};
   std::uint64_t splits = 0;  // that were made
 };
 

@@ -36,8 +36,7 @@ using Transfers = std::span<const Transfer>;
 /// Of the host's memory. What Communicator::bind() has made is asked for again and again.
 using HostRequest = std::variant<Lent<Call>, Lent<std::shared_ptr<BoundCall>>, Transfers, BarrierRequest>;
 
-/// Of a GPU's memory. Transfers are for the ranks of one host there, match in the order of the calls, and this rank may
-/// be a peer of its own.
+/// Of a GPU's memory. Transfers match in the order of the calls there, and this rank may be a peer of its own.
 using GpuRequest = std::variant<Lent<Call>, Lent<ComposedOnGpu>, Transfers>;
 
 /// Where the buffers of a GpuRequest lie, and what it comes behind: what that stream (a CUstream) of the caller's holds

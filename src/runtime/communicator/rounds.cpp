@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/communicator/rounds.h"
 
+#include "runtime/communicator/carried_messages.h"
 #include "runtime/communicator/messages.h"
 #include "runtime/communicator/waits.h"
 
@@ -13,6 +14,7 @@ ProgressRounds::ProgressRounds(const Footing& footing, const Parts& parts)
       waits_(footing.waits),
       calls_(parts.calls),
       launched_(parts.launched),
+      carried_(parts.carried),
       messages_(parts.messages) {
   failing_.also_ends([this](const std::exception_ptr&) { tell_by_and_by(); });
 }
@@ -36,9 +38,9 @@ void ProgressRounds::hand_to_thread() {
 
 ThreadWork ProgressRounds::work() {
   const Gate::Lock lock = gate_.try_enter();
-  if (!lock.owns_lock() || !calls_.empty() || !launched_.empty() || !messages_.empty() || telling_)
+  if (!lock.owns_lock() || !calls_.empty() || !launched_.empty() || !carried_.empty() || !messages_.empty() || telling_)
     return ThreadWork::some;
-  return launched_.listens() ? ThreadWork::listens : ThreadWork::none;
+  return launched_.listens() || carried_.listens() ? ThreadWork::listens : ThreadWork::none;
 }
 
 bool ProgressRounds::advance() {
@@ -51,16 +53,17 @@ bool ProgressRounds::advance() {
   if (telling_) {
     if (ran.seconds_since(telling_->last_progress) > telling_->timeout_s || !ground_.router->tell()) telling_.reset();
   }
-  const bool launched = launched_.advance();
-  if (calls_.empty()) return messages_.advance() || launched;
+  bool beside = launched_.advance();
+  beside |= carried_.advance();
+  if (calls_.empty()) return messages_.advance() || beside;
   const bool moved = calls_.advance();
   if (!moved) messages_.look_after(calls_.empty());  // moved together with them
-  return moved || launched;
+  return moved || beside;
 }
 
 void ProgressRounds::give_up() {
   const Gate::Lock lock = gate_.try_enter();  // held: by a blocking call, which runs when there is none
-  if (lock.owns_lock() && !(calls_.empty() && launched_.empty() && messages_.empty()))
+  if (lock.owns_lock() && !(calls_.empty() && launched_.empty() && carried_.empty() && messages_.empty()))
     failing_.fail({FailureKind::user, "the process is ending while calls are under way"});
 }
 

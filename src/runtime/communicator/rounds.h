@@ -11,6 +11,7 @@
 
 namespace lanecast {
 
+class CarriedMessages;
 class MessageCalls;
 
 /// Outside the gate, all but what the thread calls: a round comes in by itself, unless somebody else is.
@@ -19,6 +20,7 @@ class ProgressRounds final : public Moved {
   struct Parts {
     OrderedCalls& calls;
     LaunchedCalls& launched;
+    CarriedMessages& carried;
     MessageCalls& messages;
   };
   ProgressRounds(const Footing& footing, const Parts& parts);
@@ -49,6 +51,7 @@ class ProgressRounds final : public Moved {
   Waits& waits_;
   OrderedCalls& calls_;
   LaunchedCalls& launched_;
+  CarriedMessages& carried_;
   MessageCalls& messages_;
   std::optional<Deadline> telling_;  // of peers that are to hear of a failure
 };

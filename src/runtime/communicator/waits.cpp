@@ -35,9 +35,9 @@ void Waits::check_timeout(double timeout_s) const {
 Bootstrap Waits::among(Gathering gathering) const {
   gathering.me = static_cast<int>(std::ranges::find(gathering.ranks, ground_.rank()) - gathering.ranks.begin());
   gathering.timeout_s = timeout_s_;
-  if (beside_)
+  if (!beside_.empty())
     gathering.meanwhile = [this, given = std::move(gathering.meanwhile)](auto missing, auto last_moved) {
-      beside_();
+      move_beside();
       if (given) given(missing, last_moved);
     };
   return bootstrap_over(ground_.router, std::move(gathering));
@@ -47,6 +47,12 @@ Bootstrap Waits::among_all(const std::string& what) {
   return among({.ranks = ground_.topology.everyone(), .what = what, .meanwhile = [this](auto...) {
                   gate_.ask(ground_.options.interrupt);
                 }});
+}
+
+bool Waits::move_beside() const {
+  bool moved = false;
+  for (const auto& beside : beside_) moved |= beside();
+  return moved;
 }
 
 bool Waits::advance(UnderWay& call) {
@@ -67,7 +73,7 @@ void Waits::drive(UnderWay& call, const Interrupt& interrupt) {
   Deadline deadline{{}, timeout_s_};
   bool moved = true, looked = false;  // a short call never stops to look, not even at the clock
   while (!call.finished()) {
-    const bool moved_beside = beside_ && beside_();
+    const bool moved_beside = move_beside();
     if (moved_beside) patience.reset();
     if (advance(call)) {
       moved = true;

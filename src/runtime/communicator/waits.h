@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/running_time.h"
@@ -30,9 +31,9 @@ class Waits {
   void set_timeout(double timeout_s) { timeout_s_ = timeout_s; }
   /// Throws UsageError.
   void check_timeout(double timeout_s) const;
-  /// Moves calls in the order of a device, which ends wait for no call of the host's: also while one has this thread.
-  /// True when something moved; throws to end the wait.
-  void also_moves(std::function<bool()> beside) { beside_ = std::move(beside); }
+  /// Moves what waits for no call of the host's: also while one has this thread. True when something moved; throws to
+  /// end the wait.
+  void also_moves(std::function<bool()> beside) { beside_.push_back(std::move(beside)); }
   /// By the looks of all waits.
   RunningTime& ran() { return ran_; }
   CallAgreement& agreement() { return agreement_; }
@@ -60,6 +61,7 @@ class Waits {
   std::string number_of(const UnderWay& call) const;
 
  private:
+  bool move_beside() const;
   void look_for_reasons(const UnderWay& call);
   [[noreturn]] void give_up(const UnderWay& call, int peer, const Loss& loss);
 
@@ -69,7 +71,7 @@ class Waits {
   CallAgreement agreement_;
   double timeout_s_;
   std::uint64_t calls_ = 0;
-  std::function<bool()> beside_;  // null: there are no such calls
+  std::vector<std::function<bool()>> beside_;
   RunningTime ran_;
   std::chrono::steady_clock::time_point last_look_;
 };

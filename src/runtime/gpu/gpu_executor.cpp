@@ -40,7 +40,9 @@ void GpuExecutor::choose_by(const std::vector<PeerFits>& measured) {
   if (within_host_) within_host_->engines.choose_by(measured);
 }
 
-bool GpuExecutor::idle() const { return enqueued_.order.idle() && (!within_host_ || within_host_->messages.idle()); }
+bool GpuExecutor::idle() const {
+  return enqueued_.order.idle() && (within_host_ ? within_host_->messages.idle() : between_hosts_->messages().idle());
+}
 
 void GpuExecutor::raise_fault() const {
   const auto fault = within_host_ ? within_host_->peers->fault() : between_hosts_->fault();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "device/gpu/stream.h"
-#include "peers/peer_group.h"
+#include "peers/message_kernels.h"
 #include "runtime/request/transfer.h"
 
 namespace lanecast {

@@ -7,7 +7,7 @@
 #include "peers/peer_group.h"
 #include "runtime/gpu/engine_calls.h"
 #include "runtime/gpu/enqueued_calls.h"
-#include "runtime/gpu/in_host_messages.h"
+#include "runtime/gpu/enqueued_messages.h"
 #include "runtime/gpu/in_host_programs.h"
 #include "runtime/gpu/open_gpu.h"
 #include "runtime/gpu/reachable_buffers.h"
@@ -24,7 +24,8 @@ struct WithinHost {
         buffers(gpu.device, bootstrap, board),
         engines({gpu, topology, *peers, buffers, enqueued}),
         programs(gpu.device, topology, *peers, enqueued),
-        messages(gpu.device, *peers, enqueued.order) {}
+        messages(gpu.device, bootstrap.rank, enqueued.order,
+                 [group = peers.get()](auto messages, auto stream) { group->exchange(messages, stream); }) {}
   WithinHost(const WithinHost&) = delete;
   WithinHost& operator=(const WithinHost&) = delete;
 
@@ -33,7 +34,7 @@ struct WithinHost {
   ReachableBuffers buffers;
   EngineCalls engines;      // collectives whose algorithm is one of theirs
   InHostPrograms programs;  // collectives by algorithms of plans, and compositions
-  InHostMessages messages;
+  EnqueuedMessages messages;
 };
 
 }  // namespace lanecast

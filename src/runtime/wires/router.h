@@ -44,10 +44,18 @@ inline std::uint64_t call_tag(const Transport& transport, std::uint64_t ordinal,
   return tag < apart ? tag : tag + apart;
 }
 
+/// The last ones of that quarter are for messages between two ranks of a GPU's memory.
+constexpr std::uint64_t kGpuMessageTags = 64;
+
 /// The same of a call in the order of a device.
 inline std::uint64_t launched_tag(const Transport& transport, std::uint64_t ordinal, std::uint32_t stamp) {
   const std::uint64_t tags = launched_tags(transport);
-  return tags + salted(transport, ordinal, stamp) % tags;
+  return tags + salted(transport, ordinal, stamp) % (tags - kGpuMessageTags);
+}
+
+/// which: below kGpuMessageTags.
+inline std::uint64_t gpu_message_tag(const Transport& transport, std::uint64_t which) {
+  return 2 * launched_tags(transport) - kGpuMessageTags + which;
 }
 
 class Router {

@@ -69,6 +69,16 @@ BetweenHosts::BetweenHosts(NetworkSurroundings around, const Bootstrap& all,
                           on_.gpu.device, members,
                           peers::OwnKernels{own_->launches, own_->faults, own_->control.address()});
                     })),
+      messages_(agreed(all,
+                       [&] {
+                         const Ranks here = on_host_of(rank_);
+                         Bootstrap members = among(here);
+                         members.known_as = here;
+                         return std::make_unique<MessagesBetweenHosts>(
+                             MessagesBetweenHosts::MessageSurroundings{
+                                 on_.gpu, where_, here, rank_, static_cast<int>(on_.hosts.size()), on_.enqueued.order},
+                             members, peers::OwnKernels{own_->launches, own_->faults, own_->control.address()});
+                       })),
       most_lanes_(on_.gpu.max_ctas ? std::min(on_.gpu.max_ctas, kFewLanes) : kFewLanes),
       most_adding_(most_lanes_) {
   set_timeout(on_.gpu.timeout_s);
@@ -81,7 +91,9 @@ BetweenHosts::BetweenHosts(NetworkSurroundings around, const Bootstrap& all,
 }
 
 BetweenHosts::~BetweenHosts() {
-  if (!captured_.may_run()) return;
+  const bool messages_may_run = messages_->may_be_replayed();
+  if (messages_may_run) messages_->keep_for_good();
+  if (!captured_.may_run() && !messages_may_run) return;
   try {
     end_replays();
   } catch (const std::exception&) {  // the device is out of order, and replays nothing
@@ -124,7 +136,7 @@ Ranks BetweenHosts::neighbours_of(int rank, const std::vector<std::string>& host
   return ranks.size() <= gpu::kMostRanks ? ranks : Ranks{rank};
 }
 
-void BetweenHosts::set_timeout(double timeout_s) { own_->faults.set_timeout(kLongerThanHost * timeout_s); }
+void BetweenHosts::set_timeout(double timeout_s) { own_->faults.set_timeout(timeout_s, kLongerThanHost); }
 
 void BetweenHosts::network_is(const Link& link) {
   const auto wanted = [&](double of_a_lane, int most) {

@@ -12,6 +12,7 @@
 #include "peers/program_peers.h"
 #include "runtime/bound/recent_calls.h"
 #include "runtime/gpu/between_hosts/captured_calls.h"
+#include "runtime/gpu/between_hosts/messages_between_hosts.h"
 #include "runtime/gpu/between_hosts/proxy.h"
 #include "runtime/gpu/enqueued_calls.h"
 #include "runtime/gpu/open_gpu.h"
@@ -85,6 +86,7 @@ class BetweenHosts {
   /// Memory of messages on the device, of ProbeMemory::kBytes, while no call is under way.
   std::byte* message_memory() const { return memories_.back()->slots(/*on_host=*/false); }
   AnnouncedLaunches& launches() const { return *launches_; }
+  MessagesBetweenHosts& messages() const { return *messages_; }
   CapturedCalls& captured() { return captured_; }
   std::optional<peers::PeerFault> fault() const { return own_->faults.met(); }
   /// Ends the waits of kernels.
@@ -114,6 +116,7 @@ class BetweenHosts {
   WhereMessagesLie where_;
   std::unique_ptr<OwnPart> own_;
   std::unique_ptr<peers::ProgramPeers> peers_;
+  std::unique_ptr<MessagesBetweenHosts> messages_;
   int most_lanes_, most_adding_;  // lanes of a call, and of one that may add
   std::size_t window_ = 0;        // see Proxy
   // The last one holds the largest program so far. Earlier ones stay: the thread that ends the last call with one makes

@@ -5,31 +5,9 @@
 #include <bit>
 #include <utility>
 
+#include "runtime/gpu/between_hosts/in_context.h"
+
 namespace lanecast {
-
-/// A library that moves a GPU's memory asks the thread for the GPU. To name it is a call of the driver, which may keep
-/// the thread as that library's own may: so these are visits, too.
-class Proxy::InContext {
- public:
-  InContext(const Proxy& proxy) : router_(proxy.router_) {
-    if (!proxy.around_.device || proxy.flows_.empty()) return;
-    transport_ = &router_.to(proxy.carried(proxy.flows_[0]).peer);
-    const Router::Visit visit(router_, *transport_);
-    current_.emplace(*proxy.around_.device);
-  }
-  ~InContext() {
-    if (!transport_) return;
-    const Router::Visit visit(router_, *transport_);
-    current_.reset();
-  }
-  InContext(const InContext&) = delete;
-  InContext& operator=(const InContext&) = delete;
-
- private:
-  Router& router_;
-  const Transport* transport_ = nullptr;
-  std::optional<gpu::Device::Current> current_;
-};
 
 Proxy::Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router)
     : call_(std::move(call)), around_(std::move(around)), router_(router) {
@@ -53,7 +31,7 @@ Proxy::Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router)
 }
 
 void Proxy::start(const std::byte* /*in*/, std::byte* /*out*/, std::uint32_t stamp) {
-  const InContext in_context(*this);
+  const InContext in_context(router_, context(), a_peer());
   stamp_ = stamp;
   launch_ = around_.launches->turn_to_next();
   unfinished_ = flows_.size();
@@ -194,7 +172,7 @@ void Proxy::record(const PostedChunk& chunk) const {
 }
 
 bool Proxy::advance() {
-  const InContext in_context(*this);
+  const InContext in_context(router_, context(), a_peer());
   bool moved = router_.progress();
   for (CarriedFlow& flow : flows_)
     if (!carried(flow).sends) moved |= follow_receive(flow);

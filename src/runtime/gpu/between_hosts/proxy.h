@@ -60,7 +60,6 @@ class Proxy final : public OrderedCall {
   bool on_hold() const override { return !around_.launches->has_begun(launch_); }
 
  private:
-  class InContext;
   struct CarriedFlow;
   struct PostedChunk final : Posted {
     void arrived() override { proxy->arrived(*this); }
@@ -84,6 +83,9 @@ class Proxy final : public OrderedCall {
     std::uint32_t lane = 0;  // of the channel: those before it have said that they have put, or taken, the next chunk
   };
 
+  /// Null: nobody asks for it.
+  std::shared_ptr<gpu::Device> context() const { return flows_.empty() ? nullptr : around_.device; }
+  int a_peer() const { return flows_.empty() ? -1 : carried(flows_[0]).peer; }
   const Carried& carried(const CarriedFlow& flow) const { return call_.program->program().carried[flow.number]; }
   CarriedChunk chunk_of(const CarriedFlow& flow, std::uint32_t chunk) const {
     return call_.program->carried_chunks().of(flow.number, chunk, flow.channel);

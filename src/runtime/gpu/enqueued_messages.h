@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of a GPU's memory between ranks of one host, which no other call waits for.
+// Messages of a GPU's memory between two ranks, which no other call waits for.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
 
-#include "peers/peer_group.h"
+#include "peers/message_kernels.h"
 #include "runtime/gpu/order_of_calls.h"
 #include "runtime/gpu/order_of_messages.h"
 
 namespace lanecast {
 
-class InHostMessages {
+class EnqueuedMessages {
  public:
-  /// All of them outlive it.
-  InHostMessages(std::shared_ptr<gpu::Device> device, peers::PeerGroup& peers, const OrderOfCalls& calls)
-      : device_(std::move(device)), peers_(peers), calls_(calls), order_(device_) {}
+  /// Has the device run messages that are all in order behind a stream.
+  using Exchange = std::function<void(std::span<const peers::PeerMessage>, gpu::Stream)>;
+  /// calls: outlives it.
+  EnqueuedMessages(std::shared_ptr<gpu::Device> device, int rank, const OrderOfCalls& calls, Exchange exchange)
+      : device_(std::move(device)), rank_(rank), calls_(calls), exchange_(std::move(exchange)), order_(device_) {}
 
   /// All at once; this rank may be a peer of its own. They come after what `stream` holds and after earlier messages
   /// between the same two ranks in the same direction. Throws UsageError before anything is enqueued.
@@ -28,8 +31,9 @@ class InHostMessages {
 
  private:
   std::shared_ptr<gpu::Device> device_;
-  peers::PeerGroup& peers_;
+  int rank_;
   const OrderOfCalls& calls_;
+  Exchange exchange_;
   OrderOfMessages order_;
 };
 

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/gpu/in_host_messages.h"
+#include "runtime/gpu/enqueued_messages.h"
 
 #include <algorithm>
 #include <vector>
 
 namespace lanecast {
 
-void InHostMessages::enqueue(std::span<const Transfer> transfers, gpu::Stream stream) {
-  const std::vector<peers::PeerMessage> messages = peer_messages(transfers, peers_.rank());
+void EnqueuedMessages::enqueue(std::span<const Transfer> transfers, gpu::Stream stream) {
+  const std::vector<peers::PeerMessage> messages = peer_messages(transfers, rank_);
   if (messages.empty()) return;
   const gpu::Device::Current current(*device_);
   const bool captured = calls_.capturing(stream);
   if (!captured) order_.begin(transfers, stream);
-  peers_.exchange(messages, stream);
+  exchange_(messages, stream);
   if (!captured) order_.end(transfers, stream);
 }
 
-bool InHostMessages::idle() const {
+bool EnqueuedMessages::idle() const {
   return std::ranges::all_of(order_.ends(), [this](const auto& end) { return calls_.passed(*end); });
 }
 

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of a GPU's memory between two ranks of several hosts, without a GPU: of all lengths and in any order, in
+graphs, beside other calls, and those that go wrong."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpu_host_library
+import lanecast
+from gpu_host_library import Graph
+from gpu_stand_in import FREE_OF_DRIVER, Tensor, between_hosts, outcomes, taking_gpus
+from lanecast import Communicator, P2POp
+from pipe_jobs import Outcome, Tell, stays_until
+
+pytestmark = pytest.mark.timeout(400)  # the first one builds the driver
+
+# Bytes: in a frame and just beyond, a slot and just beyond, several parcels, and more than all slots hold.
+LENGTHS = (0, 1, 8, 248, 249, 16_385, 32_768, 32_769, 98_309, 1_048_577, 9 << 20)
+
+
+KEPT: list[Tensor] = []  # what is sent: streams still read it when its call has returned
+
+
+def content(count: int, rank: int, turn: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Other bytes of each rank, in each turn and at each place."""
+    where = np.arange(count, dtype=np.uint32)
+    return ((where * 2654435761 >> 13) + rank * 101 + turn * 31).astype(np.uint8)
+
+
+def filled(comm: Communicator, count: int, turn: int = 0) -> Tensor:
+    KEPT.append(Tensor(content(count, comm.rank, turn), "uint8", comm.rank))
+    return KEPT[-1]
+
+
+def empty(comm: Communicator, count: int) -> Tensor:
+    return Tensor(np.full(count, 0xA5, np.uint8), "uint8", comm.rank)
+
+
+def wrong_in(comm: Communicator, got: Tensor, source: int, turn: int = 0) -> list[str]:
+    right = content(got.array.size, source, turn)
+    if np.array_equal(got.array, right):
+        return []
+    first = int(np.argmax(got.array != right))
+    return [f"turn {turn}: {got.array.size} bytes from rank {source} differ from byte {first} on"]
+
+
+def all_right(ended: list[Outcome]) -> None:
+    for outcome in ended:
+        assert (outcome.text, outcome.value) == ("", [])
+
+
+def around(comm: Communicator, turn: int, count: int) -> list[str]:
+    """To the next rank from the one before: first alone, then both ways at once in lists, then started."""
+    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    got, mine, back, later = (empty(comm, count) for _ in range(4))
+    sent = filled(comm, count, turn=turn)
+    if comm.rank % 2 == 0:
+        comm.send(sent, after)
+        comm.recv(got, before)
+    else:
+        comm.recv(got, before)
+        comm.send(sent, after)
+    operations = [
+        P2POp("irecv", back, after), P2POp("isend", sent, before), P2POp("isend", sent, comm.rank),
+        P2POp("irecv", mine, comm.rank),
+    ]  # fmt: skip
+    comm.batch_send_recv(operations if comm.rank else operations[::-1])
+    receive = comm.irecv(later, before)
+    comm.isend(sent, after)
+    receive.wait()
+    comm.synchronize()
+    return [
+        *wrong_in(comm, got, before, turn), *wrong_in(comm, back, after, turn), *wrong_in(comm, mine, comm.rank, turn),
+        *wrong_in(comm, later, before, turn),
+    ]  # fmt: skip
+
+
+def of_all_lengths(lengths: tuple[int, ...], comm: Communicator, _: Tell) -> list[str]:
+    return [what for turn, count in enumerate(lengths) for what in around(comm, turn, count)]
+
+
+def opened(comm: Communicator) -> Communicator:
+    """Of the same ranks, whose GPUs are open before the first message."""
+    x = Tensor(np.ones(1, np.float32), "float32", comm.rank)
+    comm.all_reduce(x)
+    comm.synchronize()
+    return comm
+
+
+@pytest.mark.parametrize(
+    ("size", "topology", "lengths"), [(2, "2x1", LENGTHS), (3, "2+1", LENGTHS[::3]), (4, "2x2", LENGTHS[1::4])]
+)
+def test_messages_of_all_lengths(size: int, topology: str, lengths: tuple[int, ...], kernel_cache: str) -> None:
+    all_right(outcomes(size, partial(of_all_lengths, lengths), kernel_cache, **between_hosts(topology)))
+
+
+def of_two_alone(ended: Path, comm: Communicator, _: Tell) -> list[str]:
+    """Of three ranks with open GPUs, of which the second does nothing."""
+    opened(comm)
+    if comm.rank == 1:
+        stays_until(ended)
+        return []
+    peer = 2 - comm.rank
+    wrong = []
+    for turn, count in enumerate((8, 200_001)):
+        got = empty(comm, count)
+        comm.batch_send_recv(
+            [P2POp("isend", filled(comm, count, turn=turn), peer), P2POp("irecv", got, peer)]
+        )
+        comm.synchronize()
+        wrong += wrong_in(comm, got, peer, turn)
+    comm.send(filled(comm, 1), peer)  # both have come
+    comm.recv(empty(comm, 1), peer)
+    comm.synchronize()
+    ended.touch()
+    return wrong
+
+
+def test_two_ranks_open_a_channel_by_themselves(kernel_cache: str, tmp_path: Path) -> None:
+    all_right(outcomes(3, partial(of_two_alone, tmp_path / "ended"), kernel_cache, **between_hosts("3x1")))
+
+
+def many_at_once(comm: Communicator, _: Tell) -> list[str]:
+    """More than a kernel takes, from each to each in one list; then as many, started one by one in other orders."""
+    peers = [rank for rank in range(comm.size) if rank != comm.rank]
+    counts = [(k * k * 37) % 9973 for k in range(70)]
+    wrong = []
+    for started in (False, True):
+        got = {rank: [empty(comm, count) for count in counts] for rank in peers}
+        sends = [P2POp("isend", filled(comm, count, turn=k), rank) for rank in peers for k, count in enumerate(counts)]
+        receives = [P2POp("irecv", place, rank) for rank in peers for place in got[rank]]
+        operations = sends + receives if comm.rank else receives + sends
+        if started:
+            works = [getattr(comm, str(each.op))(each.tensor, each.peer) for each in operations]
+            for work in works:
+                work.wait()
+        else:
+            comm.batch_send_recv(operations)
+        comm.synchronize()
+        wrong += [what for rank in peers for k in range(70) for what in wrong_in(comm, got[rank][k], rank, k)]
+    return wrong
+
+
+@pytest.mark.parametrize(("size", "topology"), [(2, "2x1"), (3, "2+1")])
+def test_more_messages_than_a_kernel_takes(size: int, topology: str, kernel_cache: str) -> None:
+    all_right(outcomes(size, many_at_once, kernel_cache, **between_hosts(topology)))
+
+
+LONG = 300_000  # bytes of a message that lies on the GPU where it may
+
+
+def on_the_gpu(settings: dict[str, Any], comm: Communicator, _: Tell) -> list[str]:
+    ours = taking_gpus(comm, FREE_OF_DRIVER, **settings)
+    wrong = [what for turn, count in enumerate((5, LONG, 100, 9 << 20)) for what in around(ours, turn, count)]
+    return wrong if ours.gpu_messages == "direct" else [*wrong, ours.gpu_messages]
+
+
+def test_messages_that_lie_on_the_gpu(kernel_cache: str) -> None:
+    options = between_hosts("2x1")
+    settings = {"topology": options.pop("topology"), "kernel_cache": kernel_cache, "timeout_s": 60.0}
+    all_right(outcomes(2, partial(on_the_gpu, settings), kernel_cache, **options))
+
+
+def beside_host_calls(comm: Communicator, _: Tell) -> list[str]:
+    """A rank stands in a barrier while its message is moved, and its peer comes there once it has that."""
+    opened(comm)
+    peer, got = 1 - comm.rank, empty(comm, LONG)
+    wrong = []
+    for turn in range(4):
+        if (comm.rank + turn) % 2 == 0:
+            comm.send(filled(comm, LONG, turn=turn), peer)
+            comm.barrier()
+        else:
+            comm.recv(got, peer)
+            comm.synchronize()
+            wrong += wrong_in(comm, got, peer, turn)
+            comm.barrier()
+    return wrong
+
+
+def test_a_barrier_while_messages_move(kernel_cache: str) -> None:
+    all_right(outcomes(2, beside_host_calls, kernel_cache, **between_hosts("2x1")))
+
+
+def replayed(comm: Communicator, _: Tell) -> list[str]:
+    """Fresh data in each replay, of messages in both directions; eager ones and collectives between them."""
+    opened(comm)
+    peer, count = 1 - comm.rank, 70_001
+    source, got, short = filled(comm, count), empty(comm, count), empty(comm, 3)
+    eager, late = empty(comm, 40_000), empty(comm, 40_000)
+
+    def calls() -> None:
+        comm.batch_send_recv([P2POp("isend", source, peer), P2POp("irecv", got, peer)])
+        if comm.rank:
+            comm.send(short, peer)
+        else:
+            comm.recv(short, peer)
+
+    comm.batch_send_recv([P2POp("isend", filled(comm, 40_000), peer), P2POp("irecv", eager, peer)])
+    graph = Graph(comm.rank, calls)
+    wrong = []
+    for turn in range(12):
+        source.array[:] = content(count, comm.rank, turn)
+        short.array[:] = content(3, comm.rank, turn)
+        graph.launch()
+        if turn % 3 == 1:
+            comm.batch_send_recv([P2POp("irecv", late, peer), P2POp("isend", filled(comm, 40_000, turn=turn), peer)])
+        assert gpu_host_library.synchronize(comm.rank) == 0
+        comm.synchronize()
+        wrong += [*wrong_in(comm, got, peer, turn), *wrong_in(comm, short, 1, turn)]
+        if turn % 3 == 1:
+            wrong += wrong_in(comm, late, peer, turn)
+            x = Tensor(np.ones(9, np.float32), "float32", comm.rank)
+            comm.all_reduce(x)
+            comm.synchronize()
+            wrong += [] if x.array.sum() == 18 else [f"a sum of {x.array.sum()}"]
+    graph.destroy()
+    return [*wrong, *wrong_in(comm, eager, peer)]
+
+
+def test_messages_in_a_graph(kernel_cache: str) -> None:
+    all_right(outcomes(2, replayed, kernel_cache, **between_hosts("2x1")))
+
+
+def sizes_differ(sent: int, expected: int, comm: Communicator, _: Tell) -> None:
+    opened(comm)
+    if comm.rank == 0:
+        comm.send(filled(comm, sent), 1)
+    else:
+        comm.recv(empty(comm, expected), 0)
+    comm.synchronize()
+    comm.barrier()
+
+
+@pytest.mark.parametrize(("sent", "expected"), [(32, 36), (100, 70_000), (1_000_000, 999_999)])
+def test_a_message_of_another_size(sent: int, expected: int, kernel_cache: str) -> None:
+    body = partial(sizes_differ, sent, expected)
+    sender, receiver = outcomes(2, body, kernel_cache, **between_hosts("2x1"), timeout_s=20)
+    assert receiver.error == "TransportError"
+    assert f"a recv of {expected} bytes from rank 0 of a GPU's memory met a send of {sent} bytes" in receiver.text
+    assert sender.error == "TransportError"
+
+
+def nobody_sends(ended: Path, comm: Communicator, _: Tell) -> None:
+    opened(comm)
+    if comm.rank == 1:
+        stays_until(ended)  # or its going would be noticed
+        return
+    try:
+        comm.recv(empty(comm, 8), 1)
+        comm.synchronize()
+    finally:
+        ended.touch()
+
+
+def test_a_message_that_nobody_sends(kernel_cache: str, tmp_path: Path) -> None:
+    body = partial(nobody_sends, tmp_path / "ended")
+    receiver, _ = outcomes(2, body, kernel_cache, **between_hosts("2x1"), timeout_s=2)
+    assert receiver.error == "TimeoutError"
+    assert "s for rank 1 in recv of 8 bytes from rank 1 of a GPU's memory over ucx" in receiver.text
+
+
+def second_leaves(comm: Communicator, _: Tell) -> None:
+    opened(comm)
+    if comm.rank == 0:
+        comm.recv(empty(comm, 8), 1)
+        comm.synchronize()
+
+
+def test_a_peer_that_has_gone(kernel_cache: str) -> None:
+    waited, gone = outcomes(2, second_leaves, kernel_cache, **between_hosts("2x1"), timeout_s=60)
+    assert waited.error == "TransportError"
+    assert "rank 0 lost rank 1" in waited.text
+    assert "recv of 8 bytes from rank 1 of a GPU's memory" in waited.text
+    assert gone.error == ""
+
+
+def refused(comm: Communicator, _: Tell) -> list[str]:
+    opened(comm)
+    x = empty(comm, 2)
+    texts = []
+    for messages in (
+        [P2POp("isend", x, 1 - comm.rank, 7)],
+        [P2POp("isend", x, comm.size)],
+        [P2POp("isend", x, comm.rank)],
+        [P2POp("isend", x, 1 - comm.rank), P2POp("irecv", np.zeros(2, np.float32), 1 - comm.rank)],
+    ):
+        try:
+            comm.batch_send_recv(messages)
+        except lanecast.UsageError as error:
+            texts.append(str(error))
+    opened(comm)
+    return texts
+
+
+def test_messages_that_are_refused(kernel_cache: str) -> None:
+    for rank, outcome in enumerate(outcomes(2, refused, kernel_cache, **between_hosts("2x1"))):
+        assert outcome.text == ""
+        for text, words in zip(outcome.value, ("tag: 7", "dst: rank 2", "in one group", "lie on one GPU"), strict=True):
+            assert words in text
+            assert f"rank {rank}" in text
