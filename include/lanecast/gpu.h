@@ -26,17 +26,21 @@ LANECAST_API lanecastResult_t lanecastCommSetDevice(lanecastComm_t comm, int dev
 LANECAST_API lanecastResult_t lanecastEnqueue(const lanecastCall_t* call, int device, void* stream,
                                               lanecastComm_t comm);
 
-/** Moves `n` messages of memory of GPU `device` among ranks of one host, all at once and behind what `stream` holds;
- * returns at once. Only the two ranks of a message take part; those of one rank to another match in the order of the
- * calls, and have tag 0. No order of them within a call can deadlock. A rank may send to itself what it receives in the
- * same call. They come after earlier messages between the same two ranks in the same direction, whatever their streams;
- * what else is enqueued on other streams is not waited for. Where no GPU is open yet all ranks have to come. device,
- * buffers: as above. Errors: usage, and those of the calls before; transport where a message arrives of another size,
- * told as all that happens on the device. */
+/** Moves `n` messages of memory of GPU `device`, all at once and behind what `stream` holds; returns at once. Only the
+ * two ranks of a message take part; those of one rank to another match in the order of the calls, and have tag 0. No
+ * order of them within a call can deadlock. A rank may send to itself what it receives in the same call. They come
+ * after earlier messages between the same two ranks in the same direction, whatever their streams; what else is
+ * enqueued on other streams is not waited for. Where no GPU is open yet all ranks have to come. device, buffers: as
+ * above. Errors: usage, and those of the calls before; transport where a message arrives of another size, told as all
+ * that happens on the device. */
 LANECAST_API lanecastResult_t lanecastEnqueueBatch(const lanecastMessage_t* messages, size_t n, int device,
                                                    void* stream, lanecastComm_t comm);
 
-/** *has becomes 1 if the GPU is open and all ranks are on one host, where lanecastEnqueueBatch works. Errors: usage. */
+/** *has becomes 1 if the GPU is open, so that lanecastEnqueueBatch needs no other ranks than those of its messages.
+ * Errors: usage. */
+LANECAST_API lanecastResult_t lanecastCommHasMessages(lanecastComm_t comm, int* has);
+
+/** *has becomes 1 if the GPU is open and all ranks are on one host. Errors: usage. */
 LANECAST_API lanecastResult_t lanecastCommHasPeerMemory(lanecastComm_t comm, int* has);
 
 /** Blocks until all that is enqueued on this communicator has run. Errors: transport (a peer has gone, or has made

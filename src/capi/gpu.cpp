@@ -33,6 +33,13 @@ lanecastResult_t lanecastEnqueueBatch(const lanecastMessage_t* messages, size_t 
   });
 }
 
+lanecastResult_t lanecastCommHasMessages(lanecastComm_t comm, int* has) {
+  return guarded(comm, [&](Communicator& core) {
+    require(has, "has", core);
+    *has = core.gpu().has_messages() ? 1 : 0;
+  });
+}
+
 lanecastResult_t lanecastCommHasPeerMemory(lanecastComm_t comm, int* has) {
   return guarded(comm, [&](Communicator& core) {
     require(has, "has", core);

@@ -129,6 +129,9 @@ static void messages(void) {
                                     {pointer(x), NULL, kCount, lanecastInt32, next, 0}};
   SUCCEEDS(lanecastCommHasPeerMemory(comm, &has));
   EXPECT(has == 1);
+  has = 0;
+  SUCCEEDS(lanecastCommHasMessages(comm, &has));
+  EXPECT(has == 1);
   SUCCEEDS(lanecastEnqueueBatch(both, 2, rank, NULL, comm));
   SUCCEEDS(lanecastEnqueueBatch(both, 0, rank, NULL, comm));
   EXPECT(!to_host(numbers, x, sizeof numbers, NULL) && !drain(NULL));
@@ -171,6 +174,7 @@ static void misuse(void) {
   message.peer = rank;
   refuses(lanecastEnqueueBatch(&message, 1, rank, NULL, comm), "in one group");
   EXPECT(lanecastCommHasPeerMemory(comm, NULL) == lanecastUsageError);
+  EXPECT(lanecastCommHasMessages(comm, NULL) == lanecastUsageError);
   call.op = lanecastBxor;
   refuses(lanecastEnqueue(&call, rank, NULL, comm), "bxor");
   refuses(lanecastMemAlloc(NULL, 64, rank, comm), "memory");

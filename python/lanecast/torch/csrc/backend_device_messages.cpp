@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between two ranks of CUDA tensors, within a host.
+// Messages between two ranks of CUDA tensors.
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <utility>

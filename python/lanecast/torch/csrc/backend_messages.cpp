@@ -46,7 +46,7 @@ WorkPtr Backend::pass_on(const std::function<WorkPtr(c10d::Backend&)>& call) {
   return call(other);
 }
 
-bool Backend::passes_on(const Tensors& tensors) { return on_gpu(tensors) && !engine_->has_peer_memory(); }
+bool Backend::passes_on(const Tensors& tensors) { return on_gpu(tensors) && !engine_->has_messages(); }
 
 WorkPtr Backend::send(Tensors& tensors, int destination, int tag) {
   return refuse_at_the_end([&] { return post_send(tensors, destination, tag); });

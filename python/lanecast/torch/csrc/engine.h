@@ -60,10 +60,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// Enqueues a call on the memory of the stream's device; returns at once. `timeout`: without progress, once the
   /// stream has come to it; unset: the group's. Throws also what the device has met before.
   void enqueue(const lanecastCall_t& call, const c10::Stream& stream, std::chrono::milliseconds timeout);
-  /// Messages of the memory of the stream's device among the ranks of one host, all at once; else as enqueue().
+  /// Messages of the memory of the stream's device, all at once; else as enqueue().
   void enqueue_messages(const std::vector<lanecastMessage_t>& messages, const c10::Stream& stream);
   /// Is the GPU open, and are all ranks on one host?
   bool has_peer_memory();
+  /// Is the GPU open? Then messages need no other ranks than their own two.
+  bool has_messages();
   /// Has the peers map what a buffer lies in, if that is of the pool and they have not been told yet.
   void let_peers_map(const void* buffer);
   /// How many calls on memory of the pool have copied nothing.
@@ -164,6 +166,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::chrono::milliseconds core_timeout_{-1};  // of the core's next call
   std::optional<c10::Stream> own_stream_;
   std::map<std::pair<bool, int>, c10::Stream> message_streams_;             // by direction and peer
+  bool has_messages_ = false;                                               // stays true
   bool has_peer_memory_ = false;                                            // stays true
   std::map<std::uint64_t, std::weak_ptr<const Pool::Segment>> registered_;  // by number
   std::map<c10::StreamId, std::shared_ptr<const c10::Event>> last_on_device_;

@@ -60,6 +60,13 @@ bool Engine::has_peer_memory() {
   return has_peer_memory_ |= has == 1;
 }
 
+bool Engine::has_messages() {
+  const Entry entry(*this);
+  int has = 0;
+  if (!has_messages_) check_core(lanecastCommHasMessages(comm_, &has));
+  return has_messages_ |= has == 1;
+}
+
 void Engine::enqueued(const c10::Stream& stream, std::shared_ptr<const c10::Event> done) {
   const Lock lock(*this);
   last_on_device_[stream.id()] = std::move(done);
