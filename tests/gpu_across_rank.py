@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank under mpiexec, on the host and the GPU that it is told: collectives between hosts, as they are chosen.
+"""One rank under mpiexec, on the host and the GPU that it is told: collectives between hosts, as they are chosen, and
+messages.
 
 Arguments: the name of each rank's host, a folder of kernels. Prints "right", or what is wrong.
 """
@@ -13,6 +14,7 @@ import sys
 import lanecast
 from collective_cases import Case, even
 from composed_cases import Memory, form, wrong_in
+from gpu_message_cases import around
 from gpu_stand_in import Tensor, in_environment, run_on_gpu
 from lanecast import Communicator
 from lanecast.compose import Knobs
@@ -47,6 +49,7 @@ def all_cases(comm: Communicator, tell: Tell) -> list[str]:
         for chunks in (0, 5):
             what_is = wrong_in(comm, composition, [333] * composition.parts, Knobs(chunks=chunks), memory=memory)
             wrong += [what_is] if what_is else []
+    wrong += [what for turn, count in enumerate((0, 100, 20_000, 1_048_577)) for what in around(comm, turn, count)]
     wanted = os.environ.get("LANECAST_GPU_MESSAGES", "staged")
     if comm.gpu_messages != wanted:
         wrong.append(f"{comm.gpu_messages} messages, {wanted} ones were wanted")
