@@ -80,11 +80,12 @@ def test_compositions_on_gpus(ranks: int, hosts: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_a_program_written_for_nccl(ranks: int, tmp_path: Path) -> None:
+# Of two ranks that are alone on their hosts one would find out only at the deadline that the other has been refused.
+@pytest.mark.parametrize(("ranks", "hosts"), [(1, 1), (2, 1), (3, 1), (3, 2)])
+def test_a_program_written_for_nccl(ranks: int, hosts: int, tmp_path: Path) -> None:
     program = compiled(ROOT / "tests/c/nccl.c", tmp_path)
-    command = [str(program), "PMI_RANK", str(ranks)]
-    mpich(ranks, command, timeout_s=200, XDG_CACHE_HOME=str(tmp_path), **gpu_host_library.environment())
+    command = f'LANECAST_HOST=host$((PMI_RANK % {hosts})) exec "{program}" PMI_RANK {ranks}'
+    mpich(ranks, ["sh", "-c", command], timeout_s=200, XDG_CACHE_HOME=str(tmp_path), **gpu_host_library.environment())
 
 
 def test_example(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ CALLS = [name for name in vars(torch_calls) if name.startswith("check_") and nam
 # Many calls, each of which takes long where threads stand in for a GPU.
 MANY = ("check_all_reduce", "check_average_and_scaled_sum", "check_broadcast_and_reduce", "check_all_gather")
 STREAMS = [name for name in vars(torch_on_gpu) if name.startswith("check_")]
-# Messages go to NCCL there, which a device that pretends has not, and their refusals are those of peer memory.
-WITHIN = ("check_messages", "check_refusals", "check_refused_message_of_a_batch")
+# Refusals are those of peer memory.
+WITHIN = ("check_refusals",)
 MEMORY = [name for name in vars(torch_memory) if name.startswith("check_")]
 WATCHED = [name for name in vars(torch_works_watched) if name.startswith("check_")]
 TRAINING = [name for name in vars(torch_training) if name.startswith("check_")]
