@@ -4,6 +4,9 @@ graphs, beside other calls, and those that go wrong."""
 
 from __future__ import annotations
 
+import ctypes
+import itertools
+import random
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,6 +97,66 @@ def many_at_once(comm: Communicator, _: Tell) -> list[str]:
 @pytest.mark.parametrize(("size", "topology"), [(2, "2x1"), (3, "2+1")])
 def test_more_messages_than_a_kernel_takes(size: int, topology: str, kernel_cache: str) -> None:
     all_right(outcomes(size, many_at_once, kernel_cache, **between_hosts(topology)))
+
+
+def drawn(seed: int, rounds: int, comm: Communicator, _: Tell) -> list[str]:
+    """Lists of messages of any lengths among all pairs, in an order of each rank's own, without a word in between."""
+    common, own = random.Random(seed), random.Random(comm.rank)
+    opened(comm)
+    wrong, judged = [], []
+    for turn in range(rounds):
+        operations, got = [], []
+        for source, target in itertools.product(range(comm.size), repeat=2):
+            for _again in range(common.choice([0, 0, 1, 1, 2])):
+                count = common.choice([0, 1, 247, 5_000, 70_000, 140_000, 900_001])
+                if comm.rank == source:
+                    operations.append(P2POp("isend", filled(comm, count, turn=turn), target))
+                if comm.rank == target:
+                    got.append((empty(comm, count), source, turn))
+                    operations.append(P2POp("irecv", got[-1][0], source))
+        # Between two ranks the order is common to both; else it is not.
+        peers = own.sample(range(comm.size), comm.size)
+        operations.sort(key=lambda each, peers=peers: peers.index(each.peer))  # type: ignore[misc]
+        if own.random() < 0.5:
+            comm.batch_send_recv(operations)
+        else:
+            comm.batch_isend_irecv(operations)[0].wait()
+        judged += got
+    comm.synchronize()
+    for place, source, turn in judged:
+        wrong += wrong_in(comm, place, source, turn)
+    return wrong
+
+
+@pytest.mark.parametrize(
+    ("size", "topology", "rounds"),
+    [(4, "2+1+1", 6), pytest.param(7, "3+3+1", 6, marks=pytest.mark.long),
+     pytest.param(3, "2+1", 60, marks=pytest.mark.long)],
+)  # fmt: skip
+def test_lists_that_are_drawn(size: int, topology: str, rounds: int, kernel_cache: str) -> None:
+    all_right(outcomes(size, partial(drawn, 7, rounds), kernel_cache, **between_hosts(topology)))
+
+
+def beyond_2_gib(comm: Communicator, _: Tell) -> list[str]:
+    """Of memory that lies in pages of zeros but for some bytes."""
+    count = (1 << 31) + 5
+    bytes_at = gpu_host_library.memory(comm.rank, count)
+    array = np.ctypeslib.as_array((ctypes.c_uint8 * count).from_address(bytes_at))
+    places = [0, 1 << 20, (1 << 31) - 1, 1 << 31, count - 1]
+    opened(comm)
+    if comm.rank == 0:
+        array[places] = range(1, 6)
+        comm.send(Tensor(array, "uint8", comm.rank), 1)
+    else:
+        comm.recv(Tensor(array, "uint8", comm.rank), 0)
+    comm.synchronize()
+    right = array[places].tolist() == [1, 2, 3, 4, 5] and int(np.count_nonzero(array)) == len(places)
+    return [] if right else [str(array[places].tolist())]
+
+
+@pytest.mark.long
+def test_a_message_beyond_2_gib(kernel_cache: str) -> None:
+    all_right(outcomes(2, beyond_2_gib, kernel_cache, **between_hosts("2x1")))
 
 
 LONG = 300_000  # bytes of a message that lies on the GPU where it may
@@ -187,7 +250,9 @@ def test_a_message_of_another_size(sent: int, expected: int, kernel_cache: str) 
     body = partial(sizes_differ, sent, expected)
     sender, receiver = outcomes(2, body, kernel_cache, **between_hosts("2x1"), timeout_s=20)
     assert receiver.error == "TransportError"
-    assert f"a recv of {expected} bytes from rank 0 of a GPU's memory met a send of {sent} bytes" in receiver.text
+    assert (
+        f"rank 1: a recv of {expected} bytes from rank 0 of a GPU's memory met a send of {sent} bytes" in receiver.text
+    )
     assert sender.error == "TransportError"
 
 

@@ -106,13 +106,15 @@ void GpuCalls::synchronize(const Interrupt& interrupt) {
 void GpuCalls::finish() {
   std::shared_ptr<Work> messages;
   try {
-    const std::unique_lock lock = gate_.enter();
-    messages = last_;
+    {
+      const std::unique_lock lock = gate_.enter();
+      messages = last_;
+    }
+    if (messages) messages->wait_done();
+    finish_carried();
   } catch (const TimeoutError&) {  // a library keeps the thread that moves them: their waits have ended
     return;
   }
-  if (messages) messages->wait_done();
-  finish_carried();
   finish_launched();
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/gpu/between_hosts/message_proxy.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
 #include "base/mix.h"
-#include "runtime/request/transfer.h"
 
 namespace lanecast {
 
@@ -18,29 +18,29 @@ void MessageProxy::begin(std::size_t bytes) {
 
 MessageProxy::PostedPart& MessageProxy::add_frame() {
   PostedPart& part = posted_.emplace_back();
-  part.frame.bytes = part.message_bytes = message_->bytes;
+  part.frame.bytes = part.message_bytes = message_.bytes;
   part.first = next_;
   part.is_frame = true;
   part.span = {reinterpret_cast<std::byte*>(&part.frame), sizeof part.frame};
-  if (message_->in_frame()) {
-    part.pieces = message_->posted = message_->pieces;
+  if (message_.in_frame()) {
+    part.pieces = message_.posted = message_.pieces;
     next_ += part.pieces;
   }
-  part.is_last = message_->in_frame();
+  part.is_last = message_.in_frame();
   return part;
 }
 
 MessageProxy::PostedPart& MessageProxy::add_parcel(const gpu::ParcelOfPieces& parcel) {
   PostedPart& part = posted_.emplace_back();
-  part.message_bytes = message_->bytes;
+  part.message_bytes = message_.bytes;
   part.first = next_;
   part.pieces = parcel.pieces;
   const std::size_t before = parcel.first * gpu::kCarriedSlotBytes;
-  part.span = {half_.at(next_, half_.on_host(message_->bytes)),
-               std::min<std::size_t>(message_->bytes - before, parcel.pieces * gpu::kCarriedSlotBytes)};
+  part.span = {half_.at(next_, half_.on_host(message_.bytes)),
+               std::min<std::size_t>(message_.bytes - before, parcel.pieces * gpu::kCarriedSlotBytes)};
   next_ += parcel.pieces;
-  message_->posted += parcel.pieces;
-  part.is_last = message_->posted == message_->pieces;
+  message_.posted += parcel.pieces;
+  part.is_last = message_.posted == message_.pieces;
   return part;
 }
 
@@ -51,7 +51,7 @@ void MessageProxy::post(PostedPart& part, Transfer::Way way) {
   part.peer = peer_;
   // Parcels of messages of other lengths must not meet, which the frames tell.
   part.tag = gpu_message_tag(transport, part.is_frame ? 0 : 1 + mix(0, part.message_bytes) % (kGpuMessageTags - 1));
-  if (part.is_last) message_.reset();
+  if (part.is_last) message_ = {};
   const Router::Visit visit(router_, transport, peer_);
   if (way == Transfer::Way::send)
     transport.post_send(part);
@@ -71,13 +71,13 @@ bool SendingProxy::has_next() const {
 }
 
 bool SendingProxy::is_known_to_be_under_way() const {
-  return !posted_.empty() || message_ || (follows_device_ ? has_next() : through_ < enqueued_);
+  return !posted_.empty() || message_.pieces != 0 || (follows_device_ ? has_next() : through_ < enqueued_);
 }
 
 bool SendingProxy::post_ready() {
   bool moved = false;
   for (; posted_.size() < kMostPosts; moved = true) {
-    if (!message_) {
+    if (message_.pieces == 0) {
       if (!has_next()) break;
       begin(half_.flags->arrived[next_ % gpu::kCarriedSlots].bytes);
       PostedPart& frame = add_frame();
@@ -137,7 +137,7 @@ void ReceivingProxy::hear_wanted() {
 }
 
 bool ReceivingProxy::has_room(std::uint64_t first, std::uint32_t pieces) const {
-  const std::uint32_t depth = half_.depth[half_.on_host(message_->bytes) ? 1 : 0];
+  const std::uint32_t depth = half_.depth[half_.on_host(message_.bytes) ? 1 : 0];
   const auto taken = [&](std::uint64_t piece) {
     return ChannelHalf::heard(half_.flags->emptied[piece % gpu::kCarriedSlots]) > piece;
   };
@@ -151,12 +151,12 @@ bool ReceivingProxy::has_room(std::uint64_t first, std::uint32_t pieces) const {
 bool ReceivingProxy::call_for_more() {
   bool moved = false;
   for (; posted_.size() < kMostPosts; moved = true) {
-    const bool is_new = !message_;
+    const bool is_new = message_.pieces == 0;
     if (is_new && lengths_.empty()) break;
     if (is_new) begin(lengths_.front());
     const gpu::ParcelOfPieces parcel = is_new ? gpu::ParcelOfPieces{0, 1} : next_parcel();
     if (!has_room(next_, parcel.pieces)) {
-      if (is_new) message_.reset();
+      if (is_new) message_ = {};
       break;
     }
     if (is_new) lengths_.pop_front();
@@ -165,10 +165,11 @@ bool ReceivingProxy::call_for_more() {
   return moved;
 }
 
-void ReceivingProxy::check(const PostedPart& part) const {
-  if (part.frame.bytes == part.message_bytes) return;
-  throw MismatchError("a recv of " + std::to_string(part.message_bytes) + " bytes from rank " + std::to_string(peer_) +
-                      " of a GPU's memory met a send of " + std::to_string(part.frame.bytes) +
+void ReceivingProxy::check(const PostedPart& frame) const {
+  if (frame.frame.bytes == frame.message_bytes) return;
+  throw MismatchError("rank " + std::to_string(rank_) + ": a recv of " + std::to_string(frame.message_bytes) +
+                      " bytes from rank " + std::to_string(peer_) + " of a GPU's memory met a send of " +
+                      std::to_string(frame.frame.bytes) +
                       " bytes; messages between two ranks of GPUs match in the order of the calls, whatever else lies "
                       "between, and have to be of equal size");
 }

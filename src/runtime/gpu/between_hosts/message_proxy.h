@@ -10,20 +10,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/gpu/between_hosts/channel_memory.h"
+#include "runtime/request/transfer.h"
 #include "runtime/watch/under_way.h"
 #include "runtime/wires/router.h"
 
 namespace lanecast {
 
-/// Two of them end at the same time: by whoever is in the gate, as all of it.
+/// By whoever is in the gate.
 class MessageProxy : public UnderWay {
  public:
-  MessageProxy(Router& router, const ChannelHalf& half, int peer) : router_(router), half_(half), peer_(peer) {}
+  struct TwoRanks {
+    int own, peer;
+  };
+  MessageProxy(Router& router, const ChannelHalf& half, TwoRanks ranks)
+      : router_(router), half_(half), peer_(ranks.peer), rank_(ranks.own) {}
   MessageProxy(const MessageProxy&) = delete;
   MessageProxy& operator=(const MessageProxy&) = delete;
 
@@ -61,32 +65,27 @@ class MessageProxy : public UnderWay {
   /// The message whose parts are posted now.
   struct MessageInParts {
     std::size_t bytes = 0;
-    std::uint32_t pieces = 0, posted = 0;
+    std::uint32_t pieces = 0, posted = 0;  // no pieces: there is no message
     bool in_frame() const { return bytes <= kInFrame; }
   };
-  enum class FrameHas : std::uint8_t { length, all };
-
   virtual bool is_known_to_be_under_way() const = 0;
   /// The next message has begun to be posted.
   void begin(std::size_t bytes);
   PostedPart& add_frame();
   PostedPart& add_parcel(const gpu::ParcelOfPieces& parcel);
-  gpu::ParcelOfPieces next_parcel() const { return gpu::parcel_with(message_->posted, message_->pieces); }
+  gpu::ParcelOfPieces next_parcel() const { return gpu::parcel_with(message_.posted, message_.pieces); }
   void post(PostedPart& part, Transfer::Way way);
   std::string describe_front(Transfer::Way way) const;
 
   Router& router_;
   ChannelHalf half_;
-  int peer_;
+  int peer_, rank_;
   std::deque<PostedPart> posted_;  // which stay where they are
-  std::optional<MessageInParts> message_;
+  MessageInParts message_;
   std::uint64_t next_ = 0;      // piece of the channel, of what is posted next
   std::uint64_t through_ = 0;   // messages
   std::uint64_t enqueued_ = 0;  // by the host, as long as no graph has captured any
   bool follows_device_ = false;
-
- private:
-  void end_if_last();
 };
 
 class SendingProxy final : public MessageProxy {
@@ -126,6 +125,7 @@ class ReceivingProxy final : public MessageProxy {
   bool has_room(std::uint64_t first, std::uint32_t pieces) const;
   bool call_for_more();
   bool tell_come();
+  /// Throws MismatchError where the two ranks' lengths differ.
   void check(const PostedPart& frame) const;
 
   std::deque<std::size_t> lengths_;  // of messages that are known of, and not called for

@@ -47,7 +47,8 @@ std::map<int, std::shared_ptr<CarriedChannels>> MessagesBetweenHosts::make_chann
   const gpu::Device::Current current(*around_.gpu.device);
   std::map<int, std::shared_ptr<CarriedChannels>> made;
   for (const int peer : peers)
-    made.emplace(peer, std::make_shared<CarriedChannels>(around_.gpu.device, around_.where, peer, router));
+    made.emplace(peer, std::make_shared<CarriedChannels>(around_.gpu.device, around_.where,
+                                                         MessageProxy::TwoRanks{around_.rank, peer}, router));
   return made;
 }
 

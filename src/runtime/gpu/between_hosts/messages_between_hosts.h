@@ -19,8 +19,9 @@ namespace lanecast {
 
 /// With a rank of another host.
 struct CarriedChannels {
-  CarriedChannels(const std::shared_ptr<gpu::Device>& device, const WhereMessagesLie& where, int peer, Router& router)
-      : memory(device, where, peer), sends(router, memory.to(), peer), receives(router, memory.from(), peer) {}
+  CarriedChannels(const std::shared_ptr<gpu::Device>& device, const WhereMessagesLie& where,
+                  MessageProxy::TwoRanks ranks, Router& router)
+      : memory(device, where, ranks.peer), sends(router, memory.to(), ranks), receives(router, memory.from(), ranks) {}
 
   ChannelMemory memory;
   SendingProxy sends;
