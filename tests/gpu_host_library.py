@@ -27,7 +27,7 @@ SMALLER = {
         "kSlotBytes": 128, "kMostBlocks": 4, "kTile": 16, "kStageBytes": 512, "kAdders": 32, "kAdderGroups": 2,
     },
     "message_arguments.h": {"kMessageThreads": 80, "kMessageBlocks": 2, "kMessageSlots": 6, "kShortestPiece": 32,
-        "kCarriedSlots": 40, "kStagedSlots": 10, "kCarriedBlocks": 2, "kLongestParcel": 8},
+        "kCarriedSlots": 40, "kStagedSlots": 20, "kCarriedBlocks": 2, "kLongestParcel": 8, "kCarriedSlotBytes": 64},
 }  # of a program's kernels  # fmt: skip
 FLAGS = ("-std=c++20", "-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas", "-pthread")
 

@@ -7,7 +7,10 @@ import pytest
 
 import gpu_host_library
 
-PROGRAMS = {"exchanges": ("1", "620 calls\n"), "messages": ("2", "192 messages\n")}  # how often; what it says
+# How often; what it says.
+PROGRAMS = {
+    "exchanges": ("1", "620 calls\n"), "messages": ("2", "192 messages\n"), "carried": ("2", "48 messages\n"),
+}  # fmt: skip
 
 
 @pytest.mark.timeout(400)

@@ -32,9 +32,9 @@ constexpr u32 kLongestParcel = 16;
 constexpr u32 kParcels = 4;         // that a message is cut into, unless they would be shorter, or too long
 constexpr int kCarriedBlocks = 16;  // of a kernel for one peer, at most
 constexpr int kWanted = 256;        // messages that a rank can say it wants; a kernel has fewer
-// As above; and the pieces of a parcel wait for each other.
-static_assert(2 * kCarriedBlocks < kStagedSlots);
-static_assert(2 * kCarriedBlocks + 2 * static_cast<int>(kLongestParcel) < kCarriedSlots);
+// As above; and the pieces of a parcel wait for each other, of whatever memory the piece is that waits for its slot.
+static_assert(kCarriedBlocks + 2 * static_cast<int>(kLongestParcel) < kStagedSlots);
+static_assert(kStagedSlots <= kCarriedSlots);
 static_assert(kMessages <= kWanted);
 
 /// Of a slot; written by whoever fills it. Of the messages that a rank wants: their numbers from 1.
