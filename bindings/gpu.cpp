@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -29,15 +30,16 @@ OnStream beside_stream(std::uintptr_t stream, int device) {
   return {reinterpret_cast<void*>(stream), device, /*apart=*/true};
 }
 
-/// Defines a method that hands a call on device memory to make(communicator, call, device, stream).
-template <class Make, class... Extra>
+/// Defines a method that takes `first` and hands a call on device memory to make(communicator, first, call, device,
+/// stream).
+template <class... First, class Make, class... Extra>
 void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make make, const Extra&... extra) {
   communicator.def(
       name,
-      [make](Communicator& c, int kind, const DeviceBuffer& input, const DeviceBuffer& output, int dtype, int op,
-             std::size_t count, const std::vector<std::size_t>& counts, std::string_view algorithm, int chunks,
-             int root, const std::vector<std::size_t>& send_counts, const std::vector<std::size_t>& recv_counts,
-             std::optional<bool> reproducible) {
+      [make](Communicator& c, First... first, int kind, const DeviceBuffer& input, const DeviceBuffer& output,
+             int dtype, int op, std::size_t count, const std::vector<std::size_t>& counts, std::string_view algorithm,
+             int chunks, int root, const std::vector<std::size_t>& send_counts,
+             const std::vector<std::size_t>& recv_counts, std::optional<bool> reproducible) {
         Call call;
         call.kind = static_cast<Kind>(kind);
         call.in = reinterpret_cast<const void*>(input.address);
@@ -55,10 +57,10 @@ void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make 
         const int device = output.device;
         const std::uintptr_t stream = output.stream();
         const WithoutGil release;
-        return make(c, call, device, stream);
+        return make(c, first..., call, device, stream);
       },
-      "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a, "root"_a,
-      "send_counts"_a, "recv_counts"_a, "reproducible"_a.none(), extra...);
+      extra..., "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
+      "root"_a, "send_counts"_a, "recv_counts"_a, "reproducible"_a.none());
 }
 
 /// Python takes as long to look at two tensors as all the rest of a call takes, so what leaves nothing to ask is made
@@ -147,25 +149,30 @@ void bind_slice_memory(nb::module_& m) {
   nb::class_<SliceMemory>(m, "SliceMemory", "A GPU's buffer, as its owner and the owner's helpers see it.")
       .def(
           "__init__",
-          [](SliceMemory* memory, int device, std::uintptr_t begin, std::size_t bytes) {
+          [](SliceMemory* memory, const DeviceBuffer& buffer, std::size_t bytes) {
+            const auto behind = reinterpret_cast<gpu::Stream>(buffer.stream());
             const WithoutGil release;
-            new (memory) SliceMemory(gpu::Device::open(device), begin, bytes);
+            new (memory) SliceMemory(gpu::Device::open(std::max(0, buffer.device)), buffer.address, bytes, behind);
           },
-          "device"_a, "begin"_a, "bytes"_a, "The owner's; waits for the device.")
+          "buffer"_a, "bytes"_a, "The owner's; waits for the stream.")
       .def(
           "__init__",
-          [](SliceMemory* memory, int device, const nb::bytes& handle, std::size_t offset) {
+          [](SliceMemory* memory, const std::string& bus_id, const nb::bytes& handle, std::size_t offset) {
             gpu::IpcHandle known{};
             if (handle.size() != known.size()) throw UsageError("handle: " + std::to_string(handle.size()) + " bytes");
             std::memcpy(known.data(), handle.data(), known.size());
             const WithoutGil release;
-            new (memory) SliceMemory(gpu::Device::open(device), known, offset);
+            new (memory) SliceMemory(bus_id, known, offset);
           },
-          "device"_a, "handle"_a, "offset"_a, "A helper's.")
+          "bus_id"_a, "handle"_a, "offset"_a, "A helper's.")
       .def_prop_ro("handle",
                    [](const SliceMemory& memory) { return nb::bytes(memory.handle().data(), memory.handle().size()); })
       .def_prop_ro("offset", &SliceMemory::offset)
       .def_prop_ro("bus_id", &SliceMemory::bus_id, "Of the GPU, which all processes of a host know by it.")
+      .def_prop_ro("device", &SliceMemory::ordinal, "As this process counts its GPUs.")
+      .def_prop_ro("address", &SliceMemory::address)
+      .def_prop_ro("stream",
+                   [](const SliceMemory& memory) { return reinterpret_cast<std::uintptr_t>(memory.stream()); })
       .def(
           "read",
           [](SliceMemory& memory, std::uintptr_t into, std::size_t at, std::size_t bytes) {
@@ -194,6 +201,13 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
         return c.enqueue(call, beside_stream(stream, device));
       },
       nb::keep_alive<0, 1>());  // a work asks its communicator for the peers
+  def_enqueue<int, int>(
+      communicator, "enqueue_slice",
+      [](Communicator& c, int index, int slices, Call call, int device, std::uintptr_t stream) {
+        call.slice = {index, slices};
+        c.enqueue(call, on_stream(stream, device));
+      },
+      "index"_a, "slices"_a);
   communicator
       .def(
           "enqueue_messages",
@@ -210,6 +224,9 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
           },
           "messages"_a, "device"_a, "stream"_a, nb::keep_alive<0, 1>());
   bind_composed(m, communicator);
+  communicator.def(
+      "open_gpu", [](Communicator& c, int device) { c.gpu().open(device); }, "device"_a, nb::call_guard<WithoutGil>(),
+      "Of later calls, where it is not open. Collective.");
   communicator.def(
       "synchronize", [](Communicator& c) { c.gpu().synchronize(raise_signals); }, nb::call_guard<WithoutGil>());
 

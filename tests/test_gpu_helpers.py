@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers that map a GPU's buffer, on the driver without a GPU."""
+"""Helpers that map a GPU's buffer and move slices of it by kernels of their own, on the driver without a GPU."""
 
 from __future__ import annotations
 
 import ctypes
+import itertools
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import gpu_host_library
 import lanecast
-from gpu_stand_in import Tensor, outcomes
+from gpu_stand_in import Tensor, between_hosts, outcomes
 from lanecast import Communicator, _core
 from lanecast.helpers.leading import Leader
-from pipe_jobs import Tell
+from pipe_jobs import PipeJob, Tell
+from test_helpers_going_wrong import gone
 
 COUNT = 10_007
 OPTIONS: dict[str, Any] = {"processes_per_gpu": 3, "allow_shared_cores": True}
@@ -28,35 +35,144 @@ class OnGpu:
         whole = (ctypes.c_ubyte * values.nbytes).from_address(self.memory.address)
         self.array = np.frombuffer(whole, np.uint8).view(values.dtype)
         self.array[:] = values
-        self.tensor = Tensor(self.array, "int32", device)
+        self.tensor = Tensor(self.array, str(values.dtype), device)
 
 
-def moves_slices(comm: Communicator, tell: Tell) -> list[str]:
+def moves(comm: Leader, counts: list[int], algorithm: str) -> list[str]:
+    """The three collectives of so many elements a rank by this algorithm; what came out wrong."""
+    rank, size = comm.rank, comm.size
+    wrong = []
+
+    def number(r: int, count: int) -> Any:
+        return np.arange(count, dtype=np.int32) * (r + 3) + r
+
+    def judge(what: str, found: Any, expected: Any) -> None:
+        if not (found == expected).all():
+            wrong.append(f"{what} of {counts} by {algorithm}: {np.flatnonzero(found != expected)[:5]}")
+
+    vector = OnGpu(rank, number(rank, counts[0]))
+    comm.all_reduce(vector.tensor, algorithm=algorithm)
+    judge("all_reduce", vector.array, sum(number(r, counts[0]) for r in range(size)))
+    if algorithm == "nccl":
+        return wrong
+    share, whole = OnGpu(rank, number(rank, counts[rank])), OnGpu(rank, np.zeros(sum(counts), np.int32))
+    comm.all_gather_into_tensor(whole.tensor, share.tensor, counts=counts, algorithm=algorithm)
+    gathered = np.concatenate([number(r, counts[r]) for r in range(size)])
+    judge("all_gather", whole.array, gathered)
+    share.array[:] = 0
+    comm.reduce_scatter_tensor(share.tensor, whole.tensor, counts=counts, algorithm=algorithm)
+    judge("reduce_scatter", share.array, number(rank, counts[rank]) * size)
+    return wrong
+
+
+def moves_slices(algorithms: tuple[str, ...], comm: Communicator, _: Tell) -> list[str]:
     assert isinstance(comm, Leader)
     comm.use_processes(3)
-    rank, size = comm.rank, comm.size
-    numbers = np.arange(COUNT, dtype=np.int32)
-    for _ in range(3):
-        vector = OnGpu(rank, numbers + rank)
+    wrong = []
+    for algorithm, count in itertools.product(algorithms, (3, COUNT)):
+        wrong += moves(comm, [count] * comm.size, algorithm)
+        wrong += moves(comm, [count + 5 * r for r in range(comm.size)], algorithm)
+    return wrong
+
+
+@pytest.mark.timeout(400)  # the first one builds the driver
+@pytest.mark.parametrize(
+    ("size", "topology", "algorithms"),
+    [
+        (2, "", ("", "ring", "nccl")),
+        (2, "2x1", ("", "ring", "nccl")),
+        pytest.param(4, "2x2", ("", "hierarchical(ring,peers)", "hierarchical(direct,peers)"), marks=pytest.mark.long),
+        pytest.param(3, "", ("", "direct"), marks=pytest.mark.long),
+    ],
+)
+def test_slices_that_each_process_moves(
+    size: int, topology: str, algorithms: tuple[str, ...], kernel_cache: str
+) -> None:
+    shape = between_hosts(topology) if topology else {}
+    for outcome in outcomes(size, partial(moves_slices, algorithms), kernel_cache, **shape, **OPTIONS):
+        assert (outcome.text, outcome.value) == ("", [])
+
+
+def inode_at(address: int, pid: int | str = "self") -> str:
+    """Of the file that lies there in a process's memory."""
+    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        begin, end = (int(bound, 16) for bound in line.split()[0].split("-"))
+        if begin <= address < end:
+            return line.split()[4]
+    raise AssertionError("no memory of its own")
+
+
+def stays_in_no_helper(comm: Communicator, _: Tell) -> list[int]:
+    """What helpers still map of their leader's memory after each call; and how much their memory grows."""
+    assert isinstance(comm, Leader)
+    comm.use_processes(3)
+    mapped, lines = [], []
+    for _turn in range(200):
+        vector = OnGpu(comm.rank, np.ones(99, np.int32))
         comm.all_reduce(vector.tensor)
-        assert (vector.array == numbers * size + size * (size - 1) // 2).all()
-    share, whole = OnGpu(rank, numbers * (rank + 1)), OnGpu(rank, np.zeros(COUNT * size, np.int32))
-    comm.all_gather_into_tensor(whole.tensor, share.tensor)
-    assert (whole.array == np.concatenate([numbers * (r + 1) for r in range(size)])).all()
-    comm.reduce_scatter_tensor(share.tensor, whole.tensor)
-    assert (share.array == numbers * (rank + 1) * size).all()
-    said = []
-    for tensor in (Tensor(np.zeros(COUNT, np.int32), "int32", rank),):  # of no cudaMalloc, as expandable segments
-        with pytest.raises(lanecast.UsageError) as refused:
-            comm.all_reduce(tensor)
-        said.append(str(refused.value))
-    return said
+        inode = inode_at(vector.memory.address)
+        maps = [Path(f"/proc/{helper.pid}/maps").read_text() for helper in comm.helpers]
+        mapped.append(sum(line.split()[4] == inode for text in maps for line in text.splitlines()))
+        lines.append(sum(len(text.splitlines()) for text in maps))
+    return [sum(mapped), max(0, lines[-1] - lines[20])]
 
 
-def test_slices_of_a_gpus_buffers(tmp_path: Path) -> None:
-    for outcome in outcomes(2, moves_slices, str(tmp_path), **OPTIONS):
+@pytest.mark.timeout(400)
+def test_no_memory_stays_mapped_behind_a_call(kernel_cache: str) -> None:
+    for outcome in outcomes(2, stays_in_no_helper, kernel_cache, **OPTIONS):
         assert outcome.text == ""
-        assert "that no other process can map" in outcome.value[0]
+        assert outcome.value[0] == 0
+        assert outcome.value[1] < 20  # of hundreds of calls
+
+
+def refuses_and_goes_on(comm: Communicator, _: Tell) -> list[str]:
+    assert isinstance(comm, Leader)
+    comm.use_processes(3)
+    vector = OnGpu(comm.rank, np.ones(99, np.int32))
+    own = Tensor(np.zeros(COUNT, np.int32), "int32", comm.rank)  # of no cudaMalloc, as expandable segments
+    share, whole = OnGpu(comm.rank, np.ones(99, np.int32)), OnGpu(comm.rank, np.ones(198, np.int32))
+
+    def captured() -> None:
+        gpu_host_library.capture(on=True)
+        try:
+            comm.all_reduce(vector.tensor)
+        finally:
+            gpu_host_library.capture(on=False)
+
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: comm.all_reduce(own),
+        lambda: comm.all_gather_into_tensor(whole.tensor, share.tensor, algorithm="nccl"),
+        lambda: comm.all_gather_into_tensor(whole.tensor, share.tensor, algorithm="peer_kernel"),
+        lambda: comm.all_reduce(vector.tensor, algorithm="no_such"),
+        captured,
+    )
+    said = []
+    for call in calls:
+        with pytest.raises(lanecast.UsageError) as refused:
+            call()
+        said.append(str(refused.value))
+        comm.all_reduce(vector.tensor)
+    assert (vector.array == comm.size ** len(calls)).all()
+    with pytest.raises(lanecast.UsageError) as refused:
+        _core.SliceMemory("0000:99:00.0", bytes(64), 0)
+    return [*said, str(refused.value)]
+
+
+@pytest.mark.timeout(400)
+def test_refusals_name_the_rank_and_what_to_do(kernel_cache: str) -> None:
+    words = (
+        "that no other process can map",
+        "slices of shares lie apart, and NCCL has no call for them",
+        "no way to move slices of shares",
+        "algorithm 'no_such' is unknown",
+        "no CUDA graph can capture a call that several processes move; use_processes(1)",
+    )
+    for rank, outcome in enumerate(outcomes(2, refuses_and_goes_on, kernel_cache, **OPTIONS)):
+        assert outcome.text == ""
+        for expected, said in zip(words, outcome.value, strict=False):
+            assert expected in said
+            assert f"rank {rank}" in said
+        assert "let it see the same ones as its neighbours" in outcome.value[-1]
 
 
 def leads_on_gpu_zero(comm: Communicator, _: Tell) -> str:
@@ -68,7 +184,40 @@ def leads_on_gpu_zero(comm: Communicator, _: Tell) -> str:
     return str(refused.value)
 
 
-def test_two_leaders_of_one_gpu_are_refused(tmp_path: Path) -> None:
-    for outcome in outcomes(2, leads_on_gpu_zero, str(tmp_path), **OPTIONS):
+def test_two_leaders_of_one_gpu_are_refused(kernel_cache: str) -> None:
+    for outcome in outcomes(2, leads_on_gpu_zero, kernel_cache, **OPTIONS):
         assert outcome.text == ""
-        assert "ranks 0 and 1 both lead on GPU" in outcome.value
+        assert "ranks 0 and 1 " in outcome.value
+        assert "GPU" in outcome.value
+
+
+def calls_for_ever(comm: Communicator, tell: Tell) -> None:
+    assert isinstance(comm, Leader)
+    comm.use_processes(3)
+    vector = OnGpu(comm.rank, np.ones(COUNT, np.int32))
+    for turn in range(1 << 30):
+        if turn == 5:
+            tell([helper.pid for helper in comm.helpers])
+        vector.array[:] = 1
+        comm.all_reduce(vector.tensor)
+        assert (vector.array == comm.size).all()
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("whose", ["helper", "leader"])
+@pytest.mark.parametrize("hosts", [pytest.param({}, id="one host"), pytest.param(between_hosts("2x1"), id="two hosts")])
+def test_nothing_stays_behind_where_one_is_killed(whose: str, hosts: dict[str, Any], kernel_cache: str) -> None:
+    job = PipeJob(
+        2, calls_for_ever, kernel_cache=kernel_cache, environment=gpu_host_library.environment(), timeout_s=60.0,
+        **hosts, **OPTIONS,
+    )  # fmt: skip
+    pids = [job.told(rank) for rank in range(2)]
+    if whose == "helper":
+        os.kill(pids[1][0], signal.SIGKILL)
+    else:
+        job.processes[1].kill()
+    outcome = job.outcome(0)
+    assert outcome.error in {"TransportError", "LostPeerError"}, outcome
+    assert "rank 1" in outcome.text or f"process {pids[0][0]}" in outcome.text, outcome
+    job.end()
+    assert gone([*pids[0], *pids[1]])

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import lanecast
 from lanecast import _core
+from lanecast.bench import machine
 from lanecast.bench.ppg import plots
 from lanecast.bench.ppg.protocol import Ppg
 from lanecast.bench.ppg.variants import variants_of
@@ -21,15 +22,34 @@ from launch import mpich
 
 def test_the_papers_ways_by_each_number_of_processes() -> None:
     grid = _core.Topology.parse("2x2", 4)
-    found = [(each.way, each.algorithm, each.processes) for each in variants_of("all_reduce", grid, (1, 4), mpi=True)]
+    found = [(each.way, each.algorithm, each.processes) for each in variants_of("all_reduce", grid, (1, 4), "mpi")]
     ways = {
         "standard": "mpi", "multi-lane": "hierarchical(mpi,mpi)", "multi-lane, ring": "hierarchical(ring,mpi)",
         "lanecast": "",
     }  # fmt: skip
     assert found == [*((way, name, n) for way, name in ways.items() for n in (1, 4)), ("lanecast", "", 0)]
-    apart = variants_of("all_gather", _core.Topology(2), (2,), mpi=True)
+    apart = variants_of("all_gather", _core.Topology(2), (2,), "mpi")
     assert [each.way for each in apart] == ["standard", "ring", "lanecast", "lanecast"]
-    assert {each.way for each in variants_of("all_reduce", grid, (1, 2), mpi=False)} == {"lanecast"}
+    assert {each.way for each in variants_of("all_reduce", grid, (1, 2), "")} == {"lanecast"}
+
+
+def test_the_same_on_gpus_beside_nccl() -> None:
+    grid = _core.Topology.parse("2x2", 4)
+    found = {each.way: each.algorithm for each in variants_of("all_reduce", grid, (2,), "nccl")}
+    assert found == {
+        "standard": "nccl", "multi-lane": "hierarchical(direct,peers)",
+        "multi-lane, ring": "hierarchical(ring,peers)", "lanecast": "",
+    }  # fmt: skip
+    assert "nccl" not in {each.algorithm for each in variants_of("all_gather", grid, (2,), "nccl")}
+
+
+def test_whether_mps_runs(tmp_path: Path) -> None:
+    for pid, name in ((1, "init"), (7, "python3")):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "comm").write_text(f"{name}\n")
+    assert not machine.mps_runs(tmp_path)
+    (tmp_path / "7" / "comm").write_text("nvidia-cuda-mps\n")
+    assert machine.mps_runs(tmp_path)
 
 
 @pytest.mark.parametrize(("text", "numbers"), [("", (1, 2, 4)), ("1..16", (1, 2, 4, 8, 16)), ("3,1", (3, 1))])

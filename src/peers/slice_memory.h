@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU's buffer whose slices several processes copy to and from the hosts' memory: its owner, and helpers that map it.
+// A GPU's buffer whose slices several processes move: its owner, and helpers that map it while they do.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,21 @@ namespace lanecast::peers {
 
 class SliceMemory {
  public:
-  /// The owner's view. Waits for this device's work, so that what the buffer is to hold is there. Throws UsageError for
-  /// memory that no other process can map.
-  SliceMemory(const std::shared_ptr<gpu::Device>& device, gpu::Address begin, std::size_t bytes);
-  /// A helper's view, of what the owner says of its own; it unmaps the memory when it goes.
-  SliceMemory(const std::shared_ptr<gpu::Device>& device, const gpu::IpcHandle& handle, std::size_t offset);
+  /// The owner's view. Waits for what the stream holds, so that what the buffer is to hold is there. Throws UsageError
+  /// for memory that no other process can map, and for a stream that a graph captures.
+  SliceMemory(const std::shared_ptr<gpu::Device>& device, gpu::Address begin, std::size_t bytes, gpu::Stream behind);
+  /// A helper's view, of what the owner says of its own; it unmaps the memory when it goes. Throws UsageError where
+  /// this process does not see the GPU.
+  SliceMemory(const std::string& bus_id, const gpu::IpcHandle& handle, std::size_t offset);
 
   const gpu::IpcHandle& handle() const { return handle_; }
   std::size_t offset() const { return offset_; }
   std::string bus_id() const { return device_->pci_bus_id(); }
+  int ordinal() const { return device_->ordinal(); }
+  /// As this process knows it.
+  gpu::Address address() const { return begin_; }
+  /// Of nobody else's.
+  gpu::Stream stream() const { return stream_.get(); }
 
   /// Bytes [at, at + bytes) of the buffer. Return when it is done, and wait for nobody else's work.
   void read(std::byte* into, std::size_t at, std::size_t bytes) { copy(address_of(into), begin_ + at, bytes); }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import os
@@ -134,12 +135,22 @@ def _gpu_facts(ranks: GpuRanks) -> dict[str, Any]:
         "gpus": ", ".join(f"{count} x {name}" for name, count in names.items()) or "no GPU",
         "shared_gpus": ranks.shared_gpus,
         "driver": _driver(),
+        "mps": mps_runs(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "nccl": ".".join(str(part) for part in nccl) or "none",
         "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_GPU_SETTINGS)},
         "mpi": None,
     }
+
+
+def mps_runs(processes: Path = Path("/proc")) -> bool:
+    """Does NVIDIA's Multi-Process Service run here? With it kernels of several processes share a GPU at a time."""
+    for name in processes.glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):  # it has ended
+            if name.read_text().startswith("nvidia-cuda-mps"):
+                return True
+    return False
 
 
 def _driver() -> str:
@@ -177,7 +188,8 @@ def lines(run: dict[str, Any]) -> list[str]:
             f"machine   {hosts}{run['gpus']}, driver {run['driver']}; {run['cpu']}, {run['cores']} cores, Linux "
             f"{run['kernel']}, load {run['load']}",
             f"ranks     {run['ranks_per_host']}, {'which share GPUs' if run['shared_gpus'] else 'one per GPU'}",
-            f"software  torch {run['torch']}, CUDA {run['cuda']}, NCCL {run['nccl']}",
+            f"software  torch {run['torch']}, CUDA {run['cuda']}, NCCL {run['nccl']}, "
+            f"MPS {'on' if run.get('mps') else 'off'}",  # files of older runs do not say
             *_common_lines(run),
         ]
     mpi = run["mpi"]

@@ -128,7 +128,7 @@ class Bench:
 
     def running(self, case: Case) -> list[Contender]:
         """All backends that take the case, but for pinned algorithms whose call does not."""
-        return [contender for contender in self.contenders(case) if self._runs(contender)]
+        return [contender for contender in self.contenders(case) if self.runs(contender)]
 
     def payload(self, case: Case, kind: str) -> Payload:
         """Buffers of the case in all of the memory of a kind."""
@@ -201,7 +201,7 @@ class Bench:
             "memory": contender.backend.memory,
         }
 
-    def _runs(self, contender: Contender) -> bool:
+    def runs(self, contender: Contender) -> bool:
         """Make the first call; a pinned algorithm may not take the case, as all ranks find alike."""
         try:
             contender.call()

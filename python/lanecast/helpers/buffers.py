@@ -16,7 +16,7 @@ class Buffers:
     """Input and output; a GPU's stay mapped by helpers during the call alone, so that none is freed while it is."""
 
     def __init__(self, call: Bound, memory: OwnedMemory, rank: int) -> None:
-        """Waits for the GPU whose buffers they are. Raises UsageError (rank) for memory that nobody can map."""
+        """Waits for the stream that fills them. Raises UsageError (rank) in a capture, and for what nobody can map."""
         self.element = itemsize(_core.DTYPES[call.dtype])
         self.on_gpu = isinstance(call.source, DeviceBuffer)
         self.gpu_memory: list[Any] = []
@@ -27,11 +27,11 @@ class Buffers:
         for buffer in (call.source, call.target):
             size = buffer.size * self.element
             try:
-                mapped = _core.SliceMemory(max(0, buffer.device), buffer.address, size)
+                mapped = _core.SliceMemory(buffer, size)
             except _core.UsageError as error:
                 raise _core.UsageError(f"rank {rank}: helpers: {error}") from None
             self.gpu_memory.append(mapped)
-            gpu = {"device": max(0, buffer.device), "handle": mapped.handle.hex(), "offset": mapped.offset}
+            gpu = {"bus_id": mapped.bus_id, "handle": mapped.handle.hex(), "offset": mapped.offset}
             self.places.append(Place(-1, buffer.address, size, gpu))
 
     @property

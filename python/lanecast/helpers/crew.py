@@ -20,7 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lanecast import _core
+from lanecast._core import DeviceBuffer
 from lanecast.bound import Bound
+from lanecast.helpers import on_gpu
 from lanecast.helpers.agreeing import gather
 from lanecast.helpers.buffers import Buffers
 from lanecast.helpers.channel import Closed, Message
@@ -44,6 +46,7 @@ class Crew:
         self._open, self._pid = True, os.getpid()
         self._chosen: dict[tuple[int, int, int], tuple[str, int]] = {}
         self._gone: deque[int] = deque()  # segments that the helpers still map
+        self._kept: list[Bound] = []  # a call that has failed: helpers may have its buffers mapped until they end
         self._shared_gpu = shared_gpu  # or known to be nobody else's
         self._images = Images()  # of this process's own slices of a GPU's buffers
         self.memory = OwnedMemory(core.rank, self._announce, self._forget)
@@ -65,7 +68,7 @@ class Crew:
         return self._open and os.getpid() == self._pid
 
     def run(self, call: Bound, processes: int) -> None:
-        """Move the call by so many processes, until it is done; a GPU's slices pass through the CPU's memory.
+        """Move the call by so many processes, until it is done.
 
         Raises UsageError where one would have nothing to do, or helpers cannot reach a buffer; TransportError,
         TimeoutError (helper, process) as calls.
@@ -93,6 +96,7 @@ class Crew:
             except (_core.UsageError, TypeError):
                 raise
             except BaseException:
+                self._kept.append(call)
                 self.end()
                 raise
             finally:
@@ -110,6 +114,9 @@ class Crew:
     def _move_own(self, call: Bound, buffers: Buffers, processes: int) -> None:
         if not buffers.on_gpu:
             self._core.run_slice(0, processes, *call)
+            return
+        if not on_gpu.through_hosts(call):
+            on_gpu.move_slice(self._core, call, 0, processes)
             return
         rank, size = self._core.rank, self._core.size
         images, originals = self._images.of(buffers.addresses), buffers.gpu_memory
@@ -136,6 +143,9 @@ class Crew:
         if call.algorithm or call.reproducible:
             return call
         asked = (call.kind, max(counts_of(call, self._core.size)) // processes, call.dtype)
+        if isinstance(call.target, DeviceBuffer):
+            algorithm, chunks = on_gpu.chosen(self._core, asked, call.target)
+            return call._replace(algorithm=algorithm, chunks=call.chunks or chunks)
         if asked not in self._chosen:
             self._chosen[asked] = self._core.chosen(*asked)[:2]
         algorithm, chunks = self._chosen[asked]
@@ -262,6 +272,7 @@ class Crew:
         until = time.monotonic() + _GRACE_S
         for member in self._members:
             member.end(max(0.0, until - time.monotonic()))
+        self._kept.clear()
 
 
 def closed_with(holder: object, crew: Crew) -> None:

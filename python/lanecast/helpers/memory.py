@@ -27,7 +27,7 @@ class Place:
     segment: int
     offset: int
     bytes: int
-    gpu: dict[str, Any] | None = None  # where a GPU's memory is found: device, handle, offset
+    gpu: dict[str, Any] | None = None  # where a GPU's memory is found: bus_id, handle, offset
 
 
 def address_of(array: Any) -> int:

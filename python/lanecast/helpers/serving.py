@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from lanecast import _core
 from lanecast.bound import Bound
-from lanecast.helpers import memory
+from lanecast.helpers import memory, on_gpu
 from lanecast.helpers.channel import Channel, Closed
 from lanecast.helpers.images import Images, OfProcess, Original, fetch, put_back
 from lanecast.helpers.slices import parts_read, parts_written, ranges
@@ -30,7 +31,6 @@ class Helper:
         """core: the communicator of this slice, one helper for each leader; rank and size are the leaders'."""
         self._channel, self._core = channel, core
         self._mapped, self._images = memory.MappedMemory(), Images()
-        self._devices: dict[int, Any] = {}  # which this process has opened
 
     def serve(self, leader: int) -> None:
         """Until the leader (a process) says that it ends, or has ended."""
@@ -74,10 +74,15 @@ class Helper:
         return True
 
     def _move(self, message: dict[str, Any]) -> None:
-        call = Bound(*message["call"])
+        call, places = Bound(*message["call"]), [memory.Place(**place) for place in message["buffers"]]
+        if places[0].gpu is not None and not on_gpu.through_hosts(call):
+            self._move_on_gpu(call, message["slice"], places)
+        else:
+            self._move_on_host(call, message, places)
+
+    def _move_on_host(self, call: Bound, message: dict[str, Any], places: Sequence[memory.Place]) -> None:
         index, slices = message["slice"]
         rank, size, element = self._core.rank, self._core.size, message["element"]
-        places = [memory.Place(**place) for place in message["buffers"]]
         images = self._images.of([(place.offset, place.bytes) for place in places])
         originals = [self._original(place, message["pid"]) for place in places]
         source, target = (
@@ -90,13 +95,18 @@ class Helper:
         if originals[1] is not None:
             put_back(target, originals[1], ranges(parts_written(call, rank, size), index, slices), element)
 
+    def _move_on_gpu(self, call: Bound, slice_of: Sequence[int], places: Sequence[memory.Place]) -> None:
+        borrowed = on_gpu.Borrowed(places, call.dtype)
+        try:
+            source, target = borrowed.buffers
+            on_gpu.move_slice(self._core, call._replace(source=source, target=target), *slice_of)
+        finally:
+            borrowed.close()
+
     def _original(self, place: memory.Place, pid: int) -> Original | None:
         """None: the leader shares it."""
         if place.gpu is not None:
-            device = place.gpu["device"]
-            if device not in self._devices:  # else the context would go with each call's mapping
-                self._devices[device] = _core.WindowMemory(device, 8)
-            return _core.SliceMemory(device, bytes.fromhex(place.gpu["handle"]), place.gpu["offset"])
+            return _core.SliceMemory(place.gpu["bus_id"], bytes.fromhex(place.gpu["handle"]), place.gpu["offset"])
         return None if place.segment >= 0 else OfProcess(pid, place.offset)
 
     def _watch(self, leader: int, ending: threading.Event) -> None:

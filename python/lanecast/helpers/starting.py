@@ -12,15 +12,15 @@ from contextlib import suppress
 from typing import Any
 
 from lanecast import _core, nics
-from lanecast.helpers import placing
+from lanecast.helpers import on_gpu, placing
 from lanecast.helpers.agreeing import gather, refuse_together
 from lanecast.helpers.channel import Channel, Closed
 from lanecast.helpers.crew import Crew
 from lanecast.helpers.member import Member
 from lanecast.helpers.options import to_text
 
-# Of the leaders' communicator alone: helpers have no GPU of their own, choose nothing and write no traces.
-_NOT_FOR_HELPERS = ("topology", "algorithm", "chunks", "trace_dir", "links", "device", "allow_shared_gpu")
+# Of the leaders' communicator alone: helpers open a GPU when a call needs it, choose nothing and write no traces.
+_NOT_FOR_HELPERS = ("topology", "algorithm", "chunks", "trace_dir", "links", "device")
 _LEADERS_VARIABLES = ("LANECAST_TRACE_DIR", "LANECAST_TRACE_STEPS", "LANECAST_PROCESSES_PER_GPU")
 
 
@@ -46,6 +46,7 @@ def start(core: Any, processes: int, options: dict[str, Any], *, shared_cores: b
         "options": to_text(
             {name: value for name, value in options.items() if name not in _NOT_FOR_HELPERS}
             | {"topology": core.topology, "links": "assume", "timeout_s": core.timeout_s}
+            | {"max_ctas": on_gpu.ctas_of_helpers(options, processes)}
         ),
     }
     try:

@@ -18,13 +18,18 @@ GpuCalls::Route GpuCalls::route_of(GpuExecutor& executor, const Call& call, cons
   const bool on_one_host = executor.within_host() != nullptr;
   const bool captured = executor.order_of_calls().capturing(static_cast<gpu::Stream>(where.stream));
   if (name == kNccl) return route_by_nccl(executor, call, captured);
-  const bool by_peers = name.empty() ? on_one_host : name == kPeers || peer_engine_from(name).has_value();
+  const bool by_peers =
+      name.empty() ? on_one_host && call.slice.count == 1 : name == kPeers || peer_engine_from(name).has_value();
   if (by_peers && !on_one_host)
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' moves memory among the GPUs of one host, and " +
                      "these ranks are on " + std::to_string(ground_.hosts()) + "; name another one, or none");
   if (by_peers && call.chunks)
     throw UsageError(rank_says + "chunks=" + std::to_string(call.chunks) + ": calls by peer memory cut messages by " +
                      "themselves; give 0");
+  if (by_peers && call.slice.count > 1)
+    throw UsageError(rank_says + "algorithm '" + std::string(name) +
+                     "' has no way to move slices of shares, which lie " +
+                     "apart; name one of `lanecast plan algorithms`, or none");
   if (by_peers) return route_within_host(executor, call, where, captured, lock);
   if (!name.empty() && !has_algorithm(call.kind, ground_.topology, name))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: nccl, and peers " +

@@ -7,9 +7,13 @@
 #include "runtime/communicator/ordered_calls.h"
 #include "runtime/communicator/rounds.h"
 #include "runtime/communicator/waits.h"
+#include "runtime/request/slice_of_call.h"
 
 namespace lanecast {
 namespace {
+
+/// Of a program that nobody has named one for: among the GPUs of a host each is as near as any other.
+constexpr std::string_view kBetweenPeers = "direct";
 
 /// "all_reduce sum of float32"
 std::string shown(const Call& call) {
@@ -66,6 +70,7 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
     Call planned = call;
     const bool by_plan = route.backend == GpuBackend::proxied || route.backend == GpuBackend::program;
     planned.reproducible = by_plan && choosing_.in_rank_order(call);  // peer memory always keeps that order
+    if (route.backend == GpuBackend::program && choosing_.pinned_for(call).empty()) planned.algorithm = kBetweenPeers;
     if (!by_plan) return enqueue_whole(executor, planned, in_place, route, stream);
     const auto choose = [&] { return choosing_.chosen_for_gpus(planned, on_gpus(executor)); };
     if (route.backend == GpuBackend::program)
@@ -147,6 +152,10 @@ std::shared_ptr<DeviceWork> GpuCalls::enqueue_behind(const OnStream& where, cons
 }
 
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(const Call& call, const OnStream& where) {
+  if (call.slice.count > 1 && lies_together(call.kind)) {
+    lanecast::check(call, rank(), ground_.size());
+    return enqueue_one(by_itself(call), where);
+  }
   return enqueue_behind(where, [&](GpuExecutor& executor, Lock& lock) -> Begun {
     const Route route = route_of(executor, call, where, lock);
     trace([&] { return std::pair(shown(call), full_bytes(call, ground_.size())); });

@@ -19,6 +19,7 @@ std::string GpuCalls::not_nccls(const Call& call) const {
   if (call.own_counts()) return "send_counts, recv_counts: NCCL has none";
   if (std::ranges::any_of(call.counts, [&](std::size_t count) { return count != call.counts[0]; }))
     return "counts: NCCL's are equal on all ranks";
+  if (call.slice.count > 1) return "slices of shares lie apart, and NCCL has no call for them";
   if (call.chunks) return "chunks=" + std::to_string(call.chunks) + ": NCCL cuts messages by itself; give 0";
   if (choosing_.in_rank_order(call)) return "reproducible: NCCL adds in an order of its own";
   return {};

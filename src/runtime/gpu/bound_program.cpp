@@ -48,9 +48,9 @@ ProgramShape program_shape(const Plan& plan, const Shape& shape) {
   bound.parts.resize(static_cast<std::size_t>(plan.collective.parts()));
   for (std::int32_t p = 0; p < static_cast<std::int32_t>(bound.parts.size()); ++p) {
     PartBytes& part = bound.parts[p];
-    part.bytes = layout.elements({p, kZero, kOne}, {0, 1}) * size_of(shape.dtype);
-    if (inputs.has(p)) part.in = layout.place({kIn, p, kZero, kOne}, {0, 1}).offset;
-    if (outputs.has(p)) part.out = layout.place({kOut, p, kZero, kOne}, {0, 1}).offset;
+    part.bytes = layout.elements({p, kZero, kOne}, shape.slice) * size_of(shape.dtype);
+    if (inputs.has(p)) part.in = layout.place({kIn, p, kZero, kOne}, shape.slice).offset;
+    if (outputs.has(p)) part.out = layout.place({kOut, p, kZero, kOne}, shape.slice).offset;
   }
   bound.sum_of = [&plan, &shape](const Step& step) {
     const Reduction how = reduction_of(plan, step, shape);

@@ -67,8 +67,10 @@ class Ppg(Protocol):
         for collective in settings.collectives:
             if collective not in _TAKEN:
                 raise _core.UsageError(f"protocol ppg: {collective} is never moved by several processes")
-            variants = variants_of(collective, comm.topology, self.numbers, mpi=run.get("mpi") is not None)
-            beside = len(settings.backends) if bench.ranks.device.queues else 0  # NCCL
+            on_gpus = bench.ranks.device.queues
+            library = "nccl" if on_gpus else "mpi" if run.get("mpi") else ""
+            variants = variants_of(collective, comm.topology, self.numbers, library)
+            beside = len(settings.backends) if on_gpus else 0  # NCCL
             total = len(settings.sizes) * (len(variants) + beside) * settings.rounds
             shown = progress(f"{collective} on {bench.ranks}", total if comm.rank == 0 else 0)
             with network.bounding(bench.ranks.control, bench.network) as found, shown as advance:
@@ -95,7 +97,8 @@ class Ppg(Protocol):
         for each in others:
             each.columns = {"way": each.backend.name, "processes": 1}
         payload = others[0].payload if others else bench.payload(case, PLAIN)
-        return [self._contender(bench, each, payload) for each in variants] + others
+        ours = [self._contender(bench, each, payload) for each in variants]
+        return [each for each in ours if bench.runs(each)] + others
 
     @staticmethod
     def _contender(bench: Bench, variant: Variant, payload: Payload) -> Contender:

@@ -9,14 +9,14 @@ from lanecast import _core
 
 STANDARD, MULTI_LANE, WITH_RING, OURS = "standard", "multi-lane", "multi-lane, ring", "lanecast"
 RING = "ring"
-# The MPI's own collective; Algorithm 2 with the MPI's own calls; the same with Algorithm 1 along the lanes.
+# By library: its own collective; Algorithm 2, lanes with what is fastest within hosts; Algorithm 1 along the lanes.
 _ALGORITHMS = {
-    STANDARD: "mpi",
-    MULTI_LANE: "hierarchical(mpi,mpi)",
-    WITH_RING: "hierarchical(ring,mpi)",
-    OURS: "",
-}
-_WITHOUT_LANES = {STANDARD: "mpi", RING: "ring", OURS: ""}
+    "mpi": {STANDARD: "mpi", MULTI_LANE: "hierarchical(mpi,mpi)", WITH_RING: "hierarchical(ring,mpi)", OURS: ""},
+    "nccl": {
+        STANDARD: "nccl", MULTI_LANE: "hierarchical(direct,peers)", WITH_RING: "hierarchical(ring,peers)", OURS: "",
+    },
+}  # fmt: skip
+_SLICED_BY_NCCL = "all_reduce"  # which alone has slices that lie together
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,17 @@ class Variant:
         return f"{self.way}, {self.processes or 'chosen'}"
 
 
-def variants_of(collective: str, topology: _core.Topology, numbers: tuple[int, ...], *, mpi: bool) -> list[Variant]:
-    """Those that this collective has on this topology; lanes need hosts with several GPUs, and an MPI between them."""
+def variants_of(collective: str, topology: _core.Topology, numbers: tuple[int, ...], library: str) -> list[Variant]:
+    """Those that this collective has on this topology, beside "mpi" on CPUs or "nccl" on GPUs; empty: there is none.
+
+    Lanes need hosts with several GPUs.
+    """
     known = ["", *_core.algorithms_for(collective, topology)]
+    if collective != _SLICED_BY_NCCL:
+        known = [name for name in known if name != "nccl"]
     nodes = topology.partition(list(range(topology.size)), 0) if topology.levels else []
-    lanes = any(len(node) > 1 for node in nodes)
-    ways = [
-        (way, algorithm) for way, algorithm in (_ALGORITHMS if lanes else _WITHOUT_LANES).items() if algorithm in known
-    ]
-    if not mpi:
-        ways = [(OURS, "")]
-    found = [Variant(way, algorithm, number) for way, algorithm in ways for number in numbers]
+    ways = _ALGORITHMS.get(library, {OURS: ""})
+    if library and not any(len(node) > 1 for node in nodes):
+        ways = {STANDARD: library, RING: RING, OURS: ""}
+    found = [Variant(way, name, number) for way, name in ways.items() if name in known for number in numbers]
     return [*found, Variant(OURS, "", 0)]

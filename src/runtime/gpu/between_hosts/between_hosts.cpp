@@ -152,7 +152,8 @@ void BetweenHosts::network_is(const Link& link) {
 }
 
 Slicing BetweenHosts::slicing_for(const Plan& plan, const Shape& shape) const {
-  const std::size_t bytes = full_bytes(plan, shape), chunks = static_cast<std::size_t>(shape.chunks);
+  const std::size_t bytes = full_bytes(plan, shape) / static_cast<std::size_t>(shape.slice.count);
+  const auto chunks = static_cast<std::size_t>(shape.chunks);
   const auto at_most = [](std::size_t wanted, int most) {
     return static_cast<int>(std::bit_floor(std::clamp<std::size_t>(wanted, 1, static_cast<std::size_t>(most))));
   };
@@ -203,7 +204,8 @@ std::shared_ptr<const BoundProgram> BetweenHosts::bind(const Call& call, bool in
   // These differ from call to call, and would push the programs out that are used again.
   if (call.own_counts()) return bind_own_counts(call, collective, choice.algorithm);
   Shape shape = shape_of(call);
-  shape.chunks = std::max(choice.chunks, least_chunks(full_bytes(call, on_.topology.size())));
+  const std::size_t bytes = full_bytes(call, on_.topology.size()) / static_cast<std::size_t>(call.slice.count);
+  shape.chunks = std::max(choice.chunks, least_chunks(bytes));
   if (on_.topology.size() <= kProvenRanks) {
     std::vector<Plan> plans;
     plans.reserve(static_cast<std::size_t>(on_.topology.size()));
