@@ -13,9 +13,14 @@ namespace lanecast {
 
 namespace {
 
-/// The start time of a living process, none for one that has ended: fields 3 (state) and 22 of /proc/<pid>/stat,
-/// proc(5). Some sandboxes report 0 for every process. `unknown`: where this process may open no more files.
-std::optional<std::uint64_t> start_ticks_of(int pid, std::optional<std::uint64_t> unknown) {
+struct Stat {
+  int parent = -1;
+  std::uint64_t start_ticks = 0;
+};
+
+/// Fields 4 and 22 of /proc/<pid>/stat, proc(5), of a living process; none of one that has ended. Some sandboxes report
+/// 0 for every process. `unknown`: where this process may open no more files.
+std::optional<Stat> stat_of(int pid, std::optional<Stat> unknown) {
   errno = 0;
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
@@ -26,23 +31,28 @@ std::optional<std::uint64_t> start_ticks_of(int pid, std::optional<std::uint64_t
   // Field 2, the program's name, is the only one that may hold blanks and brackets.
   std::istringstream fields(line.substr(line.rfind(')') + 1));
   char state = 0;
-  fields >> state;
+  Stat found;
+  fields >> state >> found.parent;
   std::string skipped;
-  for (int field = 4; field < 22; ++field) fields >> skipped;
-  std::uint64_t ticks = 0;
-  fields >> ticks;
+  for (int field = 5; field < 22; ++field) fields >> skipped;
+  fields >> found.start_ticks;
   if (state == 'Z' || state == 'X') return {};
-  return ticks;
+  return found;
 }
 
 }  // namespace
 
 Process::Process(int pid) : pid_(pid) {
-  const auto ticks = start_ticks_of(pid, 0);
-  if (!ticks) throw TransportError("process " + std::to_string(pid) + " has ended already");
-  start_ticks_ = *ticks;
+  const auto stat = stat_of(pid, Stat{});
+  if (!stat) throw TransportError("process " + std::to_string(pid) + " has ended already");
+  start_ticks_ = stat->start_ticks;
 }
 
-bool Process::has_ended() const { return start_ticks_of(pid_, start_ticks_) != start_ticks_; }
+int Process::parent() const { return stat_of(pid_, {}).value_or(Stat{}).parent; }
+
+bool Process::has_ended() const {
+  const auto stat = stat_of(pid_, Stat{.start_ticks = start_ticks_});
+  return !stat || stat->start_ticks != start_ticks_;
+}
 
 }  // namespace lanecast

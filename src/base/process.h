@@ -13,6 +13,8 @@ class Process {
   explicit Process(int pid);
 
   int id() const { return pid_; }
+  /// The process that has started it, or that has taken it over since; -1 where it has ended.
+  int parent() const;
   /// Reads one file of /proc: microseconds. A killed child that its parent has not waited for counts as ended.
   bool has_ended() const;
 

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -86,8 +87,8 @@ class NicProcess {
   bool answer(Rank& rank);
   Reply attach(Rank& rank, const NicRequest& request);
   void leave(Rank& rank);
-  /// That of the process, else one that nobody has.
-  std::uint32_t slot_of(int pid);
+  /// That of the process, else of the one that has started it, as a rank's helpers have; else one that nobody has.
+  std::uint32_t slot_of(const Process& process);
 
   const NicProcessOptions options_;
   const Fabric fabric_;
@@ -98,27 +99,25 @@ class NicProcess {
   std::vector<PortAddress> addresses_;
 };
 
-std::uint32_t NicProcess::slot_of(int pid) {
-  std::optional<std::uint32_t> free;
-  for (std::uint32_t k = 0; k < nics_.size(); ++k) {
-    if (nics_[k].pid == pid) return k;
-    if (nics_[k].ports == 0 && !free) free = k;
-  }
-  if (!free)
+std::uint32_t NicProcess::slot_of(const Process& process) {
+  for (const int pid : {process.id(), process.parent()})
+    for (std::uint32_t k = 0; k < nics_.size(); ++k)
+      if (nics_[k].ports > 0 && nics_[k].pid == pid) return k;
+  const auto free = std::ranges::find(nics_, 0, &NicSlot::ports);
+  if (free == nics_.end())
     throw UsageError("its " + std::to_string(nics_.size()) +
                      " NICs all have a rank's process already: the network was made for so many ranks of a host");
-  return *free;
+  return static_cast<std::uint32_t>(free - nics_.begin());
 }
 
 Reply NicProcess::attach(Rank& rank, const NicRequest& request) {
   if (request.ranks < 1 || request.ranks > static_cast<int>(kMostRanksOfPort))
     throw InternalError("a port of " + std::to_string(request.ranks) + " ranks");
   const Process process(request.port.pid);
-  const std::uint32_t index = slot_of(request.port.pid);
+  const std::uint32_t index = slot_of(process);
   NicSlot& slot = nics_[index];
   const std::uint32_t global = static_cast<std::uint32_t>(options_.host_index) * fabric_.state().nics + index;
-  if (slot.pid != request.port.pid) slot.nic = std::make_unique<Nic>(fabric_, global);  // perhaps with another GPU
-  slot.pid = request.port.pid;
+  if (!slot.nic) slot = {.nic = std::make_unique<Nic>(fabric_, global), .pid = process.id()};
   rank.port = slot.nic->attach(request.port, request.ranks);
   ++slot.ports;
   rank.process = process;
