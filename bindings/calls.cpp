@@ -214,17 +214,23 @@ void bind_collectives(nb::class_<Communicator>& communicator) {
     const WithoutGil release;
     c.run(call, raise_signals);
   });
-  def_collective<HeldCalls&>(
-      communicator, "start",
-      [](Communicator& c, HeldCalls& held, const Call& call, const Array& input, const Array& output) {
-        AsyncWork work{nullptr, nb::make_tuple(input, output)};
-        {
-          const WithoutGil release;
-          work.work = c.start(call, raise_signals);
-        }
-        return held_until_done(held, std::move(work));
+  const auto start = [](Communicator& c, HeldCalls& held, const Call& call, const Array& input, const Array& output) {
+    AsyncWork work{nullptr, nb::make_tuple(input, output)};
+    {
+      const WithoutGil release;
+      work.work = c.start(call, raise_signals);
+    }
+    return held_until_done(held, std::move(work));
+  };
+  def_collective<HeldCalls&>(communicator, "start", start, "held"_a);
+  def_collective<HeldCalls&, int, int>(
+      communicator, "start_slice",
+      [start](Communicator& c, HeldCalls& held, int index, int slices, Call call, const Array& input,
+              const Array& output) {
+        call.slice = {index, slices};
+        return start(c, held, call, input, output);
       },
-      "held"_a);
+      "held"_a, "index"_a, "slices"_a);
   def_collective<int, int>(
       communicator, "run_slice",
       [](Communicator& c, int index, int slices, Call call, const Array&, const Array&) {

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from collective_cases import Case, run_cases
@@ -15,7 +18,8 @@ from lanecast.helpers import report
 from lanecast.helpers.leading import Leader
 from lanecast.job import Job
 from launch import OPENMPI, mpich, openmpi
-from pipe_jobs import PipeJob, Tell
+from pipe_jobs import Body, PipeJob, Tell
+from test_helpers_going_wrong import gone
 
 PROGRAM = str(Path(__file__).parent / "helpers_rank.py")
 
@@ -71,6 +75,78 @@ def test_helpers_that_the_library_starts(hosts: str) -> None:
     outcomes = [job.outcome(rank) for rank in range(2)]
     assert [(outcome.value, outcome.text) for outcome in outcomes] == [([], "")] * 2
     assert job.end() == [0, 0]
+
+
+OPTIONS = {"processes_per_gpu": 3, "allow_shared_cores": True, "timeout_s": 60.0}
+
+
+def both_end_well(body: Body) -> None:
+    job = PipeJob(2, body, **OPTIONS)
+    outcomes = [job.outcome(rank) for rank in range(2)]
+    assert [(outcome.value, outcome.text) for outcome in outcomes] == [(None, "")] * 2
+    assert job.end() == [0, 0]
+
+
+def starts_calls(comm: Communicator, _: Tell) -> None:
+    """Started calls, others between them, and one that nobody waits for, in memory of both kinds."""
+    assert isinstance(comm, Leader)
+    comm.use_processes(3)
+    for turn in range(20):
+        vectors = [comm.shared_empty(4_001), np.zeros(4_001, np.float32), comm.shared_empty(99)]
+        for number, vector in enumerate(vectors):
+            vector[:] = comm.rank + number
+        works = [comm.all_reduce(vector, async_op=True) for vector in vectors]
+        short, word = np.ones(50, np.float32), np.full(1, comm.rank)
+        comm.broadcast(word, 1)  # by the leader alone
+        forgotten = np.ones(4_001, np.float32)
+        comm.all_reduce(forgotten, async_op=True)
+        if turn % 2:
+            comm.all_reduce(short)
+        for work in reversed(works) if turn % 3 else works:
+            assert work is not None
+            work.wait()
+            assert work.is_completed()
+        assert [set(vector) for vector in vectors] == [{1.0}, {3.0}, {5.0}]
+        assert (int(word[0]), set(short.tolist())) == (1, {2.0 if turn % 2 else 1.0})
+    last = comm.all_reduce(np.ones(4_001, np.float32), async_op=True)
+    assert last is not None
+    while not last.is_completed():
+        time.sleep(1e-3)
+
+
+def test_started_calls() -> None:
+    both_end_well(starts_calls)
+
+
+def splits(comm: Communicator, _: Tell) -> None:
+    """Children have the same helpers, and may outlive their parent."""
+    assert isinstance(comm, Leader)
+    child, alone, none = comm.split(0, -comm.rank), comm.split(comm.rank), comm.split(0 if comm.rank else -1)
+    assert isinstance(child, Leader)
+    assert isinstance(alone, Leader)
+    assert (none is None) == (comm.rank == 0)
+    pids = [helper.pid for helper in comm.helpers]
+    assert [helper.pid for helper in child.helpers] == pids
+    assert (child.rank, child.size, alone.size) == (1 - comm.rank, 2, 1)
+    for each in (comm, child, alone):
+        each.use_processes(3)
+        vector = each.shared_empty(10_007)
+        vector[:] = each.rank + 1
+        each.all_reduce(vector)
+        assert set(vector) == {float(sum(range(1, each.size + 1)))}
+    del each, comm, none, alone
+    gc.collect()
+    shares = np.zeros(2 * 999, np.float32)
+    child.all_gather_into_tensor(shares, np.full(999, child.rank, np.float32))
+    assert list(np.unique(shares[:999])) == [0.0]
+    assert list(np.unique(shares[999:])) == [1.0]
+    del child
+    gc.collect()
+    assert gone(pids)
+
+
+def test_children_have_helpers() -> None:
+    both_end_well(splits)
 
 
 @pytest.mark.parametrize(

@@ -156,16 +156,18 @@ class Communicator(Collectives, Rooted, PointToPoint):
         the topology and may outlive its parent.
         """
         try:
-            core = self._core.split(color, key)
+            child = self._split(color, key)
         except TypeError:
             raise _core.UsageError(
                 f"rank {self.rank}: split: color={color!r}, key={key!r}: expected two whole numbers of 32 bits"
             ) from None
-        if core is None:
-            return None
-        child = Communicator(core)
-        surprises.watch(child, core)
+        if child is not None:
+            surprises.watch(child, child._core)
         return child
+
+    def _split(self, color: int, key: int) -> Communicator | None:
+        core = self._core.split(color, key)
+        return None if core is None else Communicator(core)
 
     def symmetric_empty(self, count: int, dtype: Any = "float32") -> Any:
         """A tensor of torch's in symmetric memory, on torch's current device: calls on it move no byte through staging.

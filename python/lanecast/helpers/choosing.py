@@ -66,19 +66,35 @@ class Trials:
     def pinned_to_several(self) -> bool:
         return self._pinned is not None and self._pinned > 1
 
+    def known(self, call: Bound, crew: Crew) -> int:
+        """How many move the call as far as that is known: a started one is no trial, since others may run beside it."""
+        if self._pinned is not None:
+            return self._pinned
+        kind = self._class_of(call, crew)
+        return kind.found if kind is not None and kind.found else 1
+
+    def _class_of(self, call: Bound, crew: Crew) -> _Class | None:
+        """None for calls that go by one process, whatever was found."""
+        size = self._bytes(call)
+        if not crew.copies or size < LEAST_BYTES or leaves_some_empty(call, self._core.size, self._numbers[-1]):
+            return None
+        return self._classes.setdefault((call.kind, size.bit_length()), _Class(self._numbers))
+
+    def _bytes(self, call: Bound) -> int:
+        return sum(counts_of(call, self._core.size)) * int(call.source.itemsize)
+
     def run(self, call: Bound, crew: Crew) -> None:
         """Make the call."""
         if self._pinned is not None:
             return self._by(self._pinned, call, crew)
-        size = sum(counts_of(call, self._core.size)) * call.source.itemsize
-        if not crew.copies or size < LEAST_BYTES or leaves_some_empty(call, self._core.size, self._numbers[-1]):
+        kind = self._class_of(call, crew)
+        if kind is None:
             return self._by(1, call, crew)
-        kind = self._classes.setdefault((call.kind, size.bit_length()), _Class(self._numbers))
         number = kind.next()
         begin = time.perf_counter()
         self._by(number, call, crew)
         if not kind.found:
-            kind.note(number, (time.perf_counter() - begin) / size)
+            kind.note(number, (time.perf_counter() - begin) / self._bytes(call))
             if kind.tried():
                 kind.found = self._fastest(kind)
         return None

@@ -30,6 +30,7 @@ from lanecast.helpers.images import Images, fetch, put_back
 from lanecast.helpers.member import Member
 from lanecast.helpers.memory import OwnedMemory, address_of
 from lanecast.helpers.slices import counts_of, leaves_some_empty, parts_read, parts_written, ranges
+from lanecast.helpers.started import HelpedWork, StartedCalls
 
 _GRACE_S = 5.0  # for a helper to end by itself
 _LOOK_S = 0.5  # between looks at a helper that has not answered
@@ -49,6 +50,7 @@ class Crew:
         self._kept: list[Bound] = []  # a call that has failed: helpers may have its buffers mapped until they end
         self._shared_gpu = shared_gpu  # or known to be nobody else's
         self._images = Images()  # of this process's own slices of a GPU's buffers
+        self._started = StartedCalls(self._lock, self._take_answers)
         self.memory = OwnedMemory(core.rank, self._announce, self._forget)
         self.copies = all(gather(core, self._may_copy()))
         atexit.register(self.close)
@@ -73,24 +75,8 @@ class Crew:
         Raises UsageError where one would have nothing to do, or helpers cannot reach a buffer; TransportError,
         TimeoutError (helper, process) as calls.
         """
-        if leaves_some_empty(call, self._core.size, processes):
-            raise self._refusal(
-                call,
-                f"{processes} processes are to share parts of at most {max(counts_of(call, self._core.size))} "
-                "elements, which leaves some without any; take fewer",
-            )
         with self._lock:
-            at_work = self._spread(processes)
-            call = self._settled(call, processes)
-            buffers = Buffers(call, self.memory, self._core.rank)
-            if not (self.copies or buffers.all_shared):
-                raise self._refusal(
-                    call,
-                    "the system does not let helpers copy from and to this process's memory; make the calls on arrays "
-                    "of shared_empty(), or allow it (kernel.yama.ptrace_scope=0)",
-                )
-            if buffers.on_gpu and not self._shared_gpu:
-                self._refuse_shared_gpu(buffers.gpu_memory[0].bus_id)
+            call, buffers, at_work = self._prepared(call, processes)
             try:
                 self._move(call, buffers, at_work)
             except (_core.UsageError, TypeError):
@@ -101,6 +87,46 @@ class Crew:
                 raise
             finally:
                 self._say_gone()
+
+    def start(self, held: Any, call: Bound, processes: int) -> HelpedWork:
+        """The same of a call in the CPU's memory, while this process goes on. held: the communicator's started calls.
+
+        Raises UsageError as run(), and for an MPI that does not let threads call it.
+        """
+        with self._lock:
+            call, buffers, at_work = self._prepared(call, processes)
+            self._send(call, buffers, at_work)
+            try:
+                own = self._core.start_slice(held, 0, 1 + len(at_work), *call)
+            except (_core.UsageError, TypeError):
+                self._collect(at_work, refused=True)
+                raise
+            except BaseException:
+                self.end()
+                raise
+            work = HelpedWork(own, call, at_work, self._started)
+            self._started.add(work)
+            return work
+
+    def _prepared(self, call: Bound, processes: int) -> tuple[Bound, Buffers, Sequence[Member]]:
+        """The call as a slice of it is moved, its buffers, and who helps. Raises UsageError."""
+        if leaves_some_empty(call, self._core.size, processes):
+            raise self._refusal(
+                call,
+                f"{processes} processes are to share parts of at most {max(counts_of(call, self._core.size))} "
+                "elements, which leaves some without any; take fewer",
+            )
+        call = self._settled(call, processes)
+        buffers = Buffers(call, self.memory, self._core.rank)
+        if not (self.copies or buffers.all_shared):
+            raise self._refusal(
+                call,
+                "the system does not let helpers copy from and to this process's memory; make the calls on arrays "
+                "of shared_empty(), or allow it (kernel.yama.ptrace_scope=0)",
+            )
+        if buffers.on_gpu and not self._shared_gpu:
+            self._refuse_shared_gpu(buffers.gpu_memory[0].bus_id)
+        return call, buffers, self._spread(processes)
 
     def _move(self, call: Bound, buffers: Buffers, at_work: Sequence[Member]) -> None:
         self._send(call, buffers, at_work)
@@ -171,6 +197,14 @@ class Crew:
                 self._lost(member)
 
     def _collect(self, at_work: Sequence[Member], *, refused: bool = False) -> None:
+        self._started.finish_all()  # their answers come first
+        self._take_answers(at_work, refused=refused)
+
+    def _take_answers(self, at_work: Sequence[Member], *, refused: bool = False) -> None:
+        if not self._open:
+            raise _core.TransportError(
+                f"rank {self._core.rank}: its helpers have ended with a call that has failed; make a new communicator"
+            )
         answers = [self._answer(member).text for member in at_work]
         for member, answer in zip(at_work, answers, strict=True):
             if "error" in answer and not refused:
@@ -207,7 +241,7 @@ class Crew:
         ended = ""
         if member.process is not None:
             with suppress(subprocess.TimeoutExpired):
-                status = member.process.wait(_GRACE_S)
+                status = member.process.status(_GRACE_S)
                 ended = f", killed by signal {-status}" if status < 0 else f" with status {status}"
         self._fail(
             _core.TransportError,
@@ -252,6 +286,21 @@ class Crew:
             for member in self._members if self._open else ():
                 with suppress(Closed):  # the next call says so
                     member.channel.send(do="unmap", segment=segment)
+
+    def split(self, color: int, key: int) -> Crew | None:
+        """The helpers of a child of the communicator, made of the same processes. Collective; None: it takes no part.
+
+        Raises what the core's split() does.
+        """
+        with self._lock:
+            members = [member.for_child(color=color, key=key) for member in self._members]
+            core = self._core.split(color, key)
+        return None if core is None else Crew(core, members, shared_gpu=self._shared_gpu)
+
+    @property
+    def core(self) -> Any:
+        """The leaders' communicator."""
+        return self._core
 
     def end(self) -> None:
         """Let go of the helpers at once: they give up what is under way, and end."""

@@ -51,6 +51,12 @@ class Leader(Communicator):
             )
         self._trials.pin(processes)
 
+    def _split(self, color: int, key: int) -> Communicator | None:
+        if not self._crew.is_open or not (isinstance(color, int) and isinstance(key, int)):
+            return super()._split(color, key)
+        crew = self._crew.split(color, key)
+        return None if crew is None else Leader(crew.core, crew)
+
     def shared_empty(self, count: int, dtype: Any = "float32") -> npt.NDArray[Any]:
         """An array of zeros in memory that the helpers map: they move slices of it without a copy.
 
@@ -60,12 +66,18 @@ class Leader(Communicator):
         return self._crew.memory.empty(count, dtype)
 
     def _make(self, asked: Asked, async_op: bool, counts: Any = NONE) -> Work | None:
-        if async_op or asked[0] not in SLICED:
+        if asked[0] not in SLICED:
             return super()._make(asked, async_op, counts)
         call = self._bound(asked, counts)
-        if not self._crew.is_open or (isinstance(call.source, DeviceBuffer) and not self._trials.pinned_to_several):
+        on_gpu = isinstance(call.source, DeviceBuffer)
+        if not self._crew.is_open or (on_gpu and (async_op or not self._trials.pinned_to_several)):
             return super()._make(asked, async_op, counts)
         if not isinstance(call.algorithm, str) or not isinstance(call.chunks, int):
             return super()._make(asked, async_op, counts)  # which says what is wrong
-        self._trials.run(call, self._crew)
-        return None
+        if not async_op:
+            self._trials.run(call, self._crew)
+            return None
+        number = self._trials.known(call, self._crew)
+        if number == 1:
+            return super()._make(asked, async_op, counts)
+        return self._crew.start(self._held, call, number)

@@ -3,13 +3,43 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from lanecast.helpers.channel import Channel
+from lanecast.helpers.channel import Channel, Closed
 
 _STATES = {"T": "is stopped", "t": "is stopped by a debugger", "Z": "has ended", "D": "waits for a disk"}
+
+
+class StartedProcess:
+    """A helper's process that the library has started; it ends with the last communicator whose calls it helps in."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process, self._users = process, 1
+
+    def one_more_user(self) -> StartedProcess:
+        self._users += 1
+        return self
+
+    def status(self, grace_s: float) -> int:
+        """With which it has ended. Raises subprocess.TimeoutExpired."""
+        return self._process.wait(grace_s)
+
+    def let_go(self, grace_s: float) -> None:
+        """By one user; the last one waits for its end, or kills it."""
+        self._users -= 1
+        if self._users > 0:
+            return
+        try:
+            self._process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 @dataclass
@@ -20,18 +50,21 @@ class Member:
     pid: int
     cores: tuple[int, ...]
     channel: Channel
-    process: subprocess.Popen[bytes] | None = None  # of those that the library has started
+    process: StartedProcess | None = None  # of those that the library has started
+
+    def for_child(self, **split: Any) -> Member:
+        """The same helper, told to split its communicator, and heard by a channel of the child's own."""
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs, suppress(Closed):  # the child's first question says so
+            self.channel.send(theirs.fileno(), do="split", leader=os.getpid(), **split)
+        process = self.process and self.process.one_more_user()
+        return Member(self.place, self.pid, self.cores, Channel(mine), process)
 
     def end(self, grace_s: float = 0.0) -> None:
         """It hears of no more calls; a process that the library has started is waited for, or killed."""
         self.channel.close()
-        if self.process is None:
-            return
-        try:
-            self.process.wait(grace_s)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        if self.process is not None:
+            self.process.let_go(grace_s)
 
     def processor_time(self) -> float:
         """That it has taken, in ticks; -2 where it is not there."""

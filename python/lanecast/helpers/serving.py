@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,6 +31,7 @@ class Helper:
     def __init__(self, channel: Channel, core: Any) -> None:
         """core: the communicator of this slice, one helper for each leader; rank and size are the leaders'."""
         self._channel, self._core = channel, core
+        self._children: list[threading.Thread] = []  # that serve communicators split from this one
         self._mapped, self._images = memory.MappedMemory(), Images()
 
     def serve(self, leader: int) -> None:
@@ -42,6 +44,8 @@ class Helper:
                 pass
         ending.set()
         self._channel.close()
+        for child in self._children:  # which may outlive it
+            child.join()
 
     def _answer(self) -> bool:
         message, file = self._channel.receive()
@@ -52,6 +56,8 @@ class Helper:
             self._mapped.map(message["segment"], file, message["bytes"])
         elif what == "unmap":
             self._mapped.unmap(message["segment"])
+        elif what == "split":
+            self._split(Channel(socket.socket(fileno=file)), message)
         elif what == "peek":
             self._channel.send(can=self._can_read(message["pid"], message["address"]))
         else:
@@ -61,6 +67,18 @@ class Helper:
             except Exception as error:
                 self._channel.send(error=type(error).__name__, text=str(error))
         return True
+
+    def _split(self, channel: Channel, asked: dict[str, Any]) -> None:
+        """Serve the child as well, by a channel of its own."""
+        try:
+            core = self._core.split(asked["color"], asked["key"])
+        except (_core.Error, TypeError):  # which the leader meets, too
+            core = None
+        if core is None:
+            return channel.close()
+        serve = Helper(channel, core).serve
+        self._children.append(threading.Thread(target=serve, args=(asked["leader"],), daemon=True, name="child"))
+        return self._children[-1].start()
 
     @staticmethod
     def _can_read(pid: int, address: int) -> bool:

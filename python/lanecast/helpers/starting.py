@@ -16,7 +16,7 @@ from lanecast.helpers import on_gpu, placing
 from lanecast.helpers.agreeing import gather, refuse_together
 from lanecast.helpers.channel import Channel, Closed
 from lanecast.helpers.crew import Crew
-from lanecast.helpers.member import Member
+from lanecast.helpers.member import Member, StartedProcess
 from lanecast.helpers.options import to_text
 
 # Of the leaders' communicator alone: helpers open a GPU when a call needs it, choose nothing and write no traces.
@@ -66,7 +66,7 @@ def _start_one(place: int, cores: Sequence[int], environment: dict[str, str]) ->
         process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env={**_inherited(), **environment}
         )
-    return Member(place, process.pid, tuple(cores), Channel(mine), process)
+    return Member(place, process.pid, tuple(cores), Channel(mine), StartedProcess(process))
 
 
 def _inherited() -> dict[str, str]:

@@ -19,7 +19,7 @@ from lanecast.bench.options import parse_processes
 from lanecast.bench.payload import Payload
 from lanecast.bench.ppg.variants import Variant, variants_of
 from lanecast.bench.protocol import Protocol, progress
-from lanecast.bench.settings import CPU, LANECAST, PLAIN, Backend
+from lanecast.bench.settings import CPU, LANECAST, NCCL, PLAIN, Backend
 from lanecast.buffers import Array
 from lanecast.helpers.choosing import calls_until_found
 from lanecast.helpers.leading import Leader
@@ -68,8 +68,10 @@ class Ppg(Protocol):
             if collective not in _TAKEN:
                 raise _core.UsageError(f"protocol ppg: {collective} is never moved by several processes")
             on_gpus = bench.ranks.device.queues
-            library = "nccl" if on_gpus else "mpi" if run.get("mpi") else ""
+            library = NCCL if on_gpus else "mpi" if run.get("mpi") else ""
             variants = variants_of(collective, comm.topology, self.numbers, library)
+            if on_gpus and NCCL not in {backend.library for backend in settings.backends}:
+                variants = [each for each in variants if each.algorithm != NCCL]
             beside = len(settings.backends) if on_gpus else 0  # NCCL
             total = len(settings.sizes) * (len(variants) + beside) * settings.rounds
             shown = progress(f"{collective} on {bench.ranks}", total if comm.rank == 0 else 0)
