@@ -88,4 +88,7 @@ def test_a_run_and_its_picture(tmp_path: Path) -> None:
     assert {(row["way"], row["processes"]) for row in found} >= {("standard", 1), ("standard", 2), ("lanecast", 0)}
     assert all(len(row["time_us_rounds"]) == 2 for row in found)
     plots.draw(found, tmp_path / "plot.svg")
+    further = [row | {"ranks": 3, "topology": "3x1"} for row in found]
+    plots.draw(found + further, tmp_path / "hosts.svg")  # over the numbers of leaders
+    assert (tmp_path / "hosts.svg").stat().st_size > 1000
     assert "per GPU" in (tmp_path / "plot.svg").read_text() or (tmp_path / "plot.svg").stat().st_size > 1000
