@@ -41,9 +41,9 @@ class Leader(Communicator):
     def use_processes(self, processes: int | None) -> None:
         """Move every call from now on by so many processes; None: by as many as were found to be fastest.
 
-        Equal on all ranks. Calls on a GPU's memory go by several processes only where this says so: each copies its
-        slice to the CPU's memory and back, and the call ends when that is done. Raises UsageError for more than there
-        are.
+        Equal on all ranks. Calls on a GPU's memory go by several processes only where this says so: each maps the
+        tensors and calls its own kernels on its slice, and the call ends when the result is there. Started ones go by
+        the leader. Raises UsageError for more than there are.
         """
         if processes is not None and not 1 <= index(processes) <= self._crew.processes:
             raise _core.UsageError(
