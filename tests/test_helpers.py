@@ -8,11 +8,13 @@ import re
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from collective_cases import Case, run_cases
+from gpu_stand_in import another
 from lanecast import Communicator
 from lanecast.helpers import report
 from lanecast.helpers.leading import Leader
@@ -77,11 +79,11 @@ def test_helpers_that_the_library_starts(hosts: str) -> None:
     assert job.end() == [0, 0]
 
 
-OPTIONS = {"processes_per_gpu": 3, "allow_shared_cores": True, "timeout_s": 60.0}
+OPTIONS: dict[str, Any] = {"processes_per_gpu": 3, "allow_shared_cores": True, "timeout_s": 60.0}
 
 
-def both_end_well(body: Body) -> None:
-    job = PipeJob(2, body, **OPTIONS)
+def both_end_well(body: Body, **options: Any) -> None:
+    job = PipeJob(2, body, **options)
     outcomes = [job.outcome(rank) for rank in range(2)]
     assert [(outcome.value, outcome.text) for outcome in outcomes] == [(None, "")] * 2
     assert job.end() == [0, 0]
@@ -115,11 +117,12 @@ def starts_calls(comm: Communicator, _: Tell) -> None:
 
 
 def test_started_calls() -> None:
-    both_end_well(starts_calls)
+    both_end_well(starts_calls, **OPTIONS)
 
 
-def splits(comm: Communicator, _: Tell) -> None:
+def splits(outer: Communicator, _: Tell) -> None:
     """Children have the same helpers, and may outlive their parent."""
+    comm = another(outer, **OPTIONS)
     assert isinstance(comm, Leader)
     child, alone, none = comm.split(0, -comm.rank), comm.split(comm.rank), comm.split(0 if comm.rank else -1)
     assert isinstance(child, Leader)
