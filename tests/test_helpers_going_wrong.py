@@ -82,6 +82,32 @@ def test_a_leader_that_is_killed_takes_its_helpers_with_it() -> None:
     assert gone([*pids[0], *pids[1]])
 
 
+def starts_for_ever(comm: Communicator, tell: Tell) -> None:
+    """As above by started calls, of which one that nobody waits for is always under way."""
+    assert isinstance(comm, Leader)
+    comm.use_processes(3)
+    for turn in range(1 << 30):
+        if turn == CALLED:
+            tell([helper.pid for helper in comm.helpers])
+        works = [comm.all_reduce(np.ones(LONG, np.float32), async_op=True) for _ in range(3)]
+        for work in works[:2]:
+            assert work is not None
+            work.wait()
+
+
+def test_a_started_call_names_the_helper_that_is_killed() -> None:
+    job = PipeJob(2, starts_for_ever, **OPTIONS)
+    pids = [job.told(rank) for rank in range(2)]
+    os.kill(pids[1][1], signal.SIGKILL)
+    outcomes = [job.outcome(rank) for rank in range(2)]
+    assert {outcome.error for outcome in outcomes} <= {"TransportError", "LostPeerError"}, outcomes
+    named = f"its helper 2 of 2 (process {pids[1][1]}) has ended, killed by signal 9"
+    lost = f"rank 0: its helper 2 of 2 (process {pids[0][1]})"
+    assert any(named in outcome.text or lost in outcome.text for outcome in outcomes), outcomes
+    assert job.end() == [0, 0]
+    assert gone([*pids[0], *pids[1]])
+
+
 def waits_for_one_that_is_stopped(comm: Communicator, tell: Tell) -> float:
     assert isinstance(comm, Leader)
     comm.use_processes(3)

@@ -26,6 +26,11 @@ class Buffers:
         self.places = []
         for buffer in (call.source, call.target):
             size = buffer.size * self.element
+            if buffer.device < 0:
+                raise _core.UsageError(
+                    f"rank {rank}: helpers: a buffer does not say on which GPU it lies; pass a tensor that does, as "
+                    "torch's and cupy's do"
+                )
             try:
                 mapped = _core.SliceMemory(buffer, size)
             except _core.UsageError as error:

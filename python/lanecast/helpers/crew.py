@@ -45,12 +45,12 @@ class Crew:
         self._members = tuple(members)
         self._lock = threading.Lock()  # who calls first, sends first
         self._open, self._pid = True, os.getpid()
-        self._chosen: dict[tuple[int, int, int], tuple[str, int]] = {}
+        self._chosen: dict[tuple[int, int, int, int | None], tuple[str, int]] = {}  # by kind, count, type and GPU
         self._gone: deque[int] = deque()  # segments that the helpers still map
         self._kept: list[Bound] = []  # a call that has failed: helpers may have its buffers mapped until they end
         self._shared_gpu = shared_gpu  # or known to be nobody else's
         self._images = Images()  # of this process's own slices of a GPU's buffers
-        self._started = StartedCalls(self._lock, self._take_answers)
+        self._started = StartedCalls(self._lock, self._take_answers, self.end)
         self.memory = OwnedMemory(core.rank, self._announce, self._forget)
         self.copies = all(gather(core, self._may_copy()))
         atexit.register(self.close)
@@ -169,12 +169,11 @@ class Crew:
         if call.algorithm or call.reproducible:
             return call
         asked = (call.kind, max(counts_of(call, self._core.size)) // processes, call.dtype)
-        if isinstance(call.target, DeviceBuffer):
-            algorithm, chunks = on_gpu.chosen(self._core, asked, call.target)
-            return call._replace(algorithm=algorithm, chunks=call.chunks or chunks)
-        if asked not in self._chosen:
-            self._chosen[asked] = self._core.chosen(*asked)[:2]
-        algorithm, chunks = self._chosen[asked]
+        gpu = call.target.device if isinstance(call.target, DeviceBuffer) else None
+        if (*asked, gpu) not in self._chosen:
+            choice = self._core.chosen(*asked)[:2] if gpu is None else on_gpu.chosen(self._core, asked, gpu)
+            self._chosen[*asked, gpu] = choice
+        algorithm, chunks = self._chosen[*asked, gpu]
         return call._replace(algorithm=algorithm, chunks=call.chunks or chunks)
 
     def _spread(self, processes: int) -> list[Member]:

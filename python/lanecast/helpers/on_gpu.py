@@ -25,10 +25,10 @@ def ctas_of_helpers(options: dict[str, Any], processes: int) -> int:
     return max(1, (int(options.get("max_ctas") or 0) or _MOST_CTAS) // processes)
 
 
-def chosen(core: Any, asked: tuple[int, int, int], buffer: DeviceBuffer) -> tuple[str, int]:
+def chosen(core: Any, asked: tuple[int, int, int], gpu: int) -> tuple[str, int]:
     """Algorithm and chunks of slices: what the leaders' times of links say; within a host, where slices need none,
     what the user has set. asked: kind, elements, dtype. Collective where the GPU is not open yet."""
-    core.open_gpu(buffer.device)
+    core.open_gpu(gpu)
     found = core.explain_on_gpu(*asked, False, False)
     if core.gpu_messages() or found["decided_by"] == "pinned":
         return found["algorithm"], found["chunks"]

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lanecast import _core
 from lanecast.bound import Bound
 from lanecast.helpers.member import Member
 from lanecast.work import Work
@@ -29,7 +30,11 @@ class HelpedWork(Work):
 
     def wait(self) -> None:
         """See Work.wait(). Raises what a helper has met as well, with its name."""
-        super().wait()
+        try:
+            super().wait()
+        except _core.Error:  # the leader's communicator has failed, and helpers would wait for nothing
+            self._calls.end()
+            raise
         self._calls.finish(self)
         if self.error is not None:
             raise self.error
@@ -41,9 +46,9 @@ class HelpedWork(Work):
 class StartedCalls:
     """Of one leader, in their order."""
 
-    def __init__(self, lock: threading.Lock, collect: Collect) -> None:
-        """lock: of whoever speaks with helpers."""
-        self._lock, self._collect = lock, collect
+    def __init__(self, lock: threading.Lock, collect: Collect, end: Callable[[], None]) -> None:
+        """lock: of whoever speaks with helpers. end: lets go of these."""
+        self._lock, self._collect, self.end = lock, collect, end
         self._open: deque[HelpedWork] = deque()
 
     def add(self, work: HelpedWork) -> None:
@@ -89,6 +94,7 @@ class StartedCalls:
         try:
             self._collect(members)
         except BaseException as error:
+            self.end()
             for failed in (work, *self._open):  # nobody answers any more
                 failed.error = failed.error or error
                 failed.unanswered.clear()
