@@ -20,6 +20,7 @@ import lanecast
 from gpu_stand_in import Tensor, between_hosts, outcomes
 from lanecast import Communicator, _core
 from lanecast.cluster.gpu_nics import Network, parse
+from lanecast.helpers import on_gpu
 from lanecast.helpers.leading import Leader
 from pipe_jobs import PipeJob, Tell
 from test_helpers_going_wrong import gone
@@ -196,6 +197,12 @@ def test_refusals_name_the_rank_and_what_to_do(kernel_cache: str) -> None:
             assert expected in said
             assert f"rank {rank}" in said
         assert "show it the same ones as its neighbours" in outcome.value[-1]
+
+
+def test_multiprocessors_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [on_gpu.ctas_of_helpers({}, processes) for processes in (2, 8, 100)] == [32, 8, 1]
+    monkeypatch.setenv("LANECAST_MAX_CTAS", "12")
+    assert [on_gpu.ctas_of_helpers(given, 4) for given in ({}, {"max_ctas": 16})] == [3, 4]
 
 
 def leads_on_gpu_zero(comm: Communicator, _: Tell) -> str:

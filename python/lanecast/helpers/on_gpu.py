@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ def through_hosts(call: Bound) -> bool:
 
 def ctas_of_helpers(options: dict[str, Any], processes: int) -> int:
     """Multiprocessors for each: where processes run side by side (MPS), all of them find room beside their leader."""
-    return max(1, (int(options.get("max_ctas") or 0) or _MOST_CTAS) // processes)
+    of_leader = int(options.get("max_ctas") or os.environ.get("LANECAST_MAX_CTAS") or 0)
+    return max(1, (of_leader or _MOST_CTAS) // processes)
 
 
 def chosen(core: Any, asked: tuple[int, int, int], gpu: int) -> tuple[str, int]:
