@@ -33,6 +33,7 @@ nb::dict to_dict(const gpu::Operand& o) {
   d["to"] = o.to;
   d["den"] = o.den;
   d["slot_from"] = o.slot_from;
+  if (o.row != 0) d["row"] = o.row - 1;
   return d;
 }
 
@@ -60,6 +61,24 @@ nb::dict to_dict(const Program& program, const gpu::Instruction& what) {
   return d;
 }
 
+/// What the counts of a launch decide of a carried message.
+void add_counted(nb::dict& message, const Program& program, const gpu::CarriedMessage& memory) {
+  nb::list pieces;
+  for (std::size_t k = 0; k < memory.pieces; ++k) pieces.append(to_dict(program.operands[memory.piece + k]));
+  message["pieces"] = pieces;
+  message["places"] = nb::make_tuple(memory.places[0], memory.places[1]);
+  message["least_on_gpu"] = memory.least_on_gpu;
+}
+
+nb::dict counted_parts(const CountedParts& parts) {
+  nb::dict d;
+  d["rows"] = parts.rows;
+  d["inputs"] = parts.inputs;
+  d["outputs"] = parts.outputs;
+  d["by_pairs"] = parts.by_pairs;
+  return d;
+}
+
 PlanDict to_dict(const Program& program) {
   nb::dict d;
   d["lanes"] = program.slicing.lanes;
@@ -84,9 +103,12 @@ PlanDict to_dict(const Program& program) {
     message["ordinal"] = one.ordinal;
     message["peer"] = one.peer;
     message["sends"] = one.sends;
+    message["chunks"] = one.memory.chunks;
+    if (program.counted) add_counted(message, program, one.memory);
     carried.append(message);
   }
   d["carried"] = carried;
+  d["counted"] = program.counted ? nb::object(counted_parts(*program.counted)) : nb::none();
   return PlanDict(d);
 }
 
@@ -129,7 +151,16 @@ struct HostsOfProgram {
   std::vector<std::string> hosts;  // of each rank
   int channels = 1;
   int slots = 0;  // of each carried message, at most; 0: as many as a call has
+  CountsKnown counts = CountsKnown::before;
+  std::size_t least_on_gpu = WhereMessagesLie::kNever;
 };
+
+CountsKnown counts_known(std::string_view name) {
+  if (name == "before") return CountsKnown::before;
+  if (name == "to_all") return CountsKnown::to_all;
+  if (name == "by_pairs") return CountsKnown::by_pairs;
+  throw UsageError("program: counted: '" + std::string(name) + "' is none of before, to_all and by_pairs");
+}
 
 void check(const HostsOfProgram& where, int ranks, int lanes) {
   if (where.hosts.empty() && (where.channels != 1 || where.slots != 0))
@@ -145,14 +176,15 @@ void check(const HostsOfProgram& where, int ranks, int lanes) {
                      ": a carried message has two at least; 0: as many as a call has");
 }
 
-/// As a call between hosts shapes it, whose messages all lie in the hosts' memory.
+/// As a call between hosts shapes it.
 Program bound(const Plan& plan, const Shape& shape, Slicing slicing, const HostsOfProgram& where) {
   ProgramShape bound = program_shape(plan, shape);
+  bound.counts = where.counts;
   if (!where.hosts.empty()) {
     Ranks neighbours = BetweenHosts::neighbours_of(plan.rank, where.hosts);
     const std::size_t longest = BetweenHosts::longest_in_ring(neighbours.size());
-    bound.between_hosts = {std::move(neighbours),
-                           std::vector<std::size_t>(where.hosts.size(), WhereMessagesLie::kNever), longest};
+    bound.between_hosts = {std::move(neighbours), std::vector<std::size_t>(where.hosts.size(), where.least_on_gpu),
+                           longest};
     slicing.channels = where.channels;
   }
   Program program = program_of(plan, bound, slicing);
@@ -162,8 +194,9 @@ Program bound(const Plan& plan, const Shape& shape, Slicing slicing, const Hosts
 }
 
 Program bound_one(const Plan& plan, const std::vector<std::size_t>& counts, std::string_view dtype, std::string_view op,
-                  int lanes, int chunks, std::vector<std::string> hosts, int channels, int slots) {
-  const HostsOfProgram where{std::move(hosts), channels, slots};
+                  int lanes, int chunks, std::vector<std::string> hosts, int channels, int slots,
+                  std::string_view counted, std::size_t least_on_gpu) {
+  const HostsOfProgram where{std::move(hosts), channels, slots, counts_known(counted), least_on_gpu};
   check({lanes, chunks}, 1);
   check(where, plan.collective.size, lanes);
   return bound(plan, shape_of(plan, counts, dtype, op), {lanes, chunks}, where);
@@ -175,9 +208,9 @@ nb::list carried_chunks(const Program& program) {
   nb::list messages;
   for (std::size_t m = 0; m < program.carried.size(); ++m) {
     nb::list of_message;
-    for (int chunk = 0; chunk < program.slicing.chunks; ++chunk)
+    for (std::uint32_t chunk = 0; chunk < program.carried[m].memory.chunks; ++chunk)
       for (int channel = 0; channel < program.slicing.channels; ++channel) {
-        const CarriedChunk one = chunks.of(m, static_cast<std::uint32_t>(chunk), static_cast<std::uint32_t>(channel));
+        const CarriedChunk one = chunks.of(m, chunk, static_cast<std::uint32_t>(channel));
         of_message.append(nb::make_tuple(one.bytes, one.lanes));
       }
     messages.append(of_message);
@@ -194,7 +227,7 @@ std::vector<Program> all_bound(const std::vector<const Plan*>& list, const std::
     if (r >= plans.size() || plans[r].rank != static_cast<int>(r) ||
         plans[r].collective.size != static_cast<int>(plans.size()))
       throw UsageError("plans: needs those of all ranks, in rank order");
-  const HostsOfProgram where{std::move(hosts), channels, slots};
+  const HostsOfProgram where{.hosts = std::move(hosts), .channels = channels, .slots = slots};
   check({lanes, chunks}, 0);
   check(where, static_cast<int>(plans.size()), lanes);
   const Shape shape = shape_of(plans[0], counts, dtype, op);
@@ -209,6 +242,18 @@ std::vector<Program> all_bound(const std::vector<const Plan*>& list, const std::
   }
   check_queues(programs, ring);
   return programs;
+}
+
+/// counts: elements by row.
+Program counted(const Program& program, const std::vector<std::size_t>& counts, std::string_view dtype) {
+  const auto type = dtype_from(dtype);
+  if (!program.counted || !type || counts.size() != program.counted->rows.size())
+    throw UsageError(
+        "with_counts: needs a program whose counts come with the launch, a count for each of its rows, "
+        "and a dtype that there is");
+  std::vector<std::size_t> bytes = counts;
+  for (std::size_t& each : bytes) each *= size_of(*type);
+  return with_counts(program, bytes);
 }
 
 std::string described(const Program& program, const Plan& plan) {
@@ -228,6 +273,8 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("scratch_bytes", &Program::all_scratch_bytes)
       .def_prop_ro(
           "longest_message", [](const Program& p) { return p.longest_message; }, "Bytes, at most.")
+      .def("with_counts", &counted, "counts"_a, "dtype"_a = "float32",
+           "Where counts come with the launch: the program of a launch with these, in elements by row.")
       .def("carried_chunks", &carried_chunks,
            "Of each carried message, in the order of chunks and their channels: bytes, and lanes with a share as bits.")
       .def(
@@ -237,9 +284,12 @@ void bind_program(nb::module_& m) {
       .def("describe", &described, "plan"_a,
            "The plan that it was made from. A line for each instruction; p0, p1, … are the puts, t0, t1, … the takes.");
   m.def("program_of", &bound_one, "plan"_a, "counts"_a, "dtype"_a = "float32", "op"_a = "sum", "lanes"_a = 1,
-        "chunks"_a = 1, "hosts"_a = std::vector<std::string>{}, "channels"_a = 1, "slots"_a = 0,
+        "chunks"_a = 1, "hosts"_a = std::vector<std::string>{}, "channels"_a = 1, "slots"_a = 0, "counted"_a = "before",
+        "least_on_gpu"_a = WhereMessagesLie::kNever,
         "counts: elements of each part, or one number for all. hosts: of each rank, for a program between "
-        "hosts. slots: of each carried message, at most, and no less than two; 0: as many as a call has.");
+        "hosts. slots: of each carried message, at most, and no less than two; 0: as many as a call has. counted: who knows the counts that "
+        "come with the launch, 'to_all' or 'by_pairs'; then counts are as large as they may be. least_on_gpu: bytes "
+        "of a message that lies on the GPU.");
   m.def(
       "programs_of", &all_bound, "plans"_a, "counts"_a, "dtype"_a = "float32", "op"_a = "sum", "lanes"_a = 1,
       "chunks"_a = 0, "hosts"_a = std::vector<std::string>{}, "channels"_a = 1, "slots"_a = 0,

@@ -116,11 +116,13 @@ Carried read_carried(nb::handle d, std::uint32_t chunks) {
   one.ordinal = number<std::uint32_t>(d, "ordinal", 0, UINT32_MAX);
   one.peer = number<int>(d, "peer", 0, INT32_MAX);
   one.sends = nb::cast<bool>(d["sends"]);
-  one.chunks = chunks;
+  one.memory.chunks = chunks;
   return one;
 }
 
 Program read_program(const nb::dict& d) {
+  if (d.contains("counted") && !nb::object(d["counted"]).is_none())
+    refuse("counted: its counts come with the launch; give what with_counts() has made of it");
   Program program;
   program.slicing.lanes = number<int>(d, "lanes", 1, gpu::kMostLanes);
   program.slicing.chunks = number<int>(d, "chunks", 1, kMostLaneChunks);

@@ -171,7 +171,7 @@ class Interpreter:
         if talks and queue.at is not None and queue.peer != what["peer"]:
             raise WrongProgram(f"{queue}: the message to or from rank {queue.peer} has not ended")
         # An instruction without bytes waits for nobody, unless its lane hears for its channel.
-        hears = what["carried"] is not None and queue.lane == self._end_of(queue, what).lanes[0]
+        hears = what["carried"] is not None and self._hears_for_others(queue, self._end_of(queue, what))
         if (any(lengths) or hears) and not self._may_begin(queue, what, sum(lengths)):
             return False
         for run, length in zip(what["runs"], lengths, strict=True):
@@ -207,6 +207,10 @@ class Interpreter:
         end = (ring.taken if queue.at is None else queue.at) + length
         queue.waits_for = f"{length} bytes to come"
         return ring.arrived >= grains(end)
+
+    def _hears_for_others(self, queue: Queue, end: CarriedEnd) -> bool:
+        chunk = queue.ended // len(queue.list) - queue.list[queue.ended % len(queue.list)]["delay"]
+        return queue.lane == end.lanes[0] and chunk < end.chunks
 
     def _hears(self, queue: Queue, end: CarriedEnd, chunk: int) -> bool:
         first = queue.lane == end.lanes[0]

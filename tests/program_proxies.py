@@ -25,7 +25,7 @@ class CarriedEnd:
     def __init__(self, rank: int, program: ProgramDict, number: int, channel: int) -> None:
         self.rank, self.number, self.channel = rank, number, channel
         self.message: ProgramDict = program["carried"][number]
-        self.chunks: int = program["chunks"]
+        self.chunks: int = self.message["chunks"]
         self.of_channel = program["lanes"] // program["channels"]
         self.lanes = range(channel * self.of_channel, (channel + 1) * self.of_channel)
         self.says = dict.fromkeys(self.lanes, 0)  # chunks

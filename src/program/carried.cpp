@@ -20,7 +20,7 @@ CarriedChunks::CarriedChunks(const Program& program) : program_(program), messag
         const gpu::Operand& o = program.operands[what->operands + k];
         if (o.stride != 0) full = std::min(full, static_cast<std::size_t>(o.bytes / o.stride));
       }
-    message.full = static_cast<std::uint32_t>(std::min<std::size_t>(full / lanes, program.carried[m].chunks));
+    message.full = static_cast<std::uint32_t>(std::min<std::size_t>(full / lanes, program.carried[m].memory.chunks));
     if (message.full != 0) message.whole = counted(message, program.carried[m].memory.lane_bytes, 0);
   }
 }

@@ -22,9 +22,10 @@ Carried carried_message(const Plan& plan, std::uint32_t step, const ProgramShape
   const Pieces message = message_of(plan, what);
   Carried carried{.step = step, .peer = what.peer, .sends = what.kind == StepKind::send, .ordinal = what.ordinal};
   carried.memory.lane_bytes = in_lines(parts.most_bytes(message));
-  carried.chunks = parts.chunks_of(message);
+  carried.memory.chunks = static_cast<gpu::u32>(slicing.chunks);
+  carried.memory.least_on_gpu = how.least_on_gpu[what.peer];
   const auto lanes = static_cast<std::size_t>(slicing.lanes_of_channel());
-  carried.memory.on_host = carried.memory.lane_bytes * lanes >= how.least_on_gpu[what.peer] ? 0 : 1;
+  carried.memory.on_host = carried.memory.lane_bytes * lanes >= carried.memory.least_on_gpu ? 0 : 1;
   return carried;
 }
 
@@ -35,11 +36,19 @@ void place_carried(Program& program) {
   for (const Carried& carried : program.carried) bytes += carried.memory.lane_bytes * lanes;
   std::uint32_t slots = kMostSlots;
   while (slots > kLeastSlots && bytes * slots > kMostSlotBytes) --slots;
+  const auto of_channel = static_cast<std::size_t>(program.slicing.lanes_of_channel());
   for (Carried& carried : program.carried) {
-    carried.memory.slots = std::min(slots, chunks);
-    std::size_t& end = program.slot_bytes[carried.memory.on_host];
-    carried.memory.place = end;
-    end += carried.memory.lane_bytes * lanes * carried.memory.slots;
+    gpu::CarriedMessage& memory = carried.memory;
+    memory.slots = std::min(slots, chunks);
+    const auto place = [&](std::size_t lane_bytes, gpu::u32 on_host) {
+      memory.places[on_host] = program.slot_bytes[on_host];
+      program.slot_bytes[on_host] += lane_bytes * lanes * memory.slots;
+    };
+    place(memory.lane_bytes, memory.on_host);
+    memory.place = memory.places[memory.on_host];
+    // A launch whose counts are smaller has its shorter messages on the host.
+    if (program.counted && memory.on_host == 0)
+      place(std::min<std::size_t>(memory.lane_bytes, in_lines(memory.least_on_gpu / of_channel + 1)), 1);
   }
 }
 

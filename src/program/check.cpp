@@ -99,7 +99,9 @@ class CheckedQueues {
   bool through_ring(std::size_t q, const gpu::Instruction& what) {
     const Program& program = programs_[q / 2];
     const int rank = static_cast<int>(q / 2), peer = program.peer_of(what);
-    const std::size_t bytes = bytes_of(program, what);
+    // Of parts that are cut each by itself, some have fewer chunks.
+    const std::size_t slice = program.cut_by_pairs ? (tick(q) - what.delay) * program.slicing.lanes : 0;
+    const std::size_t bytes = bytes_of(program, what, slice);
     if (what.operation == gpu::Operation::put) {
       SlotRing& ring = rings_[{rank, peer}];
       if (ring.put + bytes > ring.emptied + ring_bytes_) return false;
@@ -118,6 +120,7 @@ class CheckedQueues {
     const Carried& here = programs_[q / 2].carried[what.carried - 1];
     const int rank = static_cast<int>(q / 2);
     const std::uint64_t chunk = tick(q) - what.delay;
+    if (chunk >= here.memory.chunks) return true;
     if (what.operation == gpu::Operation::put) {
       CarriedEnds& message = carried_[{rank, here.peer, here.ordinal}];
       message.move();

@@ -24,11 +24,13 @@ class ProgramLowering {
       : plan_(plan),
         shape_(shape),
         parts_(shape, slicing),
-        operands_(plan, shape, parts_),
+        rows_(plan, shape.counts),
+        operands_(plan, shape, parts_, rows_),
         delays_(plan.steps.size()),
         last_(plan.steps.size()),
         needed_(plan.steps.size()) {
     program_.slicing = slicing;
+    program_.counted = rows_.parts();
     program_.scratch_bytes = operands_.scratch_bytes();
     if (!shape_.between_hosts) return;
     program_.neighbours = shape_.between_hosts->neighbours;
@@ -95,13 +97,19 @@ class ProgramLowering {
     what.peer = 0;
     what.carried = static_cast<gpu::u32>(program_.carried.size());
     append(what, operands_.of(plan_.steps[i]), program_.carried.back().sends);
+    if (!program_.counted) return;
+    const auto pieces = operands_.pieces_of_message(plan_.steps[i]);
+    gpu::CarriedMessage& memory = program_.carried.back().memory;
+    memory.pieces = static_cast<gpu::u32>(pieces.size());
+    memory.piece = static_cast<gpu::u32>(program_.operands.size());
+    program_.operands.insert(program_.operands.end(), pieces.begin(), pieces.end());
   }
 
   /// As many messages as the rings need, each a cut of the same pieces on both ends.
   void through_ring(const gpu::Instruction& what, const Step& step) {
     const bool puts = step.kind == StepKind::send;
     const Pieces message = message_of(plan_, step);
-    const std::size_t bytes = parts_.most_bytes(message);
+    const std::size_t bytes = parts_.most_bytes_to_both(message);
     const std::size_t most = shape_.between_hosts ? shape_.between_hosts->longest_in_ring : bytes;
     if (bytes <= most) {
       program_.longest_message = std::max(program_.longest_message, bytes);
@@ -111,7 +119,7 @@ class ProgramLowering {
     const auto shares = static_cast<int>((bytes + most - 1) / most);
     for (int k = 0; k < shares; ++k) {
       const Pieces share = cut(message, k, shares);
-      program_.longest_message = std::max(program_.longest_message, parts_.most_bytes(share));
+      program_.longest_message = std::max(program_.longest_message, parts_.most_bytes_to_both(share));
       append(what, operands_.of(step, share), puts);
     }
   }
@@ -170,6 +178,7 @@ class ProgramLowering {
   const Plan& plan_;
   const ProgramShape& shape_;
   SlicedParts parts_;
+  CountedRows rows_;
   StepOperands operands_;
   Program program_;
   std::vector<std::int32_t> place_of_;     // of ranks among this host's; empty: they are all

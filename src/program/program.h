@@ -38,7 +38,14 @@ struct Carried {
   int peer = -1;           // rank
   bool sends = false;
   std::uint32_t ordinal = 0;  // as Step::ordinal
-  std::uint32_t chunks = 0;   // that are not empty, where slices are of a given length; else of a lane
+};
+
+/// Of a program whose counts come with the launch: the parts that its table has rows of.
+struct CountedParts {
+  std::vector<std::int32_t> rows{};       // parts of the input, those of the output, others
+  std::uint32_t inputs = 0, outputs = 0;  // rows
+  std::uint32_t own_in = 0, own_out = 0;  // rows of what this rank sends itself, from 1; 0: nothing
+  bool by_pairs = false;                  // a part's two ranks alone know how long it is
 };
 
 struct Program {
@@ -46,13 +53,19 @@ struct Program {
   std::vector<gpu::Instruction> puts, takes;  // the two queues, each in its order
   std::vector<gpu::Operand> operands;
   std::vector<Carried> carried;
-  std::vector<int> neighbours;      // ranks of this host, as instructions count them; empty: all ranks
-  std::size_t slot_bytes[2]{};      // of carried messages: in the GPU's memory, in the host's
-  std::uint32_t delays = 0;         // the longest
-  std::uint32_t generations = 1;    // of scratch memory: chunks of a lane that may use it at once
-  std::size_t scratch_bytes = 0;    // of one generation of one lane
-  std::size_t longest_message = 0;  // through a ring: bytes of a slice, at most
+  std::optional<CountedParts> counted;  // none: it has counts of its own
+  bool cut_by_pairs = false;            // of a launch: each part is cut by itself, as with_counts() does
+  std::vector<int> neighbours;          // ranks of this host, as instructions count them; empty: all ranks
+  std::size_t slot_bytes[2]{};          // of carried messages: in the GPU's memory, in the host's
+  std::uint32_t delays = 0;             // the longest
+  std::uint32_t generations = 1;        // of scratch memory: chunks of a lane that may use it at once
+  std::size_t scratch_bytes = 0;        // of one generation of one lane
+  std::size_t longest_message = 0;      // through a ring: bytes of a slice, at most
 
+  /// Of one lane, in a launch.
+  std::size_t table_bytes() const {
+    return counted ? counted->rows.size() * sizeof(gpu::PartRow) + carried.size() * sizeof(gpu::CarriedMessage) : 0;
+  }
   std::uint32_t ticks() const { return static_cast<std::uint32_t>(slicing.chunks) + delays; }
   /// Bytes of its scratch memory in all.
   std::size_t all_scratch_bytes() const {
@@ -79,12 +92,14 @@ struct BetweenHostsShape {
   std::size_t longest_in_ring = 0;        // bytes: a longer message goes through rings in several
 };
 
+/// Who knows the counts that come with a launch.
+enum class CountsKnown { before, to_all, by_pairs };
+
 /// What a plan is bound to.
 struct ProgramShape {
-  std::vector<PartBytes> parts;
+  std::vector<PartBytes> parts;  // where counts come with the launch: as long as they may be
   std::function<StepSum(const Step&)> sum_of;
-  /// Of a slice of any part, where ranks cannot tell in how many to cut them; 0: parts are cut in equal numbers.
-  std::size_t slice_bytes = 0;
+  CountsKnown counts = CountsKnown::before;
   std::optional<BetweenHostsShape> between_hosts;  // none: all ranks are on one
 };
 
@@ -108,6 +123,9 @@ std::size_t bytes_of(const Program& program, const gpu::Instruction& what, std::
 /// stage s works s chunks behind one of stage 0, so that all stages are at work at a time. Throws UsageError for plans
 /// with group steps, and for a step of more sources than a kernel takes.
 Program program_of(const Plan& plan, const ProgramShape& shape, Slicing slicing);
+
+/// The program of a launch with these counts, in bytes, by row. They are no more than those that it was made for.
+Program with_counts(const Program& program, const std::vector<std::size_t>& bytes);
 
 /// The longest message of one slice of so many, in bytes; of this rank's plan.
 std::size_t longest_message(const Plan& plan, const std::vector<PartBytes>& parts, std::size_t slices);

@@ -6,23 +6,28 @@
 namespace lanecast {
 
 Slice SlicedParts::slice_of(std::int32_t part) const {
-  if (shape_.slice_bytes != 0) return {shape_.slice_bytes};
+  if (shape_.counts == CountsKnown::by_pairs)
+    return {gpu::longest_pair_stride(bytes_of(part), static_cast<gpu::u32>(slicing_.lanes))};
   return lanecast::slice_of(bytes_of(part), slicing_.slices());
 }
 
-std::size_t SlicedParts::most_bytes(const Pieces& message) const {
-  std::size_t bytes = 0;
-  for (const Piece& piece : message)
-    bytes += lanecast::most_bytes({std::min(slice_of(piece.part).bytes, whole_granules(bytes_of(piece.part)))}, piece);
-  return bytes;
+std::size_t SlicedParts::most_bytes(const Pieces& message) const { return most_bytes(message, /*to_both=*/false); }
+
+std::size_t SlicedParts::most_bytes_to_both(const Pieces& message) const {
+  return most_bytes(message, /*to_both=*/true);
 }
 
-std::uint32_t SlicedParts::chunks_of(const Pieces& message) const {
-  if (shape_.slice_bytes == 0) return static_cast<std::uint32_t>(slicing_.chunks);
-  const std::size_t of_lanes = shape_.slice_bytes * static_cast<std::size_t>(slicing_.lanes);
-  std::size_t chunks = 0;
-  for (const Piece& piece : message) chunks = std::max(chunks, (bytes_of(piece.part) + of_lanes - 1) / of_lanes);
-  return static_cast<std::uint32_t>(chunks);
+std::size_t SlicedParts::most_bytes(const Pieces& message, bool to_both) const {
+  std::size_t bytes = 0;
+  for (const Piece& piece : message) {
+    // Either end has a bound of its own for parts that only the two know.
+    const bool unbound = to_both && shape_.counts == CountsKnown::by_pairs;
+    const std::size_t part = unbound ? SIZE_MAX / 2 : bytes_of(piece.part);
+    const std::size_t stride =
+        unbound ? gpu::longest_pair_stride(part, static_cast<gpu::u32>(slicing_.lanes)) : slice_of(piece.part).bytes;
+    bytes += lanecast::most_bytes({std::min<std::size_t>(stride, whole_granules(part))}, piece);
+  }
+  return bytes;
 }
 
 Pieces message_of(const Plan& plan, const Step& step) {

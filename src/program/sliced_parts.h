@@ -17,10 +17,12 @@ class SlicedParts {
   Slice slice_of(std::int32_t part) const;
   /// Of a message in any slice.
   std::size_t most_bytes(const Pieces& message) const;
-  /// That are not empty, where slices are of a given length; else of a lane.
-  std::uint32_t chunks_of(const Pieces& message) const;
+  /// The same, equal on both ends of the message.
+  std::size_t most_bytes_to_both(const Pieces& message) const;
 
  private:
+  std::size_t most_bytes(const Pieces& message, bool to_both) const;
+
   const ProgramShape& shape_;
   Slicing slicing_;
 };

@@ -12,20 +12,15 @@ namespace lanecast {
 
 inline constexpr std::size_t kGranule = gpu::kGranule;
 
-constexpr std::size_t whole_granules(std::size_t bytes) { return (bytes + kGranule - 1) / kGranule * kGranule; }
-
-/// Of slots, in whole lines of a cache.
-constexpr std::size_t in_lines(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
+using gpu::in_lines;
+using gpu::whole_granules;
 
 /// Of a part: all but its last ones are of this length.
 struct Slice {
   std::size_t bytes = 0;
 };
 
-inline Slice slice_of(std::size_t part_bytes, std::size_t slices) {
-  const std::size_t granules = (part_bytes + kGranule - 1) / kGranule;
-  return {(granules + slices - 1) / slices * kGranule};
-}
+inline Slice slice_of(std::size_t part_bytes, std::size_t slices) { return {gpu::stride_of(part_bytes, slices)}; }
 
 /// Bytes in front of a fraction of so many.
 inline std::size_t place(Fraction at, std::size_t bytes) {

@@ -40,8 +40,9 @@ Blocks clip(std::span<const Block> list, const Pieces& pieces) {
 
 }  // namespace
 
-StepOperands::StepOperands(const Plan& plan, const ProgramShape& shape, const SlicedParts& parts)
-    : plan_(plan), shape_(shape), parts_(parts) {
+StepOperands::StepOperands(const Plan& plan, const ProgramShape& shape, const SlicedParts& parts,
+                           const CountedRows& rows)
+    : plan_(plan), shape_(shape), parts_(parts), rows_(rows) {
   std::vector<std::size_t> largest(plan.slots, 0);
   for (const Region& r : plan.regions)
     largest[r.slot] = std::max(largest[r.slot], most_bytes(parts.slice_of(r.part), {r.part, r.lo, r.hi}));
@@ -57,6 +58,15 @@ Runs StepOperands::of(const Step& step, const Pieces& share) const {
   for (const auto& list : lists_of(step)) clipped.push_back(clip(list, share));
   for (const Blocks& list : clipped) lists.emplace_back(list);
   return aligned_runs(lists);
+}
+
+std::vector<gpu::Operand> StepOperands::pieces_of_message(const Step& step) const {
+  std::vector<gpu::Operand> pieces;
+  for (const Piece& piece : message_of(plan_, step)) {
+    pieces.push_back(operand({kOut, piece.part, piece.lo, piece.hi}, piece.lo, piece.hi));
+    pieces.back().row = rows_.of(piece.part, gpu::Space::scratch);  // any of the part's
+  }
+  return pieces;
 }
 
 BlockLists StepOperands::lists_of(const Step& step) const {
@@ -106,6 +116,9 @@ gpu::Operand StepOperands::operand(const Block& block, Fraction lo, Fraction hi)
   gpu::Operand o{};
   o.bytes = part.bytes;
   o.stride = parts_.slice_of(block.part).bytes;
+  o.row = rows_.of(block.part, block.in_scratch()   ? gpu::Space::scratch
+                               : block.space == kIn ? gpu::Space::in
+                                                    : gpu::Space::out);
   Fraction begin = kZero;
   if (block.in_scratch()) {
     const Region& region = plan_.regions[block.space - kScratch];

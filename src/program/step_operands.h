@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "program/counted_rows.h"
 #include "program/sliced_parts.h"
 
 namespace lanecast {
@@ -16,11 +17,13 @@ using BlockLists = std::vector<std::span<const Block>>;
 class StepOperands {
  public:
   /// All of them outlive it.
-  StepOperands(const Plan& plan, const ProgramShape& shape, const SlicedParts& parts);
+  StepOperands(const Plan& plan, const ProgramShape& shape, const SlicedParts& parts, const CountedRows& rows);
 
   Runs of(const Step& step) const;
   /// Of these pieces of its message alone.
   Runs of(const Step& step, const Pieces& share) const;
+  /// What the message of a step has of each part.
+  std::vector<gpu::Operand> pieces_of_message(const Step& step) const;
   /// Of one generation of one lane.
   std::size_t scratch_bytes() const { return slots_.back(); }
 
@@ -32,6 +35,7 @@ class StepOperands {
   const Plan& plan_;
   const ProgramShape& shape_;
   const SlicedParts& parts_;
+  const CountedRows& rows_;
   std::vector<std::size_t> slots_;  // offsets of scratch slots, and their end
 };
 

@@ -34,6 +34,13 @@ T atomicCAS(T* word, T expected, T value) {
   std::atomic_ref(*word).compare_exchange_strong(expected, value);
   return expected;
 }
+template <class T>
+T atomicMax(T* word, T value) {
+  T before = std::atomic_ref(*word).load();
+  while (before < value && !std::atomic_ref(*word).compare_exchange_weak(before, value)) {
+  }
+  return before;
+}
 
 template <class A, class B>
 std::common_type_t<A, B> min(A a, B b) {

@@ -11,8 +11,12 @@ namespace lanecast {
 
 std::shared_ptr<const OwnCounts> own_counts_of(const Plan& plan, const Shape& shape) {
   if (!shape.own_counts()) return nullptr;
-  const Collective& what = plan.collective;
-  const auto by_rank = [&](const std::vector<std::size_t>& counts) {
+  return std::make_shared<const OwnCounts>(own_counts_of(plan.collective, shape.send_counts, shape.recv_counts));
+}
+
+OwnCounts own_counts_of(const Collective& what, std::span<const std::size_t> sends,
+                        std::span<const std::size_t> receives) {
+  const auto by_rank = [&](std::span<const std::size_t> counts) {
     std::vector<std::uint64_t> all(what.size);
     if (counts.size() == all.size())
       std::ranges::copy(counts, all.begin());
@@ -20,7 +24,7 @@ std::shared_ptr<const OwnCounts> own_counts_of(const Plan& plan, const Shape& sh
       all[what.root] = counts[0];
     return all;
   };
-  return std::make_shared<const OwnCounts>(by_rank(shape.send_counts), by_rank(shape.recv_counts));
+  return {by_rank(sends), by_rank(receives)};
 }
 
 void require_own_counts_suffice(const Call& call, const Topology& topology, const std::string& algorithm) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct OwnCounts {
 
 /// Null where the counts are equal on all ranks.
 std::shared_ptr<const OwnCounts> own_counts_of(const Plan& plan, const Shape& shape);
+/// sends, receives: of the parts that this rank brings and ends with.
+OwnCounts own_counts_of(const Collective& what, std::span<const std::size_t> sends,
+                        std::span<const std::size_t> receives);
 
 /// Throws UsageError where the call's counts do not suffice for an algorithm that forwards.
 void require_own_counts_suffice(const Call& call, const Topology& topology, const std::string& algorithm);

@@ -75,6 +75,7 @@ Signature signature_on_gpus(const Plan& plan, const Shape& shape) {
   Signature signature = signature_of(plan, shape);
   signature.text += " on GPUs";
   signature.hash = mix(signature.hash, 1);
+  signature.own = nullptr;  // ranks tell each other their counts as they begin
   return signature;
 }
 

@@ -50,6 +50,16 @@ void GpuCalls::outside_gate(Lock& lock, const std::function<void()>& take) {
   gate_.refuse_if_failed();
 }
 
+std::shared_ptr<const LaunchCounts> GpuCalls::counts_for(BetweenHosts& between, const BoundProgram& program,
+                                                         const Call& call, Lock& lock) {
+  const auto& parts = program.program().counted;
+  if (!parts) return nullptr;
+  std::shared_ptr<LaunchCounts> counts = between.counts().free(parts->rows.size());
+  if (!counts) outside_gate(lock, [&] { counts = between.counts().make(parts->rows.size()); });
+  counts->set(program, call);
+  return counts;
+}
+
 CallBetweenHosts GpuCalls::prepare(BetweenHosts& between, const ComposedOnGpu& call, void* on, Lock& lock) {
   const auto stream = static_cast<gpu::Stream>(on);
   const bool captured = executor_->order_of_calls().capturing(stream);
@@ -81,7 +91,8 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
       const Choice choice = choose();
       outside_gate(lock, [&] { program = between.bind(planned, in_place, choice); });
     }
-    rest = prepare(between, {std::move(program), planned.in, planned.out}, on, lock);
+    std::shared_ptr<const LaunchCounts> counts = counts_for(between, *program, planned, lock);
+    rest = prepare(between, {std::move(program), planned.in, planned.out, std::move(counts)}, on, lock);
   });
   return rest;
 }

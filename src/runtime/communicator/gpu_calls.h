@@ -17,9 +17,11 @@
 namespace lanecast {
 
 class BetweenHosts;
+class BoundProgram;
 class CarriedMessages;
 class DeviceWork;
 class GpuExecutor;
+class LaunchCounts;
 class LaunchedCalls;
 class OrderedCall;
 class OrderedCalls;
@@ -161,6 +163,9 @@ class GpuCalls {
   /// What takes memory of the GPU's: meanwhile the progress thread moves the calls before.
   void outside_gate(Lock& lock, const std::function<void()>& take);
   /// Gives a call between hosts its turn.
+  /// Null where the program has counts of its own.
+  std::shared_ptr<const LaunchCounts> counts_for(BetweenHosts& between, const BoundProgram& program, const Call& call,
+                                                 Lock& lock);
   CallBetweenHosts prepare(BetweenHosts& between, const ComposedOnGpu& call, void* on, Lock& lock);
   /// Of no plan.
   void enqueue_whole(GpuExecutor& executor, const Call& call, bool in_place, const Route& route, void* on);

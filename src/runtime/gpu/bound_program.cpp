@@ -36,6 +36,17 @@ std::vector<std::byte> image_of(const Program& program) {
   return image;
 }
 
+std::size_t image_bytes(const Program& program) {
+  return (program.puts.size() + program.takes.size()) * sizeof(gpu::Instruction) +
+         program.operands.size() * sizeof(gpu::Operand) + program.carried.size() * sizeof(gpu::CarriedMessage);
+}
+
+/// In the GPU's memory.
+std::size_t table_bytes(const Program& program) {
+  const bool fits = image_bytes(program) + program.table_bytes() <= gpu::kProgramBytes;
+  return fits ? 0 : program.table_bytes() * static_cast<std::size_t>(program.slicing.lanes);
+}
+
 }  // namespace
 
 ProgramShape program_shape(const Plan& plan, const Shape& shape) {
@@ -110,11 +121,13 @@ BoundProgram::BoundProgram(const std::shared_ptr<gpu::Device>& device, Plan plan
       signature_(signature_on_gpus(plan_, shape_)),
       record_(record_of(plan_, shape_)),
       on_device_(device, image_of(program_)),
-      scratch_(device, std::max<std::size_t>(program_.all_scratch_bytes(), 1)) {}
+      scratch_(device, std::max<std::size_t>(program_.all_scratch_bytes(), 1)),
+      table_(device, std::max<std::size_t>(table_bytes(program_), 1)) {}
 
-std::uint16_t BoundProgram::signature() const {
-  if (shape_.own_counts()) return folded(signature_.hash);  // ranks have chunks of a number of their own
-  const std::uint64_t sliced = mix(signature_.hash, static_cast<std::uint64_t>(program_.slicing.lanes));
+std::uint16_t BoundProgram::signature(const Signature& call) const {
+  // Ranks have chunks of a number of their own.
+  if (program_.counted && program_.counted->by_pairs) return folded(call.hash);
+  const std::uint64_t sliced = mix(call.hash, static_cast<std::uint64_t>(program_.slicing.lanes));
   return folded(mix(sliced, static_cast<std::uint64_t>(program_.slicing.chunks)));
 }
 
@@ -134,6 +147,17 @@ gpu::ProgramRun BoundProgram::run(const void* in, void* out) const {
   run.base[static_cast<int>(gpu::Space::in)] = reinterpret_cast<gpu::Address>(in);
   run.base[static_cast<int>(gpu::Space::out)] = reinterpret_cast<gpu::Address>(out);
   run.base[static_cast<int>(gpu::Space::scratch)] = scratch_.address();
+  if (const auto& counted = program_.counted) {
+    run.counts.rows = static_cast<gpu::u32>(counted->rows.size());
+    run.counts.inputs = counted->inputs;
+    run.counts.outputs = counted->outputs;
+    run.counts.by_pairs = counted->by_pairs ? 1 : 0;
+    run.counts.own_in = counted->own_in;
+    run.counts.own_out = counted->own_out;
+    run.counts.element_bytes = static_cast<gpu::u32>(size_of(shape_.dtype));
+    run.counts.table = table_.address();
+    run.counts.table_bytes = program_.table_bytes();
+  }
   return run;
 }
 

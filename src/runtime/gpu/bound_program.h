@@ -24,6 +24,7 @@ class BoundProgram {
   const Plan& plan() const { return plan_; }
   const Shape& shape() const { return shape_; }
   const Program& program() const { return program_; }
+  /// Where it has counts of its own.
   const CarriedChunks& carried_chunks() const { return carried_; }
   std::size_t scratch_bytes() const { return program_.all_scratch_bytes(); }
   /// "composition 0123 of 1000 float32, by 2x2 in 64 slices"
@@ -31,9 +32,11 @@ class BoundProgram {
   const Signature& signed_call() const { return signature_; }
   const CallRecord& record() const { return record_; }
   /// Equal on ranks that run programs of the same plan and shape.
-  std::uint16_t signature() const;
+  std::uint16_t signature() const { return signature(signature_); }
+  /// The same of a launch with counts of its own.
+  std::uint16_t signature(const Signature& call) const;
 
-  /// What a launch takes, but for what the group of peers knows.
+  /// What a launch takes, but for what the group of peers knows, and counts that come with it.
   gpu::ProgramRun run(const void* in, void* out) const;
 
  private:
@@ -45,6 +48,7 @@ class BoundProgram {
   CallRecord record_;
   gpu::CopiedMemory on_device_;  // instructions, operands, carried messages
   gpu::DeviceMemory scratch_;
+  gpu::DeviceMemory table_;  // of counts, by lane, where the program leaves it no room in shared memory
 };
 
 /// Where the parts of a plan's buffers lie.

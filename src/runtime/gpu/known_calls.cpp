@@ -34,10 +34,11 @@ void KnownCalls::add(std::uint16_t signature, const std::string& text) {
   texts_.try_emplace(signature, text);
 }
 
-void KnownCalls::add(const std::shared_ptr<const BoundProgram>& program) {
-  add(program->signature(), program->text());
+void KnownCalls::add(const std::shared_ptr<const BoundProgram>& program, const Signature& call) {
+  const std::uint16_t signature = program->signature(call);
+  add(signature, call.text);
   const std::lock_guard lock(mutex_);
-  programs_[program->signature()] = program;
+  programs_[signature] = program;
 }
 
 void KnownCalls::raise(const peers::PeerFault& fault) const {

@@ -19,7 +19,9 @@ class KnownCalls {
 
   /// signature: equal on ranks that make the same call.
   void add(std::uint16_t signature, const std::string& text);
-  void add(const std::shared_ptr<const BoundProgram>& program);
+  void add(const std::shared_ptr<const BoundProgram>& program) { add(program, program->signed_call()); }
+  /// A launch of it that has counts of its own.
+  void add(const std::shared_ptr<const BoundProgram>& program, const Signature& call);
 
   /// Throws TimeoutError or MismatchError for what a kernel has met while it waited.
   [[noreturn]] void raise(const peers::PeerFault& fault) const;

@@ -13,6 +13,15 @@
 
 namespace lanecast {
 
+/// Send and receive counts that lie in the GPU's memory, where the host does not see them, in elements.
+struct CountsOnDevice {
+  const void* sends = nullptr;                    // 64 bits each, as send_counts
+  const void* receives = nullptr;                 // as recv_counts
+  std::size_t ranks = 0;                          // counts of either
+  std::size_t bound = 0;                          // of each count
+  std::size_t in_elements = 0, out_elements = 0;  // that the buffers have room for
+};
+
 /// Counts are in elements: `count` of each part (all-gather and gather: what a rank brings; reduce-scatter and scatter:
 /// what a rank keeps; all-to-all: what one rank sends another; all-reduce, broadcast and reduce: all), or `counts`, one
 /// per rank and equal on every rank, where they differ. A gather, scatter or all-to-all may instead tell each rank its
@@ -34,8 +43,9 @@ struct Call {
   std::optional<bool> reproducible;  // none: the communicator's
   bool is_barrier = false;           // an all-gather that the caller knows by this name
   Chunk slice{};  // of each part, that these ranks move; others move the rest, in memory that both see
+  std::optional<CountsOnDevice> counts_on_device{};  // instead of send_counts and recv_counts, of an all-to-all
 
-  bool own_counts() const { return !send_counts.empty() || !recv_counts.empty(); }
+  bool own_counts() const { return !send_counts.empty() || !recv_counts.empty() || counts_on_device.has_value(); }
 };
 
 /// A chunk takes its steps' time also where it gets no element, and nothing looks at deadlines between empty ones.

@@ -15,6 +15,7 @@
 namespace lanecast {
 
 class BoundProgram;
+class LaunchCounts;
 
 struct ComposedCall {
   std::shared_ptr<const Composition> composition;
@@ -34,6 +35,7 @@ struct ComposedOnGpu {
   std::shared_ptr<const BoundProgram> program;
   const void* in = nullptr;
   void* out = nullptr;
+  std::shared_ptr<const LaunchCounts> counts = nullptr;  // of a program whose counts come with the launch
 };
 
 /// The plans of so many ranks are proven on each in a few milliseconds.

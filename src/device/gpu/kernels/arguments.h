@@ -33,18 +33,20 @@ constexpr int kMostWindows = 256;    // of a rank's memory, that its peers reach
 constexpr int kWindowShift = 48;     // a place in one: its number + 1, then so many bits of bytes from where it begins
 
 /// Whether a wait has failed, and how: in the host's memory, written once by the device.
-enum class Fault : u32 { none, timeout, mismatch, overlap };
+enum class Fault : u32 { none, timeout, mismatch, overlap, counts };
 enum class WaitKind : u32 { piece, barrier, chunk, sent, received, program };
 struct FaultRecord {
   u32 fault;   // written last
   u32 poison;  // by the host: nothing that is waited for will come
   u32 rank, peer;
-  u32 call;   // of the group, counted from 0; of an overlap: as ProgramRun::captured
-  u32 round;  // piece of the message; of an overlap: the same of the launch that was at work
+  u32 call;   // of the group, counted from 0; of an overlap: as ProgramRun::captured; of counts: CountFault
+  u32 round;  // piece of the message; of an overlap: the same of the launch that was at work; of counts: the row
   u32 signature, found;
   u32 place;  // WaitKind
   u32 unused;
-  u64 bytes, found_bytes;  // of a message between two ranks: as it was called for here, and at the peer
+  // Of a message between two ranks: as it was called for here, and at the peer. Of counts: elements, and how many may
+  // be.
+  u64 bytes, found_bytes;
 };
 
 constexpr u32 kEnded = 2;

@@ -1,66 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lane of a program: what its two queues share while it runs, what stays from launch to launch, and how both count
-// bytes.
+// A lane of a program begins and ends: what stays from launch to launch, and what is wrong where launches overlap.
 #pragma once
 
-#include "device/gpu/kernels/memory.cuh"
-#include "device/gpu/kernels/program_arguments.h"
-#include "device/gpu/kernels/waiting.cuh"
+#include "device/gpu/kernels/counts.cuh"
 
 namespace lanecast::gpu {
-
-/// What the threads of a queue have to do in a round.
-struct ProgramRound {
-  Operation operation;
-  u32 runs;
-  ReductionArguments run[kRunsAtOnce + 1];  // one more, since a run may be cut at the end of a ring
-};
-
-/// A word for a peer or the proxy, and where it is written.
-struct SaidWord {
-  u64 at, value;
-};
-/// Of so many rounds in turn: one is said while the next is at work, and the one behind that is decoded.
-constexpr u32 kSaid = 4;
-
-/// What the queues of a lane share.
-struct LaneMemory {
-  u32 idle, halted;           // a wait has failed, before this launch or in it: nothing is moved or said any more
-  u32 epoch;                  // number of the launch
-  u32 launch, chain;          // 16 bits each, the former of that number
-  u32 ended[2];               // rounds of either queue
-  u32 begun[2][2];            // a round of either queue, in turn: has it begun before the one ahead of it has ended?
-  SaidWord said[2][kSaid];    // of either queue, in turn
-  ProgramRound round[2][2];   // likewise
-  u64 moved[2][kMostRanks];   // as in ProgramControl
-  u32 agreed[2][kMostRanks];  // the chain, and what had moved before this launch: 16 bits, as the peer has them
-  u64 program[kProgramBytes / 8];
-};
-
-__device__ inline LaneMemory& lane_memory() {
-  __shared__ LaneMemory lane;
-  return lane;
-}
-
-/// Of a ring, which messages take in whole grains.
-__device__ inline u64 grains(u64 bytes) { return (bytes + kRingGrain - 1) / kRingGrain; }
-
-/// Bytes in front of a numerator `at` of a slice of so many.
-__device__ inline u64 place(const Operand& o, u32 at, u64 slice) {
-  if (at == 0) return 0;
-  if (at == o.den) return slice;
-  const u64 product = (slice + kGranule - 1) / kGranule * at;
-  const u64 granules = product >> 32 ? product / o.den : static_cast<u32>(product) / o.den;
-  return granules * kGranule;
-}
-
-__device__ inline ProgramControl* state_of(const ProgramRun& x) {
-  return reinterpret_cast<ProgramControl*>(x.program_control);
-}
-__device__ inline WaitContext waiter_of(const ProgramRun& x) {
-  return {x.rank, x.signature, x.timeout_ns, reinterpret_cast<Control*>(x.control),
-          reinterpret_cast<FaultRecord*>(x.fault)};
-}
 
 /// Two launches are at work at once, of which neither will come to its end. other_is_known: it is the latest of which
 /// all blocks have begun.
@@ -108,7 +52,7 @@ __device__ inline void announce(const ProgramRun& x) {
 }
 
 /// By all threads of a block: what it needs of the rank's state and of the program.
-__device__ inline void begin_lane(const ProgramRun& x, u64 program_bytes) {
+__device__ inline void begin_lane(const ProgramRun& x) {
   LaneMemory& lane = lane_memory();
   ProgramControl* const state = state_of(x);
   const auto mixed = [](u32 value) { return value * 0x9e3779b1u >> 16; };
@@ -120,6 +64,7 @@ __device__ inline void begin_lane(const ProgramRun& x, u64 program_bytes) {
     lane.epoch = peek(&state->launches) + 1;
     lane.launch = lane.epoch & 0xffff;
     lane.chain = chain;
+    lane.chunks = x.counts.by_pairs ? 0 : x.chunks;
     lane.ended[0] = lane.ended[1] = 0;
     if (lane.idle == 0) {
       other_has_begun = state->entered[blockIdx.x] != lane.epoch;
@@ -133,11 +78,12 @@ __device__ inline void begin_lane(const ProgramRun& x, u64 program_bytes) {
     for (u32 queue = 0; queue < 2; ++queue)
       lane.agreed[queue][threadIdx.x] = chain ^ mixed(static_cast<u32>(grains(lane.moved[queue][threadIdx.x])));
   }
-  if (program_bytes <= kProgramBytes)
-    for (u32 k = threadIdx.x; k < program_bytes / 8; k += blockDim.x)
+  if (const u64 bytes = program_bytes(x); bytes <= kProgramBytes)
+    for (u32 k = threadIdx.x; k < bytes / 8; k += blockDim.x)
       lane.program[k] = reinterpret_cast<const u64*>(x.program)[k];
   prepare_barriers();
   __syncthreads();
+  if (x.counts.rows != 0 && lane.idle == 0) fill_table(x);
   if (threadIdx.x != 0) return;
   if (lane.idle == kEnded) return fail_launch();  // a graph outlives its communicator, and nobody else can say so
   if (overlaps)

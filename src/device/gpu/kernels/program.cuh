@@ -21,7 +21,7 @@ class ProgramQueue {
  public:
   static constexpr int kMovers = kQueue == 0 ? kPutters : kTakers;
 
-  __device__ ProgramQueue(const ProgramRun& x, u64 program)
+  __device__ ProgramQueue(const ProgramRun& x, const ProgramImage& program)
       : x_(x), lane_(lane_memory()), decoder_(x, program), rounds_(decoder_.rounds()), waiter_(waiter_of(x)) {}
 
   /// By the threads that move data.
@@ -102,10 +102,10 @@ class ProgramQueue {
   // What an instruction waits for. Of this lane's other queue:
 
   __device__ u32 needed(const Round& r) const {
-    const u32 others = kQueue == 0 ? x_.takes : x_.puts, delays = x_.ticks - x_.chunks;
+    const u32 others = kQueue == 0 ? x_.takes : x_.puts;
     u32 rounds = r.what->needs == 0 ? 0 : (r.tick - r.what->needs_back) * others + r.what->needs;
     if (r.what->writes_scratch && r.chunk >= x_.generations)
-      rounds = max(rounds, (r.chunk - x_.generations + delays + 1) * others);
+      rounds = max(rounds, (r.chunk - x_.generations + Rounds::delays(x_) + 1) * others);
     return rounds;
   }
   __device__ bool has_ended(u32 rounds) const {
@@ -203,12 +203,9 @@ class ProgramQueue {
 
 template <class Format>
 __device__ inline void run_program(const ProgramRun& x) {
-  const u64 bytes =
-      (x.puts + x.takes) * sizeof(Instruction) + x.operands * sizeof(Operand) + x.carried * sizeof(CarriedMessage);
-  begin_lane(x, bytes);
-  LaneMemory& lane = lane_memory();
-  if (lane.idle != 0) return;
-  const u64 program = bytes <= kProgramBytes ? reinterpret_cast<u64>(lane.program) : x.program;
+  begin_lane(x);
+  if (lane_memory().idle != 0) return;
+  const ProgramImage program = image_of(x);
   ProgramQueue<Format, 0> putting(x, program);
   ProgramQueue<Format, 1> taking(x, program);
   if (threadIdx.x < kPutters)

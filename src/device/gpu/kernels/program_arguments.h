@@ -45,7 +45,7 @@ struct Operand {
   Space space;
   u32 from, to, den;  // places of a slice as from/den and to/den of it
   u32 slot_from;      // in scratch: the place at which the slot begins
-  u32 unused;
+  u32 row;  // of the table of counts, from 1, which says base (but in scratch), bytes and stride; 0: these hold
 };
 
 struct Instruction {
@@ -73,6 +73,102 @@ struct CarriedMessage {
   u64 lane_bytes;  // of a share, at most
   u32 slots;       // each holds a chunk of all lanes; chunks take them in turn
   u32 on_host;     // 1: in pinned memory of the host; 0: in this GPU's
+  u32 chunks;      // of each lane; the rest of the launch's are empty
+  // Where counts come with the launch, it says all of these but the slots, by what follows.
+  u32 pieces, piece;  // operands: of each part what the message has of it, and the first one's place
+  u32 unused;
+  u64 places[2];     // as `place`: in this GPU's memory, in the host's
+  u64 least_on_gpu;  // bytes of a channel's chunk that lies on the GPU
+};
+
+// Counts that come with a launch. A table has a row for each part that the rank's program has: first those of its
+// input, in their order, then those of its output, then the others. Each lane fills the table when it begins, and so
+// does the proxy, both by these rules.
+
+struct PartRow {
+  u64 base;  // bytes in front of the part in its buffer
+  u64 bytes, stride;
+};
+
+/// Bytes of a part's chunks where only its two ranks know how long it is: shorter parts have short ones, so that one is
+/// put while another is on its way; long ones have few.
+constexpr u64 kPairChunk = 262144, kLongPairChunk = 1048576;
+constexpr u32 kPairChunks = 4;     // of those of middling length
+constexpr u64 kLeastSlice = 2048;  // of such a part; a shorter part is for fewer lanes
+
+constexpr u64 whole_granules(u64 bytes) { return (bytes + kGranule - 1) / kGranule * kGranule; }
+
+constexpr u32 pair_chunks(u64 bytes) {
+  const u64 chunks = (bytes + kPairChunk - 1) / kPairChunk;
+  if (chunks <= kPairChunks) return static_cast<u32>(chunks);
+  const u64 long_ones = (bytes + kLongPairChunk - 1) / kLongPairChunk;
+  return static_cast<u32>(long_ones > kPairChunks ? long_ones : kPairChunks);
+}
+
+constexpr u64 stride_of(u64 bytes, u64 slices) {
+  return ((bytes + kGranule - 1) / kGranule + slices - 1) / slices * kGranule;
+}
+
+constexpr u64 pair_stride(u64 bytes, u32 lanes) {
+  const u64 stride = bytes == 0 ? 0 : stride_of(bytes, u64{lanes} * pair_chunks(bytes));
+  return stride > kLeastSlice ? stride : kLeastSlice;
+}
+
+/// Of a part of at most so many bytes.
+constexpr u64 longest_pair_stride(u64 bytes, u32 lanes) {
+  const u64 chunk = bytes <= kPairChunk * kPairChunks      ? (bytes < kPairChunk ? bytes : kPairChunk)
+                    : bytes < kLongPairChunk * kPairChunks ? bytes / kPairChunks + 1
+                                                           : kLongPairChunk;
+  const u64 stride = stride_of(chunk, lanes) + kGranule;
+  return stride > kLeastSlice ? stride : kLeastSlice;
+}
+
+/// Bytes that a lane has of a piece of a part, at most: in shorter slices it may be a granule longer.
+constexpr u64 most_of_piece(const PartRow& row, const Operand& piece) {
+  const u64 whole = whole_granules(row.bytes), slice = row.stride < whole ? row.stride : whole;
+  const u64 hi = piece.to == piece.den ? slice : slice / kGranule * piece.to / piece.den * kGranule;
+  const u64 lo = slice / kGranule * piece.from / piece.den * kGranule;
+  const u64 most = slice == 0 ? 0 : hi - lo + kGranule;
+  return most < slice ? most : slice;
+}
+
+/// Of shares, in whole lines of a cache.
+constexpr u64 in_lines(u64 bytes) { return (bytes + 127) / 128 * 128; }
+
+/// A message as a launch has it. chunks: of each lane; 0: each part is cut by itself.
+constexpr CarriedMessage carried_now(CarriedMessage message, const Operand* operands, const PartRow* rows,
+                                     u32 lanes_of_channel, u32 chunks) {
+  u64 bytes = 0;
+  message.chunks = chunks;
+  for (u32 k = 0; k < message.pieces; ++k) {
+    const Operand& piece = operands[message.piece + k];
+    const PartRow& row = rows[piece.row - 1];
+    bytes += most_of_piece(row, piece);
+    if (chunks == 0 && pair_chunks(row.bytes) > message.chunks) message.chunks = pair_chunks(row.bytes);
+  }
+  message.lane_bytes = in_lines(bytes);
+  message.on_host = message.lane_bytes * lanes_of_channel >= message.least_on_gpu ? 0 : 1;
+  message.place = message.places[message.on_host];
+  return message;
+}
+
+/// What is wrong with a count that lies in the GPU's memory.
+enum class CountFault : u32 { above_bound, beyond_buffer, own_differ };
+
+/// The counts of a launch. Lists have 64 bits for each, in elements.
+struct CountsOfRun {
+  u32 rows;             // 0: the program has counts of its own
+  u32 inputs, outputs;  // rows
+  u32 by_pairs;         // each part is cut by itself, since only its two ranks know how long it is
+  u32 own_in, own_out;  // rows of what this rank sends itself, from 1; 0: nothing
+  u32 element_bytes;
+  u32 unused;
+  u64 list[2];      // of the inputs; of the outputs and the others
+  u64 bound;        // of each count
+  u64 held[2];      // elements of this rank's input and output
+  u64 told;         // all of them, for the proxy; 0: it knows them
+  u64 table;        // of lane 0, of a program that does not leave it room in shared memory
+  u64 table_bytes;  // PartRow[rows], CarriedMessage[carried]
 };
 
 // Words by which a kernel and its proxy tell each other how far they are: number of the launch << 32 | count. They lie
@@ -139,6 +235,7 @@ struct ProgramRun {
   u64 scratch_bytes;  // of a generation of a lane
   u64 timeout_ns;
   u64 program;  // Instruction[puts + takes], Operand[operands], CarriedMessage[carried]
+  CountsOfRun counts;
   u64 base[3];  // by Space
   u64 ring_bytes;
   u64 ring_to[kMostRanks];    // lane 0's at each rank, for what comes from here

@@ -11,15 +11,18 @@ namespace lanecast::gpu {
 template <int kQueue>
 class ProgramRounds {
  public:
-  __device__ ProgramRounds(const ProgramRun& x, u64 program)
+  __device__ ProgramRounds(const ProgramRun& x, const ProgramImage& program)
       : x_(x),
         lane_(lane_memory()),
-        all_(reinterpret_cast<const Instruction*>(program)),
-        operands_(reinterpret_cast<const Operand*>(all_ + x.puts + x.takes)),
-        carried_(reinterpret_cast<const CarriedMessage*>(operands_ + x.operands)),
+        all_(program.instructions),
+        operands_(program.operands),
+        rows_(table_of(x)),
+        carried_(rows_ ? carried_in(x, rows_) : program.carried),
         count_(kQueue == 0 ? x.puts : x.takes) {}
 
-  __device__ u32 rounds() const { return count_ * x_.ticks; }
+  __device__ u32 rounds() const { return count_ * (lane_.chunks + delays(x_)); }
+  /// The longest one.
+  __device__ static u32 delays(const ProgramRun& x) { return x.ticks - x.chunks; }
 
   /// What the thread knows of a round.
   struct Round {
@@ -43,8 +46,8 @@ class ProgramRounds {
     Round r{&what, tick, tick - what.delay, 0, 0, false, false};
     round.operation = what.operation;
     round.runs = 0;
-    if (tick < what.delay || r.chunk >= x_.chunks) return r;
-    r.hears = is_carried(r) && blockIdx.x % (gridDim.x / x_.channels) == 0;
+    if (tick < what.delay || r.chunk >= lane_.chunks) return r;
+    r.hears = is_carried(r) && blockIdx.x % (gridDim.x / x_.channels) == 0 && r.chunk < message(r).chunks;
     u64& moved = lane_.moved[kQueue][what.peer];
     const u64 begin = is_carried(r) ? 0 : moved;
     if (talks(r) && !in_message_) {
@@ -90,10 +93,11 @@ class ProgramRounds {
     u64 at, bytes;
   };
   __device__ Run run(const Operand& o, u32 chunk) const {
-    const u64 number = u64{chunk} * gridDim.x + blockIdx.x, begin = number * o.stride;
-    if (begin >= o.bytes) return {0, 0};
-    const u64 slice = min(o.stride, o.bytes - begin), from = place(o, o.from, slice);
-    u64 at = x_.base[static_cast<u32>(o.space)] + o.base + from;
+    const PartRow row = o.row ? rows_[o.row - 1] : PartRow{o.base, o.bytes, o.stride};
+    const u64 number = u64{chunk} * gridDim.x + blockIdx.x, begin = number * row.stride;
+    if (begin >= row.bytes) return {0, 0};
+    const u64 slice = min(row.stride, row.bytes - begin), from = place(o, o.from, slice);
+    u64 at = x_.base[static_cast<u32>(o.space)] + (o.space == Space::scratch ? o.base : row.base) + from;
     if (o.space == Space::scratch)
       at += (blockIdx.x * x_.generations + chunk % x_.generations) * x_.scratch_bytes - place(o, o.slot_from, slice);
     else
@@ -137,6 +141,7 @@ class ProgramRounds {
   LaneMemory& lane_;
   const Instruction* all_;
   const Operand* operands_;
+  PartRow* rows_;  // of counts that come with the launch; else null
   const CarriedMessage* carried_;
   u32 count_;
   // Of the message that is being decoded.

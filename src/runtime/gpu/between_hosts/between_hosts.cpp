@@ -39,9 +39,6 @@ constexpr int kMostNetworkLanes = 32, kMostAddingLanes = 64;
 /// Of a vector, in a chunk: a chunk's messages are as long at most, and lie in memory several at a time.
 constexpr std::size_t kMostChunkBytes = std::size_t{32} << 20;
 
-/// Of a message with own counts.
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-
 constexpr std::size_t kWordBytes = 65536;  // at first; programs that need more words get them
 
 /// Rings hold so many of the longest message at least: one is put while another is taken, and both ends drift apart.
@@ -80,7 +77,8 @@ BetweenHosts::BetweenHosts(NetworkSurroundings around, const Bootstrap& all,
                              members, peers::OwnKernels{own_->launches, own_->faults, own_->control.address()});
                        })),
       most_lanes_(on_.gpu.max_ctas ? std::min(on_.gpu.max_ctas, kFewLanes) : kFewLanes),
-      most_adding_(most_lanes_) {
+      most_adding_(most_lanes_),
+      counts_(on_.gpu.device) {
   set_timeout(on_.gpu.timeout_s);
   const std::size_t on_device = where_.any() ? ProbeMemory::kBytes : 0;
   memories_.push_back(agreed(all, [&] {
@@ -151,8 +149,11 @@ void BetweenHosts::network_is(const Link& link) {
   bound_.clear();
 }
 
-Slicing BetweenHosts::slicing_for(const Plan& plan, const Shape& shape) const {
-  const std::size_t bytes = full_bytes(plan, shape) / static_cast<std::size_t>(shape.slice.count);
+Slicing BetweenHosts::slicing_for(const Plan& plan, const Shape& shape, const CountsBound& counts) const {
+  if (counts.known == CountsKnown::by_pairs)  // nobody knows how much there is to move
+    return {static_cast<int>(std::bit_floor(static_cast<unsigned>(most_lanes_))), shape.chunks, 1};
+  const std::size_t bytes = counts.known == CountsKnown::before ? full_bytes(plan, shape) / static_cast<std::size_t>(shape.slice.count)
+                                                               : counts.all;
   const auto chunks = static_cast<std::size_t>(shape.chunks);
   const auto at_most = [](std::size_t wanted, int most) {
     return static_cast<int>(std::bit_floor(std::clamp<std::size_t>(wanted, 1, static_cast<std::size_t>(most))));
@@ -177,63 +178,71 @@ std::size_t BetweenHosts::longest_in_ring(std::size_t neighbours) {
   return gpu::ring_bytes(static_cast<gpu::u32>(neighbours)) / kMessagesInRing;
 }
 
-ProgramShape BetweenHosts::shaped(const Plan& plan, const Shape& shape, Slicing slicing) const {
+ProgramShape BetweenHosts::shaped(const Plan& plan, const Shape& shape, const CountsBound& counts) const {
   ProgramShape bound = program_shape(plan, shape);
   const Ranks here = on_host_of(plan.rank);
   bound.between_hosts = {here, where_.least_on_device, longest_in_ring(here.size())};
-  if (shape.own_counts())
-    bound.slice_bytes = shape.piece * size_of(shape.dtype) / static_cast<std::size_t>(slicing.lanes);
+  bound.counts = counts.known;
   return bound;
 }
 
-std::shared_ptr<const BoundProgram> BetweenHosts::bind(Plan plan, Shape shape) {
+std::shared_ptr<const BoundProgram> BetweenHosts::bind(Plan plan, Shape shape, const CountsBound& counts) {
   const gpu::Device::Current current(*on_.gpu.device);
-  const Slicing slicing = shape.own_counts() ? Slicing{kFewLanes, shape.chunks, 1} : slicing_for(plan, shape);
-  ProgramShape bound = shaped(plan, shape, slicing);
+  const Slicing slicing = slicing_for(plan, shape, counts);
+  ProgramShape bound = shaped(plan, shape, counts);
   return std::make_shared<const BoundProgram>(on_.gpu.device, std::move(plan), std::move(shape), std::move(bound),
                                               slicing);
 }
 
-void BetweenHosts::prove(const std::vector<Plan>& plans, const Shape& shape) const {
-  const Slicing slicing = slicing_for(plans[0], shape);
-  check_queues(plans, [&](const Plan& plan) { return shaped(plan, shape, slicing); }, slicing);
+void BetweenHosts::prove(const std::vector<Plan>& plans, const Shape& shape, const CountsBound& counts) const {
+  const Slicing slicing = slicing_for(plans[0], shape, counts);
+  check_queues(plans, [&](const Plan& plan) { return shaped(plan, shape, counts); }, slicing);
 }
 
 std::shared_ptr<const BoundProgram> BetweenHosts::bind(const Call& call, bool in_place, const Choice& choice) {
   const Collective collective = collective_of(call, on_.topology.size(), in_place);
-  // These differ from call to call, and would push the programs out that are used again.
-  if (call.own_counts()) return bind_own_counts(call, collective, choice.algorithm);
+  if (BoundedCall::serves(call)) return bind_counted(BoundedCall(call), collective, choice);
   Shape shape = shape_of(call);
   const std::size_t bytes = full_bytes(call, on_.topology.size()) / static_cast<std::size_t>(call.slice.count);
   shape.chunks = std::max(choice.chunks, least_chunks(bytes));
+  return bound_.make(collective, call, call.algorithm, bind(collective, std::move(shape), choice.algorithm, {}));
+}
+
+std::shared_ptr<const BoundProgram> BetweenHosts::bind(const Collective& collective, Shape shape,
+                                                       const std::string& algorithm, const CountsBound& counts) {
   if (on_.topology.size() <= kProvenRanks) {
     std::vector<Plan> plans;
     plans.reserve(static_cast<std::size_t>(on_.topology.size()));
-    for (int r = 0; r < on_.topology.size(); ++r) plans.push_back(make(collective, r, choice.algorithm));
-    prove(plans, shape);
+    for (int r = 0; r < on_.topology.size(); ++r) plans.push_back(make(collective, r, algorithm));
+    prove(plans, shape, counts);
   }
-  return bound_.make(collective, call, call.algorithm,
-                     bind(make(collective, rank_, choice.algorithm), std::move(shape)));
+  return bind(make(collective, rank_, algorithm), std::move(shape), counts);
 }
 
-std::shared_ptr<const BoundProgram> BetweenHosts::bind_own_counts(const Call& call, const Collective& collective,
-                                                                  const std::string& algorithm) {
-  require_own_counts_suffice(call, on_.topology, algorithm);
-  Shape shape = shape_of(call);
-  // A rank with fewer chunks than another is one whose last chunks are empty, so what is proven of chunks holds.
-  shape.piece = kPieceBytes / size_of(call.dtype);
-  std::size_t most = 1;
-  for (const auto& counts : {call.send_counts, call.recv_counts})
-    for (const std::size_t count : counts) most = std::max(most, count);
-  shape.chunks = static_cast<int>(pieces_of(most, shape.piece));
-  return bind(make(collective, rank_, algorithm), std::move(shape));
+std::shared_ptr<const BoundProgram> BetweenHosts::bind_counted(const BoundedCall& call, const Collective& collective,
+                                                               const Choice& choice) {
+  const Call& bounded = call.call();
+  Shape shape = shape_of(bounded);
+  if (bounded.own_counts()) {
+    require_own_counts_suffice(bounded, on_.topology, choice.algorithm);
+    shape.piece = gpu::kLongPairChunk / size_of(bounded.dtype);
+    // Never one, so that ranks that are bound to other lengths have the same delays.
+    shape.chunks = std::max(2, static_cast<int>(gpu::pair_chunks(call.bound())));
+    return bound_.make(collective, bounded, bounded.algorithm,
+                       bind(make(collective, rank_, choice.algorithm), std::move(shape), {CountsKnown::by_pairs, 0}));
+  }
+  shape.chunks = std::max(choice.chunks, least_chunks(call.all()));
+  return bound_.make(collective, bounded, bounded.algorithm,
+                     bind(collective, std::move(shape), choice.algorithm, {CountsKnown::to_all, call.all()}));
 }
 
 std::shared_ptr<const BoundProgram> BetweenHosts::find(const Call& call, bool in_place) {
-  if (call.own_counts()) return nullptr;
   const Collective collective = collective_of(call, on_.topology.size(), in_place);
-  const auto* const found = bound_.find(collective, call, call.algorithm);
-  return found ? *found : nullptr;
+  const auto found_for = [&](const Call& like) -> std::shared_ptr<const BoundProgram> {
+    const auto* const found = bound_.find(collective, like, like.algorithm);
+    return found ? *found : nullptr;
+  };
+  return BoundedCall::serves(call) ? found_for(BoundedCall(call).call()) : found_for(call);
 }
 
 bool BetweenHosts::has_room_for(const std::shared_ptr<const BoundProgram>& program, bool captured) const {
@@ -260,7 +269,8 @@ void BetweenHosts::make_room_for(const std::shared_ptr<const BoundProgram>& prog
 BetweenHosts::Prepared BetweenHosts::prepare(const ComposedOnGpu& call, Router& router, gpu::Stream stream,
                                              bool captured) {
   const gpu::Device::Current current(*on_.gpu.device);
-  CallBetweenHosts turn{call.program, call.in, call.out, memories_.back()};
+  CallBetweenHosts turn{call.program, call.in, call.out, memories_.back(), call.counts};
+  if (turn.counts) on_.enqueued.known.add(turn.program, turn.signature());
   Proxy::ProxySurroundings around{launches_, where_.needs_context ? on_.gpu.device : nullptr, [this] { raise_fault(); },
                                   window_};
   auto proxy = std::make_shared<Proxy>(turn, std::move(around), router);
@@ -281,6 +291,8 @@ void BetweenHosts::enqueue(const CallBetweenHosts& call, gpu::Stream stream) con
     gpu::ProgramRun run = call.program->run(call.in, call.out);
     call.memory->fill(run);
     launches_->fill(run);
+    run.signature = call.program->signature(call.signature());
+    if (call.counts) call.counts->fill(run);
     run.captured = call.captured;
     peers_->run(call.program->shape().dtype, run, program.slicing.lanes, stream);
   });

@@ -12,6 +12,7 @@
 #include "peers/program_peers.h"
 #include "runtime/bound/recent_calls.h"
 #include "runtime/gpu/between_hosts/captured_calls.h"
+#include "runtime/gpu/between_hosts/counts_pool.h"
 #include "runtime/gpu/between_hosts/messages_between_hosts.h"
 #include "runtime/gpu/between_hosts/proxy.h"
 #include "runtime/gpu/enqueued_calls.h"
@@ -42,15 +43,17 @@ class BetweenHosts {
 
   /// The program of an equal call before; null where there is none.
   std::shared_ptr<const BoundProgram> find(const Call& call, bool in_place);
-  /// Makes the call's program. Throws UsageError for what cannot be run so. Own counts are cut pair by pair, into as
-  /// many slices as both ranks can tell. Takes memory: the driver may wait for what the device does, and that for
+  /// Makes the call's program. Throws UsageError for what cannot be run so. One of own counts serves any that are no
+  /// larger than its bound, see BoundedCall. Takes memory: the driver may wait for what the device does, and that for
   /// messages. So whoever moves these has to get his turns meanwhile.
   std::shared_ptr<const BoundProgram> bind(const Call& call, bool in_place, const Choice& choice);
   /// Any plan of this rank's, in the shape's chunks.
-  std::shared_ptr<const BoundProgram> bind(Plan plan, Shape shape);
+  std::shared_ptr<const BoundProgram> bind(Plan plan, Shape shape) {
+    return bind(std::move(plan), std::move(shape), {});
+  }
   /// Throws PlanError unless the programs of all ranks come to their ends. Asked of up to kProvenRanks, which takes a
   /// few milliseconds.
-  void prove(const std::vector<Plan>& plans, const Shape& shape) const;
+  void prove(const std::vector<Plan>& plans, const Shape& shape) const { prove(plans, shape, {}); }
   /// Of a vector of so many bytes, at least: so that its messages are no longer than their memory should be.
   static int least_chunks(std::size_t bytes);
   /// Of a rank: those of its host, where kernels take so many; else it alone.
@@ -68,6 +71,8 @@ class BetweenHosts {
     CallBetweenHosts device;
     std::shared_ptr<Proxy> proxy;  // null where the stream captures the call: each replay comes with it
   };
+  /// For calls of a program whose counts come with the launch.
+  CountsPool& counts() { return counts_; }
   /// Has a launch of the program all that it takes, so that no driver is asked?
   bool has_room_for(const std::shared_ptr<const BoundProgram>& program, bool captured) const;
   /// Takes memory, as bind() does.
@@ -101,15 +106,26 @@ class BetweenHosts {
     gpu::DeviceMemory control;
   };
 
+  /// Counts that come with the launch, and bytes of all of them where all ranks know that.
+  struct CountsBound {
+    CountsKnown known = CountsKnown::before;
+    std::size_t all = 0;
+  };
+
   Plan make(const Collective& collective, int rank, const std::string& algorithm) const;
-  std::shared_ptr<const BoundProgram> bind_own_counts(const Call& call, const Collective& collective,
-                                                      const std::string& algorithm);
+  void prove(const std::vector<Plan>& plans, const Shape& shape, const CountsBound& counts) const;
+  std::shared_ptr<const BoundProgram> bind(Plan plan, Shape shape, const CountsBound& counts);
+  /// A collective's, proven where there are few ranks.
+  std::shared_ptr<const BoundProgram> bind(const Collective& collective, Shape shape, const std::string& algorithm,
+                                           const CountsBound& counts);
+  std::shared_ptr<const BoundProgram> bind_counted(const BoundedCall& call, const Collective& collective,
+                                                   const Choice& choice);
   void raise_fault() const;
   void end_replays();
   Ranks on_host_of(int rank) const { return neighbours_of(rank, on_.hosts); }
   /// On all ranks the same.
-  Slicing slicing_for(const Plan& plan, const Shape& shape) const;
-  ProgramShape shaped(const Plan& plan, const Shape& shape, Slicing slicing) const;
+  Slicing slicing_for(const Plan& plan, const Shape& shape, const CountsBound& counts) const;
+  ProgramShape shaped(const Plan& plan, const Shape& shape, const CountsBound& counts) const;
 
   NetworkSurroundings on_;
   int rank_;
@@ -124,6 +140,7 @@ class BetweenHosts {
   std::vector<std::shared_ptr<NetworkMemory>> memories_;
   std::shared_ptr<AnnouncedLaunches> launches_;
   CapturedCalls captured_;
+  CountsPool counts_;
   RecentCalls<std::shared_ptr<const BoundProgram>> bound_{kPrograms};
 };
 

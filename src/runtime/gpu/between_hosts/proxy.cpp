@@ -8,6 +8,12 @@
 #include "runtime/gpu/between_hosts/in_context.h"
 
 namespace lanecast {
+namespace {
+
+/// Among the messages of a pair, of counts that each rank knows for itself.
+constexpr std::uint64_t kNoteNumber = 0;
+
+}  // namespace
 
 Proxy::Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router)
     : call_(std::move(call)), around_(std::move(around)), router_(router) {
@@ -28,18 +34,53 @@ Proxy::Proxy(CallBetweenHosts call, ProxySurroundings around, Router& router)
       if (const int peer = program.peer_of(what);
           talks(what) && what.carried == 0 && std::ranges::find(neighbours_, peer) == neighbours_.end())
         neighbours_.push_back(peer);
+  if (!program.counted) return;
+  if (program.counted->by_pairs) {
+    std::vector<int> peers = neighbours_;
+    for (const Carried& message : messages)
+      if (std::ranges::find(peers, message.peer) == peers.end()) peers.push_back(message.peer);
+    notes_ = std::make_unique<CountNotes>(router_, call_.program->plan().rank, std::move(peers));
+  }
+  if (!call_.counts->on_device()) count();
+}
+
+void Proxy::count() {
+  std::vector<std::size_t> bytes = call_.counts->by_row();
+  for (std::size_t& each : bytes) each *= size_of(call_.program->shape().dtype);
+  counted_ = std::make_unique<const CountedLaunch>(with_counts(call_.program->program(), bytes));
 }
 
 void Proxy::start(const std::byte* /*in*/, std::byte* /*out*/, std::uint32_t stamp) {
-  const InContext in_context(router_, context(), a_peer());
   stamp_ = stamp;
   launch_ = around_.launches->turn_to_next();
+  awaits_counts_ = call_.counts && call_.counts->on_device();
   unfinished_ = flows_.size();
+  if (!awaits_counts_) begin_flows();
+}
+
+void Proxy::begin_flows() {
+  const InContext in_context(router_, context(), a_peer());
+  if (notes_) {
+    const CountedParts& parts = *call_.program->program().counted;
+    const std::vector<std::size_t> counts = call_.counts->by_row();
+    const std::span all(counts);
+    const auto tag = around_.launches->is_followed() ? launched_tag : call_tag;
+    notes_->begin(
+        own_counts_of(call_.program->plan().collective, all.first(parts.inputs), all.subspan(parts.inputs)),
+        [&](const Transport& transport) { return tag(transport, kNoteNumber, stamp_); }, stamp_);
+  }
   for (CarriedFlow& flow : flows_) {
     flow.posted = flow.through = flow.taken = flow.lane = 0;
+    if (chunks(flow) == 0) --unfinished_;
     tell(flow);  // the slots are free: all calls before have finished
     if (!carried(flow).sends) follow_receive(flow);
   }
+}
+
+bool Proxy::finished() const {
+  if (awaits_counts_ || unfinished_ != 0 || (notes_ && !notes_->done())) return false;
+  const bool may_be_read = !neighbours_.empty() || call_.counts;
+  return !may_be_read || call_.memory->has_ended(launch_, slicing().lanes);
 }
 
 void Proxy::foretell(std::uint32_t launch) const {
@@ -82,18 +123,19 @@ bool Proxy::send_ready() {
 
 bool Proxy::follow_receive(CarriedFlow& flow) {
   bool moved = false;
+  if (!has_heard_from(carried(flow).peer)) return moved;
   for (; flow.taken < flow.through && all_say(flow, flow.taken); moved = true)
-    if (++flow.taken == chunks()) --unfinished_;
-  for (; flow.posted < chunks() && flow.posted - flow.taken < flow.slots.size(); moved = true) post(flow);
+    if (++flow.taken == chunks(flow)) --unfinished_;
+  for (; flow.posted < chunks(flow) && flow.posted - flow.taken < flow.slots.size(); moved = true) post(flow);
   return moved;
 }
 
 std::uint64_t Proxy::tag_number(const CarriedFlow& flow, std::uint32_t chunk) const {
+  const std::uint64_t channels = static_cast<std::uint64_t>(slicing().channels);
+  // Only the two ranks know how many chunks there are, but it is the only message of its pair.
+  if (notes_) return kNoteNumber + 1 + chunk * channels + flow.channel;
   const Carried& message = carried(flow);
-  const std::uint64_t count = message.chunks, channels = static_cast<std::uint64_t>(slicing().channels);
-  if (!call_.program->shape().own_counts()) return (message.ordinal * count + chunk) * channels + flow.channel;
-  // The only message of its pair. Ranks that expect another number of chunks must not take these for their own.
-  return (chunk + count * (count - 1) / 2) * channels + flow.channel;
+  return (message.ordinal * std::uint64_t{message.memory.chunks} + chunk) * channels + flow.channel;
 }
 
 void Proxy::post(CarriedFlow& flow) {
@@ -150,7 +192,7 @@ void Proxy::pass(CarriedFlow& flow) {
   while (flow.through < flow.posted && flow.slots[flow.through % flow.slots.size()].done) ++flow.through;
   if (flow.through == before) return;
   tell(flow);
-  if (carried(flow).sends && flow.through == chunks()) --unfinished_;
+  if (carried(flow).sends && flow.through == chunks(flow)) --unfinished_;
 }
 
 void Proxy::tell(const CarriedFlow& flow) const {
@@ -172,8 +214,16 @@ void Proxy::record(const PostedChunk& chunk) const {
 }
 
 bool Proxy::advance() {
+  if (awaits_counts_) {
+    if (!around_.launches->has_begun(launch_)) return router_.progress();
+    around_.raise_fault();  // of counts that nobody can follow
+    count();
+    awaits_counts_ = false;
+    begin_flows();
+  }
   const InContext in_context(router_, context(), a_peer());
   bool moved = router_.progress();
+  if (notes_) notes_->compare(call_.signature().text);
   for (CarriedFlow& flow : flows_)
     if (!carried(flow).sends) moved |= follow_receive(flow);
   moved |= send_ready();
@@ -187,9 +237,11 @@ std::string Proxy::waiting_for(int peer) const {
   for (const CarriedFlow& flow : flows_)
     for (const PostedChunk& chunk : flow.slots) {
       if (!chunk.under_way || (peer >= 0 && chunk.peer != peer)) continue;
-      const std::string which = ", chunk " + std::to_string(chunk.chunk) + " of " + std::to_string(chunks());
-      return describe(plan, carried(flow).step) + (chunks() > 1 ? which : "") + call;
+      const std::string which = ", chunk " + std::to_string(chunk.chunk) + " of " + std::to_string(chunks(flow));
+      return describe(plan, carried(flow).step) + (chunks(flow) > 1 ? which : "") + call;
     }
+  for (const int silent : notes_ && !awaits_counts_ ? notes_->silent() : std::vector<int>{})
+    if (peer < 0 || silent == peer) return "what rank " + std::to_string(silent) + " sends and expects" + call;
   return "this rank's and its host's work on GPUs" + call;
 }
 
@@ -198,6 +250,8 @@ std::vector<int> Proxy::awaited_peers() const {
   for (const CarriedFlow& flow : flows_)
     for (const PostedChunk& chunk : flow.slots)
       if (chunk.under_way) peers.push_back(chunk.peer);
+  if (notes_ && !awaits_counts_)
+    for (const int silent : notes_->silent()) peers.push_back(silent);
   std::ranges::sort(peers);
   peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   std::erase(peers, call_.program->plan().rank);
@@ -205,6 +259,8 @@ std::vector<int> Proxy::awaited_peers() const {
 }
 
 bool Proxy::awaits_message(int peer) const {
+  if (notes_ && !awaits_counts_ && !notes_->heard_from(peer) && std::ranges::count(notes_->silent(), peer) != 0)
+    return true;
   return std::ranges::any_of(flows_, [peer](const CarriedFlow& flow) {
     return std::ranges::any_of(flow.slots,
                                [peer](const PostedChunk& chunk) { return chunk.under_way && chunk.peer == peer; });

@@ -13,6 +13,8 @@
 #include "program/carried.h"
 #include "runtime/agree/ordered_call.h"
 #include "runtime/gpu/between_hosts/announced_launches.h"
+#include "runtime/gpu/between_hosts/count_notes.h"
+#include "runtime/gpu/between_hosts/launch_counts.h"
 #include "runtime/gpu/between_hosts/network_memory.h"
 #include "runtime/gpu/bound_program.h"
 #include "runtime/wires/router.h"
@@ -25,7 +27,10 @@ struct CallBetweenHosts {
   const void* in = nullptr;
   void* out = nullptr;
   std::shared_ptr<NetworkMemory> memory;
+  std::shared_ptr<const LaunchCounts> counts;  // of a program whose counts come with the launch
   std::uint32_t captured = 0;  // its number among those that graphs have captured, from 1; 0: it is none
+
+  const Signature& signature() const { return counts ? counts->signature() : program->signed_call(); }
 };
 
 class Proxy final : public OrderedCall {
@@ -44,11 +49,9 @@ class Proxy final : public OrderedCall {
   /// announced and heard. Of another call it says what is true.
   void foretell(std::uint32_t launch) const;
   bool advance() override;
-  bool finished() const override {
-    return unfinished_ == 0 && (neighbours_.empty() || call_.memory->has_ended(launch_, slicing().lanes));
-  }
-  const Signature& signature() const override { return call_.program->signed_call(); }
-  const CallRecord& record() const override { return call_.program->record(); }
+  bool finished() const override;
+  const Signature& signature() const override { return call_.signature(); }
+  const CallRecord& record() const override { return call_.counts ? call_.counts->record() : call_.program->record(); }
 
   std::string waiting_for(int peer) const override;
   std::vector<int> awaited_peers() const override;
@@ -85,13 +88,28 @@ class Proxy final : public OrderedCall {
 
   /// Null: nobody asks for it.
   std::shared_ptr<gpu::Device> context() const { return flows_.empty() ? nullptr : around_.device; }
-  int a_peer() const { return flows_.empty() ? -1 : carried(flows_[0]).peer; }
-  const Carried& carried(const CarriedFlow& flow) const { return call_.program->program().carried[flow.number]; }
+  int a_peer() const { return flows_.empty() ? -1 : call_.program->program().carried[0].peer; }
+  /// A program with the counts of a launch.
+  struct CountedLaunch {
+    explicit CountedLaunch(Program made) : program(std::move(made)), chunks(program) {}
+    CountedLaunch(const CountedLaunch&) = delete;
+    CountedLaunch& operator=(const CountedLaunch&) = delete;
+    Program program;
+    CarriedChunks chunks;
+  };
+
+  const Program& program() const { return counted_ ? counted_->program : call_.program->program(); }
+  const Carried& carried(const CarriedFlow& flow) const { return program().carried[flow.number]; }
   CarriedChunk chunk_of(const CarriedFlow& flow, std::uint32_t chunk) const {
-    return call_.program->carried_chunks().of(flow.number, chunk, flow.channel);
+    const CarriedChunks& all = counted_ ? counted_->chunks : call_.program->carried_chunks();
+    return all.of(flow.number, chunk, flow.channel);
   }
   const Slicing& slicing() const { return call_.program->program().slicing; }
-  std::uint32_t chunks() const { return static_cast<std::uint32_t>(slicing().chunks); }
+  std::uint32_t chunks(const CarriedFlow& flow) const { return carried(flow).memory.chunks; }
+  bool has_heard_from(int peer) const { return !notes_ || notes_->heard_from(peer); }
+  /// By the counts, once they are known.
+  void count();
+  void begin_flows();
   /// May one more message leave? Those under way together share the NIC: each comes later, and so does what its channel
   /// has to do then. One after the other they leave the channels apart, and the GPU works while the NIC does.
   /// A message that was put in an earlier tick than all under way always may: those can stay until their receivers have
@@ -100,7 +118,7 @@ class Proxy final : public OrderedCall {
   /// Have all lanes with a share said so of this chunk?
   bool all_say(CarriedFlow& flow, std::uint32_t chunk);
   bool may_send(CarriedFlow& flow) {
-    return flow.posted < chunks() && flow.posted - flow.through < flow.slots.size() && has_room(flow) &&
+    return flow.posted < chunks(flow) && flow.posted - flow.through < flow.slots.size() && has_room(flow) &&
            all_say(flow, flow.posted);
   }
   /// Sends what may leave, the earliest tick's first: channels that fall behind would have the network for themselves
@@ -123,6 +141,9 @@ class Proxy final : public OrderedCall {
   // For whom this rank's GPU may wait. Only the GPU knows how far they are, so the call is under way until its lanes
   // have ended: who waits for whom would not be seen otherwise, where nothing of the call is left for this proxy.
   std::vector<int> neighbours_;
+  std::unique_ptr<const CountedLaunch> counted_;  // of counts that come with the launch
+  std::unique_ptr<CountNotes> notes_;             // of those that each rank knows for itself
+  bool awaits_counts_ = false;                    // which the launch will tell when it has begun
   std::vector<CarriedFlow> flows_;
   std::size_t unfinished_ = 0;          // flows
   std::vector<std::uint32_t> sending_;  // messages under way: the ticks in which they were put
