@@ -30,6 +30,21 @@ OnStream beside_stream(std::uintptr_t stream, int device) {
   return {reinterpret_cast<void*>(stream), device, /*apart=*/true};
 }
 
+/// (send counts, receive counts, bound, elements of a row, rows of the input, of the output)
+using CountsOfTensors =
+    std::tuple<const DeviceBuffer*, const DeviceBuffer*, std::size_t, std::size_t, std::size_t, std::size_t>;
+
+CountsOnDevice counts_from(const CountsOfTensors& given) {
+  const auto& [sends, receives, bound, row, in_rows, out_rows] = given;
+  return {reinterpret_cast<const void*>(sends->address),
+          reinterpret_cast<const void*>(receives->address),
+          std::min(sends->size, receives->size),
+          bound,
+          row,
+          in_rows,
+          out_rows};
+}
+
 /// Defines a method that takes `first` and hands a call on device memory to make(communicator, first, call, device,
 /// stream).
 template <class... First, class Make, class... Extra>
@@ -39,7 +54,8 @@ void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make 
       [make](Communicator& c, First... first, int kind, const DeviceBuffer& input, const DeviceBuffer& output,
              int dtype, int op, std::size_t count, const std::vector<std::size_t>& counts, std::string_view algorithm,
              int chunks, int root, const std::vector<std::size_t>& send_counts,
-             const std::vector<std::size_t>& recv_counts, std::optional<bool> reproducible) {
+             const std::vector<std::size_t>& recv_counts, std::optional<bool> reproducible,
+             const std::optional<CountsOfTensors>& on_device) {
         Call call;
         call.kind = static_cast<Kind>(kind);
         call.in = reinterpret_cast<const void*>(input.address);
@@ -54,13 +70,14 @@ void def_enqueue(nb::class_<Communicator>& communicator, const char* name, Make 
         call.send_counts = send_counts;
         call.recv_counts = recv_counts;
         call.reproducible = reproducible;
+        if (on_device) call.counts_on_device = counts_from(*on_device);
         const int device = output.device;
         const std::uintptr_t stream = output.stream();
         const WithoutGil release;
         return make(c, first..., call, device, stream);
       },
       extra..., "kind"_a, "input"_a, "output"_a, "dtype"_a, "op"_a, "count"_a, "counts"_a, "algorithm"_a, "chunks"_a,
-      "root"_a, "send_counts"_a, "recv_counts"_a, "reproducible"_a.none());
+      "root"_a, "send_counts"_a, "recv_counts"_a, "reproducible"_a.none(), "counts_on_device"_a = nb::none());
 }
 
 /// Python takes as long to look at two tensors as all the rest of a call takes, so what leaves nothing to ask is made

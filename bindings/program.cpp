@@ -287,7 +287,8 @@ void bind_program(nb::module_& m) {
         "chunks"_a = 1, "hosts"_a = std::vector<std::string>{}, "channels"_a = 1, "slots"_a = 0, "counted"_a = "before",
         "least_on_gpu"_a = WhereMessagesLie::kNever,
         "counts: elements of each part, or one number for all. hosts: of each rank, for a program between "
-        "hosts. slots: of each carried message, at most, and no less than two; 0: as many as a call has. counted: who knows the counts that "
+        "hosts. slots: of each carried message, at most, and no less than two; 0: as many as a call has. counted: who "
+        "knows the counts that "
         "come with the launch, 'to_all' or 'by_pairs'; then counts are as large as they may be. least_on_gpu: bytes "
         "of a message that lies on the GPU.");
   m.def(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from lanecast import _core
 from lanecast._core import DeviceBuffer
 from lanecast.buffers import Buffer, as_buffer, require_together, rows
+from lanecast.device_buffers import device_buffer
 from lanecast.work import Work
 
 KIND = {name: number for number, name in enumerate(_core.KINDS)}
@@ -19,6 +20,7 @@ NONE: tuple[int, ...] = ()  # counts where none are given
 _GATHERING = (KIND["all_gather"], KIND["gather"])  # first that of all ranks, then that of the root
 _SCATTERING = (KIND["reduce_scatter"], KIND["scatter"])
 _ALL_TO_ALL = KIND["all_to_all"]
+_INT64 = _core.DTYPES.index("int64")
 # Collectives on one tensor: is it written where a rank is not the root, and where it is?
 _ONE_TENSOR = {KIND["all_reduce"]: (True, True), KIND["broadcast"]: (True, False), KIND["reduce"]: (False, True)}
 
@@ -39,6 +41,14 @@ class Bound(NamedTuple):
     send_counts: Sequence[int] = ()
     recv_counts: Sequence[int] = ()
     reproducible: bool | None = None
+
+
+class CountsOnDevice(NamedTuple):
+    """Of an all-to-all: tensors of split sizes, which the host does not look at, and how many rows each may be."""
+
+    input_split_sizes: Any
+    output_split_sizes: Any
+    bound: int
 
 
 # What a method was asked for, its buffers still unseen: kind, input, output, op, algorithm, chunks, root, reproducible.
@@ -66,7 +76,7 @@ class Calls(ABC):
             count, counts = source.size, ()
         elif kind == _ALL_TO_ALL:
             source, target = self._pair(input, output)
-            own = self._shares(input, output, source, target, counts)
+            own = [] if isinstance(counts, CountsOnDevice) else self._shares(input, output, source, target, counts)
             count = 0 if own else source.size // self.size
             sends, receives = own or ((), ())
             return Bound(
@@ -117,6 +127,30 @@ class Calls(ABC):
         if source.size != target.size:
             raise self._refuse(f"output has {target.size} elements and input {source.size}; they must be equal")
         return []
+
+    def _on_device(self, asked: Asked, call: Bound, given: CountsOnDevice) -> tuple[Any, ...]:
+        """As the core takes them. Raises UsageError, naming the argument, for what it cannot."""
+        if not isinstance(call.source, DeviceBuffer):
+            raise self._refuse("bound: is for tensors of a GPU, whose split sizes lie there; give none")
+        found: list[DeviceBuffer] = []
+        for name in ("input_split_sizes", "output_split_sizes"):
+            sizes = device_buffer(getattr(given, name), name, self.rank, written=False)
+            if sizes is None or sizes.dtype != _INT64 or sizes.size != self.size:
+                raise self._refuse(f"{name}: with bound it is an int64 tensor of {self.size} numbers on the GPU")
+            found.append(sizes)
+        lengths = [rows(value, buffer) for value, buffer in zip(asked[1:3], (call.source, call.target), strict=True)]
+        units = {
+            buffer.size // length for buffer, length in zip((call.source, call.target), lengths, strict=True) if length
+        }
+        if len(units) > 1:
+            raise self._refuse(f"rows of input and output have different lengths: {sorted(units)} elements")
+        try:
+            bound = index(given.bound)
+        except TypeError:
+            bound = -1
+        if bound < 0:
+            raise self._refuse(f"bound={given.bound!r}: expected the most rows that any split size may be")
+        return (*found, bound, units.pop() if units else 1, *lengths)
 
     def _refuse(self, what: str) -> _core.UsageError:
         return _core.UsageError(f"rank {self.rank}: {what}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lanecast.bound import KIND, NONE, SUM, Calls
+from lanecast.bound import KIND, NONE, SUM, Calls, CountsOnDevice
 from lanecast.dtypes import op_code
 from lanecast.work import Work
 
@@ -80,10 +80,11 @@ class Collectives(Calls):
         self,
         output: Any,
         input: Any,
-        output_split_sizes: Sequence[int] | None = None,
-        input_split_sizes: Sequence[int] | None = None,
+        output_split_sizes: Any = None,
+        input_split_sizes: Any = None,
         async_op: bool = False,
         *,
+        bound: int | None = None,
         algorithm: str = "",
         chunks: int = 0,
     ) -> Work | None:
@@ -91,8 +92,15 @@ class Collectives(Calls):
 
         output, input: [count * size], cut into equal shares. With split sizes, on every rank or on none: rows (first
         dimension) for each rank, those of `input` equal on it and on the receiver; one left out cuts its tensor evenly.
-        Never in-place. Source: Bruck et al., and the pairwise exchange. Raises as all_reduce does.
+        Never in-place.
+        Split sizes may lie in a GPU's memory, between hosts: two int64 tensors [size], and bound, the most rows of any
+        of them. output and input are as long as they may have to be; of output only what has come is written. A CUDA
+        graph reads them anew in each replay. A split size that is not from 0 to bound, or sizes that do not fit the
+        buffers or each other, end the communicator: synchronize() raises TransportError (argument, rank).
+        Source: Bruck et al., and the pairwise exchange. Raises as all_reduce does.
         """
         even = input_split_sizes is None and output_split_sizes is None
-        sizes = NONE if even else (input_split_sizes, output_split_sizes)
+        sizes: Any = NONE if even else (input_split_sizes, output_split_sizes)
+        if bound is not None:
+            sizes = CountsOnDevice(input_split_sizes, output_split_sizes, bound)
         return self._make((KIND["all_to_all"], input, output, SUM, algorithm, chunks, 0, None), async_op, sizes)

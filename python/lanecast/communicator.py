@@ -12,7 +12,7 @@ import numpy as np
 
 from lanecast import _core
 from lanecast._core import DeviceBuffer
-from lanecast.bound import NONE, Asked, Bound
+from lanecast.bound import NONE, Asked, Bound, CountsOnDevice
 from lanecast.collectives import Collectives
 from lanecast.compose.compiled import CompiledCall, Hierarchy, Knobs, binding_for
 from lanecast.compose.composition import Composition
@@ -255,11 +255,12 @@ class Communicator(Collectives, Rooted, PointToPoint):
         if not (async_op or isinstance(asked[1], np.ndarray)) and counts is NONE and self._core.enqueue_at_once(*asked):
             return None
         call = self._bound(asked, counts)
+        on_device = self._on_device(asked, call, counts) if isinstance(counts, CountsOnDevice) else None
         try:
             if isinstance(call.source, DeviceBuffer):
                 if async_op:
-                    return enqueue_async(self._core, self._held, call)
-                self._core.enqueue(*call)
+                    return enqueue_async(self._core, self._held, call, on_device)
+                self._core.enqueue(*call, on_device)
                 return None
             if not async_op:
                 self._core.run(*call)

@@ -42,11 +42,15 @@ class DeviceWork(Work):
         self._tensors = ()
 
 
-def enqueue_async(core: Any, held: Any, call: Bound) -> DeviceWork:
-    """Hand a call on a GPU's memory to the core's communicator, which runs it on a stream of its own."""
+def enqueue_async(core: Any, held: Any, call: Bound, counts: tuple[Any, ...] | None = None) -> DeviceWork:
+    """Hand a call on a GPU's memory to the core's communicator, which runs it on a stream of its own.
+
+    counts: those that lie in the GPU's memory, as Calls._on_device gives them.
+    """
     source: DeviceBuffer = call.source
     target: DeviceBuffer = call.target
-    return DeviceWork(core.enqueue_async(*call), held, target.later_streams(), (source.owner, target.owner))
+    tensors = [buffer.owner for buffer in (source, target, *(counts[:2] if counts else ()))]
+    return DeviceWork(core.enqueue_async(*call, counts), held, target.later_streams(), tuple(tensors))
 
 
 def enqueue_messages(core: Any, held: Any, rank: int, messages: list[Message], async_op: bool) -> DeviceWork | None:

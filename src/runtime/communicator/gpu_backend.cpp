@@ -12,11 +12,16 @@ namespace lanecast {
 
 GpuCalls::Route GpuCalls::route_of(GpuExecutor& executor, const Call& call, const OnStream& where, Lock& lock) {
   require_usable(executor.own(), call.in, call.out, call.dtype, where.device);
+  if (const auto& counts = call.counts_on_device)
+    require_usable(executor.own(), counts->sends, counts->receives, DType::int64, where.device);
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
   std::string_view name = choosing_.pinned_for(call);
   if (call.algorithm.empty() && has_level(name, kMpi)) name = {};  // set for all calls, and takes the host's memory
   const bool on_one_host = executor.within_host() != nullptr;
   const bool captured = executor.order_of_calls().capturing(static_cast<gpu::Stream>(where.stream));
+  if (call.counts_on_device && on_one_host)
+    throw UsageError(rank_says + "all_to_all: counts in the GPU's memory are for ranks of several hosts; give " +
+                     "numbers here, or allow as much for each pair and give no split sizes");
   if (name == kNccl) return route_by_nccl(executor, call, captured);
   const bool by_peers =
       name.empty() ? on_one_host && call.slice.count == 1 : name == kPeers || peer_engine_from(name).has_value();

@@ -47,6 +47,7 @@ void KnownCalls::raise(const peers::PeerFault& fault) const {
   if (fault.what == gpu::Fault::overlap) raise_overlap(fault);
   const auto program = programs_.find(fault.signature);
   const auto bound = program == programs_.end() ? nullptr : program->second.lock();
+  if (fault.what == gpu::Fault::counts) raise_counts(fault, bound.get());
   const bool by_program = fault.place == gpu::WaitKind::program;
   const int waited_for = by_program && bound ? bound->plan().steps[fault.step].peer : fault.peer;
   const std::string peer = "rank " + std::to_string(waited_for);
@@ -78,6 +79,28 @@ void KnownCalls::raise_overlap(const peers::PeerFault& fault) const {
       " of this communicator was at work there; its calls and the replays of its " +
       "graphs have to follow each other: launch them on one stream, or have one stream wait for an event of the " +
       "other; or give each a communicator of its own");
+}
+
+void KnownCalls::raise_counts(const peers::PeerFault& fault, const BoundProgram* program) const {
+  const std::uint32_t inputs = program ? program->program().counted->inputs : 0;
+  const bool sends = fault.step < inputs;
+  const std::string argument = sends ? "input_split_sizes" : "output_split_sizes";
+  const std::string which = argument + "[" + std::to_string(sends ? fault.step : fault.step - inputs) + "]";
+  const std::string found = std::to_string(static_cast<std::int64_t>(fault.bytes));
+  const std::string most = std::to_string(fault.found_bytes);
+  const std::string rank = "rank " + std::to_string(rank_) + ": all_to_all with counts in the GPU's memory: ";
+  switch (static_cast<gpu::CountFault>(fault.chunk)) {
+    case gpu::CountFault::above_bound:
+      throw MismatchError(rank + which + " is " + found + ", which is not from 0 to bound=" + most +
+                          "; give a larger bound, equal or not on all ranks");
+    case gpu::CountFault::beyond_buffer:
+      throw MismatchError(rank + argument + " add up to " + found + " rows, and " + (sends ? "input" : "output") +
+                          " has " + most);
+    case gpu::CountFault::own_differ:
+      throw MismatchError(rank + which + " is " + found + ", and what the rank expects of itself " + most +
+                          "; give both the same");
+  }
+  throw InternalError("a kernel has found an unknown fault of counts");
 }
 
 void KnownCalls::raise_mismatch(const peers::PeerFault& fault, const std::string& rank, const std::string& peer,

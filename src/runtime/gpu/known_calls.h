@@ -28,6 +28,8 @@ class KnownCalls {
 
  private:
   [[noreturn]] void raise_overlap(const peers::PeerFault& fault) const;
+  /// Of counts in the GPU's memory; program: the call's, where it is there.
+  [[noreturn]] void raise_counts(const peers::PeerFault& fault, const BoundProgram* program) const;
   [[noreturn]] void raise_mismatch(const peers::PeerFault& fault, const std::string& rank, const std::string& peer,
                                    const std::string& call) const;
 

@@ -41,7 +41,10 @@ class CallCheck {
 
   void counts() const {
     if (!call_.counts.empty()) shared_counts();
-    if (call_.own_counts()) own_counts();
+    if (call_.counts_on_device)
+      counts_on_device(*call_.counts_on_device);
+    else if (call_.own_counts())
+      own_counts();
     // Keeps every sum of counts, and every offset in bytes, within 64 bits.
     const std::size_t most = SIZE_MAX / element_ / static_cast<std::size_t>(size_) / 2;
     const auto too_large = [most](std::size_t count) { return count > most; };
@@ -66,6 +69,18 @@ class CallCheck {
       refuse("counts: give send_counts and recv_counts, which differ from rank to rank");
     if (call_.counts.size() != static_cast<std::size_t>(size_))
       refuse("counts: needs one per rank (" + std::to_string(size_) + "), got " + std::to_string(call_.counts.size()));
+  }
+
+  void counts_on_device(const CountsOnDevice& given) const {
+    if (call_.kind != Kind::all_to_all || !call_.counts.empty() || !call_.send_counts.empty() ||
+        !call_.recv_counts.empty())
+      refuse("counts in the GPU's memory: only all_to_all takes them, and no others beside them");
+    if (given.ranks != static_cast<std::size_t>(size_))
+      refuse("counts in the GPU's memory: needs one for each of " + std::to_string(size_) + " ranks, got " +
+             std::to_string(given.ranks));
+    if (given.sends == nullptr || given.receives == nullptr) refuse("counts in the GPU's memory: null pointer");
+    if (given.bound > SIZE_MAX / element_ / std::max<std::size_t>(given.row, 1) / given.ranks / 2)
+      refuse("bound: larger than any memory");
   }
 
   void own_counts() const {
@@ -97,8 +112,12 @@ class CallCheck {
   bool buffers() const {
     const auto* in = static_cast<const std::byte*>(call_.in);
     const auto* out = static_cast<const std::byte*>(call_.out);
-    const std::size_t in_bytes = bytes(inputs_, call_.send_counts, inputs_.count);
-    const std::size_t out_bytes = bytes(outputs_, call_.recv_counts, outputs_.count);
+    const auto& on_device = call_.counts_on_device;
+    const auto all = [&](std::size_t rows, PartRange parts, std::span<const std::size_t> own) {
+      return on_device ? rows * on_device->row * element_ : bytes(parts, own, parts.count);
+    };
+    const std::size_t in_bytes = all(on_device ? on_device->in_rows : 0, inputs_, call_.send_counts);
+    const std::size_t out_bytes = all(on_device ? on_device->out_rows : 0, outputs_, call_.recv_counts);
     if (in_bytes > 0 && in == nullptr) refuse("input: null pointer");
     if (out_bytes > 0 && out == nullptr) refuse("output: null pointer");
     // A rank that brings nothing, or ends with nothing, has one buffer, wherever the other pointer leads.

@@ -13,13 +13,14 @@
 
 namespace lanecast {
 
-/// Send and receive counts that lie in the GPU's memory, where the host does not see them, in elements.
+/// Counts that lie in the GPU's memory, where the host does not see them: 64 bits each, one for each rank, in rows.
 struct CountsOnDevice {
-  const void* sends = nullptr;                    // 64 bits each, as send_counts
-  const void* receives = nullptr;                 // as recv_counts
-  std::size_t ranks = 0;                          // counts of either
-  std::size_t bound = 0;                          // of each count
-  std::size_t in_elements = 0, out_elements = 0;  // that the buffers have room for
+  const void* sends = nullptr;
+  const void* receives = nullptr;
+  std::size_t ranks = 0;
+  std::size_t bound = 0;                  // rows of each, at most
+  std::size_t row = 1;                    // elements of one
+  std::size_t in_rows = 0, out_rows = 0;  // of the buffers
 };
 
 /// Counts are in elements: `count` of each part (all-gather and gather: what a rank brings; reduce-scatter and scatter:

@@ -35,7 +35,8 @@ bool BoundedCall::serves(const Call& call) {
 BoundedCall::BoundedCall(const Call& call) : call_(call) {
   const auto& on_device = call.counts_on_device;
   if (call.own_counts())
-    bind_by_pairs(on_device ? on_device->bound : std::max(largest(call.send_counts), largest(call.recv_counts)));
+    bind_by_pairs(on_device ? on_device->bound * on_device->row
+                            : std::max(largest(call.send_counts), largest(call.recv_counts)));
   else
     bind_to_all();
 }

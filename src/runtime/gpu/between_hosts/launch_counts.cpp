@@ -29,15 +29,26 @@ void LaunchCounts::set(const BoundProgram& program, const Call& call) {
 
 void LaunchCounts::fill(gpu::ProgramRun& run) const {
   gpu::CountsOfRun& counts = run.counts;
-  counts.list[0] = on_device_ ? reinterpret_cast<gpu::Address>(on_device_->sends) : lists_.device();
-  counts.list[1] = on_device_ ? reinterpret_cast<gpu::Address>(on_device_->receives)
-                              : lists_.device() + inputs_ * sizeof(std::uint64_t);
-  counts.bound = on_device_ ? on_device_->bound : SIZE_MAX;  // the host has compared its own
-  counts.held[0] = on_device_ ? on_device_->in_elements : SIZE_MAX;
-  counts.held[1] = on_device_ ? on_device_->out_elements : SIZE_MAX;
-  counts.told = on_device_ ? lists_.device() : 0;
+  if (!on_device_) {  // the host has compared them
+    counts.list[0] = lists_.device();
+    counts.list[1] = lists_.device() + inputs_ * sizeof(std::uint64_t);
+    counts.bound = counts.held[0] = counts.held[1] = SIZE_MAX;
+    return;
+  }
+  counts.list[0] = reinterpret_cast<gpu::Address>(on_device_->sends);
+  counts.list[1] = reinterpret_cast<gpu::Address>(on_device_->receives);
+  counts.element_bytes *= static_cast<gpu::u32>(on_device_->row);
+  counts.bound = on_device_->bound;
+  counts.held[0] = on_device_->in_rows;
+  counts.held[1] = on_device_->out_rows;
+  counts.told = lists_.device();
 }
 
-std::vector<std::size_t> LaunchCounts::by_row() const { return {words(), words() + used_}; }
+std::vector<std::size_t> LaunchCounts::by_row() const {
+  std::vector<std::size_t> counts(words(), words() + used_);
+  if (on_device_)
+    for (std::size_t& count : counts) count *= on_device_->row;
+  return counts;
+}
 
 }  // namespace lanecast
