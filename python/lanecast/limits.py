@@ -101,7 +101,8 @@ What works where, as `lanecast info --limits` prints it. A test makes every call
 `messages` are `send`, `recv` and lists of them. `composition` is what `comm.compile()` makes, and `persistent` what
 `comm.persistent()` makes. The barrier of a group of torch also orders streams. NCCL's call
 ([`algorithm="nccl"`](gpu.md#nccl-beside-our-own-kernels)) is captured within a host only. It takes no uneven counts
-and no `reproducible=True`.
+and no `reproducible=True`. Split sizes of an all-to-all may lie in the GPU's memory
+[between hosts](gpu-between-hosts.md#split-sizes-on-the-gpu) only.
 
 {_line(("column", "what it says"))}{_line(("---",) * 2)}{"".join(_line(item) for item in MEANINGS.items())}
 ## Types

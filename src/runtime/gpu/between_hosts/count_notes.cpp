@@ -15,7 +15,7 @@ CountNotes::CountNotes(Router& router, int rank, std::vector<int> peers)
 void CountNotes::begin(const OwnCounts& own, const std::function<std::uint64_t(const Transport&)>& tag_to,
                        std::uint32_t stamp) {
   under_way_ = 2 * pairs_.size();
-  for (Pair& pair : pairs_) {
+  for (NotedPair& pair : pairs_) {
     pair.sent.content = {own.gives[pair.peer], own.takes[pair.peer]};
     Transport& transport = router_.to(pair.peer);
     const Router::Visit visit(router_, transport, pair.peer);
@@ -35,18 +35,19 @@ void CountNotes::begin(const OwnCounts& own, const std::function<std::uint64_t(c
 }
 
 bool CountNotes::heard_from(int peer) const {
-  return std::ranges::any_of(pairs_, [peer](const Pair& pair) { return pair.peer == peer && pair.received.is_done; });
+  return std::ranges::any_of(pairs_,
+                             [peer](const NotedPair& pair) { return pair.peer == peer && pair.received.is_done; });
 }
 
 std::vector<int> CountNotes::silent() const {
   std::vector<int> peers;
-  for (const Pair& pair : pairs_)
+  for (const NotedPair& pair : pairs_)
     if (!pair.received.is_done) peers.push_back(pair.peer);
   return peers;
 }
 
 void CountNotes::compare(const std::string& call) const {
-  for (const Pair& pair : pairs_) {
+  for (const NotedPair& pair : pairs_) {
     const GivenAndTaken &mine = pair.sent.content, &theirs = pair.received.content;
     if (!pair.received.is_done || (mine.gives == theirs.takes && mine.takes == theirs.gives)) continue;
     const bool given = mine.gives != theirs.takes;

@@ -44,14 +44,14 @@ class CountNotes {
     Span span;
     bool is_done = false;
   };
-  struct Pair {
+  struct NotedPair {
     int peer = -1;
     CountNote sent, received;
   };
 
   Router& router_;
   int rank_;
-  std::vector<Pair> pairs_;
+  std::vector<NotedPair> pairs_;
   std::size_t under_way_ = 0;  // notes
 };
 
