@@ -15,6 +15,7 @@ from lanecast import _core, gpu_libraries
 NAMES = {
     "lanecast_exchange",
     "lanecast_broadcast",
+    "lanecast_chain",
     "lanecast_barrier",
     "lanecast_handover",
     "lanecast_messages",
@@ -24,7 +25,10 @@ NAMES = {
     *(f"lanecast_{kind}_{dtype}" for kind in ("exchange", "two_shot", "reduce", "direct") for dtype in _core.DTYPES),
 }
 # By the copy engines of multiprocessors, as GPUs of this architecture have them.
-PUMPED = {f"lanecast_pumped_two_shot_{dtype}" for dtype in ("float32", "float16", "bfloat16")}
+PUMPED = {
+    "lanecast_pumped_chain",
+    *(f"lanecast_pumped_two_shot_{dtype}" for dtype in ("float32", "float16", "bfloat16")),
+}
 SOURCE = Path(__file__).parent.parent / "src"
 MAIN = "device/gpu/kernels/kernels.cu"
 

@@ -30,10 +30,10 @@ pytestmark = pytest.mark.timeout(400)  # the first one builds the driver
     ("ranks", "collective", "mib", "taken"),
     [
         (4, "broadcast", 4, "peer_two_shot"),
-        (4, "broadcast", 64, "nccl"),
-        (4, "reduce", 4, "peer_kernel"),
-        (4, "reduce", 16, "nccl"),
-        (4, "reduce", 64, "nccl"),
+        (4, "broadcast", 64, "peer_chain"),
+        (4, "reduce", 1, "peer_kernel"),
+        (4, "reduce", 4, "peer_two_shot"),
+        (4, "reduce", 64, "peer_two_shot"),
         (4, "all_reduce", 256, "peer_two_shot"),
         (4, "all_gather", 1024, "peer_kernel"),
         (2, "broadcast", 64, "peer_kernel"),
@@ -54,8 +54,9 @@ def test_in_a_graph_and_for_16_bit_sums_it_has_figures_of_its_own() -> None:
             _core.explain_on_peers(collective, mib * MIB, ranks, False, _core.PeerLines(H100), **of)["algorithm"]
         )
 
-    assert (taken("broadcast", 64), taken("broadcast", 64, captured=True)) == ("nccl", "peer_two_shot")
-    assert taken("broadcast", 1024, captured=True) == "nccl"
+    by_two = partial(taken, "broadcast", ranks=2)
+    assert (by_two(256), by_two(256, captured=True)) == ("nccl", "peer_kernel")
+    assert by_two(1024, captured=True) == "nccl"
     assert (taken("all_reduce", 1024), taken("all_reduce", 1024, half=True)) == ("peer_two_shot", "nccl")
     assert taken("all_reduce", 1024, ranks=2, half=True) != "nccl"
 
@@ -63,7 +64,7 @@ def test_in_a_graph_and_for_16_bit_sums_it_has_figures_of_its_own() -> None:
 @pytest.mark.parametrize(("gpu", "ranks"), [(H100, 3), ("", 4), ("NVIDIA B200", 4)])
 def test_where_nobody_has_timed_it_our_own_are_taken(gpu: str, ranks: int) -> None:
     found = _core.explain_on_peers("broadcast", 1 << 30, ranks, False, _core.PeerLines(gpu))
-    assert found["algorithm"] == "peer_two_shot"
+    assert found["algorithm"] == "peer_chain"
     said = f"not timed among {ranks} such GPUs; `lanecast tune --device cuda` does"
     assert found["left_out"]["nccl"] == said
     assert said in found["text"]

@@ -67,12 +67,26 @@ def test_each_type_and_operator(engine: str, guard: int, kernel_cache: str) -> N
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_broadcasts_in_two_shots(size: int, kernel_cache: str) -> None:
+@pytest.mark.parametrize("engine", ["peer_two_shot", "peer_chain"])
+def test_broadcasts_that_ranks_pass_on(engine: str, size: int, kernel_cache: str) -> None:
     cases = [
-        Case("broadcast", (count,), "peer_two_shot", dtype, root=root, in_place=True)
+        Case("broadcast", (count,), engine, dtype, root=root, in_place=True)
         for count in (0, 1, 17, 2003, 400_001)
         for root in range(size)
         for dtype in ("uint8", "float64")
+    ]
+    judge(size, cases, kernel_cache, ALIGNED)
+    judge(size, [case for case in cases if case.counts[0] < 20], kernel_cache, guard=3)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_reduces_in_two_shots(size: int, kernel_cache: str) -> None:
+    cases = [
+        Case("reduce", (count,), "peer_two_shot", dtype, op, root=root, in_place=True)
+        for count in (0, 1, 17, 2003, 100_001)
+        for root in range(size)
+        for dtype, op in (("int32", "max"), ("bfloat16", "avg"))
     ]
     judge(size, cases, kernel_cache, ALIGNED)
     judge(size, [case for case in cases if case.counts[0] < 20], kernel_cache, guard=3)
@@ -129,9 +143,9 @@ def test_what_goes_by_copy_engines_of_multiprocessors(
         assert outcome.value == engines
 
 
-def test_long_broadcasts_among_more_than_two_go_in_two_shots(kernel_cache: str) -> None:
-    calls = (("float32", 1000), ("float32", 4 << 20))
-    for size, engines in (2, ["peer_kernel", "peer_kernel"]), (4, ["peer_kernel", "peer_two_shot"]):
+def test_long_broadcasts_among_more_than_two_are_passed_on(kernel_cache: str) -> None:
+    calls = (("float32", 1000), ("float32", 1 << 20), ("float32", 4 << 20))
+    for size, engines in (2, ["peer_kernel"] * 3), (4, ["peer_kernel", "peer_two_shot", "peer_chain"]):
         for outcome in outcomes(size, partial(chosen, "broadcast", calls), kernel_cache):
             assert outcome.value == engines
 

@@ -16,7 +16,7 @@ KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"
 # As they were when the figures in two-gpus.md and four-gpus.md of docs/measurements/history were taken. An engine is
 # its letter, a capital one where an offer of windows is worth its launch.
 EXPECTED = Path(__file__).with_name("peer_choices.txt").read_text().splitlines()
-LETTERS = dict(zip(_core.PEER_ENGINES, "ktcdn", strict=True))
+LETTERS = dict(zip(_core.PEER_ENGINES, "kthcdn", strict=True))
 
 
 def cut_row(gpu: str, ctas: int, size: int) -> str:

@@ -6,16 +6,26 @@
 #include <utility>
 
 namespace lanecast::peers {
+namespace {
+
+constexpr int kPumpedTwoShotBytes = static_cast<int>(gpu::kPumpedBytes);
+constexpr int kPumpedChainBytes = static_cast<int>(gpu::kPumpBytes);
+
+}  // namespace
 
 Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels)
     : device_(std::move(device)),
       exchange_threads_(gpu::exchange_threads(device_->warp())),
       two_shot_threads_(gpu::two_shot_threads(device_->warp())),
+      chain_threads_(gpu::chain_threads(device_->warp())),
       pumped_two_shot_threads_(static_cast<int>(gpu::pumped_two_shot_threads(device_->warp()))),
+      pumped_chain_threads_(gpu::pumped_chain_threads(device_->warp())),
       program_threads_(gpu::program_threads(device_->warp())),
       kernels_(std::move(kernels)),
       exchange_(kernels_->get("lanecast_exchange")),
       broadcast_(kernels_->get("lanecast_broadcast")),
+      chain_(kernels_->get("lanecast_chain")),
+      pumped_chain_(pumped_kernel("lanecast_pumped_chain", kPumpedChainBytes)),
       messages_(kernels_->get("lanecast_messages")),
       copy_(kernels_->get("lanecast_copy")),
       direct_(kernels_->get("lanecast_direct")),
@@ -29,17 +39,16 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
     reduce_[k] = kernels_->get("lanecast_reduce_" + name);
     program_[k] = kernels_->get("lanecast_program_" + name);
     direct_reduce_[k] = kernels_->get("lanecast_direct_" + name);
-    pumped_two_shot_[k] = pumped_two_shot_kernel(name);
+    pumped_two_shot_[k] = pumped_kernel("lanecast_pumped_two_shot_" + name, kPumpedTwoShotBytes);
   }
 }
 
-gpu::Function Launches::pumped_two_shot_kernel(const std::string& dtype) const {
-  const std::string name = "lanecast_pumped_two_shot_" + dtype;
-  constexpr int kBytes = static_cast<int>(gpu::kPumpedBytes);
-  if (!kernels_->has(name) || device_->shared_room() < kBytes) return nullptr;
+gpu::Function Launches::pumped_kernel(const std::string& name, int shared_bytes) const {
+  if (!kernels_->has(name) || device_->shared_room() < shared_bytes) return nullptr;
   const gpu::Device::Current current(*device_);
   const gpu::Function kernel = kernels_->get(name);
-  device_->check(device_->driver().cuFuncSetAttribute(kernel, gpu::kFunctionSharedRoom, kBytes), "cuFuncSetAttribute");
+  device_->check(device_->driver().cuFuncSetAttribute(kernel, gpu::kFunctionSharedRoom, shared_bytes),
+                 "cuFuncSetAttribute");
   return kernel;
 }
 
@@ -59,9 +68,17 @@ void Launches::broadcast(const gpu::Exchange& arguments, int blocks, gpu::Stream
   launch(broadcast_, &arguments, {blocks, two_shot_threads_}, stream);
 }
 
+void Launches::chain(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(chain_, &arguments, {blocks, chain_threads_}, stream);
+}
+
+void Launches::pumped_chain(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(pumped_chain_, &arguments, {blocks, pumped_chain_threads_, kPumpedChainBytes}, stream);
+}
+
 void Launches::pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
-  launch(pumped_two_shot_[static_cast<int>(dtype)], &arguments,
-         {blocks, pumped_two_shot_threads_, static_cast<int>(gpu::kPumpedBytes)}, stream);
+  launch(pumped_two_shot_[static_cast<int>(dtype)], &arguments, {blocks, pumped_two_shot_threads_, kPumpedTwoShotBytes},
+         stream);
 }
 
 void Launches::reduce(DType dtype, const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const {

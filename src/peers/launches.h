@@ -24,7 +24,10 @@ class Launches {
   void exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   void two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   void broadcast(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
-  /// Sums by the copy engines of multiprocessors, where has_pumps(), of addresses that 16 divides.
+  void chain(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
+  /// By the copy engines of multiprocessors, where has_pumps(), of addresses that 16 divides.
+  void pumped_chain(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
+  /// Likewise, sums.
   void pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   bool has_pumps(DType dtype) const { return pumped_two_shot_[static_cast<int>(dtype)] != nullptr; }
   void reduce(DType dtype, const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const;
@@ -52,14 +55,15 @@ class Launches {
   struct LaunchShape {
     int blocks, threads, shared_bytes = 0;
   };
-  /// Null where it is not in the source, or the device has too little shared memory.
-  gpu::Function pumped_two_shot_kernel(const std::string& dtype) const;
+  /// One that takes so much shared memory; null where it is not in the source, or the device has less.
+  gpu::Function pumped_kernel(const std::string& name, int shared_bytes) const;
   void launch(gpu::Function function, const void* arguments, LaunchShape grid, gpu::Stream stream) const;
 
   std::shared_ptr<gpu::Device> device_;
-  int exchange_threads_, two_shot_threads_, pumped_two_shot_threads_, program_threads_;
+  int exchange_threads_, two_shot_threads_, chain_threads_, pumped_two_shot_threads_, pumped_chain_threads_,
+      program_threads_;
   std::shared_ptr<const gpu::Kernels> kernels_;
-  gpu::Function exchange_, broadcast_, messages_, copy_, direct_, meeting_, barrier_, hand_over_;
+  gpu::Function exchange_, broadcast_, chain_, pumped_chain_, messages_, copy_, direct_, meeting_, barrier_, hand_over_;
   std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, pumped_two_shot_{}, reduce_{},
       direct_reduce_{}, program_{};
   Listener listener_;

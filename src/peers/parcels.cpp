@@ -42,6 +42,7 @@ class ParcelWriter {
         if (!is_root) parcels_.receive[call_.root] = out(0);
         break;
       case Kind::reduce:
+        parcels_.root = call_.root;
         parcels_.send[call_.root] = in(0);
         if (is_root) receive_from_all(0);
         break;

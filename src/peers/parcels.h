@@ -20,7 +20,7 @@ struct Parcels {
   std::vector<Parcel> receive;  // from each member; all the same where they are reduced
   bool multicast = false;       // what is sent is the same for all
   bool reduces = false;
-  int root = -1;                  // whose message all get, if it is one's
+  int root = -1;                  // whose message all get, or who gets the sum, if it is one
   bool own_counts = false;        // of a message only its two members know the length
   std::size_t largest_bytes = 0;  // of any two members' message; where they do not all know it: more than any memory
 };

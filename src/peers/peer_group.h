@@ -57,12 +57,14 @@ class PeerGroup {
   /// By one kernel, which waits for the other ranks' while it runs. Throws UsageError for too long a message before
   /// anything is enqueued.
   void by_kernel(const PeerCall& call, gpu::Stream stream);
-  /// The same, of an all-reduce or a broadcast: each rank reduces a share of it, or gets that from the root, and its
-  /// kernel tells the others the result.
+  /// The same, of an all-reduce, a reduce or a broadcast: each rank reduces a share of it, or gets that from the root,
+  /// and its kernel tells the others the result, or the root alone.
   void by_two_shot(const PeerCall& call, gpu::Stream stream);
-  /// Is that by the copy engines of multiprocessors? Equal on all members; one whose addresses do not suit them moves
-  /// its pieces by threads.
-  bool pumps(DType dtype, ReduceOp op, std::size_t bytes) const;
+  /// The same, of a broadcast: each rank passes on what it gets to the next one.
+  void by_chain(const PeerCall& call, gpu::Stream stream);
+  /// Is a call in two shots by the copy engines of multiprocessors, of an all-reduce, or of a reduce to a root? Equal
+  /// on all members; one whose addresses do not suit them moves its pieces by threads.
+  bool pumps(DType dtype, ReduceOp op, std::size_t bytes, bool to_root) const;
   /// Everyone has come here, and what stands before it in their streams is done.
   void barrier(std::uint16_t signature, gpu::Stream stream) const;
   /// By copy engines, in chunks through staging memory, and where it reduces by a kernel that waits for nobody. Needs
@@ -118,6 +120,8 @@ class PeerGroup {
   };
   /// The k-th of so many shares of a vector; the first one is the largest.
   static Share share_of(std::size_t bytes, int k, int shares);
+  /// Member q's share of a vector where the root has none; root < 0: all have one.
+  Share share_beside(int root, std::size_t bytes, int q) const;
   gpu::Exchange exchange_arguments(const PeerCall& call) const;
   /// A broadcast in two shots.
   void spread(const PeerCall& call, gpu::Stream stream);

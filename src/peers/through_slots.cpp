@@ -23,6 +23,7 @@ gpu::Exchange PeerGroup::exchange_arguments(const PeerCall& call) const {
   x.rank = static_cast<gpu::u32>(rank());
   x.ranks = static_cast<gpu::u32>(size());
   x.op = static_cast<gpu::u32>(call.op);
+  x.root = gpu::kNoRoot;
   x.signature = call.signature;
   x.multicast = call.parcels.multicast;
   x.offered = call.windows.table != 0;

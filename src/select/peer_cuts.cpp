@@ -23,6 +23,12 @@ KernelCut PeerCuts::exchange(std::size_t bytes, bool reduces) const {
 
 KernelCut PeerCuts::broadcast(std::size_t bytes) const { return {blocks(bytes), kind_->two_shots.broadcast_piece}; }
 
+KernelCut PeerCuts::chain(std::size_t bytes, bool pumped) const {
+  const ChainCuts& cuts = kind_->chain;
+  if (pumped) return {std::min(cuts.pumped_blocks, max_ctas_), cuts.pumped_piece};
+  return {blocks(bytes), cuts.piece};
+}
+
 KernelCut PeerCuts::two_shot(std::size_t bytes, int ranks, bool pumped) const {
   const TwoShotCuts& cuts = kind_->two_shots;
   const std::size_t longer = max_ctas_ <= cuts.few_blocks ? 2 : 1;

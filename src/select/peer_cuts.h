@@ -31,6 +31,9 @@ class PeerCuts {
   int blocks(std::size_t bytes) const;
   KernelCut exchange(std::size_t bytes, bool reduces) const;
   KernelCut broadcast(std::size_t bytes) const;
+  /// Of a broadcast along a chain, by the bytes of its vector; pumped: by copy engines of multiprocessors.
+  KernelCut chain(std::size_t bytes, bool pumped) const;
+  bool chain_pumped(std::size_t bytes) const { return bytes >= kind_->chain.pumped; }
   /// Of an all-reduce in two shots; pumped: by copy engines of multiprocessors.
   KernelCut two_shot(std::size_t bytes, int ranks, bool pumped) const;
   /// Is it worth that, where a rank sends so many bytes in each shot?

@@ -23,10 +23,14 @@ double assumed_s(const WayTimes& times, PeerEngine engine, const PeerTraffic& tr
       return of(times.kernel, to_all);
     case PeerEngine::two_shot:
       if (traffic.kind == Kind::broadcast) return of(times.spread, static_cast<double>(traffic.bytes));
+      if (traffic.kind == Kind::reduce) return of(times.collected, static_cast<double>(traffic.bytes));
       return of(traffic.few_ctas ? times.two_shot_by_few
                 : traffic.pumped ? times.two_shot_pumped
                                  : times.two_shot,
                 2 * share);
+    case PeerEngine::chain:  // of two ranks, the same messages as an exchange's
+      if (traffic.ranks <= 2) return of(times.kernel, to_all);
+      return of(times.chain, static_cast<double>(traffic.bytes)) + (traffic.ranks - 1) * times.chain_link_s;
     case PeerEngine::copy_engine:
       return of(times.copy_engine, to_all);
     default:
@@ -43,7 +47,8 @@ std::optional<double> assumed_of_nccl_s(const PeerTraffic& traffic, const GpuKin
   const NcclTime* const known = find_nccl_time(gpu, traffic.kind, traffic.ranks, traffic.half, traffic.bytes);
   if (known == nullptr) return {};
   double ours = assumed_s(gpu.times, PeerEngine::kernel, traffic);
-  if (takes(PeerEngine::two_shot, traffic)) ours = std::min(ours, assumed_s(gpu.times, PeerEngine::two_shot, traffic));
+  for (const PeerEngine other : {PeerEngine::two_shot, PeerEngine::chain})
+    if (takes(other, traffic)) ours = std::min(ours, assumed_s(gpu.times, other, traffic));
   return ours * (traffic.captured ? known->replayed : known->eager) + (traffic.captured ? 0 : gpu.times.nccl_marks_s);
 }
 
@@ -68,7 +73,9 @@ bool direct_has(Kind kind) {
 
 bool takes(PeerEngine engine, const PeerTraffic& traffic) {
   if (engine == PeerEngine::nccl) return traffic.nccl;
-  if (engine == PeerEngine::two_shot) return traffic.kind == Kind::all_reduce || traffic.kind == Kind::broadcast;
+  if (engine == PeerEngine::two_shot)
+    return traffic.kind == Kind::all_reduce || traffic.kind == Kind::reduce || traffic.kind == Kind::broadcast;
+  if (engine == PeerEngine::chain) return traffic.kind == Kind::broadcast;
   return engine != PeerEngine::direct || (traffic.symmetric && direct_has(traffic.kind));
 }
 
@@ -90,7 +97,8 @@ PeerEngine fastest(const PeerTraffic& traffic, const PeerLines& lines, bool has_
   const double worth = lines.measured(traffic) ? 0.95 : 1;
   auto best = PeerEngine::kernel;
   double least_s = predicted_s(best, traffic, lines).value_or(0);
-  for (const PeerEngine engine : {PeerEngine::two_shot, PeerEngine::copy_engine, PeerEngine::direct}) {
+  for (const PeerEngine engine :
+       {PeerEngine::two_shot, PeerEngine::chain, PeerEngine::copy_engine, PeerEngine::direct}) {
     if (!takes(engine, traffic) || (engine == PeerEngine::copy_engine && !has_staging)) continue;
     const std::optional<double> seconds = predicted_s(engine, traffic, lines);
     if (!seconds || *seconds >= worth * least_s) continue;

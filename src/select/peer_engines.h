@@ -12,11 +12,12 @@
 
 namespace lanecast {
 
-/// two_shot: of an all-reduce each rank reduces a share for all, of a broadcast it passes one on; direct: on symmetric
+/// two_shot: of an all-reduce or a reduce each rank reduces a share, of a broadcast it passes one on; chain: it passes
+/// on all; direct: on symmetric
 /// memory; nccl: NCCL's collective, or RCCL's.
-enum class PeerEngine { kernel, two_shot, copy_engine, direct, nccl };
-inline constexpr std::array<std::string_view, 5> kPeerEngines{"peer_kernel", "peer_two_shot", "copy_engine",
-                                                              "peer_direct", "nccl"};
+enum class PeerEngine { kernel, two_shot, chain, copy_engine, direct, nccl };
+inline constexpr std::array<std::string_view, 6> kPeerEngines{"peer_kernel", "peer_two_shot", "peer_chain",
+                                                              "copy_engine", "peer_direct",   "nccl"};
 
 std::string_view name_of(PeerEngine engine);
 std::optional<PeerEngine> peer_engine_from(std::string_view name);

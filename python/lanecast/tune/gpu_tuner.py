@@ -29,7 +29,8 @@ from lanecast.profiles.profile import default_folder
 from lanecast.tune import gpu_tables
 from lanecast.tune.fit import Bend, fit_bends
 
-KERNEL, TWO_SHOT, COPY_ENGINE, DIRECT, NCCL = "peer_kernel", "peer_two_shot", "copy_engine", "peer_direct", "nccl"
+KERNEL, TWO_SHOT, CHAIN = "peer_kernel", "peer_two_shot", "peer_chain"
+COPY_ENGINE, DIRECT, NCCL = "copy_engine", "peer_direct", "nccl"
 SIZES = (*(1 << k for k in range(12, 19, 2)), *(1 << k for k in range(19, 29)))
 GAIN_SIZES = tuple(3 << k for k in range(12, 27, 2))  # between those, where nothing was measured
 HALF = "bfloat16"  # stands for float16, too: sums of both are added alike
@@ -38,10 +39,11 @@ _LONG = 1 << 20  # bytes; below, a call's time does not depend on the type
 _BEND = Bend(worth=0.7, least_error=0.02, least_points=3)
 
 TUNED = {PLAIN: "tuned", SYMMETRIC: "tuned+symm"}
-_OF_KERNELS = (KERNEL, TWO_SHOT, DIRECT)
+_OF_KERNELS = (KERNEL, TWO_SHOT, CHAIN, DIRECT)
 _IN_MEMORY = {DIRECT: SYMMETRIC}
 COLLECTIVES_OF = {
-    TWO_SHOT: ("all_reduce", "broadcast"),
+    TWO_SHOT: ("all_reduce", "reduce", "broadcast"),
+    CHAIN: ("broadcast",),
     DIRECT: ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"),
 }  # where not all of them
 
@@ -175,7 +177,7 @@ def _backend(engine: str) -> Backend:
 
 def _engines(ranks: GpuRanks) -> list[str]:
     """All there are; NCCL where it can be opened, as all ranks find alike."""
-    found = [KERNEL, TWO_SHOT, COPY_ENGINE, DIRECT]
+    found = [KERNEL, TWO_SHOT, CHAIN, COPY_ENGINE, DIRECT]
     try:
         _first_call(ranks, ranks.comm, NCCL)
     except _core.UsageError as error:

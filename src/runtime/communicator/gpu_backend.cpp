@@ -37,9 +37,10 @@ GpuCalls::Route GpuCalls::route_of(GpuExecutor& executor, const Call& call, cons
                      "apart; name one of `lanecast plan algorithms`, or none");
   if (by_peers) return route_within_host(executor, call, where, captured, lock);
   if (!name.empty() && !has_algorithm(call.kind, ground_.topology, name))
-    throw UsageError(rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: nccl, and peers " +
-                     "peer_kernel peer_two_shot copy_engine peer_direct on one host, and those of `lanecast plan " +
-                     "algorithms`");
+    throw UsageError(
+        rank_says + "algorithm '" + std::string(name) + "' is unknown on GPUs; known: nccl, and peers " +
+        "peer_kernel peer_two_shot peer_chain copy_engine peer_direct on one host, and those of `lanecast plan " +
+        "algorithms`");
   if (has_level(name, kMpi))
     throw UsageError(rank_says + "algorithm '" + std::string(name) + "': MPI's own collectives take the host's " +
                      "memory, and these buffers lie on a GPU; name nccl, peers or another algorithm");

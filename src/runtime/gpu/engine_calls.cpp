@@ -23,7 +23,7 @@ PeerTraffic EngineCalls::traffic_of(const Call& call, bool symmetric) const {
           .bytes = bytes,
           .symmetric = symmetric,
           .few_ctas = on_.peers.cuts().few_ctas(),
-          .pumped = on_.peers.pumps(call.dtype, call.op, bytes),
+          .pumped = on_.peers.pumps(call.dtype, call.op, bytes, /*to_root=*/call.kind == Kind::reduce),
           .half = reduces(call.kind) && is_float(call.dtype) && size_of(call.dtype) == 2};
 }
 
@@ -31,8 +31,9 @@ void EngineCalls::require(PeerEngine named, const PeerTraffic& traffic) const {
   if (takes(named, traffic)) return;
   throw UsageError("rank " + std::to_string(on_.peers.rank()) + ": algorithm '" + std::string(name_of(named)) +
                    "' takes " +
-                   (named == PeerEngine::two_shot
-                        ? "an all_reduce or a broadcast, which this is not"
+                   (named == PeerEngine::two_shot ? "an all_reduce, a reduce or a broadcast, which this is not"
+                    : named == PeerEngine::chain
+                        ? "a broadcast, which this is not"
                         : "tensors from symmetric_empty(), in an all_gather, reduce_scatter, all_reduce or even "
                           "all_to_all, since it reads and writes at the peers"));
 }

@@ -101,13 +101,17 @@ void InHostCall::call_group(std::uint32_t step, const InHostBuffers& buffers, pe
   std::vector<std::size_t> counts;
   const GroupStep bound = group_step({plan_, shape_, layout_, bound_, kWhole}, step, counts);
   peers::PeerCall call = peer_call(bound, peers, signature(buffers));
-  if (call.overrange != 0) call.overrange = kAddedAtOnce;  // a group of all ranks adds what they bring
+  // A group of all ranks adds what they bring at once. In two shots any rank does that, and not only who gets the sum.
+  if (call.overrange != 0) call.overrange = kAddedAtOnce;
+  if (call.op == ReduceOp::avg) call.divisor = peers.size();
   call.windows = offered(bound.call.kind, buffers);
   switch (engine_) {
     case PeerEngine::kernel:
       return peers.by_kernel(call, stream);
     case PeerEngine::two_shot:
       return peers.by_two_shot(call, stream);
+    case PeerEngine::chain:
+      return peers.by_chain(call, stream);
     case PeerEngine::copy_engine:
       return peers.by_copy_engine(call, stream);
     case PeerEngine::nccl:

@@ -22,7 +22,9 @@ struct WayTimes {
   double first_bytes;
   WayTime kernel, copy_engine;
   WayTime two_shot, two_shot_by_few, two_shot_pumped;  // all-reduces: by all threads, few blocks, and copy engines
-  WayTime spread;                                      // a broadcast in two shots, for its whole bytes
+  WayTime spread, collected;                           // a broadcast and a reduce in two shots, for the whole bytes
+  WayTime chain;                                       // a broadcast along a chain, whole bytes
+  double chain_link_s;                                 // that each link of it adds
   WayTime direct_copy, direct_messages;                // an all-gather; an all-to-all
   WayTime direct_reduction, direct_all_reduce_by_few;
   double nccl_marks_s;  // what NCCL's call takes between the marks by which its deadline is kept
@@ -67,6 +69,14 @@ struct TwoShotCuts {
   double link_of_several_bytes_per_s;  // the same with several peers
 };
 
+/// How a broadcast along a chain is cut.
+struct ChainCuts {
+  std::size_t piece;         // bytes, of a block; by threads
+  std::size_t pumped;        // bytes of the vector from which on copy engines of multiprocessors move it
+  int pumped_blocks;         // at most
+  std::size_t pumped_piece;  // bytes
+};
+
 /// How calls that work at the peers, on symmetric memory, are made.
 struct DirectCuts {
   int all_reduce_blocks;           // multiprocessors, of an all-reduce that spares them
@@ -89,6 +99,7 @@ struct GpuKind {
   std::span<const NcclTime> nccl;  // ascending by from_bytes
   SlotCuts slots;
   TwoShotCuts two_shots;
+  ChainCuts chain;
   DirectCuts direct;
   CostsBetweenHosts between_hosts;
   std::size_t program_lane_bytes;  // of the longest message of a program; shorter ones take fewer lanes

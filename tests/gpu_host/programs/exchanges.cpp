@@ -28,10 +28,12 @@ struct Call {
   u64 slice_bytes;
   u64 bytes;    // of a message; what rank r sends to q is shorter by a few where messages differ
   u32 pattern;  // of bytes, so that no call's are another's
-  enum Kind { different, multicast, in_place_sum, two_shots, broadcast } kind;
+  enum Kind { different, multicast, in_place_sum, two_shots, reduce, broadcast, chain } kind;
 };
 constexpr Call::Kind kKinds[] = {Call::different, Call::multicast, Call::in_place_sum, Call::two_shots,
-                                 Call::broadcast};
+                                 Call::reduce,    Call::broadcast, Call::chain};
+/// Which of the calls of its kind it is, so that what differs among these differs in each kind.
+u32 turn_of(const Call& call) { return call.pattern / static_cast<u32>(std::size(kKinds)); }
 
 /// Byte k of what `from` sends to `to`.
 u8 byte_of(const Call& call, u32 from, u32 to, u64 k) {
@@ -66,6 +68,7 @@ class Rank {
     Exchange x{};
     x.rank = rank_;
     x.ranks = ranks_;
+    x.root = kNoRoot;
     x.signature = 0x8000 + call.pattern % 1000;
     x.divisor = 1;
     x.pace_ps = call.pattern % 7 * 1'000'000;
@@ -84,8 +87,13 @@ class Rank {
         return sum(call, x);
       case Call::two_shots:
         return two_shots(call, x);
+      case Call::reduce:
+        x.root = turn_of(call) % ranks_;
+        return two_shots(call, x);
       case Call::broadcast:
         return broadcast(call, x);
+      case Call::chain:
+        return pass_on(call, x);
       default:
         return move(call, x);
     }
@@ -127,28 +135,32 @@ class Rank {
     expect_sums(call, data);
   }
 
-  /// In place or not; shares differ, and some may be empty.
+  /// In place or not, to all or to a root, which has no share then; shares differ, and some may be empty.
   void two_shots(const Call& call, Exchange& x) {
-    std::vector<u8> in(call.bytes), out(call.bytes);
+    std::vector<u8> in(call.bytes), out(call.bytes, 0x5A);
     for (u64 k = 0; k < in.size(); ++k) in[k] = byte_of(call, rank_, 0, k);
-    const bool in_place = call.pattern / std::size(kKinds) % 2;
-    u64 longest = call.bytes / ranks_ + call.pattern % 6;
-    if (call.pattern % 3 != 0) longest = (longest + 15) / 16 * 16;  // as pumps need it
-    for (u32 q = 0; q < ranks_; ++q) {
-      const u64 begin = std::min(call.bytes, q * longest);
+    const bool gets = x.root == kNoRoot || x.root == rank_;
+    const bool in_place = gets && turn_of(call) % 2 != 0;
+    const u32 owners = x.root == kNoRoot ? ranks_ : ranks_ - 1;
+    u64 longest = call.bytes / owners + turn_of(call) % 6;
+    if (turn_of(call) % 3 != 0) longest = (longest + 15) / 16 * 16;  // as pumps need it
+    for (u32 q = 0, owner = 0; q < ranks_; ++q) {
+      if (q == x.root) continue;
+      const u64 begin = std::min(call.bytes, owner * longest);
       x.source[q] = address_of(in.data()) + begin;
-      x.target[q] = address_of(in_place ? in.data() : out.data()) + begin;
+      if (gets) x.target[q] = address_of(in_place ? in.data() : out.data()) + begin;
       x.send_bytes[q] = x.recv_bytes[q] =
-          (q + 1 == ranks_ ? call.bytes : std::min(call.bytes, begin + longest)) - begin;
+          (++owner == owners ? call.bytes : std::min(call.bytes, begin + longest)) - begin;
     }
     pumped(call, x) ? launch("lanecast_pumped_two_shot_uint8", pumped_two_shot_threads(kWarp), call, x)
                     : launch("lanecast_two_shot_uint8", two_shot_threads(kWarp), call, x);
-    expect_sums(call, in_place ? in : out);
+    if (gets) return expect_sums(call, in_place ? in : out);
+    for (u64 k = 0; k < out.size(); ++k) expect(call, rank_, k, out[k], 0x5A);
   }
 
   /// By ranks in two shots: the root has no share, and those of the others differ.
   void broadcast(const Call& call, Exchange& x) {
-    x.root = call.pattern % ranks_;
+    x.root = turn_of(call) % ranks_;
     std::vector<u8> data(call.bytes);
     for (u64 k = 0; k < data.size(); ++k) data[k] = rank_ == x.root ? byte_of(call, rank_, 0, k) : 0x5A;
     const u64 longest = call.bytes / (ranks_ - 1) + 1 + call.pattern % 5;
@@ -164,6 +176,20 @@ class Rank {
     for (u64 k = 0; k < data.size(); ++k) expect(call, x.root, k, data[k], byte_of(call, x.root, 0, k));
   }
 
+  /// By ranks along a chain.
+  void pass_on(const Call& call, Exchange& x) {
+    x.root = turn_of(call) % ranks_;
+    const u64 behind = turn_of(call) % 3 == 0 ? 1 : 0;  // where pumps do not work
+    std::vector<u8> data(call.bytes + behind + 1, 0x5A);
+    for (u64 k = 0; k < call.bytes && rank_ == x.root; ++k) data[behind + k] = byte_of(call, rank_, 0, k);
+    x.source[rank_] = x.target[rank_] = address_of(data.data()) + behind;
+    x.recv_bytes[rank_] = call.bytes;
+    pumped(call, x) ? launch("lanecast_pumped_chain", pumped_chain_threads(kWarp), call, x)
+                    : launch("lanecast_chain", chain_threads(kWarp), call, x);
+    for (u64 k = 0; k < call.bytes; ++k) expect(call, x.root, k, data[behind + k], byte_of(call, x.root, 0, k));
+    expect(call, x.root, call.bytes, data.back(), 0x5A);
+  }
+
   void expect_sums(const Call& call, const std::vector<u8>& data) const {
     for (u64 k = 0; k < data.size(); ++k) {
       u8 total = 0;
@@ -176,7 +202,7 @@ class Rank {
   bool pumped(const Call& call, const Exchange& x) const {
     u64 places = 0;
     for (u32 q = 0; q < ranks_; ++q) places |= x.source[q] | x.target[q];
-    return places % 16 == 0 && (call.pattern / 12 + rank_) % 4 != 0;
+    return places % 16 == 0 && (turn_of(call) / 2 + rank_) % 4 != 0;
   }
 
   void launch(const char* name, u32 threads, const Call& call, Exchange& x) {
@@ -260,6 +286,7 @@ int main(int, char** arguments) {
   for (const u64 bytes : {100, 992})
     for (const u32 blocks : {1, 2})  // and out of place or in place
       for (const Call::Kind kind : kKinds)
-        judged += beside_one_that_gives_up({blocks, 16, bytes, 6 * static_cast<u32>(kind) + 1 + blocks, kind});
+        judged += beside_one_that_gives_up(
+            {blocks, 16, bytes, static_cast<u32>(std::size(kKinds)) * blocks + static_cast<u32>(kind), kind});
   std::printf("%d calls\n", judged);
 }

@@ -30,7 +30,8 @@ constexpr int kSlots = 4;            // pieces of a message under way, per block
 constexpr u64 kSlotBytes = 98304;    // with kMostBlocks, at most
 constexpr int kDepth = 4;            // chunks of a message under way that copy engines carry
 constexpr int kMostWindows = 256;    // of a rank's memory, that its peers reach
-constexpr int kWindowShift = 48;     // a place in one: its number + 1, then so many bits of bytes from where it begins
+constexpr u32 kNoRoot = ~0u;
+constexpr int kWindowShift = 48;  // a place in one: its number + 1, then so many bits of bytes from where it begins
 
 /// Whether a wait has failed, and how: in the host's memory, written once by the device.
 enum class Fault : u32 { none, timeout, mismatch, overlap, counts };
@@ -93,7 +94,7 @@ struct WindowTable {
 struct Exchange {
   u32 rank, ranks;
   u32 op;                        // ReduceOp, of the kernels that reduce
-  u32 root;                      // of a broadcast
+  u32 root;                      // whose message all get, or who alone gets the result; kNoRoot: all do
   u32 signature;                 // 16 bits, equal on ranks that make the same call
   u32 multicast;                 // all messages are the same
   u32 send_rounds, recv_rounds;  // of the longest message, one at least: its pieces
@@ -119,6 +120,8 @@ struct Exchange {
 /// Of a block, where so many threads run in step, 32 or 64: a warp beside each kind waits and signals for it.
 constexpr int exchange_threads(int warp) { return kMovers + 2 * warp; }
 constexpr int two_shot_threads(int warp) { return kMovers + 3 * warp; }
+constexpr int chain_threads(int warp) { return kMovers + 2 * warp; }
+constexpr int pumped_chain_threads(int warp) { return 3 * warp; }
 
 // Of an all-reduce in two shots whose bytes go by the copy engines of multiprocessors. A pump is one thread that cuts
 // what goes one way into tiles, with so many of them on the way to shared memory ahead of those that leave it, and so

@@ -30,10 +30,7 @@ class BlockBroadcast : public ThreadsTwoShot {
     });
   }
 
-  __device__ void fetch() {
-    if (x_.rank != x_.root) return ThreadsTwoShot::fetch();
-    move(kFetching, rounds(), [](u32) {});
-  }
+  __device__ void fetch() { fetch_if(x_.rank != x_.root); }
 };
 
 }  // namespace lanecast::gpu

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All kernels by name: what is compiled. The files that it includes are handed to the compiler with it.
 #include "device/gpu/kernels/broadcast.cuh"
+#include "device/gpu/kernels/chain.cuh"
 #include "device/gpu/kernels/direct.cuh"
 #include "device/gpu/kernels/exchange.cuh"
 #include "device/gpu/kernels/handover.cuh"
@@ -18,6 +19,11 @@ extern "C" __global__ void __launch_bounds__(kExchangeThreads, resident(kExchang
 extern "C" __global__ void __launch_bounds__(kTwoShotThreads, resident(kTwoShotThreads, 1))
     lanecast_broadcast(const __grid_constant__ Exchange x) {
   in_two_shots<BlockBroadcast>(x, [](auto& block) { block.spread(); });
+}
+
+extern "C" __global__ void __launch_bounds__(kChainThreads, resident(kChainThreads, 1))
+    lanecast_chain(const __grid_constant__ Exchange x) {
+  chain(x);
 }
 
 extern "C" __global__ void __launch_bounds__(kMostRanks) lanecast_barrier(const __grid_constant__ GroupArguments g) {
@@ -95,6 +101,12 @@ LANECAST_KERNELS(Int64, int64)
 LANECAST_KERNELS(UInt64, uint64)
 
 #ifdef LANECAST_BULK
+constexpr int kPumpedChainThreads = pumped_chain_threads(kWarp);
+extern "C" __global__ void __launch_bounds__(kPumpedChainThreads, resident(kPumpedChainThreads, 1))
+    lanecast_pumped_chain(const __grid_constant__ Exchange x) {
+  pumped_chain(x);
+}
+
 constexpr u32 kPumpedThreads = pumped_two_shot_threads(kWarp);
 
 #define LANECAST_PUMPED_KERNEL(Format, name)                                                \

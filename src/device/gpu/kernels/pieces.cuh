@@ -85,7 +85,7 @@ class BlockPieces {
 #pragma unroll 1
     for (u32 round = 0; round <= rounds; ++round) {
       if (waits && round < rounds) {
-        if (well && !(well = wait(round))) halt(halted_[part.barriers]);
+        if (well && !(well = wait(round))) halt(halted(part));
         begin_work(part, round);
       }
       if (!tells || round == 0) continue;
@@ -183,7 +183,8 @@ class BlockPieces {
   }
 #endif
 
-  __device__ bool works(BlockPart part) const { return goes_on(halted_[part.barriers]); }
+  __device__ bool works(BlockPart part) const { return goes_on(halted(part)); }
+  __device__ u32& halted(BlockPart part) const { return halted_[part.barriers]; }
 
   const Exchange& x_;
 

@@ -12,8 +12,8 @@ namespace lanecast::gpu {
 /// What a pump has under way: of its block, by its number.
 struct PumpMemory {
   Rounds rounds;
-  u64 loaded[kTiles];  // marks
-  u64 to[kTiles];
+  u64 loaded[kTiles];               // marks
+  u64 to[kTiles], also_to[kTiles];  // the second one is 0 where there is none
   u32 bytes[kTiles];
 };
 
@@ -82,12 +82,13 @@ class Pump {
       : memory_(pump_memory(number)), room_(shared_room() + number * kPumpBytes), pace_(pace_ps) {}
 
   /// From and to places that 16 divides.
-  __device__ void copy(u64 to, u64 from, u64 bytes) {
+  __device__ void copy(u64 to, u64 from, u64 bytes, u64 also_to = 0) {
 #pragma unroll 1
     for (u64 at = 0; at < bytes; at += kTile) {
       const u32 some = static_cast<u32>(min(bytes - at, u64{kTile}));
-      if (some >= 16) load(to + at, from + at, some / 16 * 16);
+      if (some >= 16) load(to + at, from + at, some / 16 * 16, also_to == 0 ? 0 : also_to + at);
       copy_tail(to + at, from + at, some);
+      if (also_to != 0) copy_tail(also_to + at, from + at, some);
     }
   }
 
@@ -119,10 +120,11 @@ class Pump {
   }
 
  private:
-  __device__ void load(u64 to, u64 from, u32 bytes) {
+  __device__ void load(u64 to, u64 from, u32 bytes, u64 also_to) {
     if (loaded_ - stored_ == kTilesAhead) store();
     const u32 tile = loaded_++ % kTiles;
     memory_.to[tile] = to;
+    memory_.also_to[tile] = also_to;
     memory_.bytes[tile] = bytes;
     come_with_loads(&memory_.loaded[tile], bytes);
     bulk_load(room_ + tile * kTile, from, bytes, &memory_.loaded[tile]);
@@ -133,6 +135,7 @@ class Pump {
     await_mark(&memory_.loaded[tile], stored_ / kTiles % 2);
     pace_.hold(bytes);
     bulk_store(memory_.to[tile], room_ + tile * kTile, bytes);
+    if (memory_.also_to[tile] != 0) bulk_store(memory_.also_to[tile], room_ + tile * kTile, bytes);
     end_group();
     ++stored_;
     written<kTilesUnderWay - 1>();

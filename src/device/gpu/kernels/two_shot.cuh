@@ -3,6 +3,9 @@
 // of its share of the vector, and what it has reduced it writes at once into its output and into the others' slots,
 // from which they fetch it. So each byte is reduced once, and no piece waits until all are reduced.
 //
+// A reduce is the same with results for its root alone, which has no share: its link takes the vector once, and not
+// once from each of the others. All words are said as if all fetched, so what holds of slots holds for it.
+//
 // Of a round r, among any two ranks p and q (words in the memory of the one that waits for them):
 //   p sends its piece of q's share      arrived[p] at q     q reduces it, and writes the result to p's slot
 //   q has reduced                       emptied[q] at p     p may send round r + kSlots, and fetches the result
@@ -56,14 +59,18 @@ class BlockTwoShot : public BlockPieces {
       r.op = x_.op;
       r.divisor = x_.divisor;
       r.overrange = x_.overrange;
-      r.sources = r.targets = x_.ranks;
+      r.sources = x_.ranks;
       // In the order of the ranks, so that all get the same bits wherever their shares begin.
 #pragma unroll 1
       for (u32 q = 0; q < x_.ranks; ++q)
         r.source[q] = q == x_.rank ? x_.source[q] + offset(round) : slot(x_.rank, q, round);
-      r.target[0] = x_.target[x_.rank] + offset(round);
+      r.targets = 0;
 #pragma unroll 1
-      for (u32 k = 1; k < x_.ranks; ++k) r.target[k] = slot(peer(k), x_.rank, round, kResults);
+      for (u32 k = 0; k < x_.ranks; ++k) {
+        const u32 q = peer(k);
+        if (!gets_result(q)) continue;
+        r.target[r.targets++] = k == 0 ? x_.target[q] + offset(round) : slot(q, x_.rank, round, kResults);
+      }
       reduce_bytes<Format>(team, r);
     });
   }
@@ -82,12 +89,7 @@ class BlockTwoShot : public BlockPieces {
         });
   }
 
-  __device__ void fetch() {
-    const Team team{threadIdx.x - kSenders - kReducers, kTakers};
-    move(kFetching, rounds(), [&](u32 round) {
-      fetch_results(round, [&](u64 to, u64 from, u64 bytes) { copy_bytes(team, to, from, bytes); });
-    });
-  }
+  __device__ void fetch() { fetch_if(gets_result(x_.rank)); }
 
   __device__ void signal_fetched() {
     const u32 q = threadIdx.x % kWarp;
@@ -104,6 +106,15 @@ class BlockTwoShot : public BlockPieces {
   static constexpr u32 kResults = 1;
 
   __device__ u32 rounds() const { return x_.recv_rounds; }  // of the longest share: a rank of a broadcast sends nothing
+
+  __device__ bool gets_result(u32 q) const { return x_.root == kNoRoot || x_.root == q; }
+
+  __device__ void fetch_if(bool fetches) {
+    const Team team{threadIdx.x - kSenders - kReducers, kTakers};
+    move(kFetching, rounds(), [&](u32 round) {
+      if (fetches) fetch_results(round, [&](u64 to, u64 from, u64 bytes) { copy_bytes(team, to, from, bytes); });
+    });
+  }
 
   /// The others' results of a round, and their places: copy(to, from, bytes).
   template <class Copy>

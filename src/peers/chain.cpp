@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A broadcast along a chain that begins with the root, by one kernel: each rank passes on what it gets.
+#include "peers/peer_group.h"
+
+namespace lanecast::peers {
+
+void PeerGroup::by_chain(const PeerCall& call, gpu::Stream stream) {
+  if (size() == 1) return by_kernel(call, stream);
+  const gpu::Device::Current current(*device_);
+  const int root = call.parcels.root;
+  const Parcel whole = root == rank() ? call.parcels.send[(root + 1) % size()] : call.parcels.receive[root];
+  gpu::Exchange x = exchange_arguments(call);
+  x.root = static_cast<gpu::u32>(root);
+  x.source[rank()] = x.target[rank()] = whole.at;
+  x.recv_bytes[rank()] = whole.bytes;
+  const bool by_pumps = pumps_ && cuts_.chain_pumped(whole.bytes);
+  const int blocks = cut(x, whole.bytes, cuts_.chain(whole.bytes, by_pumps));
+  if (by_pumps && whole.at % 16 == 0)
+    launches_.pumped_chain(x, blocks, stream);
+  else
+    launches_.chain(x, blocks, stream);
+}
+
+}  // namespace lanecast::peers
