@@ -30,6 +30,13 @@ template <class... As, class... Bs> struct Same<Sizes<As...>, Sizes<Bs...>> {
   }();
 };
 using lanecast::gpu::Driver;
+using lanecast::gpu::LaunchAttribute;
+using lanecast::gpu::LaunchConfig;
+static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) && sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
+static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
+static_assert(LaunchAttribute{}.which == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
 """
 CALL = """
 static_assert(Same<decltype(list(std::declval<Driver>().{name})), decltype(list(&::{symbol}))>::value, "{symbol}");"""

@@ -28,9 +28,9 @@ pytestmark = [
 ]
 
 
-def launched_by(watched: gpu_host_library.Watched) -> int:
+def launched_by(watched: gpu_host_library.Watched, call: str = "cuLaunchKernel") -> int:
     lines = [line.split() for calls in watched.calls().values() for line in calls]
-    return sum(int(count) for name, count, _ in lines if name == "cuLaunchKernel")
+    return sum(int(count) for name, count, _ in lines if name == call)
 
 
 def composed(folder: Path, comm: Communicator, _: Tell) -> tuple[int, int]:
@@ -116,3 +116,28 @@ def test_without_steps_no_launch_is_kept(kernel_cache: str, tmp_path: Path) -> N
     assert [each.text for each in outcomes(2, partial(untraced, tmp_path), kernel_cache)] == ["", ""]
     (job,) = traces.read(tmp_path)
     assert [trace.launches for trace in job.ranks.values()] == [[], []]
+
+
+def reduced(count: int, comm: Communicator, _: Tell) -> tuple[int, int]:
+    """Launches of an all-reduce without clusters and with them."""
+    x = tensor(comm, count)
+    comm.all_reduce(x)  # connects
+    comm.synchronize()
+    watched = gpu_host_library.Watched()
+    watched.reset()
+    comm.all_reduce(x)
+    comm.synchronize()
+    assert set(x.array) == {comm.size**2}
+    return launched_by(watched), launched_by(watched, "cuLaunchKernelEx")
+
+
+@pytest.mark.parametrize(
+    ("blocks", "count", "launches"), [(16, 100_000, (0, 1)), (15, 100_000, (1, 0)), (16, 1000, (1, 0))]
+)
+def test_blocks_of_long_calls_come_in_clusters(
+    blocks: int, count: int, launches: tuple[int, int], kernel_cache: str
+) -> None:
+    variables = {"LANECAST_CUDA_LIBRARY": str(gpu_host_library.watched_library()), "LANECAST_MAX_CTAS": str(blocks)}
+    for outcome in outcomes(2, partial(reduced, count), kernel_cache, variables=variables):
+        assert outcome.text == ""
+        assert outcome.value == launches

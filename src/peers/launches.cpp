@@ -11,6 +11,13 @@ namespace {
 constexpr int kPumpedTwoShotBytes = static_cast<int>(gpu::kPumpedBytes);
 constexpr int kPumpedChainBytes = static_cast<int>(gpu::kPumpBytes);
 
+// Blocks that write to the peers come four by four, so that they spread evenly over the parts of a GPU, each of which
+// has a way of its own to the links. Among four H200s 24 blocks of plain writes to all others reached 341 GB/s so, 317
+// without, 64 blocks 347 and 340; along a chain 355 and 287, 357 and 345. Of fewer than 16 it made no difference.
+constexpr bool kClustered = true;
+constexpr unsigned kClusterBlocks = 4;
+constexpr int kLeastClustered = 16;
+
 }  // namespace
 
 Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gpu::Kernels> kernels)
@@ -22,6 +29,7 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
       pumped_chain_threads_(gpu::pumped_chain_threads(device_->warp())),
       program_threads_(gpu::program_threads(device_->warp())),
       kernels_(std::move(kernels)),
+      has_clusters_(device_->has_clusters()),
       exchange_(kernels_->get("lanecast_exchange")),
       broadcast_(kernels_->get("lanecast_broadcast")),
       chain_(kernels_->get("lanecast_chain")),
@@ -53,32 +61,32 @@ gpu::Function Launches::pumped_kernel(const std::string& name, int shared_bytes)
 }
 
 void Launches::exchange(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
-  launch(exchange_, &arguments, {blocks, exchange_threads_}, stream);
+  launch(exchange_, &arguments, {blocks, exchange_threads_, 0, kClustered}, stream);
 }
 
 void Launches::exchange_and_reduce(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
-  launch(exchange_and_reduce_[static_cast<int>(dtype)], &arguments, {blocks, exchange_threads_}, stream);
+  launch(exchange_and_reduce_[static_cast<int>(dtype)], &arguments, {blocks, exchange_threads_, 0, kClustered}, stream);
 }
 
 void Launches::two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
-  launch(two_shot_[static_cast<int>(dtype)], &arguments, {blocks, two_shot_threads_}, stream);
+  launch(two_shot_[static_cast<int>(dtype)], &arguments, {blocks, two_shot_threads_, 0, kClustered}, stream);
 }
 
 void Launches::broadcast(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
-  launch(broadcast_, &arguments, {blocks, two_shot_threads_}, stream);
+  launch(broadcast_, &arguments, {blocks, two_shot_threads_, 0, kClustered}, stream);
 }
 
 void Launches::chain(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
-  launch(chain_, &arguments, {blocks, chain_threads_}, stream);
+  launch(chain_, &arguments, {blocks, chain_threads_, 0, kClustered}, stream);
 }
 
 void Launches::pumped_chain(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
-  launch(pumped_chain_, &arguments, {blocks, pumped_chain_threads_, kPumpedChainBytes}, stream);
+  launch(pumped_chain_, &arguments, {blocks, pumped_chain_threads_, kPumpedChainBytes, kClustered}, stream);
 }
 
 void Launches::pumped_two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
-  launch(pumped_two_shot_[static_cast<int>(dtype)], &arguments, {blocks, pumped_two_shot_threads_, kPumpedTwoShotBytes},
-         stream);
+  launch(pumped_two_shot_[static_cast<int>(dtype)], &arguments,
+         {blocks, pumped_two_shot_threads_, kPumpedTwoShotBytes, kClustered}, stream);
 }
 
 void Launches::reduce(DType dtype, const gpu::ReductionArguments& arguments, int blocks, gpu::Stream stream) const {
@@ -134,9 +142,18 @@ int Launches::blocks_for(std::size_t bytes, int most) {
 
 void Launches::launch(gpu::Function function, const void* arguments, LaunchShape grid, gpu::Stream stream) const {
   void* list[] = {const_cast<void*>(arguments)};  // read before the call returns
-  device_->check(device_->driver().cuLaunchKernel(function, grid.blocks, 1, 1, grid.threads, 1, 1, grid.shared_bytes,
-                                                  stream, list, nullptr),
-                 "cuLaunchKernel");
+  const auto blocks = static_cast<unsigned>(grid.blocks), threads = static_cast<unsigned>(grid.threads);
+  const auto shared_bytes = static_cast<unsigned>(grid.shared_bytes);
+  const gpu::Driver& driver = device_->driver();
+  if (grid.clustered && has_clusters_ && grid.blocks >= kLeastClustered && blocks % kClusterBlocks == 0) {
+    gpu::LaunchAttribute cluster;
+    cluster.value[0] = kClusterBlocks;
+    const gpu::LaunchConfig config{{blocks, 1, 1}, {threads, 1, 1}, shared_bytes, stream, &cluster, 1};
+    device_->check(driver.cuLaunchKernelEx(&config, function, list, nullptr), "cuLaunchKernelEx");
+  } else {
+    device_->check(driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, list, nullptr),
+                   "cuLaunchKernel");
+  }
   if (listener_) listener_(kernels_->name_of(function), grid.blocks);
 }
 

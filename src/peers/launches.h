@@ -54,6 +54,7 @@ class Launches {
  private:
   struct LaunchShape {
     int blocks, threads, shared_bytes = 0;
+    bool clustered = false;  // where the device has that, and there are enough blocks
   };
   /// One that takes so much shared memory; null where it is not in the source, or the device has less.
   gpu::Function pumped_kernel(const std::string& name, int shared_bytes) const;
@@ -63,6 +64,7 @@ class Launches {
   int exchange_threads_, two_shot_threads_, chain_threads_, pumped_two_shot_threads_, pumped_chain_threads_,
       program_threads_;
   std::shared_ptr<const gpu::Kernels> kernels_;
+  bool has_clusters_;
   gpu::Function exchange_, broadcast_, chain_, pumped_chain_, messages_, copy_, direct_, meeting_, barrier_, hand_over_;
   std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, pumped_two_shot_{}, reduce_{},
       direct_reduce_{}, program_{};

@@ -131,6 +131,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
       return *value = 9, kOk;
     case 97:  // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
       return *value = 227 << 10, kOk;
+    case 120:  // CLUSTER_LAUNCH
+      return *value = 1, kOk;
     case 132:  // MULTICAST_SUPPORTED
       return *value = std::getenv("GPU_HOST_MULTICAST") != nullptr, kOk;
     case 118:  // GPU_DIRECT_RDMA_WRITES_ORDERING

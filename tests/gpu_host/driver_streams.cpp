@@ -14,6 +14,18 @@ namespace {
 
 char* at(std::uint64_t address) { return reinterpret_cast<char*>(address); }
 
+/// In the layout of cuda.h.
+struct LaunchConfig {
+  struct alignas(8) Attribute {
+    int which, unused;
+    unsigned cluster[3], rest[13];
+  };
+  unsigned grid[3], block[3], shared_bytes;
+  Queue* stream;
+  const Attribute* attributes;
+  unsigned count;
+};
+
 /// All streams take turns in one hardware queue, as on a GPU with this setting.
 bool one_queue() {
   const char* const connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
@@ -218,6 +230,14 @@ int cuLaunchKernel(std::string* function, unsigned grid_x, unsigned, unsigned, u
     run_grid(shape, body);
     clock_us += state().kernel_us;
   });
+}
+/// Of clusters of blocks, which are all that is asked for so.
+int cuLaunchKernelEx(const LaunchConfig* how, std::string* function, void** arguments, void** extra) {
+  constexpr int kClusterDimension = 4;
+  if (how->count != 1 || how->attributes->which != kClusterDimension) return kInvalidValue;
+  if (how->grid[0] % how->attributes->cluster[0] != 0) return kInvalidValue;
+  return cuLaunchKernel(function, how->grid[0], 1, 1, how->block[0], 1, 1, how->shared_bytes, how->stream, arguments,
+                        extra);
 }
 
 int cuCtxSynchronize() {

@@ -75,6 +75,10 @@ bool Device::sees_remote_writes_in_order() const {
 
 bool Device::has_multicast() const { return attribute_if_known(Attribute::multicast).value_or(0) != 0; }
 
+bool Device::has_clusters() const {
+  return driver_->cuLaunchKernelEx != nullptr && attribute_if_known(Attribute::cluster_launch).value_or(0) != 0;
+}
+
 int Device::hardware_queues() const {
   if (driver_->vendor() == GpuVendor::amd) return -1;
   constexpr int kUsual = 8, kUnderMps = 2;

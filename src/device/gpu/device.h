@@ -34,6 +34,7 @@ class Device {
   /// Does it see what a NIC writes into its memory before what that writes later, wherever it looks?
   bool sees_remote_writes_in_order() const;
   bool has_multicast() const;  // among the GPUs of a host, by the switch between them
+  bool has_clusters() const;   // of blocks, which a launch may ask for
   /// Is it recorded into a graph? The default stream is this device's here.
   bool captures(Stream stream) const;
   /// How many streams this process can have at work without one waiting for another; −1 where nobody says.

@@ -38,7 +38,7 @@ inline constexpr int kPointerDeviceOrdinal = 9;
 inline constexpr int kFunctionSharedRoom = 8;     // FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int kRemoteWritesOrdered = 100;  // GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
 
-/// Of a device. The vendors have numbers of their own for them; of the last four AMD has none.
+/// Of a device. The vendors have numbers of their own for them; of the last five AMD has none.
 enum class Attribute {
   warp_size,
   multiprocessors,
@@ -48,6 +48,20 @@ enum class Attribute {
   is_shared_by_mps,
   shared_room,  // bytes of shared memory that a block may ask for
   multicast,    // what one writes, NVSwitch can bring to many, and add what many have
+  cluster_launch,
+};
+
+/// How a kernel is launched whose blocks come in clusters, in the layout of cuda.h.
+struct alignas(8) LaunchAttribute {
+  int which = 4;  // CLUSTER_DIMENSION
+  int unused = 0;
+  unsigned value[16] = {1, 1, 1};
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared_bytes;
+  Stream stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
 };
 
 /// The calls are named as in cuda.h, where a macro may lead such a name to a later version: the quoted symbol. HIP's
@@ -192,8 +206,10 @@ class Driver {
                                   unsigned flags) = optional("cuUserObjectCreate", nullptr);  // 11.3
   int (*const cuGraphRetainUserObject)(Graph, UserObject, unsigned references,
                                        unsigned flags) = optional("cuGraphRetainUserObject", nullptr);  // 11.3
-  int (*const cuStreamGetId)(Stream, unsigned long long*) = optional("cuStreamGetId", nullptr);         // 12.0
-  int (*const cuFuncLoad)(Function) = optional("cuFuncLoad", nullptr);                                  // 12.4
+  int (*const cuLaunchKernelEx)(const LaunchConfig*, Function, void** arguments,
+                                void** extra) = optional("cuLaunchKernelEx", nullptr);           // 11.8
+  int (*const cuStreamGetId)(Stream, unsigned long long*) = optional("cuStreamGetId", nullptr);  // 12.0
+  int (*const cuFuncLoad)(Function) = optional("cuFuncLoad", nullptr);                           // 12.4
 };
 
 }  // namespace lanecast::gpu
