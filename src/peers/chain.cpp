@@ -15,6 +15,7 @@ void PeerGroup::by_chain(const PeerCall& call, gpu::Stream stream) {
   x.recv_bytes[rank()] = whole.bytes;
   const bool by_pumps = pumps_ && cuts_.chain_pumped(whole.bytes);
   const int blocks = cut(x, whole.bytes, cuts_.chain(whole.bytes, by_pumps));
+  x.pace_ps = cuts_.pace_ps(/*ranks=*/2, blocks);  // as between two: one rank writes to each
   if (by_pumps && whole.at % 16 == 0)
     launches_.pumped_chain(x, blocks, stream);
   else

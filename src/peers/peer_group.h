@@ -62,9 +62,9 @@ class PeerGroup {
   void by_two_shot(const PeerCall& call, gpu::Stream stream);
   /// The same, of a broadcast: each rank passes on what it gets to the next one.
   void by_chain(const PeerCall& call, gpu::Stream stream);
-  /// Is a call in two shots by the copy engines of multiprocessors, of an all-reduce, or of a reduce to a root? Equal
-  /// on all members; one whose addresses do not suit them moves its pieces by threads.
-  bool pumps(DType dtype, ReduceOp op, std::size_t bytes, bool to_root) const;
+  /// Is an all-reduce in two shots by the copy engines of multiprocessors? Equal on all members; one whose addresses do
+  /// not suit them moves its pieces by threads.
+  bool pumps(DType dtype, ReduceOp op, std::size_t bytes) const;
   /// Everyone has come here, and what stands before it in their streams is done.
   void barrier(std::uint16_t signature, gpu::Stream stream) const;
   /// By copy engines, in chunks through staging memory, and where it reduces by a kernel that waits for nobody. Needs

@@ -18,9 +18,9 @@ bool suits_pumps(const gpu::Exchange& x) {
 
 }  // namespace
 
-bool PeerGroup::pumps(DType dtype, ReduceOp op, std::size_t bytes, bool to_root) const {
+bool PeerGroup::pumps(DType dtype, ReduceOp op, std::size_t bytes) const {
   if (!pumps_ || !launches_.has_pumps(dtype) || (op != ReduceOp::sum && op != ReduceOp::avg)) return false;
-  return cuts_.pumped(share_of(bytes, 0, to_root ? std::max(size() - 1, 1) : size()).bytes * (size() - 1));
+  return cuts_.pumped(share_of(bytes, 0, size()).bytes * (size() - 1));
 }
 
 PeerGroup::Share PeerGroup::share_beside(int root, std::size_t bytes, int q) const {
@@ -44,7 +44,7 @@ void PeerGroup::by_two_shot(const PeerCall& call, gpu::Stream stream) {
     x.send_bytes[q] = x.recv_bytes[q] = share.bytes;
   }
   const std::size_t largest = *std::max_element(x.recv_bytes, x.recv_bytes + size());
-  const bool by_pumps = pumps(call.dtype, call.op, in.bytes, to_root);
+  const bool by_pumps = !to_root && pumps(call.dtype, call.op, in.bytes);
   const int blocks = cut(x, largest, cuts_.two_shot(largest, size(), by_pumps));
   x.pace_ps = cuts_.pace_ps(size(), blocks);
   if (x.offered) offer(call, stream);

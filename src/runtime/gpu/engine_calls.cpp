@@ -23,7 +23,7 @@ PeerTraffic EngineCalls::traffic_of(const Call& call, bool symmetric) const {
           .bytes = bytes,
           .symmetric = symmetric,
           .few_ctas = on_.peers.cuts().few_ctas(),
-          .pumped = on_.peers.pumps(call.dtype, call.op, bytes, /*to_root=*/call.kind == Kind::reduce),
+          .pumped = on_.peers.pumps(call.dtype, call.op, bytes),
           .half = reduces(call.kind) && is_float(call.dtype) && size_of(call.dtype) == 2};
 }
 

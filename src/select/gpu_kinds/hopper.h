@@ -23,8 +23,8 @@ inline constexpr GpuKind kHopper{
               .two_shot_by_few = {12e-6, 1 / 341e9},  // H100s
               .two_shot_pumped = {42e-6, 1 / 365e9},  // H100s
               .spread = {15e-6, 1 / 260e9},           // four H200s
-              .collected = {18e-6, 1 / 330e9},
-              .chain = {2e-6, 1 / 360e9},  // four H200s, as the next
+              .collected = {28e-6, 1 / 318e9},        // four H200s
+              .chain = {2e-6, 1 / 360e9},             // four H200s, as the next
               .chain_link_s = 6e-6,
               .direct_copy = {7.5e-6, 1 / 355e9},
               .direct_messages = {20e-6, 1 / 355e9},
@@ -59,7 +59,7 @@ inline constexpr GpuKind kHopper{
                   .link_bytes_per_s = 365e9,
                   .link_of_several_bytes_per_s = 350e9},
     // Four H200s.
-    .chain = {.piece = 32 * kKiB, .pumped = 8 * kMiB, .pumped_blocks = 48, .pumped_piece = 64 * kKiB},
+    .chain = {.piece = 32 * kKiB, .pumped = 8 * kMiB, .pumped_blocks = 32, .pumped_piece = 96 * kKiB},
     // H100s: 16 to 32 blocks take as long, and products beside them lose half as much by 24 as by 32.
     .direct = {.all_reduce_blocks = 24,
                // As many keep up with copy engines; more slow them down.

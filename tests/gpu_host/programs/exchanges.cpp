@@ -152,8 +152,9 @@ class Rank {
       x.send_bytes[q] = x.recv_bytes[q] =
           (++owner == owners ? call.bytes : std::min(call.bytes, begin + longest)) - begin;
     }
-    pumped(call, x) ? launch("lanecast_pumped_two_shot_uint8", pumped_two_shot_threads(kWarp), call, x)
-                    : launch("lanecast_two_shot_uint8", two_shot_threads(kWarp), call, x);
+    x.root == kNoRoot&& pumped(call, x)
+        ? launch("lanecast_pumped_two_shot_uint8", pumped_two_shot_threads(kWarp), call, x)
+        : launch("lanecast_two_shot_uint8", two_shot_threads(kWarp), call, x);
     if (gets) return expect_sums(call, in_place ? in : out);
     for (u64 k = 0; k < out.size(); ++k) expect(call, rank_, k, out[k], 0x5A);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An all-reduce or a reduce in two shots whose bytes go by the copy engines of multiprocessors: few of those carry what
-// the link takes, and leave the others to whatever else computes. Same pieces, slots and words as by threads, so a rank
-// may take this kernel and its peer the other.
+// An all-reduce in two shots whose bytes go by the copy engines of multiprocessors: few of those carry what the link
+// takes, and leave the others to whatever else computes. Same pieces, slots and words as by threads, so a rank may take
+// this kernel and its peer the other.
 #pragma once
 
 #include "device/gpu/kernels/two_shot.cuh"
@@ -45,10 +45,9 @@ class PumpedTwoShot : public BlockTwoShot<BlockPart::kPump, BlockPart::kAdders, 
     SenderPace pace(x_.pace_ps);
     Adding(x_.ranks).store_all([&](const TileStage& stage, const u8* sum) {
       const u64 behind = stage.at - offset(stage.round);
-      if (gets_result(x_.rank)) store_sum(x_.target[x_.rank] + stage.at, sum, stage.bytes);
+      store_sum(x_.target[x_.rank] + stage.at, sum, stage.bytes);
 #pragma unroll 1
       for (u32 k = 1; k < x_.ranks; ++k) {
-        if (!gets_result(peer(k))) continue;
         pace.hold(stage.bytes);
         store_sum(slot(peer(k), x_.rank, stage.round, kResults) + behind, sum, stage.bytes);
       }
@@ -57,9 +56,7 @@ class PumpedTwoShot : public BlockTwoShot<BlockPart::kPump, BlockPart::kAdders, 
   }
 
   __device__ void pump_results() const {
-    const bool fetches = gets_result(x_.rank);
     pump(kFetching, /*pace_ps=*/0, [&](u32 round, Pump& pump) {
-      if (!fetches) return;
       fetch_results(round, [&](u64 to, u64 from, u64 bytes) { pump.copy(to, from, bytes); });
     });
   }
