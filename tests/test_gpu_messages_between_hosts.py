@@ -150,7 +150,7 @@ def beyond_2_gib(comm: Communicator, _: Tell) -> list[str]:
     else:
         comm.recv(Tensor(array, "uint8", comm.rank), 0)
     comm.synchronize()
-    found = [*array[places].tolist(), int(np.count_nonzero(array[1 << 19 :]))]
+    found = [*array[places].tolist(), int(np.count_nonzero(array[1 << 20 :]))]
     return [] if found == [1, 2, 3, 4, 5, 4] else [str(found)]
 
 
