@@ -36,7 +36,7 @@ def main(file: str, sizes: str) -> None:
         mock.patch.object(backends, "lanecast_call", on_cpu),
         mock.patch.object(gpu_tuner, "lanecast_call", on_cpu),
         mock.patch.object(Arenas, "_symmetric", Arenas._plain),
-        mock.patch.object(gpu_tuner, "_first_call"),
+        mock.patch.object(gpu_tuner, "first_call"),
         mock.patch.object(ranks, "communicator", return_value=made),
         mock.patch.object(ranks.comm, "_core", core, create=True),
     ):

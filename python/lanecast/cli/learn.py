@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,11 +15,12 @@ from typing import Annotated
 import typer
 
 from lanecast import _core, job, launch, machines, startup, topologies
-from lanecast.bench.options import distinct, known_name, parse_sizes, ranks_of, topology_for
+from lanecast.bench.options import distinct, known_name, parse_sizes, ranks_of, refuse_on_gpu, topology_for
+from lanecast.bench.settings import DEVICES
 from lanecast.bench.software import software
 from lanecast.cli import paper_figures, train
 from lanecast.communicator import Communicator
-from lanecast.learn import contenders, measuring, simulating
+from lanecast.learn import contenders, gpu_grid, gpu_measuring, measuring, simulating
 from lanecast.learn.database import Database
 from lanecast.learn.measuring import Grid
 from lanecast.profiles import finding, surprises
@@ -39,6 +42,7 @@ app.command("figures")(paper_figures.figures)
 app.command("train")(train.train)
 
 _LONGEST_CALL_S = 0.5
+_SIZES, _TOPOLOGIES = "1K..4M", "2,3,4"
 _COLLECTIVES = ",".join(contenders.COLLECTIVES)
 Times = Annotated[Path, typer.Argument(help="SQLite file; a run that was stopped goes on in it.")]
 Collectives = Annotated[str, typer.Option(help=f"Comma-separated, of {', '.join(_core.KINDS)}.")]
@@ -47,24 +51,43 @@ Collectives = Annotated[str, typer.Option(help=f"Comma-separated, of {', '.join(
 @app.command()
 def measure(  # noqa: PLR0913, PLR0917  one per option
     database: Times,
-    topologies: Annotated[str, typer.Option(help="Comma-separated: 2,3,4 ranks, or 2x2,3x2 on nodes.")] = "2,3,4",
+    topologies: Annotated[
+        str, typer.Option(help="Comma-separated: 2,3,4 ranks, or 2x2,3x2 on nodes. Default: 2,3,4; on cuda 2,4,… GPUs.")
+    ] = "",
     transports: Annotated[str, typer.Option(help=f"One, or one per level, from {', '.join(_core.TRANSPORTS)}.")] = "",
-    sizes: Annotated[str, typer.Option(help="Bytes of the full buffer: a list, or a doubling range.")] = "1K..4M",
-    collectives: Collectives = _COLLECTIVES,
+    sizes: Annotated[
+        str, typer.Option(help="Bytes of the full buffer: a list, or a doubling range. Default: by device.")
+    ] = "",
+    collectives: Annotated[str, typer.Option(help="Comma-separated. Default: by device.")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="Of each algorithm, alternating; their median counts.")] = 10,
+    device: Annotated[str, typer.Option(help=f"Where buffers lie, one of {', '.join(DEVICES)}.")] = "cpu",
+    seconds: Annotated[
+        float, typer.Option(min=1, help="On cuda: for the ranks of a job; what does not fit stays for another run.")
+    ] = math.inf,
 ) -> None:
     """Time the algorithms side by side here, over sizes and numbers of ranks.
 
     Started plainly it starts the ranks, one job after the other; under mpirun, mpiexec or srun it uses those, whatever
-    --topologies says, but for LANECAST_TOPOLOGY. Nothing else should run.
+    --topologies says, but for LANECAST_TOPOLOGY. Nothing else should run. On cuda all engines are timed on the GPUs of
+    a host, NCCL among them, and between hosts all algorithms.
     """
+    on_gpu = known_name("device", device, DEVICES) == "cuda"
     names = [known_name("collective", name, _core.KINDS) for name in distinct(collectives)]
-    grid = Grid(names, parse_sizes(sizes), rounds, _LONGEST_CALL_S, mpi=job.under_launcher())
+    if on_gpu:
+        refuse_on_gpu({"transports": transports})
+        asked = parse_sizes(sizes) if sizes else gpu_grid.usual_sizes()
+        gpus = gpu_grid.GpuGrid(names or _core.KINDS, asked, rounds, seconds)
+        gpu_measuring.run(database, gpus, [_number_of_gpus(text) for text in distinct(topologies)])
+        return
+    if seconds != math.inf:
+        raise _core.UsageError("seconds: needs --device cuda")
+    grid = Grid(names or contenders.COLLECTIVES, parse_sizes(sizes or _SIZES), rounds, _LONGEST_CALL_S,
+                mpi=job.under_launcher())  # fmt: skip
     options = {"transports": transports, "profile": finding.NONE}
     if job.under_launcher():
         _measure(startup.init(**options), grid, database)
         return
-    shapes = [_shape(text) for text in distinct(topologies)]
+    shapes = [_shape(text) for text in distinct(topologies or _TOPOLOGIES)]
     launcher = launch.find_launcher()
     for shape in shapes:
         if shape.size < 2:
@@ -78,6 +101,12 @@ def measure(  # noqa: PLR0913, PLR0917  one per option
         done = subprocess.run(command, env={**environment, "LANECAST_TOPOLOGY": str(shape)}, check=False)
         if done.returncode != 0:
             raise typer.Exit(done.returncode)
+
+
+def _number_of_gpus(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,6}", text, re.ASCII):
+        raise _core.UsageError(f"topology {text}: on cuda a number of GPUs; LANECAST_GPU_NICS makes hosts of them")
+    return int(text)
 
 
 def _shape(text: str) -> _core.Topology:

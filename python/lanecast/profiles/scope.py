@@ -29,13 +29,19 @@ class Scope:
     lanecast: str  # its version
     one_host: bool = False  # measured with all ranks on one
     digest: str = ""  # of the core and of the machine's figures, on which it hangs what is simulated; empty if measured
+    gpu: str = ""  # the kind of GPU that buffers lay on, as its driver calls it; empty: on the CPU
+    calls: str = ""  # of times on GPUs: "float32 graph", the type and how calls were made; empty: of all such calls
 
     def __str__(self) -> str:
-        text = f"{self.machine}, {self.origin}"
+        text = f"{f'{self.gpu}, host with ' if self.gpu else ''}{self.machine}, {self.origin}"
         if self.node:
             text += f", nodes of {self.node}"
-        if self.transports:
+        if self.gpu:
+            text += ", GPUs of one host" if self.one_host else f", {self.transports} between hosts"
+        elif self.transports:
             text += f", {self.cores} cores{' of one host' * self.one_host}, {self.transports}"
+        if self.calls:
+            text += f", {self.calls}"
         return f"{text}, Lanecast {self.lanecast}{f', code and machine {self.digest}' * bool(self.digest)}"
 
     def check(self) -> None:

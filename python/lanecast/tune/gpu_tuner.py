@@ -78,7 +78,7 @@ def calibrate(
         print(f"measuring {', '.join(collectives)} on {ranks.size} x {shape.gpu} …", file=sys.stderr, flush=True)
     begin = time.monotonic()
     arenas = Arenas(ranks, max(*effort.sizes, *(effort.gain_sizes if gain else ())))
-    engines = _engines(ranks)
+    engines = engines_of(ranks)
     settings = Settings(tuple(collectives), tuple(effort.sizes), (), rounds=effort.rounds, warmup=2,
                               round_s=effort.round_s, graph=True)  # fmt: skip
     rows = _measure(TuneBench(ranks, settings, arenas.memory, engines), "tuning")
@@ -95,7 +95,7 @@ def calibrate(
               file=sys.stderr, flush=True)  # fmt: skip
     if gain:
         tuned = ranks.communicator("tuned", profile=str(path))
-        _first_call(ranks, tuned, COPY_ENGINE)  # it chooses them where a call has named them
+        first_call(ranks, tuned, COPY_ENGINE)  # it chooses them where a call has named them
         gaining = replace(settings, sizes=tuple(effort.gain_sizes), rounds=effort.gain_rounds)
         bench = TuneBench(ranks, gaining, arenas.memory, engines, tuned)
         found = _measure(bench, "what it gains")
@@ -130,7 +130,7 @@ class TuneBench(Bench):
             if DIRECT in named:
                 backends.append(Backend("lanecast+symm", memory=SYMMETRIC))
         settings = replace(self.settings, backends=tuple(backends))
-        return TuneBench(self.ranks, settings, self.memory, self.engines, self.tuned)
+        return type(self)(self.ranks, settings, self.memory, self.engines, self.tuned)
 
     def contenders_of_a_size(self) -> int:
         """Called one by one, and from graphs where they can be."""
@@ -175,11 +175,11 @@ def _backend(engine: str) -> Backend:
     return Backend(name, engine, memory=memory)
 
 
-def _engines(ranks: GpuRanks) -> list[str]:
+def engines_of(ranks: GpuRanks) -> list[str]:
     """All there are; NCCL where it can be opened, as all ranks find alike."""
     found = [KERNEL, TWO_SHOT, CHAIN, COPY_ENGINE, DIRECT]
     try:
-        _first_call(ranks, ranks.comm, NCCL)
+        first_call(ranks, ranks.comm, NCCL)
     except _core.UsageError as error:
         if ranks.rank == 0:
             print(f"left out: nccl: {error}", file=sys.stderr, flush=True)
@@ -187,7 +187,7 @@ def _engines(ranks: GpuRanks) -> list[str]:
     return [*found, NCCL]
 
 
-def _first_call(ranks: GpuRanks, comm: Communicator, algorithm: str) -> None:
+def first_call(ranks: GpuRanks, comm: Communicator, algorithm: str) -> None:
     """The one that brings all ranks together."""
     import torch
 
