@@ -92,6 +92,16 @@ void bind_profiles(nb::module_& m) {
       },
       "text"_a, "The text of a GPU profile's file. Raises UsageError that names the field.");
   m.def(
+      "read_gpu_model",
+      [](const nb::bytes& text, int ranks) {
+        const Models models = read_profile({text.c_str(), text.size()}, FileKind::model);
+        if (models.gpu_models.empty()) throw UsageError("scope.gpu: none, so this is a model of calls on the CPU");
+        return PeerLines::learned_from(models.gpu_models[0], ranks);
+      },
+      "text"_a, "ranks"_a,
+      "What the text of a model's file says of calls among so many GPUs of a host. Raises UsageError that names the "
+      "field.");
+  m.def(
       "adopt_profile",
       [](Communicator& communicator, const nb::bytes& wanted, bool by_variable) {
         const std::string places(wanted.c_str(), wanted.size());

@@ -34,6 +34,8 @@ bool may_be_ours(const std::string& name, const JobShape& here) {
   const std::string model = "model-" + (node.empty() ? "flat" : node) + "-" + joined(here.transports, "+") + "-";
   static const std::regex kGpus("gpu-([0-9]+)-[0-9a-z-]*[0-9a-f]{8}\\.json");
   if (std::smatch found; std::regex_match(name, found, kGpus)) return found[1] == std::to_string(here.ranks);
+  static const std::regex kGpuModel("gpu-model-[0-9a-z-]*[0-9a-f]{8}\\.json");
+  if (std::regex_match(name, kGpuModel)) return true;  // its scope says for whom it holds
   return std::ranges::any_of(std::initializer_list<std::string>{profile, model}, [&](const std::string& front) {
     return name.starts_with(front) && std::regex_match(name.substr(front.size()), kDigest);
   });
@@ -61,6 +63,7 @@ class Found {
     try {
       ProfileFile file = read_profile_file(path, here_, NamedBy::user);
       for (PeerFits& each : file.models.peers) each.file = path.string();
+      for (GpuModel& each : file.models.gpu_models) each.file = path.string();
       keep(path, std::move(file));
     } catch (const OtherJobsError& error) {
       if (!left_aside) throw;
@@ -88,17 +91,19 @@ class Found {
 
   /// Without links where nothing was found.
   Models models(const Models& assumed) {
-    if (std::ranges::count(has_, true) == 0 && peers_.empty()) return {};
+    if (std::ranges::count(has_, true) == 0 && peers_.empty() && gpu_models_.empty()) return {};
     if (!has_[static_cast<int>(FileKind::profile)]) profile_ = assumed;
     profile_.learned = std::move(learned_);
     profile_.pins = std::move(pins_);
     profile_.peers = std::move(peers_);
+    profile_.gpu_models = std::move(gpu_models_);
     return std::move(profile_);
   }
 
  private:
   void keep(const fs::path& path, ProfileFile file) {
     if (file.kind == FileKind::gpus) return keep_peers(path, std::move(file.models.peers));
+    if (!file.models.gpu_models.empty()) return keep_gpu_models(path, std::move(file.models.gpu_models));
     bool& has = has_[static_cast<int>(file.kind)];
     if (has) throw UsageError("profile " + path.string() + ": is the second of its kind that is named");
     has = true;
@@ -126,12 +131,22 @@ class Found {
     }
   }
 
+  void keep_gpu_models(const fs::path& path, std::vector<GpuModel> found) {
+    for (GpuModel& each : found) {
+      const auto is_twin = [&](const GpuModel& o) { return o.gpu == each.gpu && o.one_host == each.one_host; };
+      if (std::ranges::count_if(gpu_models_, is_twin) > 0)
+        throw UsageError("model " + path.string() + ": is the second for " + each.gpu + " that is named");
+      gpu_models_.push_back(std::move(each));
+    }
+  }
+
   JobShape here_;
   std::array<bool, 3> has_{};  // by FileKind
   Models profile_;
   std::vector<Learned> learned_;
   std::vector<Pin> pins_;
   std::vector<PeerFits> peers_;
+  std::vector<GpuModel> gpu_models_;
 };
 
 Models find(const Communicator& communicator, const std::string& wanted, std::vector<std::string>& left_aside) {

@@ -8,6 +8,7 @@
 #include "algorithms/algorithms.h"
 #include "profiles/json_field.h"
 #include "profiles/profile_file.h"
+#include "select/peer_engines.h"
 
 namespace lanecast {
 namespace {
@@ -26,11 +27,13 @@ std::string node_in(const JsonField& scope) {
 }
 
 void check_scope(const JsonField& scope) {
-  scope.has_only({"machine", "origin", "node", "cores", "transports", "lanecast", "one_host", "digest"});
+  scope.has_only(
+      {"machine", "origin", "node", "cores", "transports", "lanecast", "one_host", "digest", "gpu", "calls"});
   for (const char* name : {"machine", "transports", "lanecast"}) static_cast<void>(scope[name].text());
   static_cast<void>(scope["cores"].whole());
   if (scope.has("one_host")) static_cast<void>(scope["one_host"].truth());
-  if (scope.has("digest")) static_cast<void>(scope["digest"].text());
+  for (const char* name : {"digest", "gpu", "calls"})
+    if (scope.has(name)) static_cast<void>(scope[name].text());
   const std::string origin = scope["origin"].text();
   if (origin != "measured" && origin != "simulated" && origin != "modelled")
     scope["origin"].refuse(scope["origin"].str() + "; known: measured, simulated, modelled");
@@ -102,18 +105,49 @@ std::vector<TimedCall> times_in(const JsonField& calls) {
   return found;
 }
 
-Learned trained_in(const JsonField& trained, int levels) {
+/// Of calls on GPUs of one host classes are engines; takes_engine: those that take the collective.
+void check_class(const JsonField& name, Kind kind, const std::set<std::string>* algorithms) {
+  if (algorithms != nullptr) {
+    if (!algorithms->contains(name.text())) name.refuse(name.str() + " is none of this Lanecast's");
+    return;
+  }
+  const std::optional<PeerEngine> engine = peer_engine_from(name.text());
+  if (!engine || !takes(*engine, {.kind = kind, .symmetric = true, .nccl = true}))
+    name.refuse(name.str() + " is no way of this Lanecast's among the GPUs of a host");
+}
+
+bool is_of_one_host(const JsonField& scope) { return scope.has("one_host") && scope["one_host"].truth(); }
+
+std::string gpu_in(const JsonField& scope) { return scope.has("gpu") ? scope["gpu"].text() : std::string(); }
+
+WayCalls calls_in(const JsonField& trained) {
+  WayCalls calls;
+  if (!trained.has("calls")) return calls;
+  for (const JsonField& word : trained["calls"].items()) {
+    bool* const flag = word.text() == "half"          ? &calls.half
+                       : word.text() == "captured"    ? &calls.captured
+                       : word.text() == "symmetric"   ? &calls.symmetric
+                       : word.text() == "copy_engine" ? &calls.copy_engine
+                                                      : nullptr;
+    if (flag == nullptr) word.refuse(word.str() + "; known: half, captured, symmetric, copy_engine");
+    *flag = true;
+  }
+  return calls;
+}
+
+Learned trained_in(const JsonField& trained, const JsonField& scope) {
   trained.has_only({"collective", "features", "bytes", "ranks", "algorithms", "timed_on", "support", "mean", "scale",
-                    "gamma", "vectors", "weights", "intercepts", "times"});
+                    "gamma", "vectors", "weights", "intercepts", "times", "calls"});
   const std::vector<std::string> known_features{"log2_bytes", "log2_ranks", "nodes_are_power_of_two"};
   if (trained["features"].texts() != known_features)
     trained["features"].refuse(trained["features"].str() + "; this Lanecast has " + joined(known_features, ", "));
   Learned learned;
   learned.kind = kind_in(trained["collective"]);
-  const std::set<std::string> known = known_algorithms(learned.kind, levels);
+  const bool of_engines = !gpu_in(scope).empty() && is_of_one_host(scope);
+  const std::set<std::string> known = known_algorithms(learned.kind, levels_of(node_in(scope)));
   for (const JsonField& name : trained["algorithms"].items()) {
+    check_class(name, learned.kind, of_engines ? nullptr : &known);
     learned.algorithms.push_back(name.text());
-    if (!known.contains(learned.algorithms.back())) name.refuse(name.str() + " is none of this Lanecast's");
   }
   const Bounds bytes = range_in(trained["bytes"], std::int64_t{1} << 48);
   const Bounds ranks = range_in(trained["ranks"], INT32_MAX);
@@ -166,19 +200,28 @@ std::vector<Pin> pins_from(const JsonField& file) {
   return pins;
 }
 
-std::vector<Learned> model_from(const JsonField& file) {
+Models model_from(const JsonField& file) {
   file.has_only({"lanecast_model", "scope", "collectives", "about"});
-  check_scope(file["scope"]);
-  std::vector<Learned> learned;
+  const JsonField scope = file["scope"];
+  check_scope(scope);
+  GpuModel on_gpus{gpu_in(scope), {}, is_of_one_host(scope), {}};
   for (const JsonField& trained : file["collectives"].items()) {
-    learned.push_back(trained_in(trained, levels_of(node_in(file["scope"]))));
-    const auto is_twin = [&](const Learned& other) { return other.kind == learned.back().kind; };
-    if (std::ranges::count_if(learned, is_twin) > 1)
+    on_gpus.ways.push_back({calls_in(trained), trained_in(trained, scope)});
+    const auto is_twin = [&, &last = on_gpus.ways.back()](const GpuModel::Way& other) {
+      return other.machine.kind == last.machine.kind && other.calls == last.calls;
+    };
+    if (std::ranges::count_if(on_gpus.ways, is_twin) > 1)
       trained["collective"].refuse(trained["collective"].str() + " is there twice");
   }
-  if (learned.empty()) file["collectives"].refuse("none");
+  if (on_gpus.ways.empty()) file["collectives"].refuse("none");
   if (file.has("about")) file["about"].is_table_of_texts();
-  return learned;
+  Models models;
+  if (!on_gpus.gpu.empty()) {
+    models.gpu_models.push_back(std::move(on_gpus));
+    return models;
+  }
+  for (GpuModel::Way& way : on_gpus.ways) models.learned.push_back(std::move(way.machine));
+  return models;
 }
 
 std::string scope_differences(const JsonField& file, const JobShape& here) {
@@ -188,15 +231,15 @@ std::string scope_differences(const JsonField& file, const JobShape& here) {
     if (theirs != mine) found += std::string(found.empty() ? "" : "; ") + name + ": " + theirs + ", not " + mine;
   };
   const std::string node = node_in(scope);
-  if (node_of(here.topology) != node && here.topology != node)
+  const bool on_gpus = !gpu_in(scope).empty(), of_engines = on_gpus && is_of_one_host(scope);
+  if (!of_engines && node_of(here.topology) != node && here.topology != node)
     found = "topology: nodes of " + (node.empty() ? "one level" : node) + ", not " + here.topology;
   if (scope["origin"].text() != "measured") return found;
-  if (here.topology.find('+') != std::string::npos) return "topology: equal nodes, not " + here.topology;
+  if (!of_engines && here.topology.find('+') != std::string::npos) return "topology: equal nodes, not " + here.topology;
   compare("machine", scope["machine"].text(), here.cpu);
-  compare("cores", std::to_string(scope["cores"].whole()), std::to_string(here.cores));
-  compare("one_host", scope.has("one_host") && scope["one_host"].truth() ? "true" : "false",
-          here.hosts == 1 ? "true" : "false");
-  compare("transports", scope["transports"].text(), joined(here.transports, ","));
+  if (!on_gpus) compare("cores", std::to_string(scope["cores"].whole()), std::to_string(here.cores));
+  compare("one_host", is_of_one_host(scope) ? "true" : "false", here.hosts == 1 ? "true" : "false");
+  if (!of_engines) compare("transports", scope["transports"].text(), joined(here.transports, ","));
   compare("lanecast", scope["lanecast"].text(), here.lanecast);
   return found;
 }

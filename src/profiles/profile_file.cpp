@@ -84,10 +84,9 @@ void check_version(const JsonField& file, const FileFormat& format) {
 Models models_in(const JsonField& file, FileKind kind) {
   check_version(file, format_of(kind));
   if (kind == FileKind::profile) return profile_from(file);
+  if (kind == FileKind::model) return model_from(file);
   Models models;
-  if (kind == FileKind::model)
-    models.learned = model_from(file);
-  else if (kind == FileKind::gpus)
+  if (kind == FileKind::gpus)
     models.peers = {peers_from(file)};
   else
     models.pins = pins_from(file);

@@ -37,7 +37,8 @@ Models read_profile(const std::string& text, FileKind kind);
 // What makes these up. All throw UsageError (field).
 Kind kind_in(const JsonField& field);
 Models profile_from(const JsonField& file);
-std::vector<Learned> model_from(const JsonField& file);
+/// Of calls on the CPU as `learned`, of calls on GPUs as `gpu_models`.
+Models model_from(const JsonField& file);
 std::vector<Pin> pins_from(const JsonField& file);
 PeerFits peers_from(const JsonField& file);
 /// Why a GPU profile does not hold for jobs of this shape, whatever their GPUs; empty: it does.

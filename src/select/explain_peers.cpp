@@ -11,7 +11,10 @@ namespace lanecast {
 namespace {
 
 /// What is known of an engine's time.
-std::optional<Choice> choice_of(PeerEngine engine, const PeerTraffic& traffic, const PeerLines& lines) {
+std::optional<Choice> choice_of(PeerEngine engine, const PeerQuestion& question, const PeerLines& lines) {
+  const PeerTraffic& traffic = question.traffic;
+  const std::optional<double> timed = lines.learned().seconds(engine, traffic, question.has_staging);
+  if (timed && takes(engine, traffic)) return Choice{std::string(name_of(engine)), 1, *timed, 0, /*measured=*/true};
   const std::optional<double> seconds = predicted_s(engine, traffic, lines);
   if (!takes(engine, traffic) || !seconds) return {};
   const bool measured = lines.measured(traffic);
@@ -72,16 +75,23 @@ Explanation explain(const PeerQuestion& question, const PeerLines& lines) {
   found.links = "assumed, as on two H200s; `lanecast tune --device cuda` measures";
   for (std::size_t k = 0; k < kPeerEngines.size(); ++k) {
     const auto engine = static_cast<PeerEngine>(k);
-    if (auto choice = choice_of(engine, traffic, lines))
+    if (auto choice = choice_of(engine, question, lines))
       found.candidates.push_back(std::move(*choice));
     else if (std::string why = why_not(engine, question); !why.empty())
       found.left_out.push_back({std::string(name_of(engine)), std::move(why)});
   }
   const std::string_view fastest_way = by_trial(found, question, lines);
+  const bool learned = !question.is_tried && lines.learned().fastest(traffic, question.has_staging);
   // First what a call takes, which need not have the shortest prediction: see fastest().
-  std::ranges::sort(found.candidates, {},
-                    [&](const Choice& choice) { return std::pair(choice.algorithm != fastest_way, choice.seconds); });
-  found.chosen = found.candidates.front();
+  std::ranges::sort(found.candidates, {}, [&](const Choice& choice) {
+    return std::pair(!learned && choice.algorithm != fastest_way, choice.seconds);
+  });
+  found.chosen = *std::ranges::find(found.candidates, fastest_way, &Choice::algorithm);
+  if (learned) {
+    found.chosen.decided_by = Decider::learned;
+    found.chosen.timed =
+        lines.learned().seconds(*peer_engine_from(fastest_way), traffic, question.has_staging).has_value();
+  }
   if (question.pinned.empty()) return found;
   const auto named = question.pinned == kPeers
                          ? std::ranges::find_if(found.candidates, [](const Choice& c) { return c.algorithm != kNccl; })

@@ -60,24 +60,28 @@ void check(const Learned& learned) {
 }
 
 std::optional<Answer> ask(const Models& models, const Request& request, const Topology& topology) {
-  if (request.reproducible) return {};  // such calls take other times
-  for (const Learned& learned : models.learned) {
-    if (!covers(learned, request, topology.size())) continue;
-    const std::vector<std::string> valid = valid_algorithms(request, topology);
-    std::vector<std::string> names;
-    std::vector<bool> allowed;
-    for (std::size_t k = 0; k < learned.algorithms.size(); ++k) {
-      names.push_back(as_valid(learned.algorithms[k], valid));
-      const auto& [fewest, most] = learned.timed_on[k];
-      allowed.push_back(!names.back().empty() && fewest <= topology.size() && topology.size() <= most);
-    }
-    const Features features = features_of(request.bytes, topology.size(), largest_groups(topology)[0]);
-    const int best = vote(learned.svm, features, allowed);
-    if (best < 0) return {};
-    const double seconds = learned.times.empty() ? 0 : timed_s(learned.times[best], request.bytes, topology.size());
-    return Answer{names[best], seconds};
-  }
+  for (const Learned& learned : models.learned)
+    if (covers(learned, request, topology.size()))
+      return ask(learned, request, topology, valid_algorithms(request, topology));
   return {};
+}
+
+std::optional<Answer> ask(const Learned& learned, const Request& request, const Topology& topology,
+                          const std::vector<std::string>& valid) {
+  // Calls in rank order take other times.
+  if (request.reproducible || !covers(learned, request, topology.size())) return {};
+  std::vector<std::string> names;
+  std::vector<bool> allowed;
+  for (std::size_t k = 0; k < learned.algorithms.size(); ++k) {
+    names.push_back(as_valid(learned.algorithms[k], valid));
+    const auto& [fewest, most] = learned.timed_on[k];
+    allowed.push_back(!names.back().empty() && fewest <= topology.size() && topology.size() <= most);
+  }
+  const Features features = features_of(request.bytes, topology.size(), largest_groups(topology)[0]);
+  const int best = vote(learned.svm, features, allowed);
+  if (best < 0) return {};
+  const double seconds = learned.times.empty() ? 0 : timed_s(learned.times[best], request.bytes, topology.size());
+  return Answer{names[best], seconds};
 }
 
 double timed_s(const std::vector<TimedCall>& times, std::size_t bytes, int ranks) {

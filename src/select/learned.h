@@ -55,6 +55,9 @@ void check(const Learned& learned);
 /// two, Bruck's algorithm stands for recursive doubling: as many bytes, and no more rounds than that has for the next
 /// one.
 std::optional<Answer> ask(const Models& models, const Request& request, const Topology& topology);
+/// The same of one machine, among names that are valid; none for a request that it does not cover.
+std::optional<Answer> ask(const Learned& learned, const Request& request, const Topology& topology,
+                          const std::vector<std::string>& valid);
 
 /// Seconds of one class for a call between those that were timed, in both directions by powers; 0 beyond them.
 double timed_s(const std::vector<TimedCall>& times, std::size_t bytes, int ranks);

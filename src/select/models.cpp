@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "select/models.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace lanecast {
 
 std::string_view name_of(LinkSource source) {
@@ -40,9 +43,12 @@ const Pin* Models::pin(Kind kind, std::size_t bytes) const {
 }
 
 Models subset(const Models& models, const Topology& topology, const std::vector<int>& ranks) {
-  Models kept{{},        models.reduce_s_per_byte, {}, models.overlaps, {}, models.pins, models.peers, models.timing,
-              models.gpu};
-  if (same_nodes(topology, topology.subset(ranks))) kept.learned = models.learned;
+  Models kept{
+      {}, models.reduce_s_per_byte, {}, models.overlaps, {}, models.pins, models.peers, {}, models.timing, models.gpu};
+  const bool alike = same_nodes(topology, topology.subset(ranks));
+  if (alike) kept.learned = models.learned;
+  std::ranges::copy_if(models.gpu_models, std::back_inserter(kept.gpu_models),
+                       [&](const GpuModel& each) { return each.one_host || alike; });
   std::vector<int> new_level(topology.levels() + 1, -1);
   for (int k = 0; k <= topology.levels(); ++k) {
     if (k < topology.levels() && !topology.divides(ranks, k)) continue;

@@ -11,6 +11,7 @@
 #include "plan/collective.h"
 #include "select/gpu_kinds/gpu_kind.h"
 #include "select/learned.h"
+#include "select/learned_ways.h"
 #include "topology/topology.h"
 
 namespace lanecast {
@@ -79,6 +80,7 @@ struct Models {
   std::vector<Learned> learned;       // go before all of the above; at most one of each collective
   std::vector<Pin> pins;              // go before these
   std::vector<PeerFits> peers;        // of calls on GPUs by peer memory, which know none of the above
+  std::vector<GpuModel> gpu_models;   // of calls on GPUs; go before these, and between hosts before `learned`
   std::string timing;                 // when and how links were timed, for people
   const GpuKind* gpu = &kUnknownGpu;  // of all ranks' GPUs
 

@@ -93,6 +93,7 @@ bool worth_an_offer(const PeerTraffic& traffic, const GpuKind& gpu) {
 }
 
 PeerEngine fastest(const PeerTraffic& traffic, const PeerLines& lines, bool has_staging) {
+  if (const auto learned = lines.learned().fastest(traffic, has_staging)) return *learned;
   // Lines that were measured are fits, and may be drawn out beyond what was: a few percent between them say nothing.
   const double worth = lines.measured(traffic) ? 0.95 : 1;
   auto best = PeerEngine::kernel;

@@ -22,6 +22,15 @@ inline constexpr std::array<std::string_view, 6> kPeerEngines{"peer_kernel", "pe
 std::string_view name_of(PeerEngine engine);
 std::optional<PeerEngine> peer_engine_from(std::string_view name);
 
+/// How a call is made, as far as which engine is the fastest depends on it.
+struct WayCalls {
+  bool half = false;         // it adds 16-bit floats
+  bool captured = false;     // by a graph, on all ranks
+  bool symmetric = false;    // its buffers lie in symmetric memory
+  bool copy_engine = false;  // those can be taken
+  bool operator==(const WayCalls&) const = default;
+};
+
 /// What counts for the time of a call.
 struct PeerTraffic {
   Kind kind{};

@@ -22,16 +22,33 @@ PeerLines::PeerLines(const std::vector<Fit>& fits, const GpuKind& gpu) : gpu_(&g
       for (std::vector<Line>& lines : ways) std::ranges::sort(lines, {}, &Line::from_bytes);
 }
 
-PeerLines PeerLines::among(const std::vector<PeerFits>& measured, std::string_view gpu, int ranks) {
+PeerLines PeerLines::among(const Models& models, std::string_view gpu, int ranks) {
+  PeerLines lines(gpu_kind(gpu));
   const auto of_ranks = [&](const PeerFits& each) { return each.ranks == ranks; };
-  for (const PeerFits& each : measured)
-    if (of_ranks(each) && each.gpu == gpu) return PeerLines(each.fits, gpu_kind(gpu));
-  for (const PeerFits& each : measured)
-    if (of_ranks(each) && !each.file.empty())
-      throw UsageError("GPU profile " + each.file + ": was measured elsewhere (gpu: " + each.gpu + ", not " +
-                       (gpu.empty() ? "several kinds" : std::string(gpu)) +
-                       "); measure here with `lanecast tune --device cuda`, or set LANECAST_PROFILE=none");
-  return PeerLines(gpu_kind(gpu));
+  const auto ours = [&](const auto& each) { return each.gpu == gpu; };
+  const auto fits = std::ranges::find_if(models.peers, [&](const PeerFits& e) { return of_ranks(e) && ours(e); });
+  if (fits != models.peers.end()) lines = PeerLines(fits->fits, gpu_kind(gpu));
+  const auto in_host = [&](const GpuModel& each) { return each.one_host; };
+  const auto model = std::ranges::find_if(models.gpu_models, [&](const GpuModel& e) { return in_host(e) && ours(e); });
+  if (model != models.gpu_models.end()) lines.learned_ = LearnedWays(model->ways, ranks);
+  if (fits != models.peers.end() || model != models.gpu_models.end()) return lines;
+  const auto refuse = [&](const char* what, const auto& each) {
+    throw UsageError(what + each.file + ": was measured elsewhere (gpu: " + each.gpu + ", not " +
+                     (gpu.empty() ? "several kinds" : std::string(gpu)) +
+                     "); measure here with `lanecast tune --device cuda`, or set LANECAST_PROFILE=none");
+  };
+  for (const PeerFits& each : models.peers)
+    if (of_ranks(each) && !each.file.empty()) refuse("GPU profile ", each);
+  for (const GpuModel& each : models.gpu_models)
+    if (each.one_host && !each.file.empty()) refuse("model ", each);
+  lines.learned_ = LearnedWays(gpu_kind(gpu), ranks);
+  return lines;
+}
+
+PeerLines PeerLines::learned_from(const GpuModel& model, int ranks) {
+  PeerLines lines(gpu_kind(model.gpu));
+  lines.learned_ = LearnedWays(model.ways, ranks);
+  return lines;
 }
 
 bool PeerLines::measured(const PeerTraffic& traffic) const { return find(PeerEngine::kernel, traffic); }

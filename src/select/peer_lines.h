@@ -20,9 +20,11 @@ class PeerLines {
   /// Nothing was measured.
   explicit PeerLines(const GpuKind& gpu = kUnknownGpu) : gpu_(&gpu) {}
   explicit PeerLines(const std::vector<Fit>& fits, const GpuKind& gpu = kUnknownGpu);
-  /// Of those that hold for so many ranks with GPUs of one kind. Throws UsageError where the user has named files, and
-  /// all were measured on others.
-  static PeerLines among(const std::vector<PeerFits>& measured, std::string_view gpu, int ranks);
+  /// Of those that hold for so many ranks with GPUs of one kind; where nobody has measured, what comes with the
+  /// library. Throws UsageError where the user has named files, and all were measured on others.
+  static PeerLines among(const Models& models, std::string_view gpu, int ranks);
+  /// As learned from a file.
+  static PeerLines learned_from(const GpuModel& model, int ranks);
 
   const GpuKind& gpu() const { return *gpu_; }
   /// Was the kernel measured, which takes every call? Elsewhere all ways are assumed: times that were measured and some
@@ -30,6 +32,12 @@ class PeerLines {
   bool measured(const PeerTraffic& traffic) const;
   /// None for what was not measured.
   std::optional<double> seconds(PeerEngine engine, const PeerTraffic& traffic) const;
+  /// From times of whole calls; goes before all of the above.
+  const LearnedWays& learned() const { return learned_; }
+  /// Was NCCL timed in such a call on this machine?
+  bool knows_nccl(const PeerTraffic& traffic, bool has_staging) const {
+    return seconds(PeerEngine::nccl, traffic) || learned_.seconds(PeerEngine::nccl, traffic, has_staging);
+  }
   /// What does not depend on the bytes.
   double latency_s(PeerEngine engine, const PeerTraffic& traffic) const;
 
@@ -46,6 +54,7 @@ class PeerLines {
 
   const GpuKind* gpu_;
   Kinds of_, of_half_;
+  LearnedWays learned_;
 };
 
 }  // namespace lanecast

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,13 +17,14 @@ from lanecast.bench.options import distinct, known_name
 from lanecast.bench.software import software
 from lanecast.bench.tables import size_text
 from lanecast.learn import tables as learned_tables
-from lanecast.learn.cases import Case, cases_of
+from lanecast.learn.cases import Case
 from lanecast.learn.database import Database
-from lanecast.learn.judging import HELD_OUT, LEARNED, Judged, judge
-from lanecast.learn.scopes import one_of
+from lanecast.learn.judging import ALL, HELD_OUT, LEARNED, Judged, judge, together
+from lanecast.learn.scopes import of_calls, one_of
+from lanecast.learn.subjects import Subject, subjects_of
 from lanecast.learn.training import Fitted, require_scikit_learn, with_times
 from lanecast.learn.training import train as fit
-from lanecast.profiles.model import Model, file_name, save
+from lanecast.profiles.model import Model, Trained, file_name, save
 from lanecast.profiles.profile import default_folder
 from lanecast.profiles.scope import MEASURED, Scope
 from lanecast.scale import platform
@@ -48,20 +49,19 @@ def train(  # noqa: PLR0913, PLR0917  one per option
     outputs.check_picture(plot)
     if output is None:
         outputs.make_cache(default_folder())
+    asked = [known_name("collective", name, _core.KINDS) for name in distinct(collectives)]
     with Database(database) as opened:
         scope = one_of(opened.scopes(), machine, origin, database)
-        times = opened.read(scope)
-        runs = opened.software(scope)
-    asked = [known_name("collective", name, _core.KINDS) for name in distinct(collectives)]
-    present = {configuration.collective for configuration in times}
-    cases = {name: cases_of(name, scope, times) for name in asked or [kind for kind in _core.KINDS if kind in present]}
-    fitted = {name: fit(name, some) for name, some in cases.items()}
-    judged = [row for name, some in cases.items() for row in judge(fitted[name], some)]
-    about = _about(version, runs, cases, judged)
+        subjects = subjects_of(opened, scope, asked)
+        runs = [run for one in of_calls(opened.scopes(), scope) for run in opened.software(one)]
+    fitted = [fit(each.collective, each.cases) for each in subjects]
+    judged = together([row for each, one in zip(subjects, fitted, strict=True) for row in judge(one, each.cases)])
+    about = _about(version, runs, subjects, judged)
+    scope = replace(scope, calls="")
     path = output or default_folder() / file_name(scope)
-    trained = [each.trained for each in fitted.values()]
+    trained = [_kept(scope, each, one) for each, one in zip(subjects, fitted, strict=True)]
     if scope.origin == MEASURED:
-        trained = [with_times(each, cases[each.collective]) for each in trained]
+        trained = [with_times(one, each.cases) for each, one in zip(subjects, trained, strict=True)]
     save(Model(scope, trained, about), path)
     learned_tables.show(scope, judged)
     if json_file is not None:
@@ -71,25 +71,31 @@ def train(  # noqa: PLR0913, PLR0917  one per option
         json_file.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
     if plot is not None:
         platforms = [platform.text(run["platform"]) for run in runs if "platform" in run]
-        _draw(scope, [(cases[name], fitted[name]) for name in cases], plot, platforms[-1] if platforms else "")
+        drawn = [(each.cases, one) for each, one in zip(subjects, fitted, strict=True)]
+        _draw(scope, drawn, plot, platforms[-1] if platforms else "")
     found = "communicators that it fits find it by themselves" if output is None and scope.origin == MEASURED else ""
     print(f"wrote {path}; {found or f'use it by LANECAST_PROFILE={path}'}", file=sys.stderr)
 
 
-def _about(
-    version: str, runs: list[dict[str, Any]], cases: dict[str, list[Case]], judged: list[Judged]
-) -> dict[str, str]:
+def _kept(scope: Scope, subject: Subject, fitted: Fitted) -> Trained:
+    """What the file gets: on GPUs trained on all cases, since without a fifth of few sizes others would be beyond."""
+    trained = fitted.refit(subject.cases) if scope.gpu else fitted.trained
+    return replace(trained, calls=list(subject.calls))
+
+
+def _about(version: str, runs: list[dict[str, Any]], subjects: list[Subject], judged: list[Judged]) -> dict[str, str]:
     """What a person wants to know of the file."""
     about = {name: str(value) for name, value in software().items() if name != "environment"}
-    every = [case for some in cases.values() for case in some]
+    every = [case for each in subjects for case in each.cases]
     sizes = [case.bytes for case in every]
     times = f"{len(runs)} runs of {', '.join(map(str, sorted({case.ranks for case in every})))} ranks"
     about |= {"scikit-learn": version, "times": f"{times}, {size_text(min(sizes))} to {size_text(max(sizes))}"}
     about["times at commit"] = ", ".join(dict.fromkeys(str(run.get("commit")) for run in runs))
     for row in judged:
         if (row.cases, row.chooser) == (HELD_OUT, LEARNED):
+            configurations = sum(len(each.cases) for each in subjects if row.collective in {each.collective, ALL})
             about[row.collective] = (
-                f"{len(cases[row.collective])} configurations; of {row.size} held out {row.correct} right "
+                f"{configurations} configurations; of {row.size} held out {row.correct} right "
                 f"({row.accuracy:.1%}; {row.equal} within 1%), "
                 f"mean regret {row.mean_regret:.2%}, worst {row.worst_regret:.1%}"
             )

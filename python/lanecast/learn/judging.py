@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,11 @@ from lanecast.learn.training import Fitted, fifths
 from lanecast.profiles.model import Trained
 
 LEARNED, COST_MODEL, MEASURED = "learned", "cost model", "measured before"
-HELD_OUT, IN_TURN, UNSEEN_RANKS, AGAIN = "held-out fifth", "each fifth in turn", "unseen ranks", "every second round"
+HELD_OUT, IN_TURN, AGAIN = "held-out fifth", "each fifth in turn", "every second round"
+UNSEEN_RANKS, UNSEEN_SIZES = "unseen ranks", "unseen sizes"
+ALL = "all"  # collectives
+
+_OF_A_DOUBLING = 4  # sizes that are rounded to whole elements of each rank are to be one
 
 Chooser = Callable[[Case], str]
 
@@ -22,7 +27,7 @@ class Judged:
     """One way to choose over some cases. Regret: share of the best's time that a choice takes more."""
 
     collective: str
-    cases: str  # HELD_OUT, AGAIN; IN_TURN, UNSEEN_RANKS: each fifth or number of ranks by one trained on the others
+    cases: str  # HELD_OUT, AGAIN; IN_TURN, UNSEEN_…: each fifth, number of ranks or size by one trained on the others
     chooser: str
     size: int
     correct: int
@@ -68,7 +73,7 @@ def always(name: str) -> Chooser:
 
 
 def judge(fitted: Fitted, cases: Sequence[Case]) -> list[Judged]:
-    """The held-out fifth, beside what else one could choose by; then each fifth and each number of ranks in turn.
+    """The held-out fifth, beside what else one could choose by; then each fifth, number of ranks and size in turn.
 
     Those in turn keep the parameters that were chosen without the first fifth. At the end, where calls were timed more
     than once, how well these times would choose among themselves: nobody can be asked for more.
@@ -83,9 +88,12 @@ def judge(fitted: Fitted, cases: Sequence[Case]) -> list[Judged]:
     found = [
         _judged((collective, HELD_OUT, name), _choices(choose, fitted.held_out)) for name, choose in choosers.items()
     ]
-    inner = sorted({case.ranks for case in cases})[1:-1]  # beyond the ends it would not be asked
-    by_ranks = [([c for c in cases if c.ranks != count], [c for c in cases if c.ranks == count]) for count in inner]
-    for name, splits in ((IN_TURN, fifths(cases)), (UNSEEN_RANKS, by_ranks)):
+    in_turn = {
+        IN_TURN: fifths(cases),
+        UNSEEN_RANKS: _without_each(cases, lambda case: case.ranks),
+        UNSEEN_SIZES: _without_each(cases, lambda case: round(math.log2(case.bytes) * _OF_A_DOUBLING)),
+    }
+    for name, splits in in_turn.items():
         choices = [choice for kept, others in splits for choice in _choices(by_model(fitted.refit(kept)), others)]
         if choices:
             found.append(_judged((collective, name, LEARNED), choices))
@@ -93,6 +101,43 @@ def judge(fitted: Fitted, cases: Sequence[Case]) -> list[Judged]:
     if again := [choice for case in cases for choice in _measured_again(case)]:
         found.append(replace(_judged((collective, AGAIN, MEASURED), again), mean_between_rounds=0.0))  # beside itself
     return found
+
+
+def _without_each(cases: Sequence[Case], of: Callable[[Case], int]) -> list[tuple[list[Case], list[Case]]]:
+    """(the others, those of one number) for each but the ends, beyond which a machine would not be asked."""
+    inner = sorted(set(map(of, cases)))[1:-1]
+    return [([c for c in cases if of(c) != number], [c for c in cases if of(c) == number]) for number in inner]
+
+
+def together(judged: Sequence[Judged]) -> list[Judged]:
+    """Where a collective has several machines, their rows in one; behind them all collectives, where those are several.
+
+    Only of choosers that all of them have.
+    """
+    found: dict[tuple[str, str, str], list[Judged]] = {}
+    for row in judged:
+        found.setdefault((row.collective, row.cases, row.chooser), []).append(row)
+    machines = {row.collective: len(found[row.collective, HELD_OUT, LEARNED]) for row in judged}
+    if sum(machines.values()) == len(machines):
+        return list(judged)
+    sums = [_sum(rows) for (name, *_), rows in found.items() if len(rows) == machines[name]]
+    by_cases: dict[tuple[str, str], list[Judged]] = {}
+    for row in sums:
+        by_cases.setdefault((row.cases, row.chooser), []).append(row)
+    every = [replace(_sum(rows), collective=ALL) for rows in by_cases.values() if len(rows) == len(machines)]
+    return [*sums, *(every if len(machines) > 1 else [])]
+
+
+def _sum(rows: Sequence[Judged]) -> Judged:
+    size = sum(row.size for row in rows)
+    between = [row.mean_between_rounds for row in rows if row.mean_between_rounds is not None]
+    return replace(
+        rows[0], size=size, correct=sum(row.correct for row in rows), equal=sum(row.equal for row in rows),
+        mean_regret=sum(row.mean_regret * row.size for row in rows) / size,
+        worst_regret=max(row.worst_regret for row in rows),
+        mean_between_rounds=sum(b * row.size for b, row in zip(between, rows, strict=True)) / size
+        if len(between) == len(rows) else None,
+    )  # fmt: skip
 
 
 def _measured_again(case: Case) -> list[tuple[Case, str]]:

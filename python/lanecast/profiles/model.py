@@ -14,6 +14,9 @@ from lanecast.marked_json import Format
 from lanecast.profiles.scope import Scope
 
 FORMAT = Format("model", "lanecast_model", 2, "train it again with `lanecast learn train`")
+# "half": sums of 16-bit floats; "captured": by a graph; "symmetric": buffers in symmetric memory; "copy_engine": where
+# these can be taken.
+CALLS = ("half", "captured", "symmetric", "copy_engine")
 FEATURES = ("log2_bytes", "log2_ranks", "nodes_are_power_of_two")  # those of _core.features_of()
 
 
@@ -36,6 +39,8 @@ class Trained:
     intercepts: list[float]
     # Of each class (ranks, bytes, seconds), by ranks, then bytes; none where they say nothing of calls: simulated ones.
     times: list[list[list[float]]] = field(default_factory=list)
+    # Of a machine for calls among the GPUs of a host, which ones: some of CALLS. Else it holds for all.
+    calls: list[str] = field(default_factory=list)
 
     def learned(self) -> _core.Learned:
         """The same for the core. Raises UsageError where the lists do not fit together."""
@@ -80,6 +85,9 @@ def load(path: Path) -> Model:
 def file_name(scope: Scope) -> str:
     """Name in a folder of models: readable, and different for every scope."""
     digest = hashlib.sha256(json.dumps(asdict(scope), sort_keys=True).encode()).hexdigest()[:8]
+    if scope.gpu:
+        kind = re.sub("[^0-9a-z]+", "-", scope.gpu.lower()).strip("-")
+        return f"gpu-model-{'host' if scope.one_host else scope.node or 'flat'}-{kind}-{digest}.json"
     carried = re.sub("[^0-9a-z]+", "+", scope.transports or scope.origin)
     return f"model-{scope.node or 'flat'}-{carried}-{digest}.json"
 

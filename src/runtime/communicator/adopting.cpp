@@ -55,7 +55,7 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
       }};
   const bool are_timed = settle_links(site, choosing, adopted);
   if (known.empty() && !are_timed) return;
-  if (gpu) gpu->choose_by(adopted.peers);
+  if (gpu) gpu->choose_by(adopted);
   choosing.choose_by(std::move(adopted));
   parts_->binding.forget_plans();
   if (!gpu || !gpu->between_hosts()) return;

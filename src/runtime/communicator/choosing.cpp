@@ -114,11 +114,46 @@ std::vector<Choice> Choosing::candidates_for_gpus(const Request& request, const 
   return all;
 }
 
+void Choosing::gpus_are(const std::string& kind) {
+  gpu_ = &gpu_kind(kind);
+  kind_of_gpu_ = kind;
+  const auto ours = [&](const GpuModel& each) { return !each.one_host && each.gpu == kind; };
+  if (std::ranges::any_of(models_.gpu_models, ours)) return;
+  for (const GpuModel& each : models_.gpu_models)
+    if (!each.one_host && !each.file.empty())
+      throw UsageError("model " + each.file + ": was learned from other jobs (gpu: " + each.gpu + ", not " +
+                       (kind.empty() ? "several kinds" : kind) +
+                       "); measure here with `lanecast learn measure --device cuda`, or set LANECAST_PROFILE=none");
+}
+
+std::optional<Choice> Choosing::learned_on_gpus(const Request& request, const Models& models, OnGpus gpus) const {
+  for (const GpuModel& model : models.gpu_models) {
+    if (model.one_host || model.gpu != kind_of_gpu_) continue;
+    for (const GpuModel::Way& way : model.ways) {
+      if (way.machine.kind != request.kind) continue;
+      std::vector<std::string> valid;
+      for (const Choice& each : candidates_for_gpus(request, models, gpus.has_groups)) valid.push_back(each.algorithm);
+      const auto answer = ask(way.machine, request, topology_, valid);
+      if (!answer) continue;
+      Choice choice = predict(request, topology_, models, answer->algorithm);
+      choice.decided_by = Decider::learned;
+      choice.timed = answer->seconds > 0;
+      if (choice.timed) choice.seconds = answer->seconds;
+      return choice;
+    }
+  }
+  return {};
+}
+
 Choice Choosing::chosen_for_gpus(const Call& call, OnGpus gpus) const {
   const Request request = request_of(call, gpus);
   const Models models = models_for(gpus);
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   if (!pinned_in_order(call).empty()) return chosen(call, request, models);
+  if (auto learned = learned_on_gpus(request, models, gpus)) {
+    if (chunks) learned->chunks = chunks;
+    return *learned;
+  }
   const Choice first = choose(request, topology_, models);
   const std::string name = gpus.has_groups ? within_by_groups(call.kind, topology_, first.algorithm) : "";
   Choice choice = first;

@@ -3,6 +3,7 @@
 // learned, else the cost model.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,7 +44,8 @@ class Choosing {
   const GpuLinks& gpu_links() const { return gpu_links_; }
   void choose_on_gpus_by(GpuLinks links) { gpu_links_ = std::move(links); }
   /// What calls on GPUs are chosen by, equal on all ranks: see Models::gpu.
-  void gpus_are(const GpuKind& kind) { gpu_ = &kind; }
+  /// Throws UsageError where the user has named what was learned between hosts with others.
+  void gpus_are(const std::string& kind);
 
   Choice chosen(const Call& call) const;
   Explanation explain(const Call& call) const;
@@ -79,7 +81,11 @@ class Choosing {
   Models models_;
   std::vector<bool> between_hosts_;
   GpuLinks gpu_links_;
+  /// By times of whole calls between hosts with such GPUs; none where nobody has taken them.
+  std::optional<Choice> learned_on_gpus(const Request& request, const Models& models, OnGpus gpus) const;
+
   const GpuKind* gpu_ = Models{}.gpu;
+  std::string kind_of_gpu_;
 };
 
 }  // namespace lanecast

@@ -58,9 +58,24 @@ void each_field(Archive& archive, PeerFits& peers) {
 }
 
 template <class Archive>
+void each_field(Archive& archive, WayCalls& calls) {
+  archive(calls.half, calls.captured, calls.symmetric, calls.copy_engine);
+}
+
+template <class Archive>
+void each_field(Archive& archive, GpuModel::Way& way) {
+  archive(way.calls, way.machine);
+}
+
+template <class Archive>
+void each_field(Archive& archive, GpuModel& model) {
+  archive(model.gpu, model.file, model.one_host, model.ways);
+}
+
+template <class Archive>
 void each_field(Archive& archive, Models& models) {
   archive(models.links, models.reduce_s_per_byte, models.fits, models.overlaps, models.learned, models.pins,
-          models.peers, models.timing);
+          models.peers, models.gpu_models, models.timing);
 }
 
 template <class Value>

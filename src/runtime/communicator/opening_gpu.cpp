@@ -38,9 +38,9 @@ std::shared_ptr<GpuExecutor> GpuCalls::made(int device, std::optional<void*> str
                                              gate_.ask(ground_.options.interrupt);
                                            }});
                     }});
-  executor->choose_by(choosing_.models().peers);
+  executor->choose_by(choosing_.models());
   look_for_nccl(*executor);
-  choosing_.gpus_are(gpu_kind(executor->kind_of_gpu()));
+  choosing_.gpus_are(executor->kind_of_gpu());
   if (BetweenHosts* const between = executor->between_hosts()) {
     say_why_staged(*between);
     const auto hear = [this] { gate_.ask(ground_.options.interrupt); };

@@ -145,8 +145,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   }
   inherit_links(communicator->parts_->choosing, known, on_gpus);
   communicator->parts_->choosing.choose_by(std::move(known));
-  if (GpuExecutor* const gpu = communicator->parts_->gpu.opened())
-    gpu->choose_by(communicator->choosing().models().peers);
+  if (GpuExecutor* const gpu = communicator->parts_->gpu.opened()) gpu->choose_by(communicator->choosing().models());
   communicator->parts_->ground.around.bootstrap
       .all_gather = {};  // it holds the parent and its transports, which may go now
   return communicator;

@@ -12,8 +12,8 @@ namespace lanecast {
 EngineCalls::EngineCalls(const EngineSurroundings& around)
     : on_(around), lines_(gpu_kind(around.gpu.kind)), trials_(around.gpu.device) {}
 
-void EngineCalls::choose_by(const std::vector<PeerFits>& measured) {
-  lines_ = PeerLines::among(measured, on_.gpu.kind, on_.topology.size());
+void EngineCalls::choose_by(const Models& models) {
+  lines_ = PeerLines::among(models, on_.gpu.kind, on_.topology.size());
 }
 
 PeerTraffic EngineCalls::traffic_of(const Call& call, bool symmetric) const {
@@ -55,7 +55,7 @@ EngineCalls::Way EngineCalls::way_of(const Call& call, std::string_view named, c
   if (call.own_counts()) return way;  // of a size that not all know the kernel is taken
   const bool has_staging = on_.peers.has_staging();
   way.engine = fastest(way.traffic, lines_, has_staging);
-  if (!way.traffic.nccl || !nccls.tries || lines_.seconds(PeerEngine::nccl, way.traffic)) return way;
+  if (!way.traffic.nccl || !nccls.tries || lines_.knows_nccl(way.traffic, has_staging)) return way;
   const SizeClass size = size_class_of(way.traffic);
   PeerTraffic ours = way.traffic;
   ours.nccl = false;
@@ -77,7 +77,7 @@ Explanation EngineCalls::explain(const Call& call, PeerQuestion question, const 
   question.traffic.nccl = nccls.why_not.empty();
   question.has_staging = on_.peers.has_staging();
   question.no_nccl = nccls.why_not;
-  if (nccls.why_not.empty() && nccls.tries && !lines_.seconds(PeerEngine::nccl, question.traffic)) {
+  if (nccls.why_not.empty() && nccls.tries && !lines_.knows_nccl(question.traffic, question.has_staging)) {
     question.is_tried = true;
     question.tried = trials_.settled(size_class_of(question.traffic));
   }

@@ -32,7 +32,7 @@ class EngineCalls {
 
   /// Choose engines by what was measured, where that was among as many ranks with GPUs of this kind. Equal on all
   /// ranks. Throws UsageError where the user has named what was measured on others.
-  void choose_by(const std::vector<PeerFits>& measured);
+  void choose_by(const Models& models);
   /// Of the call's: why NCCL does not take it; empty: it does.
   struct Nccls {
     std::string why_not;

@@ -36,8 +36,8 @@ void GpuExecutor::set_timeout(double timeout_s) {
   if (between_hosts_) between_hosts_->set_timeout(timeout_s);
 }
 
-void GpuExecutor::choose_by(const std::vector<PeerFits>& measured) {
-  if (within_host_) within_host_->engines.choose_by(measured);
+void GpuExecutor::choose_by(const Models& models) {
+  if (within_host_) within_host_->engines.choose_by(models);
 }
 
 bool GpuExecutor::idle() const {

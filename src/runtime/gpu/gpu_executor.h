@@ -46,7 +46,7 @@ class GpuExecutor {
   /// own.
   void set_timeout(double timeout_s);
   /// Choose by what was measured, where ranks of one host choose by that. Equal on all ranks.
-  void choose_by(const std::vector<PeerFits>& measured);
+  void choose_by(const Models& models);
 
   /// Until all that the device has to do is done, also what graphs replay.
   void wait_for_device() const;
