@@ -5,10 +5,17 @@
 
 namespace lanecast::peers {
 
+Faults::Faults(const std::shared_ptr<gpu::Device>& device)
+    : memory_(device, sizeof(gpu::FaultRecord)),
+      clock_(std::make_unique<HostClock>(&reinterpret_cast<gpu::FaultRecord*>(memory_.host())->ran_ns)) {}
+
 void Faults::set_timeout(double timeout_s, double watched) {
-  // No deadline, which is infinity, becomes 127 years, which added to today's time fit into 64 bits of nanoseconds.
+  clock_->serve(timeout_s);
+  // No deadline, which is infinity, becomes 127 years, which added to the time so far fit into 64 bits of nanoseconds.
   constexpr double kMost_s = 4e9;
-  const auto ns = [&](double seconds) { return static_cast<gpu::u64>(std::min(seconds, kMost_s) * 1e9); };
+  const auto ns = [&](double seconds) {
+    return static_cast<gpu::u64>((std::min(seconds, kMost_s) + clock_->tick_s()) * 1e9);
+  };
   timeout_ns_ = ns(watched * timeout_s);
   unwatched_timeout_ns_ = ns(timeout_s);
 }

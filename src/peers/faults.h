@@ -9,6 +9,7 @@
 
 #include "device/gpu/kernels/arguments.h"
 #include "device/gpu/memory.h"
+#include "peers/host_clock.h"
 
 namespace lanecast::peers {
 
@@ -24,7 +25,7 @@ struct PeerFault {
 
 class Faults {
  public:
-  explicit Faults(const std::shared_ptr<gpu::Device>& device) : memory_(device, sizeof(gpu::FaultRecord)) {}
+  explicit Faults(const std::shared_ptr<gpu::Device>& device);
 
   gpu::Address device() const { return memory_.device(); }
   /// Of the waits of the kernels that are enqueued from now on; so many times as long where a host looks at the peers
@@ -38,9 +39,12 @@ class Faults {
   void poison();
   /// After poison(): a word that is not 0.
   gpu::Address poisoned() const { return device() + offsetof(gpu::FaultRecord, poison); }
+  /// Nothing waits any more, whatever is launched.
+  void end_deadlines() { clock_.reset(); }
 
  private:
   gpu::PinnedMemory memory_;
+  std::unique_ptr<HostClock> clock_;  // behind the memory, into which it writes
   gpu::u64 timeout_ns_ = 0, unwatched_timeout_ns_ = 0;
 };
 

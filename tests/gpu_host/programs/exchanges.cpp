@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -258,12 +259,30 @@ std::vector<Call> calls() {
   return all;
 }
 
+/// As a rank's host does it, without which no wait of its kernels has a deadline.
+class HostClock {
+ public:
+  explicit HostClock(FaultRecord& record)
+      : thread_([&record](const std::stop_token& ended) {
+          const auto begun = std::chrono::steady_clock::now();
+          while (!ended.stop_requested()) {
+            const std::chrono::nanoseconds ran = std::chrono::steady_clock::now() - begun;
+            std::atomic_ref(record.ran_ns).store(static_cast<u64>(ran.count()), std::memory_order_relaxed);
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
 /// The first of three ranks is told to give up before the others come. Those may end in a fault as well, and in a right
 /// result.
 int beside_one_that_gives_up(const Call& call) {
   return run_ranks<Memory>(3, [&](u32 r, std::vector<Memory>& memory) {
     Rank rank(r, memory, /*timeout_ms=*/100);
     rank.may_fail = true;
+    const HostClock clock(memory[r].fault[0]);
     if (r == 0) memory[0].fault[0].poison = 1;
     while (r != 0 && std::atomic_ref(memory[0].control[0].failed).load() == 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

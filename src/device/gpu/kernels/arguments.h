@@ -39,6 +39,7 @@ enum class WaitKind : u32 { piece, barrier, chunk, sent, received, program };
 struct FaultRecord {
   u32 fault;   // written last
   u32 poison;  // by the host: nothing that is waited for will come
+  u64 ran_ns;  // by the host, now and then: how long its process has run
   u32 rank, peer;
   u32 call;   // of the group, counted from 0; of an overlap: as ProgramRun::captured; of counts: CountFault
   u32 round;  // piece of the message; of an overlap: the same of the launch that was at work; of counts: the row

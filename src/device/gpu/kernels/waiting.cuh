@@ -56,14 +56,16 @@ __device__ inline bool wait_for(const WaitContext& waiter, const Word* word, con
       nap(min((spins - kLooksAwake) * kNapGrows_ns, kLongestNap_ns));
     if (spins % 256 != 255) continue;
     if (peek(&waiter.control->failed)) return false;
-    if (*static_cast<volatile u32*>(&waiter.record->poison)) {
+    // Both at once: each is a microsecond away, in the host's memory.
+    const u32 poison = peek(&waiter.record->poison);
+    const u64 ran_ns = peek(&waiter.record->ran_ns);
+    if (poison != 0) {
       atomicCAS(&waiter.control->failed, 0u, 1u);  // so that what is enqueued behind does not wait, either
       return false;
     }
-    const u64 now = now_ns();
     if (deadline == 0) {
-      deadline = now + waiter.timeout_ns;
-    } else if (now > deadline) {
+      deadline = ran_ns + waiter.timeout_ns;
+    } else if (ran_ns > deadline) {
       report(waiter, place, Fault::timeout);
       return false;
     }

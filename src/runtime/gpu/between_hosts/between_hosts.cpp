@@ -98,6 +98,7 @@ BetweenHosts::~BetweenHosts() {
   }
   // What a launch looks at before it knows. It stays for as long as the process, since nobody who hears of a graph's
   // end may call the driver then.
+  own_->faults.end_deadlines();
   static_cast<void>(own_.release());
   static_cast<void>(peers_.release());
   static_cast<void>(std::make_unique<CapturedCalls>(std::move(captured_)).release());
