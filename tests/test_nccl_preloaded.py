@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -186,6 +187,32 @@ def test_in_place_of_nccl(tmp_path: Path) -> None:
     env = preloaded(LD_PRELOAD="", LD_LIBRARY_PATH=str(place))
     for said in outputs(built, 2, tmp_path, env=env):
         assert "collectives and messages go by Lanecast" in said
+
+
+# As JAX does: by the path of NVIDIA's package, and later by the name alone, from a library with folders of its own.
+OPENS_LATER = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1])
+nccl, version = ctypes.CDLL("libnccl.so.2"), ctypes.c_int()
+assert nccl.ncclGetVersion(ctypes.byref(version)) == 0
+print(nccl._handle == ctypes.CDLL(sys.argv[2])._handle, version.value)
+"""
+
+
+@pytest.mark.parametrize(("preload", "ours"), [("libnccl.so.2", True), ("", False)])
+def test_a_program_that_opens_nccl_by_itself(preload: str, ours: bool, tmp_path: Path) -> None:
+    """The name must be taken before the program opens NCCL's own file: a folder for the loader alone is too late."""
+    place, real = tmp_path / "in-place", tmp_path / "nvidia" / "libnccl.so.2"
+    place.mkdir()
+    real.parent.mkdir()
+    (place / "libnccl.so.2").symlink_to(SHIM)
+    text = b"int ncclGetVersion(int* version) { return *version = 22809, 0; }\n"
+    make = ["cc", "-shared", "-fPIC", "-Wl,-soname,libnccl.so.2", "-x", "c", "-", "-o", str(real)]
+    subprocess.run(make, input=text, check=True)
+    env = {**os.environ, "LD_LIBRARY_PATH": str(place), "LD_PRELOAD": preload, "LANECAST_NCCL_LIBRARY": ""}
+    words = [sys.executable, "-c", OPENS_LATER, str(real), str(SHIM)]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    assert done.stdout == f"{ours} 22809\n", done.stderr
 
 
 @pytest.mark.timeout(400)
