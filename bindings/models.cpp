@@ -69,6 +69,13 @@ void bind_models(nb::module_& m) {
           },
           "ranks_per_core"_a, "A copy for a host whose ranks share cores.")
       .def(
+          "with_gap",
+          [](Models models, double gap_s) {
+            models.links.at(0).gap_s = gap_s;
+            return models;
+          },
+          "gap_s"_a, "A copy whose outermost link adds this for each further message that is under way.")
+      .def(
           "with_learned",
           [](Models models, const std::vector<Learned>& learned) {
             models.learned = learned;

@@ -324,3 +324,21 @@ def test_on_cpus_the_same_holds(collective: str, rate: float) -> None:
             if best["algorithm"].startswith("hierarchical")
         ]
         assert all(best["seconds"] <= 1.3 * seconds for seconds in times)
+
+
+@pytest.mark.parametrize(("collective", "times"), [("all_gather", 1), ("all_to_all", 1), ("all_reduce", 2)])
+def test_messages_that_leave_together_wait_for_one_latency(collective: str, times: int) -> None:
+    """Each further one costs the gap, which passes while the bytes of those before it do."""
+    ranks, alpha_s, gap_s = 33, 20e-6, 2e-6
+    topology = _core.Topology(ranks)
+    link = _core.Models([(alpha_s, 1 / 10e9)], reduce_s_per_byte=0)
+    known = link.with_gap(gap_s)
+    name = "pairwise" if collective == "all_to_all" else "direct"
+
+    def seconds(models: _core.Models, size: int) -> float:
+        return _core.predict(collective, size, topology, models, name, 1)
+
+    assert seconds(known, 1 << 10) == pytest.approx(times * (alpha_s + 31 * gap_s), rel=0.01)
+    sent_s = times * (1 << 30) / 10e9 * 32 / 33
+    assert seconds(known, 1 << 30) == pytest.approx(times * alpha_s + sent_s, rel=1e-9)
+    assert seconds(link, 1 << 30) > seconds(known, 1 << 30)  # where no gap is known, each costs a share of the latency

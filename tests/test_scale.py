@@ -136,6 +136,36 @@ def test_levels_of_a_hierarchy_overlap_but_not_beyond_the_bound_of_the_nics(simu
     assert bound < sliced < 0.9 * whole
 
 
+@pytest.mark.parametrize(
+    ("machine", "ranks", "mebibytes", "across"),
+    [
+        ("perlmutter", 128, 64, "direct"),
+        ("perlmutter", 128, 1024, "direct"),
+        ("frontier", 128, 256, "direct"),
+        ("perlmutter", 512, 16, "recursive_doubling"),  # 127 messages for each chunk cost more than seven rounds
+        ("frontier", 2048, 1024, "recursive_doubling"),
+    ],
+)
+def test_nodes_exchange_directly_as_long_as_messages_hide_behind_bytes(
+    machine: str, ranks: int, mebibytes: int, across: str
+) -> None:
+    case = Case(machines.load(machine), "all_gather", ranks, mebibytes * MIB)
+    assert contenders.plan("lanecast", case).algorithm.startswith(f"hierarchical({across},")
+
+
+@needs_simgrid
+@pytest.mark.parametrize("software", [False, True])
+def test_the_default_is_near_the_best_way_between_32_nodes(simulator: Simulator, software: bool) -> None:
+    perlmutter = machines.load("perlmutter")
+    case = Case(perlmutter, "all_gather", 128, 64 * MIB)
+    words = [*platform.words(perlmutter), *(["message_s=2e-06"] if software else [])]
+    default, *others = (
+        point.run(simulator, [*words, *contenders.plan(name, case).words(case)]).seconds
+        for name in ("lanecast", "recursive-across", "direct-across")
+    )
+    assert default <= 1.02 * min(others)
+
+
 @needs_simgrid
 @pytest.mark.parametrize("collective", contenders.COLLECTIVES)
 def test_chunks_take_turns_on_a_wire(simulator: Simulator, collective: str) -> None:

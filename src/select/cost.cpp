@@ -51,14 +51,17 @@ Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& 
   const bool is_steady = cost.steady || load.ranks <= 2;
   const double waits = is_steady ? 0 : std::max(0.0, sent - std::max(cost.rounds, cost.messages) * kHeldBytes);
   const double add_s = seconds_of_adding(reduced, load, models);
-  return with_sends({.rounds = cost.rounds,
+  // All-reduces send to everyone twice.
+  const bool at_once = link.gap_s > 0 && !cost.pipelined && cost.messages > cost.rounds;
+  return with_sends({.rounds = at_once ? cost.messages / (load.ranks - 1) : cost.rounds,
                      .alpha_s = link.alpha_s,
                      .transfer_s = (sent + (link.unsteady - 1) * waits) * link.beta_s_per_byte + add_s,
                      .hidden_s = hidden_in_chunks(reduced, load, models),
                      .pipelined = cost.pipelined,
                      .load = link.crowd * cost.even,
                      .messages = cost.messages,
-                     .gap_s = link.gap_s},
+                     .gap_s = link.gap_s,
+                     .at_once = at_once},
                     cost, load);
 }
 
@@ -70,7 +73,8 @@ double Stage::seconds(int chunks, double latency_share) const {
     const double in_rounds = (rounds + chunks - 1) * (alpha_s + transfer_s / chunks);
     return chunks_s + std::max(in_rounds, load * (chunks * messages * alpha_s + transfer_s));
   }
-  const double transferred_s = std::max(transfer_s - hidden_s * (chunks - 1) / chunks, (chunks - 1) * sends * gap_s);
+  const double further_messages = at_once ? chunks * sends - rounds : (chunks - 1) * sends;
+  const double transferred_s = std::max(transfer_s - hidden_s * (chunks - 1) / chunks, further_messages * gap_s);
   return chunks_s + std::max(1.0, load) * (rounds * alpha_s * (1 + latency_share * (chunks - 1)) + transferred_s);
 }
 
