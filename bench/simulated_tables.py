@@ -4,7 +4,8 @@
     python bench/simulated_tables.py --minutes 60
 
 It stops after so many minutes, and goes on next time. Rows go when the machine's figures have changed. If the code has
-that decides simulated times, one row of each collective and contender is simulated again. All go if one is another.
+that decides simulated times, those rows go whose algorithm or chunks are chosen otherwise now, and one of the rest of
+each collective and contender is simulated again. All go if one is another.
 `make figures` then writes the pages, which say what is still to be simulated. Needs SimGrid.
 """
 
@@ -116,10 +117,17 @@ def _file(name: str, machine: Machine, simulator: build.Simulator) -> dict[str, 
     before = json.loads(file.read_text()) if file.exists() else {}
     same = all(before.get(fact) == about[fact] for fact in ("simgrid", "platform"))
     rows: list[dict[str, Any]] = before["rows"] if same else []
-    if same and before.get("code") != about["code"] and not _still_hold(simulator, machine, rows):
-        say(f"{machine.name}: the code takes other times now, all rows go")
-        rows = []
+    if same and before.get("code") != about["code"]:
+        rows = [row for row in rows if _chosen_again(machine, row)]
+        if not _still_hold(simulator, machine, rows):
+            say(f"{machine.name}: the code takes other times now, all rows go")
+            rows = []
     return {**about, "with": software(), "rows": rows}
+
+
+def _chosen_again(machine: Machine, row: dict[str, Any]) -> bool:
+    _, plan = _planned(machine, row)
+    return bool([row["algorithm"], row["chunks"]] == [plan.algorithm, plan.chunks])
 
 
 def _still_hold(simulator: build.Simulator, machine: Machine, rows: list[dict[str, Any]]) -> bool:
@@ -127,22 +135,25 @@ def _still_hold(simulator: build.Simulator, machine: Machine, rows: list[dict[st
     first: dict[tuple[str, str], dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (row["ranks"], row["mebibytes"])):
         first.setdefault((row["collective"], row["backend"]), row)
-    facts = ("algorithm", "chunks", "us")
-    return all(
-        [row[fact] for fact in facts] == [again[fact] for fact in facts]
-        for row in first.values()
-        for again in [_simulated(simulator, machine, row)]
-    )
+    return all(row["us"] == _simulated(simulator, machine, row)["us"] for row in first.values())
+
+
+def _case(machine: Machine, key: dict[str, Any]) -> Case:
+    ranks = key["ranks"]
+    return Case(machine, key["collective"], ranks, contenders.evenly(key["mebibytes"] * MIB, ranks))
+
+
+def _planned(machine: Machine, key: dict[str, Any]) -> tuple[Case, contenders.Plan]:
+    """The case as its contender meets it, and what that does."""
+    met = contenders.on(key["backend"], _case(machine, key))
+    return met, contenders.plan(key["backend"], met)
 
 
 def _simulated(simulator: build.Simulator, machine: Machine, key: dict[str, Any]) -> dict[str, Any]:
-    collective, ranks, backend = key["collective"], key["ranks"], key["backend"]
-    case = Case(machine, collective, ranks, contenders.evenly(key["mebibytes"] * MIB, ranks))
-    met = contenders.on(backend, case)
-    plan = contenders.plan(backend, met)
-    what = f"{machine.name}: {collective} of {key['mebibytes']} MiB on {ranks} ranks, {backend}"
-    say(what)
+    met, plan = _planned(machine, key)
+    say(f"{machine.name}: {key['collective']} of {key['mebibytes']} MiB on {key['ranks']} ranks, {key['backend']}")
     outcome = point.run(simulator, [*platform.words(met.machine), *plan.words(met)], lambda text: say(f"  {text}"))
+    case = _case(machine, key)
     bound = bound_Bps(case)
     return {
         "algorithm": plan.algorithm, "chunks": plan.chunks, "us": round(outcome.seconds * 1e6, 2),

@@ -81,6 +81,20 @@ def test_rows_of_other_code_go_unless_it_takes_the_same_times(
     assert [row["us"] for row in _rows(tmp_path)] == [1000.0 * (3 + k) for k in range(POINTS)]
 
 
+def test_rows_that_are_chosen_otherwise_go_alone(tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables.point, "run", lambda *_: Outcome(1e-3, 0, 0.5, 100))
+    tables.main("frontier", 600)
+    right = _rows(tmp_path)
+    file = tmp_path / "frontier.json"
+    known = json.loads(file.read_text())
+    known["rows"][-1]["chunks"] += 1  # of 64 ranks: no sample would find it
+    known["rows"][2]["algorithm"] = "bruck"
+    file.write_text(json.dumps(known))
+    monkeypatch.setattr(tables, "code_digest", lambda: "another choice")
+    tables.main("frontier", 0)
+    assert _rows(tmp_path) == [row for at, row in enumerate(right) if at not in {2, POINTS - 1}]
+
+
 def test_what_decides_times_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "bench")
     import simulated_tables
