@@ -32,6 +32,7 @@ HostClock::~HostClock() {
 void HostClock::serve(double timeout_s) {
   {
     const std::lock_guard lock(mutex_);
+    if (timeout_s == timeout_s_) return;  // as in nearly each call, which wakes nobody
     timeout_s_ = timeout_s;
   }
   changed_.notify_all();  // a tick that has begun may be far longer
