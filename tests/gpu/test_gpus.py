@@ -106,6 +106,13 @@ def test_messages(queues: str, tmp_path: Path) -> None:
     expect_all_right(tmp_path, RANKS, ["messages"], CUDA_DEVICE_MAX_CONNECTIONS=queues)
 
 
+@pytest.mark.parametrize("sections", ["grid codes", "streams graphs", "messages", "compositions"])
+def test_between_hosts(sections: str, tmp_path: Path) -> None:
+    """Two hosts of half of the GPUs each, with an emulated NIC for each GPU."""
+    half = RANKS // 2
+    expect_all_right(tmp_path, 2 * half, sections.split(), LANECAST_GPU_NICS=f"50GBps,12us,{half}")
+
+
 @pytest.mark.parametrize("queues", ["1", "8"])
 def test_compositions(queues: str, tmp_path: Path) -> None:
     expect_all_right(tmp_path, RANKS, ["compositions"], CUDA_DEVICE_MAX_CONNECTIONS=queues)
