@@ -44,6 +44,10 @@ class Campaign:
     def size(self) -> int:
         return self.ranks.size
 
+    def algorithms(self, *own: str) -> tuple[str, ...]:
+        """What is chosen, and those of one host's GPUs where all are."""
+        return ("", *own) if self.on_gpu and "LANECAST_GPU_NICS" not in os.environ else ("",)
+
     def another(self, timeout_s: float = TIMEOUT_S, **options: Any) -> Communicator:
         """One more communicator of all ranks."""
         self._made += 1

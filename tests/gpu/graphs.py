@@ -14,7 +14,7 @@ _CAPTURES = 3
 
 
 def run(campaign: Campaign) -> None:
-    for algorithm in ("", "peer_kernel", "copy_engine") if campaign.on_gpu else ("",):
+    for algorithm in campaign.algorithms("peer_kernel", "copy_engine"):
         for count in (SMALL, campaign.large + 3):
             campaign.check(
                 f"graph of {count} by {algorithm or 'choice'}",
