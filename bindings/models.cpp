@@ -40,7 +40,7 @@ void bind_models(nb::module_& m) {
           "__init__",
           [](Models* self, const std::vector<LinkTuple>& links, double reduce_s_per_byte,
              const std::vector<FitTuple>& fits, const std::vector<OverlapTuple>& overlaps) {
-            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}, {}, {}, {}, {}};
+            auto* models = new (self) Models{{}, reduce_s_per_byte, {}, {}, {}, {}, {}, {}, {}};
             for (const auto& [alpha_s, beta] : links) models->links.push_back({alpha_s, beta});
             for (const auto& [collective, algorithm, level, from_bytes, alpha_s, beta] : fits)
               models->fits.push_back({kind_named(collective), algorithm, level, from_bytes, alpha_s, beta});
