@@ -14,7 +14,7 @@ NAME = "lanecast"
 # 1: groups that ask for another name are made by Lanecast, too (takeover.py).
 VARIABLE = "LANECAST_TORCH"
 # What calls go to another backend, which is made over the same store and ranks for the first of them.
-PASSED_ON = {"gloo": ("all_reduce of sparse tensors",), "nccl": ("messages between two ranks of CUDA tensors",)}
+PASSED_ON = {"gloo": ("all_reduce of sparse tensors",)}
 
 
 def register() -> None:

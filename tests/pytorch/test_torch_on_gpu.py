@@ -22,6 +22,8 @@ CALLS = [name for name in vars(torch_calls) if name.startswith("check_") and nam
 # Many calls, each of which takes long where threads stand in for a GPU.
 MANY = ("check_all_reduce", "check_average_and_scaled_sum", "check_broadcast_and_reduce", "check_all_gather")
 STREAMS = [name for name in vars(torch_on_gpu) if name.startswith("check_")]
+FIRST = ("check_first_messages", "check_batch_as_first_call", "check_first_message_that_nobody_answers",
+         "check_abort_ends_messages_of_two_ranks")  # fmt: skip
 # Refusals are those of peer memory.
 WITHIN = ("check_refusals",)
 MEMORY = [name for name in vars(torch_memory) if name.startswith("check_")]
@@ -83,6 +85,12 @@ def test_call_between_hosts(job_on_gpus: Callable[..., Job], size: int, case: st
 @pytest.mark.parametrize("case", [case for case in STREAMS if case not in WITHIN])
 def test_streams_and_ends_between_hosts(job_on_gpus: Callable[..., Job], case: str) -> None:
     job_on_gpus(2, apart=True).run("torch_on_gpu", case)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("case", FIRST)
+def test_first_messages_of_three_ranks(job_on_gpus: Callable[..., Job], apart: bool, case: str) -> None:
+    job_on_gpus(3, apart=apart).run("torch_on_gpu", case)
 
 
 @pytest.mark.parametrize("apart", [False, True])

@@ -355,18 +355,90 @@ def check_abort_ends_the_calls_of_the_peers() -> None:
     dist.barrier()
 
 
-def check_messages_before_the_gpu_is_open() -> None:
-    """Not all ranks need to come to a message, so it cannot open the GPU: NCCL carries it."""
+def _pairs(group: Any) -> int:
+    return int(group._get_backend(torch.device("cuda")).pairs)
+
+
+def check_first_messages() -> None:
+    """Before a group's GPU is open a message needs its own two ranks alone, and theirs go on so; a batch may have both
+    kinds."""
     if size() == 1:
         return
     group = dist.new_group()
+    got, last = there(torch.empty(COUNT)), size() - 1
+    for salt in range(2):
+        if me() == last:
+            dist.send(there(own(salt)), 0, group=group)
+        elif me() == 0:
+            assert dist.recv(got, last, group=group) == last
+            same(got.cpu(), value(last, (COUNT,), salt=salt))
+    of_two = int(size() > 2 and me() in (0, last))  # of two ranks all have come
+    assert _pairs(group) == of_two
     x = there(own())
-    if PRETENDS:
-        with pytest.raises(Exception, match="this torch does not have"):
-            dist.send(x, (me() + 1) % size(), group=group)
-    elif me() < 2:
-        dist.send(x, 1, group=group) if me() == 0 else dist.recv(x, 0, group=group)
-        same(x.cpu(), value(0, (COUNT,)))
+    dist.all_reduce(x, group=group)
+    same(x.cpu(), total())
+    after, before = (me() + 1) % size(), (me() - 1) % size()
+    for salt in range(2):
+        batch = [dist.P2POp(dist.isend, there(own(salt)), after, group), dist.P2POp(dist.irecv, got, before, group)]
+        for work in dist.batch_isend_irecv(batch):
+            work.wait()
+        same(got.cpu(), value(before, (COUNT,), salt=salt))
+    if me() == 0:
+        dist.send(there(own(3)), last, group=group)
+    elif me() == last:
+        dist.recv(got, 0, group=group)
+        same(got.cpu(), value(0, (COUNT,), salt=3))
+    assert _pairs(group) == of_two
+    group._wait_for_pending_works()
+    dist.destroy_process_group(group)
+
+
+def check_batch_as_first_call() -> None:
+    """All ranks come to it, as torch asks of programs, so it opens the group's GPU."""
+    if size() == 1:
+        return
+    group = dist.new_group()
+    got, after, before = there(torch.empty(COUNT)), (me() + 1) % size(), (me() - 1) % size()
+    batch = [dist.P2POp(dist.irecv, got, before, group), dist.P2POp(dist.isend, there(own()), after, group)]
+    for work in dist.batch_isend_irecv(batch):
+        work.wait()
+    same(got.cpu(), value(before, (COUNT,)))
+    assert _pairs(group) == 0
+    dist.destroy_process_group(group)
+
+
+def check_first_message_that_nobody_answers() -> None:
+    """The error says which ranks of the group it means."""
+    if size() < 3:
+        return
+    group = dist.new_group()
+    if me() == 1:
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=2), group)
+        with pytest.raises(dist.DistBackendError, match=r"rank 0 of 2 waited.*its ranks 0 and 1 are ranks 1 and 2"):
+            dist.send(there(own()), 2, group=group)
+    dist.barrier()
+
+
+def check_abort_ends_messages_of_two_ranks() -> None:
+    if size() < 3:
+        return
+    group = dist.new_group()
+    got = there(torch.empty(COUNT))
+    if me() == 1:
+        dist.send(there(own()), 2, group=group)
+    elif me() == 2:
+        dist.recv(got, 1, group=group)
+        waiting = dist.irecv(got, 1, group=group)
+    dist.barrier()
+    if me() == 1:
+        group._get_backend(torch.device("cuda")).abort()
+        with pytest.raises(dist.DistBackendError, match="aborted"):
+            dist.send(there(own()), 2, group=group)
+    elif me() == 2:
+        with pytest.raises(dist.DistBackendError, match="aborted"):
+            waiting.wait(timedelta(seconds=ENDS_BY_S))
+        assert group._get_backend(torch.device("cuda")).get_error().name == "COMM_ERROR"
+    dist.barrier()
 
 
 def check_messages() -> None:

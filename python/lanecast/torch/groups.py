@@ -81,11 +81,5 @@ def _adapter() -> ModuleType:
 
 def _understudy(name: str, store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     """For what Lanecast is not built for: lanecast_torch.PASSED_ON."""
-    store = dist.PrefixStore(name, store)
-    if name == "gloo":
-        return dist.ProcessGroupGloo(store, rank, size, timeout)
-    if not dist.is_nccl_available():
-        raise ValueError("lanecast: messages of a GPU's memory go to NCCL, which this torch does not have")
-    options = dist.ProcessGroupNCCL.Options()
-    options._timeout = timeout
-    return dist.ProcessGroupNCCL(store, rank, size, options)
+    assert name in lanecast_torch.PASSED_ON
+    return dist.ProcessGroupGloo(dist.PrefixStore(name, store), rank, size, timeout)

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <exception>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +20,7 @@
 #include "device_work.h"
 #include "engine.h"
 #include "host_work.h"
+#include "on_demand.h"
 #include "options.h"
 #include "tensors.h"
 #include "types.h"
@@ -42,7 +42,7 @@ class Backend final : public c10d::Backend {
     c10::intrusive_ptr<c10d::Store> store;
     int rank, size;
   };
-  /// Makes another backend, "gloo" or "nccl", which takes what this one is not built for. Collective, when called.
+  /// Makes another backend, "gloo", which takes what this one is not built for. Collective, when called.
   using MakeUnderstudy = std::function<BackendPtr(const std::string& name, const c10::intrusive_ptr<c10d::Store>& store,
                                                   int rank, int size, std::chrono::milliseconds timeout)>;
 
@@ -105,6 +105,8 @@ class Backend final : public c10d::Backend {
   void let_peers_map(const std::vector<const void*>& segments);
   /// How many calls have copied nothing.
   std::uint64_t calls_without_copies() { return engine_->calls_without_copies(); }
+  /// How many peers have messages by a communicator of the two alone.
+  std::size_t pairs() const { return pairs_.all_made().size(); }
 
   // The group's life.
   bool supportsSplitting() const override { return true; }
@@ -142,12 +144,12 @@ class Backend final : public c10d::Backend {
   /// A message of a GPU's memory; the works of several are launched together.
   struct Message {
     c10::intrusive_ptr<DeviceWork> work;
+    std::shared_ptr<Engine> engine;
     lanecastMessage_t what;
   };
   struct Coalesced {
     std::vector<WorkPtr> works;
     std::vector<Message> messages;  // on a GPU; their works are among the works
-    bool passed_on = false;         // the understudy for messages coalesces too
     std::exception_ptr refusal;     // of the first message that was refused
   };
   /// Where the tensors lie, all of them. Raises ValueError (rank, argument).
@@ -168,10 +170,13 @@ class Backend final : public c10d::Backend {
   /// Has `data` sent to a peer or received from it, by peer memory: at once, or where the calls that coalesce end.
   WorkPtr move_on_device(const Launch& what, const SideBySide& data, int peer);
   void launch_messages(const std::vector<Message>& messages);
-  /// Is this a GPU's memory that peer memory does not reach: between hosts, and before the GPU is open?
-  bool passes_on(const Tensors& tensors);
-  /// Has the understudy for a GPU's messages make the call.
-  WorkPtr pass_on(const std::function<WorkPtr(c10d::Backend&)>& call);
+  /// The group's, once its GPU is open. A first message before that has one of the two ranks alone, as not all come.
+  std::shared_ptr<Engine> engine_for_messages(c10::Device device, int peer);
+  std::shared_ptr<Engine> make_pair(c10::Device device, int peer);
+  /// All messages of a batch by one engine have one.
+  c10::Stream stream_for(Engine& engine, c10::Device device, bool sends, int peer) const;
+  /// The group's, and those of pairs.
+  std::vector<std::shared_ptr<Engine>> engines() const;
   /// The call, or of an average of integers the sums that make it up. arrived: what this rank gets; null: nothing.
   void start_reduction(Work& work, lanecastCall_t call, const Reduction& what, const SideBySide* arrived,
                        std::chrono::milliseconds timeout);
@@ -191,9 +196,6 @@ class Backend final : public c10d::Backend {
   void check_even(const char* call, const char* argument, const SideBySide& shares, std::size_t count) const;
   /// Made for the first call, which waits for the peers. What has ended in the meantime raises DistBackendError.
   c10d::Backend& understudy(const std::string& name);
-  BackendPtr understudy_if_made(const std::string& name);
-  /// No more are made; those that there are.
-  std::vector<BackendPtr> end_understudies(const char* how);
   /// For a group made from this one.
   c10::intrusive_ptr<Options> options_of_child(const c10::intrusive_ptr<c10d::Backend::Options>& opts) const;
   void drop_pool();
@@ -203,10 +205,9 @@ class Backend final : public c10d::Backend {
   const c10::intrusive_ptr<c10d::Store> store_;
   const Helpers helpers_;
   const std::shared_ptr<Watch> watch_ = std::make_shared<Watch>();
-  std::mutex understudies_mutex_;  // guards what follows; held by nobody who waits for peers
-  std::map<std::string, std::shared_future<BackendPtr>> understudies_;
-  const char* ended_ = nullptr;  // how
-  std::mutex pool_mutex_;        // guards take_from_pool_
+  OnDemand<std::string, BackendPtr> understudies_;  // by name
+  OnDemand<int, std::shared_ptr<Engine>> pairs_;    // of two ranks, by the peer
+  std::mutex pool_mutex_;                           // guards take_from_pool_
   TakeFromPool take_from_pool_;
   std::atomic<std::uint64_t> sequence_ = 0;
   std::atomic<std::uint64_t> monitored_barriers_ = 0;

@@ -88,15 +88,8 @@ void Backend::startCoalescing() {
 WorkPtr Backend::endCoalescing() {
   TORCH_CHECK(coalesced_, "lanecast: endCoalescing: there was no startCoalescing");
   Coalesced calls = *std::exchange(coalesced_, std::nullopt);
-  if (calls.refusal) {
-    if (calls.passed_on) understudy("nccl").endCoalescing();
-    std::rethrow_exception(calls.refusal);
-  }
+  if (calls.refusal) std::rethrow_exception(calls.refusal);
   launch_messages(calls.messages);
-  if (!calls.passed_on) return join(getRank(), calls.works);
-  WorkPtr messages = understudy("nccl").endCoalescing();
-  if (calls.works.empty()) return messages;
-  if (messages) calls.works.push_back(std::move(messages));
   return join(getRank(), calls.works);
 }
 

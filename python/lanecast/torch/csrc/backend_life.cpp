@@ -49,7 +49,7 @@ Backend::~Backend() {
     const std::lock_guard lock(live.mutex);
     live.backends.erase(this);
   }
-  engine_->close(kGrace);
+  for (const auto& engine : engines()) engine->close(kGrace);
 }
 
 void Backend::shut_down_all() {
@@ -59,8 +59,10 @@ void Backend::shut_down_all() {
   const std::lock_guard lock(live.mutex);
   const auto begin = std::chrono::steady_clock::now();
   for (Backend* backend : live.backends) {
-    const auto gone = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
-    backend->engine_->close(std::max(kGrace - gone, std::chrono::milliseconds(0)));
+    for (const auto& engine : backend->engines()) {
+      const auto gone = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+      engine->close(std::max(kGrace - gone, std::chrono::milliseconds(0)));
+    }
   }
   // A thread that wants Python's lock after Python has ended would end the process.
   Finisher::instance().drain(kGrace);
@@ -109,7 +111,7 @@ c10::intrusive_ptr<Options> Backend::options_of_child(const c10::intrusive_ptr<c
 
 void Backend::setTimeout(std::chrono::milliseconds timeout) {
   options_->timeout = timeout;
-  engine_->set_timeout(timeout);
+  for (const auto& engine : engines()) engine->set_timeout(timeout);
 }
 
 void Backend::eagerConnectSingleDevice(at::Device device) {
@@ -120,15 +122,17 @@ void Backend::eagerConnectSingleDevice(at::Device device) {
 void Backend::abort() {
   const lanecast::WithoutGil unlocked;
   engine_->abort("the process group was aborted");
-  for (const BackendPtr& other : end_understudies("aborted")) other->abort();
+  for (const auto& pair : pairs_.end("aborted")) pair->abort("the process group was aborted");
+  for (const BackendPtr& other : understudies_.end("aborted")) other->abort();
 }
 
 void Backend::shutdown() {
   const lanecast::WithoutGil unlocked;
-  engine_->close_hearing_signals(options_->timeout);
+  pairs_.end("shut down");
+  for (const auto& engine : engines()) engine->close_hearing_signals(options_->timeout);
   watch_->drop_hook();
   drop_pool();
-  for (const BackendPtr& other : end_understudies("shut down")) other->shutdown();
+  for (const BackendPtr& other : understudies_.end("shut down")) other->shutdown();
 }
 
 }  // namespace lanecast_torch

@@ -40,14 +40,6 @@ std::optional<c10::Device> meeting_place(const c10d::BarrierOptions& opts, const
 
 }  // namespace
 
-WorkPtr Backend::pass_on(const std::function<WorkPtr(c10d::Backend&)>& call) {
-  c10d::Backend& other = understudy("nccl");
-  if (coalesced_ && !std::exchange(coalesced_->passed_on, true)) other.startCoalescing();
-  return call(other);
-}
-
-bool Backend::passes_on(const Tensors& tensors) { return on_gpu(tensors) && !engine_->has_messages(); }
-
 WorkPtr Backend::send(Tensors& tensors, int destination, int tag) {
   return refuse_at_the_end([&] { return post_send(tensors, destination, tag); });
 }
@@ -67,7 +59,6 @@ WorkPtr Backend::refuse_at_the_end(const std::function<WorkPtr()>& call) {
 }
 
 WorkPtr Backend::post_send(Tensors& tensors, int destination, int tag) {
-  if (passes_on(tensors)) return pass_on([&](c10d::Backend& other) { return other.send(tensors, destination, tag); });
   const SideBySide data("send", "tensor", {only("send", "tensors", tensors)}, Access::read);
   if (on_gpu(tensors)) return move_on_device({OpType::SEND, "lanecast:send", tensors, {}}, data, destination);
   data.pack();
@@ -80,7 +71,6 @@ WorkPtr Backend::post_send(Tensors& tensors, int destination, int tag) {
 }
 
 WorkPtr Backend::post_recv(Tensors& tensors, int source, int tag) {
-  if (passes_on(tensors)) return pass_on([&](c10d::Backend& other) { return other.recv(tensors, source, tag); });
   const SideBySide data("recv", "tensor", {only("recv", "tensors", tensors)});
   if (on_gpu(tensors)) return move_on_device({OpType::RECV, "lanecast:recv", tensors, tensors}, data, source);
   lanecastMessage_t message = message_for(data, source, tag);

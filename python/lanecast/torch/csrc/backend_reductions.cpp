@@ -51,6 +51,11 @@ void Backend::start_all_reduce(Work& work, const at::Tensor& tensor, const c10d:
   start_reduction(work, call_for(lanecastCollAllReduce, what, vector.buffer()), what, &vector, opts.timeout);
 }
 
+c10d::Backend& Backend::understudy(const std::string& name) {
+  return *understudies_.get(
+      name, [&] { return helpers_.make_understudy(name, store_, getRank(), getSize(), options_->timeout); });
+}
+
 WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) {
   const at::Tensor& tensor = only("all_reduce", "tensors", tensors);
   if (tensor.is_sparse()) return keep_if_coalescing(understudy("gloo").allreduce(tensors, opts));

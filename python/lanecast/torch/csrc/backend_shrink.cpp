@@ -36,7 +36,8 @@ BackendPtr Backend::shrink(const std::vector<std::int64_t>& excluded, int flags,
   const int size = static_cast<int>(staying.size());
   TORCH_CHECK_VALUE(!has(excluded, getRank()), "lanecast: shrink: rank ", getRank(), " leaves itself out: only those ",
                     "that stay call it");
-  if (flags & kShrinkAbort) engine_->abort("the process group is made again without ranks that are lost");
+  if (flags & kShrinkAbort)
+    for (const auto& engine : engines()) engine->abort("the process group is made again without ranks that are lost");
   auto options = options_of_child(opts);
   options->take_part(getSize(), staying);
   if (const auto given = c10::dynamic_intrusive_pointer_cast<Options>(opts)) {

@@ -17,22 +17,18 @@ void Backend::registerOnCompletionHook(Watch::Hook&& hook) {
 void Backend::waitForPendingWorks() {
   const lanecast::WithoutGil unlocked;
   const Blocks blocks;
-  engine_->wait_until_idle();
+  for (const auto& engine : engines()) engine->wait_until_idle();
   watch_->wait_until_none_is_pending();
-  if (const BackendPtr messages = understudy_if_made("nccl")) messages->waitForPendingWorks();
 }
 
 c10d::ErrorType Backend::getError() {
   const lanecast::WithoutGil unlocked;
-  switch (engine_->failure()) {
-    case lanecastSuccess:
-    case lanecastUsageError:
-      return c10d::ErrorType::SUCCESS;
-    case lanecastTimeoutError:
-      return c10d::ErrorType::TIMEOUT;
-    default:
-      return c10d::ErrorType::COMM_ERROR;
+  for (const auto& engine : engines()) {
+    const lanecastResult_t failure = engine->failure();
+    if (failure == lanecastTimeoutError) return c10d::ErrorType::TIMEOUT;
+    if (failure != lanecastSuccess && failure != lanecastUsageError) return c10d::ErrorType::COMM_ERROR;
   }
+  return c10d::ErrorType::SUCCESS;
 }
 
 }  // namespace lanecast_torch

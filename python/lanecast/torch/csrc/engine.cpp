@@ -71,14 +71,15 @@ void say_once(const std::string& text) {
 
 }  // namespace
 
-Engine::Engine(StoreBootstrap bootstrap, int rank, int size, const Options& options) : timeout_(options.timeout) {
+Engine::Engine(StoreBootstrap bootstrap, int rank, int size, const Options& options)
+    : whose_ranks_(options.whose_ranks), timeout_(options.timeout) {
   lanecastError_t error{};
   lanecastError_t left_aside{};
   lanecastConfig_t config = config_from(options, error);
   config.left_aside = &left_aside;
   const lanecastResult_t result =
       lanecastCommInitAllGather(&comm_, rank, size, &StoreBootstrap::all_gather, &bootstrap, &config);
-  check(result, bootstrap.failure().empty() ? error.text : bootstrap.failure());
+  check(result, (bootstrap.failure().empty() ? error.text : bootstrap.failure()) + whose_ranks_);
   bootstrap.leave();
   say_once(left_aside.text);
 }
@@ -99,7 +100,9 @@ lanecastResult_t Engine::UnderWay::note(lanecastResult_t result) {
   return result;
 }
 
-void Engine::check_core(lanecastResult_t result) const { check(under_way_->note(result), lanecastGetLastError(comm_)); }
+void Engine::check_core(lanecastResult_t result) const { check(under_way_->note(result), last_error()); }
+
+std::string Engine::last_error() const { return lanecastGetLastError(comm_) + whose_ranks_; }
 
 void Engine::set_core_timeout(std::chrono::milliseconds timeout) {
   if (timeout == c10d::kUnsetTimeout) timeout = timeout_;

@@ -156,8 +156,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool is_inherited() const { return getpid() != process_; }
   /// Throws for the result of a call on comm_ that has returned.
   void check_core(lanecastResult_t result) const;
+  /// Of what has gone wrong in comm_, for people.
+  std::string last_error() const;
 
   const pid_t process_ = getpid();
+  const std::string whose_ranks_;
   std::timed_mutex mutex_;  // guards what follows
   // Relaxed: a thread finds only its own id, which it has stored itself.
   std::atomic<std::thread::id> owner_{};

@@ -95,7 +95,7 @@ std::exception_ptr Engine::device_error() {
   const Lock lock(*this);
   lanecastResult_t met = lanecastSuccess;
   if (comm_) lanecastCommGetAsyncError(comm_, &met);
-  return comm_ ? exception_for(under_way_->note(met), lanecastGetLastError(comm_)) : nullptr;
+  return comm_ ? exception_for(under_way_->note(met), last_error()) : nullptr;
 }
 
 bool Engine::device_idle() {

@@ -15,9 +15,10 @@ using Members = std::vector<c10::intrusive_ptr<c10d::Work>>;
 /// Those on which the members give their tensors; on the CPU none.
 std::vector<c10::Device> devices_of(const Members& members) {
   std::vector<c10::Device> devices;
-  for (const auto& member : members)
-    if (const auto future = member->getFuture())
-      devices.insert(devices.end(), future->devices().begin(), future->devices().end());
+  for (const auto& member : members) {
+    const auto& its = member->getFuture()->devices();
+    devices.insert(devices.end(), its.begin(), its.end());
+  }
   return devices;
 }
 
@@ -29,9 +30,7 @@ void complete(const Members& members, c10::ivalue::Future& joined) {
   const c10::MultiStreamGuard guard(streams);
   Tensors outputs;
   for (const auto& member : members) {
-    const auto future = member->getFuture();
-    if (!future) continue;
-    future->wait();  // it is completed: this orders the streams
+    member->getFuture()->wait();  // it is completed: this orders the streams
     for (const at::Tensor& output : member->result()) outputs.push_back(output);
   }
   joined.markCompleted(c10::IValue(outputs));
@@ -39,7 +38,7 @@ void complete(const Members& members, c10::ivalue::Future& joined) {
 
 const Work& timed(const c10::intrusive_ptr<c10d::Work>& member) {
   const auto* const work = dynamic_cast<const Work*>(member.get());
-  TORCH_CHECK(work, "lanecast: getDuration: messages of this batch went to NCCL; time them alone");
+  TORCH_CHECK(work, "lanecast: getDuration: this batch has a call that went to gloo; time it alone");
   return *work;
 }
 
@@ -51,8 +50,7 @@ class JoinedWork final : public c10d::Work {
         future_(future_of_tensors(devices_of(members_))) {
     c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(
         c10::FutureType::create(c10::ListType::create(c10::TensorType::get())));
-    for (const auto& member : members_)
-      if (const auto future = member->getFuture()) futures.push_back(future);  // NCCL's messages have none
+    for (const auto& member : members_) futures.push_back(member->getFuture());
     c10::collectAll(futures)->addCallback([members = members_, joined = future_](c10::ivalue::Future& all) {
       if (all.hasError()) return joined->setError(all.exception_ptr());
       complete(members, *joined);

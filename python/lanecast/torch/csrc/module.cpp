@@ -63,6 +63,8 @@ void bind(py::module_& module) {
             return backend.calls_without_copies();
           },
           "How many calls on memory from allocate_tensor() or lanecast.torch.mem_pool() have copied nothing.")
+      .def_property_readonly("pairs", &Backend::pairs,
+                             "How many peers this rank has GPU messages with by a communicator of the two alone.")
       .def_property_readonly("job", &Backend::job, "How many ranks the job has, and which this group; (0, []): all.")
       // As torch binds them for NCCL alone.
       .def("get_error", &Backend::getError, "How the group has failed, as far as this rank knows.")

@@ -30,6 +30,7 @@ struct Options final : c10d::Backend::Options {
   int job_size = 0;            // of the job that variables describe, where the group has not all of its ranks
   std::vector<int> job_ranks;  // which ones it has
   bool job_options = false;    // what stands above describes the job, too
+  std::string whose_ranks;     // what errors add, where their ranks are not those of the group
 
   /// For a group of these ranks of one that has these options, and `size` ranks: all that they say describes that one's
   /// job.
